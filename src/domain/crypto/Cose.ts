@@ -100,7 +100,7 @@ export const p256PublicKey = (cbor: Hex): Either.Either<P256.PublicKey, PublicKe
   if (found.get(keyType) !== ec2 || found.get(curve) !== p256 || (found.get(algorithm) ?? es256) !== es256)
     return Either.left("otherKind")
   const [x, y] = [found.get(xCoordinate), found.get(yCoordinate)]
-  if (typeof x !== "string" || (typeof y !== "string" && typeof y !== "boolean"))
+  if (typeof x !== "string" || x.length !== 64 || (typeof y !== "string" && typeof y !== "boolean"))
     return Either.left("malformed")
   const key = P256.fromPoint(typeof y === "string" ? `04${x}${y}` : `${y ? "03" : "02"}${x}`)
   return key === null ? Either.left("malformed") : Either.right(key)

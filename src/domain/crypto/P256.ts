@@ -70,7 +70,7 @@ export const verify = (key: PublicKey, message: Hex.Hex, signature: Signature): 
   if (!inRanges(signature)) return false
   const native = Accelerated.implementations().p256
   return native === null
-    ? isPublicKey(key) && verified(key, digestOf(message), signature)
+    ? verified(key, digestOf(message), signature)
     : native.verify(
         Hex.toBytes(Hex.concat(key.x, key.y)),
         Hex.toBytes(message),
@@ -80,17 +80,13 @@ export const verify = (key: PublicKey, message: Hex.Hex, signature: Signature): 
 
 const digestOf = (message: Hex.Hex): Hex.Bytes32 => Hex.unsafe32(sha256(message))
 
+/** False of what is no point of the curve. */
 const verified = (key: PublicKey, digest: Hex.Bytes32, signature: Signature): boolean =>
-  Either.getOrElse(
-    Either.try(() =>
-      p256.verify(
-        { r: BigInt(signature.r), s: BigInt(signature.s) },
-        digest.slice(2),
-        `04${key.x.slice(2)}${key.y.slice(2)}`,
-        { lowS: false, prehash: false }
-      )
-    ),
-    () => false
+  p256.verify(
+    { r: BigInt(signature.r), s: BigInt(signature.s) },
+    digest.slice(2),
+    `04${key.x.slice(2)}${key.y.slice(2)}`,
+    { lowS: false, prehash: false }
   )
 
 /** Verifications in native code that take as long as one recovery in JavaScript. */
@@ -121,17 +117,14 @@ const recoveryBits = [0, 1, 2, 3] as const
  * About 6 ms, however many keys it may be of.
  */
 export const signers = (digest: Hex.Bytes32, signature: Signature): ReadonlyArray<PublicKey> =>
-  inRanges(signature)
-    ? recoveryBits.flatMap((bit) => {
-        const point = Either.getOrNull(
-          Either.try(() =>
-            new p256.Signature(BigInt(signature.r), BigInt(signature.s))
-              .addRecoveryBit(bit)
-              .recoverPublicKey(digest.slice(2))
-              .toHex(false)
-          )
-        )
-        const key = point === null ? null : fromPoint(point)
-        return key === null ? [] : [key]
-      })
-    : []
+  recoveryBits.flatMap((bit) =>
+    Either.match(
+      Either.try(() =>
+        new p256.Signature(BigInt(signature.r), BigInt(signature.s))
+          .addRecoveryBit(bit)
+          .recoverPublicKey(digest.slice(2))
+          .toAffine()
+      ),
+      { onLeft: () => [], onRight: ({ x, y }) => [{ x: word(Uint.toWord(x)), y: word(Uint.toWord(y)) }] }
+    )
+  )

@@ -162,7 +162,7 @@ const provenByTable = (publicKey: string): Proven => {
     const ofGenerator = (BigInt(digest) * inverse) % order
     const own = key.multiply((r * inverse) % order)
     const point = ofGenerator === 0n ? own : own.add(Point.BASE.multiply(ofGenerator))
-    if (point.equals(Point.ZERO)) return null
+    // The point at infinity is read as x = 0, which is no r.
     const { x, y } = point.toAffine()
     return x === r ? serialize({ r, s, v: y % 2n === 0n ? 27 : 28 }) : null
   }

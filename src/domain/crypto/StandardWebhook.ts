@@ -1,6 +1,7 @@
 import * as Either from "effect/Either"
 import * as Encoding from "effect/Encoding"
 import { computeHmac } from "ethers/crypto"
+import * as Hex from "../primitives/Hex.js"
 
 /**
  * Signatures of messages to webhooks as the Standard Webhooks specification has them: HMAC-SHA256 over id, time and body
@@ -16,14 +17,11 @@ export interface Message {
   readonly body: string
 }
 
-const bytesOf = (hex: string): Uint8Array =>
-  Uint8Array.from(hex.slice(2).match(/../g) ?? [], (byte) => Number.parseInt(byte, 16))
-
 /** `v1,` and the signature in base64. A secret that is none signs with an empty key, which nobody accepts. */
 export const sign = (secret: string, { body, id, timestamp }: Message): string => {
   const key = Either.getOrElse(Encoding.decodeBase64(secret.slice(prefix.length)), () => new Uint8Array())
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`)
-  return `v1,${Encoding.encodeBase64(bytesOf(computeHmac("sha256", key, signed)))}`
+  return `v1,${Encoding.encodeBase64(Hex.toBytes(Hex.unsafe(computeHmac("sha256", key, signed))))}`
 }
 
 /** The headers of a message; one signature for each secret. */

@@ -74,7 +74,9 @@ describe("a COSE key of P-256", () => {
       [kty, alg, crv, integer(-2) + integer(1), yMember],
       [kty, alg, crv, `${integer(-2)}f5`, yMember],
       [kty, alg, crv, xMember, integer(-3) + integer(0)],
-      [kty, alg, crv, integer(-2) + bytes("00".repeat(32)), yMember]
+      [kty, alg, crv, integer(-2) + bytes("00".repeat(32)), yMember],
+      [kty, alg, crv, integer(-2) + bytes(x.slice(2, 64)), integer(-3) + bytes(x.slice(64) + y.slice(2))],
+      [kty, alg, crv, integer(-2) + bytes(x.slice(2) + y.slice(2, 4)), integer(-3) + bytes(y.slice(4))]
     ])
       expect(Cose.p256PublicKey(map(...none))).toEqual(Either.left("malformed"))
   })
@@ -125,9 +127,11 @@ describe("a COSE key of P-256", () => {
     expect(Cose.p256PublicKey(whole)).toEqual(Either.right(key))
     for (let end = 2; end < whole.length; end += 2)
       expect(Cose.p256PublicKey(Hex.unsafe(whole.slice(0, end)))).toEqual(Either.left("malformed"))
-    const cut = map(...members, integer(200) + bytes("ab".repeat(30)))
-    for (let end = 2; end < cut.length; end += 2)
-      expect(Cose.p256PublicKey(Hex.unsafe(cut.slice(0, end)))).toEqual(Either.left("malformed"))
+    for (const last of [bytes("ab".repeat(30)), integer(2 ** 32 - 1), integer(2 ** 16 - 1)]) {
+      const cut = map(...members, integer(200) + last)
+      for (let end = 2; end < cut.length; end += 2)
+        expect(Cose.p256PublicKey(Hex.unsafe(cut.slice(0, end)))).toEqual(Either.left("malformed"))
+    }
     expect(Cose.p256PublicKey(Hex.concat(whole, Hex.unsafe("0x00")))).toEqual(Either.left("malformed"))
     const array = Hex.unsafe(whole.replace("0xa6", "0x86"))
     expect(Cose.p256PublicKey(array)).toEqual(Either.left("malformed"))

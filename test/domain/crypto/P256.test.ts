@@ -1,8 +1,9 @@
 import { createHash, createPublicKey, ECDH, generateKeyPairSync, sign, verify } from "node:crypto"
-import { describe, expect, it } from "@effect/vitest"
+import { afterEach, describe, expect, it } from "@effect/vitest"
 import { p256 } from "@noble/curves/p256"
 import * as fc from "fast-check"
 import * as P256 from "../../../src/domain/crypto/P256.js"
+import * as Accelerated from "../../../src/domain/primitives/Accelerated.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { newPasskey } from "../../support/suite/Keys.js"
 import { bytes32 } from "../generators.js"
@@ -73,9 +74,13 @@ describe("P-256", () => {
       `05${good.slice(2)}`,
       `06${good.slice(2)}`,
       good.slice(0, 128),
-      `${good}00`
+      `${good}00`,
+      `00${good}`,
+      `02${x.slice(2)}02${x.slice(2)}`,
+      `02${x.slice(2)}00`,
+      `02${x.slice(2)}0`
     ])
-      expect(P256.fromPoint(text)).toBeNull()
+      expect(P256.fromPoint(text), text).toBeNull()
     expect(P256.fromPoint(good.toUpperCase())).toBeNull()
     fc.assert(fc.property(fc.string(), (text) => P256.fromPoint(text) === null))
   })
@@ -151,9 +156,78 @@ describe("P-256", () => {
       expect(P256.verify({ x: off, y: off }, word(1n), signature)).toBe(false)
   })
 
+  it("leaves what is no signature as it is, and s of the lower half too", () => {
+    for (const r of [0n, 1n, P256.order - 1n, P256.order])
+      for (const s of [
+        0n,
+        1n,
+        P256.largestS,
+        P256.largestS + 1n,
+        P256.order - 1n,
+        P256.order,
+        2n ** 256n - 1n
+      ]) {
+        const flips = r > 0n && r < P256.order && s > P256.largestS && s < P256.order
+        expect(P256.toLow({ r: word(r), s: word(s) })).toEqual({
+          r: word(r),
+          s: word(flips ? P256.order - s : s)
+        })
+      }
+  })
+
   it("is the curve of the standard", () => {
     expect(P256.order).toBe(p256.CURVE.n)
     expect(P256.largestS).toBe(p256.CURVE.n / 2n)
     expect(field).toBe(p256.CURVE.p)
+  })
+})
+
+describe("who of several keys has signed", () => {
+  afterEach(() => Accelerated.use(Accelerated.none))
+
+  const message = word(42n)
+  const { privateKey, publicKey } = newPasskey()
+  const signer = { x: Hex.unsafe32(publicKey.x), y: Hex.unsafe32(publicKey.y) }
+  const raw = sign("sha256", Hex.toBytes(message), { key: privateKey, dsaEncoding: "ieee-p1363" }).toString(
+    "hex"
+  )
+  const signature = { r: Hex.unsafe32(`0x${raw.slice(0, 64)}`), s: Hex.unsafe32(`0x${raw.slice(64)}`) }
+  /** Keys that share a coordinate with the signer. */
+  const near = [
+    { x: signer.x, y: word(field - BigInt(signer.y)) },
+    { x: signer.x, y: signer.x },
+    { x: signer.y, y: signer.y }
+  ]
+
+  it("is told by both coordinates", () => {
+    expect(P256.signedBy([signer], message, signature)).toBe(0)
+    expect(P256.signedBy(near.slice(0, 1), message, signature)).toBeNull()
+    expect(P256.signedBy(near, message, signature)).toBeNull()
+    expect(P256.signedBy([...near, signer], message, signature)).toBe(3)
+    expect(P256.signedBy([...near, signer], word(43n), signature)).toBeNull()
+    expect(P256.signedBy([], message, signature)).toBeNull()
+  })
+
+  it("is tried with each of at most fifty keys where native code verifies, and only with what is a signature", () => {
+    const asked: Array<ReadonlyArray<string>> = []
+    const verify = (...given: ReadonlyArray<Uint8Array>) => {
+      asked.push(given.map(Hex.fromBytes))
+      return false
+    }
+    Accelerated.use({ ...Accelerated.none, p256: { verify } })
+    const times = (count: number) => Array.from({ length: count }, () => signer)
+    expect(P256.verify(signer, message, signature)).toBe(false)
+    expect(asked).toEqual([[Hex.concat(signer.x, signer.y), message, Hex.concat(signature.r, signature.s)]])
+    expect(P256.signedBy(times(50), message, signature)).toBeNull()
+    expect(asked).toHaveLength(51)
+    expect(P256.signedBy(times(51), message, signature)).toBe(0)
+    expect(asked).toHaveLength(51)
+    for (const none of [0n, P256.order])
+      for (const each of [
+        { r: word(none), s: signature.s },
+        { r: signature.r, s: word(none) }
+      ])
+        expect(P256.verify(signer, message, each)).toBe(false)
+    expect(asked).toHaveLength(51)
   })
 })

@@ -1,8 +1,9 @@
-import { describe, expect, it } from "@effect/vitest"
+import { afterEach, describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import { computeAddress, SigningKey, toBeHex } from "ethers"
 import * as fc from "fast-check"
 import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
+import * as Accelerated from "../../../src/domain/primitives/Accelerated.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { bytes32 } from "../generators.js"
 
@@ -13,6 +14,19 @@ const publicKeyOf = (key: string) => new SigningKey(key).publicKey.slice(2)
 const signed = (key: string, digest: string) => {
   const { r, s, v } = new SigningKey(key).sign(digest)
   return { r: BigInt(r), s: BigInt(s), v }
+}
+
+const word = (value: bigint) => value.toString(16).padStart(64, "0")
+const field = 2n ** 256n - 2n ** 32n - 977n
+
+/** A private key. */
+const one = `0x${word(1n)}`
+
+const power = (base: bigint, exponent: bigint): bigint => {
+  let [result, square] = [1n, base]
+  for (let rest = exponent; rest > 0n; rest >>= 1n, square = (square * square) % field)
+    if (rest % 2n === 1n) result = (result * square) % field
+  return result
 }
 
 describe("a public key", () => {
@@ -36,7 +50,6 @@ describe("a public key", () => {
         expect(Secp256k1.isPublicKey(changed)).toBe(false)
       })
     )
-    const field = 2n ** 256n - 2n ** 32n - 977n
     const y = BigInt(`0x${publicKey.slice(66)}`)
     // x of 1 is on the curve, and so it would be with the field added.
     const one = "4218f20ae6c646b363db68605822fb14264ca8d2587fdd6fbc750d587e76a7ee"
@@ -52,10 +65,25 @@ describe("a public key", () => {
       publicKey.toUpperCase(),
       `06${publicKey.slice(2)}`,
       `${publicKey}00`,
+      `00${publicKey}`,
       "0".repeat(130),
       `04${"0".repeat(128)}`
     ])
       expect(Secp256k1.isPublicKey(text)).toBe(false)
+  })
+})
+
+describe("a coordinate beyond the field", () => {
+  it("is none, though y modulo the field be one", () => {
+    // The prime is 7 modulo 9, so a cube has the root a^((p + 2) / 9).
+    const root = (cube: bigint) => power(cube, (field + 2n) / 9n)
+    const y =
+      Array.from({ length: 64 }, (_, at) => BigInt(at + 3)).find(
+        (each) => power(root(each * each - 7n), 3n) === each * each - 7n
+      ) ?? 0n
+    const x = word(root(y * y - 7n))
+    expect(Secp256k1.isPublicKey(`04${x}${word(y)}`)).toBe(true)
+    expect(Secp256k1.isPublicKey(`04${x}${word(y + field)}`)).toBe(false)
   })
 })
 
@@ -167,12 +195,90 @@ describe("what the library of the curve computes", () => {
       `02${"ff".repeat(32)}`,
       `04${"11".repeat(64)}`,
       `05${"11".repeat(32)}`,
-      "z".repeat(66)
+      "z".repeat(66),
+      `ff${publicKeyOf(one)}`,
+      `${publicKeyOf(one)}ff`,
+      publicKeyOf(one).toUpperCase()
     ])
       expect(Secp256k1.fromPoint(digits)).toBeNull()
   })
 
+  it("proves nothing where the signer's point is none: the digest is the key times r, negated", () => {
+    fc.assert(
+      fc.property(privateKey, fc.bigInt({ min: 1n, max: Secp256k1.largestS }), (text, s) => {
+        const r = BigInt(`0x${publicKeyOf(one).slice(2, 66)}`)
+        const digest = Hex.unsafe32(`0x${word(Secp256k1.order - ((r * BigInt(text)) % Secp256k1.order))}`)
+        expect(Secp256k1.prover(publicKeyOf(text))(digest, { r, s })).toBeNull()
+      }),
+      { numRuns: 10 }
+    )
+  })
+
   it("proves nothing of what is no key", () => {
     expect(Secp256k1.prover("04")(Hex.unsafe32(`0x${"11".repeat(32)}`), { r: 1n, s: 1n })).toBeNull()
+  })
+})
+
+describe("native code", () => {
+  afterEach(() => Accelerated.use(Accelerated.none))
+
+  /** What it is asked for; it finds the key of 1, whose point with an odd y alone has signed. */
+  const recording = () => {
+    const [digests, signatures] = [[] as string[], [] as string[]]
+    Accelerated.use({
+      ...Accelerated.none,
+      secp256k1: {
+        sign: (digest) => {
+          digests.push(Hex.fromBytes(digest))
+          return { odd: true, signature: new Uint8Array(64).fill(1) }
+        },
+        recover: (_, signature, odd) => {
+          signatures.push(Hex.fromBytes(signature))
+          return odd ? Hex.toBytes(Hex.unsafe(`0x${publicKeyOf(one)}`)) : null
+        }
+      }
+    })
+    return { digests, signatures }
+  }
+  const digest = Hex.unsafe32(`0x${"11".repeat(32)}`)
+  const { largestS, order } = Secp256k1
+
+  it("signs digests modulo the order", () => {
+    const { digests } = recording()
+    const key = Either.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(one)))
+    for (const value of [0n, 1n, order - 1n, order, order + 1n, 2n ** 256n - 1n])
+      expect(key.sign(Hex.unsafe32(`0x${word(value)}`)).v).toBe(28)
+    expect(digests).toEqual(
+      [0n, 1n, order - 1n, 0n, 1n, 2n ** 256n - 1n - order].map((value) => `0x${word(value)}`)
+    )
+  })
+
+  it("is asked who has signed only where r and s are in their ranges, s in its lower half", () => {
+    const { signatures } = recording()
+    for (const none of [0n, -1n, order, order + 1n]) {
+      expect(Secp256k1.recover(digest, { r: none, s: 1n, v: 28 })).toBeNull()
+      expect(Secp256k1.recover(digest, { r: 1n, s: none, v: 28 })).toBeNull()
+    }
+    expect(Secp256k1.recover(digest, { r: 1n, s: largestS + 1n, v: 28 })).toBeNull()
+    expect(Secp256k1.recoverAddress(digest, { r: 1n, s: largestS + 1n, v: 28 })).toBeNull()
+    expect(signatures).toEqual([])
+    expect(Secp256k1.recover(digest, { r: order - 1n, s: largestS, v: 28 })).toBe(publicKeyOf(one))
+    expect(Secp256k1.recover(digest, { r: 1n, s: 1n, v: 27 })).toBeNull()
+    expect(signatures).toEqual([`0x${word(order - 1n)}${word(largestS)}`, `0x${word(1n)}${word(1n)}`])
+  })
+
+  it("proves with both points and the low form of s, and is not asked about what is no signature or no key", () => {
+    const { signatures } = recording()
+    const prove = Secp256k1.prover(publicKeyOf(one))
+    for (const none of [0n, -1n, order, order + 1n]) {
+      expect(prove(digest, { r: none, s: 1n })).toBeNull()
+      expect(prove(digest, { r: 1n, s: none })).toBeNull()
+    }
+    expect(Secp256k1.prover(`04${"11".repeat(64)}`)(digest, { r: 1n, s: 1n })).toBeNull()
+    expect(signatures).toEqual([])
+    expect(prove(digest, { r: 1n, s: largestS })).toBe(`0x${word(1n)}${word(largestS)}1c`)
+    expect(prove(digest, { r: 1n, s: largestS + 1n })).toBe(`0x${word(1n)}${word(largestS)}1c`)
+    expect(signatures).toHaveLength(4)
+    expect(Secp256k1.prover(publicKeyOf(`0x${word(2n)}`))(digest, { r: 1n, s: 1n })).toBeNull()
   })
 })

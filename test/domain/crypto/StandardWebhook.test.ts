@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto"
 import { expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { Webhook } from "standardwebhooks"
@@ -23,4 +24,11 @@ it("a message has one signature for each secret", () => {
     "webhook-timestamp": "7",
     "webhook-signature": `${StandardWebhook.sign(one, message)} ${StandardWebhook.sign(two, message)}`
   })
+})
+
+it("a secret that is none signs with an empty key", () => {
+  const message = { id: "r1_1", timestamp: 7, body: "{}" }
+  const empty = createHmac("sha256", "").update("r1_1.7.{}").digest("base64")
+  for (const secret of ["whsec_", "whsec_*", "whsec_AAA", ""])
+    expect(StandardWebhook.sign(secret, message)).toBe(`v1,${empty}`)
 })

@@ -50,6 +50,26 @@ describe("Hex", () => {
     )
   })
 
+  it("is written and read as Node does, of every length around the one up to which texts are short", () => {
+    for (const length of [0, 1, 2, 255, 256, 1_023, 1_024, 1_025, 5_000]) {
+      const bytes = Uint8Array.from({ length }, (_, at) => (at * 7 + length) % 256)
+      const text = Hex.fromBytes(bytes)
+      expect(text).toBe(`0x${Buffer.from(bytes).toString("hex")}`)
+      expect(Hex.toBytes(text)).toEqual(bytes)
+      expect(Hex.fromBytes(new Uint8Array(length))).toBe(`0x${"00".repeat(length)}`)
+    }
+  })
+
+  it("is cut between two bytes, or from one to the end", () => {
+    fc.assert(
+      fc.property(hex(80), fc.nat(90), fc.nat(90), (bytes, from, to) => {
+        const buffer = Buffer.from(bytes.slice(2), "hex")
+        expect(Hex.slice(bytes, from)).toBe(`0x${buffer.subarray(from).toString("hex")}`)
+        expect(Hex.slice(bytes, from, to)).toBe(`0x${buffer.subarray(from, to).toString("hex")}`)
+      })
+    )
+  })
+
   it("goes over the wire and back unchanged", () => {
     fc.assert(
       fc.property(hex(), bytes32, (bytes, word) => {

@@ -25,6 +25,16 @@ describe("keccak256", () => {
     }
   )
 
+  it("of text of every length around the one up to which it is short is what ethers computes", () => {
+    for (const length of [0, 1, 340, 341, 342, 343, 1_023, 1_024, 1_025])
+      for (const unit of ["a", "é", "€"])
+        expect(Keccak.hashText(unit.repeat(length))).toBe(keccak256(toUtf8Bytes(unit.repeat(length))))
+  })
+
+  it("begins with the selector of a signature", () => {
+    expect(Keccak.selector("transfer(address,uint256)")).toBe("0xa9059cbb")
+  })
+
   it("stops after every 512 blocks, and of fewer bytes not at all", () => {
     const stops = (length: number) => {
       const steps = Keccak.hashSteps(Hex.fromBytes(new Uint8Array(length)))

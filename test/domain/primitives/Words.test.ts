@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { AbiCoder } from "ethers"
+import { AbiCoder, Interface } from "ethers"
 import * as fc from "fast-check"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Words from "../../../src/domain/primitives/Words.js"
@@ -52,18 +52,29 @@ describe("Words", () => {
     expect(Words.uint(-1n)).toBe("f".repeat(64))
   })
 
-  it("reads whatever bytes there are without failing or growing", () => {
-    const wild = fc.oneof(
-      hex(300),
-      fc
-        .array(
-          fc.oneof(
-            fc.constantFrom(0n, 1n, 31n, 32n, 33n, 64n, 128n, (1n << 64n) - 1n, (1n << 256n) - 1n),
-            uint(256)
-          )
+  it("makes a call as ethers does", () => {
+    const abi = new Interface(["function f(address,bytes,uint48)"])
+    fc.assert(
+      fc.property(address, hex(), uint(48), (a, bytes, n) => {
+        const selector = Hex.unsafe(abi.getFunction("f")?.selector ?? "")
+        expect(Words.call(selector, [Words.address(a), Words.bytes(bytes), Words.uint(n, 48)])).toBe(
+          abi.encodeFunctionData("f", [a, bytes, n])
         )
-        .map((words) => Hex.unsafe(`0x${words.map((word) => Words.uint(word)).join("")}`))
+      })
     )
+  })
+
+  const size = fc.oneof(
+    fc.nat(400).map(BigInt),
+    fc.constantFrom(0n, 1n, 31n, 32n, 33n, 64n, 128n, (1n << 64n) - 1n, (1n << 256n) - 1n),
+    uint(256)
+  )
+  const wild = fc.oneof(
+    hex(300),
+    fc.array(size).map((words) => Hex.unsafe(`0x${words.map((word) => Words.uint(word)).join("")}`))
+  )
+
+  it("reads whatever bytes there are without failing or growing", () => {
     fc.assert(
       fc.property(wild, fc.nat(400), (data, at) => {
         const cursor = Words.read(data)
@@ -73,6 +84,31 @@ describe("Words", () => {
         expect(Hex.size(Words.readBytes(cursor, at))).toBeLessThanOrEqual(Hex.size(data))
         expect(Words.readUint(Words.readTail(cursor, at), 0)).toBeGreaterThanOrEqual(0n)
       })
+    )
+  })
+
+  it("reads zeros behind the end, and takes an offset, a length or a number beyond it for the end", () => {
+    const least = (value: bigint, end: number) => Math.min(Number(value), end)
+    fc.assert(
+      fc.property(wild, fc.nat(400), fc.nat(400), (data, first, second) => {
+        const buffer = Buffer.from(data.slice(2), "hex")
+        const [end, long] = [buffer.length, Buffer.concat([buffer, Buffer.alloc(2_000)])]
+        const wordAt = (at: number) => BigInt(`0x${long.subarray(at, at + 32).toString("hex")}`)
+        // The offset at `first` leads to a tuple, that at `second` in this one to a dynamic part.
+        const inner = Words.readTail(Words.read(data), first)
+        const start = least(wordAt(first), end)
+        expect(inner.start).toBe(start)
+        expect(Words.readUint(inner, second)).toBe(wordAt(start + second))
+        const part = start + least(wordAt(start + second), end)
+        const length = least(wordAt(part), end)
+        expect(Words.readBytes(inner, second)).toBe(
+          `0x${buffer.subarray(part + 32, part + 32 + length).toString("hex")}`
+        )
+        const { count, elements } = Words.readArray(inner, second)
+        expect(elements.start).toBe(part + 32)
+        expect(count).toBe(Math.min(length, Math.max(0, Math.floor((end - part - 32) / 32))))
+      }),
+      { numRuns: 500 }
     )
   })
 })
