@@ -117,7 +117,7 @@ const checksumOfDigits = (): string => {
   for (let i = 0; i < 40; i++) {
     const unit = addressDigits[i] as number
     const nibble = (hashed[i >> 1] as number) >> (i % 2 === 0 ? 7 : 3)
-    addressText[2 + i] = unit > 0x60 && (nibble & 1) === 1 ? unit - 0x20 : unit
+    addressText[2 + i] = unit >= 0x61 && (nibble & 1) === 1 ? unit - 0x20 : unit
   }
   return ascii.decode(addressText)
 }

@@ -60,10 +60,8 @@ export class Lru<K, V> {
   get(key: K): V | undefined {
     const entry = this.entries.get(key)
     if (entry === undefined) return undefined
-    if (entry.after !== this.ring) {
-      take(entry)
-      put(entry, this.ring)
-    }
+    take(entry)
+    put(entry, this.ring)
     return entry.value
   }
 

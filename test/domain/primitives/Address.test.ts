@@ -47,7 +47,15 @@ describe("Address", () => {
         const text = right.slice(0, at) + right.charAt(at)[other]() + right.slice(at + 1)
         const digits = text.slice(2)
         const mixed = digits !== digits.toLowerCase() && digits !== digits.toUpperCase()
-        expect(Either.isLeft(Address.from(text))).toBe(mixed && text !== right)
+        const why = Either.match(Address.from(text), {
+          onLeft: ({ message }) => message,
+          onRight: () => null
+        })
+        expect(why).toBe(
+          mixed && text !== right
+            ? "the address is of mixed case and its EIP-55 checksum does not match"
+            : null
+        )
       })
     )
   })

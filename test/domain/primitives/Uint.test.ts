@@ -65,6 +65,11 @@ describe("Uint", () => {
         expect(Either.isRight(Uint.from(value.toString(), bits))).toBe(inside)
         expect(Uint.fits(value, bits)).toBe(inside)
         expect(Uint.fits(-value - 1n, bits)).toBe(false)
+        expect([0n, Uint.max(bits), Uint.max(bits) + 1n].map((each) => Uint.fits(each, bits))).toEqual([
+          true,
+          true,
+          false
+        ])
       })
     )
   })

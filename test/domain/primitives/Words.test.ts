@@ -52,6 +52,18 @@ describe("Words", () => {
     expect(Words.uint(-1n)).toBe("f".repeat(64))
   })
 
+  it("encodes a static tuple in place, as long as it is, and an address in lower case", () => {
+    fc.assert(
+      fc.property(uint(256), bytes32, hex(), address, (n, w, bytes, a) => {
+        const fixed = Words.tuple([Words.uint(n), Words.bytes32(w), Words.bool(true)])
+        expect(Words.encode([fixed, Words.bytes(bytes), Words.address(a)])).toBe(
+          coder.encode(["(uint256,bytes32,bool)", "bytes", "address"], [[n, w, true], bytes, a])
+        )
+        expect(`0x${Words.address(a)}`).toBe(coder.encode(["address"], [a]))
+      })
+    )
+  })
+
   it("makes a call as ethers does", () => {
     const abi = new Interface(["function f(address,bytes,uint48)"])
     fc.assert(
