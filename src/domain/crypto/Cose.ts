@@ -79,8 +79,9 @@ const members = (digits: string): ReadonlyMap<number, Value> | null => {
   let rest = first.rest
   for (let count = 0; count < first.argument; count++) {
     const label = integer(rest)
-    const member = label === null ? null : value(label.rest)
-    if (label === null || member === null || found.has(label.value)) return null
+    if (label === null || found.has(label.value)) return null
+    const member = value(label.rest)
+    if (member === null) return null
     found.set(label.value, member.value)
     rest = member.rest
   }

@@ -96,7 +96,7 @@ const pointOf = (der: Hex, curve: string): Either.Either<string, PublicKeyProble
   const algorithm = body === null ? null : read(body, sequence)
   const id = algorithm === null ? null : read(algorithm.body, objectId)
   const bits = algorithm === null ? null : only(algorithm.rest, bitString)
-  if (id === null || bits === null || !bits.startsWith("00")) return Either.left("malformed")
+  if (id === null || !bits?.startsWith("00")) return Either.left("malformed")
   return id.body === ecPublicKey && only(id.rest, objectId) === curve
     ? Either.right(bits.slice(2))
     : Either.left("otherKind")

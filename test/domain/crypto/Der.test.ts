@@ -217,6 +217,13 @@ describe("a DER public key", () => {
     expect(problem(Hex.unsafe(whole.replace("2a8648ce3d0201", "2a8648ce3d0202")))).toBe("otherKind")
   })
 
+  it("is malformed without the bits of its point, or with something behind them", () => {
+    const algorithm = sequence("06072a8648ce3d0201", "06052b8104000a")
+    const bits = element("03", "00".repeat(66))
+    for (const rest of [[], [element("04", "00".repeat(66))], [bits, "0500"], [element("03", "")]])
+      expect(problem(der(sequence(algorithm, ...rest))), rest.join("")).toBe("malformed")
+  })
+
   it("of P-256 is malformed with a point that is none", () => {
     const whole = bytes(spkiOf("prime256v1"))
     expect(Either.isRight(Der.p256PublicKey(whole))).toBe(true)

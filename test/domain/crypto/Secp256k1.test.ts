@@ -172,7 +172,9 @@ describe("what the library of the curve computes", () => {
 
   it("takes no key of zero or beyond the order", () => {
     for (const bytes of ["00".repeat(32), "ff".repeat(32), Secp256k1.order.toString(16)])
-      expect(Either.isLeft(Secp256k1.privateKey(Hex.unsafe32(`0x${bytes}`)))).toBe(true)
+      expect(Secp256k1.privateKey(Hex.unsafe32(`0x${bytes}`))).toEqual(
+        Either.left("expected 1 to the order of secp256k1 less one")
+      )
     expect(
       Either.isRight(Secp256k1.privateKey(Hex.unsafe32(`0x${(Secp256k1.order - 1n).toString(16)}`)))
     ).toBe(true)
