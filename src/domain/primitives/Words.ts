@@ -84,11 +84,8 @@ export const readAddress = (cursor: Cursor, at: number): Address.Address =>
   Address.fromWord(wordAt(cursor, at))
 
 /** An offset, length or count; one that points past the end of the data is the end of the data. */
-const readSize = (cursor: Cursor, at: number): number => {
-  const value = readUint(cursor, at)
-  const end = BigInt(cursor.digits.length / 2)
-  return Number(value < end ? value : end)
-}
+const readSize = (cursor: Cursor, at: number): number =>
+  Math.min(Number(readUint(cursor, at)), cursor.digits.length / 2)
 
 /** Follows the offset at `at` to a dynamic part. */
 export const readTail = (cursor: Cursor, at: number): Cursor => ({
