@@ -3,10 +3,12 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/TestClock"
+import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
 import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
+import type { BlockTag, ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { Route, TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
@@ -214,6 +216,52 @@ describe("the slots of a lane", () => {
       yield* TestClock.adjust("1 seconds")
       yield* Fiber.join(fiber)
       expect(given).toEqual([0n, 1n])
+    })
+  )
+})
+
+describe("the nonce of an EOA that counts as used", () => {
+  const client = (height: bigint | null) =>
+    Effect.map(MemoryRpc.make({ chainId: Make.chainId }), (memory) => {
+      const asked: Array<BlockTag> = []
+      const chain: ChainClient = {
+        ...memory.client("http://node"),
+        block: () =>
+          Effect.succeed(
+            height === null
+              ? null
+              : { number: height, hash: Make.word(1), timestamp: 0, gasLimit: 1n, baseFeePerGas: 1n }
+          ),
+        transactionCount: (_, tag) => Effect.sync(() => BigInt(asked.push(tag)))
+      }
+      const nonceAt = (confirmations: number) =>
+        LaneSlot.confirmedNonce(chain, Make.lane.signer, { confirmations })
+      return { asked, nonceAt }
+    })
+
+  it.effect("is that at the latest block where one confirmation is enough", () =>
+    Effect.gen(function* () {
+      const { asked, nonceAt } = yield* client(10n)
+      expect(yield* nonceAt(1)).toBe(1n)
+      expect(asked).toEqual(["latest"])
+    })
+  )
+
+  it.effect("is that at the block which has all confirmations, itself counted", () =>
+    Effect.gen(function* () {
+      const { asked, nonceAt } = yield* client(10n)
+      yield* nonceAt(3)
+      yield* nonceAt(11)
+      expect(asked).toEqual([8n, 0n])
+    })
+  )
+
+  it.effect("is none before the chain has so many blocks", () =>
+    Effect.gen(function* () {
+      const { asked, nonceAt } = yield* client(10n)
+      expect(yield* nonceAt(12)).toBe(0n)
+      expect(yield* (yield* client(null)).nonceAt(3)).toBe(0n)
+      expect(asked).toEqual([])
     })
   )
 })
