@@ -5,7 +5,9 @@ import * as fc from "fast-check"
 import * as LogRanges from "../../../src/application/chain/LogRanges.js"
 import type { BlockRange } from "../../../src/application/chain/LogRefusal.js"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { vendors } from "../../support/events/Vendors.js"
+import * as Make from "../../support/journal/Make.js"
 
 interface FakeLog {
   readonly block: bigint
@@ -128,6 +130,28 @@ describe("reading a range in parts", () => {
     })
   )
 
+  it.effect("asks as often as it may, and not once more", () =>
+    Effect.gen(function* () {
+      const refuse: Refuse = (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null)
+      const ten = { from: 0n, to: 99n }
+      const exact = yield* read([], ten, refuse, { asks: 11 })
+      expect([exact.asked.length, Either.isRight(exact.result)]).toEqual([11, true])
+      const above = yield* read([], { from: 0n, to: 100n }, refuse, { asks: 11 })
+      expect(above.result).toEqual(Either.left(new LogRanges.TooManyAsks({ span: 10n })))
+    })
+  )
+
+  it.effect("takes a refusal for what one part holds as one of that part alone", () =>
+    Effect.gen(function* () {
+      const logs = chainOf(Array.from({ length: 64 }, (_, at) => (at < 2 ? 60 : 0)))
+      const { asked, result } = yield* read(logs, { from: 0n, to: 63n }, (_, held) =>
+        held.length > 100 ? refusal("query returned more than 100 results", -32_005) : null
+      )
+      expect(result).toEqual(Either.right(logs))
+      expect(asked.map(size)).toEqual([64, 32, 16, 8, 4, 2, 1, 1, 2, 4, 8, 16, 32])
+    })
+  )
+
   it.effect("never asks more than it may, however the node behaves", () =>
     Effect.gen(function* () {
       const { asked, result } = yield* read(
@@ -217,4 +241,11 @@ describe("reading a range in parts", () => {
       }),
     { fastCheck: { numRuns: 400 } }
   )
+})
+
+describe("the memory of a log", () => {
+  it("is that of its data, and of what is kept beside it", () => {
+    const log = { address: Make.lane.signer, topics: [], data: Hex.unsafe("0x1234"), logIndex: 0 }
+    expect(LogRanges.bytesOf(log)).toBe(1_030)
+  })
 })

@@ -65,6 +65,64 @@ describe("a refusal of logs", () => {
         expect(cure(rejected(wording), one)).toBeNull()
   })
 
+  /** What follows from these words about 100,000 blocks. */
+  const after = (message: string, blocks = range) => cure(rejected({ code: -32_000, message }), blocks)
+  const hex = (block: bigint) => `0x${block.toString(16)}`
+
+  it.each([
+    ["in hex", `[${hex(range.from)}, ${hex(range.from + 19_999n)}]`, 20_000n],
+    ["in decimals", `range ${range.from}-${range.from + 19_999n}`, 20_000n],
+    ["behind another range", `range 1-5, [${range.from}, ${range.from + 19_999n}]`, 20_000n],
+    ["of one block less", `[${range.from}, ${range.to - 1n}]`, 99_999n],
+    ["that is very small, in no more than sixteen parts", `[${range.from}, ${range.from}]`, 6_250n],
+    ["that begins elsewhere, in halves", `[${range.from + 1n}, ${range.from + 19_999n}]`, 50_000n],
+    ["that is no smaller, in halves", `[${range.from}, ${range.to}]`, 50_000n],
+    ["that ends before it begins, in halves", `[${range.from}, ${range.from - 1n}]`, 50_000n]
+  ])("for its results, with a range that will do %s, is read so", (_, offer, size) => {
+    expect(after(`more than 10000 results, try ${offer}`)).toEqual({ where: "here", size })
+  })
+
+  it("that speaks of blocks alone and offers a range has that size everywhere", () => {
+    const offer = `[${hex(range.from)}, ${hex(range.from + 1_999n)}]`
+    expect(after(`block range is too wide, try ${offer}`)).toEqual({ where: "everywhere", size: 2_000n })
+  })
+
+  it.each([
+    ["is the largest of several", "block range: 2000 free, 10,000 paid", 10_000n],
+    ["has a unit", "block range above 2K", 2_000n],
+    ["is grouped by apostrophes", "block range above 10'000", 10_000n],
+    ["is no echo of the question", "block range 28000000-28099999 of 100000 (99999) is above 500", 500n],
+    ["is not what was asked, or more", "block range above 100000, 200000 at most", 50_000n],
+    ["counts no results, bytes or seconds", "block range: 800 logs, 30 s, 10 mb", 50_000n],
+    ["is not nothing", "block range above 0", 50_000n],
+    ["is no part of a word", "block range, see v2.300 and #400", 50_000n]
+  ])("that states a limit, which %s, has it everywhere", (_, message, size) => {
+    expect(after(message)?.size).toBe(size)
+  })
+
+  it("states millions too", () => {
+    expect(after("block range above 2M", { from: 0n, to: 9_999_999n })?.size).toBe(2_000_000n)
+  })
+
+  it("of a node that does not support so many blocks is one", () => {
+    const error = new ChainRpcError({ reason: "unsupported", origin, message: "block range above 5000" })
+    expect(cure(error, range)).toEqual({ where: "everywhere", size: 5_000n })
+  })
+
+  it("by a code that stands for an excessive query needs no words", () => {
+    expect(cure(rejected({ code: -32_005, message: "no" }), range)).toEqual({ where: "here", size: 50_000n })
+    expect(cure(rejected({ code: -32_602, message: "no" }), range)).toEqual({ where: "here", size: 50_000n })
+    expect(cure(rejected({ code: -32_000, message: "no" }), range)).toBeNull()
+  })
+
+  it("without a word of few blocks leads to single ones, and in words to halves that cover all of them", () => {
+    const silent = new ChainRpcError({ reason: "unreachable", origin, message: "HTTP status 504" })
+    expect(cure(silent, { from: 1n, to: 7n })?.size).toBe(1n)
+    expect(cure(silent, { from: 1n, to: 16n })?.size).toBe(2n)
+    expect(after("too many results", { from: 1n, to: 7n })?.size).toBe(4n)
+    expect(after("too many results", { from: 1n, to: 2n })?.size).toBe(1n)
+  })
+
   it("leads to parts that are smaller, whatever the node writes", () => {
     const text = fc.oneof(
       fc.string({ maxLength: 300 }),
