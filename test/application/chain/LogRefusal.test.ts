@@ -66,7 +66,7 @@ describe("a refusal of logs", () => {
   })
 
   /** What follows from these words about 100,000 blocks. */
-  const after = (message: string, blocks = range) => cure(rejected({ code: -32_000, message }), blocks)
+  const remedyOf = (message: string, blocks = range) => cure(rejected({ code: -32_000, message }), blocks)
   const hex = (block: bigint) => `0x${block.toString(16)}`
 
   it.each([
@@ -79,12 +79,12 @@ describe("a refusal of logs", () => {
     ["that is no smaller, in halves", `[${range.from}, ${range.to}]`, 50_000n],
     ["that ends before it begins, in halves", `[${range.from}, ${range.from - 1n}]`, 50_000n]
   ])("for its results, with a range that will do %s, is read so", (_, offer, size) => {
-    expect(after(`more than 10000 results, try ${offer}`)).toEqual({ where: "here", size })
+    expect(remedyOf(`more than 10000 results, try ${offer}`)).toEqual({ where: "here", size })
   })
 
   it("that speaks of blocks alone and offers a range has that size everywhere", () => {
     const offer = `[${hex(range.from)}, ${hex(range.from + 1_999n)}]`
-    expect(after(`block range is too wide, try ${offer}`)).toEqual({ where: "everywhere", size: 2_000n })
+    expect(remedyOf(`block range is too wide, try ${offer}`)).toEqual({ where: "everywhere", size: 2_000n })
   })
 
   it.each([
@@ -97,11 +97,11 @@ describe("a refusal of logs", () => {
     ["is not nothing", "block range above 0", 50_000n],
     ["is no part of a word", "block range, see v2.300 and #400", 50_000n]
   ])("that states a limit, which %s, has it everywhere", (_, message, size) => {
-    expect(after(message)?.size).toBe(size)
+    expect(remedyOf(message)?.size).toBe(size)
   })
 
   it("states millions too", () => {
-    expect(after("block range above 2M", { from: 0n, to: 9_999_999n })?.size).toBe(2_000_000n)
+    expect(remedyOf("block range above 2M", { from: 0n, to: 9_999_999n })?.size).toBe(2_000_000n)
   })
 
   it("of a node that does not support so many blocks is one", () => {
@@ -119,8 +119,8 @@ describe("a refusal of logs", () => {
     const silent = new ChainRpcError({ reason: "unreachable", origin, message: "HTTP status 504" })
     expect(cure(silent, { from: 1n, to: 7n })?.size).toBe(1n)
     expect(cure(silent, { from: 1n, to: 16n })?.size).toBe(2n)
-    expect(after("too many results", { from: 1n, to: 7n })?.size).toBe(4n)
-    expect(after("too many results", { from: 1n, to: 2n })?.size).toBe(1n)
+    expect(remedyOf("too many results", { from: 1n, to: 7n })?.size).toBe(4n)
+    expect(remedyOf("too many results", { from: 1n, to: 2n })?.size).toBe(1n)
   })
 
   it("leads to parts that are smaller, whatever the node writes", () => {
