@@ -6,6 +6,7 @@ import type * as Fees from "../../domain/erc4337/gas/Fees.js"
 import * as Percent from "../../domain/erc4337/Percent.js"
 import * as Address from "../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
+import * as Deployment from "../../domain/wallet/Deployment.js"
 import { ChainFacts } from "../chain/ChainFacts.js"
 import { type Connection, entryPointVersion, open, openOperator, refusal } from "../chain/Connection.js"
 import * as Prices from "../chain/Prices.js"
@@ -230,15 +231,12 @@ export const signatureLifeSeconds = 600
 export const validUntil = (block: Block): Effect.Effect<number> =>
   Effect.map(ChainTime.present(block), (now) => now + signatureLifeSeconds)
 
-/** The factory's MAX_AUTHORIZATION_LIFE: a deployment that is good for longer than that is refused, seconds. */
-const longestDeployment = 3_600
-
 /**
  * The same of a creation. After a longer rest of the chain it is over when it is mined, which makes the block that the
  * next one needs: what is good until then would be refused in the simulation already, at the time of the latest block.
  */
 export const deployableUntil = (block: Block): Effect.Effect<number> =>
-  Effect.map(validUntil(block), (until) => Math.min(until, block.timestamp + longestDeployment))
+  Effect.map(validUntil(block), (until) => Math.min(until, block.timestamp + Deployment.maxLifeSeconds))
 
 /**
  * How long nonce keys are kept for a request that has not been accepted, milliseconds: what a dead process holds back.

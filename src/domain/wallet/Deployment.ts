@@ -17,9 +17,12 @@ export interface Deployment {
   /** The address is of `saltHash` alone. */
   readonly legacy: boolean
   readonly config: WalletConfig.WalletConfig
-  /** Last Unix second at which the authorisation holds, uint48; factories accept at most one hour ahead. */
+  /** Last Unix second at which the authorisation holds, uint48; factories accept `maxLifeSeconds` ahead at most. */
   readonly deadline: number
 }
+
+/** The factory's MAX_AUTHORIZATION_LIFE: it refuses an authorisation that holds for longer. */
+export const maxLifeSeconds = 3_600
 
 /** A number that is no uint48 is a deadline that has passed. */
 const deadlineWord = (deadline: number): string => Words.uint(Uint.isUint48(deadline) ? BigInt(deadline) : 0n)
