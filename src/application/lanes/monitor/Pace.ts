@@ -26,6 +26,8 @@ export interface Pace {
 const mostChains = 1_000
 /** Of the interval: the first look after the one at once. Each further one comes at twice the age. */
 const firstPart = 1 / 16
+/** Of the interval: what is seen by then was seen at the first regular look, which comes late on a busy machine. */
+const soonParts = 1.5
 
 const intervalOf = ({ entries }: WatchedLane): number =>
   Math.min(...[...entries.values()].map(({ profile }) => profile.pollIntervalMillis))
@@ -72,7 +74,7 @@ export const make = (): Pace => {
       }),
     seen: ({ offeredAt, profile, record }, now) => {
       if (record.state !== "signed") return
-      if (now - offeredAt < profile.pollIntervalMillis * 1.5) slow.delete(record.chainId)
+      if (now - offeredAt < profile.pollIntervalMillis * soonParts) slow.delete(record.chainId)
       else slow.set(record.chainId, true)
     }
   }
