@@ -8,7 +8,8 @@ import type { WatchedLane } from "./WatchedLane.js"
 /**
  * When a lane's transactions are looked at: all of them every `pollIntervalMillis`, and what was just given to a node
  * more often in the meantime. Chains that mine at once, or several times a second, show it long before the next regular
- * look; elsewhere more looks would only cost. What a chain did last decides, and of an unknown one the best is hoped for.
+ * look; elsewhere more looks would only cost. What a chain did last decides, and of an unknown one the best is hoped for:
+ * a look before the chain can have mined is a call for nothing, and puts off the one that shows the receipt.
  */
 export interface Pace {
   /** What the round that begins asks for. */
@@ -24,34 +25,47 @@ export interface Pace {
 }
 
 const mostChains = 1_000
-/** Of the interval: the first look after the one at once. Each further one comes at twice the age. */
+/** Of the interval: the latest first look at what was just given. Each further one comes at twice the age. */
 const firstPart = 1 / 16
-/** Of the interval: what is seen by then was seen at the first regular look, which comes late on a busy machine. */
+/** Of the time that the chain's last transaction took: the first look, where that is sooner. */
+const sooner = 3 / 4
+/** Of the interval: what is seen before was seen at the first regular look, which comes late on a busy machine. */
 const soonParts = 1.5
 
 const intervalOf = ({ entries }: WatchedLane): number =>
   Math.min(...[...entries.values()].map(({ profile }) => profile.pollIntervalMillis))
 
 export const make = (): Pace => {
-  const slow = new Lru<bigint, true>(mostChains)
+  /** By chain: how long its last transaction was on its way when its receipt was seen, milliseconds. */
+  const took = new Lru<bigint, number>(mostChains)
+  const lastOf = ({ record }: Entry): number => took.get(record.chainId) ?? 0
 
-  const isYoung = ({ offeredAt, profile, record }: Entry, now: number): boolean =>
-    record.state === "signed" &&
-    now >= offeredAt &&
-    now - offeredAt < profile.pollIntervalMillis &&
-    slow.get(record.chainId) === undefined
+  const isYoung = (entry: Entry, now: number): boolean =>
+    entry.record.state === "signed" &&
+    now >= entry.offeredAt &&
+    now - entry.offeredAt < entry.profile.pollIntervalMillis &&
+    lastOf(entry) < entry.profile.pollIntervalMillis * soonParts
+
+  const firstLookOf = (entry: Entry): number =>
+    entry.offeredAt +
+    Math.min(Math.round(lastOf(entry) * sooner), entry.profile.pollIntervalMillis * firstPart)
 
   const nextLookOf = (entry: Entry, now: number): number => {
     if (!isYoung(entry, now)) return Number.POSITIVE_INFINITY
+    const first = firstLookOf(entry)
+    if (now < first) return first
     let age = entry.profile.pollIntervalMillis * firstPart
     while (entry.offeredAt + age <= now) age *= 2
     return entry.offeredAt + age
   }
 
+  /** It cannot be mined yet, as far as the chain's last transaction tells. */
+  const isTooYoung = (entry: Entry, now: number): boolean => isYoung(entry, now) && now < firstLookOf(entry)
+
   return {
     isYoung,
     turnOf: (lane, now) => {
-      const all = [...lane.entries.values()]
+      const all = [...lane.entries.values()].filter((entry) => !isTooYoung(entry, now))
       const interval = intervalOf(lane)
       // A clock that was set back delays no look.
       const isRegular = now >= lane.regularAt || lane.regularAt - now > interval
@@ -72,10 +86,9 @@ export const make = (): Pace => {
         const entry = lane.entries.get(nonce)
         if (entry !== undefined && isYoung(entry, yield* Clock.currentTimeMillis)) yield* lane.rest.open
       }),
-    seen: ({ offeredAt, profile, record }, now) => {
-      if (record.state !== "signed") return
-      if (now - offeredAt < profile.pollIntervalMillis * soonParts) slow.delete(record.chainId)
-      else slow.set(record.chainId, true)
+    seen: ({ offeredAt, record }, now) => {
+      // A clock that was set back says nothing.
+      if (record.state === "signed") took.set(record.chainId, Math.max(now - offeredAt, 0))
     }
   }
 }

@@ -97,8 +97,38 @@ describe("the journal on a disk that is slow", () => {
           false
         )
         expect(yield* waits(journal.finalise(lane, 0n, Make.settledDepth))).toBe(false)
-        expect(yield* waits(journal.finish("r1", "{}", {}))).toBe(true)
       })
+  )
+
+  /** A request of two elements, with an op for each of so many. */
+  const accepted = ({ journal }: Effect.Effect.Success<typeof setup>, count: number) =>
+    Effect.gen(function* () {
+      yield* journal.claim(Make.lane, { process: "this one", independent: [] })
+      const ops = Array.from({ length: count }, (_, index) =>
+        Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index + 1) })
+      )
+      yield* journal.accept(Make.acceptance("r1", ops, { elements: 2 }))
+      yield* journal.allocate(Make.allocation("r1", { ops: ops.map(({ index }) => index) }))
+      yield* journal.recordSigned(Make.signed(0n))
+      const outcomes = ops.map(({ index }) => Make.landed(Make.word(index + 1), 0n))
+      yield* journal.settle(Make.mined(0n), outcomes, false)
+    })
+
+  it.scopedLive("answers at once a request whose ops are all in a transaction of the chain", () =>
+    Effect.gen(function* () {
+      const world = yield* setup
+      yield* accepted(world, 2)
+      expect(yield* world.waits(world.journal.finish("r1", "{}", {}))).toBe(false)
+      expect(yield* world.waits(world.journal.request("r1"))).toBe(true)
+    })
+  )
+
+  it.scopedLive("answers a request with an element that is in no transaction once the disk has it", () =>
+    Effect.gen(function* () {
+      const world = yield* setup
+      yield* accepted(world, 1)
+      expect(yield* world.waits(world.journal.finish("r1", "{}", {}))).toBe(true)
+    })
   )
 })
 

@@ -124,9 +124,51 @@ describe("a chain", () => {
         yield* minedAfter(world, 0, 1_600)
         yield* minedAfter(world, 1, 900)
         yield* world.give(2)
-        yield* world.looks(0)
-        expect(yield* world.looks(63)).toBe(1)
+        yield* world.looks(62)
+        expect(yield* world.looks(1)).toBe(1)
       })
+  )
+
+  it.scoped("is asked for no receipt before three quarters of the time that its last transaction took", () =>
+    Effect.gen(function* () {
+      const world = yield* lane
+      yield* world.give(0)
+      yield* TestClock.adjust(20)
+      world.node.shows.add(hashOf(0))
+      yield* TestClock.adjust(43)
+      expect(world.mined.map(([nonce]) => nonce)).toEqual([0n])
+      yield* world.give(1)
+      expect(yield* world.looks(46)).toBe(0)
+      world.node.shows.add(hashOf(1))
+      expect(yield* world.looks(1)).toBe(1)
+      expect(world.mined.map(([nonce]) => nonce)).toEqual([0n, 1n])
+    })
+  )
+
+  it.scoped("is asked after a sixteenth of the interval at the latest, however long its last one took", () =>
+    Effect.gen(function* () {
+      const world = yield* lane
+      yield* minedAfter(world, 0, 400)
+      yield* world.give(1)
+      expect(yield* world.looks(62)).toBe(0)
+      expect(yield* world.looks(1)).toBe(1)
+      expect(yield* world.looks(61)).toBe(0)
+      expect(yield* world.looks(1)).toBe(1)
+    })
+  )
+
+  it.scoped("is asked for the others of a lane when these are due, beside one that is too young", () =>
+    Effect.gen(function* () {
+      const world = yield* lane
+      yield* minedAfter(world, 0, 400)
+      yield* world.give(1)
+      yield* TestClock.adjust(80)
+      yield* world.give(2)
+      // The second one is looked for again as its lane wakes, the third not yet.
+      expect(yield* world.looks(0)).toBe(1)
+      expect(yield* world.looks(44)).toBe(0)
+      expect(yield* world.looks(1)).toBe(1)
+    })
   )
 })
 
