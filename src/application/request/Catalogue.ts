@@ -310,7 +310,7 @@ export const catalogue = {
   ),
   bundler_refused: refused(
     "the bundler refused the operation",
-    "The bundler of this chain does not take the operation. Nothing was sent.",
+    "The bundler of this chain does not take the operation, and what it was given of it can land no more, or was signed without an end.",
     "See details for its reason."
   ),
   aggregator_refused: refused(
@@ -320,7 +320,7 @@ export const catalogue = {
   ),
   outcome_unknown: unknown(
     "transaction not confirmed in time",
-    "The transaction was sent and is not mined yet; the service goes on watching it.",
+    "The transaction was sent and is not mined yet, or a bundler that refused an operation has it, signed, until it expires; the service goes on watching it.",
     "Ask GET /requests/{requestId}, or repeat the request with the same Idempotency-Key; never send it anew."
   ),
   request_cancelled: refused(

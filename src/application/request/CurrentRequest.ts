@@ -50,6 +50,8 @@ export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
     ) => Effect.Effect<never, AnsweredElsewhere | Failure>
     /** The caller waits so many milliseconds from now on. */
     readonly extend: (patienceMillis: number) => Effect.Effect<void>
+    /** The outcome is far off: the caller waits no longer, and is told what is known. */
+    readonly dismiss: Effect.Effect<void>
     /** Transactions that the journal does not count to the request, and of which its caller shall hear when they take long. */
     readonly sent: (txHashes: ReadonlyArray<Bytes32>) => Effect.Effect<void>
     /** All elements have come to an end: what follows is the final answer, good or bad. */

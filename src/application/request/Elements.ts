@@ -23,21 +23,27 @@ const withReasons: ReadonlySet<string> = new Set([
   "submission_unpaid"
 ])
 
+/** Where the elements of a request stand in its body. */
+export type ElementList = "operations" | "accounts"
+
+/** What is told of each of the elements that failed. */
+export const detailsOf = (
+  list: ElementList,
+  failures: ReadonlyArray<readonly [number, Pick<ElementFailure, "message" | "figures">]>
+): ReadonlyArray<RefusalDetail> =>
+  failures.map(([index, { figures, message }]) => ({ path: `${list}[${index}]`, message, ...figures }))
+
 /**
  * The refusal of a request of which no element can be done: the elements' own code when they agree, and their own
  * text when there is but one text.
  */
 export const refuseAll = (
-  list: "operations" | "accounts",
+  list: ElementList,
   failed: ReadonlyMap<number, ElementFailure>,
   extra: Readonly<Record<string, unknown>>
 ): Unprocessable => {
   const failures = [...failed].sort(([a], [b]) => a - b)
-  const details: ReadonlyArray<RefusalDetail> = failures.map(([index, { figures, message }]) => ({
-    path: `${list}[${index}]`,
-    message,
-    ...figures
-  }))
+  const details = detailsOf(list, failures)
   const codes = new Set(failures.map(([, { code }]) => code))
   const messages = new Set(failures.map(([, { message }]) => message))
   const [first] = failures

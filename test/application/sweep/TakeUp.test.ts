@@ -63,6 +63,7 @@ const nodesOf = (
       node: { rpc: node.rpc === null ? null : Redacted.make(node.rpc), trust: node.trust },
       since: 0n,
       signed: null,
+      isRefused: false,
       includedIn: null,
       landedAs: hash
     }

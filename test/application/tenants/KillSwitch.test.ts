@@ -27,6 +27,7 @@ const world = (accepted = false) => {
     accept: () => Effect.succeed({ _tag: "accepted" }),
     schedule: () => Effect.die("nothing waits"),
     extend: () => Effect.void,
+    dismiss: Effect.void,
     sent: () => Effect.void,
     conclude: Effect.void
   }

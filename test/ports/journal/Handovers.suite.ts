@@ -153,6 +153,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
             node,
             since,
             signed: ops[0]?.signed,
+            isRefused: false,
             includedIn: null,
             landedAs: Make.word(n)
           }
@@ -188,6 +189,27 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
+      "an op whose element has failed is told as refused",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        for (const n of [1, 2]) yield* acceptOp("r1", n)
+        yield* acceptOp("r2", 3)
+        for (const [requestId, n] of [
+          ["r1", 1],
+          ["r1", 2],
+          ["r2", 3]
+        ] as const)
+          yield* journal.submitRemotely(Make.handing(requestId, [n]))
+        yield* journal.refuse("r1", [Make.failed(2), Make.failed(3)])
+        expect((yield* journal.remoteSubmissions).map(({ index, isRefused }) => [index, isRefused])).toEqual([
+          [1, false],
+          [2, true],
+          [3, false]
+        ])
+      })
+    )
+
+    fact(
       "an op that others landed is watched at the node that showed it, under the hash that landed",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -210,6 +232,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
             node: Make.node(),
             since: blockNumber,
             signed: null,
+            isRefused: false,
             includedIn: txHash,
             landedAs
           }))

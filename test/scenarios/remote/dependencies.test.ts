@@ -99,7 +99,7 @@ describe("operations that depend on others, through a bundler of somebody else",
     const [a, b] = [hashOf("a3"), hashOf("b3")]
     bundler.behave(() => ({ does: "refuse", code: -32_500, message: "not today" }))
     const failure = await stack.refused(execute(stack.caller(), [hit("one", a), hit("two", b, 0)]))
-    expect(failure).toMatchObject({ _tag: "Unprocessable" })
+    expect(failure).toMatchObject({ _tag: "Unprocessable", code: "outcome_unknown" })
     expect(failure.details.map(({ message }) => message)).toEqual([
       expect.stringContaining("not today"),
       "dependency failed: operation 0"

@@ -2,9 +2,11 @@ import * as Redacted from "effect/Redacted"
 import { ZeroAddress } from "ethers"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import type { Caller } from "../../../src/application/request/Caller.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
+import * as GetRequest from "../../../src/application/usecases/operations/GetRequest.js"
 import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { conditionsOf, type StandIn, startStandIn } from "../../support/bundler/StandIn.js"
@@ -42,8 +44,15 @@ describe("ops through a bundler of somebody else", () => {
     funcSignature: "transfer(address,uint256)",
     funcParams: [to, amount]
   })
-  const execute = (operations: ReadonlyArray<Operation>) =>
-    ExecuteOperations.run(stack.caller(), { operations, settings: stack.settings })
+  const execute = (operations: ReadonlyArray<Operation>, caller: Caller = stack.caller()) =>
+    ExecuteOperations.run(caller, { operations, settings: stack.settings })
+  /** The request once it is final, of which nothing can land any more. */
+  const ended = async (caller: Caller) => {
+    await stack.provider.send("evm_increaseTime", [601])
+    await stack.provider.send("evm_mine", [])
+    const { requestId } = caller
+    return await stack.ask(GetRequest.run(caller, { requestId, wait: "30" }))
+  }
   const funded = async (salt: string) => {
     const [wallet] = await stack.create(salt)
     await stack.mint(String(wallet), 100n)
@@ -108,20 +117,47 @@ describe("ops through a bundler of somebody else", () => {
     [-32_507, "AA24 signature error", "signature"],
     [-32_521, "execution reverted", "execution"],
     [-32_602, "maxFeePerGas must be at least 7", "fields"]
-  ])("an op that is refused with %i is given up at once, with the bundler's words", async (code, message) => {
-    const wallet = await funded(`refused ${code}`)
-    bundler.behave(() => ({ does: "refuse", code, message }))
+  ])(
+    "an op that is refused with %i is unknown at once, with the bundler's words, until it can land no more",
+    async (code, message) => {
+      const wallet = await funded(`refused ${code}`)
+      bundler.behave(() => ({ does: "refuse", code, message }))
+      const to = nobody()
+      const caller = stack.caller()
+      const details = [{ path: "operations[0]", message: `the bundler refused the operation: ${message}` }]
+      const failure = await stack.refused(execute([transfer(`refused ${code}`, "1", to)], caller))
+      expect(failure).toMatchObject({ _tag: "Unprocessable", code: "outcome_unknown", details })
+      const { requestId } = caller
+      expect(await stack.ask(GetRequest.run(caller, { requestId }))).toMatchObject({ state: "pending" })
+      bundler.behave(() => ({ does: "submit" }))
+      expect(await stack.ask(execute([transfer(`refused ${code}`, "2", to)]))).toMatchObject({ status: 1 })
+      expect(await stack.balanceOf(to)).toBe(2n)
+      expect(await stack.balanceOf(String(wallet))).toBe(98n)
+      const sent = bundler.sent.length
+      expect(await ended(caller)).toMatchObject({
+        state: "final",
+        httpStatus: 422,
+        answer: { code: "bundler_refused", details }
+      })
+      expect(bundler.sent.length).toBe(sent)
+    }
+  )
+
+  it("an op that is refused, and lands all the same, has succeeded", async () => {
+    await funded("refused and done")
+    bundler.behave(() => ({ does: "refuseAndKeep", code: -32_500, message: "AA23 reverted" }))
     const to = nobody()
-    const failure = await stack.refused(execute([transfer(`refused ${code}`, "1", to)]))
-    expect(failure).toMatchObject({
-      _tag: "Unprocessable",
-      code: "bundler_refused",
-      details: [{ path: "operations[0]", message: `the bundler refused the operation: ${message}` }]
+    const caller = stack.caller()
+    const failure = await stack.refused(execute([transfer("refused and done", "1", to)], caller))
+    expect(failure).toMatchObject({ code: "outcome_unknown" })
+    await bundler.release()
+    const { requestId } = caller
+    expect(await stack.ask(GetRequest.run(caller, { requestId, wait: "30" }))).toMatchObject({
+      state: "final",
+      httpStatus: 200,
+      answer: { status: 1, returnData: [{ "0": { success: true } }] }
     })
-    bundler.behave(() => ({ does: "submit" }))
-    expect(await stack.ask(execute([transfer(`refused ${code}`, "2", to)]))).toMatchObject({ status: 1 })
-    expect(await stack.balanceOf(to)).toBe(2n)
-    expect(await stack.balanceOf(String(wallet))).toBe(98n)
+    expect(await stack.balanceOf(to)).toBe(1n)
   })
 
   it.each([
@@ -137,6 +173,7 @@ describe("ops through a bundler of somebody else", () => {
     expect(result.status).toBe(1)
     expect(await stack.balanceOf(to)).toBe(3n)
     expect(bundler.sent.length).toBe(first + 3)
+    expect(new Set(bundler.sent.slice(first).map(({ hash }) => hash)).size).toBe(1)
   })
 
   it.each(["submitAndCut", "cut"] as const)(
@@ -190,19 +227,33 @@ describe("ops through a bundler of somebody else", () => {
       turn === start ? { does: "refuse", code: -32_500, message: "AA23 reverted" } : { does: "submit" }
     )
     const [one, two, three] = [nobody(), nobody(), nobody()]
-    const result = await stack.ask(
-      execute([transfer("first", "1", one), transfer("first", "2", two), transfer("second", "3", three)])
-    )
-    expect(result.status).toBe(4)
-    expect(result.returnData.map((element, index) => element[String(index)])).toMatchObject([
-      { success: false, error: "the bundler refused the operation: AA23 reverted" },
-      { success: true },
-      { success: true }
-    ])
+    const caller = stack.caller()
+    const operations = [
+      transfer("first", "1", one),
+      transfer("first", "2", two),
+      transfer("second", "3", three)
+    ]
+    const failure = await stack.refused(execute(operations, caller))
+    const error = "the bundler refused the operation: AA23 reverted"
+    expect(failure).toMatchObject({
+      code: "outcome_unknown",
+      details: [{ path: "operations[0]", message: error }]
+    })
     expect(await Promise.all([one, two, three].map(stack.balanceOf))).toEqual([0n, 2n, 3n])
     const second = stack.predict("second")
     const senders = bundler.sent.slice(start).map(({ op }) => op.sender)
     expect(senders).toEqual([stack.predict("first"), second, stack.predict("first")])
+    expect(await ended(caller)).toMatchObject({
+      state: "final",
+      answer: {
+        status: 4,
+        returnData: [
+          { "0": { success: false, error } },
+          { "1": { success: true } },
+          { "2": { success: true } }
+        ]
+      }
+    })
   })
 
   it("several ops of one wallet in one request, each after the other", async () => {
@@ -241,7 +292,7 @@ describe("ops through a bundler of somebody else", () => {
     expect(await stack.balanceOf(to)).toBe(7n)
     const [lost, again] = bundler.sent.slice(first)
     expect(bundler.sent.length).toBe(first + 2)
-    expect(again?.hash).not.toBe(lost?.hash)
+    expect(again?.op.signature).not.toBe(lost?.op.signature)
   })
 
   it("many requests at once are all done, each once", async () => {

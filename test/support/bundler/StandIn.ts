@@ -40,6 +40,8 @@ export type Conduct =
   /** Says that it has taken it, and forgets it. */
   | { readonly does: "lose" }
   | { readonly does: "refuse"; readonly code: number; readonly message: string }
+  /** Refuses it, and submits it when told all the same. */
+  | { readonly does: "refuseAndKeep"; readonly code: number; readonly message: string }
   /** Hangs up without an answer, after or before it has submitted the op. */
   | { readonly does: "submitAndCut" }
   | { readonly does: "cut" }
@@ -175,7 +177,9 @@ export const startStandIn = async (): Promise<StandIn> => {
         const hash = await hashOf(given)
         const turn = sent.push({ op: given, hash }) - 1
         const conduct = conductOf(given, turn)
-        if (conduct.does === "refuse") throw new Refused(conduct.code, conduct.message)
+        if (conduct.does === "refuseAndKeep") pool.set(hash, given)
+        if (conduct.does === "refuse" || conduct.does === "refuseAndKeep")
+          throw new Refused(conduct.code, conduct.message)
         if (conduct.does === "cut") return undefined
         if (conduct.does === "lose") return hash
         if (pool.has(hash)) throw new Refused(-32_602, "User operation already present in mempool")

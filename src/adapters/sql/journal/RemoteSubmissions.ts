@@ -294,7 +294,11 @@ interface Row extends Ops.Row {
   readonly landed_as: string | null
 }
 
-const toSubmission = (seal: Store.Store["seal"], row: Row): Effect.Effect<RemoteSubmission> =>
+const toSubmission = (
+  seal: Store.Store["seal"],
+  failed: ReadonlySet<string>,
+  row: Row
+): Effect.Effect<RemoteSubmission> =>
   Effect.map(Effect.option(seal.open(sealName(row.op_id), row.rpc)), (rpc) => ({
     requestId: row.request_id,
     index: row.op_index,
@@ -304,26 +308,39 @@ const toSubmission = (seal: Store.Store["seal"], row: Row): Effect.Effect<Remote
     node: { rpc: Option.getOrNull(Option.map(rpc, Redacted.make<string>)), trust: row.trust },
     since: BigInt(row.since),
     signed: row.signed === Hex.empty ? null : Hex.unsafe(row.signed),
+    isRefused: failed.has(`${row.op_index} ${row.request_id}`),
     includedIn: row.tx_hash === null ? null : Hex.unsafe32(row.tx_hash),
     landedAs: Hex.unsafe32(row.landed_as ?? row.user_op_hash)
   }))
 
+/** The elements that have come to nothing of requests that have ops at a remote bundler, as index and request. */
+const failedElements = ({ sql }: Store.Store) =>
+  Effect.map(
+    sql<Requests.FailedRow>`
+      select request_id, failed from requests
+      where failed <> '[]' and request_id in (
+        select ops.request_id from handovers join ops on ops.op_id = handovers.op_id
+        where handovers.signed <> ${Hex.empty})`,
+    (rows) =>
+      new Set(rows.flatMap((row) => Requests.failedOf(row).map(({ index }) => `${index} ${row.request_id}`)))
+  )
+
 /** Every op that a remote bundler has, and those that landed in transactions of others and are not at settled depth. */
-export const remoteSubmissions = ({
-  seal,
-  sql,
-  reading
-}: Store.Store): Effect.Effect<ReadonlyArray<RemoteSubmission>, JournalError> =>
-  reading(
-    Effect.flatMap(
-      sql<Row>`
+export const remoteSubmissions = (
+  store: Store.Store
+): Effect.Effect<ReadonlyArray<RemoteSubmission>, JournalError> =>
+  store.reading(
+    Effect.gen(function* () {
+      const { seal, sql } = store
+      const rows = yield* sql<Row>`
         select ops.*, requests.account_id, handovers.rpc, handovers.trust, handovers.since, handovers.signed,
           handovers.landed_as
         from handovers
         join ops on ops.op_id = handovers.op_id
         join requests on requests.request_id = ops.request_id
         where handovers.signed <> ${Hex.empty} or ops.state = 'settled'
-        order by handovers.op_id`,
-      (rows) => Effect.forEach(rows, (row) => toSubmission(seal, row))
-    )
+        order by handovers.op_id`
+      const failed = rows.length === 0 ? new Set<string>() : yield* failedElements(store)
+      return yield* Effect.forEach(rows, (row) => toSubmission(seal, failed, row))
+    })
   )

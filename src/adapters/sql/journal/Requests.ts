@@ -20,14 +20,19 @@ import * as GroupCommit from "../sqlite/GroupCommit.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 
-interface Row extends Terms.Place {
+/** Of a row of `requests`: what of it has failed. */
+export interface FailedRow {
+  readonly request_id: string
+  readonly failed: string
+}
+
+interface Row extends Terms.Place, Pick<FailedRow, "failed"> {
   readonly endpoint: string
   readonly chain_id: string
   readonly signer: string | null
   readonly body: Compact.Column
   readonly idempotency_key: string | null
   readonly body_hash: string | null
-  readonly failed: string
   readonly state: "open" | "final" | "forgotten"
   readonly note: Compact.Column | null
   readonly outcome: Compact.Column | null
@@ -70,7 +75,8 @@ export const lockAll = ({ forUpdate, sql }: Store.Store, requestIds: Iterable<st
   })
 
 /** Of a forgotten request there is none. */
-const parsed = (row: Row): ReadonlyArray<FailedElement> => (row.failed === "" ? [] : JSON.parse(row.failed))
+export const failedOf = ({ failed }: Pick<FailedRow, "failed">): ReadonlyArray<FailedElement> =>
+  failed === "" ? [] : JSON.parse(failed)
 
 /** The latest word on each index, by index. */
 const merged = (
@@ -137,7 +143,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
     if (row.signer !== lane.signer)
       yield* sql`update requests set signer = ${lane.signer} where request_id = ${requestId}`
     const anew = new Set(ops.map((op) => op.index))
-    const before = parsed(row)
+    const before = failedOf(row)
     const kept = before.filter((element) => !anew.has(element.index))
     if (failed.length > 0 || kept.length < before.length)
       yield* writeFailed(store, requestId, merged(kept, failed))
@@ -178,7 +184,7 @@ export const refuse =
         const row = yield* locked(store, requestId)
         if (row === undefined) return yield* Store.refuse("the request was not accepted")
         yield* Claims.fence(store, Claims.laneOf(row))
-        if (failed.length > 0) yield* writeFailed(store, requestId, merged(parsed(row), failed))
+        if (failed.length > 0) yield* writeFailed(store, requestId, merged(failedOf(row), failed))
       })
     )
 
@@ -281,7 +287,7 @@ export const request =
           metadata: Terms.read(row.metadata),
           ops,
           signed,
-          failed: parsed(row),
+          failed: failedOf(row),
           txHashes: Ops.hashes([...nonces, ...own]),
           cancelled: row.cancelled,
           notBefore:

@@ -70,7 +70,7 @@ const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure 
 
 /**
  * Signs one bundle of accepted ops and hands it to the bundler. Afterwards each op is `sent` or given up, never in
- * between. Long, since that holds for every way in which signing and submitting end.
+ * between; one that a bundler refused and may land all the same is `sent`, and its element has failed. Long, since that holds for every way in which signing and submitting end.
  */
 export const send = (
   { access, caller: { requestId }, context, submitter }: SubmissionRoute,
@@ -138,7 +138,8 @@ export const send = (
     )
     if (Either.isRight(outcome)) {
       const refused = ops.filter(({ userOpHash }) => outcome.right.has(userOpHash))
-      if (refused.length > 0) yield* Effect.zipRight(giveUp(refused), release(refused))
+      const back = refused.filter(({ userOpHash }) => outcome.right.get(userOpHash)?.mayLand === false)
+      if (back.length > 0) yield* Effect.zipRight(giveUp(back), release(back))
       for (const { index, userOpHash } of refused) {
         const refusal = outcome.right.get(userOpHash)
         const kind = refusal?.passing === true ? outdated : failed

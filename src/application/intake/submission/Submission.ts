@@ -33,14 +33,17 @@ const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, 
     const { current, lane, plan } = run
     const { caller, context } = plan
     const given = [...SubmissionProgress.failuresOf(state).keys()]
+    const late = yield* Records.outlast(run, given, plan.part == null ? current.dismiss : Effect.void)
+    const rest = given.filter((index) => !late.has(index))
     const found =
-      given.length === 0
+      rest.length === 0
         ? new Map<number, Landed>()
-        : yield* Effect.catchAllCause(Records.takeLanded(run, given), (cause) =>
+        : yield* Effect.catchAllCause(Records.takeLanded(run, rest), (cause) =>
             Effect.as(Effect.logDebug("what was given up could not be looked for", cause), new Map())
           )
     const now = yield* Clock.currentTimeMillis
-    const end = SubmissionState.step(state, { _tag: "foundLanded", landed: found }, now).state
+    const all = new Map([...late, ...found])
+    const end = SubmissionState.step(state, { _tag: "foundLanded", landed: all }, now).state
     const landed = SubmissionProgress.landedOf(end)
     const { ops } = yield* Records.opsOf(run)
     const over = ops.filter((op) => op.state === "accepted").map(({ index }) => index)

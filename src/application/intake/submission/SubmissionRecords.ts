@@ -120,6 +120,28 @@ export const minedOps = (run: Reader) =>
       : Effect.succeed(known)
   )
 
+/**
+ * Waits until no op of these failed elements can land any more, at a bundler that refused it. Gives those that landed all
+ * the same.
+ */
+export const outlast = (run: Reader, elements: ReadonlyArray<number>, onWait: Effect.Effect<void>) =>
+  Effect.gen(function* () {
+    const given = new Set(elements)
+    const ended = ({ ops }: RequestOps) => {
+      const own = ops.filter(({ index }) => given.has(index))
+      return own.some(({ state }) => state === "sent") ? null : own
+    }
+    const now = ended(yield* opsOf(run))
+    if (now === null) yield* onWait
+    const own = now ?? (yield* run.watch.until(Effect.map(readOps(run), ended), { atOnce: true }))
+    return new Map<number, Landed>(
+      own.flatMap((op) => {
+        const outcome = landedOf(op)
+        return outcome === null ? [] : [[op.index, outcome] as const]
+      })
+    )
+  })
+
 export const abandonUnsigned = (run: Reader, elements: ReadonlyArray<number>) =>
   elements.length === 0
     ? Effect.void
@@ -226,7 +248,10 @@ export const resume = (run: Reader): Effect.Effect<Event, never, ChainFacts | Su
     for (const index of yield* Effect.orDie(landings(remoteOpJournal, run.plan, unsent, before.acceptedAt)))
       left.delete(index)
     yield* abandonUnsigned(run, [...left])
-    const sent = before.ops.filter(({ index, state }) => state !== "abandoned" && !left.has(index))
+    const sent = before.ops.filter(
+      ({ index, state }) =>
+        state !== "abandoned" && !left.has(index) && !(state === "sent" && failed.has(index))
+    )
     const { landed, returned } = yield* follow(
       run,
       sent.map(({ index }) => index),

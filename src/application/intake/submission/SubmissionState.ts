@@ -223,7 +223,13 @@ const actionOf = (state: State): Action => {
     case "sending":
       return { _tag: "send", place: phase.place }
     case "following":
-      return { _tag: "follow", elements: phase.transfers[phase.place] ?? [] }
+      // What was refused may land as long as it lasts: nothing else waits for that.
+      return {
+        _tag: "follow",
+        elements: (phase.transfers[phase.place] ?? []).filter(
+          (index) => state.elements.get(index)?._tag !== "failed"
+        )
+      }
     case "yielding":
       return { _tag: "yield", elements: phase.elements }
     case "waiting":

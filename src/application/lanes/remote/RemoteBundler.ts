@@ -53,19 +53,24 @@ export const validUntilOf = (version: Version, op: UserOperation.UserOperation):
 /** AA10 and AA25: the chain, or the bundler's pool, is not as it was when the op was made. */
 const outdated = /\bAA(?:10|25)\b/
 
-const refusalOf = ({ message, reason }: BundlerRpcError): Refusal => ({
-  message,
-  passing: reason === "throttled" || reason === "rateLimited" || outdated.test(message)
-})
+const isPassing = ({ message, reason }: BundlerRpcError): boolean =>
+  reason === "throttled" || reason === "rateLimited" || outdated.test(message)
 
 const again = { times: 5, schedule: Schedule.exponential("100 millis") }
 
 /** Why an op is not sent whose nonce follows one that was refused. */
-const behind: Refusal = { message: "an earlier operation of the same wallet was refused", passing: true }
+const behind: Refusal = {
+  message: "an earlier operation of the same wallet was refused",
+  passing: true,
+  mayLand: false
+}
 
 /**
  * Gives ops, one after the other, to the bundler that the profile names. From the moment before it is given away an op
- * counts as perhaps sent; only an answer that says otherwise takes it back.
+ * counts as perhaps sent. A refusal does not take it back: the bundler has it, signed, and nothing in it says who may
+ * submit it. It is offered again after a refusal for now, and never after another one; it is given up when it can land no
+ * more. What has no end is given up at once: whoever signed it without one may have it submitted at any time, by anybody.
+ *
  * Long, since each answer of the bundler decides what is said of the ops behind it.
  */
 export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bundler["Type"] => {
@@ -117,12 +122,13 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
           again
         )
         const { chainId } = profile
+        const validUntil = validUntilOf(version, op)
         const entry = yield* remoteOps.watch({
           chain,
           profile,
           bundler: client,
           offer,
-          validUntil: validUntilOf(version, op),
+          validUntil,
           submission: {
             requestId,
             index,
@@ -132,6 +138,7 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
             node,
             since,
             signed,
+            isRefused: false,
             includedIn: null,
             landedAs: userOpHash
           }
@@ -140,22 +147,28 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
           remoteOps.offered(entry, "unknown")
         )
         const error = Either.isLeft(answer) ? answer.left : null
+        if (error === null) return yield* Effect.as(remoteOps.offered(entry, "taken"), null)
+        const passing = isPassing(error)
         // What the chain shows counts more than what the bundler says.
-        if (error === null || !isCertain(error) || entry.landed !== null) {
-          yield* remoteOps.offered(entry, error === null ? "taken" : "unknown")
-          if (error !== null)
-            yield* Effect.annotateLogs(
-              Effect.logWarning(`a bundler perhaps took an op; it stays watched: ${error.message}`),
-              { userOpHash }
-            )
+        if (!isCertain(error) || entry.landed !== null || (passing && validUntil !== 0)) {
+          yield* remoteOps.offered(entry, "unknown")
+          yield* Effect.annotateLogs(
+            Effect.logWarning(`a bundler did not take an op for certain; it stays watched: ${error.message}`),
+            { userOpHash }
+          )
           return null
+        }
+        const { message } = error
+        if (validUntil !== 0) {
+          yield* remoteOps.offered(entry, "refused")
+          return { message, passing, mayLand: true }
         }
         yield* Effect.tapErrorCause(
           Effect.retry(remoteOpJournal.revokeRemote(requestId, [index]), again),
           () => remoteOps.offered(entry, "unknown")
         )
         yield* remoteOps.forget(entry)
-        return refusalOf(error)
+        return { message, passing, mayLand: false }
       }).pipe(Effect.orDie)
     )
 

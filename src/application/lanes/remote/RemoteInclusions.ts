@@ -55,6 +55,8 @@ export interface Entry extends Held {
   isTaken: boolean
   /** The journal was told so. */
   isTold: boolean
+  /** Its element has come to nothing, as the bundler said: it is offered no more. */
+  isRefused: boolean
 }
 
 /** Most blocks of one look, and most ops. */
@@ -182,7 +184,7 @@ export const offer = (entry: Entry, bundler: BundlerClient, head: Block) =>
       entry.isTaken = true
       return
     }
-    if (isOver(entry, head) || entry.offer === null) return
+    if (isOver(entry, head) || entry.offer === null || entry.isRefused) return
     yield* bundler.send(entry.offer, submission.userOpHash)
     entry.isTaken = true
   })

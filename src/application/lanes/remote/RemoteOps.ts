@@ -18,9 +18,9 @@ export interface RemoteOps {
   readonly watch: (held: Held) => Effect.Effect<Entry>
   /**
    * The bundler was given the op, or perhaps was: it is asked for it later, sooner when nobody knows. `before`: by another
-   * life of the process, perhaps.
+   * life of the process, perhaps. `refused`: it is not offered again.
    */
-  readonly offered: (entry: Entry, answer: "taken" | "unknown" | "before") => Effect.Effect<void>
+  readonly offered: (entry: Entry, answer: "taken" | "unknown" | "before" | "refused") => Effect.Effect<void>
   readonly isWatched: (submission: RemoteSubmission) => boolean
   /** What is watched goes on at this node and this bundler, where the operator has others by now. */
   readonly renew: (surroundings: Surroundings) => Effect.Effect<void>
@@ -224,7 +224,8 @@ export const make = (options: {
             offerDelay: firstOfferMillis,
             busy: true,
             isTaken: false,
-            isTold: false
+            isTold: false,
+            isRefused: submission.isRefused
           }
           yield* attach(entry)
           return entry
@@ -234,6 +235,7 @@ export const make = (options: {
           entry.offerAt = now + (answer === "unknown" ? firstOfferMillis : offerMillis)
           entry.busy = false
           if (answer === "taken") entry.isTaken = true
+          if (answer === "refused") entry.isRefused = true
         }),
       isWatched: (submission) => watchedAs(submission) !== undefined,
       renew: ({ bundler, chain, profile, submission }) =>

@@ -60,6 +60,8 @@ export interface Live<B, J, R> {
   readonly dependencies: Dependencies
   readonly task: Task<B, J, R>
   readonly accepted: Deferred.Deferred<void>
+  /** Its caller waits no longer. */
+  readonly dismissed: Deferred.Deferred<void>
   readonly result: Deferred.Deferred<B, Failure | AnsweredElsewhere>
   readonly sent: Array<Bytes32>
   state: RequestState.State<Outcome<B>>
@@ -164,6 +166,7 @@ const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentReque
       Effect.map(Clock.currentTimeMillis, (now) => {
         live.until = now + patienceMillis
       }),
+    dismiss: Effect.asVoid(Deferred.succeed(live.dismissed, undefined)),
     sent: (txHashes) => Effect.sync(() => void live.sent.push(...txHashes)),
     conclude: Effect.sync(() => tell(live, { _tag: "concluded" }))
   }

@@ -5,10 +5,13 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import { isFenced } from "../../ports/journal/JournalError.js"
+import type { RequestRecord } from "../../ports/journal/Requests.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import { catalogue } from "../../request/Catalogue.js"
 import { AnsweredElsewhere, type CurrentRequest } from "../../request/CurrentRequest.js"
+import * as Elements from "../../request/Elements.js"
 import { type Failure, Unavailable, unprocessable } from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
 import * as StoreFailure from "../../request/StoreFailure.js"
 import {
   type Dependencies,
@@ -26,6 +29,8 @@ export interface RequestWork<B> {
   readonly accepted: Deferred.Deferred<void>
   /** Until when its caller waits, Unix milliseconds, once it is accepted. */
   readonly until: () => number
+  /** Its caller waits no longer, whatever `until` says. */
+  readonly dismissed: Deferred.Deferred<void>
   readonly result: Deferred.Deferred<B, Failure | AnsweredElsewhere>
   /** Of transactions beside those that the journal counts to it. */
   readonly sent: ReadonlyArray<Bytes32>
@@ -60,10 +65,21 @@ export const unavailable = (): Unavailable =>
     retryAfterSeconds: 1
   })
 
-export const outcomeUnknown = (requestId: string, txHashes: ReadonlyArray<Bytes32>) =>
-  unprocessable("outcome_unknown", [], {
+/** What is known of a request that is not final: its transactions, and why elements of it have come to nothing. */
+export const outcomeUnknown = (
+  requestId: string,
+  record: Pick<RequestRecord, "failed" | "txHashes"> | null,
+  sent: ReadonlyArray<Bytes32>,
+  list: Elements.ElementList = "operations"
+) => {
+  const txHashes = [...(record?.txHashes ?? []), ...sent]
+  const failed = (record?.failed ?? []).map(
+    ({ figures, index, message }) => [index, { figures, message: Reasons.known(message) }] as const
+  )
+  return unprocessable("outcome_unknown", Elements.detailsOf(list, failed), {
     extra: { txHash: txHashes.at(-1) ?? "", txHashes, requestId }
   })
+}
 
 /** Tells the end of the work in this process to those who wait for it here. */
 const conclude = <B, J, R>(live: Live<B, J, R>, end: RequestState.End): Effect.Effect<void> => {
@@ -80,7 +96,7 @@ const conclude = <B, J, R>(live: Live<B, J, R>, end: RequestState.End): Effect.E
     case "unaccepted":
       return exit === null ? Effect.void : Effect.zipRight(noted(exit), Deferred.done(result, refused(exit)))
     case "unknown":
-      return Effect.zipRight(noted(exit), Deferred.fail(result, outcomeUnknown(requestId, [])))
+      return Effect.zipRight(noted(exit), Deferred.fail(result, outcomeUnknown(requestId, null, [])))
     case "elsewhere":
       return elsewhere
     // What the journal has refused for the sake of another process ends here. The sweep takes it up should it come back.
@@ -126,6 +142,7 @@ export const begin = <B, J, R>(
       dependencies,
       task,
       accepted: yield* Deferred.make<void>(),
+      dismissed: yield* Deferred.make<void>(),
       result: yield* Deferred.make<B, Failure | AnsweredElsewhere>(),
       sent: [],
       state: RequestState.begin(caller.resumed === true),
@@ -134,7 +151,7 @@ export const begin = <B, J, R>(
       interruptible: null,
       exit: null
     }
-    const { accepted, result, sent } = live
+    const { accepted, dismissed, result, sent } = live
 
     const end = (unless: () => boolean) =>
       Effect.suspend(() =>
@@ -156,6 +173,7 @@ export const begin = <B, J, R>(
       result,
       sent,
       until: () => live.until,
+      dismissed,
       lane: () => live.lane,
       abort: Effect.suspend(() => {
         tell(live, { _tag: "unwanted" })

@@ -15,6 +15,7 @@ import type { Replicas } from "../../ports/Replicas.js"
 import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
+import type { ElementList } from "../../request/Elements.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import * as KeyOrder from "./KeyOrder.js"
 import type { LaneClaims } from "./LaneClaims.js"
@@ -32,6 +33,8 @@ export interface Kind<A, I, B, J> {
   readonly Response: Schema.Schema<B, J>
   /** How many operations or accounts the request has. Default: one. */
   readonly elements?: (request: A) => number
+  /** Default: `operations`. */
+  readonly list?: ElementList
 }
 
 export interface Requests {
@@ -93,13 +96,14 @@ export const make = (options: {
   const live = new Map<string, Pick<RequestWork.RequestWork<unknown>, "lane" | "leave" | "review">>()
   const keys = KeyOrder.make()
 
-  const outcomeUnknown = (requestId: string, sent: ReadonlyArray<Bytes32>) =>
+  const outcomeUnknown = (
+    { list }: { readonly list?: ElementList },
+    requestId: string,
+    sent: ReadonlyArray<Bytes32>
+  ) =>
     Effect.flatMap(
       Effect.orElseSucceed(requestJournal.request(requestId), () => null),
-      (record) => {
-        const known = record?.txHashes ?? []
-        return Effect.fail(RequestWork.outcomeUnknown(requestId, [...known, ...sent]))
-      }
+      (record) => Effect.fail(RequestWork.outcomeUnknown(requestId, record, sent, list))
     )
 
   const patience = (millis: number) => Effect.raceFirst(Effect.sleep(millis), Deferred.await(stopping))
@@ -134,24 +138,24 @@ export const make = (options: {
         (outcome) => Answer.decode(kind.Response, outcome)
       ),
       Effect.flatMap(patienceFor(requestId), (millis) =>
-        Effect.zipRight(patience(millis), outcomeUnknown(requestId, []))
+        Effect.zipRight(patience(millis), outcomeUnknown(kind, requestId, []))
       )
     )
 
   const answerOf = <A, I, B, J>(
     kind: Kind<A, I, B, J>,
     caller: Caller,
-    { accepted, result, sent, until }: RequestWork.RequestWork<B>
+    { accepted, dismissed, result, sent, until }: RequestWork.RequestWork<B>
   ) => {
     const waited: Effect.Effect<void> = Effect.flatMap(Clock.currentTimeMillis, (now) =>
       now >= until() ? Effect.void : Effect.zipRight(Effect.sleep(until() - now), waited)
     )
-    const enough = Effect.raceFirst(waited, Deferred.await(stopping))
+    const enough = Effect.raceAll([waited, Deferred.await(dismissed), Deferred.await(stopping)])
     return Effect.raceFirst(
       Deferred.await(result),
       Deferred.await(accepted).pipe(
         Effect.zipRight(enough),
-        Effect.zipRight(Effect.suspend(() => outcomeUnknown(caller.requestId, sent)))
+        Effect.zipRight(Effect.suspend(() => outcomeUnknown(kind, caller.requestId, sent)))
       )
     ).pipe(Effect.catchTag("AnsweredElsewhere", (elsewhere) => stored(kind, elsewhere.requestId, caller)))
   }

@@ -64,6 +64,8 @@ export interface Refusal {
   readonly message: string
   /** For now, or because one before it was not sent: worth another look, a bit later. */
   readonly passing: boolean
+  /** Whoever refused it has the signed op, which anybody may submit until it can land no more. */
+  readonly mayLand: boolean
 }
 
 /**
@@ -110,8 +112,8 @@ export class Bundler extends Context.Tag("castellan/Bundler")<
   {
     /**
      * Sends the bundle, alone or with those of other requests. When it returns, the journal has its ops as `sent`, and what
-     * becomes of them is noted there, whoever waits for it; those of them that somebody else's bundler refused, which it
-     * returns, are `accepted` as before. When it fails, all of them are.
+     * becomes of them is noted there, whoever waits for it. It returns those that somebody else's bundler refused: what may
+     * land all the same is `sent` until it can land no more, the others are `accepted` as before. When it fails, all are.
      */
     readonly submit: (bundle: Bundle) => Effect.Effect<ReadonlyMap<Bytes32, Refusal>, BundlerError>
   }

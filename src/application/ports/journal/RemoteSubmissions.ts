@@ -35,6 +35,8 @@ export interface RemoteSubmission extends OpRef {
   readonly since: bigint
   /** Null: no bundler was given it; it was seen on the chain, and is here until that is for good. */
   readonly signed: Hex | null
+  /** Its element has come to nothing, as the bundler said: nobody is to be given it any more. */
+  readonly isRefused: boolean
   /** The transaction in which it landed, not yet at settled depth as far as is known; null: none. */
   readonly includedIn: Bytes32 | null
   /** The hash that the chain shows of it. */

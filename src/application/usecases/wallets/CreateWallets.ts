@@ -87,8 +87,9 @@ export const kind = {
   endpoint: "/create",
   Request,
   Response,
-  elements: ({ accounts }: Request) => accounts.length
-}
+  elements: ({ accounts }: Request) => accounts.length,
+  list: "accounts"
+} as const
 
 /**
  * Deploys wallets, several in one transaction. The deployer's authorisation and signature come from the operator's

@@ -287,6 +287,13 @@ describe("the elements of a request", () => {
     expect(codesOf(behind.state)).toEqual({ 0: "execution_failed" })
   })
 
+  it("that were refused, and may land all the same, are not waited for by the others", () => {
+    const both = through(fresh(), prepared([0, 1]), accepted)
+    const one = through(both, sent({ failed: new Map([[0, wrong]]) }), { _tag: "noted" })
+    expect(one.action).toEqual({ _tag: "follow", elements: [1] })
+    expect(through(one, follow({ landed: landed(1) })).action).toEqual({ _tag: "end" })
+  })
+
   it("that were accepted with another one which went otherwise are given up before anything else", () => {
     expect(steps.yielding.action).toEqual({ _tag: "yield", elements: [1] })
     expect(tagsOf(steps.yielding.state)).toEqual(["open", "open"])

@@ -22,6 +22,12 @@ import * as Ops from "../../../support/lanes/Ops.js"
 const entryPoint = EntryPoint.canonical["v0.7"]
 const profile = { ...Monitor.profile, remoteBundler: Redacted.make("http://bundler") }
 
+/** Ops that may land until then, and one that may for ever. */
+const validUntil = 77
+const bounded = (each: UserOperation): UserOperation => ({
+  ...each,
+  signature: Conditions.encodeSignature({ ...Conditions.none, validUntil }, Hex.unsafe("0x01"))
+})
 const op = (nonce: bigint, sender = Make.address(0xa1)): UserOperation => ({ ...Ops.plain, sender, nonce })
 
 type Refused = BundlerRpcError["reason"]
@@ -86,12 +92,13 @@ const world = (
             offerDelay: 0,
             busy: true,
             isTaken: false,
-            isTold: false
+            isTold: false,
+            isRefused: false
           }
         }),
       offered: ({ submission }, answer) =>
         Effect.sync(
-          () => void told.push(`${answer === "taken" ? "taken" : "perhaps taken"} ${submission.index}`)
+          () => void told.push(`${answer === "unknown" ? "perhaps taken" : answer} ${submission.index}`)
         ),
       isWatched: () => false,
       renew: () => Effect.void,
@@ -174,21 +181,36 @@ describe("a remote bundler", () => {
   )
 
   it.effect(
-    "that refuses an op for certain gives it back, and the later ones of its nonce key are not sent",
+    "that refuses an op without an end gives it back, and the later ones of its nonce key are not sent",
     () =>
       Effect.gen(function* () {
         const { bundle, bundler, told } = yield* world({ refuses: { 0: "validation" } })
         const other = op(1n, Make.address(0xa2))
         const refusals = yield* bundler.submit(bundle([op(0n), op(1n), other]))
         expect([...refusals]).toEqual([
-          [Make.word(0), { message: "validation: AA00", passing: false }],
-          [Make.word(1), { message: "an earlier operation of the same wallet was refused", passing: true }]
+          [Make.word(0), { message: "validation: AA00", passing: false, mayLand: false }],
+          [
+            Make.word(1),
+            { message: "an earlier operation of the same wallet was refused", passing: true, mayLand: false }
+          ]
         ])
         expect(told).toEqual([
           ...["stored 0", "watched 0", "sent 0", "revoked 0", "forgotten 0"],
           ...["stored 2", "watched 2", "sent 2", "taken 2"]
         ])
       })
+  )
+
+  it.effect("that refuses an op which may land later has it: nothing is given back", () =>
+    Effect.gen(function* () {
+      const { bundle, bundler, told } = yield* world({ refuses: { 0: "validation" } })
+      const refusals = yield* bundler.submit(bundle([bounded(op(0n)), bounded(op(1n))]))
+      expect([...refusals]).toMatchObject([
+        [Make.word(0), { message: "validation: AA00", passing: false, mayLand: true }],
+        [Make.word(1), { passing: true, mayLand: false }]
+      ])
+      expect(told).toEqual(["stored 0", "watched 0", "sent 0", "refused 0"])
+    })
   )
 
   it.effect("that perhaps took an op keeps it: nothing is given back", () =>
@@ -229,6 +251,20 @@ describe("a remote bundler", () => {
     })
   )
 
+  it.effect("that refuses for now has the op, which is offered again as it is", () =>
+    Effect.gen(function* () {
+      for (const [reason, message] of [
+        ["throttled", "paymaster throttled"],
+        ["rateLimited", "too many requests"],
+        ["validation", "AA25 invalid account nonce"]
+      ] as const) {
+        const { bundle, bundler, told } = yield* world({ refuses: { 0: reason }, message })
+        expect(yield* bundler.submit(bundle([bounded(op(0n))]))).toEqual(new Map())
+        expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
+      }
+    })
+  )
+
   it.effect("that has too much to do, or says that the chain has moved on, refuses for now only", () =>
     Effect.gen(function* () {
       for (const [reason, message, passing] of [
@@ -241,7 +277,7 @@ describe("a remote bundler", () => {
       ] as const) {
         const { bundle, bundler } = yield* world({ refuses: { 0: reason }, message })
         expect([...(yield* bundler.submit(bundle([op(0n)])))], message).toEqual([
-          [Make.word(0), { message, passing }]
+          [Make.word(0), { message, passing, mayLand: false }]
         ])
       }
     })

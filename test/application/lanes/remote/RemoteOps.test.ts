@@ -25,7 +25,7 @@ const world = (
     readonly confirmations?: number
     readonly nonce?: bigint
     readonly found?: Hex.Bytes32
-    readonly answer?: "before" | "taken"
+    readonly answer?: "before" | "taken" | "refused"
     /** The bundler says in which transaction the op is, and goes on to. */
     readonly bundled?: boolean
     readonly initCode?: Hex.Hex
@@ -33,6 +33,8 @@ const world = (
     readonly since?: bigint
     /** The bundler never answers when it is given the op. */
     readonly hangs?: boolean
+    /** It had refused the op before the process was started. */
+    readonly refused?: boolean
   } = {}
 ) =>
   Effect.gen(function* () {
@@ -44,6 +46,7 @@ const world = (
       hangs = false,
       initCode = Hex.empty,
       nonce = 0n,
+      refused = false,
       since = 0n,
       validUntil = 0
     } = options
@@ -116,6 +119,7 @@ const world = (
           node: { rpc: Monitor.callers.rpc, trust: "caller" },
           since,
           signed: found === undefined ? Hex.empty : null,
+          isRefused: refused,
           includedIn: found === undefined ? null : Landings.txHashOf(found),
           landedAs: found ?? hash
         }
@@ -180,6 +184,37 @@ describe("an op at a remote bundler", () => {
       expect(told).toEqual(["recorded: true"])
       yield* mine(1)
       expect(told).toEqual(["recorded: true", "finalised"])
+    })
+  )
+
+  for (const [when, options] of [
+    ["is refused", { answer: "refused" }],
+    ["was refused before the process started", { refused: true }]
+  ] as const)
+    it.scoped(`that ${when} is offered to nobody, watched, and given up when it can land no more`, () =>
+      Effect.gen(function* () {
+        const validUntil = 400
+        const { chain, mine, offers, told, watch, woken } = yield* world({ ...options, validUntil })
+        yield* watch
+        yield* mine(10)
+        yield* TestClock.adjust("10 minutes")
+        expect({ offers, told }).toEqual({ offers: [], told: [] })
+        yield* mine(60)
+        yield* TestClock.adjust("1 minute")
+        expect({ offers, told }).toEqual({ offers: [], told: ["revoked"] })
+        expect(woken).toContain("r")
+        expect((yield* chain.client.block("latest"))?.timestamp).toBeGreaterThan(validUntil)
+      })
+    )
+
+  it.scoped("that is refused and lands all the same is recorded", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world({ answer: "refused", validUntil: 10_000 })
+      yield* watch
+      yield* mine(5)
+      chain.land(hash, 1n)
+      yield* TestClock.adjust(round)
+      expect(told).toEqual(["recorded: true"])
     })
   )
 

@@ -391,6 +391,37 @@ describe("writing requests", () => {
       expect(yield* Fiber.join(again)).toEqual({ done: 1 })
     }))
 
+  test("whose outcome is far off are told what is known at once, and have their answer later", ({
+    requests
+  }) =>
+    Effect.gen(function* () {
+      for (const list of ["operations", "accounts"] as const) {
+        const caller = callerOf(null)
+        const goOn = yield* Deferred.make<void>()
+        const work = Effect.gen(function* () {
+          const journal = yield* Journals.all
+          const current = yield* CurrentRequest
+          yield* accept(caller)
+          yield* Effect.orDie(
+            journal.refuse(caller.requestId, [Make.failed(2, { figures: { missing: "7" } })])
+          )
+          yield* current.dismiss
+          yield* Deferred.await(goOn)
+          return { done: 1 }
+        })
+        const failure = yield* Effect.flip(requests.run({ ...kind, list }, caller, request, work))
+        expect(failure).toMatchObject({
+          code: "outcome_unknown",
+          details: [{ path: `${list}[2]`, message: "it reverts", missing: "7" }]
+        })
+        yield* Deferred.succeed(goOn, undefined)
+        const again = { ...caller, resumed: true }
+        expect(yield* requests.run({ ...kind, list }, again, request, Effect.succeed({ done: 1 }))).toEqual({
+          done: 1
+        })
+      }
+    }))
+
   test("are told what is known when the process stops waiting, and not before acceptance", ({
     requests,
     stopWaiting
