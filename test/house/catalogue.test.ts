@@ -28,9 +28,9 @@ describe("the reasons of refusals", () => {
     expect(using(/Reasons\.known\(/)).toEqual([
       "application/intake/NodeFault.ts",
       "application/intake/encoded/ExternalProofs.ts",
-      "application/intake/submission/SubmissionRecords.ts",
       "application/pay/Sponsor.ts",
-      "application/request/Answer.ts"
+      "application/request/Answer.ts",
+      "application/request/Elements.ts"
     ])
     expect(using(/\bas (?:Reasons\.)?Text\b/)).toEqual(["application/request/Reasons.ts"])
     expect(using(/new Unprocessable\(/)).toEqual(["application/request/Failure.ts"])

@@ -1,3 +1,4 @@
+import type { FailedElement } from "../ports/journal/Requests.js"
 import type { RefusalCode } from "./Catalogue.js"
 import { type RefusalDetail, type Unprocessable, unprocessable } from "./Failure.js"
 import * as Reasons from "./Reasons.js"
@@ -26,10 +27,19 @@ const withReasons: ReadonlySet<string> = new Set([
 /** Where the elements of a request stand in its body. */
 export type ElementList = "operations" | "accounts"
 
+/** Why elements of an accepted request have come to nothing, as the journal has kept it. */
+export const ofJournal = (
+  failed: ReadonlyArray<FailedElement>
+): ReadonlyArray<readonly [number, ElementFailure]> =>
+  failed.map(({ code, figures, index, message }) => [
+    index,
+    { code: code as RefusalCode, message: Reasons.known(message), figures }
+  ])
+
 /** What is told of each of the elements that failed. */
 export const detailsOf = (
   list: ElementList,
-  failures: ReadonlyArray<readonly [number, Pick<ElementFailure, "message" | "figures">]>
+  failures: ReadonlyArray<readonly [number, ElementFailure]>
 ): ReadonlyArray<RefusalDetail> =>
   failures.map(([index, { figures, message }]) => ({ path: `${list}[${index}]`, message, ...figures }))
 

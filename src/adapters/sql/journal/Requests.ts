@@ -20,6 +20,8 @@ import * as GroupCommit from "../sqlite/GroupCommit.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 
+/** The port's methods for requests. Long, since they are many; each is one transaction. */
+
 /** Of a row of `requests`: what of it has failed. */
 export interface FailedRow {
   readonly request_id: string
@@ -50,8 +52,6 @@ const byKey = ({ sql }: Store.Store, accountId: AccountId, endpoint: string, key
     select request_id, body_hash from requests
     where account_id = ${accountId} and endpoint = ${endpoint} and idempotency_key = ${key}
       and idempotency_key is not null`
-
-/** The port's methods for requests. Long, since they are many; each is one transaction. */
 
 /**
  * The request, kept from others until the transaction ends. Who locks a request and ops locks the request first: its end

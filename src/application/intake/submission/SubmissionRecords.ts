@@ -13,10 +13,8 @@ import { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { DeploymentIntent, FailedElement, OpRecord, RequestOps } from "../../ports/journal/Requests.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
-import type { RefusalCode } from "../../request/Catalogue.js"
 import type { AcceptedWork, CurrentRequest } from "../../request/CurrentRequest.js"
-import { elementFailure } from "../../request/Elements.js"
-import * as Reasons from "../../request/Reasons.js"
+import * as Elements from "../../request/Elements.js"
 import * as NodeFault from "../NodeFault.js"
 import * as HeldNonces from "./HeldNonces.js"
 import type { SubmissionRoute } from "./Sending.js"
@@ -236,12 +234,7 @@ export const resume = (run: Reader): Effect.Effect<Event, never, ChainFacts | Su
     const before = yield* recordOf(run)
     // What failed with another one is judged again: that one may have vanished from the chain, and done better since.
     const failed = new Map(
-      before.failed
-        .filter(({ code }) => code !== "dependency_failed")
-        .map(({ code, figures, index, message }) => [
-          index,
-          { code: code as RefusalCode, message: Reasons.known(message), figures }
-        ])
+      Elements.ofJournal(before.failed).filter(([, { code }]) => code !== "dependency_failed")
     )
     const unsent = before.ops.filter(({ state }) => state === "accepted")
     const left = new Set(unsent.map(({ index }) => index))
@@ -268,7 +261,7 @@ export const resume = (run: Reader): Effect.Effect<Event, never, ChainFacts | Su
       landed: all,
       returned,
       held: before.cancelled === null ? new Map() : HeldNonces.of(yield* opsOf(run), rest),
-      cancelled: before.cancelled === null ? null : elementFailure(before.cancelled)
+      cancelled: before.cancelled === null ? null : Elements.elementFailure(before.cancelled)
     }
   })
 

@@ -11,7 +11,6 @@ import { catalogue } from "../../request/Catalogue.js"
 import { AnsweredElsewhere, type CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Elements from "../../request/Elements.js"
 import { type Failure, Unavailable, unprocessable } from "../../request/Failure.js"
-import * as Reasons from "../../request/Reasons.js"
 import * as StoreFailure from "../../request/StoreFailure.js"
 import {
   type Dependencies,
@@ -73,10 +72,8 @@ export const outcomeUnknown = (
   list: Elements.ElementList = "operations"
 ) => {
   const txHashes = [...(record?.txHashes ?? []), ...sent]
-  const failed = (record?.failed ?? []).map(
-    ({ figures, index, message }) => [index, { figures, message: Reasons.known(message) }] as const
-  )
-  return unprocessable("outcome_unknown", Elements.detailsOf(list, failed), {
+  const details = Elements.detailsOf(list, Elements.ofJournal(record?.failed ?? []))
+  return unprocessable("outcome_unknown", details, {
     extra: { txHash: txHashes.at(-1) ?? "", txHashes, requestId }
   })
 }
