@@ -8,6 +8,7 @@ import type * as Inclusions from "../../chain/Inclusions.js"
 import type { Block, ChainClient } from "../../ports/chain/ChainRpc.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
+import * as Looks from "../monitor/Looks.js"
 import type { WakeUps } from "../requests/WakeUps.js"
 import type { Entry, Held } from "./RemoteInclusions.js"
 import * as RemoteInclusions from "./RemoteInclusions.js"
@@ -38,6 +39,20 @@ const offerMillis = 10_000
 const firstOfferMillis = 250
 const longestOfferMillis = 60_000
 
+/** The ops that are looked for at a node. */
+interface Watched extends Looks.Resting {
+  readonly entries: Map<string, Entry>
+}
+
+const intervalOf = (entries: Iterable<Entry>): number =>
+  Math.min(...[...entries].map(({ profile }) => profile.pollIntervalMillis))
+
+const givenOf = ({ givenAt, profile }: Entry): Looks.Given => ({
+  chainId: profile.chainId,
+  givenAt,
+  intervalMillis: profile.pollIntervalMillis
+})
+
 const keyOf = ({ submission: { space, userOpHash } }: Pick<Held, "submission">): string =>
   `${space.authority}:${userOpHash}`
 
@@ -56,7 +71,8 @@ export const make = (options: {
 }): Effect.Effect<RemoteOps, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
     const { remoteOpJournal, wakeUps, reopened } = options
-    const nodes = new Map<ChainClient, Map<string, Entry>>()
+    const nodes = new Map<ChainClient, Watched>()
+    const looks = Looks.make()
 
     const wake = ({ submission: { space } }: Held, requestIds: ReadonlyArray<string>) =>
       Effect.zipRight(
@@ -65,7 +81,7 @@ export const make = (options: {
       )
 
     const drop = (entry: Entry) => {
-      const entries = nodes.get(entry.chain)
+      const entries = nodes.get(entry.chain)?.entries
       if (entries?.get(keyOf(entry)) === entry) entries.delete(keyOf(entry))
     }
 
@@ -74,16 +90,16 @@ export const make = (options: {
       Effect.gen(function* () {
         const { chain } = entry
         const known = nodes.get(chain)
-        const entries = known ?? new Map<string, Entry>()
-        entries.set(keyOf(entry), entry)
+        const node = known ?? { entries: new Map(), regularAt: 0, rest: Effect.unsafeMakeLatch(true) }
+        node.entries.set(keyOf(entry), entry)
         if (known !== undefined) return
-        nodes.set(chain, entries)
-        yield* Effect.forkIn(Effect.interruptible(loop(chain, entries)), scope)
+        nodes.set(chain, node)
+        yield* Effect.forkIn(Effect.interruptible(loop(chain, node)), scope)
       })
 
     const watchedAs = (submission: RemoteSubmission): Entry | undefined => {
       const key = keyOf({ submission })
-      for (const entries of nodes.values()) {
+      for (const { entries } of nodes.values()) {
         const entry = entries.get(key)
         if (entry !== undefined) return entry
       }
@@ -165,6 +181,10 @@ export const make = (options: {
         for (const entry of entries) {
           const inclusion =
             inclusions.get(entry.submission.userOpHash) ?? (yield* RemoteInclusions.hinted(entry))
+          if (inclusion !== null && Number.isFinite(entry.givenAt)) {
+            looks.seen(givenOf(entry), now)
+            entry.givenAt = Number.POSITIVE_INFINITY
+          }
           if (inclusion !== null) yield* tolerated(entry, landings.record(entry, inclusion, head))
           else if (entry.busy || (!complete && Either.isRight(seen))) continue
           else if (now >= entry.offerAt || RemoteInclusions.isOver(entry, head))
@@ -172,12 +192,20 @@ export const make = (options: {
         }
       })
 
-    const round = (chain: ChainClient, entries: ReadonlyMap<string, Entry>) =>
+    const round = (chain: ChainClient, node: Watched) =>
       Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const all = [...node.entries.values()]
+        const isRegular = Looks.isRegular(node, intervalOf(all), now)
+        const entries = all.filter((entry) => {
+          const given = givenOf(entry)
+          return (isRegular || looks.isYoung(given, now)) && !looks.isEarly(given, now)
+        })
+        if (entries.length === 0) return
         const head = yield* chain.block("latest")
         if (head === null) return
         const groups = new Map<string, Array<Entry>>()
-        for (const entry of entries.values()) {
+        for (const entry of entries) {
           const { landed } = entry
           if (landed !== null) {
             yield* tolerated(entry, landings.confirm(entry, landed, head))
@@ -190,23 +218,25 @@ export const make = (options: {
         for (const all of groups.values())
           for (let at = 0; at < all.length; at += RemoteInclusions.maxOps)
             yield* group(chain, all.slice(at, at + RemoteInclusions.maxOps), head)
-        yield* RemoteInclusions.tellTaken(remoteOpJournal, entries.values())
+        if (isRegular) yield* RemoteInclusions.tellTaken(remoteOpJournal, all)
       }).pipe(
         // The loop serves everybody who waits at this node: it ends with the process only.
         Effect.catchAllCause((cause) => Effect.logWarning("a look at ops at remote bundlers failed", cause))
       )
 
-    const loop = (chain: ChainClient, entries: ReadonlyMap<string, Entry>): Effect.Effect<void> =>
+    const rest = (node: Watched) =>
       Effect.suspend(() => {
-        if (entries.size === 0) {
+        const all = [...node.entries.values()]
+        return all.length === 0 ? Effect.void : looks.rest(node, intervalOf(all), all.map(givenOf))
+      })
+
+    const loop = (chain: ChainClient, node: Watched): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        if (node.entries.size === 0) {
           nodes.delete(chain)
           return Effect.void
         }
-        const interval = Math.min(...[...entries.values()].map(({ profile }) => profile.pollIntervalMillis))
-        return round(chain, entries).pipe(
-          Effect.zipRight(Effect.suspend(() => (entries.size === 0 ? Effect.void : Effect.sleep(interval)))),
-          Effect.zipRight(loop(chain, entries))
-        )
+        return round(chain, node).pipe(Effect.zipRight(rest(node)), Effect.zipRight(loop(chain, node)))
       })
 
     return {
@@ -220,6 +250,7 @@ export const make = (options: {
             landed: submission.includedIn === null ? null : { txHash: submission.includedIn, block: null },
             lookedAt: -1n,
             missedSince: null,
+            givenAt: Number.POSITIVE_INFINITY,
             offerAt: 0,
             offerDelay: firstOfferMillis,
             busy: true,
@@ -231,11 +262,15 @@ export const make = (options: {
           return entry
         }).pipe(Effect.uninterruptible),
       offered: (entry, answer) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
           entry.offerAt = now + (answer === "unknown" ? firstOfferMillis : offerMillis)
           entry.busy = false
           if (answer === "taken") entry.isTaken = true
           if (answer === "refused") entry.isRefused = true
+          if ((answer !== "taken" && answer !== "unknown") || entry.landed !== null) return Effect.void
+          entry.givenAt = now
+          const isAwaited = looks.isYoung(givenOf(entry), now)
+          return isAwaited ? (nodes.get(entry.chain)?.rest.open ?? Effect.void) : Effect.void
         }),
       isWatched: (submission) => watchedAs(submission) !== undefined,
       renew: ({ bundler, chain, profile, submission }) =>

@@ -88,6 +88,7 @@ const world = (
             landed,
             lookedAt: 0n,
             missedSince: null,
+            givenAt: 0,
             offerAt: 0,
             offerDelay: 0,
             busy: true,

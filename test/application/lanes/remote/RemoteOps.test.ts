@@ -73,6 +73,14 @@ const world = (
       revokeRemote: () => tell("revoked")
     } as unknown as Parameters<typeof RemoteOps.make>[0]["remoteOpJournal"]
     const offers: Array<Hex.Bytes32> = []
+    let looked = 0
+    const client: typeof chain.client = {
+      ...chain.client,
+      block: (number) => {
+        looked += 1
+        return chain.client.block(number)
+      }
+    }
     const remoteOps = yield* RemoteOps.make({
       remoteOpJournal,
       wakeUps: {
@@ -84,7 +92,7 @@ const world = (
     const space = { ...Make.space(1), entryPoint: Landings.entryPoint }
     const watch = Effect.gen(function* () {
       const entry = yield* remoteOps.watch({
-        chain: chain.client,
+        chain: client,
         profile: NetworkProfile.make({ chainId: Make.chainId, confirmations, settledDepth: 3 }),
         bundler:
           found !== undefined
@@ -133,8 +141,10 @@ const world = (
         chain.mine(blocks)
         return TestClock.adjust(round)
       })
-    return { chain, mine, offers, outage, remoteOps, taken, told, watch, woken }
+    return { chain, looks: () => looked, mine, offers, outage, remoteOps, taken, told, watch, woken }
   })
+
+const mineFirst = (chain: ReturnType<typeof Landings.makeChain>) => Effect.sync(() => chain.mine(5))
 
 describe("an op at a remote bundler", () => {
   it.scoped("of any nonce key is given up when the EntryPoint has used its sequence, and not before", () =>
@@ -215,6 +225,46 @@ describe("an op at a remote bundler", () => {
       chain.land(hash, 1n)
       yield* TestClock.adjust(round)
       expect(told).toEqual(["recorded: true"])
+    })
+  )
+
+  it.scoped(
+    "that was just taken is looked for after a sixteenth of the interval, and whenever its age has doubled",
+    () =>
+      Effect.gen(function* () {
+        for (const [millis, landsAfter] of [
+          [63, 62],
+          [125, 124],
+          [250, 249],
+          [500, 499]
+        ] as const) {
+          const { chain, told, watch } = yield* world({ answer: "taken" })
+          yield* mineFirst(chain)
+          yield* watch
+          yield* TestClock.adjust(landsAfter)
+          chain.land(hash, 1n)
+          expect(told).toEqual([])
+          yield* TestClock.adjust(millis - landsAfter)
+          expect(told, `after ${millis} ms`).toEqual(["recorded: true"])
+        }
+      })
+  )
+
+  it.scoped("that a chain showed late is looked for at regular looks only, as the others there", () =>
+    Effect.gen(function* () {
+      const { chain, looks, mine, remoteOps, told, watch } = yield* world({ answer: "taken" })
+      yield* mineFirst(chain)
+      const first = yield* watch
+      yield* TestClock.adjust(1_600)
+      chain.land(hash, 1n)
+      yield* TestClock.adjust("1 second")
+      yield* mine(5)
+      expect(told).toEqual(["recorded: true", "finalised"])
+      expect(remoteOps.isWatched(first.submission)).toBe(false)
+      yield* watch
+      const before = looks()
+      yield* TestClock.adjust(999)
+      expect(looks() - before).toBeLessThanOrEqual(1)
     })
   )
 
