@@ -1,4 +1,4 @@
-import { closeSync, openSync, realpathSync } from "node:fs"
+import { closeSync, openSync, realpathSync, statSync } from "node:fs"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
 import Database from "better-sqlite3"
@@ -9,6 +9,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Binding from "./sqlite/Binding.js"
+import * as FilePresence from "./sqlite/FilePresence.js"
 import * as GroupCommit from "./sqlite/GroupCommit.js"
 import * as SqliteClient from "./sqlite/SqliteClient.js"
 import * as SqliteConnection from "./sqlite/SqliteConnection.js"
@@ -94,7 +95,10 @@ export const make = (
   Effect.gen(function* () {
     if (options.filename !== inMemory) yield* createFile(options.filename)
     const connection = yield* SqliteConnection.open(options.filename)
-    return yield* clientOf(connection, options, yield* prepare(connection, options))
+    const durability = yield* prepare(connection, options)
+    const present =
+      options.filename === inMemory ? connection : yield* FilePresence.guarded(connection, options.filename)
+    return yield* clientOf(present, options, durability)
   }).pipe(
     Effect.catchAllDefect((defect) => Effect.fail(defect)),
     Effect.mapError((cause) =>
@@ -111,14 +115,20 @@ export const make = (
 
 /** The file itself, made when it is absent: whoever names it by a symbolic link means the same. */
 const resolved = (filename: string) =>
-  Effect.zipRight(
-    createFile(filename),
-    Effect.try({
-      try: () => realpathSync(filename),
+  Effect.gen(function* () {
+    yield* createFile(filename)
+    const { file, names } = yield* Effect.try({
+      try: () => ({ file: realpathSync(filename), names: statSync(filename).nlink }),
       catch: (cause) =>
         new SqliteError({ message: `cannot open the database file ${filename}${ErrorCode.suffix(cause)}` })
     })
-  )
+    // Lock and write-ahead log are found by the name. Two processes that name it otherwise would not see each other's.
+    if (names > 1)
+      return yield* new SqliteError({
+        message: `the database file ${filename} has ${names} names (hard links): remove all but one, since each would have a write-ahead log and a lock of its own`
+      })
+    return file
+  })
 
 const lock = (filename: string, file: string) =>
   Effect.try({

@@ -1,4 +1,14 @@
-import { chmodSync, readdirSync, readlinkSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  linkSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
@@ -8,12 +18,14 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as TestClock from "effect/TestClock"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Migrations from "../../../src/adapters/sql/Migrations.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { options, temporaryFolder } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Log from "../../support/Log.js"
 
 const open = (filename: string) => Effect.provide(Sqlite.make({ filename }), Reactivity.layer)
 const inMemory = Sqlite.layer({ filename: ":memory:" })
@@ -87,6 +99,53 @@ describe("the SQLite client", () => {
         )
     })
   )
+
+  it.scoped("a file that has a second name is nobody's", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const [file, link] = [join(folder, "journal.db"), join(folder, "link.db")]
+      yield* Effect.scoped(Sqlite.exclusive({ filename: file }))
+      linkSync(file, link)
+      for (const filename of [file, link])
+        expect((yield* Effect.flip(Sqlite.exclusive({ filename }))).message).toContain(
+          `the database file ${filename} has 2 names (hard links)`
+        )
+      unlinkSync(link)
+      yield* Sqlite.exclusive({ filename: file })
+    })
+  )
+
+  for (const [what, replace] of [
+    ["removed", () => undefined],
+    ["replaced", (file: string) => writeFileSync(file, "")]
+  ] as const)
+    it.scoped(`a file that is ${what} while it is in use takes no statement until it is back`, () =>
+      Effect.gen(function* () {
+        const log = Log.make()
+        const file = join(yield* temporaryFolder, "journal.db")
+        yield* Effect.gen(function* () {
+          const sql = yield* open(file)
+          yield* sql`create table t (x integer)`
+          renameSync(file, `${file}.away`)
+          replace(file)
+          yield* TestClock.adjust("1 second")
+          for (const statement of [
+            sql`insert into t (x) values (1)`,
+            sql`select x from t`,
+            sql.withTransaction(sql`insert into t (x) values (1)`)
+          ])
+            expect(String((yield* Effect.flip(statement)).cause)).toContain("was removed or replaced")
+          renameSync(`${file}.away`, file)
+          yield* TestClock.adjust("1 second")
+          yield* sql.withTransaction(sql`insert into t (x) values (2)`)
+          expect(yield* sql`select x from t`).toEqual([{ x: 2 }])
+        }).pipe(Effect.provide(log.layer))
+        expect(log.lines.map(({ level, message }) => [level, message])).toEqual([
+          ["ERROR", expect.stringContaining(`the database file ${file} was removed or replaced`)],
+          ["INFO", "the database file is back, and is used again"]
+        ])
+      })
+    )
 
   it.scoped("a file that cannot be used is a typed failure that names it", () =>
     Effect.gen(function* () {
