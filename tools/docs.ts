@@ -6,12 +6,12 @@ import * as Program from "../src/hosts/cli/Program.js"
 import * as Help from "../src/hosts/cli/support/Help.js"
 import * as ConfigSchema from "../src/hosts/config/ConfigSchema.js"
 import { api } from "../src/hosts/http/contract/Api.js"
-import * as Markdown from "../src/hosts/http/docs/Markdown.js"
 import * as OpenApi from "../src/hosts/http/docs/OpenApi.js"
-import * as Reference from "../src/hosts/http/docs/Reference.js"
 import * as BrowserModule from "./BrowserModule.js"
 import * as Licences from "./Licences.js"
 import * as PublicApi from "./PublicApi.js"
+import * as Markdown from "./reference/Markdown.js"
+import * as Reference from "./reference/Reference.js"
 
 const root = new URL("../", import.meta.url)
 

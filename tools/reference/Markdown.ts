@@ -1,4 +1,4 @@
-import * as Guide from "./Guide.js"
+import * as Guide from "../../src/hosts/http/docs/Guide.js"
 import { type Endpoint, type Field, type Reference, scalars } from "./Reference.js"
 
 const generated =

@@ -1,8 +1,8 @@
-import { catalogue, type Entry } from "../../../application/request/Catalogue.js"
-import { reasons } from "../../../application/request/Reasons.js"
-import * as Statuses from "../message/Statuses.js"
-import { type JsonSchema, root } from "./JsonSchemas.js"
-import type { Document, Operation, Parameter } from "./OpenApiDocument.js"
+import { catalogue, type Entry } from "../../src/application/request/Catalogue.js"
+import { reasons } from "../../src/application/request/Reasons.js"
+import { type JsonSchema, root } from "../../src/hosts/http/docs/JsonSchemas.js"
+import type { Document, Operation, Parameter } from "../../src/hosts/http/docs/OpenApiDocument.js"
+import * as Statuses from "../../src/hosts/http/message/Statuses.js"
 
 /** One member of a request or an answer, wherever it is nested. */
 export interface Field {
