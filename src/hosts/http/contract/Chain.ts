@@ -1,24 +1,19 @@
-import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import * as GetReceipts from "../../../application/usecases/chain/GetReceipts.js"
 import * as ReadContracts from "../../../application/usecases/chain/ReadContracts.js"
-import { Authentication, Example, RequiredScope } from "./EndpointAnnotations.js"
+import { Authentication } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
+import { post } from "./UseCaseEndpoint.js"
 
 /** What the chain says. */
 export const group = HttpApiGroup.make("chain")
   .add(
-    HttpApiEndpoint.post("read", "/read")
-      .setPayload(ReadContracts.Request)
-      .addSuccess(ReadContracts.Response)
-      .annotate(RequiredScope, "read")
-      .annotate(OpenApi.Summary, "Read contracts")
-      .annotate(
-        OpenApi.Description,
-        "Calls view functions, all at one block. What is wrong with one read is that element's errors, the others are answered. When no read names from, they share one call of Multicall3 where the chain has it: msg.sender is then Multicall3 (0xcA11bde05977b3631167028862bE2a173976CA11), and a function that changes state is felt by the reads behind it. When any read names from, each is a call of its own. So is a single read; without from it comes from the zero address."
-      )
-      .annotate(Example, {
+    post("read", "read", ReadContracts, {
+      summary: "Read contracts",
+      description:
+        "Calls view functions, all at one block. What is wrong with one read is that element's errors, the others are answered. When no read names from, they share one call of Multicall3 where the chain has it: msg.sender is then Multicall3 (0xcA11bde05977b3631167028862bE2a173976CA11), and a function that changes state is felt by the reads behind it. When any read names from, each is a call of its own. So is a single read; without from it comes from the zero address.",
+      example: {
         reads: [
           {
             to: Sample.token,
@@ -28,19 +23,16 @@ export const group = HttpApiGroup.make("chain")
           }
         ],
         rpc: Sample.rpc
-      })
+      }
+    })
   )
   .add(
-    HttpApiEndpoint.post("receipt", "/receipt")
-      .setPayload(GetReceipts.Request)
-      .addSuccess(GetReceipts.Response)
-      .annotate(RequiredScope, "read")
-      .annotate(OpenApi.Summary, "Fetch receipts")
-      .annotate(
-        OpenApi.Description,
-        "Receipts of mined transactions with decoded logs, in request order; hashes that are not mined are listed in pending or unknown. A hash that the service has replaced leads to the receipt of what is mined in its place, with requestedHash. A failed transaction carries the reason, where the node can tell it."
-      )
-      .annotate(Example, { txHashes: [Sample.hash], rpc: Sample.rpc })
+    post("receipt", "read", GetReceipts, {
+      summary: "Fetch receipts",
+      description:
+        "Receipts of mined transactions with decoded logs, in request order; hashes that are not mined are listed in pending or unknown. A hash that the service has replaced leads to the receipt of what is mined in its place, with requestedHash. A failed transaction carries the reason, where the node can tell it.",
+      example: { txHashes: [Sample.hash], rpc: Sample.rpc }
+    })
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Read the chain.")

@@ -2,6 +2,7 @@ import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import * as Context from "effect/Context"
+import { identity } from "effect/Function"
 import type { Scope } from "../../../application/ports/Tenants.js"
 
 /** Header that carries the account's key. */
@@ -45,6 +46,9 @@ export const preferHeader = "Prefer"
 /** A request for the documentation, body or parameters of path and query; it decodes under the endpoint's schema. */
 export class Example extends Context.Tag("castellan/Example")<Example, unknown>() {}
 
-/** What the documentation says of an endpoint, in one line and in full. */
-export const said = (summary: string, description: string) =>
-  Context.make(OpenApi.Summary, summary).pipe(Context.add(OpenApi.Description, description))
+/** What the documentation says of an endpoint, in one line and in full, with a request for it. */
+export const said = (summary: string, description: string, example?: unknown) =>
+  Context.make(OpenApi.Summary, summary).pipe(
+    Context.add(OpenApi.Description, description),
+    example === undefined ? identity : Context.add(Example, example)
+  )

@@ -15,15 +15,9 @@ import * as StreamEvents from "../../../application/usecases/operations/StreamEv
 import * as TransactSigner from "../../../application/usecases/operations/TransactSigner.js"
 import * as Unstuck from "../../../application/usecases/operations/Unstuck.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import {
-  Authentication,
-  Example,
-  Idempotent,
-  LongList,
-  RequiredScope,
-  Streamed
-} from "./EndpointAnnotations.js"
+import { Authentication, Example, LongList, RequiredScope, Streamed } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
+import { post, write } from "./UseCaseEndpoint.js"
 
 const operation = {
   salt: "customer-1",
@@ -37,74 +31,49 @@ const settings = { rpc: Sample.rpc, entryPoint: Sample.entryPoint, signer: Sampl
 /** Calls that wallets make, each as one ERC-4337 user operation. */
 export const group = HttpApiGroup.make("operations")
   .add(
-    HttpApiEndpoint.post("execute", "/execute")
-      .setPayload(ExecuteOperations.Request)
-      .addSuccess(ExecuteOperations.Response)
-      .annotate(RequiredScope, "write")
-      .annotate(Idempotent, true)
-      .annotate(LongList, "operations")
-      .annotate(OpenApi.Summary, "Execute operations")
-      .annotate(
-        OpenApi.Description,
-        "Encodes, estimates, signs and submits one op per operation, together in one transaction when they fit. An operation that would revert is not sent; the others are, and status is 4. With Prefer: respond-async it takes up to 10,000 operations, in a body of up to 8 MiB; logs of the answer to more than 256 are empty."
-      )
-      .annotate(Example, { operations: [operation], settings })
+    write("execute", ExecuteOperations, {
+      summary: "Execute operations",
+      description:
+        "Encodes, estimates, signs and submits one op per operation, together in one transaction when they fit. An operation that would revert is not sent; the others are, and status is 4. With Prefer: respond-async it takes up to 10,000 operations, in a body of up to 8 MiB; logs of the answer to more than 256 are empty.",
+      example: { operations: [operation], settings }
+    }).annotate(LongList, "operations")
   )
   .add(
-    HttpApiEndpoint.post("estimateGas", "/estimateGas")
-      .setPayload(EstimateGas.Request)
-      .addSuccess(EstimateGas.Response)
-      .annotate(RequiredScope, "read")
-      .annotate(OpenApi.Summary, "Estimate gas and encode ops")
-      .annotate(
-        OpenApi.Description,
-        "Simulates the operations in order and returns the encoded ops, ready for /executeEncoded. A well-formed request is always answered with 200; status 0 and error say that an operation fails."
-      )
-      .annotate(Example, { operations: [operation], settings })
+    post("estimateGas", "read", EstimateGas, {
+      summary: "Estimate gas and encode ops",
+      description:
+        "Simulates the operations in order and returns the encoded ops, ready for /executeEncoded. A well-formed request is always answered with 200; status 0 and error say that an operation fails.",
+      example: { operations: [operation], settings }
+    })
   )
   .add(
-    HttpApiEndpoint.post("executeEncoded", "/executeEncoded")
-      .setPayload(ExecuteEncoded.Request)
-      .addSuccess(ExecuteEncoded.Response)
-      .annotate(RequiredScope, "write")
-      .annotate(Idempotent, true)
-      .annotate(OpenApi.Summary, "Execute encoded ops")
-      .annotate(
-        OpenApi.Description,
-        "Submits ops of /estimateGas, unchanged. Each comes with the proof of the wallet's owners or passkeys, or, without a signature, is signed by settings.signer and settings.cosigners. settings.signer submits and pays; without one the service's own EOA does, for ops that pay for it."
-      )
-      .annotate(Example, {
+    write("executeEncoded", ExecuteEncoded, {
+      summary: "Execute encoded ops",
+      description:
+        "Submits ops of /estimateGas, unchanged. Each comes with the proof of the wallet's owners or passkeys, or, without a signature, is signed by settings.signer and settings.cosigners. settings.signer submits and pays; without one the service's own EOA does, for ops that pay for it.",
+      example: {
         operations: [{ encodedUserOp: Sample.encodedUserOp, userOpHash: Sample.hash, walletCustody: 1 }],
         settings
-      })
+      }
+    })
   )
   .add(
-    HttpApiEndpoint.post("passkeyHash", "/passkeyHash")
-      .setPayload(PasskeyHash.Request)
-      .addSuccess(PasskeyHash.Response)
-      .annotate(RequiredScope, "read")
-      .annotate(OpenApi.Summary, "Encode ops for passkeys")
-      .annotate(
-        OpenApi.Description,
-        "As /estimateGas, for wallets with passkeys and the service's own EOA as the submitter: signingHash is the challenge for navigator.credentials.get(). A well-formed request is always answered with 200; status 1 and an element's error say that an operation fails."
-      )
-      .annotate(Example, {
+    post("passkeyHash", "read", PasskeyHash, {
+      summary: "Encode ops for passkeys",
+      description:
+        "As /estimateGas, for wallets with passkeys and the service's own EOA as the submitter: signingHash is the challenge for navigator.credentials.get(). A well-formed request is always answered with 200; status 1 and an element's error say that an operation fails.",
+      example: {
         operations: [{ ...operation, walletCustody: 5 }],
         settings: { rpc: Sample.rpc, entryPoint: Sample.entryPoint }
-      })
+      }
+    })
   )
   .add(
-    HttpApiEndpoint.post("executePasskey", "/executePasskey")
-      .setPayload(ExecutePasskey.Request)
-      .addSuccess(ExecutePasskey.Response)
-      .annotate(RequiredScope, "write")
-      .annotate(Idempotent, true)
-      .annotate(OpenApi.Summary, "Execute ops that a passkey has signed")
-      .annotate(
-        OpenApi.Description,
-        "Submits ops of /passkeyHash, unchanged, with what the browser's authenticator made of their challenges. Everything is verified before anything is spent. The service's own EOA submits, for ops that pay for it."
-      )
-      .annotate(Example, {
+    write("executePasskey", ExecutePasskey, {
+      summary: "Execute ops that a passkey has signed",
+      description:
+        "Submits ops of /passkeyHash, unchanged, with what the browser's authenticator made of their challenges. Everything is verified before anything is spent. The service's own EOA submits, for ops that pay for it.",
+      example: {
         operations: [
           {
             encodedUserOp: Sample.encodedUserOp,
@@ -117,38 +86,29 @@ export const group = HttpApiGroup.make("operations")
           }
         ],
         settings: { rpc: Sample.rpc, entryPoint: Sample.entryPoint }
-      })
+      }
+    })
   )
   .add(
-    HttpApiEndpoint.post("transactSigner", "/transactSigner")
-      .setPayload(TransactSigner.Request)
-      .addSuccess(TransactSigner.Response)
-      .annotate(RequiredScope, "write")
-      .annotate(Idempotent, true)
-      .annotate(OpenApi.Summary, "Send a transaction of the signer itself")
-      .annotate(
-        OpenApi.Description,
-        "Calls a function, or transfers value, from the signer's own address. A transaction that would revert is not sent."
-      )
-      .annotate(Example, {
+    write("transactSigner", TransactSigner, {
+      summary: "Send a transaction of the signer itself",
+      description:
+        "Calls a function, or transfers value, from the signer's own address. A transaction that would revert is not sent.",
+      example: {
         to: Sample.token,
         funcSignature: "transfer(address,uint256)",
         funcParams: [Sample.recipient, "1000"],
         settings: { rpc: Sample.rpc, signer: Sample.signer }
-      })
+      }
+    })
   )
   .add(
-    HttpApiEndpoint.post("unstuck", "/unstuck")
-      .setPayload(Unstuck.Request)
-      .addSuccess(Unstuck.Response)
-      .annotate(RequiredScope, "write")
-      .annotate(Idempotent, true)
-      .annotate(OpenApi.Summary, "Replace waiting transactions")
-      .annotate(
-        OpenApi.Description,
-        "Prices the signer's waiting transactions anew, each under its own nonce and with its own payload. The service does so by itself after a while; this does it now."
-      )
-      .annotate(Example, { settings: { rpc: Sample.rpc, signer: Sample.signer }, dryRun: true })
+    write("unstuck", Unstuck, {
+      summary: "Replace waiting transactions",
+      description:
+        "Prices the signer's waiting transactions anew, each under its own nonce and with its own payload. The service does so by itself after a while; this does it now.",
+      example: { settings: { rpc: Sample.rpc, signer: Sample.signer }, dryRun: true }
+    })
   )
   .add(
     HttpApiEndpoint.get("listRequests", "/requests")

@@ -6,36 +6,30 @@ import * as GetSigner from "../../../application/usecases/signing/GetSigner.js"
 import * as SignMessages from "../../../application/usecases/signing/SignMessages.js"
 import { Authentication, BodyOptional, Example, RequiredScope } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
+import { post } from "./UseCaseEndpoint.js"
 
 const bundlerAddress = "The service's own submitting address, to which ops without a signer are bound."
 
 /** The keys behind the service. */
 export const group = HttpApiGroup.make("signing")
   .add(
-    HttpApiEndpoint.post("sign", "/sign")
-      .setPayload(SignMessages.Request)
-      .addSuccess(SignMessages.Response)
-      .annotate(RequiredScope, "sign")
-      .annotate(OpenApi.Summary, "Sign messages")
-      .annotate(
-        OpenApi.Description,
-        [
-          "Signs each message with the signer's key. Plain: as EIP-191 personal message of the text; 0x and an even number of hex digits are their bytes.",
-          "With hashed: 32 bytes as they are.",
-          "With eip712: a JSON document of typed data is hashed as such, its domain completed from eip712 (a contradiction is an error); any other text is wrapped as Message(string contents) in the domain castellan, version 1, which needs eip712.address and eip712.chainId.",
-          "A message that can not be signed is an element of errors. A key with this scope can do everything that the account's signers can: every digest is in the service's log."
-        ].join(" ")
-      )
-      .annotate(Example, { messages: ["hello"], format: "rsv", signer: Sample.signer })
+    post("sign", "sign", SignMessages, {
+      summary: "Sign messages",
+      description: [
+        "Signs each message with the signer's key. Plain: as EIP-191 personal message of the text; 0x and an even number of hex digits are their bytes.",
+        "With hashed: 32 bytes as they are.",
+        "With eip712: a JSON document of typed data is hashed as such, its domain completed from eip712 (a contradiction is an error); any other text is wrapped as Message(string contents) in the domain castellan, version 1, which needs eip712.address and eip712.chainId.",
+        "A message that can not be signed is an element of errors. A key with this scope can do everything that the account's signers can: every digest is in the service's log."
+      ].join(" "),
+      example: { messages: ["hello"], format: "rsv", signer: Sample.signer }
+    })
   )
   .add(
-    HttpApiEndpoint.post("getSigner", "/getSigner")
-      .setPayload(GetSigner.Request)
-      .addSuccess(GetSigner.Response)
-      .annotate(RequiredScope, "read")
-      .annotate(OpenApi.Summary, "Get a signer's address")
-      .annotate(OpenApi.Description, "Address, public key and kind of one of the account's signers.")
-      .annotate(Example, { signer: Sample.signer })
+    post("getSigner", "read", GetSigner, {
+      summary: "Get a signer's address",
+      description: "Address, public key and kind of one of the account's signers.",
+      example: { signer: Sample.signer }
+    })
   )
   .add(
     HttpApiEndpoint.post("getBundlerAddress", "/getbundleraddress")

@@ -8,7 +8,7 @@ import * as ListWatches from "../../../application/usecases/watches/ListWatches.
 import * as RemoveWatch from "../../../application/usecases/watches/RemoveWatch.js"
 import * as Watch from "../../../application/usecases/watches/Watch.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { Authentication, Example, RequiredScope, said } from "./EndpointAnnotations.js"
+import { Authentication, RequiredScope, said } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
 const notFound = ErrorEnvelope.schemas[404]
@@ -23,25 +23,29 @@ export const group = HttpApiGroup.make("watches")
       .annotateContext(
         said(
           "Add a watch",
-          "The webhook is told of matching events from fromBlock on, in one sequence without a gap, and of reorganisations as such. A repeat makes another watch; an account has at most 10,000, of which 100 without a value of an indexed field."
+          "The webhook is told of matching events from fromBlock on, in one sequence without a gap, and of reorganisations as such. A repeat makes another watch; an account has at most 10,000, of which 100 without a value of an indexed field.",
+          {
+            webhookId: Sample.requestId,
+            contracts: [Sample.token],
+            eventDef: "event Transfer(address indexed from, address indexed to, uint256 value)",
+            fields: { to: Sample.recipient },
+            fromBlock: "latest",
+            confirmations: 3,
+            chainId: 8453
+          }
         )
       )
-      .annotate(Example, {
-        webhookId: Sample.requestId,
-        contracts: [Sample.token],
-        eventDef: "event Transfer(address indexed from, address indexed to, uint256 value)",
-        fields: { to: Sample.recipient },
-        fromBlock: "latest",
-        confirmations: 3,
-        chainId: 8453
-      })
   )
   .add(
     HttpApiEndpoint.get("listWatches", "/watches")
       .setUrlParams(ListWatches.Query)
       .addSuccess(ListWatches.Response)
-      .annotateContext(said("List watches", "The account's watches in the order of their making, by pages."))
-      .annotate(Example, { cursor: "NDI", limit: "20" })
+      .annotateContext(
+        said("List watches", "The account's watches in the order of their making, by pages.", {
+          cursor: "NDI",
+          limit: "20"
+        })
+      )
   )
   .add(
     HttpApiEndpoint.get("getWatch", "/watches/:watchId")
@@ -49,9 +53,12 @@ export const group = HttpApiGroup.make("watches")
       .addSuccess(GetWatch.Response)
       .addError(notFound, { status: 404 })
       .annotateContext(
-        said("Ask for one watch", "How far it has read and what it is owed. Another account's is not found.")
+        said(
+          "Ask for one watch",
+          "How far it has read and what it is owed. Another account's is not found.",
+          one
+        )
       )
-      .annotate(Example, one)
   )
   .add(
     HttpApiEndpoint.patch("changeWatch", "/watches/:watchId")
@@ -62,18 +69,17 @@ export const group = HttpApiGroup.make("watches")
       .annotateContext(
         said(
           "Pause or resume a watch",
-          "A paused watch stays where it is, and reads on from there when it is enabled. What it is about does not change: add another watch, and remove this one."
+          "A paused watch stays where it is, and reads on from there when it is enabled. What it is about does not change: add another watch, and remove this one.",
+          { ...one, state: "paused" }
         )
       )
-      .annotate(Example, { ...one, state: "paused" })
   )
   .add(
     HttpApiEndpoint.del("removeWatch", "/watches/:watchId")
       .setPath(Watch.Path)
       .addSuccess(RemoveWatch.Response)
       .addError(notFound, { status: 404 })
-      .annotateContext(said("Remove a watch", "Removes it with all that its webhook is owed of it."))
-      .annotate(Example, one)
+      .annotateContext(said("Remove a watch", "Removes it with all that its webhook is owed of it.", one))
   )
   .annotateEndpoints(RequiredScope, "webhooks")
   .middleware(Authentication)

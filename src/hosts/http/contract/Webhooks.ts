@@ -11,7 +11,7 @@ import * as RemoveWebhook from "../../../application/usecases/webhooks/RemoveWeb
 import * as RotateSecret from "../../../application/usecases/webhooks/RotateSecret.js"
 import * as Webhook from "../../../application/usecases/webhooks/Webhook.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { Authentication, BodyOptional, Example, RequiredScope, said } from "./EndpointAnnotations.js"
+import { Authentication, BodyOptional, RequiredScope, said } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
 const notFound = ErrorEnvelope.schemas[404]
@@ -26,10 +26,10 @@ export const group = HttpApiGroup.make("webhooks")
       .annotateContext(
         said(
           "Add a webhook",
-          "Events of the account's requests are sent to the URL from now on, signed as Standard Webhooks says with the secret of the answer, which is shown this once. A repeat makes another webhook; an account has at most ten."
+          "Events of the account's requests are sent to the URL from now on, signed as Standard Webhooks says with the secret of the answer, which is shown this once. A repeat makes another webhook; an account has at most ten.",
+          { url: "https://example.com/castellan", kinds: ["final", "reopened"] }
         )
       )
-      .annotate(Example, { url: "https://example.com/castellan", kinds: ["final", "reopened"] })
   )
   .add(
     HttpApiEndpoint.get("listWebhooks", "/webhooks")
@@ -42,9 +42,8 @@ export const group = HttpApiGroup.make("webhooks")
       .addSuccess(GetWebhook.Response)
       .addError(notFound, { status: 404 })
       .annotateContext(
-        said("Ask for one webhook", "One webhook of the account. Another account's is not found.")
+        said("Ask for one webhook", "One webhook of the account. Another account's is not found.", one)
       )
-      .annotate(Example, one)
   )
   .add(
     HttpApiEndpoint.patch("changeWebhook", "/webhooks/:webhookId")
@@ -55,18 +54,17 @@ export const group = HttpApiGroup.make("webhooks")
       .annotateContext(
         said(
           "Pause, resume or change a webhook",
-          "Changes what the body names. What is owed to a paused webhook waits; resume also one that the service has paused (failing). Other kinds hold for events from now on."
+          "Changes what the body names. What is owed to a paused webhook waits; resume also one that the service has paused (failing). Other kinds hold for events from now on.",
+          { ...one, state: "paused" }
         )
       )
-      .annotate(Example, { ...one, state: "paused" })
   )
   .add(
     HttpApiEndpoint.del("removeWebhook", "/webhooks/:webhookId")
       .setPath(Webhook.Path)
       .addSuccess(RemoveWebhook.Response)
       .addError(notFound, { status: 404 })
-      .annotateContext(said("Remove a webhook", "Removes it with all that is owed to it."))
-      .annotate(Example, one)
+      .annotateContext(said("Remove a webhook", "Removes it with all that is owed to it.", one))
   )
   .add(
     HttpApiEndpoint.post("rotateSecret", "/webhooks/:webhookId/rotate")
@@ -78,10 +76,10 @@ export const group = HttpApiGroup.make("webhooks")
       .annotateContext(
         said(
           "Rotate the secret of a webhook",
-          "A new secret, shown this once. Messages are signed with both until overlapHours are over; a secret before the older one ends now."
+          "A new secret, shown this once. Messages are signed with both until overlapHours are over; a secret before the older one ends now.",
+          { ...one, overlapHours: 24 }
         )
       )
-      .annotate(Example, { ...one, overlapHours: 24 })
   )
   .add(
     HttpApiEndpoint.get("listDead", "/webhooks/:webhookId/dead")
@@ -89,9 +87,8 @@ export const group = HttpApiGroup.make("webhooks")
       .addSuccess(ListDead.Response)
       .addError(notFound, { status: 404 })
       .annotateContext(
-        said("List events that were given up", "Events that the webhook has not taken for three days.")
+        said("List events that were given up", "Events that the webhook has not taken for three days.", one)
       )
-      .annotate(Example, one)
   )
   .add(
     HttpApiEndpoint.post("redeliver", "/webhooks/:webhookId/redeliver")
@@ -103,10 +100,10 @@ export const group = HttpApiGroup.make("webhooks")
       .annotateContext(
         said(
           "Send again what was given up",
-          "Owes the webhook once more what was given up, of one request or of all."
+          "Owes the webhook once more what was given up, of one request or of all.",
+          { ...one, requestId: Sample.requestId }
         )
       )
-      .annotate(Example, { ...one, requestId: Sample.requestId })
   )
   .annotateEndpoints(RequiredScope, "webhooks")
   .middleware(Authentication)
