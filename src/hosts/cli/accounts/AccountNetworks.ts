@@ -72,23 +72,22 @@ const setNetwork = Command.make({
     chain,
     fields: Command.operand("FIELD=VALUE", "what is set; FIELD= removes it").pipe(Args.atLeast(1))
   },
-  run: ({ chain, fields, id }) =>
-    Effect.gen(function* () {
-      const chainId = yield* chainOf(chain)
-      const changes = yield* Effect.forEach(fields, (field) => {
-        const [, name, value] = /^([A-Za-z0-9]+)=(.*)$/s.exec(field) ?? []
-        return name === undefined || value === undefined || name === "chainId"
-          ? Effect.fail(`expected FIELD=VALUE, not ${field.split("=")[0]}`)
-          : Effect.succeed([name, value] as const)
-      })
-      const context = yield* OperatorContext.open
-      const account = yield* OperatorContext.ownOf(context, id)
-      const settings = new Map(Object.entries(settingsOf(networkOf(context, account, chainId))))
-      for (const [name, value] of changes)
-        if (value === "") settings.delete(name)
-        else settings.set(name, valueOf(value))
-      return yield* keep(context, account, chainId, Object.fromEntries(settings))
+  run: function* ({ chain, fields, id }) {
+    const chainId = yield* chainOf(chain)
+    const changes = yield* Effect.forEach(fields, (field) => {
+      const [, name, value] = /^([A-Za-z0-9]+)=(.*)$/s.exec(field) ?? []
+      return name === undefined || value === undefined || name === "chainId"
+        ? Effect.fail(`expected FIELD=VALUE, not ${field.split("=")[0]}`)
+        : Effect.succeed([name, value] as const)
     })
+    const context = yield* OperatorContext.open
+    const account = yield* OperatorContext.ownOf(context, id)
+    const settings = new Map(Object.entries(settingsOf(networkOf(context, account, chainId))))
+    for (const [name, value] of changes)
+      if (value === "") settings.delete(name)
+      else settings.set(name, valueOf(value))
+    return yield* keep(context, account, chainId, Object.fromEntries(settings))
+  }
 })
 
 const removeNetwork = Command.make({
@@ -97,19 +96,18 @@ const removeNetwork = Command.make({
     "Removes an account's own values on a chain. The values of the chain apply instead, without a factory.",
   examples: ["acme 137"],
   operands: { id, chain },
-  run: ({ chain, id }) =>
-    Effect.gen(function* () {
-      const chainId = yield* chainOf(chain)
-      const context = yield* OperatorContext.open
-      const account = yield* OperatorContext.ownOf(context, id)
-      if (networkOf(context, account, chainId) === undefined)
-        return yield* Effect.fail(`account ${id} has nothing of its own on chain ${chainId}`)
-      yield* context.store.removeNetwork(account.accountId, chainId)
-      return {
-        text: `account ${id} has nothing of its own on chain ${chainId} any more`,
-        json: { id, chainId: Number(chainId), removed: true }
-      }
-    })
+  run: function* ({ chain, id }) {
+    const chainId = yield* chainOf(chain)
+    const context = yield* OperatorContext.open
+    const account = yield* OperatorContext.ownOf(context, id)
+    if (networkOf(context, account, chainId) === undefined)
+      return yield* Effect.fail(`account ${id} has nothing of its own on chain ${chainId}`)
+    yield* context.store.removeNetwork(account.accountId, chainId)
+    return {
+      text: `account ${id} has nothing of its own on chain ${chainId} any more`,
+      json: { id, chainId: Number(chainId), removed: true }
+    }
+  }
 })
 
 const paymasterOf = (sponsor: unknown): string | null =>
@@ -121,21 +119,20 @@ const setBudget = Command.make({
     "Sets how much an account's wallets may cost the operator's sponsor on a chain in one UTC day; 0 for nothing.",
   examples: ["acme 137 5000000000000000000"],
   operands: { id, chain, wei: Command.operand("WEI", "a decimal number") },
-  run: ({ chain, id, wei }) =>
-    Effect.gen(function* () {
-      const chainId = yield* chainOf(chain)
-      if (!/^\d{1,30}$/.test(wei)) return yield* Effect.fail("expected wei, a decimal number")
-      const context = yield* OperatorContext.open
-      const account = yield* OperatorContext.ownOf(context, id)
-      const settings = settingsOf(networkOf(context, account, chainId))
-      const base = context.config.networks.find((network) => network.chainId === chainId)
-      const paymaster = paymasterOf(settings.sponsor) ?? base?.sponsor?.paymaster ?? null
-      if (paymaster === null)
-        return yield* Effect.fail(
-          `chain ${chainId} has no sponsor: name its paymaster in "networks[].sponsor" of the configuration`
-        )
-      return yield* keep(context, account, chainId, { ...settings, sponsor: { paymaster, dailyBudget: wei } })
-    })
+  run: function* ({ chain, id, wei }) {
+    const chainId = yield* chainOf(chain)
+    if (!/^\d{1,30}$/.test(wei)) return yield* Effect.fail("expected wei, a decimal number")
+    const context = yield* OperatorContext.open
+    const account = yield* OperatorContext.ownOf(context, id)
+    const settings = settingsOf(networkOf(context, account, chainId))
+    const base = context.config.networks.find((network) => network.chainId === chainId)
+    const paymaster = paymasterOf(settings.sponsor) ?? base?.sponsor?.paymaster ?? null
+    if (paymaster === null)
+      return yield* Effect.fail(
+        `chain ${chainId} has no sponsor: name its paymaster in "networks[].sponsor" of the configuration`
+      )
+    return yield* keep(context, account, chainId, { ...settings, sponsor: { paymaster, dailyBudget: wei } })
+  }
 })
 
 /** What accounts have of their own on chains. */

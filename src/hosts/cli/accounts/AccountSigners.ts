@@ -58,25 +58,24 @@ const add = Command.make({
       "the address that it must have; with it, the service also starts while the provider is down"
     )
   },
-  run: ({ id, key, pinned, provider, ...named }) =>
-    Effect.gen(function* () {
-      const ref = yield* refOf(named)
-      const address =
-        pinned === undefined
-          ? null
-          : yield* Either.mapLeft(Address.from(pinned), ({ message }) => `--address: ${message}`)
-      const context = yield* OperatorContext.open
-      const account = yield* OperatorContext.ownOf(context, id)
-      if (!context.config.keys.providers.some(({ name }) => name === provider))
-        return yield* Effect.fail(`the configuration has no provider called ${provider}`)
-      const signer = { accountId: account.accountId, ref, provider, key, address }
-      const found = yield* checked(context, signer)
-      yield* context.store.addSigner(signer)
-      return {
-        text: `account ${id} has the signer ${JSON.stringify(ref)}: ${found}`,
-        json: { account: id, ...ref, provider, key, address: found }
-      }
-    })
+  run: function* ({ id, key, pinned, provider, ...named }) {
+    const ref = yield* refOf(named)
+    const address =
+      pinned === undefined
+        ? null
+        : yield* Either.mapLeft(Address.from(pinned), ({ message }) => `--address: ${message}`)
+    const context = yield* OperatorContext.open
+    const account = yield* OperatorContext.ownOf(context, id)
+    if (!context.config.keys.providers.some(({ name }) => name === provider))
+      return yield* Effect.fail(`the configuration has no provider called ${provider}`)
+    const signer = { accountId: account.accountId, ref, provider, key, address }
+    const found = yield* checked(context, signer)
+    yield* context.store.addSigner(signer)
+    return {
+      text: `account ${id} has the signer ${JSON.stringify(ref)}: ${found}`,
+      json: { account: id, ...ref, provider, key, address: found }
+    }
+  }
 })
 
 const remove = Command.make({
@@ -86,26 +85,24 @@ const remove = Command.make({
   examples: ["acme --client-id acme --version-id 1"],
   operands: { id },
   flags: reference,
-  run: ({ id, ...named }) =>
-    Effect.gen(function* () {
-      const ref = yield* refOf(named)
-      const context = yield* OperatorContext.open
-      const account = yield* OperatorContext.ownOf(context, id)
-      const has = context.content.signers.some(
-        (signer) =>
-          signer.accountId === account.accountId &&
-          signer.ref.clientId === ref.clientId &&
-          signer.ref.versionId === ref.versionId &&
-          signer.ref.assetId === ref.assetId
-      )
-      if (!has)
-        return yield* Effect.fail(`account ${id} has no signer ${JSON.stringify(ref)} in the database`)
-      yield* context.store.removeSigner(account.accountId, ref)
-      return {
-        text: `account ${id} has the signer ${JSON.stringify(ref)} no more`,
-        json: { account: id, ...ref, removed: true }
-      }
-    })
+  run: function* ({ id, ...named }) {
+    const ref = yield* refOf(named)
+    const context = yield* OperatorContext.open
+    const account = yield* OperatorContext.ownOf(context, id)
+    const has = context.content.signers.some(
+      (signer) =>
+        signer.accountId === account.accountId &&
+        signer.ref.clientId === ref.clientId &&
+        signer.ref.versionId === ref.versionId &&
+        signer.ref.assetId === ref.assetId
+    )
+    if (!has) return yield* Effect.fail(`account ${id} has no signer ${JSON.stringify(ref)} in the database`)
+    yield* context.store.removeSigner(account.accountId, ref)
+    return {
+      text: `account ${id} has the signer ${JSON.stringify(ref)} no more`,
+      json: { account: id, ...ref, removed: true }
+    }
+  }
 })
 
 /** The keys that accounts of the database may name. */

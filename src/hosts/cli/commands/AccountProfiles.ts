@@ -1,5 +1,4 @@
 import * as Brand from "effect/Brand"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { limits, limitsOf, mostPerHour, mostPerMinute } from "../../../application/ports/RateLimit.js"
 import { type AccountChange, changed } from "../../../application/ports/TenantStore.js"
@@ -103,38 +102,33 @@ const create = Command.make({
   examples: ['acme --name "Acme Ltd" --tier pro'],
   operands: { id },
   flags: { name, tier, requestsPerMinute, requestsPerHour },
-  run: ({ id, name = id, requestsPerHour, requestsPerMinute, tier = "free" }) =>
-    Effect.gen(function* () {
-      if (!idShape.test(id))
-        return yield* Effect.fail(
-          "an id is 1 to 64 letters, digits, dots, dashes and underscores, a letter or digit first"
-        )
-      yield* nameOf(name)
-      const own = yield* ownLimitsOf(requestsPerMinute, requestsPerHour)
-      const context = yield* OperatorContext.open
-      if (context.accounts.some((account) => account.accountId === id))
-        return yield* Effect.fail(
-          `another account is called ${id}; "castellan accounts show ${id}" tells more`
-        )
-      const createdAt = yield* Clock.currentTimeMillis
-      const account = changed({ accountId: accountId(id), name, tier, createdAt }, own)
-      yield* context.store.createAccount(account)
-      return {
-        text: `account ${id} is made; "castellan keys create ${id}" issues its first key`,
-        json: shown({ ...account, origin: "database", paused: null })
-      }
-    })
+  run: function* ({ id, name = id, requestsPerHour, requestsPerMinute, tier = "free" }) {
+    if (!idShape.test(id))
+      return yield* Effect.fail(
+        "an id is 1 to 64 letters, digits, dots, dashes and underscores, a letter or digit first"
+      )
+    yield* nameOf(name)
+    const own = yield* ownLimitsOf(requestsPerMinute, requestsPerHour)
+    const context = yield* OperatorContext.open
+    if (context.accounts.some((account) => account.accountId === id))
+      return yield* Effect.fail(`another account is called ${id}; "castellan accounts show ${id}" tells more`)
+    const account = changed({ accountId: accountId(id), name, tier, createdAt: context.now }, own)
+    yield* context.store.createAccount(account)
+    return {
+      text: `account ${id} is made; "castellan keys create ${id}" issues its first key`,
+      json: shown({ ...account, origin: "database", paused: null })
+    }
+  }
 })
 
 const list = Command.make({
   name: "list",
   about: "Lists all accounts, of the configuration file and of the database.",
   examples: ["", "--json"],
-  run: () =>
-    Effect.map(OperatorContext.open, ({ accounts }) => ({
-      text: table(accounts),
-      json: accounts.map(shown)
-    }))
+  run: function* () {
+    const { accounts } = yield* OperatorContext.open
+    return { text: table(accounts), json: accounts.map(shown) }
+  }
 })
 
 /** What the account has of its own: of the database it is shown, of the file it is there to be read. */
@@ -161,26 +155,25 @@ const show = Command.make({
   about: "Shows one account: its keys, and its networks and signers in the database.",
   examples: ["acme"],
   operands: { id },
-  run: ({ id }) =>
-    Effect.gen(function* () {
-      const context = yield* OperatorContext.open
-      const now = yield* Clock.currentTimeMillis
-      const account = yield* OperatorContext.accountOf(context, id)
-      const keys = context.keys.filter((key) => key.accountId === account.accountId)
-      const { networks, signers } = ownOf(context, account)
-      const section = (title: string, entries: ReadonlyArray<unknown>) =>
-        entries.length === 0 ? [] : ["", title, ...entries.map((entry) => JSON.stringify(entry))]
-      return {
-        text: [
-          table([account]),
-          "",
-          Keys.table(keys, now),
-          ...section("NETWORKS", networks),
-          ...section("SIGNERS", signers)
-        ].join("\n"),
-        json: { ...shown(account), keys: keys.map((key) => Keys.shown(key, now)), networks, signers }
-      }
-    })
+  run: function* ({ id }) {
+    const context = yield* OperatorContext.open
+    const { now } = context
+    const account = yield* OperatorContext.accountOf(context, id)
+    const keys = context.keys.filter((key) => key.accountId === account.accountId)
+    const { networks, signers } = ownOf(context, account)
+    const section = (title: string, entries: ReadonlyArray<unknown>) =>
+      entries.length === 0 ? [] : ["", title, ...entries.map((entry) => JSON.stringify(entry))]
+    return {
+      text: [
+        table([account]),
+        "",
+        Keys.table(keys, now),
+        ...section("NETWORKS", networks),
+        ...section("SIGNERS", signers)
+      ].join("\n"),
+      json: { ...shown(account), keys: keys.map((key) => Keys.shown(key, now)), networks, signers }
+    }
+  }
 })
 
 const set = Command.make({
@@ -190,23 +183,22 @@ const set = Command.make({
   examples: ["acme --tier enterprise", "acme --requests-per-minute 6000 --requests-per-hour 200000"],
   operands: { id },
   flags: { name, tier, requestsPerMinute, requestsPerHour },
-  run: ({ id, name, requestsPerHour, requestsPerMinute, tier }) =>
-    Effect.gen(function* () {
-      if ([name, tier, requestsPerMinute, requestsPerHour].every((each) => each === undefined))
-        return yield* Effect.fail(
-          "nothing to set: expected --name or --tier, --requests-per-minute or --requests-per-hour"
-        )
-      const change = {
-        ...(yield* ownLimitsOf(requestsPerMinute, requestsPerHour)),
-        ...(name !== undefined && { name: yield* nameOf(name) }),
-        ...(tier !== undefined && { tier })
-      }
-      const context = yield* OperatorContext.open
-      const account = yield* OperatorContext.ownOf(context, id)
-      yield* context.store.changeAccount(account.accountId, change)
-      const after = changed(account, change)
-      return { text: table([after]), json: shown(after) }
-    })
+  run: function* ({ id, name, requestsPerHour, requestsPerMinute, tier }) {
+    if ([name, tier, requestsPerMinute, requestsPerHour].every((each) => each === undefined))
+      return yield* Effect.fail(
+        "nothing to set: expected --name or --tier, --requests-per-minute or --requests-per-hour"
+      )
+    const change = {
+      ...(yield* ownLimitsOf(requestsPerMinute, requestsPerHour)),
+      ...(name !== undefined && { name: yield* nameOf(name) }),
+      ...(tier !== undefined && { tier })
+    }
+    const context = yield* OperatorContext.open
+    const account = yield* OperatorContext.ownOf(context, id)
+    yield* context.store.changeAccount(account.accountId, change)
+    const after = changed(account, change)
+    return { text: table([after]), json: shown(after) }
+  }
 })
 
 const pause = Command.make({
@@ -215,15 +207,13 @@ const pause = Command.make({
     "Answers all requests of an account with 401 account_paused, until it is resumed. Transactions already sent are still settled.",
   examples: ["acme"],
   operands: { id },
-  run: ({ id }) =>
-    Effect.gen(function* () {
-      const context = yield* OperatorContext.open
-      const account = yield* OperatorContext.accountOf(context, id)
-      const since = yield* Clock.currentTimeMillis
-      yield* context.store.pause({ kind: "account", subject: id, since })
-      const paused = { ...account, paused: account.paused ?? since }
-      return { text: `account ${id} is paused`, json: shown(paused) }
-    })
+  run: function* ({ id }) {
+    const context = yield* OperatorContext.open
+    const account = yield* OperatorContext.accountOf(context, id)
+    yield* context.store.pause({ kind: "account", subject: id, since: context.now })
+    const paused = { ...account, paused: account.paused ?? context.now }
+    return { text: `account ${id} is paused`, json: shown(paused) }
+  }
 })
 
 const resume = Command.make({
@@ -231,17 +221,16 @@ const resume = Command.make({
   about: "Undoes pause.",
   examples: ["acme"],
   operands: { id },
-  run: ({ id }) =>
-    Effect.gen(function* () {
-      const context = yield* OperatorContext.open
-      const account = yield* OperatorContext.accountOf(context, id)
-      yield* context.store.resume("account", id)
-      if (account.paused === "file")
-        return yield* Effect.fail(
-          `the configuration file pauses account ${id}: change it there and start the service again`
-        )
-      return { text: `account ${id} is active`, json: shown({ ...account, paused: null }) }
-    })
+  run: function* ({ id }) {
+    const context = yield* OperatorContext.open
+    const account = yield* OperatorContext.accountOf(context, id)
+    yield* context.store.resume("account", id)
+    if (account.paused === "file")
+      return yield* Effect.fail(
+        `the configuration file pauses account ${id}: change it there and start the service again`
+      )
+    return { text: `account ${id} is active`, json: shown({ ...account, paused: null }) }
+  }
 })
 
 /** Accounts themselves. */

@@ -4,7 +4,6 @@ import * as Admin from "../../admin/Admin.js"
 import * as Wiring from "../../Wiring.js"
 import * as Command from "../support/Command.js"
 import * as OperatorContext from "../support/OperatorContext.js"
-import * as Table from "../support/Table.js"
 
 export const commands = [
   Command.make({
@@ -21,33 +20,29 @@ export const commands = [
       before: Command.optional("before", "NUMBER", "entries below this number: the next page"),
       limit: Command.optional("limit", "COUNT", "number of entries: default 100, at most 1000")
     },
-    run: (asked) =>
-      Effect.gen(function* () {
-        const config = yield* OperatorContext.config
-        const said = Object.entries(asked).flatMap(([name, value]) =>
-          value === undefined ? [] : [[name, value]]
-        )
-        const question = yield* Admin.question(new URLSearchParams(Object.fromEntries(said)))
-        const entries = yield* AuditLog.pipe(
-          Effect.flatMap((log) => log.find(question)),
-          Effect.provide(Wiring.auditLog(config))
-        )
-        const shown = entries.map(Admin.shown)
-        return {
-          json: shown,
-          text: Table.listed(shown, "no entry", {
-            number: (each) => each.number,
-            time: (each) => each.at,
-            act: (each) => each.kind,
-            account: (each) => each.accountId ?? "-",
-            request: (each) => each.requestId ?? "-",
-            by: (each) => each.by ?? "-",
-            signer: (each) => each.signer,
-            chain: (each) => each.chainId ?? "-",
-            hash: (each) => each.hash
-          })
-        }
+    run: function* (asked) {
+      const config = yield* OperatorContext.config
+      const said = Object.entries(asked).flatMap(([name, value]) =>
+        value === undefined ? [] : [[name, value]]
+      )
+      const question = yield* Admin.question(new URLSearchParams(Object.fromEntries(said)))
+      const entries = yield* AuditLog.pipe(
+        Effect.flatMap((log) => log.find(question)),
+        Effect.provide(Wiring.auditLog(config))
+      )
+      const shown = entries.map(Admin.shown)
+      return Command.listed(shown, "no entry", {
+        number: (each) => each.number,
+        time: (each) => each.at,
+        act: (each) => each.kind,
+        account: (each) => each.accountId ?? "-",
+        request: (each) => each.requestId ?? "-",
+        by: (each) => each.by ?? "-",
+        signer: (each) => each.signer,
+        chain: (each) => each.chainId ?? "-",
+        hash: (each) => each.hash
       })
+    }
   })
 ] as const
 

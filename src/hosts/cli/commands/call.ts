@@ -122,37 +122,36 @@ export const commands = [
       body: Command.operand("JSON", "the body; @- for standard input").pipe(Args.optional)
     },
     flags,
-    run: ({ async, body: given, endpoint: path, idempotencyKey, method, url }) =>
-      Effect.gen(function* () {
-        const operator = yield* Command.Operator
-        const dev = devStack()
-        const to = yield* service(url, operator, dev)
-        const target = path.replace(/^\/+/, "")
-        const [endpoint = ""] = target.split("?")
-        const read = yield* bodyOf(Option.getOrUndefined(given))
-        const body = withSettings(
-          read,
-          endpoint,
-          url === undefined && operator.env.CASTELLAN_URL === undefined ? dev : null
-        )
-        const isWrite = writing.includes(endpoint)
-        if (!isWrite && (async || idempotencyKey !== undefined))
-          return yield* Effect.fail(`--async and --idempotency-key are for writes: ${writes.join(", ")}`)
-        const asked = methodOf(method, endpoint, body)
-        const exchange: Transport.Exchange = {
-          method: asked,
-          path: `/${target}`,
-          ...(posted.includes(endpoint) ? { body: body ?? {} } : body !== undefined && { body }),
-          headers: async ? { prefer: "respond-async" } : {},
-          idempotencyKey: isWrite ? (idempotencyKey ?? crypto.randomUUID()) : null,
-          repeatable: repeatable(asked, endpoint)
-        }
-        const { body: answer } = yield* Effect.tryPromise({
-          try: (signal) => Transport.make(to)({ ...exchange, signal }),
-          catch: said
-        })
-        return { json: answer, text: JSON.stringify(answer, null, 2) }
+    run: function* ({ async, body: given, endpoint: path, idempotencyKey, method, url }) {
+      const operator = yield* Command.Operator
+      const dev = devStack()
+      const to = yield* service(url, operator, dev)
+      const target = path.replace(/^\/+/, "")
+      const [endpoint = ""] = target.split("?")
+      const read = yield* bodyOf(Option.getOrUndefined(given))
+      const body = withSettings(
+        read,
+        endpoint,
+        url === undefined && operator.env.CASTELLAN_URL === undefined ? dev : null
+      )
+      const isWrite = writing.includes(endpoint)
+      if (!isWrite && (async || idempotencyKey !== undefined))
+        return yield* Effect.fail(`--async and --idempotency-key are for writes: ${writes.join(", ")}`)
+      const asked = methodOf(method, endpoint, body)
+      const exchange: Transport.Exchange = {
+        method: asked,
+        path: `/${target}`,
+        ...(posted.includes(endpoint) ? { body: body ?? {} } : body !== undefined && { body }),
+        headers: async ? { prefer: "respond-async" } : {},
+        idempotencyKey: isWrite ? (idempotencyKey ?? crypto.randomUUID()) : null,
+        repeatable: repeatable(asked, endpoint)
+      }
+      const { body: answer } = yield* Effect.tryPromise({
+        try: (signal) => Transport.make(to)({ ...exchange, signal }),
+        catch: said
       })
+      return { json: answer, text: JSON.stringify(answer, null, 2) }
+    }
   })
 ] as const
 

@@ -53,32 +53,33 @@ export const commands = [
     operands: {
       file: Command.operand("FILE", "default: the file that CASTELLAN_CONFIG names").pipe(Args.optional)
     },
-    run: ({ connect, file }) =>
-      Effect.gen(function* () {
-        const { env } = yield* Command.Operator
-        const config = yield* load(file, env)
-        const found = summary(config)
-        const told = connect ? yield* connected(config) : []
-        return {
-          text: [
-            "the configuration can be used",
-            `  profile   ${found.profile}`,
-            `  listen    ${found.listen.host}:${found.listen.port}`,
-            `  database  ${found.database}`,
-            `  accounts  ${found.accounts}`,
-            `  signers   ${found.signers}`,
-            `  networks  ${found.networks.join(", ")}`,
-            ...told.map(({ message, place }) => `  note      ${place}: ${message}`)
-          ].join("\n"),
-          json: connect ? { ...found, notes: told } : found
-        }
-      })
+    run: function* ({ connect, file }) {
+      const { env } = yield* Command.Operator
+      const config = yield* load(file, env)
+      const found = summary(config)
+      const told = connect ? yield* connected(config) : []
+      return {
+        text: [
+          "the configuration can be used",
+          `  profile   ${found.profile}`,
+          `  listen    ${found.listen.host}:${found.listen.port}`,
+          `  database  ${found.database}`,
+          `  accounts  ${found.accounts}`,
+          `  signers   ${found.signers}`,
+          `  networks  ${found.networks.join(", ")}`,
+          ...told.map(({ message, place }) => `  note      ${place}: ${message}`)
+        ].join("\n"),
+        json: connect ? { ...found, notes: told } : found
+      }
+    }
   }),
   Command.make({
     name: "schema",
     about: "Prints the JSON Schema of the file, for editors and pipelines.",
     examples: ["> castellan.schema.json"],
-    run: () => Effect.succeed({ text: ConfigSchema.text, json: JSON.parse(ConfigSchema.text) })
+    run: function* () {
+      return yield* Effect.succeed({ text: ConfigSchema.text, json: JSON.parse(ConfigSchema.text) })
+    }
   })
 ] as const
 

@@ -172,54 +172,52 @@ export const commands = [
       "--rpc https://node.example --payer env:PAYER --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965... --account acme --dry-run"
     ],
     flags,
-    run: (given) =>
-      Effect.gen(function* () {
-        const operator = yield* Command.Operator
-        const keys = {
-          deployer: yield* addressOf("deployer", given.deployer),
-          owner: yield* addressOf("owner", given.owner),
-          beaconOwner: yield* addressOf("beacon-owner", given["beacon-owner"]),
-          sponsor: given.sponsor === undefined ? null : yield* addressOf("sponsor", given.sponsor)
-        }
-        if (!/^https?:\/\//i.test(given.rpc))
-          return yield* Effect.fail("--rpc: expected an http or https URL")
-        const chainId = yield* Provider.chainIdOf(given.rpc)
-        const local = /^https?:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/]?/i.test(given.rpc)
-        const provider = yield* Provider.connect(given.rpc, chainId, local ? 50 : 1_000)
-        const payer = given.payer === undefined ? null : yield* payerOf(given.payer, operator.env, provider)
-        if (!given["dry-run"] && (yield* Effect.promise(() => Plan.isDevelopmentNode(provider))))
-          yield* BringEntryPoints.bring(operator.tell)
-        const plan = yield* attempt("the chain can not be looked at", () =>
-          Plan.make(provider, { keys, accounts: given.account })
-        )
-        const holder =
-          payer === null
-            ? null
-            : yield* attempt("--payer", async () => {
-                const address = await payer.getAddress()
-                return { address, balance: await provider.getBalance(address) }
-              })
-        const text = shown(plan, chainId, holder)
-        const about = { chainId, plan: jsonOf(plan) }
-        if (given["dry-run"]) return { text, json: { ...about, verified: null, profile: null } }
-        yield* operator.tell(text)
-        const obstacles = Plan.obstacles(plan)
-        if (obstacles.length > 0) return yield* Effect.fail(obstacles.join("\n"))
-        yield* send(payer, provider, plan, operator, given.yes)
-        const found = yield* verified(provider, plan, keys)
-        const beacon = plan.steps.find(({ name }) => name === "beacon")?.address ?? ""
-        const codeHash = yield* attempt("the beacon does not answer", () =>
-          Deployment.implementationCodeHash(provider, beacon)
-        )
-        const profile = NetworkEntry.make(chainId, plan, given.account, codeHash)
-        const written = `${JSON.stringify(profile, null, 2)}\n`
-        const file = resolve(given.out ?? `castellan.network.${chainId}.json`)
-        yield* attempt(`${file} can not be written`, async () => writeFileSync(file, written))
-        yield* operator.tell(
-          `${file} holds the network for the service's configuration; ${NetworkEntry.rpcVariable(chainId)} is to hold the URL of its node`
-        )
-        return { text: written.trimEnd(), json: { ...about, verified: found, profile, file } }
-      })
+    run: function* (given) {
+      const operator = yield* Command.Operator
+      const keys = {
+        deployer: yield* addressOf("deployer", given.deployer),
+        owner: yield* addressOf("owner", given.owner),
+        beaconOwner: yield* addressOf("beacon-owner", given["beacon-owner"]),
+        sponsor: given.sponsor === undefined ? null : yield* addressOf("sponsor", given.sponsor)
+      }
+      if (!/^https?:\/\//i.test(given.rpc)) return yield* Effect.fail("--rpc: expected an http or https URL")
+      const chainId = yield* Provider.chainIdOf(given.rpc)
+      const local = /^https?:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/]?/i.test(given.rpc)
+      const provider = yield* Provider.connect(given.rpc, chainId, local ? 50 : 1_000)
+      const payer = given.payer === undefined ? null : yield* payerOf(given.payer, operator.env, provider)
+      if (!given["dry-run"] && (yield* Effect.promise(() => Plan.isDevelopmentNode(provider))))
+        yield* BringEntryPoints.bring(operator.tell)
+      const plan = yield* attempt("the chain can not be looked at", () =>
+        Plan.make(provider, { keys, accounts: given.account })
+      )
+      const holder =
+        payer === null
+          ? null
+          : yield* attempt("--payer", async () => {
+              const address = await payer.getAddress()
+              return { address, balance: await provider.getBalance(address) }
+            })
+      const text = shown(plan, chainId, holder)
+      const about = { chainId, plan: jsonOf(plan) }
+      if (given["dry-run"]) return { text, json: { ...about, verified: null, profile: null } }
+      yield* operator.tell(text)
+      const obstacles = Plan.obstacles(plan)
+      if (obstacles.length > 0) return yield* Effect.fail(obstacles.join("\n"))
+      yield* send(payer, provider, plan, operator, given.yes)
+      const found = yield* verified(provider, plan, keys)
+      const beacon = plan.steps.find(({ name }) => name === "beacon")?.address ?? ""
+      const codeHash = yield* attempt("the beacon does not answer", () =>
+        Deployment.implementationCodeHash(provider, beacon)
+      )
+      const profile = NetworkEntry.make(chainId, plan, given.account, codeHash)
+      const written = `${JSON.stringify(profile, null, 2)}\n`
+      const file = resolve(given.out ?? `castellan.network.${chainId}.json`)
+      yield* attempt(`${file} can not be written`, async () => writeFileSync(file, written))
+      yield* operator.tell(
+        `${file} holds the network for the service's configuration; ${NetworkEntry.rpcVariable(chainId)} is to hold the URL of its node`
+      )
+      return { text: written.trimEnd(), json: { ...about, verified: found, profile, file } }
+    }
   })
 ] as const
 

@@ -67,23 +67,20 @@ export const commands = [
         "a node of anvil or Hardhat that runs already, in place of an anvil of its own"
       )
     },
-    run: ({ blockTime, chainId, port, rpc, rpcPort }, asJson) =>
-      Effect.gen(function* () {
-        if (rpc !== undefined && (blockTime ?? chainId ?? rpcPort) !== undefined)
-          return yield* Effect.fail(
-            "--rpc: the node that runs there has its own port, chain id and block time"
-          )
-        if (rpc !== undefined && !/^https?:\/\//i.test(rpc))
-          return yield* Effect.fail("--rpc: expected an http or https URL")
-        const options = {
-          port: yield* integer("port", port ?? "8080", 0, 65_535),
-          rpcPort: yield* integer("rpc-port", rpcPort ?? "8545", 0, 65_535),
-          blockTime: blockTime === undefined ? null : yield* integer("block-time", blockTime, 1, 3_600),
-          chainId: yield* integer("chain-id", chainId ?? "31337", 1, 2 ** 32),
-          rpc
-        }
-        return yield* run(options, asJson)
-      })
+    run: function* ({ blockTime, chainId, port, rpc, rpcPort }, asJson) {
+      if (rpc !== undefined && (blockTime ?? chainId ?? rpcPort) !== undefined)
+        return yield* Effect.fail("--rpc: the node that runs there has its own port, chain id and block time")
+      if (rpc !== undefined && !/^https?:\/\//i.test(rpc))
+        return yield* Effect.fail("--rpc: expected an http or https URL")
+      const options = {
+        port: yield* integer("port", port ?? "8080", 0, 65_535),
+        rpcPort: yield* integer("rpc-port", rpcPort ?? "8545", 0, 65_535),
+        blockTime: blockTime === undefined ? null : yield* integer("block-time", blockTime, 1, 3_600),
+        chainId: yield* integer("chain-id", chainId ?? "31337", 1, 2 ** 32),
+        rpc
+      }
+      return yield* run(options, asJson)
+    }
   })
 ] as const
 

@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import * as Args from "@effect/cli/Args"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
@@ -74,9 +73,8 @@ const issue = (
   replaced?: { readonly key: OperatorContext.KnownKey; readonly endsAt: number }
 ) =>
   Effect.gen(function* () {
-    const issuedAt = yield* Clock.currentTimeMillis
     const { hash, key } = yield* Wiring.issueKey(context.config.keyPepper)
-    const fresh = { hash, accountId, scopes, origin: "command", issuedAt, endsAt: null } as const
+    const fresh = { hash, accountId, scopes, origin: "command", issuedAt: context.now, endsAt: null } as const
     yield* context.store.addKey(fresh, replaced)
     const said = { key: Redacted.value(key), id: OperatorContext.idOf(hash), account: accountId, scopes }
     return {
@@ -105,14 +103,13 @@ const create = Command.make({
       "some of read,write,sign,webhooks, separated by commas; default all"
     )
   },
-  run: ({ id, named }) =>
-    Effect.gen(function* () {
-      const context = yield* OperatorContext.open
-      const { accountId } = yield* OperatorContext.accountOf(context, id)
-      const scopes = named === undefined ? allScopes : yield* scopesOf(named)
-      const { lines, said } = yield* issue(context, accountId, scopes)
-      return { text: lines.join("\n"), json: said }
-    })
+  run: function* ({ id, named }) {
+    const context = yield* OperatorContext.open
+    const { accountId } = yield* OperatorContext.accountOf(context, id)
+    const scopes = named === undefined ? allScopes : yield* scopesOf(named)
+    const { lines, said } = yield* issue(context, accountId, scopes)
+    return { text: lines.join("\n"), json: said }
+  }
 })
 
 const list = Command.make({
@@ -120,14 +117,12 @@ const list = Command.make({
   about: "Lists all keys, or those of one account: scopes, state, last use. Uses are recorded once a minute.",
   examples: ["", "acme"],
   operands: { id: Command.operand("ACCOUNT", "whose keys; all unless told").pipe(Args.optional) },
-  run: ({ id }) =>
-    Effect.gen(function* () {
-      const context = yield* OperatorContext.open
-      const now = yield* Clock.currentTimeMillis
-      const account = Option.isNone(id) ? null : yield* OperatorContext.accountOf(context, id.value)
-      const keys = context.keys.filter(({ accountId }) => account === null || accountId === account.accountId)
-      return { text: table(keys, now), json: keys.map((key) => shown(key, now)) }
-    })
+  run: function* ({ id }) {
+    const context = yield* OperatorContext.open
+    const account = Option.isNone(id) ? null : yield* OperatorContext.accountOf(context, id.value)
+    const keys = context.keys.filter(({ accountId }) => account === null || accountId === account.accountId)
+    return { text: table(keys, context.now), json: keys.map((key) => shown(key, context.now)) }
+  }
 })
 
 const show = Command.make({
@@ -135,38 +130,34 @@ const show = Command.make({
   about: "Shows one key.",
   examples: ["21ca2b88d8bd"],
   operands: { id: keyOperand },
-  run: ({ id }) =>
-    Effect.gen(function* () {
-      const context = yield* OperatorContext.open
-      const now = yield* Clock.currentTimeMillis
-      const key = yield* OperatorContext.keyOf(context, id)
-      return { text: table([key], now), json: shown(key, now) }
-    })
+  run: function* ({ id }) {
+    const context = yield* OperatorContext.open
+    const key = yield* OperatorContext.keyOf(context, id)
+    return { text: table([key], context.now), json: shown(key, context.now) }
+  }
 })
 
 const identify = Command.make({
   name: "identify",
   about: "Tells which key is on standard input, for example one that was leaked.",
   examples: ["< found.txt"],
-  run: () =>
-    Effect.gen(function* () {
-      const context = yield* OperatorContext.open
-      const now = yield* Clock.currentTimeMillis
-      const text = yield* Effect.try({
-        try: () => readFileSync(0, "utf8").trim(),
-        catch: () => "standard input can not be read"
-      })
-      const hash = Wiring.hashOfKey(context.config.keyPepper, Redacted.make(text))
-      const key = context.keys.find((each) => each.hash === hash)
-      if (key === undefined) return yield* Effect.fail("standard input has no key of this service")
-      return { text: table([key], now), json: shown(key, now) }
+  run: function* () {
+    const context = yield* OperatorContext.open
+    const text = yield* Effect.try({
+      try: () => readFileSync(0, "utf8").trim(),
+      catch: () => "standard input can not be read"
     })
+    const hash = Wiring.hashOfKey(context.config.keyPepper, Redacted.make(text))
+    const key = context.keys.find((each) => each.hash === hash)
+    if (key === undefined) return yield* Effect.fail("standard input has no key of this service")
+    return { text: table([key], context.now), json: shown(key, context.now) }
+  }
 })
 
-const living = (context: OperatorContext.OperatorContext, id: string, now: number) =>
+const living = (context: OperatorContext.OperatorContext, id: string) =>
   Effect.filterOrFail(
     OperatorContext.keyOf(context, id),
-    (key) => stateOf(key, now) !== "ended",
+    (key) => stateOf(key, context.now) !== "ended",
     () => `key ${id} has ended; "castellan keys create ACCOUNT" issues another one`
   )
 
@@ -179,19 +170,17 @@ const rotate = Command.make({
   flags: {
     overlap: Command.required("overlap", "TIME", "how long both are valid, for example 90s, 30m, 24h, 7d")
   },
-  run: ({ id, overlap }) =>
-    Effect.gen(function* () {
-      const context = yield* OperatorContext.open
-      const now = yield* Clock.currentTimeMillis
-      const key = yield* living(context, id, now)
-      const endsAt = now + (yield* durationOf(overlap))
-      const { lines, said } = yield* issue(context, key.accountId, key.scopes, { key, endsAt })
-      const last = Math.min(endsAt, key.endsAt ?? endsAt)
-      return {
-        text: [...lines, `the old key ${key.id} is good until ${Table.time(last)}`].join("\n"),
-        json: { ...said, replaces: key.id, replacedEndsAt: Table.time(last) }
-      }
-    })
+  run: function* ({ id, overlap }) {
+    const context = yield* OperatorContext.open
+    const key = yield* living(context, id)
+    const endsAt = context.now + (yield* durationOf(overlap))
+    const { lines, said } = yield* issue(context, key.accountId, key.scopes, { key, endsAt })
+    const last = Math.min(endsAt, key.endsAt ?? endsAt)
+    return {
+      text: [...lines, `the old key ${key.id} is good until ${Table.time(last)}`].join("\n"),
+      json: { ...said, replaces: key.id, replacedEndsAt: Table.time(last) }
+    }
+  }
 })
 
 const revoke = Command.make({
@@ -200,17 +189,15 @@ const revoke = Command.make({
     "Revokes a key permanently, within a second on all replicas. Keys of the configuration file can be revoked too.",
   examples: ["21ca2b88d8bd"],
   operands: { id: keyOperand },
-  run: ({ id }) =>
-    Effect.gen(function* () {
-      const context = yield* OperatorContext.open
-      const now = yield* Clock.currentTimeMillis
-      const key = yield* OperatorContext.keyOf(context, id)
-      yield* context.store.endKey(key, now)
-      return {
-        text: `key ${key.id} of account ${key.accountId} is revoked`,
-        json: { id: key.id, account: key.accountId, state: "ended" }
-      }
-    })
+  run: function* ({ id }) {
+    const context = yield* OperatorContext.open
+    const key = yield* OperatorContext.keyOf(context, id)
+    yield* context.store.endKey(key, context.now)
+    return {
+      text: `key ${key.id} of account ${key.accountId} is revoked`,
+      json: { id: key.id, account: key.accountId, state: "ended" }
+    }
+  }
 })
 
 const scopes = Command.make({
@@ -221,21 +208,20 @@ const scopes = Command.make({
   flags: {
     named: Command.required("scopes", "LIST", "some of read,write,sign,webhooks, separated by commas")
   },
-  run: ({ id, named }) =>
-    Effect.gen(function* () {
-      const context = yield* OperatorContext.open
-      const key = yield* OperatorContext.keyOf(context, id)
-      const set = yield* scopesOf(named)
-      if (key.origin === "file")
-        return yield* Effect.fail(
-          `key ${key.id} is of the configuration file: change its scopes there and start the service again`
-        )
-      yield* context.store.setScopes(key.hash, set)
-      return {
-        text: `key ${key.id} has the scopes ${set.join(",")}`,
-        json: { id: key.id, account: key.accountId, scopes: set }
-      }
-    })
+  run: function* ({ id, named }) {
+    const context = yield* OperatorContext.open
+    const key = yield* OperatorContext.keyOf(context, id)
+    const set = yield* scopesOf(named)
+    if (key.origin === "file")
+      return yield* Effect.fail(
+        `key ${key.id} is of the configuration file: change its scopes there and start the service again`
+      )
+    yield* context.store.setScopes(key.hash, set)
+    return {
+      text: `key ${key.id} has the scopes ${set.join(",")}`,
+      json: { id: key.id, account: key.accountId, scopes: set }
+    }
+  }
 })
 
 const hash = Command.make({
@@ -246,30 +232,29 @@ const hash = Command.make({
     variable: Command.optional("pepper-env", "NAME", 'the variable that "keyPepper" names'),
     file: Command.optional("pepper-file", "PATH", 'the file that "keyPepper" names')
   },
-  run: ({ file, variable }) =>
-    Effect.gen(function* () {
-      const { env } = yield* Command.Operator
-      const reference =
-        variable !== undefined && file === undefined
-          ? { env: variable }
-          : file !== undefined && variable === undefined
-            ? { file: resolve(file) }
-            : null
-      if (reference === null) return yield* Effect.fail("expected either --pepper-env or --pepper-file")
-      const folder = "file" in reference ? dirname(reference.file) : "."
-      const pepper = yield* Either.mapLeft(
-        Secrets.read(reference, { env, folder, allowInline: false }),
-        (why) => `no pepper: ${why}`
-      )
-      const issued = yield* Wiring.issueKey(pepper)
-      const key = Redacted.value(issued.key)
-      return {
-        text: [`API key (shown once): ${key}`, `for the configuration: { "hash": "${issued.hash}" }`].join(
-          "\n"
-        ),
-        json: { key, hash: issued.hash }
-      }
-    })
+  run: function* ({ file, variable }) {
+    const { env } = yield* Command.Operator
+    const reference =
+      variable !== undefined && file === undefined
+        ? { env: variable }
+        : file !== undefined && variable === undefined
+          ? { file: resolve(file) }
+          : null
+    if (reference === null) return yield* Effect.fail("expected either --pepper-env or --pepper-file")
+    const folder = "file" in reference ? dirname(reference.file) : "."
+    const pepper = yield* Either.mapLeft(
+      Secrets.read(reference, { env, folder, allowInline: false }),
+      (why) => `no pepper: ${why}`
+    )
+    const issued = yield* Wiring.issueKey(pepper)
+    const key = Redacted.value(issued.key)
+    return {
+      text: [`API key (shown once): ${key}`, `for the configuration: { "hash": "${issued.hash}" }`].join(
+        "\n"
+      ),
+      json: { key, hash: issued.hash }
+    }
+  }
 })
 
 export const commands = [create, list, show, identify, rotate, revoke, scopes, hash] as const

@@ -38,25 +38,21 @@ const list = Command.make({
   name: "list",
   about: "Lists the lanes that have pending transactions: signed and not mined, or mined and not settled.",
   examples: ["", "--json"],
-  run: () =>
-    Effect.gen(function* () {
-      const { journal } = yield* JournalContext.open
-      const lanes = Object.values(
-        Array.groupBy(yield* journal.open, ({ chainId, signer }) => `${chainId} ${signer}`)
-      ).map(summary)
-      return {
-        json: lanes,
-        text: Table.listed(lanes, "no lane has a transaction under way", {
-          CHAIN: (lane) => lane.chainId,
-          SIGNER: (lane) => lane.signer,
-          KEY: (lane) => lane.keys.join("; "),
-          WAITING: (lane) => lane.waiting,
-          MINED: (lane) => lane.mined,
-          "LOWEST NONCE": (lane) => lane.lowestWaitingNonce ?? "-",
-          "LAST SIGNED": (lane) => lane.lastSignedAt
-        })
-      }
+  run: function* () {
+    const { journal } = yield* JournalContext.open
+    const lanes = Object.values(
+      Array.groupBy(yield* journal.open, ({ chainId, signer }) => `${chainId} ${signer}`)
+    ).map(summary)
+    return Command.listed(lanes, "no lane has a transaction under way", {
+      CHAIN: (lane) => lane.chainId,
+      SIGNER: (lane) => lane.signer,
+      KEY: (lane) => lane.keys.join("; "),
+      WAITING: (lane) => lane.waiting,
+      MINED: (lane) => lane.mined,
+      "LOWEST NONCE": (lane) => lane.lowestWaitingNonce ?? "-",
+      "LAST SIGNED": (lane) => lane.lastSignedAt
     })
+  }
 })
 
 const operands = {
@@ -112,24 +108,23 @@ const show = Command.make({
   about: "Lists the pending transactions of a lane, in the order of their nonces.",
   examples: ["137 serviceEoa", "137 0x7842e753F6A682A7907939a0855E0c72eD0c6cB9 --json"],
   operands,
-  run: ({ chain, signer }) =>
-    Effect.gen(function* () {
-      const { config, journal } = yield* JournalContext.open
-      const lane = yield* laneOf(config, chain, signer)
-      const rows = (yield* journal.openOf(lane)).map(transaction)
-      return {
-        json: { chainId: Number(lane.chainId), signer: lane.signer, transactions: rows },
-        text: Table.listed(rows, `no transaction of ${lane.signer} is under way on chain ${lane.chainId}`, {
-          NONCE: (row) => row.nonce,
-          STATE: (row) => row.state,
-          TRANSACTION: (row) => row.txHash ?? "-",
-          VERSIONS: (row) => row.versions,
-          "MAX FEE": (row) => row.maxFeePerGas ?? "-",
-          SIGNED: (row) => row.signedAt,
-          REQUESTS: (row) => (row.requests.length === 0 ? "fills the nonce" : row.requests.join(", "))
-        })
-      }
-    })
+  run: function* ({ chain, signer }) {
+    const { config, journal } = yield* JournalContext.open
+    const lane = yield* laneOf(config, chain, signer)
+    const rows = (yield* journal.openOf(lane)).map(transaction)
+    return {
+      json: { chainId: Number(lane.chainId), signer: lane.signer, transactions: rows },
+      text: Table.listed(rows, `no transaction of ${lane.signer} is under way on chain ${lane.chainId}`, {
+        NONCE: (row) => row.nonce,
+        STATE: (row) => row.state,
+        TRANSACTION: (row) => row.txHash ?? "-",
+        VERSIONS: (row) => row.versions,
+        "MAX FEE": (row) => row.maxFeePerGas ?? "-",
+        SIGNED: (row) => row.signedAt,
+        REQUESTS: (row) => (row.requests.length === 0 ? "fills the nonce" : row.requests.join(", "))
+      })
+    }
+  }
 })
 
 /** What the running service answers. */
@@ -153,36 +148,35 @@ const unstick = Command.make({
   examples: ["137 serviceEoa --dry-run", "137 serviceEoa"],
   operands,
   flags: { dryRun: Command.flag("dry-run", "only show what would be replaced, and at which price") },
-  run: ({ chain, dryRun, signer }) =>
-    Effect.gen(function* () {
-      const { config, journal } = yield* JournalContext.open
-      const lane = yield* laneOf(config, chain, signer)
-      const open = yield* journal.openOf(lane)
-      if (!open.some(({ state }) => state === "signed"))
-        return yield* Effect.fail(
-          `no transaction of ${lane.signer} waits on chain ${chain}; "castellan lanes list" tells where some do`
-        )
-      const query = new URLSearchParams({ chain, signer: lane.signer, dryRun: String(dryRun) })
-      const answer = yield* OperatorPort.post(config, `/lanes/unstick?${query}`)
-      const said = yield* Either.mapLeft(
-        Schema.decodeUnknownEither(Unstuck)(answer),
-        () => "the service gave an answer that cannot be read"
+  run: function* ({ chain, dryRun, signer }) {
+    const { config, journal } = yield* JournalContext.open
+    const lane = yield* laneOf(config, chain, signer)
+    const open = yield* journal.openOf(lane)
+    if (!open.some(({ state }) => state === "signed"))
+      return yield* Effect.fail(
+        `no transaction of ${lane.signer} waits on chain ${chain}; "castellan lanes list" tells where some do`
       )
-      if (said.replaced.length + said.left.length === 0)
-        return yield* Effect.fail(
-          "nothing waits there any more; if it does here, the service that answered has another database"
-        )
-      return {
-        json: said,
-        text: [
-          ...said.replaced.map(
-            ({ maxFeePerGas, newTxHash, nonce, oldTxHash }) =>
-              `nonce ${nonce}: ${oldTxHash} ${newTxHash === null ? "would be replaced" : `is replaced by ${newTxHash}`} at ${maxFeePerGas} wei a gas unit`
-          ),
-          ...said.left.map(({ nonce, reason }) => `nonce ${nonce} is left as it is: ${reason}`)
-        ].join("\n")
-      }
-    })
+    const query = new URLSearchParams({ chain, signer: lane.signer, dryRun: String(dryRun) })
+    const answer = yield* OperatorPort.post(config, `/lanes/unstick?${query}`)
+    const said = yield* Either.mapLeft(
+      Schema.decodeUnknownEither(Unstuck)(answer),
+      () => "the service gave an answer that cannot be read"
+    )
+    if (said.replaced.length + said.left.length === 0)
+      return yield* Effect.fail(
+        "nothing waits there any more; if it does here, the service that answered has another database"
+      )
+    return {
+      json: said,
+      text: [
+        ...said.replaced.map(
+          ({ maxFeePerGas, newTxHash, nonce, oldTxHash }) =>
+            `nonce ${nonce}: ${oldTxHash} ${newTxHash === null ? "would be replaced" : `is replaced by ${newTxHash}`} at ${maxFeePerGas} wei a gas unit`
+        ),
+        ...said.left.map(({ nonce, reason }) => `nonce ${nonce} is left as it is: ${reason}`)
+      ].join("\n")
+    }
+  }
 })
 
 export const commands = [list, show, unstick] as const

@@ -1,4 +1,3 @@
-import * as Effect from "effect/Effect"
 import * as Command from "../support/Command.js"
 
 export const commands = [
@@ -14,7 +13,10 @@ export const commands = [
         "the configuration; default: the file that CASTELLAN_CONFIG names"
       )
     },
-    run: ({ config }) => Effect.flatMap(Command.Operator, ({ serve }) => serve(config))
+    run: function* ({ config }) {
+      const { serve } = yield* Command.Operator
+      return yield* serve(config)
+    }
   })
 ] as const
 

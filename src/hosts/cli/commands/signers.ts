@@ -40,23 +40,22 @@ const list = Command.make({
   about:
     "Asks every provider for the keys of the configuration file and the database: address, type, and whether it can be reached.",
   examples: ["", "--json"],
-  run: () =>
-    Effect.gen(function* () {
-      const context = yield* OperatorContext.open
-      const signers = yield* KnownSigners.ask(KnownSigners.all(context), context.config.keys)
-      return {
-        text: Table.listed(signers, "there are no signers", {
-          SIGNER: (signer) => signer.name,
-          ADDRESS: (signer) => signer.address ?? "unknown",
-          TYPE: (signer) => signer.type ?? "",
-          KEY: (signer) => placeOf(signer),
-          ACCOUNTS: (signer) => accountsOf(signer),
-          FROM: (signer) => signer.origin,
-          STATE: (signer) => stateOf(signer)
-        }),
-        json: signers.map(shown)
-      }
-    })
+  run: function* () {
+    const context = yield* OperatorContext.open
+    const signers = yield* KnownSigners.ask(KnownSigners.all(context), context.config.keys)
+    return {
+      text: Table.listed(signers, "there are no signers", {
+        SIGNER: (signer) => signer.name,
+        ADDRESS: (signer) => signer.address ?? "unknown",
+        TYPE: (signer) => signer.type ?? "",
+        KEY: (signer) => placeOf(signer),
+        ACCOUNTS: (signer) => accountsOf(signer),
+        FROM: (signer) => signer.origin,
+        STATE: (signer) => stateOf(signer)
+      }),
+      json: signers.map(shown)
+    }
+  }
 })
 
 const subjectOf = (text: string) => Either.mapLeft(Address.from(text), ({ message }) => `${text}: ${message}`)
@@ -67,39 +66,36 @@ const show = Command.make({
     "Shows a key by its address: every signer and system key that it is, in the configuration file and in the database, and whether it is paused. Also a pinned address whose provider does not answer.",
   examples: ["0x7842e753F6A682A7907939a0855E0c72eD0c6cB9"],
   operands: { text: Command.operand("ADDRESS", "the key's address") },
-  run: ({ text }) =>
-    Effect.gen(function* () {
-      const address = yield* subjectOf(text)
-      const context = yield* OperatorContext.open
-      const asked = yield* KnownSigners.ask(KnownSigners.all(context), context.config.keys)
-      const signers = asked.filter((each) => each.address === address || each.source.address === address)
-      if (signers.length === 0)
-        return yield* Effect.fail(
-          `no key of the service has the address ${address}; ${OperatorContext.thereAre(addressesOf(asked), "it has no keys")}`
-        )
-      const pause = context.content.pauses.find(
-        ({ kind, subject }) => kind === "signer" && subject === address
+  run: function* ({ text }) {
+    const address = yield* subjectOf(text)
+    const context = yield* OperatorContext.open
+    const asked = yield* KnownSigners.ask(KnownSigners.all(context), context.config.keys)
+    const signers = asked.filter((each) => each.address === address || each.source.address === address)
+    if (signers.length === 0)
+      return yield* Effect.fail(
+        `no key of the service has the address ${address}; ${OperatorContext.thereAre(addressesOf(asked), "it has no keys")}`
       )
-      const paused = pause === undefined ? null : Table.time(pause.since)
-      return {
-        text: [
-          ...signers.map((signer) =>
-            Table.aligned([
-              ["signer", signer.name],
-              ["address", signer.address ?? "unknown"],
-              ...(signer.source.address === undefined ? [] : [["configured as", signer.source.address]]),
-              ["type", signer.type ?? "unknown"],
-              ["key", placeOf(signer)],
-              ["accounts", accountsOf(signer)],
-              ["from", signer.origin],
-              ["state", stateOf(signer)]
-            ])
-          ),
-          paused === null ? "it may sign" : `it is paused since ${paused}`
-        ].join("\n\n"),
-        json: { address, paused, signers: signers.map(shown) }
-      }
-    })
+    const pause = context.content.pauses.find(({ kind, subject }) => kind === "signer" && subject === address)
+    const paused = pause === undefined ? null : Table.time(pause.since)
+    return {
+      text: [
+        ...signers.map((signer) =>
+          Table.aligned([
+            ["signer", signer.name],
+            ["address", signer.address ?? "unknown"],
+            ...(signer.source.address === undefined ? [] : [["configured as", signer.source.address]]),
+            ["type", signer.type ?? "unknown"],
+            ["key", placeOf(signer)],
+            ["accounts", accountsOf(signer)],
+            ["from", signer.origin],
+            ["state", stateOf(signer)]
+          ])
+        ),
+        paused === null ? "it may sign" : `it is paused since ${paused}`
+      ].join("\n\n"),
+      json: { address, paused, signers: signers.map(shown) }
+    }
+  }
 })
 
 /** A key that nobody can be asked for must not keep anybody from stopping it: the command then goes on, and says so. */

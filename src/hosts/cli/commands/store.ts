@@ -1,4 +1,3 @@
-import * as Effect from "effect/Effect"
 import * as Config from "../../config/Config.js"
 import * as Wiring from "../../Wiring.js"
 import * as Command from "../support/Command.js"
@@ -16,21 +15,20 @@ export const commands = [
         "the configuration of the service to be: with database.url, and with the same keyPepper"
       )
     },
-    run: ({ file }) =>
-      Effect.gen(function* () {
-        const { env, tell } = yield* Command.Operator
-        const from = yield* Config.load(env)
-        const to = yield* Config.load({ ...env, CASTELLAN_CONFIG: file })
-        const copied = yield* Wiring.copyStore(from, to, ({ rows, table }) => tell(`${table}: ${rows} rows`))
-        const rows = copied.reduce((sum, table) => sum + table.rows, 0)
-        return {
-          json: copied,
-          text: [
-            `${rows} rows of ${copied.length} tables are copied, and counted in both`,
-            Table.aligned(copied.map((each) => [`  ${each.table}`, each.rows]))
-          ].join("\n")
-        }
-      })
+    run: function* ({ file }) {
+      const { env, tell } = yield* Command.Operator
+      const from = yield* Config.load(env)
+      const to = yield* Config.load({ ...env, CASTELLAN_CONFIG: file })
+      const copied = yield* Wiring.copyStore(from, to, ({ rows, table }) => tell(`${table}: ${rows} rows`))
+      const rows = copied.reduce((sum, table) => sum + table.rows, 0)
+      return {
+        json: copied,
+        text: [
+          `${rows} rows of ${copied.length} tables are copied, and counted in both`,
+          Table.aligned(copied.map((each) => [`  ${each.table}`, each.rows]))
+        ].join("\n")
+      }
+    }
   })
 ] as const
 

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import { map } from "effect/Record"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { walletProxyCreationCode } from "../../../domain/wallet/WalletProxy.generated.js"
@@ -92,13 +93,13 @@ const configFile = (
   nodeUrl: string,
   { config, network, port }: Options,
   folder: string,
-  hashes: Readonly<Record<Tier, string>>
+  keys: Readonly<Record<Tier, { readonly hash: string }>>
 ) => ({
   profile: "development",
   listen: { host: "127.0.0.1", port },
   database: { path: join(folder, "castellan.sqlite") },
   keyPepper: pepper,
-  accounts: tiers.map((tier) => ({ id: tier, name: tier, tier, keys: [{ hash: hashes[tier] }] })),
+  accounts: tiers.map((tier) => ({ id: tier, name: tier, tier, keys: [{ hash: keys[tier].hash }] })),
   signers: [
     {
       accounts: tiers,
@@ -155,24 +156,9 @@ export const start = (
     const [, entryPoint = ""] = Object.values(dev.entryPoints)
     const nodeUrl = yield* options.nodeUrl?.(dev.url) ?? Effect.succeed(dev.url)
 
-    const issued = yield* Effect.forEach(tiers, (tier) =>
-      Effect.map(Wiring.issueKey(Redacted.make(pepper)), (key) => ({ tier, ...key }))
-    )
-    const byTier = (value: (key: (typeof issued)[number]) => string): Readonly<Record<Tier, string>> => {
-      const of = (tier: Tier) =>
-        issued
-          .filter((key) => key.tier === tier)
-          .map(value)
-          .join()
-      return { free: of("free"), pro: of("pro"), enterprise: of("enterprise") }
-    }
-    const file = configFile(
-      dev,
-      nodeUrl,
-      options,
-      folder,
-      byTier(({ hash }) => hash)
-    )
+    const issue = Wiring.issueKey(Redacted.make(pepper))
+    const issued = yield* Effect.all({ free: issue, pro: issue, enterprise: issue })
+    const file = configFile(dev, nodeUrl, options, folder, issued)
     const config = yield* Config.fromText(
       JSON.stringify(file),
       "of the development stack",
@@ -190,7 +176,7 @@ export const start = (
       baseUrl: url,
       rpc: nodeUrl,
       chainId: dev.chainId,
-      apiKeys: byTier(({ key }) => Redacted.value(key)),
+      apiKeys: map(issued, ({ key }) => Redacted.value(key)),
       settings: {
         rpc: nodeUrl,
         entryPoint,

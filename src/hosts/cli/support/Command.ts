@@ -7,7 +7,9 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
+import type { YieldWrap } from "effect/Utils"
 import type * as Secrets from "../../config/Secrets.js"
+import * as Table from "./Table.js"
 
 /** Where a command runs. */
 export class Operator extends Context.Tag("castellan/cli/Operator")<
@@ -34,6 +36,12 @@ export interface Said {
   readonly text: string
   readonly json: unknown
 }
+
+/** A row for each, its cells under their headings for people, all of it for programs. */
+export const listed = <A>(rows: ReadonlyArray<A>, nothing: string, columns: Table.Columns<A>): Said => ({
+  json: rows,
+  text: Table.listed(rows, nothing, columns)
+})
 
 /** The reason why there is no result: told by the command, or the failure of what it used. */
 export type Why = string | { readonly message: string }
@@ -121,7 +129,11 @@ export const make = <P extends Operands = Record<never, never>, F extends Flags 
   readonly examples: ReadonlyArray<string>
   readonly operands?: P
   readonly flags?: F
-  readonly run: (given: Given<P, F>, asJson: boolean) => Effect.Effect<Said, Why, Operator | Scope.Scope>
+  /** As `Effect.gen` takes it. */
+  readonly run: (
+    given: Given<P, F>,
+    asJson: boolean
+  ) => Generator<YieldWrap<Effect.Effect<unknown, Why, Operator | Scope.Scope>>, Said>
 }): Command => ({
   name,
   about,
@@ -133,7 +145,8 @@ export const make = <P extends Operands = Record<never, never>, F extends Flags 
   ).pipe(
     Descriptor.withDescription(about),
     Descriptor.map(({ args, options: { json, ...options } }) =>
-      Effect.scoped(run({ ...args, ...options } as Given<P, F>, json)).pipe(
+      Effect.gen(() => run({ ...args, ...options } as Given<P, F>, json)).pipe(
+        Effect.scoped,
         Effect.mapError((why) => (typeof why === "string" ? why : why.message)),
         Effect.flatMap((said) => print(json, said))
       )

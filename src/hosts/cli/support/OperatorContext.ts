@@ -1,3 +1,4 @@
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -34,6 +35,8 @@ export interface OperatorContext {
   readonly content: Content
   readonly accounts: ReadonlyArray<Account>
   readonly keys: ReadonlyArray<KnownKey>
+  /** When they were read, Unix milliseconds. */
+  readonly now: number
 }
 
 export const idOf = (hash: string): string => hash.slice(0, 12)
@@ -101,7 +104,8 @@ export const open: Effect.Effect<OperatorContext, Why, Operator | Scope.Scope> =
     store,
     content,
     accounts: accountsOf(read, content),
-    keys: keysOf(read, content, uses)
+    keys: keysOf(read, content, uses),
+    now: yield* Clock.currentTimeMillis
   }
 })
 

@@ -42,41 +42,39 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
       about: `Refuses new writes ${anyWhat} with 422 writes_paused. What was accepted before is still settled.`,
       examples: [example],
       operands: { text: operand },
-      run: ({ text }) =>
-        Effect.gen(function* () {
-          const { context, subject } = yield* found(text)
-          const since = yield* Clock.currentTimeMillis
-          yield* context.store.pause({ kind, subject, since })
-          return { text: `writes ${what} ${subject} are paused`, json: { kind, subject, paused: true } }
-        })
+      run: function* ({ text }) {
+        const { context, subject } = yield* found(text)
+        const since = yield* Clock.currentTimeMillis
+        yield* context.store.pause({ kind, subject, since })
+        return { text: `writes ${what} ${subject} are paused`, json: { kind, subject, paused: true } }
+      }
     }),
     Command.make({
       name: "resume",
       about: "Undoes pause.",
       examples: [example],
       operands: { text: operand },
-      run: ({ text }) =>
-        Effect.gen(function* () {
-          const { context, subject } = yield* found(text)
-          yield* context.store.resume(kind, subject)
-          return { text: `writes ${what} ${subject} go on`, json: { kind, subject, paused: false } }
-        })
+      run: function* ({ text }) {
+        const { context, subject } = yield* found(text)
+        yield* context.store.resume(kind, subject)
+        return { text: `writes ${what} ${subject} go on`, json: { kind, subject, paused: false } }
+      }
     }),
     Command.make({
       name: "paused",
       about: "Lists what is paused, and since when.",
       examples: [""],
-      run: () =>
-        Effect.map(OperatorContext.open, ({ content }) => {
-          const pauses = content.pauses.filter((pause) => pause.kind === kind)
-          return {
-            text:
-              pauses.length === 0
-                ? "nothing is paused"
-                : Table.aligned(pauses.map(({ since, subject }) => [subject, Table.time(since)])),
-            json: pauses.map(({ since, subject }) => ({ subject, since: Table.time(since) }))
-          }
-        })
+      run: function* () {
+        const { content } = yield* OperatorContext.open
+        const pauses = content.pauses.filter((pause) => pause.kind === kind)
+        return {
+          text:
+            pauses.length === 0
+              ? "nothing is paused"
+              : Table.aligned(pauses.map(({ since, subject }) => [subject, Table.time(since)])),
+          json: pauses.map(({ since, subject }) => ({ subject, since: Table.time(since) }))
+        }
+      }
     })
   ] as const
 }

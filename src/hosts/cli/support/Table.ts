@@ -16,12 +16,11 @@ export const aligned = (rows: ReadonlyArray<ReadonlyArray<Cell>>): string => {
     .join("\n")
 }
 
+/** Cells of a row, by their headings. */
+export type Columns<A> = Readonly<Record<string, (each: A) => Cell>>
+
 /** A row for each, its cells under their headings; `nothing` where there are none. */
-export const listed = <A>(
-  all: ReadonlyArray<A>,
-  nothing: string,
-  columns: Readonly<Record<string, (each: A) => Cell>>
-): string =>
+export const listed = <A>(all: ReadonlyArray<A>, nothing: string, columns: Columns<A>): string =>
   all.length === 0
     ? nothing
     : aligned([Object.keys(columns), ...all.map((each) => Object.values(columns).map((cell) => cell(each)))])

@@ -18,17 +18,18 @@ import * as Command from "../support/Command.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
-const messageOf = (error: WatchesError | Changes.UnknownWatch): string =>
-  error instanceof WatchesError
-    ? error.message
-    : `${error.message}; "castellan watches list" tells which there are`
-
 const anyone: Actor = { accountId: null, by: "operator" }
 
 const open = Effect.gen(function* () {
   const operator = yield* OperatorContext.open
   const context = yield* Layer.build(Wiring.watches(operator.config))
-  return { operator, context, store: Context.get(context, Watches) }
+  const within = <A>(use: Effect.Effect<A, WatchesError | Changes.UnknownWatch, Watches>) =>
+    Effect.mapError(Effect.provide(use, context), (error) =>
+      error instanceof WatchesError
+        ? error.message
+        : `${error.message}; "castellan watches list" tells which there are`
+    )
+  return { operator, context, within, store: Context.get(context, Watches) }
 })
 
 const shown = (watch: Watch) => {
@@ -94,37 +95,36 @@ const add = Command.make({
     from: Command.optional("from", "BLOCK", "the first block; the next one unless told"),
     confirmations: Command.optional("confirmations", "N", "blocks, the event's own counted; 1 unless told")
   },
-  run: (given) =>
-    Effect.gen(function* () {
-      const { context, operator } = yield* open
-      const account = yield* OperatorContext.accountOf(operator, given.account)
-      const request = yield* requestOf({
-        webhookId: given.webhook,
-        eventDef: given.event,
-        contracts: given.contracts,
-        fields: yield* json("fields", given.fields),
-        chainId: yield* whole("chain", given.chain),
-        rpc: given.rpc,
-        fromBlock: given.from,
-        confirmations: yield* whole("confirmations", given.confirmations)
-      })
-      const caller: Caller = {
-        principal: {
-          accountId: account.accountId,
-          name: account.name,
-          tier: account.tier,
-          scopes: new Set(allScopes),
-          paused: false
-        },
-        requestId: anyone.by
-      }
-      const { watchId } = yield* AddWatch.run(caller, request).pipe(
-        Effect.provide(context),
-        Effect.mapError(refusalOf),
-        Effect.catchAllDefect(() => Effect.fail("the database can not be used"))
-      )
-      return { json: { watchId }, text: `watch ${watchId}` }
+  run: function* (given) {
+    const { context, operator } = yield* open
+    const account = yield* OperatorContext.accountOf(operator, given.account)
+    const request = yield* requestOf({
+      webhookId: given.webhook,
+      eventDef: given.event,
+      contracts: given.contracts,
+      fields: yield* json("fields", given.fields),
+      chainId: yield* whole("chain", given.chain),
+      rpc: given.rpc,
+      fromBlock: given.from,
+      confirmations: yield* whole("confirmations", given.confirmations)
     })
+    const caller: Caller = {
+      principal: {
+        accountId: account.accountId,
+        name: account.name,
+        tier: account.tier,
+        scopes: new Set(allScopes),
+        paused: false
+      },
+      requestId: anyone.by
+    }
+    const { watchId } = yield* AddWatch.run(caller, request).pipe(
+      Effect.provide(context),
+      Effect.mapError(refusalOf),
+      Effect.catchAllDefect(() => Effect.fail("the database can not be used"))
+    )
+    return { json: { watchId }, text: `watch ${watchId}` }
+  }
 })
 
 /** Watches that are read at once. */
@@ -147,26 +147,22 @@ const list = Command.make({
   about: "Watches, how far each has read, and what is owed of it.",
   examples: ["--account acme --json"],
   flags: { account: Command.optional("account", "ID", "of this account") },
-  run: ({ account }) =>
-    Effect.gen(function* () {
-      const { operator, store } = yield* open
-      const accountId =
-        account === undefined ? null : (yield* OperatorContext.accountOf(operator, account)).accountId
-      const rows = (yield* Effect.mapError(all(store, accountId), messageOf)).map(shown)
-      return {
-        json: rows,
-        text: Table.listed(rows, "no watch", {
-          WATCH: (row) => row.watchId,
-          ACCOUNT: (row) => row.account,
-          CHAIN: (row) => row.chainId,
-          STATE: (row) => row.state,
-          "NEXT BLOCK": (row) => row.nextBlock,
-          TOLD: (row) => row.told,
-          WAITING: (row) => row.waiting,
-          DEAD: (row) => row.dead
-        })
-      }
+  run: function* ({ account }) {
+    const { operator, store } = yield* open
+    const accountId =
+      account === undefined ? null : (yield* OperatorContext.accountOf(operator, account)).accountId
+    const rows = (yield* all(store, accountId)).map(shown)
+    return Command.listed(rows, "no watch", {
+      WATCH: (row) => row.watchId,
+      ACCOUNT: (row) => row.account,
+      CHAIN: (row) => row.chainId,
+      STATE: (row) => row.state,
+      "NEXT BLOCK": (row) => row.nextBlock,
+      TOLD: (row) => row.told,
+      WAITING: (row) => row.waiting,
+      DEAD: (row) => row.dead
     })
+  }
 })
 
 const show = Command.make({
@@ -174,34 +170,32 @@ const show = Command.make({
   about: "One watch.",
   examples: ["0f5c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
   operands: { watch },
-  run: (given) =>
-    Effect.gen(function* () {
-      const { store } = yield* open
-      const found = Effect.provideService(Changes.find(anyone, given.watch), Watches, store)
-      const it = shown(yield* Effect.mapError(found, messageOf))
-      return {
-        json: it,
-        text: Table.aligned([
-          ["watch", it.watchId],
-          ["account", it.account],
-          ["webhook", it.webhookId],
-          ["chain", it.chainId],
-          ["node", it.node],
-          ...it.events.map((text) => ["event", text]),
-          ["contracts", it.contracts.length === 0 ? "all" : it.contracts.join(", ")],
-          ["fields", JSON.stringify(it.fields)],
-          ["confirmations", it.confirmations],
-          ["from block", it.fromBlock],
-          ["next block", it.nextBlock],
-          ["state", it.state],
-          ["told", it.told],
-          ["waiting", it.waiting],
-          ["dead", it.dead],
-          ["problem", it.problem ?? "none"],
-          ["created", it.createdAt]
-        ])
-      }
-    })
+  run: function* (given) {
+    const { within } = yield* open
+    const it = shown(yield* within(Changes.find(anyone, given.watch)))
+    return {
+      json: it,
+      text: Table.aligned([
+        ["watch", it.watchId],
+        ["account", it.account],
+        ["webhook", it.webhookId],
+        ["chain", it.chainId],
+        ["node", it.node],
+        ...it.events.map((text) => ["event", text]),
+        ["contracts", it.contracts.length === 0 ? "all" : it.contracts.join(", ")],
+        ["fields", JSON.stringify(it.fields)],
+        ["confirmations", it.confirmations],
+        ["from block", it.fromBlock],
+        ["next block", it.nextBlock],
+        ["state", it.state],
+        ["told", it.told],
+        ["waiting", it.waiting],
+        ["dead", it.dead],
+        ["problem", it.problem ?? "none"],
+        ["created", it.createdAt]
+      ])
+    }
+  }
 })
 
 const changing = (
@@ -215,15 +209,11 @@ const changing = (
     about,
     examples: ["0f5c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
     operands: { watch },
-    run: (given) =>
-      Effect.gen(function* () {
-        const { store } = yield* open
-        yield* Effect.mapError(Effect.provideService(change(given.watch), Watches, store), messageOf)
-        return {
-          json: { watchId: given.watch, state: done },
-          text: `watch ${given.watch} is ${done}`
-        }
-      })
+    run: function* ({ watch: watchId }) {
+      const { within } = yield* open
+      yield* within(change(watchId))
+      return { json: { watchId, state: done }, text: `watch ${watchId} is ${done}` }
+    }
   })
 
 const pause = changing(

@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -14,23 +15,21 @@ import * as Command from "../support/Command.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
-/** What the use cases of webhooks do, in the configuration's database, as the operator. */
-const within = <A>(
-  use: (
-    operator: Effect.Effect.Success<typeof OperatorContext.open>
-  ) => Effect.Effect<A, string | Endpoints.EndpointError | WebhooksError, Webhooks | WebhookSender>
-) =>
-  Effect.gen(function* () {
-    const operator = yield* OperatorContext.open
-    const context = yield* Layer.build(Wiring.webhooks(operator.config))
-    return yield* Effect.mapError(Effect.provide(use(operator), context), (error) => {
-      if (typeof error === "string") return error
+/** The configuration's database, and what use cases of webhooks do there. */
+const open = Effect.gen(function* () {
+  const operator = yield* OperatorContext.open
+  const context = yield* Layer.build(Wiring.webhooks(operator.config))
+  const within = <A>(
+    use: Effect.Effect<A, Endpoints.EndpointError | WebhooksError, Webhooks | WebhookSender>
+  ) =>
+    Effect.mapError(Effect.provide(use, context), (error) => {
       if (error.reason === "url") return `URL: ${error.message}`
       return error.reason === "unknown"
         ? `${error.message}; "castellan webhooks list" tells which there are`
         : error.message
     })
-  })
+  return { operator, within, store: Context.get(context, Webhooks) }
+})
 
 const anyone: Endpoints.Actor = { accountId: null, by: "operator" }
 
@@ -64,20 +63,18 @@ const add = Command.make({
     url: Command.operand("URL", "where events are sent to")
   },
   flags: { kinds: Command.repeated("kind", "KIND", "events of this kind, once for each; all unless told") },
-  run: (given) =>
-    within((operator) =>
-      Effect.gen(function* () {
-        const { accountId } = yield* OperatorContext.accountOf(operator, given.account)
-        const kinds = yield* kindsOf(given.kinds)
-        const added = yield* Endpoints.add({ accountId, by: anyone.by }, given.url, kinds)
-        const { webhookId } = added.webhook
-        const secret = Redacted.value(added.secret)
-        return {
-          json: { webhookId, secret },
-          text: `webhook ${webhookId}\nsecret  ${secret}\nThe secret is shown this once.`
-        }
-      })
-    )
+  run: function* ({ account, kinds, url }) {
+    const { operator, within } = yield* open
+    const { accountId } = yield* OperatorContext.accountOf(operator, account)
+    const known = yield* kindsOf(kinds)
+    const added = yield* within(Endpoints.add({ accountId, by: anyone.by }, url, known))
+    const { webhookId } = added.webhook
+    const secret = Redacted.value(added.secret)
+    return {
+      json: { webhookId, secret },
+      text: `webhook ${webhookId}\nsecret  ${secret}\nThe secret is shown this once.`
+    }
+  }
 })
 
 const list = Command.make({
@@ -85,25 +82,19 @@ const list = Command.make({
   about: "Webhooks, with what is owed to them.",
   examples: ["--account acme --json"],
   flags: { account: Command.optional("account", "ID", "of this account") },
-  run: ({ account }) =>
-    within((operator) =>
-      Effect.gen(function* () {
-        const accountId =
-          account === undefined ? null : (yield* OperatorContext.accountOf(operator, account)).accountId
-        const rows = (yield* (yield* Webhooks).list(accountId)).map(shown)
-        return {
-          json: rows,
-          text: Table.listed(rows, "no webhook", {
-            WEBHOOK: (row) => row.webhookId,
-            ACCOUNT: (row) => row.account,
-            ORIGIN: (row) => row.origin,
-            STATE: (row) => row.state,
-            WAITING: (row) => row.waiting,
-            DEAD: (row) => row.dead
-          })
-        }
-      })
-    )
+  run: function* ({ account }) {
+    const { operator, store } = yield* open
+    const accountId =
+      account === undefined ? null : (yield* OperatorContext.accountOf(operator, account)).accountId
+    return Command.listed((yield* store.list(accountId)).map(shown), "no webhook", {
+      WEBHOOK: (row) => row.webhookId,
+      ACCOUNT: (row) => row.account,
+      ORIGIN: (row) => row.origin,
+      STATE: (row) => row.state,
+      WAITING: (row) => row.waiting,
+      DEAD: (row) => row.dead
+    })
+  }
 })
 
 const show = Command.make({
@@ -111,25 +102,23 @@ const show = Command.make({
   about: "One webhook.",
   examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
   operands: { webhook },
-  run: (given) =>
-    within(() =>
-      Effect.map(Endpoints.find(anyone, given.webhook), (found) => {
-        const it = shown(found)
-        return {
-          json: it,
-          text: Table.aligned([
-            ["webhook", it.webhookId],
-            ["account", it.account],
-            ["origin", it.origin],
-            ["kinds", it.kinds.length === 0 ? "all" : it.kinds.join(", ")],
-            ["state", it.state],
-            ["waiting", it.waiting],
-            ["dead", it.dead],
-            ["created", it.createdAt]
-          ])
-        }
-      })
-    )
+  run: function* (given) {
+    const { within } = yield* open
+    const it = shown(yield* within(Endpoints.find(anyone, given.webhook)))
+    return {
+      json: it,
+      text: Table.aligned([
+        ["webhook", it.webhookId],
+        ["account", it.account],
+        ["origin", it.origin],
+        ["kinds", it.kinds.length === 0 ? "all" : it.kinds.join(", ")],
+        ["state", it.state],
+        ["waiting", it.waiting],
+        ["dead", it.dead],
+        ["created", it.createdAt]
+      ])
+    }
+  }
 })
 
 const changing = (
@@ -143,13 +132,11 @@ const changing = (
     about,
     examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
     operands: { webhook },
-    run: (given) =>
-      within(() =>
-        Effect.as(change(given.webhook), {
-          json: { webhookId: given.webhook, state: done },
-          text: `webhook ${given.webhook} is ${done}`
-        })
-      )
+    run: function* ({ webhook: webhookId }) {
+      const { within } = yield* open
+      yield* within(change(webhookId))
+      return { json: { webhookId, state: done }, text: `webhook ${webhookId} is ${done}` }
+    }
   })
 
 const pause = changing(
@@ -182,19 +169,17 @@ const rotate = Command.make({
       "how long the one before it counts, 24 unless told; 0 to 720; with 0 no earlier one counts either"
     )
   },
-  run: ({ overlap = String(Endpoints.usualOverlapHours), webhook: webhookId }) =>
-    within(() =>
-      Effect.gen(function* () {
-        if (!/^[0-9]{1,3}$/.test(overlap) || Number(overlap) > longest)
-          return yield* Effect.fail(`--overlap: expected 0 to ${longest} hours`)
-        const { oldUntil, secret } = yield* Endpoints.rotate(anyone, webhookId, Number(overlap))
-        const [text, until] = [Redacted.value(secret), Table.time(oldUntil)]
-        return {
-          json: { webhookId, secret: text, oldUntil: until },
-          text: `secret  ${text}\nThe secret is shown this once. The one before it counts until ${until}.`
-        }
-      })
-    )
+  run: function* ({ overlap = String(Endpoints.usualOverlapHours), webhook: webhookId }) {
+    const { within } = yield* open
+    if (!/^[0-9]{1,3}$/.test(overlap) || Number(overlap) > longest)
+      return yield* Effect.fail(`--overlap: expected 0 to ${longest} hours`)
+    const { oldUntil, secret } = yield* within(Endpoints.rotate(anyone, webhookId, Number(overlap)))
+    const [text, until] = [Redacted.value(secret), Table.time(oldUntil)]
+    return {
+      json: { webhookId, secret: text, oldUntil: until },
+      text: `secret  ${text}\nThe secret is shown this once. The one before it counts until ${until}.`
+    }
+  }
 })
 
 const dead = Command.make({
@@ -202,28 +187,24 @@ const dead = Command.make({
   about: "Events that were given up after three days.",
   examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --json"],
   operands: { webhook },
-  run: (given) =>
-    within(() =>
-      Effect.map(Endpoints.dead(anyone, given.webhook, 1_000), (found) => {
-        const rows = found.map(({ attempts, event, lastError, ...of }) => ({
-          ...("watchId" in of ? { watchId: of.watchId } : { requestId: of.requestId }),
-          sequence: event.sequence,
-          kind: event.kind,
-          attempts,
-          lastError
-        }))
-        return {
-          json: rows,
-          text: Table.listed(rows, "none was given up", {
-            "REQUEST OR WATCH": (row) => ("watchId" in row ? row.watchId : row.requestId),
-            EVENT: (row) => row.sequence,
-            KIND: (row) => row.kind,
-            ATTEMPTS: (row) => row.attempts,
-            LAST: (row) => row.lastError ?? ""
-          })
-        }
-      })
-    )
+  run: function* (given) {
+    const { within } = yield* open
+    const found = yield* within(Endpoints.dead(anyone, given.webhook, 1_000))
+    const rows = found.map(({ attempts, event, lastError, ...of }) => ({
+      ...("watchId" in of ? { watchId: of.watchId } : { requestId: of.requestId }),
+      sequence: event.sequence,
+      kind: event.kind,
+      attempts,
+      lastError
+    }))
+    return Command.listed(rows, "none was given up", {
+      "REQUEST OR WATCH": (row) => ("watchId" in row ? row.watchId : row.requestId),
+      EVENT: (row) => row.sequence,
+      KIND: (row) => row.kind,
+      ATTEMPTS: (row) => row.attempts,
+      LAST: (row) => row.lastError ?? ""
+    })
+  }
 })
 
 const redeliver = Command.make({
@@ -232,13 +213,11 @@ const redeliver = Command.make({
   examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --request 7d1f9c52-8f53-44e6-9b43-1d0d6d1b4c11"],
   operands: { webhook },
   flags: { request: Command.optional("request", "ID", "of this request alone") },
-  run: (given) =>
-    within(() =>
-      Effect.map(Endpoints.redeliver(anyone, given.webhook, given.request ?? null), (count) => ({
-        json: { owed: count },
-        text: `${count} events are sent once more`
-      }))
-    )
+  run: function* ({ request = null, webhook: webhookId }) {
+    const { within } = yield* open
+    const owed = yield* within(Endpoints.redeliver(anyone, webhookId, request))
+    return { json: { owed }, text: `${owed} events are sent once more` }
+  }
 })
 
 const history = Command.make({
@@ -246,24 +225,19 @@ const history = Command.make({
   about: "Who changed webhooks and their watches, and how, the newest first; also those that were removed.",
   examples: ["", "--webhook 5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --json"],
   flags: { webhook: Command.optional("webhook", "WEBHOOK", "of this one alone") },
-  run: (given) =>
-    within(() =>
-      Effect.gen(function* () {
-        const found = yield* (yield* Webhooks).changes(given.webhook ?? null, 1_000)
-        const rows = found.map((each) => ({ ...each, at: Table.time(each.at) }))
-        return {
-          json: rows,
-          text: Table.listed(rows, "no webhook was changed", {
-            TIME: ({ at }) => at,
-            WEBHOOK: ({ webhookId }) => webhookId,
-            WATCH: ({ watchId }) => watchId ?? "",
-            ACCOUNT: ({ accountId }) => accountId,
-            CHANGE: ({ what }) => what,
-            BY: ({ by }) => by
-          })
-        }
-      })
-    )
+  run: function* ({ webhook: webhookId = null }) {
+    const { store } = yield* open
+    const found = yield* store.changes(webhookId, 1_000)
+    const rows = found.map((each) => ({ ...each, at: Table.time(each.at) }))
+    return Command.listed(rows, "no webhook was changed", {
+      TIME: ({ at }) => at,
+      WEBHOOK: ({ webhookId }) => webhookId,
+      WATCH: ({ watchId }) => watchId ?? "",
+      ACCOUNT: ({ accountId }) => accountId,
+      CHANGE: ({ what }) => what,
+      BY: ({ by }) => by
+    })
+  }
 })
 
 export const commands = [add, list, show, pause, resume, rotate, remove, dead, redeliver, history] as const
