@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type { NetworkProfile } from "../../application/ports/NetworkProfile.js"
 import { Networks } from "../../application/ports/Networks.js"
@@ -66,20 +67,13 @@ export const read = (
     const owner = network.factory === undefined ? null : ownerOf(config, network.chainId, network.factory)
     if (owner !== null)
       problems.push({ path: "factory", message: `${owner} has it; each account needs its own` })
-    const secret: Config["readSecret"] = (path, reference) =>
-      Either.mapLeft(config.readSecret(path, reference), (problem) => {
+    const own = NetworkProfiles.located(network, "", (path, reference) =>
+      Either.getOrElse(config.readSecret(path, reference), (problem) => {
         problems.push(problem)
-        return problem
+        return Redacted.make("")
       })
-    const value = (path: string, reference: Parameters<Config["readSecret"]>[1]) =>
-      Either.getOrElse(secret(path, reference), () => null)
-    const rpc = network.rpc === undefined ? null : value("rpc", network.rpc)
-    const bundler = network.bundler == null ? null : value("bundler.url", network.bundler.url)
-    const paymasters = (network.paymasters ?? []).flatMap(
-      ({ url }, index) => value(`paymasters[${index}].url`, url) ?? []
     )
     if (problems.length > 0) return yield* Either.left(problems)
-    const own = { network, rpc, bundler, paymasters }
     return { network, profile: NetworkProfiles.overridden(withoutFactory(config, base), own) }
   })
 

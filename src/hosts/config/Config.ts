@@ -5,10 +5,9 @@ import * as Data from "effect/Data"
 import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import * as OpenRequests from "../../application/lanes/requests/OpenRequests.js"
-import * as ScheduledRequests from "../../application/lanes/requests/ScheduledRequests.js"
 import type { NetworkProfile } from "../../application/ports/NetworkProfile.js"
-import type { AccountId, OwnLimits, Scope, Tier } from "../../application/ports/Tenants.js"
+import type { AccountId } from "../../application/ports/Tenants.js"
+import * as FileAccounts from "../../application/tenants/FileAccounts.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
 import * as Json from "../../domain/json/Json.js"
 import type { Problem, Secret } from "../fields/FileFields.js"
@@ -16,7 +15,7 @@ import { ConfigFile } from "./ConfigFile.js"
 import * as EdgeFile from "./EdgeFile.js"
 import * as EnvOverrides from "./EnvOverrides.js"
 import * as KeysConfig from "./KeysConfig.js"
-import type { AccountNetwork } from "./NetworkFile.js"
+import * as Limits from "./LimitsFile.js"
 import * as NetworkProfiles from "./NetworkProfiles.js"
 import * as OperationsFile from "./OperationsFile.js"
 import * as SchemaProblems from "./SchemaProblems.js"
@@ -29,14 +28,6 @@ export class ConfigError extends Data.TaggedError("ConfigError")<{
   readonly problems: ReadonlyArray<Problem>
 }> {}
 
-export interface AccountConfig extends OwnLimits {
-  readonly accountId: AccountId
-  readonly name: string
-  readonly tier: Tier
-  readonly paused: boolean
-  readonly keys: ReadonlyArray<{ readonly hash: string; readonly scopes: ReadonlyArray<Scope> }>
-}
-
 /** What the whole service is made from: checked, defaults filled in, secrets read. */
 export interface Config {
   readonly profile: "development" | "production"
@@ -44,7 +35,7 @@ export interface Config {
   /** A file of SQLite, or the URL of a database of PostgreSQL. */
   readonly database: { readonly path: string } | { readonly url: Redacted.Redacted<string> }
   readonly keyPepper: Redacted.Redacted<string>
-  readonly accounts: ReadonlyArray<AccountConfig>
+  readonly accounts: ReadonlyArray<FileAccounts.Listed>
   readonly keys: KeysConfig.KeysConfig
   readonly networks: ReadonlyArray<NetworkProfile>
   readonly accountNetworks: ReadonlyArray<NetworkProfiles.AccountProfile>
@@ -60,32 +51,12 @@ export interface Config {
   readonly operations: OperationsFile.Operations
   /** Wei below which an EOA that submits is worth a word, by chain. */
   readonly lowBalances: ReadonlyMap<bigint, bigint>
-  readonly limits: Readonly<Record<keyof typeof defaultLimits, number>>
-}
-
-const defaultLimits = {
-  bodyBytes: 1_048_576,
-  arrayElements: 256,
-  batchElements: 10_000,
-  concurrentRequests: 512,
-  openRequests: OpenRequests.defaults.requests,
-  openElements: OpenRequests.defaults.elements,
-  openRequestsPerAccount: OpenRequests.defaults.requestsPerAccount,
-  openElementsPerAccount: OpenRequests.defaults.elementsPerAccount,
-  scheduledRequests: ScheduledRequests.defaults.requests,
-  scheduledElements: ScheduledRequests.defaults.elements,
-  scheduledRequestsPerAccount: ScheduledRequests.defaults.requestsPerAccount,
-  scheduledElementsPerAccount: ScheduledRequests.defaults.elementsPerAccount,
-  anonymousPerMinute: 300,
-  connections: 4_096,
-  connectionsPerAddress: 1_024,
-  drainMillis: 25_000
+  readonly limits: Limits.Limits
 }
 
 const leastPepperBytes = 16
 
 const accountId = Brand.nominal<AccountId>()
-const allScopes: ReadonlyArray<Scope> = ["read", "write", "sign", "webhooks"]
 const loopback = new Set(["127.0.0.1", "::1", "localhost"])
 
 const failure = (problems: ReadonlyArray<Problem>, where: string): ConfigError =>
@@ -150,21 +121,14 @@ type ReadSecret = (path: string, reference: Secret) => Redacted.Redacted<string>
 
 /** The networks of the file and of its accounts, with the URLs that are secrets. */
 const networkProfiles = (file: ConfigFile, secret: ReadSecret): NetworkProfiles.Output => {
-  const located = <N extends AccountNetwork>(network: N, path: string) => ({
-    network,
-    path,
-    rpc: network.rpc === undefined ? null : secret(`${path}.rpc`, network.rpc),
-    bundler: network.bundler == null ? null : secret(`${path}.bundler.url`, network.bundler.url),
-    paymasters: (network.paymasters ?? []).map(({ url }, index) =>
-      secret(`${path}.paymasters[${index}].url`, url)
-    )
-  })
   return NetworkProfiles.make({
-    networks: file.networks.map((network, index) => located(network, `networks[${index}]`)),
+    networks: file.networks.map((network, index) =>
+      NetworkProfiles.located(network, `networks[${index}]`, secret)
+    ),
     accounts: file.accounts.map(({ id, networks }, account) => ({
       accountId: accountId(id),
       networks: (networks ?? []).map((network, index) =>
-        located(network, `accounts[${account}].networks[${index}]`)
+        NetworkProfiles.located(network, `accounts[${account}].networks[${index}]`, secret)
       )
     })),
     development: file.profile === "development",
@@ -180,14 +144,14 @@ const accountOf = ({
   requestsPerHour,
   requestsPerMinute,
   tier
-}: ConfigFile["accounts"][number]): AccountConfig => ({
+}: ConfigFile["accounts"][number]): FileAccounts.Listed => ({
   accountId: accountId(id),
   name,
   tier,
   ...(requestsPerMinute !== undefined && { requestsPerMinute }),
   ...(requestsPerHour !== undefined && { requestsPerHour }),
   paused: paused ?? false,
-  keys: keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? allScopes }))
+  keys: keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? FileAccounts.allScopes }))
 })
 
 /** Makes the configuration of a file's text. `where` names the file in messages. */
@@ -256,7 +220,7 @@ export const fromText = (
       edge: EdgeFile.read(file),
       operations,
       lowBalances: NetworkProfiles.lowBalances(file.networks),
-      limits: { ...defaultLimits, ...file.limits }
+      limits: { ...Limits.defaults, ...file.limits }
     })
   })
 

@@ -3,6 +3,7 @@ import { mostPerHour, mostPerMinute } from "../../application/ports/RateLimit.js
 import { integer, Name, optional, Secret, says } from "../fields/FileFields.js"
 import { edgeFields } from "./EdgeFile.js"
 import { keyFields } from "./KeysFile.js"
+import { limitsField } from "./LimitsFile.js"
 import { AccountNetwork, Network } from "./NetworkFile.js"
 import { operationsFields } from "./OperationsFile.js"
 
@@ -49,25 +50,6 @@ export const ConfigFile = Schema.Struct({
   networks: Schema.Array(Network),
   rateLimit: optional(Schema.Struct({ redis: Secret }).annotations(says('expected {"redis": Secret}'))),
   abi: optional(Schema.Array(Schema.Unknown)),
-  limits: optional(
-    Schema.Struct({
-      bodyBytes: optional(integer(1_024, 8 * 1_024 * 1_024)),
-      arrayElements: optional(integer(1, 65_536)),
-      batchElements: optional(integer(1, 10_000)),
-      concurrentRequests: optional(integer(1, 65_536)),
-      openRequests: optional(integer(1, 10_000_000)),
-      openElements: optional(integer(1, 10_000_000)),
-      openRequestsPerAccount: optional(integer(1, 10_000_000)),
-      openElementsPerAccount: optional(integer(1, 10_000_000)),
-      scheduledRequests: optional(integer(1, 10_000_000)),
-      scheduledElements: optional(integer(1, 10_000_000)),
-      scheduledRequestsPerAccount: optional(integer(1, 10_000_000)),
-      scheduledElementsPerAccount: optional(integer(1, 10_000_000)),
-      anonymousPerMinute: optional(integer(1, 1_000_000)),
-      connections: optional(integer(1, 1_000_000)),
-      connectionsPerAddress: optional(integer(1, 1_000_000)),
-      drainMillis: optional(integer(0, 600_000))
-    })
-  )
+  limits: limitsField
 })
 export type ConfigFile = typeof ConfigFile.Type

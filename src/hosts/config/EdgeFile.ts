@@ -29,14 +29,7 @@ export const edgeFields = {
   )
 }
 
-export interface EdgeFile {
-  readonly trustedProxies?: ReadonlyArray<string>
-  readonly cors?: { readonly origins: ReadonlyArray<string> }
-  readonly egress?: {
-    readonly allow?: ReadonlyArray<string>
-    readonly accounts?: Readonly<Record<string, ReadonlyArray<string>>>
-  }
-}
+const EdgeFile = Schema.Struct(edgeFields)
 
 /** Who may come in, and where callers may send the service. */
 export interface Edge {
@@ -54,7 +47,7 @@ export interface Edge {
 const ranges = (texts: ReadonlyArray<string> = []): ReadonlyArray<IpAddress.Range> =>
   texts.map((text) => Either.getOrThrow(IpAddress.range(text)))
 
-export const read = ({ cors, egress, trustedProxies }: EdgeFile): Edge => ({
+export const read = ({ cors, egress, trustedProxies }: typeof EdgeFile.Type): Edge => ({
   trustedProxies: ranges(trustedProxies),
   corsOrigins: cors?.origins ?? [],
   egress: {

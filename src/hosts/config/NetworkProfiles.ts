@@ -2,7 +2,7 @@ import * as Redacted from "effect/Redacted"
 import * as NetworkProfile from "../../application/ports/NetworkProfile.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import type { Problem } from "../fields/FileFields.js"
+import type { Problem, Secret } from "../fields/FileFields.js"
 import { type AccountNetwork, type Network, ofDevelopment, usualLowBalance } from "./NetworkFile.js"
 
 /** The profile of one account on one chain where it has anything of its own. */
@@ -22,6 +22,24 @@ interface Located<N> {
   readonly bundler: Redacted.Redacted<string> | null
   /** The URLs of its paymasters, in their order, once read. */
   readonly paymasters: ReadonlyArray<Redacted.Redacted<string>>
+}
+
+/** A network at a place in the configuration file, its URLs read as the secrets that they are. */
+export const located = <N extends AccountNetwork>(
+  network: N,
+  path: string,
+  secret: (path: string, reference: Secret) => Redacted.Redacted<string>
+): Located<N> => {
+  const at = path === "" ? "" : `${path}.`
+  return {
+    network,
+    path,
+    rpc: network.rpc === undefined ? null : secret(`${at}rpc`, network.rpc),
+    bundler: network.bundler == null ? null : secret(`${at}bundler.url`, network.bundler.url),
+    paymasters: (network.paymasters ?? []).map(({ url }, index) =>
+      secret(`${at}paymasters[${index}].url`, url)
+    )
+  }
 }
 
 export interface Input {

@@ -25,19 +25,7 @@ export const operationsFields = {
   )
 }
 
-export interface OperationsFile {
-  readonly admin?: {
-    readonly host?: string
-    readonly port: number
-    readonly token: Secret
-    readonly hosts?: ReadonlyArray<string>
-  }
-  readonly telemetry?: {
-    readonly url: Secret
-    readonly authorization?: Secret
-    readonly intervalMillis?: number
-  }
-}
+const OperationsFile = Schema.Struct(operationsFields)
 
 /** What the operator sees, and where. */
 export interface Operations {
@@ -58,7 +46,7 @@ export interface Operations {
 }
 
 export const read = (
-  { admin, telemetry }: OperationsFile,
+  { admin, telemetry }: typeof OperationsFile.Type,
   secret: (path: string, reference: Secret) => Redacted.Redacted<string>
 ): Operations => ({
   admin:

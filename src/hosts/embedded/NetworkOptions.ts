@@ -109,18 +109,9 @@ export const read = (
         return Redacted.make(typeof text === "string" ? text : "")
       }
       const made = NetworkProfiles.make({
-        networks: decoded.map((network, index) => {
-          const path = `networks[${index}]`
-          return {
-            network,
-            path,
-            rpc: network.rpc === undefined ? null : url(`${path}.rpc`, network.rpc),
-            bundler: network.bundler == null ? null : url(`${path}.bundler.url`, network.bundler.url),
-            paymasters: (network.paymasters ?? []).map((paymaster, at) =>
-              url(`${path}.paymasters[${at}].url`, paymaster.url)
-            )
-          }
-        }),
+        networks: decoded.map((network, index) =>
+          NetworkProfiles.located(network, `networks[${index}]`, url)
+        ),
         accounts: [],
         development: false,
         sponsors: options.sponsors
