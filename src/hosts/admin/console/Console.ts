@@ -83,44 +83,30 @@ interface Shown {
   readonly content: Effect.Effect<Html, Missing>
 }
 
+/** The page of each section. */
+const contents: Readonly<Record<Page.Section, (data: Data, view: View) => Shown["content"]>> = {
+  "": Overview.overview,
+  "/lanes": NonceLanes.lanes,
+  "/requests": Requests.requests,
+  "/accounts": Accounts.accounts,
+  "/webhooks": Webhooks.webhooks,
+  "/budgets": Records.budgets,
+  "/audit": Records.audit
+}
+
 /** The page at a path; null: there is none. */
 const pageAt = (data: Data, view: View, path: string): Shown | null => {
   const [, first = "", second, third, ...rest] = path.split("/")
-  if (rest.length > 0) return null
-  const lane = laneOf(second ?? "", third ?? "")
-  switch (first) {
-    case "":
-      return { title: "Overview", section: "", content: Overview.overview(data, view) }
-    case "lanes":
-      if (second === undefined)
-        return { title: "Lanes", section: "/lanes", content: NonceLanes.lanes(data, view) }
-      return lane === null
-        ? null
-        : { title: "Lane", section: "/lanes", content: NonceLanes.lane(data, view, lane) }
-    case "requests":
-      if (third !== undefined) return null
-      return second === undefined
-        ? { title: "Requests", section: "/requests", content: Requests.requests(data, view) }
-        : { title: "Request", section: "/requests", content: Requests.request(data, view, second) }
-    case "accounts":
-      return second === undefined
-        ? { title: "Accounts", section: "/accounts", content: Accounts.accounts(data, view) }
-        : null
-    case "webhooks":
-      return second === undefined
-        ? { title: "Webhooks", section: "/webhooks", content: Webhooks.webhooks(data, view) }
-        : null
-    case "budgets":
-      return second === undefined
-        ? { title: "Budgets", section: "/budgets", content: Records.budgets(data, view) }
-        : null
-    case "audit":
-      return second === undefined
-        ? { title: "Audit", section: "/audit", content: Records.audit(data, view) }
-        : null
-    default:
-      return null
-  }
+  const [section, title] = Page.sections.find(([at]) => at === (first === "" ? "" : `/${first}`)) ?? []
+  if (rest.length > 0 || section === undefined) return null
+  if (section === "" || second === undefined)
+    return { title, section, content: contents[section](data, view) }
+  if (section === "/requests" && third === undefined)
+    return { title: "Request", section, content: Requests.request(data, view, second) }
+  const lane = laneOf(second, third ?? "")
+  return section === "/lanes" && lane !== null
+    ? { title: "Lane", section, content: NonceLanes.lane(data, view, lane) }
+    : null
 }
 
 const kinds: ReadonlyArray<string> = ["account", "signer", "chain"] satisfies ReadonlyArray<Pause["kind"]>

@@ -7,24 +7,17 @@ import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import type { NetworkProfile } from "../../../application/ports/NetworkProfile.js"
 import type { RequestHistory } from "../../../application/ports/RequestHistory.js"
 import type { TenantStore } from "../../../application/ports/TenantStore.js"
-import type { AccountId, OwnLimits, Tier } from "../../../application/ports/Tenants.js"
 import type { Webhooks } from "../../../application/ports/Webhooks.js"
+import type { Listed } from "../../../application/tenants/FileAccounts.js"
 import type * as UnstickLane from "../../../application/usecases/operator/UnstickLane.js"
-
-/** An account of the configuration file. */
-export interface FileAccount extends OwnLimits {
-  readonly accountId: AccountId
-  readonly name: string
-  readonly tier: Tier
-  readonly paused: boolean
-}
 
 /** What the console shows, and the few things that it does. */
 export interface Data {
   /** Brings gauges up to date, before they are read. */
   readonly refresh: Effect.Effect<void>
   readonly profiles: ReadonlyArray<NetworkProfile>
-  readonly accounts: ReadonlyArray<FileAccount>
+  /** Those of the configuration file. */
+  readonly accounts: ReadonlyArray<Omit<Listed, "keys">>
   readonly transactions: Pick<TransactionJournal["Type"], "open" | "openOf">
   readonly history: RequestHistory["Type"]
   readonly requests: Pick<RequestJournal["Type"], "request">
@@ -44,6 +37,12 @@ export interface View {
   readonly query: URLSearchParams
   /** Unix milliseconds. */
   readonly now: number
+}
+
+/** Where in a list, the newest first, its page begins: below the number that the query names. */
+export const placeOf = ({ query }: View): { readonly before?: bigint } => {
+  const [number] = /^[0-9]{1,15}$/.exec(query.get("before") ?? "") ?? []
+  return number === undefined ? {} : { before: BigInt(number) }
 }
 
 /** Why there is no such page. */

@@ -2,7 +2,8 @@ import { type Html, html, type Part } from "./Html.js"
 
 /** The frame of every page. Nothing inline: the content security policy allows the style sheet and forms of this port only. */
 
-const sections = [
+/** The entries of the navigation: where they lead to, and their names. */
+export const sections = [
   ["", "Overview"],
   ["/lanes", "Lanes"],
   ["/requests", "Requests"],

@@ -1,7 +1,7 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Hold } from "../../../application/ports/Budgets.js"
-import type { Data, Missing, View } from "./Data.js"
+import { type Data, type Missing, placeOf, type View } from "./Data.js"
 import { type Html, html } from "./Html.js"
 import { code, native, table, time } from "./Page.js"
 
@@ -39,37 +39,27 @@ export const budgets = (data: Data, _view: View): Effect.Effect<Html, Missing> =
 
 const perPage = 100
 
-export const audit = (data: Data, { query }: View): Effect.Effect<Html, Missing> => {
-  const before = /^[0-9]{1,15}$/.test(query.get("before") ?? "")
-    ? BigInt(query.get("before") ?? 0)
-    : undefined
-  return Effect.map(
-    Effect.mapError(
-      data.audit.find({ ...(before !== undefined && { before }), limit: perPage }),
-      ({ message }) => ({ message })
-    ),
-    (entries) => {
-      const last = entries.length < perPage ? undefined : entries.at(-1)
-      return html`${table(
-        "Who signed what, the newest first",
-        ["Number", "Time (UTC)", "Kind", "Account", "By", "Signer", "Hash", "Chain", "Nonce", "Request"],
-        entries.map((entry) => [
-          entry.number.toString(),
-          time(entry.at),
-          entry.kind,
-          entry.accountId ?? "the operator",
-          entry.by ?? "-",
-          code(entry.signer),
-          code(entry.hash),
-          entry.chainId?.toString() ?? "-",
-          entry.nonce?.toString() ?? "-",
-          entry.requestId === null
-            ? "-"
-            : html`<a href="/console/requests/${entry.requestId}">${code(entry.requestId)}</a>`
-        ]),
-        "Nothing was signed yet."
-      )}
+export const audit = (data: Data, view: View): Effect.Effect<Html, Missing> =>
+  Effect.map(data.audit.find({ ...placeOf(view), limit: perPage }), (entries) => {
+    const last = entries.length < perPage ? undefined : entries.at(-1)
+    return html`${table(
+      "Who signed what, the newest first",
+      ["Number", "Time (UTC)", "Kind", "Account", "By", "Signer", "Hash", "Chain", "Nonce", "Request"],
+      entries.map((entry) => [
+        entry.number.toString(),
+        time(entry.at),
+        entry.kind,
+        entry.accountId ?? "the operator",
+        entry.by ?? "-",
+        code(entry.signer),
+        code(entry.hash),
+        entry.chainId?.toString() ?? "-",
+        entry.nonce?.toString() ?? "-",
+        entry.requestId === null
+          ? "-"
+          : html`<a href="/console/requests/${entry.requestId}">${code(entry.requestId)}</a>`
+      ]),
+      "Nothing was signed yet."
+    )}
 ${last === undefined ? null : html`<p><a href="/console/audit?before=${last.number}">Older entries</a></p>`}`
-    }
-  )
-}
+  })

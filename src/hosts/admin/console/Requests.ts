@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { OpRecord } from "../../../application/ports/journal/Requests.js"
 import type { Entry } from "../../../application/ports/RequestHistory.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
-import type { Data, Missing, View } from "./Data.js"
+import { type Data, type Missing, placeOf, type View } from "./Data.js"
 import { type Html, html } from "./Html.js"
 import { code, facts, table, time } from "./Page.js"
 
@@ -34,18 +34,16 @@ const filters = (account: string, state: string | undefined): Html =>
 <button class="second">Show</button>
 </form>`
 
-export const requests = (data: Data, { query }: View): Effect.Effect<Html, Missing> => {
+export const requests = (data: Data, view: View): Effect.Effect<Html, Missing> => {
+  const { query } = view
   const account = query.get("account") ?? ""
   const state = stateOf(query.get("state"))
-  const before = /^[0-9]{1,15}$/.test(query.get("before") ?? "")
-    ? BigInt(query.get("before") ?? 0)
-    : undefined
   return Effect.map(
     Effect.mapError(
       data.history.find({
         ...(account !== "" && { accountId: account as AccountId }),
         ...(state !== undefined && { state }),
-        ...(before !== undefined && { before }),
+        ...placeOf(view),
         limit: perPage
       }),
       unreadable
