@@ -6,10 +6,10 @@ import { node, optional } from "./Fields.js"
 /** Names a key of the account: `versionId` for HSM and KMS, `assetId` for MPC; exactly one of the two. */
 export const SignerRef = Schema.Struct({
   clientId: Schema.String.annotations({ description: "Custody-provider client identifier." }),
-  versionId: Schema.optionalWith(Schema.String, { exact: true }).annotations({
+  versionId: optional(Schema.String).annotations({
     description: "HSM key version. Required when assetId is absent."
   }),
-  assetId: Schema.optionalWith(Schema.String, { exact: true }).annotations({
+  assetId: optional(Schema.String).annotations({
     description: "MPC asset identifier. Required when versionId is absent."
   })
 }).annotations({ identifier: "Signer" })
@@ -28,43 +28,41 @@ export const decimals: ReadonlySet<string> = new Set([
 
 const address = (description: string) => Address.schema.annotations({ description })
 
+/** Members that some endpoints require. */
 const known = {
   entryPoint: address("ERC-4337 EntryPoint; one that the network profile accepts."),
-  signer: SignerRef,
-  cosigners: Schema.Array(SignerRef).annotations({
-    description: "Further keys of the account that sign for wallets with several owners. At most 15."
-  }),
-  factory: address("Wallet factory; default: the network profile's."),
-  validator: address("Validator that the wallet implementation must report."),
-  beaconAdminAddress: address("Beacon of the wallet proxies; default: the network profile's."),
-  beaconAdminCreationCode: Schema.String.annotations({
-    description: "Creation code of the wallet proxy in hex; default: the network profile's."
-  }),
-  paymaster: address("Paymaster; used only when named."),
-  aggregator: address("Signature aggregator; used only when named."),
-  percentUserOpGasOvershoot: percent(50, "Percent added to call and verification gas."),
-  percentTxGasOvershoot: percent(50, "Percent added to the transaction's gas limit."),
-  percentTxGasPriceOvershoot: percent(20, "Percent added to the gas price."),
-  useABI: Schema.Array(Schema.Unknown).annotations({
-    description: "Events and errors for decoding, as JSON fragments or human-readable text."
-  })
+  signer: SignerRef
 }
 
 const fields = {
   ...node,
   entryPoint: optional(known.entryPoint),
   signer: optional(known.signer),
-  cosigners: optional(known.cosigners, []),
-  factory: optional(known.factory),
-  validator: optional(known.validator),
-  beaconAdminAddress: optional(known.beaconAdminAddress),
-  beaconAdminCreationCode: optional(known.beaconAdminCreationCode),
-  paymaster: optional(known.paymaster),
-  aggregator: optional(known.aggregator),
-  percentUserOpGasOvershoot: known.percentUserOpGasOvershoot,
-  percentTxGasOvershoot: known.percentTxGasOvershoot,
-  percentTxGasPriceOvershoot: known.percentTxGasPriceOvershoot,
-  useABI: optional(known.useABI, [])
+  cosigners: optional(
+    Schema.Array(SignerRef).annotations({
+      description: "Further keys of the account that sign for wallets with several owners. At most 15."
+    }),
+    []
+  ),
+  factory: optional(address("Wallet factory; default: the network profile's.")),
+  validator: optional(address("Validator that the wallet implementation must report.")),
+  beaconAdminAddress: optional(address("Beacon of the wallet proxies; default: the network profile's.")),
+  beaconAdminCreationCode: optional(
+    Schema.String.annotations({
+      description: "Creation code of the wallet proxy in hex; default: the network profile's."
+    })
+  ),
+  paymaster: optional(address("Paymaster; used only when named.")),
+  aggregator: optional(address("Signature aggregator; used only when named.")),
+  percentUserOpGasOvershoot: percent(50, "Percent added to call and verification gas."),
+  percentTxGasOvershoot: percent(50, "Percent added to the transaction's gas limit."),
+  percentTxGasPriceOvershoot: percent(20, "Percent added to the gas price."),
+  useABI: optional(
+    Schema.Array(Schema.Unknown).annotations({
+      description: "Events and errors for decoding, as JSON fragments or human-readable text."
+    }),
+    []
+  )
 }
 
 /** Settings of `/predict`: everything that the formula needs, and no network. */

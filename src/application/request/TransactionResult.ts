@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import { optional } from "./Fields.js"
 
 /** A log of the transaction: decoded when a definition fits, and always raw. */
 export const DecodedLog = Schema.Struct({
@@ -25,7 +26,7 @@ export type OperationResult = typeof OperationResult.Type
 export const CreatedAccount = Schema.Struct({
   salt: Schema.String,
   wallet: Schema.String,
-  error: Schema.optionalWith(Schema.String, { exact: true })
+  error: optional(Schema.String)
 }).annotations({ identifier: "CreatedAccount" })
 export type CreatedAccount = typeof CreatedAccount.Type
 

@@ -1,24 +1,21 @@
 import * as Schema from "effect/Schema"
 import { type InvalidRequest, invalid } from "../request/Failure.js"
+import { optional } from "../request/Fields.js"
 
 /** Lists that are answered a page at a time. */
-
-const optional = { exact: true } as const
 
 export const most = 100
 const usual = 20
 
 /** Parameters of the query. */
 export const query = (noun: string) => ({
-  cursor: Schema.optionalWith(
-    Schema.String.annotations({ description: "The next of the page before, with the same filters." }),
-    optional
+  cursor: optional(
+    Schema.String.annotations({ description: "The next of the page before, with the same filters." })
   ),
-  limit: Schema.optionalWith(
+  limit: optional(
     Schema.String.pipe(
       Schema.pattern(/^(?:[1-9][0-9]?|100)$/, { message: () => `expected a whole number, 1 to ${most}` })
-    ).annotations({ description: `Most ${noun} of the page, 1 to ${most}. Default ${usual}.` }),
-    optional
+    ).annotations({ description: `Most ${noun} of the page, 1 to ${most}. Default ${usual}.` })
   )
 })
 

@@ -8,6 +8,7 @@ import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import { catalogue } from "../../request/Catalogue.js"
 import { type Failure, NotFound } from "../../request/Failure.js"
+import { optional } from "../../request/Fields.js"
 import * as Metadata from "../../request/Metadata.js"
 
 export const Request = Schema.Struct({
@@ -18,13 +19,12 @@ export const Request = Schema.Struct({
 export type Request = typeof Request.Type
 
 export const Query = Schema.Struct({
-  wait: Schema.optionalWith(
+  wait: optional(
     Schema.String.pipe(
       Schema.pattern(/^(?:[0-9]|[1-5][0-9]|60)$/, { message: () => "expected whole seconds, 0 to 60" })
     ).annotations({
       description: "Seconds, 0 to 60, for which the answer waits for a request that is not final. Default 0."
-    }),
-    { exact: true }
+    })
   )
 }).annotations({ identifier: "GetRequestQuery" })
 export type Query = typeof Query.Type

@@ -8,43 +8,31 @@ import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { ListPlace, ListQuestion } from "../../ports/journal/Requests.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
+import { optional } from "../../request/Fields.js"
 import * as Metadata from "../../request/Metadata.js"
 import * as Page from "../Page.js"
-
-const optional = { exact: true } as const
 
 const Seconds = Schema.String.pipe(
   Schema.pattern(/^(?:0|[1-9][0-9]{0,11})$/, { message: () => "expected Unix seconds" })
 )
 
 export const Query = Schema.Struct({
-  state: Schema.optionalWith(
-    Schema.Literal("pending", "final").annotations({ description: "In this state only." }),
-    optional
-  ),
-  since: Schema.optionalWith(
-    Seconds.annotations({ description: "Accepted at this time or later, Unix seconds." }),
-    optional
-  ),
-  until: Schema.optionalWith(
-    Seconds.annotations({ description: "Accepted before this time, Unix seconds." }),
-    optional
-  ),
-  wallet: Schema.optionalWith(
+  state: optional(Schema.Literal("pending", "final").annotations({ description: "In this state only." })),
+  since: optional(Seconds.annotations({ description: "Accepted at this time or later, Unix seconds." })),
+  until: optional(Seconds.annotations({ description: "Accepted before this time, Unix seconds." })),
+  wallet: optional(
     Address.schema.annotations({
       description: "With an operation of this wallet."
-    }),
-    optional
+    })
   ),
-  metadata: Schema.optionalWith(
+  metadata: optional(
     Schema.String.pipe(
       Schema.pattern(Metadata.memberShape, {
         message: () => "expected key:value, as in the header Request-Metadata"
       })
     ).annotations({
       description: "With this member of Request-Metadata, as key:value."
-    }),
-    optional
+    })
   ),
   ...Page.query("requests")
 }).annotations({ identifier: "ListRequestsQuery" })

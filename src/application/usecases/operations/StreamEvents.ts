@@ -9,17 +9,17 @@ import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Caller } from "../../request/Caller.js"
 import { EventStream } from "../../request/EventStream.js"
 import type { Failure } from "../../request/Failure.js"
+import { optional } from "../../request/Fields.js"
 import * as GetRequest from "./GetRequest.js"
 
 export const Query = Schema.Struct({
-  after: Schema.optionalWith(
+  after: optional(
     Schema.String.pipe(
       Schema.pattern(/^(?:0|[1-9][0-9]{0,8})$/, { message: () => "expected the id of an event" })
     ).annotations({
       description:
         "The id of the last event that is known. The header Last-Event-ID says the same, and comes first."
-    }),
-    { exact: true }
+    })
   )
 }).annotations({ identifier: "StreamEventsQuery" })
 export type Query = typeof Query.Type

@@ -6,9 +6,10 @@ import { Networks } from "../../ports/Networks.js"
 import { SystemSigners } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import { type Failure, invalid } from "../../request/Failure.js"
+import { optional } from "../../request/Fields.js"
 
 export const Request = Schema.Struct({
-  chainId: Schema.optionalWith(Schema.Union(Schema.String, Schema.Int), { exact: true })
+  chainId: optional(Schema.Union(Schema.String, Schema.Int))
 }).annotations({ identifier: "GetBundlerAddressRequest" })
 export type Request = typeof Request.Type
 

@@ -1,6 +1,7 @@
 import * as Schema from "effect/Schema"
 import { type Code, catalogue } from "../../../application/request/Catalogue.js"
 import type { Detail, Failure } from "../../../application/request/Failure.js"
+import { optional } from "../../../application/request/Fields.js"
 import * as Json from "../../../domain/json/Json.js"
 import type { Answer } from "./HttpMessage.js"
 import * as Statuses from "./Statuses.js"
@@ -82,8 +83,6 @@ const detail = Schema.Struct(
     value: Schema.Union(Schema.String, Schema.Number, Schema.Boolean, Schema.Null)
   })
 ).annotations({ identifier: "ErrorDetail" })
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 const members = (status: Statuses.Status) => ({
   error: Schema.String.annotations({ description: "The text of the failure." }),
