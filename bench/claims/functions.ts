@@ -151,12 +151,12 @@ const abiTasks = async (context: Context): Promise<ReadonlyArray<Task>> => {
   const { encodeCall } = await Built.load<typeof Parameters>(context, "src/domain/abi/Parameters.js")
   const { parse } = await Built.load<typeof FunctionSignature>(context, "src/domain/abi/FunctionSignature.js")
   const { parse: parseEvent } = await Built.load<typeof Event>(context, "src/domain/abi/Event.js")
-  const { decoder } = await Built.load<typeof Log>(context, "src/domain/abi/Log.js")
+  const { index, layered } = await Built.load<typeof Log>(context, "src/domain/abi/Log.js")
   const params = [address(2), "123456789"]
   const signature = Either.getOrThrow(parse("transfer(address,uint256)"))
   const abi: InterfaceAbi = [transfer, transferred]
   const known = new Interface(abi)
-  const decode = decoder([Either.getOrThrow(parseEvent(transferred))])
+  const decode = layered([index([Either.getOrThrow(parseEvent(transferred))])])
   const logs = Array.from({ length: 10_000 }, (_, n) => ({
     address: Address.unsafe(address(9)),
     topics: [

@@ -2,12 +2,10 @@ import { join } from "node:path"
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as MemoryAbiStore from "../../src/adapters/memory/AbiStore.js"
 import * as SqlAbiStore from "../../src/adapters/sql/AbiStore.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
 import * as Store from "../../src/adapters/sql/Store.js"
-import { AbiStore } from "../../src/application/ports/AbiStore.js"
 import * as Keccak from "../../src/domain/primitives/Keccak.js"
 import { temporaryFolder } from "../support/journal/Layers.js"
 import * as PostgresServer from "../support/postgres/Postgres.js"
@@ -35,14 +33,6 @@ const over = <E>(client: Layer.Layer<SqlClient.SqlClient, E>): Database => {
 
 const databases = PostgresServer.perFile()
 
-suite(
-  "memory",
-  Effect.map(MemoryAbiStore.make, (store) => ({
-    layer: Layer.succeed(AbiStore, store),
-    fill: (account, events) =>
-      Effect.forEach(events, (event) => store.addEvent(account, event), { discard: true })
-  }))
-)
 suite(
   "SQLite",
   Effect.map(temporaryFolder, (folder) => over(Sqlite.layer({ filename: join(folder, "castellan.db") })))

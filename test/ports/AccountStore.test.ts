@@ -3,7 +3,6 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as MemoryAccountStore from "../../src/adapters/memory/TenantStore.js"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
 import * as SqlAccountStore from "../../src/adapters/sql/TenantStore.js"
 import { TenantStore } from "../../src/application/ports/TenantStore.js"
@@ -17,7 +16,6 @@ const databases = PostgresServer.perFile()
 const on = <E>(client: Layer.Layer<SqlClient.SqlClient, E>) =>
   Layer.fresh(SqlAccountStore.layer.pipe(Layer.provideMerge(client), Layer.orDie))
 
-suite("memory", Layer.fresh(MemoryAccountStore.layer))
 suite(
   "SQLite",
   Layer.unwrapScoped(

@@ -6,13 +6,11 @@ import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as ApiKey from "../../src/adapters/memory/ApiKey.js"
-import * as MemoryAccountStore from "../../src/adapters/memory/TenantStore.js"
-import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
-import * as SqlAccountStore from "../../src/adapters/sql/TenantStore.js"
 import { TenantStore } from "../../src/application/ports/TenantStore.js"
 import type { Scope } from "../../src/application/ports/Tenants.js"
 import * as Directory from "../../src/application/tenants/Directory.js"
 import type { FileAccount } from "../../src/application/tenants/FileAccounts.js"
+import * as InMemory from "../support/journal/InMemory.js"
 import { accountId, alice, bob } from "../support/journal/Make.js"
 import { type Held, suite } from "./Accounts.suite.js"
 
@@ -70,13 +68,7 @@ const over = <E>(store: Layer.Layer<TenantStore, E>) =>
     )
   )
 
-suite("memory", over(MemoryAccountStore.layer), held, issue())
-suite(
-  "SQLite",
-  over(Layer.provide(SqlAccountStore.layer, Sqlite.layer({ filename: ":memory:" }))),
-  held,
-  issue()
-)
+suite("SQLite", over(InMemory.tenantStore), held, issue())
 
 describe("API keys", () => {
   it("are 32 random bytes behind a prefix, and no two are the same", () => {
@@ -113,7 +105,7 @@ describe("a list of accounts that cannot be right is refused at the start", () =
   const refused = (accounts: ReadonlyArray<FileAccount>) =>
     Directory.make({ hash, accounts }).pipe(
       Effect.scoped,
-      Effect.provide(MemoryAccountStore.layer),
+      Effect.provide(InMemory.tenantStore),
       Effect.flip,
       Effect.runSync
     ).message

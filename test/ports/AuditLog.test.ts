@@ -4,7 +4,6 @@ import * as Statement from "@effect/sql/Statement"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as MemoryAuditLog from "../../src/adapters/memory/AuditLog.js"
 import * as SqlAuditLog from "../../src/adapters/sql/AuditLog.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
@@ -25,10 +24,6 @@ const clients = {
   PostgreSQL: Effect.map(databases.fresh, (options) => Layer.orDie(Postgres.layer(options)))
 }
 
-suite(
-  "memory",
-  Effect.map(MemoryAuditLog.make, (log) => Layer.succeed(AuditLog, log))
-)
 for (const [name, client] of Object.entries(clients))
   suite(
     name,

@@ -2,11 +2,10 @@ import { join } from "node:path"
 import type { SqlClient } from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as MemoryBudgets from "../../src/adapters/memory/Budgets.js"
 import * as SqlBudgets from "../../src/adapters/sql/Budgets.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
-import { Budgets } from "../../src/application/ports/Budgets.js"
+import type { Budgets } from "../../src/application/ports/Budgets.js"
 import { temporaryFolder } from "../support/journal/Layers.js"
 import * as PostgresServer from "../support/postgres/Postgres.js"
 import { suite } from "./Budgets.suite.js"
@@ -16,10 +15,6 @@ const over = <E>(client: Layer.Layer<SqlClient, E>): Layer.Layer<Budgets> =>
 
 const databases = PostgresServer.perFile()
 
-suite(
-  "memory",
-  Effect.map(MemoryBudgets.make, (budgets) => Layer.succeed(Budgets, budgets))
-)
 suite(
   "SQLite",
   Effect.map(temporaryFolder, (folder) => over(Sqlite.layer({ filename: join(folder, "castellan.db") })))

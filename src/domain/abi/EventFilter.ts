@@ -3,7 +3,7 @@ import * as Either from "effect/Either"
 import type { RawLog } from "../evm/RawLog.js"
 import * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
-import { finish, type Steps } from "../primitives/Steps.js"
+import type { Steps } from "../primitives/Steps.js"
 import type { EventDefinition } from "./Event.js"
 import * as Log from "./Log.js"
 import * as Parameter from "./Parameter.js"
@@ -227,12 +227,6 @@ export function* makeSteps(
     }
   })
 }
-
-/** `makeSteps` without a pause. */
-export const make = (
-  definition: EventDefinition,
-  fields: Readonly<Record<string, unknown>>
-): Either.Either<EventFilter, UnknownField | InvalidValue> => finish(makeSteps(definition, fields))
 
 /** A name in the conditions that no parameter of the event has. */
 export class UnknownField extends Data.TaggedError("UnknownField")<{

@@ -182,11 +182,3 @@ export const layered = (
     return raw(log)
   }
 }
-
-/** Decodes logs with definitions, given in order of precedence. */
-export const decoder = (definitions: ReadonlyArray<EventDefinition>): ((log: RawLog) => DecodedLog) =>
-  layered([index(definitions)])
-
-/** Decodes one log; for several, keep `decoder(definitions)`. */
-export const decode = (definitions: ReadonlyArray<EventDefinition>, log: RawLog): DecodedLog =>
-  decoder(definitions)(log)

@@ -257,12 +257,3 @@ export const layered = (indexes: ReadonlyArray<Index>): ((data: Hex.Hex) => Reve
   }
   return (data) => decodeWith({ candidates, cut: false, innerLeft: maxInner }, data)
 }
-
-/** Decodes reverts with errors in order of precedence. */
-export const decoder = (
-  errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>
-): ((data: Hex.Hex) => Revert) => layered([index(errors)])
-
-/** Decodes the revert data of one call; for several, keep `decoder(errors)`. */
-export const decode = (errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>, data: Hex.Hex): Revert =>
-  decoder(errors)(data)

@@ -5,7 +5,6 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/TestClock"
 import { id } from "ethers/hash"
-import * as AbiStoreMemory from "../../../src/adapters/memory/AbiStore.js"
 import * as ChainMemory from "../../../src/adapters/memory/ChainRpc.js"
 import type * as EventQuery from "../../../src/application/chain/EventQuery.js"
 import * as EventReader from "../../../src/application/chain/EventReader.js"
@@ -28,6 +27,8 @@ import * as Event from "../../../src/domain/abi/Event.js"
 import * as EventFilter from "../../../src/domain/abi/EventFilter.js"
 import type { Address } from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Steps from "../../../src/domain/primitives/Steps.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 import { address, alice, bob, word } from "../../support/journal/Make.js"
 
 const rpc = "http://127.0.0.1:8545/key"
@@ -91,7 +92,7 @@ const world = (behaviour: {
     })
   )
   const layer = Layer.mergeAll(
-    AbiStoreMemory.layer,
+    InMemory.abiStore,
     Layer.effect(
       ChainRpc,
       Effect.map(client, (one) => ({ connect: () => Effect.succeed(one) }))
@@ -184,7 +185,8 @@ describe("events by definition", () => {
   )
 
   it("share a query when they ask for the same topics beside their own", () => {
-    const filter = (text: string, fields = {}) => Either.getOrThrow(EventFilter.make(event(text), fields))
+    const filter = (text: string, fields = {}) =>
+      Either.getOrThrow(Steps.finish(EventFilter.makeSteps(event(text), fields)))
     const plain = ["E(uint256 indexed a)", "F(address b)", "G()"].map((text) => filter(text))
     expect(EventReader.queries(plain)).toEqual([
       { topics: [plain.map(({ definition }) => definition.topic)] }

@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
-import * as MemoryBudgets from "../../../src/adapters/memory/Budgets.js"
 import type { Connection } from "../../../src/application/chain/Connection.js"
 import * as ServiceSubmission from "../../../src/application/intake/ServiceSubmission.js"
 import * as Losses from "../../../src/application/pay/Losses.js"
@@ -15,6 +14,7 @@ import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Ops from "../../support/lanes/Ops.js"
 
@@ -119,7 +119,7 @@ describe("what an op may cost the service's EOA", () => {
         (figures) => figures.held
       )
     )
-  const given = Effect.provideServiceEffect(Budgets, MemoryBudgets.make)
+  const given = Effect.provide(InMemory.budgets)
 
   it.effect("is bounded by what the account may lose in a day, and by how many are under way", () =>
     given(

@@ -4,7 +4,6 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
-import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
 import { WakeUps } from "../../../src/application/lanes/requests/WakeUps.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
@@ -16,6 +15,7 @@ import { Replicas, type Signal } from "../../../src/application/ports/Replicas.j
 import { Signers, SystemSigners } from "../../../src/application/ports/Signers.js"
 import { Lifetime } from "../../../src/application/runtime/Lifetime.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 
 const lane = (digit: string) => ({ chainId: 1n, signer: Address.unsafe(`0x${digit.repeat(40)}`) })
 
@@ -26,7 +26,7 @@ const engineOf = (assigned: Stream.Stream<void>) =>
       Layer.provideMerge(
         Layer.fresh(Engine.layer),
         Layer.mergeAll(
-          InMemoryJournal.layer,
+          InMemory.journal,
           Layer.mock(Budgets)({}),
           Layer.mock(BundlerRpc)({}),
           Layer.mock(ChainRpc)({}),

@@ -4,12 +4,12 @@ import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/TestClock"
 import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
-import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import type { BlockTag, ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { Route, TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -35,7 +35,7 @@ const start = Effect.gen(function* () {
   const inFlight = InFlight.make()
   const elsewhere = { settled: false }
   const lanes: NonceManager.NonceManager = {
-    ...NonceManager.make(Journals.methodsOf(yield* InMemoryJournal.make)),
+    ...NonceManager.make(Journals.methodsOf(yield* InMemory.makeJournal)),
     admits: (lane, route) => Effect.sync(() => elsewhere.settled || inFlight.admits(lane, route))
   }
   const slots = LaneSlot.make(lanes, inFlight)
@@ -154,7 +154,7 @@ describe("the slots of a lane", () => {
 
   it.scoped("are taken again when the journal knows of another route that this process does not watch", () =>
     Effect.gen(function* () {
-      const journal = Journals.methodsOf(yield* InMemoryJournal.make)
+      const journal = Journals.methodsOf(yield* InMemory.makeJournal)
       const slots = LaneSlot.make(NonceManager.make(journal), InFlight.make())
       yield* journal.accept(Make.acceptance("d1", []))
       yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
@@ -187,7 +187,7 @@ describe("the slots of a lane", () => {
 
   it.scoped("come when the chain says that what the journal waits for has lost its nonce", () =>
     Effect.gen(function* () {
-      const journal = Journals.methodsOf(yield* InMemoryJournal.make)
+      const journal = Journals.methodsOf(yield* InMemory.makeJournal)
       const slots = LaneSlot.make(NonceManager.make(journal), InFlight.make())
       yield* journal.accept(Make.acceptance("d1", []))
       yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))

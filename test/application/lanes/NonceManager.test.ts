@@ -5,7 +5,6 @@ import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
 import { SigningKey } from "ethers"
-import * as InMemory from "../../../src/adapters/sql/journal/InMemory.js"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
@@ -15,6 +14,7 @@ import { type Signer, SignerError } from "../../../src/application/ports/Signers
 import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
@@ -57,7 +57,7 @@ const payload = (change: Partial<NonceManager.Payload> = {}): NonceManager.Paylo
 })
 
 const world = (wrap: (journal: Journal) => Partial<Journal> = () => ({})) =>
-  Effect.map(InMemory.make, (journals) => {
+  Effect.map(InMemory.makeJournal, (journals) => {
     const journal = Context.get(journals, TransactionJournal)
     const { accept } = Context.get(journals, RequestJournal)
     return { accept, journal, lanes: NonceManager.make({ ...journal, ...wrap(journal) }) }

@@ -3,12 +3,12 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/TestClock"
-import * as MemoryBudgets from "../../../src/adapters/memory/Budgets.js"
 import * as Losses from "../../../src/application/pay/Losses.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import type { Receipt } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Landings from "../../support/lanes/Landings.js"
 
@@ -110,7 +110,7 @@ describe("what a transaction has lost", () => {
   )
 
   const booked = Effect.gen(function* () {
-    const budgets = Context.get(yield* Layer.build(MemoryBudgets.layer), Budgets)
+    const budgets = Context.get(yield* Layer.build(InMemory.budgets), Budgets)
     const figures = (accountId: AccountId) =>
       budgets.figures({ accountId, chainId: Make.chainId, name: Losses.budget }, 0)
     return { losses: Losses.make(budgets), figures }

@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/TestClock"
-import * as MemoryBudgets from "../../../src/adapters/memory/Budgets.js"
 import { keptMillis, type Site } from "../../../src/application/pay/Paymaster.js"
 import * as Sponsor from "../../../src/application/pay/Sponsor.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
@@ -13,6 +12,7 @@ import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Uint from "../../../src/domain/primitives/Uint.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
@@ -68,7 +68,7 @@ const world = (
       paymaster,
       bundler
     }
-    const budgets = yield* MemoryBudgets.make
+    const budgets = yield* InMemory.makeBudgets
     const signed: Array<Hex.Bytes32> = []
     const payer = yield* Sponsor.make(
       {
@@ -131,7 +131,7 @@ const good: UserOperation.UserOperation = {
 }
 
 describe("the sponsor pays for an op", () => {
-  it.effect("up to the operator's caps on prices, and not a wei above one of them", () =>
+  it.scoped("up to the operator's caps on prices, and not a wei above one of them", () =>
     Effect.gen(function* () {
       const { objection } = yield* world()
       expect(yield* objection(good)).toBeNull()
@@ -140,7 +140,7 @@ describe("the sponsor pays for an op", () => {
     })
   )
 
-  it.effect("up to the operator's bound on the gas of all its parts together", () =>
+  it.scoped("up to the operator's bound on the gas of all its parts together", () =>
     Effect.gen(function* () {
       const { objection } = yield* world()
       for (const field of ["callGasLimit", "verificationGasLimit", "preVerificationGas"] as const)
@@ -148,7 +148,7 @@ describe("the sponsor pays for an op", () => {
     })
   )
 
-  it.effect("of its own paymaster only", () =>
+  it.scoped("of its own paymaster only", () =>
     Effect.gen(function* () {
       const { objection } = yield* world()
       for (const paymasterAndData of [Hex.empty, terms({ paymaster: Make.address(0x5b) })])
@@ -156,7 +156,7 @@ describe("the sponsor pays for an op", () => {
     })
   )
 
-  it.effect("for as long as it says itself, with a minute for a node that lags", () =>
+  it.scoped("for as long as it says itself, with a minute for a node that lags", () =>
     Effect.gen(function* () {
       const { objection } = yield* world()
       const until = (validUntil: number, nonce: bigint) =>
@@ -169,7 +169,7 @@ describe("the sponsor pays for an op", () => {
     })
   )
 
-  it.effect("from now on where the chain has rested: its next block has the time of the world", () =>
+  it.scoped("from now on where the chain has rested: its next block has the time of the world", () =>
     Effect.gen(function* () {
       const { objection, payer } = yield* world()
       const later = now + 3_600
@@ -183,7 +183,7 @@ describe("the sponsor pays for an op", () => {
     })
   )
 
-  it.effect("that names no submitter with a remote bundler, and with none else", () =>
+  it.scoped("that names no submitter with a remote bundler, and with none else", () =>
     Effect.gen(function* () {
       const unbound = { ...good, paymasterAndData: terms({ unbound: true }) }
       const own = yield* world()
@@ -194,7 +194,7 @@ describe("the sponsor pays for an op", () => {
     })
   )
 
-  it.effect("out of the account's budget of the day, and out of the deposit", () =>
+  it.scoped("out of the account's budget of the day, and out of the deposit", () =>
     Effect.gen(function* () {
       const most = 100n * 1_000_000n
       const { objection } = yield* world({ deposit: 2n * most - 1n })
@@ -206,7 +206,7 @@ describe("the sponsor pays for an op", () => {
     })
   )
 
-  it.effect("whose sponsorship has not ended", () =>
+  it.scoped("whose sponsorship has not ended", () =>
     Effect.gen(function* () {
       const { budgets, objection } = yield* world()
       yield* objection(good)
@@ -224,7 +224,7 @@ describe("the sponsor signs an op", () => {
     return it
   })
 
-  it.effect("that was completed for the request and is reserved, for the EOA that submits", () =>
+  it.scoped("that was completed for the request and is reserved, for the EOA that submits", () =>
     Effect.gen(function* () {
       const { bundler, payer, signed } = yield* reserved
       expect(yield* payer.seal(good, hashOf(good))).toBe(seal)
@@ -234,7 +234,7 @@ describe("the sponsor signs an op", () => {
     })
   )
 
-  it.effect("once: what is kept for it is spent", () =>
+  it.scoped("once: what is kept for it is spent", () =>
     Effect.gen(function* () {
       const { refusal, signed } = yield* reserved
       expect([yield* refusal(good), yield* refusal(good)]).toEqual([null, "not_sponsored"])
@@ -242,7 +242,7 @@ describe("the sponsor signs an op", () => {
     })
   )
 
-  it.effect("not when any byte of it has changed since, under whatever hash it comes", () =>
+  it.scoped("not when any byte of it has changed since, under whatever hash it comes", () =>
     Effect.gen(function* () {
       const { refusal, signed } = yield* reserved
       const changed = { ...good, callGasLimit: good.callGasLimit - 1n }
@@ -252,7 +252,7 @@ describe("the sponsor signs an op", () => {
     })
   )
 
-  it.effect("not when it was never built here, though its terms are right and it is reserved", () =>
+  it.scoped("not when it was never built here, though its terms are right and it is reserved", () =>
     Effect.gen(function* () {
       const { payer, refusal, signed } = yield* world()
       yield* payer.reserve([part(good)])
@@ -261,7 +261,7 @@ describe("the sponsor signs an op", () => {
     })
   )
 
-  it.effect("that was handed out, when it comes back the same", () =>
+  it.scoped("that was handed out, when it comes back the same", () =>
     Effect.gen(function* () {
       const { payer, refusal } = yield* world()
       yield* payer.handOut(good, hashOf(good))
@@ -270,7 +270,7 @@ describe("the sponsor signs an op", () => {
     })
   )
 
-  it.effect("not without money that is kept for it", () =>
+  it.scoped("not without money that is kept for it", () =>
     Effect.gen(function* () {
       const never = yield* world()
       yield* never.payer.complete(good)
@@ -285,7 +285,7 @@ describe("the sponsor signs an op", () => {
     })
   )
 
-  it.effect("not above the operator's bounds, whatever was reserved", () =>
+  it.scoped("not above the operator's bounds, whatever was reserved", () =>
     Effect.gen(function* () {
       const { payer, refusal, signed } = yield* world()
       const dear = { ...good, maxFeePerGas: 101n }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
-import * as MemoryBudgets from "../../../src/adapters/memory/Budgets.js"
 import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 import { alice, bob } from "../../support/journal/Make.js"
 import * as Landings from "../../support/lanes/Landings.js"
 
@@ -15,7 +15,7 @@ const second = 1_000
 const look = 5 * second
 
 const setting = Effect.gen(function* () {
-  const budgets = yield* MemoryBudgets.make
+  const budgets = yield* InMemory.makeBudgets
   const chain = Landings.makeChain()
   const scope = yield* Effect.scope
   const make = () => Sponsorships.make(budgets, scope)

@@ -5,11 +5,11 @@ import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/TestClock"
-import * as MemoryAccountStore from "../../../src/adapters/memory/TenantStore.js"
 import { limitsOf } from "../../../src/application/ports/RateLimit.js"
 import { type Key, TenantStore, TenantStoreError } from "../../../src/application/ports/TenantStore.js"
 import * as Directory from "../../../src/application/tenants/Directory.js"
 import type { FileAccount } from "../../../src/application/tenants/FileAccounts.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 import { accountId, alice } from "../../support/journal/Make.js"
 
 const carol = accountId("carol")
@@ -34,7 +34,7 @@ const listed: ReadonlyArray<FileAccount> = [
 /** A directory over a store that is counted, and that fails or hangs as long as it is told to. */
 const world = Effect.gen(function* () {
   yield* TestClock.setTime(start)
-  const store = yield* MemoryAccountStore.make
+  const store = yield* InMemory.makeTenantStore
   yield* store.createAccount({ accountId: carol, name: "Carol", tier: "free", createdAt: start })
   yield* store.addKey(key("c"))
   const state = { versions: 0, contents: 0, notes: 0, answers: "well" as "well" | "badly" | "never" }
@@ -62,7 +62,7 @@ const world = Effect.gen(function* () {
 })
 
 describe("a key", () => {
-  it.effect("that is revoked is dead within half a second", () =>
+  it.scoped("that is revoked is dead within half a second", () =>
     Effect.gen(function* () {
       const { store, who } = yield* world
       expect([yield* who("c"), yield* who("f")]).toEqual([carol, alice])
@@ -73,7 +73,7 @@ describe("a key", () => {
     })
   )
 
-  it.effect("that is revoked is dead at the next look also when the clock was set back", () =>
+  it.scoped("that is revoked is dead at the next look also when the clock was set back", () =>
     Effect.gen(function* () {
       const { store, who } = yield* world
       expect(yield* who("c")).toBe(carol)
@@ -83,7 +83,7 @@ describe("a key", () => {
     })
   )
 
-  it.effect("that is rotated works beside the new one until its time is over, to the millisecond", () =>
+  it.scoped("that is rotated works beside the new one until its time is over, to the millisecond", () =>
     Effect.gen(function* () {
       const { store, who } = yield* world
       yield* store.addKey(key("d"), { key: key("c"), endsAt: start + 60_000 })
@@ -94,7 +94,7 @@ describe("a key", () => {
     })
   )
 
-  it.effect("that is new works within half a second; one of an account that there is not is nobody's", () =>
+  it.scoped("that is new works within half a second; one of an account that there is not is nobody's", () =>
     Effect.gen(function* () {
       const { store, who } = yield* world
       yield* store.addKey(key("e", { accountId: alice }))
@@ -104,7 +104,7 @@ describe("a key", () => {
     })
   )
 
-  it.effect(
+  it.scoped(
     "that is new works at once where the store was last asked 50 ms ago, however many are unknown",
     () =>
       Effect.gen(function* () {
@@ -121,7 +121,7 @@ describe("a key", () => {
       })
   )
 
-  it.effect(
+  it.scoped(
     "that is unknown is refused while the store is away, as long as what is known of it is fresh",
     () =>
       Effect.gen(function* () {
@@ -132,7 +132,7 @@ describe("a key", () => {
       })
   )
 
-  it.effect(
+  it.scoped(
     "of the file that has an end in the store is no key of the store once the file has it no more",
     () =>
       Effect.gen(function* () {
@@ -145,7 +145,7 @@ describe("a key", () => {
 })
 
 describe("an account", () => {
-  it.effect("of the file or the store is paused and resumed, and its tier set, within half a second", () =>
+  it.scoped("of the file or the store is paused and resumed, and its tier set, within half a second", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* world
       const seen = Effect.gen(function* () {
@@ -167,7 +167,7 @@ describe("an account", () => {
     })
   )
 
-  it.effect("has limits of its own, of the file or the store, which reach it within half a second", () =>
+  it.scoped("has limits of its own, of the file or the store, which reach it within half a second", () =>
     Effect.gen(function* () {
       const store = yield* TenantStore
       yield* store.createAccount({
@@ -187,20 +187,20 @@ describe("an account", () => {
       yield* store.changeAccount(carol, { requestsPerMinute: null, requestsPerHour: 7 })
       yield* TestClock.adjust(500)
       expect(yield* limits("c")).toEqual({ minute: 60, hour: 7 })
-    }).pipe(Effect.scoped, Effect.provide(MemoryAccountStore.layer))
+    }).pipe(Effect.scoped, Effect.provide(InMemory.tenantStore))
   )
 
-  it.effect("that the file pauses is paused whatever the store says", () =>
+  it.scoped("that the file pauses is paused whatever the store says", () =>
     Effect.gen(function* () {
       const accounts = listed.map((account) => ({ ...account, paused: true }))
       const { authenticate } = yield* Directory.make({ hash, accounts })
       expect(yield* authenticate(Redacted.make("f"))).toMatchObject({ paused: true })
-    }).pipe(Effect.scoped, Effect.provide(MemoryAccountStore.layer))
+    }).pipe(Effect.scoped, Effect.provide(InMemory.tenantStore))
   )
 })
 
 describe("switches", () => {
-  it.effect("of signers and chains are thrown and turned back within half a second", () =>
+  it.scoped("of signers and chains are thrown and turned back within half a second", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* world
       const state = Effect.gen(function* () {
@@ -217,7 +217,7 @@ describe("switches", () => {
 })
 
 describe("the store", () => {
-  it.effect("is asked for its version once in half a second, and for its content when that has changed", () =>
+  it.scoped("is asked for its version once in half a second, and for its content when that has changed", () =>
     Effect.gen(function* () {
       const { directory, state, store, who } = yield* world
       expect(state).toMatchObject({ versions: 1, contents: 1 })
@@ -240,7 +240,7 @@ describe("the store", () => {
     })
   )
 
-  it.effect("that does not answer lets nobody in for longer than half a second", () =>
+  it.scoped("that does not answer lets nobody in for longer than half a second", () =>
     Effect.gen(function* () {
       const { directory, state, who } = yield* world
       state.answers = "badly"
@@ -260,7 +260,7 @@ describe("the store", () => {
 })
 
 describe("the last use of a key", () => {
-  it.effect("is noted once a minute at most, and when the service stops", () =>
+  it.scoped("is noted once a minute at most, and when the service stops", () =>
     Effect.gen(function* () {
       const { close, state, store, who } = yield* world
       for (let n = 0; n < 10; n++) {
@@ -281,7 +281,7 @@ describe("the last use of a key", () => {
     })
   )
 
-  it.effect("is kept for the next time when it can not be noted", () =>
+  it.scoped("is kept for the next time when it can not be noted", () =>
     Effect.gen(function* () {
       const { state, store, who } = yield* world
       yield* who("c")

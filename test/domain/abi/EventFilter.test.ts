@@ -10,15 +10,16 @@ import * as EventFilter from "../../../src/domain/abi/EventFilter.js"
 import type { RawLog } from "../../../src/domain/evm/RawLog.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Steps from "../../../src/domain/primitives/Steps.js"
 import * as generators from "./generators.js"
 
 const alice = "0x00000000000000000000000000000000000A11cE"
 const bob = "0x0000000000000000000000000000000000000B0b"
 const event = (text: string): Event.EventDefinition => Either.getOrThrow(Event.parse(text))
 const filter = (text: string, fields: Readonly<Record<string, unknown>>): EventFilter.EventFilter =>
-  Either.getOrThrow(EventFilter.make(event(text), fields))
+  Either.getOrThrow(Steps.finish(EventFilter.makeSteps(event(text), fields)))
 const problem = (text: string, fields: Readonly<Record<string, unknown>>) =>
-  Either.getOrThrow(Either.flip(EventFilter.make(event(text), fields)))
+  Either.getOrThrow(Either.flip(Steps.finish(EventFilter.makeSteps(event(text), fields))))
 const log = (topics: ReadonlyArray<string>, data = "0x"): RawLog => ({
   address: Address.unsafe(alice),
   topics: topics.map(Hex.unsafe32),
@@ -206,7 +207,7 @@ describe("the filter of an event", () => {
             hexlify(data)
           )
           for (const given of [fields, {}]) {
-            const made = EventFilter.make(definition, given)
+            const made = Steps.finish(EventFilter.makeSteps(definition, given))
             if (Either.isRight(made))
               expect(made.right.match(raw)).toSatisfy((found) => found === null || found.args !== null)
           }

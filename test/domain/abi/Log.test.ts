@@ -23,13 +23,16 @@ const log = (topics: ReadonlyArray<string>, data = "0x"): RawLog => ({
   logIndex: 7
 })
 
+const decodeWith = (definitions: ReadonlyArray<Event.EventDefinition>, raw: RawLog): Log.DecodedLog =>
+  Log.layered([Log.index(definitions)])(raw)
+
 const erc20 = event("event Transfer(address indexed from, address indexed to, uint256 value)")
 const erc721 = event("event Transfer(address indexed from, address indexed to, uint256 indexed tokenId)")
 
 describe("Log", () => {
   it("a log is shown decoded and raw", () => {
     const raw = log([erc20.topic, topic(1), topic(2)], topic(3))
-    expect(Log.decode([erc721, erc20], raw)).toEqual({
+    expect(decodeWith([erc721, erc20], raw)).toEqual({
       address,
       logIndex: 7,
       eventName: "Transfer",
@@ -45,15 +48,15 @@ describe("Log", () => {
   })
 
   it("the number of topics tells events of one topic apart", () => {
-    const decoded = Log.decode([erc20, erc721], log([erc20.topic, topic(1), topic(2), topic(3)]))
+    const decoded = decodeWith([erc20, erc721], log([erc20.topic, topic(1), topic(2), topic(3)]))
     expect(decoded.eventDef).toBe(erc721.canonical)
   })
 
   it("the first definition that fits decodes", () => {
     const ours = event("event Transfer(address indexed sender, address indexed to, uint256 amount)")
     const raw = log([erc20.topic, topic(1), topic(2)], topic(3))
-    expect(Log.decode([ours, erc20], raw).eventDef).toBe(ours.canonical)
-    expect(Log.decode([erc20, ours], raw).eventDef).toBe(erc20.canonical)
+    expect(decodeWith([ours, erc20], raw).eventDef).toBe(ours.canonical)
+    expect(decodeWith([erc20, ours], raw).eventDef).toBe(erc20.canonical)
   })
 
   it.each<[string, RawLog]>([
@@ -64,7 +67,7 @@ describe("Log", () => {
     ["with too little data", log([erc20.topic, topic(1), topic(2)], "0x03")],
     ["with an address that is too long", log([erc20.topic, topic(1n << 160n), topic(2)], topic(3))]
   ])("a log %s stays raw", (_, raw) => {
-    expect(Log.decode([erc20, erc721], raw)).toEqual({
+    expect(decodeWith([erc20, erc721], raw)).toEqual({
       address,
       logIndex: 7,
       eventName: null,
@@ -78,42 +81,42 @@ describe("Log", () => {
   it("indexed reference types are shown as the hash that is logged", () => {
     const hashed = event("event E(string indexed s, bytes indexed b, (uint8 x)[1] indexed t)")
     const raw = log([hashed.topic, id("s"), id("b"), id("t")])
-    expect(Log.decode([hashed], raw).args).toEqual({ s: id("s"), b: id("b"), t: id("t") })
+    expect(decodeWith([hashed], raw).args).toEqual({ s: id("s"), b: id("b"), t: id("t") })
   })
 
   it("arguments are an array when a parameter has no name or two share one", () => {
     for (const text of ["E(uint8 a, uint8 indexed)", "E(uint8 a, uint8 indexed a)"]) {
       const definition = event(text)
-      expect(Log.decode([definition], log([definition.topic, topic(2)], topic(1))).args).toEqual(["1", "2"])
+      expect(decodeWith([definition], log([definition.topic, topic(2)], topic(1))).args).toEqual(["1", "2"])
     }
     const empty = event("E()")
-    expect(Log.decode([empty], log([empty.topic]))).toMatchObject({ eventName: "E", args: {} })
+    expect(decodeWith([empty], log([empty.topic]))).toMatchObject({ eventName: "E", args: {} })
   })
 
   it("an anonymous event decodes only what nothing else does, and only an exact encoding", () => {
     const anonymous = event("event A(address indexed who, string text) anonymous")
     const data = `0x${[32, 2].map((n) => topic(n).slice(2)).join("")}6869${"0".repeat(60)}`
-    expect(Log.decode([anonymous], log([topic(5)], data)).args).toEqual({
+    expect(decodeWith([anonymous], log([topic(5)], data)).args).toEqual({
       who: "0x0000000000000000000000000000000000000005",
       text: "hi"
     })
     for (const other of [`${data}00`, data.replace("6869", "68ff"), data.replace("68690", "68691"), "0x"])
-      expect(Log.decode([anonymous], log([topic(5)], other)).eventName).toBeNull()
+      expect(decodeWith([anonymous], log([topic(5)], other)).eventName).toBeNull()
     const none = event("event N() anonymous")
-    expect(Log.decode([none], log([])).eventName).toBe("N")
-    expect(Log.decode([none], log([], topic(1))).eventName).toBeNull()
+    expect(decodeWith([none], log([])).eventName).toBe("N")
+    expect(decodeWith([none], log([], topic(1))).eventName).toBeNull()
     const greedy = event(
       "event G(bytes32 indexed a, bytes32 indexed b, bytes32 indexed c, uint256 d) anonymous"
     )
     const raw = log([erc20.topic, topic(1), topic(2)], topic(3))
-    expect(Log.decode([greedy, erc20], raw).eventDef).toBe(erc20.canonical)
-    expect(Log.decode([greedy], raw).eventDef).toBe(greedy.canonical)
+    expect(decodeWith([greedy, erc20], raw).eventDef).toBe(erc20.canonical)
+    expect(decodeWith([greedy], raw).eventDef).toBe(greedy.canonical)
   })
 
   it("ten thousand definitions of one topic cost no more than a few", () => {
     const many = Array.from({ length: 10_000 }, (_, i) => event(`E(bytes[] a${i})`))
     const anonymous = Array.from({ length: 2_000 }, (_, i) => event(`A(uint8[${i + 1}][] a) anonymous`))
-    const decode = Log.decoder([...many, ...anonymous])
+    const decode = Log.layered([Log.index([...many, ...anonymous])])
     const huge = `0x${topic(32).slice(2)}${topic(10_000).slice(2)}${topic(320_000).slice(2).repeat(10_000)}`
     const work = Work.of(() => {
       expect(decode(log([many[0]?.topic ?? ""], huge)).eventName).toBeNull()
@@ -138,7 +141,7 @@ describe("Log", () => {
           "E",
           values.map((value) => value.oracle)
         )
-        const decoded = Log.decode([definition], log(topics, data))
+        const decoded = decodeWith([definition], log(topics, data))
         const hashed = (i: number): boolean =>
           isIndexed[i] === true && /^(string|bytes)$/.test(types[i]?.canonical ?? "")
         let next = 1
@@ -166,7 +169,7 @@ describe("Log", () => {
             `E(${types.map(({ written }) => written).join(",")})${anonymous ? " anonymous" : ""}`
           )
           const raw = log(anonymous ? topics : [definition.topic, ...topics], data)
-          expect(Log.decode([definition], raw)).toMatchObject({ topics: raw.topics, data: raw.data })
+          expect(decodeWith([definition], raw)).toMatchObject({ topics: raw.topics, data: raw.data })
         }
       ),
       { numRuns: 500 }

@@ -1,19 +1,21 @@
 import { describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as MemoryAbiStore from "../../../src/adapters/memory/AbiStore.js"
+import * as Layer from "effect/Layer"
 import { AbiStore, maxDefinitions } from "../../../src/application/ports/AbiStore.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as AddError from "../../../src/application/usecases/registry/AddError.js"
 import * as AddEvent from "../../../src/application/usecases/registry/AddEvent.js"
 import * as Event from "../../../src/domain/abi/Event.js"
 import { envelope, post, readOnlyKey, send, start } from "../../support/http/Service.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 
 const acme = "acme" as AccountId
 
 /** The service with its real use cases of registration, over a store in memory. */
 const service = Effect.gen(function* () {
-  const store = yield* MemoryAbiStore.make
+  const store = Context.get(yield* Layer.build(InMemory.abiStore), AbiStore)
   const { url } = yield* start({
     handlers: {
       addEvent: (caller, request) => Effect.provideService(AddEvent.run(caller, request), AbiStore, store),

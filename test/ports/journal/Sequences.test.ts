@@ -4,9 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as TestContext from "effect/TestContext"
 import * as fc from "fast-check"
-import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import { type Command, commands, requestIds } from "../../support/journal/Commands.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { postgresOn } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
@@ -14,7 +14,7 @@ import { Model } from "../../support/journal/Model.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 
 const postgres = postgresOn(Postgres.perFile())
-const sqlite = Layer.fresh(InMemoryJournal.layer)
+const sqlite = Layer.fresh(InMemory.journal)
 
 const observe = (effect: Effect.Effect<unknown, JournalError>) =>
   Effect.catchTag(effect, "JournalError", () => Effect.succeed("fails"))

@@ -6,7 +6,6 @@ import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/TestClock"
 import { expect } from "vitest"
 import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
-import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import * as TransactionState from "../../../src/application/lanes/monitor/TransactionState.js"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
@@ -23,6 +22,7 @@ import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.j
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 import * as Journals from "../../support/journal/Journals.js"
 
 const hashOf = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
@@ -220,7 +220,7 @@ describe("the watcher", () => {
         stranded: () => Effect.succeed(true)
       }
       const inFlight = InFlight.make()
-      const journal = Journals.methodsOf(yield* InMemoryJournal.make)
+      const journal = Journals.methodsOf(yield* InMemory.makeJournal)
       const accessNodes = { ofOperator: () => Effect.succeed(chain), ofCaller: () => Effect.succeed(null) }
       const watcher = yield* TransactionMonitor.make({
         settlement,

@@ -5,21 +5,18 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as JsonRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as WebhookSender from "../../../src/adapters/json-rpc/services/WebhookSender.js"
-import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
-import * as Budgets from "../../../src/adapters/memory/Budgets.js"
-import * as BundlerRpc from "../../../src/adapters/memory/BundlerRpc.js"
 import * as ChainRpc from "../../../src/adapters/memory/ChainRpc.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
-import * as PaymasterRpc from "../../../src/adapters/memory/PaymasterRpc.js"
 import * as Replicas from "../../../src/adapters/memory/Replicas.js"
 import * as PrivateKeys from "../../../src/adapters/private-key/KeyProvider.js"
-import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as SqlWatches from "../../../src/adapters/sql/watches/Watches.js"
 import * as SqlWebhooks from "../../../src/adapters/sql/webhooks/Webhooks.js"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
+import { BundlerRpc, BundlerRpcError } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc as ChainRpcPort } from "../../../src/application/ports/chain/ChainRpc.js"
+import { PaymasterRpc, PaymasterRpcError } from "../../../src/application/ports/chain/PaymasterRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
@@ -30,6 +27,7 @@ import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
 import * as Groups from "../../../src/hosts/http/handlers/Groups.js"
 import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
+import * as InMemory from "../journal/InMemory.js"
 import { options } from "../journal/Layers.js"
 import type { Place } from "./Bodies.js"
 import { accounts, rateLimit, unlimited } from "./Service.js"
@@ -107,6 +105,22 @@ const execute: ChainRpc.Execute = ({ data, to }) =>
     return { success: chosen % 4 !== 0, data: answer, gasUsed: 30_000n, logs: [] }
   })
 
+/** There is neither a bundler nor a paymaster service, whatever URL is asked for. */
+const noServices = Layer.mergeAll(
+  Layer.succeed(BundlerRpc, {
+    connect: () =>
+      Effect.fail(
+        new BundlerRpcError({ reason: "invalidUrl", origin: "", message: "no bundler has this URL" })
+      )
+  }),
+  Layer.succeed(PaymasterRpc, {
+    connect: () =>
+      Effect.fail(
+        new PaymasterRpcError({ reason: "invalidUrl", origin: "", message: "no service has this URL" })
+      )
+  })
+)
+
 export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = Effect.gen(function* () {
   const rich = [keys.signer, keys.deployer, keys.serviceEoa].map(addressOf)
   const node = yield* ChainRpc.make({
@@ -121,10 +135,10 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
   const ports = Engine.layer.pipe(
     Layer.provideMerge(
       Layer.mergeAll(
-        AbiStore.layer,
+        InMemory.abiStore,
         Replicas.layer,
-        Budgets.layer,
-        BundlerRpc.layer(),
+        InMemory.budgets,
+        noServices,
         Layer.scoped(
           ChainRpcPort,
           Effect.map(JsonRpc.make({ egress: { allowLoopback: true } }), (overHttp) => ({
@@ -136,8 +150,7 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
                   )
           }))
         ),
-        InMemoryJournal.layer,
-        PaymasterRpc.layer(),
+        InMemory.journal,
         Layer.merge(SqlWebhooks.layer(options), SqlWatches.layer(options)).pipe(
           Layer.provide(Sqlite.layer({ filename: ":memory:" })),
           Layer.orDie

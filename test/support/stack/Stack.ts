@@ -13,9 +13,9 @@ import { Contract, HDNodeWallet, type JsonRpcProvider, keccak256, Mnemonic, Nonc
 import * as ChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../../../src/adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpc from "../../../src/adapters/json-rpc/services/PaymasterRpc.js"
-import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
 import * as Replicas from "../../../src/adapters/memory/Replicas.js"
+import * as AbiStore from "../../../src/adapters/sql/AbiStore.js"
 import * as Budgets from "../../../src/adapters/sql/Budgets.js"
 import * as Journal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
@@ -199,7 +199,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
   return Engine.layer.pipe(
     Layer.provideMerge(
       Layer.mergeAll(
-        AbiStore.layer,
+        AbiStore.layer.pipe(Layer.provide(sql)),
         ownsLanes ? Replicas.layer : noLanes,
         Budgets.layer.pipe(Layer.provide(sql)),
         BundlerRpc.layer(),

@@ -2,7 +2,6 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
-import * as InMemory from "../../../../src/adapters/sql/journal/InMemory.js"
 import * as ChainFacts from "../../../../src/application/chain/ChainFacts.js"
 import * as SubmissionRecords from "../../../../src/application/intake/submission/SubmissionRecords.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
@@ -13,6 +12,7 @@ import { TransactionJournal } from "../../../../src/application/ports/journal/Tr
 import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
 import * as Nonce from "../../../../src/domain/erc4337/Nonce.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as InMemory from "../../../support/journal/InMemory.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Landings from "../../../support/lanes/Landings.js"
 
@@ -47,7 +47,7 @@ describe("a request whose op landed in somebody else's transaction", () => {
       const { found, journal, wakeUps } = yield* waiting
       yield* wakeUps.notify(yield* journal.recordExternalUse(Make.lane, 0n, []))
       expect((yield* Fiber.join(found)).txHashes).toEqual([])
-    }).pipe(Effect.provide(InMemory.layer))
+    }).pipe(Effect.provide(InMemory.journal))
   )
 
   it.scoped("is concluded with the version of its own transaction that is mined, whichever that is", () =>
@@ -57,7 +57,7 @@ describe("a request whose op landed in somebody else's transaction", () => {
       yield* journal.recordSigned(Make.signed(0n, { txHash }))
       yield* wakeUps.notify(yield* journal.settle(Make.mined(0n, { success: false, txHash }), [], false))
       expect((yield* Fiber.join(found)).txHashes).toEqual([txHash])
-    }).pipe(Effect.provide(InMemory.layer))
+    }).pipe(Effect.provide(InMemory.journal))
   )
 })
 
@@ -134,7 +134,7 @@ describe("an op that was signed and whose nonce is used", () => {
       chain.say(used)
       expect(yield* ask).toMatchObject({ ...isDone, held: new Map(), isUndecided: false })
       expect(yield* state).toEqual(["settled"])
-    }).pipe(Effect.provide(InMemory.layer))
+    }).pipe(Effect.provide(InMemory.journal))
   )
 
   it.scoped("is watched where it has landed until that block is at settled depth", () =>
@@ -158,7 +158,7 @@ describe("an op that was signed and whose nonce is used", () => {
           return yield* watched
         })
         for (const each of [found, resumed])
-          expect(yield* Effect.provide(each, InMemory.layer)).toEqual(isWatched ? [Make.word(1)] : [])
+          expect(yield* Effect.provide(each, InMemory.journal)).toEqual(isWatched ? [Make.word(1)] : [])
       }
     })
   )
@@ -170,7 +170,7 @@ describe("an op that was signed and whose nonce is used", () => {
       chain.say(used)
       expect(yield* ask).toMatchObject({ landed: new Map(), held: new Map(), isUndecided: false })
       expect(yield* state).toEqual(["abandoned"])
-    }).pipe(Effect.provide(InMemory.layer))
+    }).pipe(Effect.provide(InMemory.journal))
   )
 
   it.scoped("keeps its nonce while that is not used, or nobody tells", () =>
@@ -184,7 +184,7 @@ describe("an op that was signed and whose nonce is used", () => {
       chain.fallSilent(true)
       expect(yield* ask).toMatchObject({ _tag: "nodeFailed" })
       expect(yield* state).toEqual(["accepted"])
-    }).pipe(Effect.provide(InMemory.layer))
+    }).pipe(Effect.provide(InMemory.journal))
   )
 })
 
@@ -197,7 +197,7 @@ describe("a request that goes on after a restart", () => {
         chain.land(Make.word(1), 1n, 100n)
         expect(yield* resume).toMatchObject({ _tag: "resumed", ...isDone })
         expect(yield* state).toEqual(["settled"])
-      }).pipe(Effect.provide(InMemory.layer))
+      }).pipe(Effect.provide(InMemory.journal))
   )
 
   it.scoped("has an element done of which an earlier version landed long ago", () =>
@@ -211,7 +211,7 @@ describe("a request that goes on after a restart", () => {
       expect(yield* resume).toMatchObject({ _tag: "resumed", ...isDone })
       // Their nonce is used: nothing of the later version can land.
       expect(yield* state).toEqual(["settled"])
-    }).pipe(Effect.provide(InMemory.layer))
+    }).pipe(Effect.provide(InMemory.journal))
   )
 
   it.scoped("has an op given up that nobody has signed, and that is nowhere on the chain", () =>
@@ -219,7 +219,7 @@ describe("a request that goes on after a restart", () => {
       const { resume, state } = yield* longAgo
       expect(yield* resume).toMatchObject({ _tag: "resumed", landed: new Map() })
       expect(yield* state).toEqual(["abandoned"])
-    }).pipe(Effect.provide(InMemory.layer))
+    }).pipe(Effect.provide(InMemory.journal))
   )
 })
 
@@ -244,7 +244,7 @@ describe("an op that came back from a transaction that reverted", () => {
       yield* journal.recordSigned(Make.signed(0n))
       yield* journal.settle(Make.mined(0n, { success: false }), [], true)
       return (yield* follow).returned.get(0)
-    }).pipe(Effect.provide(InMemory.layer))
+    }).pipe(Effect.provide(InMemory.journal))
 
   it.scoped("is to blame for it where it was alone in it, and not where it had company", () =>
     Effect.gen(function* () {

@@ -13,7 +13,6 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/TestClock"
 import { expect } from "vitest"
-import * as InMemoryJournal from "../../../../src/adapters/sql/journal/InMemory.js"
 import * as Cancellations from "../../../../src/application/lanes/requests/Cancellations.js"
 import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
 import * as OpenRequests from "../../../../src/application/lanes/requests/OpenRequests.js"
@@ -33,6 +32,7 @@ import { CurrentRequest } from "../../../../src/application/request/CurrentReque
 import { type Failure, invalid, unprocessable } from "../../../../src/application/request/Failure.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as InMemory from "../../../support/journal/InMemory.js"
 import * as Journals from "../../../support/journal/Journals.js"
 import * as Layers from "../../../support/journal/Layers.js"
 import * as Make from "../../../support/journal/Make.js"
@@ -191,7 +191,7 @@ const test = (
   body: (
     parts: Effect.Effect.Success<typeof setup>
   ) => Effect.Effect<void, unknown, Journals.Ports | Scope.Scope>
-) => it.scoped(name, () => Effect.flatMap(setup, body).pipe(Effect.provide(InMemoryJournal.layer)))
+) => it.scoped(name, () => Effect.flatMap(setup, body).pipe(Effect.provide(InMemory.journal)))
 
 const codeOf = (exit: Exit.Exit<unknown, Failure>): string | null =>
   Exit.isFailure(exit)
@@ -827,7 +827,7 @@ describe("the bounds of accepted work", () => {
         )
       expect(yield* run(callerOf(null))).toEqual(Exit.succeed({ done: 1 }))
       yield* room(null)
-    }).pipe(Effect.provide(InMemoryJournal.layer))
+    }).pipe(Effect.provide(InMemory.journal))
   )
 
   it.scoped("refuse where the journal can not say whether it is a repeat", () =>
@@ -841,7 +841,7 @@ describe("the bounds of accepted work", () => {
       expect(codeOf(yield* room)).toBeNull()
       away.current = true
       expect(codeOf(yield* room)).toBe("overloaded")
-    }).pipe(Effect.provide(InMemoryJournal.layer))
+    }).pipe(Effect.provide(InMemory.journal))
   )
 })
 
@@ -1081,7 +1081,7 @@ describe("the requests of this process", () => {
       yield* idle(caller.requestId)
       const second = yield* Effect.exit(requests.run(kind, callerOf(null), request, Effect.never))
       expect(codeOf(second)).toBe("rate_limited")
-    }).pipe(Effect.provide(InMemoryJournal.layer))
+    }).pipe(Effect.provide(InMemory.journal))
   )
 
   it.scoped("count with all of their elements", () =>
@@ -1098,7 +1098,7 @@ describe("the requests of this process", () => {
       yield* Deferred.await(waiting)
       const second = yield* Effect.exit(requests.run(kind, callerOf(null), request, Effect.never))
       expect(codeOf(second)).toBe("rate_limited")
-    }).pipe(Effect.provide(InMemoryJournal.layer))
+    }).pipe(Effect.provide(InMemory.journal))
   )
 
   it.scoped(
@@ -1111,6 +1111,6 @@ describe("the requests of this process", () => {
         yield* begun(requests, true)
         const resumed = requests.run(kind, { ...caller, resumed: true }, request, Effect.succeed({ done: 3 }))
         expect(yield* resumed).toEqual({ done: 3 })
-      }).pipe(Effect.provide(InMemoryJournal.layer))
+      }).pipe(Effect.provide(InMemory.journal))
   )
 })

@@ -2,12 +2,12 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
-import * as InMemory from "../../../../src/adapters/sql/journal/InMemory.js"
 import * as Telling from "../../../../src/application/lanes/requests/Telling.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
 import { RemoteOpJournal } from "../../../../src/application/ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../../../src/application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../../../src/application/ports/journal/TransactionJournal.js"
+import * as InMemory from "../../../support/journal/InMemory.js"
 import * as Make from "../../../support/journal/Make.js"
 
 describe("whoever follows a request", () => {
@@ -52,6 +52,6 @@ describe("whoever follows a request", () => {
         const landed = Make.landed(Make.word(1), 9n)
         yield* own.remoteOpJournal.recordInclusions(Make.lane.signer, Make.chainId, [landed], Make.node())
         expect(yield* Fiber.join(fourth)).toEqual(["included"])
-      }).pipe(Effect.provide(InMemory.layer))
+      }).pipe(Effect.provide(InMemory.journal))
   )
 })

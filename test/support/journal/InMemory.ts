@@ -1,0 +1,44 @@
+import * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqlClient from "@effect/sql/SqlClient"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import * as SqlAbiStore from "../../../src/adapters/sql/AbiStore.js"
+import * as SqlBudgets from "../../../src/adapters/sql/Budgets.js"
+import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
+import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import * as SqlTenantStore from "../../../src/adapters/sql/TenantStore.js"
+import type { AbiStore } from "../../../src/application/ports/AbiStore.js"
+import { Budgets } from "../../../src/application/ports/Budgets.js"
+import type { Journals } from "../../../src/application/ports/journal/Journals.js"
+import { TenantStore } from "../../../src/application/ports/TenantStore.js"
+import { options } from "./Layers.js"
+
+/** The journal of SQLite over a database that is in no file; it ends with the scope. */
+export const makeJournal: Effect.Effect<Context.Context<Journals>, never, Scope.Scope> = Effect.flatMap(
+  Sqlite.make({ filename: ":memory:" }),
+  (sql) => SqlJournal.make(options).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+).pipe(Effect.provide(Reactivity.layer), Effect.orDie)
+
+export const journal: Layer.Layer<Journals> = Layer.scopedContext(makeJournal)
+
+/** Ports of one SQLite database each that is in no file: a new one every time it is provided. */
+
+const over = <A, E>(layer: Layer.Layer<A, E, SqlClient.SqlClient>): Layer.Layer<A> =>
+  Layer.fresh(layer.pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" })), Layer.orDie))
+
+export const abiStore: Layer.Layer<AbiStore> = over(SqlAbiStore.layer)
+
+export const budgets: Layer.Layer<Budgets> = over(SqlBudgets.layer)
+
+export const tenantStore: Layer.Layer<TenantStore> = over(SqlTenantStore.layer)
+
+/** The service of a layer for as long as the scope. */
+const built = <Id, S>(
+  tag: Context.Tag<Id, S>,
+  layer: Layer.Layer<Id>
+): Effect.Effect<S, never, Scope.Scope> => Effect.map(Layer.build(layer), Context.get(tag))
+
+export const makeBudgets = built(Budgets, budgets)
+export const makeTenantStore = built(TenantStore, tenantStore)
