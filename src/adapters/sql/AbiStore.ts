@@ -1,4 +1,3 @@
-import type * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -140,7 +139,4 @@ export const make: Migrations.Stored<AbiStore["Type"]> = Effect.gen(function* ()
   }
 })
 
-export const layer: Layer.Layer<AbiStore, Migrations.MigrationsError, SqlClient.SqlClient> = Layer.effect(
-  AbiStore,
-  make
-)
+export const layer: Migrations.StoredLayer<AbiStore> = Layer.effect(AbiStore, make)

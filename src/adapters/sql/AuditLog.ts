@@ -1,4 +1,3 @@
-import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Fragment } from "@effect/sql/Statement"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -134,7 +133,4 @@ export const make: Migrations.Stored<AuditLog["Type"], Scope.Scope> = Effect.gen
   }
 })
 
-export const layer: Layer.Layer<AuditLog, Migrations.MigrationsError, SqlClient.SqlClient> = Layer.scoped(
-  AuditLog,
-  make
-)
+export const layer: Migrations.StoredLayer<AuditLog> = Layer.scoped(AuditLog, make)

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto"
-import type * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -270,7 +269,4 @@ export const make: Migrations.Stored<Budgets["Type"]> = Effect.gen(function* () 
   }
 })
 
-export const layer: Layer.Layer<Budgets, Migrations.MigrationsError, SqlClient.SqlClient> = Layer.effect(
-  Budgets,
-  make
-)
+export const layer: Migrations.StoredLayer<Budgets> = Layer.effect(Budgets, make)

@@ -3,6 +3,7 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
 import * as ErrorCode from "./ErrorCode.js"
 import { requestEvents, submissions } from "./events/Schema.js"
 import * as Schedules from "./journal/Schedules.js"
@@ -115,3 +116,6 @@ export const client: Effect.Effect<SqlClient.SqlClient, MigrationsError, SqlClie
 
 /** A port that is kept in such a database. */
 export type Stored<A, R = never> = Effect.Effect<A, MigrationsError, SqlClient.SqlClient | R>
+
+/** The layer of one. */
+export type StoredLayer<Id> = Layer.Layer<Id, MigrationsError, SqlClient.SqlClient>

@@ -1,4 +1,3 @@
-import type * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -57,7 +56,4 @@ export const make: Migrations.Stored<RateLimit["Type"]> = Effect.gen(function* (
   }
 })
 
-export const layer: Layer.Layer<RateLimit, Migrations.MigrationsError, SqlClient.SqlClient> = Layer.effect(
-  RateLimit,
-  make
-)
+export const layer: Migrations.StoredLayer<RateLimit> = Layer.effect(RateLimit, make)

@@ -1,4 +1,3 @@
-import type * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Entry, RequestHistory, RequestHistoryError } from "../../application/ports/RequestHistory.js"
@@ -51,5 +50,4 @@ export const make: Migrations.Stored<RequestHistory["Type"]> = Effect.gen(functi
   }
 })
 
-export const layer: Layer.Layer<RequestHistory, Migrations.MigrationsError, SqlClient.SqlClient> =
-  Layer.effect(RequestHistory, make)
+export const layer: Migrations.StoredLayer<RequestHistory> = Layer.effect(RequestHistory, make)

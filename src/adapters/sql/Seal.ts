@@ -10,6 +10,17 @@ export interface Seal {
   readonly open: (row: string, sealed: Compact.Column) => Effect.Effect<string, JournalError>
 }
 
+/** A URL at rest; null: it was sealed under another key. */
+export const openUrl = (
+  seal: Seal,
+  row: string,
+  sealed: Compact.Column
+): Effect.Effect<Redacted.Redacted<string> | null> =>
+  seal.open(row, sealed).pipe(
+    Effect.map(Redacted.make<string>),
+    Effect.orElseSucceed(() => null)
+  )
+
 /** Of the text as it is, of one that was deflated before, and of one that was so with the dictionary. */
 const plain = "v1:"
 const alone = "v2:"

@@ -152,4 +152,16 @@ export const nonceKey = (value: bigint): string => value.toString().padStart(58,
 export const chunks = <A>(values: ReadonlyArray<A>, size = 500): ReadonlyArray<ReadonlyArray<A>> =>
   Array.from({ length: Math.ceil(values.length / size) }, (_, at) => values.slice(at * size, (at + 1) * size))
 
+/** Runs the statement for as many of the values at a time as it may have, and gives all of its rows. */
+export const inChunks = <A, Row, E>(
+  values: ReadonlyArray<A>,
+  statement: (chunk: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<Row>, E>
+): Effect.Effect<ReadonlyArray<Row>, E> => {
+  const parts = chunks(values)
+  // Most often there is one.
+  return parts.length === 1
+    ? statement(values)
+    : Effect.map(Effect.forEach(parts, statement), (rows) => rows.flat())
+}
+
 export const distinct = (values: Iterable<string>): ReadonlyArray<string> => [...new Set(values)].sort()

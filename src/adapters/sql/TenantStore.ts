@@ -1,4 +1,3 @@
-import type * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -221,7 +220,4 @@ export const make: Migrations.Stored<TenantStore["Type"]> = Effect.gen(function*
   }
 })
 
-export const layer: Layer.Layer<TenantStore, Migrations.MigrationsError, SqlClient.SqlClient> = Layer.effect(
-  TenantStore,
-  make
-)
+export const layer: Migrations.StoredLayer<TenantStore> = Layer.effect(TenantStore, make)

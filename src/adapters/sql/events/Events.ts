@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Depth } from "../../../application/ports/journal/Depth.js"
 import type { EventData, EventKind, RequestEvent } from "../../../application/ports/journal/Events.js"
-import type { JournalError } from "../../../application/ports/journal/JournalError.js"
+import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import * as Compact from "../Compact.js"
 import * as Store from "../Store.js"
 
@@ -191,12 +191,8 @@ const toEvent = ({ data, kind, sequence, told_at }: Row): RequestEvent => ({
 })
 
 export const events =
-  ({ reading, sql }: Store.Store) =>
-  (
-    requestId: string,
-    after: number,
-    limit: number
-  ): Effect.Effect<ReadonlyArray<RequestEvent>, JournalError> =>
+  ({ reading, sql }: Store.Store): RequestJournal["Type"]["events"] =>
+  (requestId, after, limit) =>
     reading(
       Effect.map(
         sql<Row>`
@@ -209,18 +205,18 @@ export const events =
     )
 
 export const newestEvents =
-  ({ reading, sql }: Store.Store) =>
-  (requestIds: ReadonlyArray<string>): Effect.Effect<ReadonlyMap<string, number>, JournalError> =>
+  ({ reading, sql }: Store.Store): RequestJournal["Type"]["newestEvents"] =>
+  (requestIds) =>
     reading(
       Effect.map(
-        Effect.forEach(
-          Store.chunks(requestIds),
+        Store.inChunks(
+          requestIds,
           (chunk) => sql<{ readonly request_id: string; readonly newest: number | null }>`
             select request_id, (
                 select max(sequence) from request_events where request_events.request_no = requests.request_no
               ) as newest
             from requests where ${sql.in("request_id", chunk)}`
         ),
-        (parts) => new Map(parts.flat().map(({ newest, request_id }) => [request_id, newest ?? 0]))
+        (rows) => new Map(rows.map(({ newest, request_id }) => [request_id, newest ?? 0]))
       )
     )

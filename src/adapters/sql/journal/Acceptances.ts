@@ -3,6 +3,7 @@ import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
+import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import type {
   Acceptance,
   AcceptanceResult,
@@ -88,17 +89,13 @@ const replace = (store: Store.Store, { ops, requestId }: Acceptance) =>
   Effect.gen(function* () {
     const { forUpdate, sql } = store
     const intents = new Map(ops.map((op) => [op.index, op]))
-    const parts = yield* Effect.forEach(
-      Store.chunks(ops),
-      (chunk) => sql<Ops.Row>`
-        select * from ops where request_id = ${requestId} and state <> 'abandoned'
-          and ${sql.in(
-            "op_index",
-            chunk.map((op) => op.index)
-          )}
+    const alive = yield* Store.inChunks(
+      [...intents.keys()],
+      (indexes) => sql<Ops.Row>`
+        select * from ops
+        where request_id = ${requestId} and state <> 'abandoned' and ${sql.in("op_index", indexes)}
         order by op_id ${forUpdate}`
     )
-    const alive = parts.flat()
     if (alive.length === 0) return new Set<number>()
     const holding = yield* Ops.holding(store, requestId)
     for (const row of alive) {
@@ -114,9 +111,9 @@ const replace = (store: Store.Store, { ops, requestId }: Acceptance) =>
 
 const writeOps = ({ shortColumn, sql }: Store.Store, { ops, requestId }: Acceptance, now: number) =>
   Effect.gen(function* () {
-    const written = new Set<number>()
-    for (const chunk of Store.chunks(ops)) {
-      const rows = yield* sql<{ readonly op_index: number }>`
+    const rows = yield* Store.inChunks(
+      ops,
+      (chunk) => sql<{ readonly op_index: number }>`
         insert into ops ${sql.insert(
           chunk.map((op) => ({
             request_id: requestId,
@@ -137,8 +134,8 @@ const writeOps = ({ shortColumn, sql }: Store.Store, { ops, requestId }: Accepta
         on conflict (authority, chain_id, entry_point, wallet, ${Ops.nonceColumns(sql)})
         where state <> 'abandoned' do nothing
         returning op_index`
-      for (const row of rows) written.add(row.op_index)
-    }
+    )
+    const written = new Set(rows.map((row) => row.op_index))
     const taken = ops.find((op) => !written.has(op.index))
     if (taken === undefined) return
     const { nonceKey, sequence, space } = taken
@@ -216,8 +213,8 @@ const authorise = ({ sql }: Store.Store, requestId: string, intent: DeploymentIn
   })
 
 export const accept =
-  (store: Store.Store) =>
-  (acceptance: Acceptance): Effect.Effect<AcceptanceResult, JournalError> =>
+  (store: Store.Store): RequestJournal["Type"]["accept"] =>
+  (acceptance) =>
     store
       .transaction(
         Effect.gen(function* () {

@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../../application/ports/journal/JournalError.js"
-import type { Cancellation } from "../../../application/ports/journal/Requests.js"
+import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import * as Events from "../events/Events.js"
 import type * as Store from "../Store.js"
 import * as Ops from "./Ops.js"
@@ -27,11 +26,8 @@ const wasSigned = ({ sql }: Store.Store, requestId: string) =>
  * cancellation. What is abandoned here is refused there.
  */
 export const cancel =
-  (store: Store.Store) =>
-  (
-    requestId: string,
-    { code, onlyUnsigned, outcome }: Cancellation
-  ): Effect.Effect<"final" | "kept" | null, JournalError> =>
+  (store: Store.Store): RequestJournal["Type"]["cancel"] =>
+  (requestId, { code, onlyUnsigned, outcome }) =>
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import { JournalError } from "../../../application/ports/journal/JournalError.js"
+import type { LaneJournal } from "../../../application/ports/journal/LaneJournal.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import type * as Store from "../Store.js"
@@ -74,11 +75,8 @@ export const lockLane = (store: Store.Store, lane: Lane) =>
   Effect.zipRight(lockOnly(store, lane), fence(store, lane))
 
 export const claim =
-  (store: Store.Store) =>
-  (
-    lane: Lane,
-    by: { readonly process: string; readonly independent: ReadonlyArray<string> }
-  ): Effect.Effect<boolean, JournalError> =>
+  (store: Store.Store): LaneJournal["Type"]["claim"] =>
+  (lane, by) =>
     Effect.gen(function* () {
       // Most often it has been claimed before: another look decides when it has not.
       const known = yield* store.reading(read(store, lane, store.sql.literal("")))

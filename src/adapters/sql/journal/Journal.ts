@@ -1,4 +1,3 @@
-import type * as SqlClient from "@effect/sql/SqlClient"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -111,7 +110,5 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
     )
   })
 
-export const layer = (
-  options: Store.Options
-): Layer.Layer<Journals, Migrations.MigrationsError, SqlClient.SqlClient> =>
+export const layer = (options: Store.Options): Migrations.StoredLayer<Journals> =>
   Layer.effectContext(make(options))

@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../../application/ports/journal/JournalError.js"
+import type { OpJournal } from "../../../application/ports/journal/OpJournal.js"
 import type { LeaseRequest } from "../../../application/ports/journal/Requests.js"
 import * as Store from "../Store.js"
 
@@ -59,10 +59,8 @@ const found = (
   })
 
 export const lease =
-  (store: Store.Store) =>
-  (
-    requests: ReadonlyArray<LeaseRequest>
-  ): Effect.Effect<ReadonlyArray<ReadonlyArray<bigint>>, JournalError> =>
+  (store: Store.Store): OpJournal["Type"]["lease"] =>
+  (requests) =>
     requests.length === 0
       ? Effect.succeed([])
       : store.transaction(
@@ -88,6 +86,6 @@ export const lease =
 
 /** Leases of keys that accepted ops use are no rows any more: such a key is held by its op. */
 export const release =
-  ({ sql, transaction }: Store.Store) =>
-  (holder: string): Effect.Effect<void, JournalError> =>
+  ({ sql, transaction }: Store.Store): OpJournal["Type"]["release"] =>
+  (holder) =>
     transaction(Effect.asVoid(sql`delete from leases where holder = ${holder}`))

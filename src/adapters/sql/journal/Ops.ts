@@ -1,12 +1,8 @@
 import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
-import type {
-  NonceSpace,
-  OpRecord,
-  OpSettlement,
-  RequestOps
-} from "../../../application/ports/journal/Requests.js"
+import type { OpJournal } from "../../../application/ports/journal/OpJournal.js"
+import type { NonceSpace, OpRecord, OpSettlement } from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -37,13 +33,13 @@ export const locked = ({ forUpdate, sql }: Store.Store, where: Fragment) => sql<
 /** The request's ops of these indexes that are not abandoned. */
 export const lockElements = (store: Store.Store, requestId: string, indexes: ReadonlyArray<number>) => {
   const { sql } = store
-  return Effect.map(
-    Effect.forEach(Store.chunks(indexes), (chunk) =>
-      locked(store, sql`request_id = ${requestId} and state <> 'abandoned' and ${sql.in("op_index", chunk)}`)
-    ),
-    (parts) => parts.flat()
+  return Store.inChunks(indexes, (chunk) =>
+    locked(store, sql`request_id = ${requestId} and state <> 'abandoned' and ${sql.in("op_index", chunk)}`)
   )
 }
+
+export const idsOf = (ops: ReadonlyArray<Pick<State, "op_id">>): ReadonlyArray<Id> =>
+  ops.map((op) => op.op_id)
 
 /** Moves ops to a state without an outcome, carried by that transaction or by none of ours. */
 export const move = (
@@ -52,29 +48,16 @@ export const move = (
   state: "accepted" | "sent" | "abandoned",
   txHash: string | null
 ) =>
-  Effect.forEach(
-    Store.chunks(ops),
-    (chunk) => sql`
+  Store.inChunks(
+    idsOf(ops),
+    (ids) => sql`
       update ops set state = ${state}, tx_hash = ${txHash}, success = null, revert_data = null
-      where ${sql.in(
-        "op_id",
-        chunk.map((op) => op.op_id)
-      )}`,
-    { discard: true }
+      where ${sql.in("op_id", ids)}`
   )
 
 /** Their bytes are known to others, whatever else is known of them. */
 export const publish = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
-  Effect.forEach(
-    Store.chunks(ops),
-    (chunk) => sql`
-      update ops set was_public = 1
-      where ${sql.in(
-        "op_id",
-        chunk.map((op) => op.op_id)
-      )}`,
-    { discard: true }
-  )
+  Store.inChunks(idsOf(ops), (ids) => sql`update ops set was_public = 1 where ${sql.in("op_id", ids)}`)
 
 /** Gives those of the ops that are under way the outcomes that are told of them; they are the answer. */
 export const settle = (
@@ -112,19 +95,15 @@ export const settle = (
 /** Those of the ops that are in a transaction of ours which may be mined. */
 export const carried = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
   Effect.map(
-    Effect.forEach(
-      Store.chunks(ops),
-      (chunk) => sql<{ readonly op_id: Id }>`
+    Store.inChunks(
+      idsOf(ops),
+      (ids) => sql<{ readonly op_id: Id }>`
         select transaction_ops.op_id from transaction_ops
         join transactions on transactions.chain_id = transaction_ops.chain_id
           and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
-        where transactions.state in ('signed', 'mined')
-          and ${sql.in(
-            "transaction_ops.op_id",
-            chunk.map((op) => op.op_id)
-          )}`
+        where transactions.state in ('signed', 'mined') and ${sql.in("transaction_ops.op_id", ids)}`
     ),
-    (parts) => new Set(parts.flat().map((row) => String(row.op_id)))
+    (rows) => new Set(rows.map((row) => String(row.op_id)))
   )
 
 /** Those of the request's ops that are not abandoned under whose nonces something of their elements was ever signed. */
@@ -147,11 +126,8 @@ export const holding = ({ sql }: Store.Store, requestId: string) =>
   )
 
 export const identify =
-  (store: Store.Store) =>
-  (
-    requestId: string,
-    ops: ReadonlyArray<{ readonly index: number; readonly userOpHash: Hex.Bytes32 }>
-  ): Effect.Effect<void, JournalError> =>
+  (store: Store.Store): OpJournal["Type"]["identify"] =>
+  (requestId, ops) =>
     store.transaction(
       Effect.zipRight(
         Claims.fenceRequest(store, requestId),
@@ -299,10 +275,7 @@ export const read = (
       and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
     where ops.request_id = ${requestId} ${some === null ? sql.literal("") : sql`and ${sql.in("op_index", some)}`}
     order by ops.op_index, ops.op_id`
-  const all =
-    elements === null
-      ? rowsOf(null)
-      : Effect.map(Effect.forEach(Store.chunks(elements), rowsOf), (parts) => parts.flat())
+  const all = elements === null ? rowsOf(null) : Store.inChunks(elements, rowsOf)
   return Effect.map(all, (rows) => {
     // `tx_hash` of the transaction stands under another name: that of the op is its own.
     const latest = new Map(rows.map((row) => [row.op_index, toRecord(row)]))
@@ -332,8 +305,8 @@ export const hashes = (carriers: ReadonlyArray<Carrier>): ReadonlyArray<Hex.Byte
 }
 
 export const ofRequest =
-  (store: Store.Store) =>
-  (requestId: string, elements?: ReadonlyArray<number>): Effect.Effect<RequestOps, JournalError> =>
+  (store: Store.Store): OpJournal["Type"]["ofRequest"] =>
+  (requestId, elements) =>
     store.reading(
       Effect.map(read(store, requestId, elements ?? null), ({ nonces, ops, signed }) => ({
         ops,
@@ -344,12 +317,8 @@ export const ofRequest =
     )
 
 export const findOp =
-  ({ reading, sql }: Store.Store) =>
-  (
-    accountId: AccountId,
-    chainId: bigint,
-    userOpHash: Hex.Bytes32
-  ): Effect.Effect<OpRecord | null, JournalError> =>
+  ({ reading, sql }: Store.Store): OpJournal["Type"]["findOp"] =>
+  (accountId, chainId, userOpHash) =>
     reading(
       Effect.gen(function* () {
         // The latest that is not abandoned, else the latest.

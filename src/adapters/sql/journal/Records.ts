@@ -1,14 +1,14 @@
 import type { Fragment } from "@effect/sql/Statement"
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
+import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import type { Lane, LaneAccess, TransactionRecord } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Compact from "../Compact.js"
+import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
 import * as Transactions from "./Transactions.js"
 
@@ -78,14 +78,13 @@ const toRecord = (
   Effect.gen(function* () {
     const lane: Lane = { chainId: BigInt(row.chain_id), signer: Address.unsafe(row.signer) }
     const nonce = BigInt(row.nonce)
-    const rpc = yield* Effect.option(seal.open(Transactions.sealName(lane, nonce), row.rpc))
     return {
       ...lane,
       nonce,
       access: {
         accountId: row.account_id,
         key: keyOf(row),
-        rpc: Option.getOrNull(Option.map(rpc, Redacted.make<string>)),
+        rpc: yield* Seal.openUrl(seal, Transactions.sealName(lane, nonce), row.rpc),
         trust: row.trust
       },
       state: row.state === "foreign" ? "external" : row.state,
@@ -150,8 +149,8 @@ export const open = (store: Store.Store): Effect.Effect<ReadonlyArray<Transactio
   store.reading(load(store, store.sql`transactions.state in ('signed', 'mined')`))
 
 export const openOf =
-  (store: Store.Store) =>
-  ({ chainId, signer }: Lane): Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError> =>
+  (store: Store.Store): TransactionJournal["Type"]["openOf"] =>
+  ({ chainId, signer }) =>
     store.reading(
       load(
         store,
@@ -161,12 +160,8 @@ export const openOf =
     )
 
 export const transactionsBetween =
-  (store: Store.Store) =>
-  (
-    { chainId, signer }: Lane,
-    from: bigint,
-    below: bigint
-  ): Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError> =>
+  (store: Store.Store): TransactionJournal["Type"]["transactionsBetween"] =>
+  ({ chainId, signer }, from, below) =>
     store.reading(
       Effect.zipRight(
         Store.fits(64, [from, below]),

@@ -1,19 +1,17 @@
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import type { Depth } from "../../../application/ports/journal/Depth.js"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
+import type { RemoteOpJournal } from "../../../application/ports/journal/RemoteOpJournal.js"
 import type {
   FoundInclusion,
-  RemoteSubmission,
-  RemoteSubmissionIntent
+  RemoteSubmission
 } from "../../../application/ports/journal/RemoteSubmissions.js"
-import type { Affected } from "../../../application/ports/journal/Requests.js"
 import type { LaneAccess } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Events from "../events/Events.js"
+import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
@@ -28,8 +26,8 @@ import * as Requests from "./Requests.js"
 const sealName = (opId: Ops.Id): string => `handover ${opId}`
 
 export const submitRemotely =
-  (store: Store.Store) =>
-  ({ node, ops: handed, requestId, since }: RemoteSubmissionIntent): Effect.Effect<void, JournalError> =>
+  (store: Store.Store): RemoteOpJournal["Type"]["submitRemotely"] =>
+  ({ node, ops: handed, requestId, since }) =>
     store.transaction(
       Effect.gen(function* () {
         const { seal, sql } = store
@@ -61,24 +59,20 @@ export const submitRemotely =
 /** They are watched no more; gives those that were. */
 const forget = ({ sql }: Store.Store, ops: ReadonlyArray<Ops.State>) =>
   Effect.map(
-    Effect.forEach(
-      Store.chunks(ops),
-      (chunk) => sql<Pick<Ops.State, "op_id">>`
-        delete from handovers where ${sql.in(
-          "op_id",
-          chunk.map((op) => op.op_id)
-        )}
-        returning op_id`
+    Store.inChunks(
+      Ops.idsOf(ops),
+      (ids) => sql<Pick<Ops.State, "op_id">>`
+        delete from handovers where ${sql.in("op_id", ids)} returning op_id`
     ),
-    (parts) => {
-      const watched = new Set(parts.flat().map((row) => String(row.op_id)))
+    (rows) => {
+      const watched = new Set(rows.map((row) => String(row.op_id)))
       return ops.filter((op) => watched.has(String(op.op_id)))
     }
   )
 
 export const revokeRemote =
-  (store: Store.Store) =>
-  (requestId: string, indexes: ReadonlyArray<number>): Effect.Effect<void, JournalError> =>
+  (store: Store.Store): RemoteOpJournal["Type"]["revokeRemote"] =>
+  (requestId, indexes) =>
     store.transaction(
       Effect.gen(function* () {
         yield* Claims.fenceRequest(store, requestId)
@@ -98,15 +92,12 @@ const named = (
   hashes: ReadonlyArray<Hex.Bytes32>
 ) => {
   const { sql } = store
-  return Effect.map(
-    Effect.forEach(Store.chunks(Store.distinct(hashes)), (chunk) =>
-      Ops.locked(
-        store,
-        sql`chain_id = ${chainId.toString()} and authority = ${authority} and state <> 'abandoned'
-          and ${sql.in("user_op_hash", chunk)}`
-      )
-    ),
-    (parts) => parts.flat()
+  return Store.inChunks(Store.distinct(hashes), (chunk) =>
+    Ops.locked(
+      store,
+      sql`chain_id = ${chainId.toString()} and authority = ${authority} and state <> 'abandoned'
+        and ${sql.in("user_op_hash", chunk)}`
+    )
   )
 }
 
@@ -153,28 +144,19 @@ const unsubmitted = (store: Store.Store, ops: ReadonlyArray<Ops.State>) =>
   })
 
 export const recordTaken =
-  (store: Store.Store) =>
-  (
-    authority: Address,
-    chainId: bigint,
-    hashes: ReadonlyArray<Hex.Bytes32>
-  ): Effect.Effect<void, JournalError> =>
+  (store: Store.Store): RemoteOpJournal["Type"]["recordTaken"] =>
+  (authority, chainId, hashes) =>
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
         yield* Claims.fence(store, { chainId, signer: authority })
         const ops = yield* named(store, authority, chainId, hashes)
-        const taken = new Set<string>()
-        for (const chunk of Store.chunks(ops.filter((op) => op.state === "sent"))) {
-          const rows = yield* sql<Pick<Ops.State, "op_id">>`
-            update handovers set submitted = 1
-            where submitted = 0 and ${sql.in(
-              "op_id",
-              chunk.map((op) => op.op_id)
-            )}
-            returning op_id`
-          for (const row of rows) taken.add(String(row.op_id))
-        }
+        const rows = yield* Store.inChunks(
+          Ops.idsOf(ops.filter((op) => op.state === "sent")),
+          (ids) => sql<Pick<Ops.State, "op_id">>`
+            update handovers set submitted = 1 where submitted = 0 and ${sql.in("op_id", ids)} returning op_id`
+        )
+        const taken = new Set(rows.map((row) => String(row.op_id)))
         const fresh = ops.filter((op) => taken.has(String(op.op_id)))
         const requests = Store.distinct(fresh.map((op) => op.request_id))
         yield* Events.tell(store, Events.ofElements("submitted", {}, requests, fresh))
@@ -182,13 +164,8 @@ export const recordTaken =
     )
 
 export const recordInclusions =
-  (store: Store.Store) =>
-  (
-    authority: Address,
-    chainId: bigint,
-    outcomes: ReadonlyArray<FoundInclusion>,
-    node: Node
-  ): Effect.Effect<Affected, JournalError> =>
+  (store: Store.Store): RemoteOpJournal["Type"]["recordInclusions"] =>
+  (authority, chainId, outcomes, node) =>
     store.transaction(
       Effect.gen(function* () {
         yield* Claims.fence(store, { chainId, signer: authority })
@@ -217,12 +194,8 @@ export const recordInclusions =
     )
 
 export const revertInclusions =
-  (store: Store.Store) =>
-  (
-    authority: Address,
-    chainId: bigint,
-    hashes: ReadonlyArray<Hex.Bytes32>
-  ): Effect.Effect<Affected, JournalError> =>
+  (store: Store.Store): RemoteOpJournal["Type"]["revertInclusions"] =>
+  (authority, chainId, hashes) =>
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
@@ -237,13 +210,12 @@ export const revertInclusions =
         const ops = (yield* named(store, authority, chainId, hashes)).filter((op) =>
           requests.has(op.request_id)
         )
-        const watched = new Map<string, string>()
-        for (const chunk of Store.chunks(ops)) {
-          const ids = chunk.map((op) => op.op_id)
-          const rows = yield* sql<Pick<Row, "op_id" | "signed">>`
+        const rows = yield* Store.inChunks(
+          Ops.idsOf(ops),
+          (ids) => sql<Pick<Row, "op_id" | "signed">>`
             select op_id, signed from handovers where ${sql.in("op_id", ids)}`
-          for (const row of rows) watched.set(String(row.op_id), row.signed)
-        }
+        )
+        const watched = new Map(rows.map((row) => [String(row.op_id), row.signed]))
         const own = ops.filter((op) => watched.has(String(op.op_id)))
         const landed = own.filter((op) => op.state === "settled")
         const isFound = (op: Ops.State) => watched.get(String(op.op_id)) === Hex.empty
@@ -265,12 +237,8 @@ export const revertInclusions =
     )
 
 export const finaliseInclusions =
-  (store: Store.Store) =>
-  (
-    authority: Address,
-    chainId: bigint,
-    landed: ReadonlyArray<Depth & { readonly userOpHash: Hex.Bytes32 }>
-  ): Effect.Effect<void, JournalError> =>
+  (store: Store.Store): RemoteOpJournal["Type"]["finaliseInclusions"] =>
+  (authority, chainId, landed) =>
     store.transaction(
       Effect.gen(function* () {
         yield* Claims.fence(store, { chainId, signer: authority })
@@ -299,13 +267,13 @@ const toSubmission = (
   failed: ReadonlySet<string>,
   row: Row
 ): Effect.Effect<RemoteSubmission> =>
-  Effect.map(Effect.option(seal.open(sealName(row.op_id), row.rpc)), (rpc) => ({
+  Effect.map(Seal.openUrl(seal, sealName(row.op_id), row.rpc), (rpc) => ({
     requestId: row.request_id,
     index: row.op_index,
     accountId: row.account_id,
     space: Ops.spaceOf(row),
     userOpHash: Hex.unsafe32(row.user_op_hash),
-    node: { rpc: Option.getOrNull(Option.map(rpc, Redacted.make<string>)), trust: row.trust },
+    node: { rpc, trust: row.trust },
     since: BigInt(row.since),
     signed: row.signed === Hex.empty ? null : Hex.unsafe(row.signed),
     isRefused: failed.has(`${row.op_index} ${row.request_id}`),

@@ -1,7 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { EventData } from "../../../application/ports/journal/Events.js"
-import type { JournalError } from "../../../application/ports/journal/JournalError.js"
+import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import type {
   Acceptance,
   CancellationCode,
@@ -9,7 +8,6 @@ import type {
   Idempotency,
   RequestRecord
 } from "../../../application/ports/journal/Requests.js"
-import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Compact from "../Compact.js"
@@ -151,8 +149,8 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
   })
 
 export const decline =
-  (store: Store.Store) =>
-  (requestId: string): Effect.Effect<Lane | null, JournalError> =>
+  (store: Store.Store): RequestJournal["Type"]["decline"] =>
+  (requestId) =>
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
@@ -177,8 +175,8 @@ export const decline =
     )
 
 export const refuse =
-  (store: Store.Store) =>
-  (requestId: string, failed: ReadonlyArray<FailedElement>): Effect.Effect<void, JournalError> =>
+  (store: Store.Store): RequestJournal["Type"]["refuse"] =>
+  (requestId, failed) =>
     store.transaction(
       Effect.gen(function* () {
         const row = yield* locked(store, requestId)
@@ -189,8 +187,8 @@ export const refuse =
     )
 
 export const note =
-  (store: Store.Store) =>
-  (requestId: string, text: string | null): Effect.Effect<void, JournalError> =>
+  (store: Store.Store): RequestJournal["Type"]["note"] =>
+  (requestId, text) =>
     store.transaction(
       Effect.gen(function* () {
         const row = yield* locked(store, requestId)
@@ -214,8 +212,8 @@ interface Progress {
  * that were signed are on the disk, and the chain has the same answer to them.
  */
 export const finish =
-  (store: Store.Store) =>
-  (requestId: string, outcome: string, summary: EventData): Effect.Effect<string | null, JournalError> =>
+  (store: Store.Store): RequestJournal["Type"]["finish"] =>
+  (requestId, outcome, summary) =>
     Effect.gen(function* () {
       const { sql } = store
       const row = yield* locked(store, requestId)
@@ -263,8 +261,8 @@ const direct = ({ sql }: Store.Store, requestId: string) => sql<Ops.Carrier>`
   from transactions where direct = ${requestId} and direct is not null`
 
 export const request =
-  (store: Store.Store) =>
-  (requestId: string): Effect.Effect<RequestRecord | null, JournalError> =>
+  (store: Store.Store): RequestJournal["Type"]["request"] =>
+  (requestId) =>
     store.reading(
       Effect.gen(function* () {
         const [row] = yield* store.sql<Row & { readonly direct: number | boolean }>`
@@ -302,12 +300,8 @@ export const request =
     )
 
 export const requestOf =
-  (store: Store.Store) =>
-  (
-    accountId: AccountId,
-    endpoint: string,
-    idempotencyKey: string
-  ): Effect.Effect<{ readonly requestId: string; readonly bodyHash: Hex.Bytes32 } | null, JournalError> =>
+  (store: Store.Store): RequestJournal["Type"]["requestOf"] =>
+  (accountId, endpoint, idempotencyKey) =>
     store.reading(
       Effect.map(byKey(store, accountId, endpoint, idempotencyKey), ([row]) =>
         row === undefined ? null : { requestId: row.request_id, bodyHash: Hex.unsafe32(row.body_hash) }
@@ -315,15 +309,15 @@ export const requestOf =
     )
 
 export const finalAmong =
-  ({ reading, sql }: Store.Store) =>
-  (requestIds: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, JournalError> =>
+  ({ reading, sql }: Store.Store): RequestJournal["Type"]["finalAmong"] =>
+  (requestIds) =>
     reading(
       Effect.map(
-        Effect.forEach(
-          Store.chunks(requestIds),
+        Store.inChunks(
+          requestIds,
           (chunk) => sql<{ readonly request_id: string }>`
             select request_id from requests where state <> 'open' and ${sql.in("request_id", chunk)}`
         ),
-        (parts) => parts.flat().map((row) => row.request_id)
+        (rows) => rows.map((row) => row.request_id)
       )
     )

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
+import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import * as Terms from "../listing/Terms.js"
 import * as Store from "../Store.js"
 import type * as Ops from "./Ops.js"
@@ -127,8 +128,8 @@ const forgetDeclined = ({ sql }: Store.Store, before: number) =>
   )
 
 export const forget =
-  (store: Store.Store) =>
-  (before: number): Effect.Effect<void, JournalError> => {
+  (store: Store.Store): RequestJournal["Type"]["forget"] =>
+  (before) => {
     const all = (some: Effect.Effect<boolean, JournalError>): Effect.Effect<void, JournalError> =>
       Effect.flatMap(some, (more) => (more ? Effect.zipRight(Effect.yieldNow(), all(some)) : Effect.void))
     return Effect.forEach(

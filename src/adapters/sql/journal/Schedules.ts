@@ -1,8 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
-import type { Schedule } from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
@@ -22,8 +20,8 @@ export const schema = step((sql) => [
 ])
 
 export const schedule =
-  (store: Store.Store) =>
-  (requestId: string, { dueAt, notBefore }: Schedule): Effect.Effect<void, JournalError> =>
+  (store: Store.Store): RequestJournal["Type"]["schedule"] =>
+  (requestId, { dueAt, notBefore }) =>
     store.transaction(
       Effect.gen(function* () {
         const row = yield* Requests.locked(store, requestId)

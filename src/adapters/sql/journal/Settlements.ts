@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../../application/ports/journal/JournalError.js"
-import type { Affected, OpSettlement } from "../../../application/ports/journal/Requests.js"
-import type { Lane, TransactionSettlement } from "../../../application/ports/journal/Transactions.js"
+import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
+import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
 import * as Ops from "./Ops.js"
@@ -54,12 +53,8 @@ const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =
   })
 
 export const settle =
-  (store: Store.Store) =>
-  (
-    mined: TransactionSettlement,
-    outcomes: ReadonlyArray<OpSettlement>,
-    final: boolean
-  ): Effect.Effect<Affected, JournalError> =>
+  (store: Store.Store): TransactionJournal["Type"]["settle"] =>
+  (mined, outcomes, final) =>
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
@@ -105,8 +100,8 @@ export const settle =
     )
 
 export const finalise =
-  (store: Store.Store) =>
-  (lane: Lane, nonce: bigint, confirmations: number): Effect.Effect<Affected, JournalError> =>
+  (store: Store.Store): TransactionJournal["Type"]["finalise"] =>
+  (lane, nonce, confirmations) =>
     store.transaction(
       Effect.gen(function* () {
         const found = yield* Transactions.find(store, lane, nonce)
@@ -125,8 +120,8 @@ export const finalise =
     )
 
 export const unsettle =
-  (store: Store.Store) =>
-  (lane: Lane, nonce: bigint): Effect.Effect<Affected, JournalError> =>
+  (store: Store.Store): TransactionJournal["Type"]["unsettle"] =>
+  (lane, nonce) =>
     store.transaction(
       Effect.gen(function* () {
         const found = yield* Transactions.find(store, lane, nonce)
@@ -140,8 +135,8 @@ export const unsettle =
     )
 
 export const recordExternalUse =
-  (store: Store.Store) =>
-  (lane: Lane, nonce: bigint, outcomes: ReadonlyArray<OpSettlement>): Effect.Effect<Affected, JournalError> =>
+  (store: Store.Store): TransactionJournal["Type"]["recordExternalUse"] =>
+  (lane, nonce, outcomes) =>
     store.transaction(
       Effect.gen(function* () {
         const found = yield* Transactions.find(store, lane, nonce)

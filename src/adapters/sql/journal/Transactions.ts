@@ -1,13 +1,12 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { OpRef } from "../../../application/ports/journal/OpRef.js"
+import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import type {
   AllocationRequest,
   AllocationResult,
-  Lane,
-  SignedTransaction
+  Lane
 } from "../../../application/ports/journal/Transactions.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
@@ -224,8 +223,8 @@ const write = (
   })
 
 export const allocate =
-  (store: Store.Store) =>
-  (request: AllocationRequest): Effect.Effect<AllocationResult, JournalError> =>
+  (store: Store.Store): TransactionJournal["Type"]["allocate"] =>
+  (request) =>
     store.transaction(
       Effect.gen(function* () {
         yield* Store.fits(256, [request.chainId, request.maxCost, request.balance])
@@ -251,8 +250,8 @@ export const allocate =
     )
 
 export const unallocate =
-  (store: Store.Store) =>
-  (lane: Lane, nonce: bigint): Effect.Effect<void, JournalError> =>
+  (store: Store.Store): TransactionJournal["Type"]["unallocate"] =>
+  (lane, nonce) =>
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
@@ -269,8 +268,8 @@ export const unallocate =
     )
 
 export const recordSigned =
-  (store: Store.Store) =>
-  (signed: SignedTransaction): Effect.Effect<void, JournalError> =>
+  (store: Store.Store): TransactionJournal["Type"]["recordSigned"] =>
+  (signed) =>
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
@@ -354,11 +353,8 @@ interface Submitted extends Pick<Ops.State, "request_id" | "op_index"> {
 }
 
 export const recordSubmitted =
-  (store: Store.Store) =>
-  (
-    lane: Lane,
-    transactions: ReadonlyArray<{ readonly nonce: bigint; readonly txHash: string }>
-  ): Effect.Effect<void, JournalError> =>
+  (store: Store.Store): TransactionJournal["Type"]["recordSubmitted"] =>
+  (lane, transactions) =>
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store

@@ -1,12 +1,7 @@
 import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../../application/ports/journal/JournalError.js"
-import type {
-  ListedRequest,
-  ListPlace,
-  ListQuestion,
-  RequestList
-} from "../../../application/ports/journal/Requests.js"
+import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
+import type { ListedRequest, ListPlace, ListQuestion } from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type * as Store from "../Store.js"
 import * as Terms from "./Terms.js"
@@ -176,8 +171,8 @@ const find = (store: Store.Store, accountId: AccountId, question: ListQuestion, 
 }
 
 export const list =
-  (store: Store.Store, most = mostSearched) =>
-  (accountId: AccountId, question: ListQuestion): Effect.Effect<RequestList, JournalError> =>
+  (store: Store.Store, most = mostSearched): RequestJournal["Type"]["list"] =>
+  (accountId, question) =>
     store.reading(
       Effect.map(find(store, accountId, question, most), ({ rows, searched }) => ({
         requests: rows.map(toListed),

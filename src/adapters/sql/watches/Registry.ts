@@ -13,6 +13,7 @@ import {
   type WatchNode
 } from "../../../application/ports/Watches.js"
 import type * as Compact from "../Compact.js"
+import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
 import * as Changes from "./Changes.js"
 import * as Limits from "./Limits.js"
@@ -45,14 +46,14 @@ const toWatch =
   ({ seal }: Store.Store) =>
   (row: Row): Effect.Effect<Watch> =>
     Effect.map(
-      row.rpc === null ? Effect.succeedNone : Effect.option(seal.open(rpcName(row.source_id), row.rpc)),
+      row.rpc === null ? Effect.succeed(null) : Seal.openUrl(seal, rpcName(row.source_id), row.rpc),
       (rpc) => ({
         watchId: row.watch_id,
         number: Number(row.watch_no),
         accountId: row.account_id,
         webhookId: row.webhook_id,
         chainId: BigInt(row.chain_id),
-        rpc: Option.getOrNull(Option.map(rpc, Redacted.make<string>)),
+        rpc,
         state: row.state,
         spec: JSON.parse(row.spec),
         confirmations: row.confirmations,

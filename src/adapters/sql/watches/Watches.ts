@@ -1,10 +1,7 @@
-import type * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import {
   type FollowedWatch,
@@ -14,6 +11,7 @@ import {
 } from "../../../application/ports/Watches.js"
 import type * as Compact from "../Compact.js"
 import * as Migrations from "../Migrations.js"
+import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
 import * as Advance from "./Advance.js"
 import * as Hashes from "./Hashes.js"
@@ -57,12 +55,8 @@ const toSource =
     }
     return row.rpc === null
       ? Effect.succeed({ ...source, rpc: null })
-      : Effect.map(
-          Effect.option(seal.open(Registry.rpcName(row.source_id), row.rpc)),
-          Option.match({
-            onNone: () => null,
-            onSome: (rpc) => ({ ...source, rpc: Redacted.make(rpc) })
-          })
+      : Effect.map(Seal.openUrl(seal, Registry.rpcName(row.source_id), row.rpc), (rpc) =>
+          rpc === null ? null : { ...source, rpc }
         )
   }
 
@@ -191,7 +185,5 @@ export const make = (options: Store.Options): Migrations.Stored<Watches["Type"]>
     }
   })
 
-export const layer = (
-  options: Store.Options
-): Layer.Layer<Watches, Migrations.MigrationsError, SqlClient.SqlClient> =>
+export const layer = (options: Store.Options): Migrations.StoredLayer<Watches> =>
   Layer.effect(Watches, make(options))

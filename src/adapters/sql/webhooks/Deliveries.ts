@@ -1,13 +1,13 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
 import type { EventKind } from "../../../application/ports/journal/Events.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { WatchEvent } from "../../../application/ports/Watches.js"
 import type { Delivery, DeliveryRef, Webhooks, WebhooksError } from "../../../application/ports/Webhooks.js"
 import * as Compact from "../Compact.js"
 import * as Terms from "../listing/Terms.js"
+import * as Seal from "../Seal.js"
 import type * as Store from "../Store.js"
 import * as GroupCommit from "../sqlite/GroupCommit.js"
 import * as Changes from "./Changes.js"
@@ -153,9 +153,9 @@ export const make = (
             select webhook_no, account_id, url, secret from webhooks
             where webhook_id = ${webhookId} and state = 'enabled' and rests_until <= ${now}`
           if (row === undefined) return null
-          const url = yield* Effect.option(seal.open(urlName(webhookId), row.url))
+          const url = yield* Seal.openUrl(seal, urlName(webhookId), row.url)
           const secrets = yield* Secrets.open(store, webhookId, row.secret, now)
-          if (url._tag === "None" || secrets._tag === "None") return null
+          if (url === null || secrets._tag === "None") return null
           const rows = yield* sql<Row>`
             select ${columns} from ${joined}
             where webhook_deliveries.webhook_no = ${row.webhook_no} and webhook_deliveries.state = 'waiting'
@@ -166,12 +166,7 @@ export const make = (
                   and earlier.sequence < webhook_deliveries.sequence
                   and earlier.webhook_no = webhook_deliveries.webhook_no and earlier.state = 'waiting')
             order by webhook_deliveries.due_at limit ${limit}`
-          const target = {
-            webhookId,
-            accountId: row.account_id,
-            url: Redacted.make(url.value),
-            secrets: secrets.value
-          }
+          const target = { webhookId, accountId: row.account_id, url, secrets: secrets.value }
           return { target, deliveries: rows.map(toDelivery) }
         })
       ),

@@ -1,10 +1,8 @@
 import { randomUUID } from "node:crypto"
-import type * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { EventKind } from "../../../application/ports/journal/Events.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
@@ -16,6 +14,7 @@ import {
 } from "../../../application/ports/Webhooks.js"
 import type * as Compact from "../Compact.js"
 import * as Migrations from "../Migrations.js"
+import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
 import * as Registry from "../watches/Registry.js"
 import * as Changes from "./Changes.js"
@@ -45,10 +44,10 @@ const columnOf = (kinds: ReadonlyArray<EventKind>): string =>
 const toWebhook =
   ({ seal }: Store.Store) =>
   (row: Row): Effect.Effect<Webhook> =>
-    Effect.map(Effect.option(seal.open(Deliveries.urlName(row.webhook_id), row.url)), (url) => ({
+    Effect.map(Seal.openUrl(seal, Deliveries.urlName(row.webhook_id), row.url), (url) => ({
       webhookId: row.webhook_id,
       accountId: row.account_id,
-      url: Option.getOrNull(Option.map(url, Redacted.make<string>)),
+      url,
       kinds: kindsOf(row.kinds),
       state: row.state,
       createdAt: Number(row.created_at),
@@ -179,7 +178,5 @@ export const make = (options: Store.Options): Migrations.Stored<Webhooks["Type"]
     }
   })
 
-export const layer = (
-  options: Store.Options
-): Layer.Layer<Webhooks, Migrations.MigrationsError, SqlClient.SqlClient> =>
+export const layer = (options: Store.Options): Migrations.StoredLayer<Webhooks> =>
   Layer.effect(Webhooks, make(options))
