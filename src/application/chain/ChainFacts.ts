@@ -1,4 +1,3 @@
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Address } from "../../domain/primitives/Address.js"
@@ -15,6 +14,7 @@ import type {
   NetworkFees,
   StateOverride
 } from "../ports/chain/ChainRpc.js"
+import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import { NodeCache } from "./NodeCache.js"
 
 /**
@@ -108,7 +108,7 @@ const latest = (): Pick<ChainFacts, "block" | "fees" | "lastSeen"> => {
   const lastFees = new WeakMap<ChainClient, NetworkFees>()
   return {
     block: (chain, when) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      Effect.flatMap(MonotonicTime.millis, (now) => {
         const known = blocks.get(chain)
         if (when === "recent" && known !== undefined && now < known.at + recentMillis)
           return Effect.succeed(known.block)

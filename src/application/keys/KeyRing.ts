@@ -1,4 +1,3 @@
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -10,6 +9,7 @@ import * as Scope from "effect/Scope"
 import type { Address } from "../../domain/primitives/Address.js"
 import { type Signer, SignerError, type SignerRef, Signers, SystemSigners } from "../ports/Signers.js"
 import type { AccountId } from "../ports/Tenants.js"
+import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import * as KeyRingError from "./KeyRingError.js"
 import {
   clientKey,
@@ -104,7 +104,7 @@ const remedy = "with its address configured the service starts all the same"
 /** The key's address, or what is wrong with it. A pinned key need not answer now. */
 const addressOf = (key: RingKey.RingKey, { name, source }: Wanted, until: number) =>
   Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* MonotonicTime.millis
     return yield* key.resolve.pipe(
       Effect.timeoutFail({
         duration: Math.max(0, until - now),
@@ -130,7 +130,7 @@ const ask = <W extends Wanted>(
   patience: Duration.Duration
 ) =>
   Effect.gen(function* () {
-    const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(patience)
+    const until = (yield* MonotonicTime.millis) + Duration.toMillis(patience)
     const asked = yield* Effect.forEach(
       wanted,
       (each) =>

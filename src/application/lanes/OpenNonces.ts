@@ -1,4 +1,3 @@
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
@@ -9,6 +8,7 @@ import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
+import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import type { AccessNodes } from "./monitor/AccessNodes.js"
 import type * as Entry from "./monitor/Entry.js"
 import { serves } from "./monitor/LaneNodes.js"
@@ -105,7 +105,7 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf }: Depen
           each
         ])
       )
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* MonotonicTime.millis
       const undone: Array<TransactionRecord> = []
       for (let nonce = open.from; nonce < below; nonce += 1n) {
         const used = known.get(nonce)

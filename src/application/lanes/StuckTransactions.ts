@@ -1,5 +1,4 @@
 import * as BigInts from "effect/BigInt"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
@@ -11,6 +10,7 @@ import * as NonceUse from "../chain/NonceUse.js"
 import type { ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
 import { isFenced } from "../ports/journal/JournalError.js"
 import type { TransactionRecord } from "../ports/journal/Transactions.js"
+import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import * as Together from "../runtime/Together.js"
 import * as Entry from "./monitor/Entry.js"
 import { serves } from "./monitor/LaneNodes.js"
@@ -154,7 +154,7 @@ export const make = (dependencies: Dependencies): Attend => {
           // A version that another process has signed, or that was signed a moment ago.
           if (record.versions.some((version) => version.txHash === txHash))
             return yield* monitor.watch({ chain, profile, record })
-          const now = yield* Clock.currentTimeMillis
+          const now = yield* MonotonicTime.millis
           const { action } = TransactionState.step(TransactionState.from(record), event, now)
           if (action._tag !== "recordExternalUse") return
           if (record.direct !== null && isPayloadOf(record, user))
@@ -251,7 +251,7 @@ export const make = (dependencies: Dependencies): Attend => {
   return (waiting, monitor) =>
     Effect.gen(function* () {
       const [lowest] = waiting.entries
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* MonotonicTime.millis
       for (const entry of waiting.entries) {
         const [first] = waiting.nodesOf(entry)
         if (first?.head != null) Entry.noteHeight(entry, first, first.head.number, now)

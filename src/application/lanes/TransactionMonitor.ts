@@ -6,6 +6,7 @@ import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { ChainClient, Receipt } from "../ports/chain/ChainRpc.js"
 import { isFenced } from "../ports/journal/JournalError.js"
 import type { Lane, LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
+import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import * as Together from "../runtime/Together.js"
 import type { InFlight } from "./InFlight.js"
 import type { AccessNodes } from "./monitor/AccessNodes.js"
@@ -100,7 +101,7 @@ export const make = (options: {
             if (witness === undefined) return
             const { final, receipt } = action
             search.seen(witness, receipt)
-            pace.seen(entry, yield* Clock.currentTimeMillis)
+            pace.seen(entry, yield* MonotonicTime.millis)
             const confirmations = final ? profile.settledDepth : profile.confirmations
             yield* settlement.mined(witness.chain, record, receipt, { confirmations, final })
             return final ? lane.drop(record) : lane.put(Entry.mined(entry, witness, receipt))
@@ -111,7 +112,7 @@ export const make = (options: {
           case "withdraw":
             yield* settlement.vanished(record)
             if (record.mined !== null) search.undone(record.access.accountId, record.mined.txHash)
-            return lane.put(Entry.withdrawn(entry, yield* Clock.currentTimeMillis))
+            return lane.put(Entry.withdrawn(entry, yield* MonotonicTime.millis))
         }
       })
 
@@ -175,11 +176,11 @@ export const make = (options: {
 
     const round = (lane: WatchedLane.WatchedLane) =>
       Effect.gen(function* () {
-        const began = yield* Clock.currentTimeMillis
+        const began = yield* MonotonicTime.millis
         yield* setOperators(lane, began)
         const turn = pace.turnOf(lane, began)
         const told = yield* Asking.ask(lane.nodes, turn, { now: began, scope })
-        const now = yield* Clock.currentTimeMillis
+        const now = yield* MonotonicTime.millis
         const concerned = new Set([...turn, ...told.flatMap(({ answers }) => [...answers.keys()])])
         const waiting: Array<Entry.Entry> = []
         yield* Together.forEach(concerned, (entry) => conclude(lane, entry, told, waiting, now))
@@ -253,8 +254,9 @@ export const make = (options: {
         const newest = record.versions.at(-1)
         const isOffered = newest !== undefined && record.state === "signed"
         const taken = !isOffered || (home !== null && (yield* Asking.offer(home, newest, scope)))
-        const now = yield* Clock.currentTimeMillis
-        const entry = Entry.make(watched, home, { now, taken })
+        const now = yield* MonotonicTime.millis
+        const waited = (yield* Clock.currentTimeMillis) - record.signedAt
+        const entry = Entry.make(watched, home, { now, taken, waited })
         lane.put({ ...entry, isTold: lane.entries.get(record.nonce)?.isTold === true })
       })
 

@@ -1,5 +1,4 @@
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -7,6 +6,7 @@ import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Metrics from "../observe/Metrics.js"
 import * as Backoff from "../runtime/Backoff.js"
+import * as MonotonicTime from "../runtime/MonotonicTime.js"
 
 /** Pauses before something that could not be taken up is tried again. */
 const backoff: Backoff.Backoff = { firstMillis: 2_000, longestMillis: 60_000 }
@@ -34,7 +34,7 @@ export const make = (): Obstacles => {
   return {
     past: (name, effect) =>
       Effect.gen(function* () {
-        const now = yield* Clock.currentTimeMillis
+        const now = yield* MonotonicTime.millis
         const before = known.get(name)
         if (before !== undefined && before.until > now) {
           known.set(name, { ...before, seenAt: now })
@@ -59,7 +59,7 @@ export const make = (): Obstacles => {
         yield* tell
       }),
     forgetUnseen: Effect.gen(function* () {
-      const since = (yield* Clock.currentTimeMillis) - unseenMillis
+      const since = (yield* MonotonicTime.millis) - unseenMillis
       for (const [name, { seenAt }] of known) if (seenAt < since) known.delete(name)
       yield* tell
     })

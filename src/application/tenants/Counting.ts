@@ -1,6 +1,6 @@
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { type RateLimit, RateLimitError } from "../ports/RateLimit.js"
+import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import * as Together from "../runtime/Together.js"
 
 /** How long a count may take, milliseconds. */
@@ -28,7 +28,7 @@ export const withFailover = (
   return {
     take: (account, limits) =>
       Effect.gen(function* () {
-        const now = yield* Clock.currentTimeMillis
+        const now = yield* MonotonicTime.millis
         const fallBack = second === null ? Effect.fail(silent) : second.take(account, limits)
         if (now < awayUntil) return yield* fallBack
         const wasAway = awayUntil > 0

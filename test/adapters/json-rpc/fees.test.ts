@@ -12,6 +12,7 @@ import { type Anvil, startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import { funded, fundedKey, minedReceipt } from "../../support/ChainScript.js"
 import { callsOf, json } from "../../support/HostileNode.js"
 import { acme } from "../../support/NamedBy.js"
+import * as SetClock from "../../support/SetClock.js"
 import { connect, http, reasonOf } from "./support.js"
 
 const block = {
@@ -129,6 +130,19 @@ describe("the fees of a chain with a base fee", () => {
           yield* TestClock.adjust(1)
           expect(yield* chain.fees).toEqual({ nextBaseFee: 101n, tip: 9n })
           expect(asked).toEqual(["eth_feeHistory", "eth_maxPriorityFeePerGas"])
+        })
+    )
+  })
+
+  it.effect("have the tip of before for no longer where the machine's clock is set back", () => {
+    let said: Said = market
+    return asking(
+      () => said,
+      (chain) =>
+        Effect.gen(function* () {
+          yield* chain.fees
+          said = { ...market, eth_maxPriorityFeePerGas: "0x9" }
+          expect(yield* SetClock.by(-3_600_000)(chain.fees)).toEqual({ nextBaseFee: 101n, tip: 9n })
         })
     )
   })

@@ -5,6 +5,7 @@ import * as TestClock from "effect/TestClock"
 import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import { callsOf, json } from "../../support/HostileNode.js"
+import * as SetClock from "../../support/SetClock.js"
 import { call, connect, http } from "./support.js"
 
 type Refuse = (
@@ -95,6 +96,16 @@ describe("a node without eth_simulateV1", () => {
           expect([nonce, balance]).toEqual([7n, 7n])
         }
         expect(bodies.flat().filter((method) => method === simulating)).toHaveLength(1)
+      })
+    )
+  )
+
+  it.live("is asked for it again once the machine's clock was set back: it may have it by then", () =>
+    asking(refusingEach({ code: -32_601, message: "Method not found" }), (chain, bodies) =>
+      Effect.gen(function* () {
+        yield* beside(chain)
+        yield* SetClock.by(-3_600_000)(beside(chain))
+        expect(bodies.flat().filter((method) => method === simulating)).toHaveLength(2)
       })
     )
   )

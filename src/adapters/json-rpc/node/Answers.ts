@@ -71,8 +71,8 @@ export const make = (origin: string, batches: Batches) => {
       )
   }
 
-  /** Methods that the node lacks, and until when that is believed, in Unix milliseconds. */
-  const missing = new Map<string, { readonly until: number; readonly error: ChainRpcError }>()
+  /** Methods that the node lacks, and when it said so, in Unix milliseconds. */
+  const missing = new Map<string, { readonly at: number; readonly error: ChainRpcError }>()
 
   /** A reader of a method that nodes may do without: once it is missing, it is not asked for again for a while. */
   const optional = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
@@ -80,10 +80,12 @@ export const make = (origin: string, batches: Batches) => {
     return (...params: ReadonlyArray<unknown>): Effect.Effect<A, ChainRpcError> =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const known = missing.get(method)
-        if (known !== undefined && known.until > now) return Effect.fail(known.error)
+        // Not to be believed for longer where the clock was set back.
+        if (known !== undefined && now >= known.at && now < known.at + missingMillis)
+          return Effect.fail(known.error)
         return Effect.tapError(ask(...params), (error) =>
           Effect.sync(() => {
-            if (error.reason === "unsupported") missing.set(method, { until: now + missingMillis, error })
+            if (error.reason === "unsupported") missing.set(method, { at: now, error })
           })
         )
       })

@@ -58,16 +58,17 @@ const marketOf = (history: typeof FeeHistory.Type | null, suggested: bigint | nu
  */
 export const make = ({ baseFee, gasPrice, history, suggestedTip }: Questions) => {
   let market: boolean | undefined
-  let suggestion: { readonly tip: bigint; readonly until: number } | undefined
+  let suggestion: { readonly tip: bigint; readonly at: number } | undefined
   const past = orNull(history, noAnswers)
   const ofMarket = Effect.flatMap(Clock.currentTimeMillis, (now) => {
-    if (suggestion !== undefined && suggestion.until > now) {
+    // Not to be known for longer where the clock was set back.
+    if (suggestion !== undefined && now >= suggestion.at && now < suggestion.at + tipMillis) {
       const { tip } = suggestion
       return Effect.map(past, (known) => marketOf(known, tip))
     }
     const suggested = Effect.tap(suggestedTip, (tip) =>
       Effect.sync(() => {
-        suggestion = { tip, until: now + tipMillis }
+        suggestion = { tip, at: now }
       })
     )
     return Effect.map(

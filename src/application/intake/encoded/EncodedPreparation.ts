@@ -57,7 +57,7 @@ export interface Submitting extends SubmitterRoute {
   readonly context: Preparation.OpContext
   readonly dependencies: Dependencies.Dependencies
   readonly revert: (data: Hex.Hex) => string
-  /** Unix milliseconds. */
+  /** By `MonotonicTime`. */
   readonly deadline: number
   /** The EOA is the service's own, and nobody else's bundler pays. */
   readonly guarded: boolean

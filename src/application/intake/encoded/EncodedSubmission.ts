@@ -1,4 +1,3 @@
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Version } from "../../../domain/erc4337/EntryPoint.js"
 import * as Outcome from "../../../domain/erc4337/Outcome.js"
@@ -19,6 +18,7 @@ import * as Decoding from "../../request/Decoding.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import type { ForOps } from "../../request/Settings.js"
 import type { Executed } from "../../request/TransactionResult.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as Preparation from "../Preparation.js"
 import * as ServiceSubmission from "../ServiceSubmission.js"
 import * as SignerAuthorization from "../SignerAuthorization.js"
@@ -148,7 +148,7 @@ const submit = (
       context,
       dependencies,
       revert: decoding.revert,
-      deadline: (yield* Clock.currentTimeMillis) + profile.receiptTimeoutMillis,
+      deadline: (yield* MonotonicTime.millis) + profile.receiptTimeoutMillis,
       guarded: key === "serviceEoa" && profile.remoteBundler === null,
       current: yield* CurrentRequest,
       budgets: yield* Budgets,

@@ -1,4 +1,3 @@
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import { WakeUps } from "../../lanes/requests/WakeUps.js"
@@ -7,6 +6,7 @@ import { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { OpRecord } from "../../ports/journal/Requests.js"
 import type { Caller } from "../../request/Caller.js"
 import { type Failure, unprocessable } from "../../request/Failure.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 
 /** `none`: there is nothing to wait for; null: its outcome is not known yet. */
 const seen = (record: OpRecord | null, requestId: string): OpOutcome | "none" | null => {
@@ -16,8 +16,8 @@ const seen = (record: OpRecord | null, requestId: string): OpOutcome | "none" | 
 }
 
 /**
- * The outcome of an op that this account has posted before, waited for if need be until the deadline (Unix
- * milliseconds); null: it was never sent, or by this request before a restart, after which it goes on where it was.
+ * The outcome of an op that this account has posted before, waited for if need be until the deadline
+ * (`MonotonicTime`); null: it was never sent, or by this request before a restart, after which it goes on where it was.
  */
 export const outcome = (
   { principal: { accountId }, requestId }: Caller,
@@ -35,7 +35,7 @@ export const outcome = (
     if (first === null || known === "none") return null
     if (known !== null) return known
     const poster = first.requestId
-    const patience = Math.max(deadline - (yield* Clock.currentTimeMillis), 0)
+    const patience = Math.max(deadline - (yield* MonotonicTime.millis), 0)
     const result = yield* Effect.timeoutFail(
       wakeUps.until(
         poster,

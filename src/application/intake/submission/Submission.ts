@@ -1,4 +1,3 @@
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
@@ -9,6 +8,7 @@ import { OpJournal } from "../../ports/journal/OpJournal.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as Together from "../../runtime/Together.js"
 import { execute, giveBack, type Run, type Services } from "./SubmissionActions.js"
 import type { Landed } from "./SubmissionElements.js"
@@ -41,7 +41,7 @@ const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, 
         : yield* Effect.catchAllCause(Records.takeLanded(run, rest), (cause) =>
             Effect.as(Effect.logDebug("what was given up could not be looked for", cause), new Map())
           )
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* MonotonicTime.millis
     const all = new Map([...late, ...found])
     const end = SubmissionState.step(state, { _tag: "foundLanded", landed: all }, now).state
     const landed = SubmissionProgress.landedOf(end)
@@ -110,11 +110,11 @@ export const run = <R>(
         let { action, state } = SubmissionState.begin(terms, plan.elements, {
           isAccepted: current.accepted(),
           isResumed: current.resumed,
-          now: yield* Clock.currentTimeMillis
+          now: yield* MonotonicTime.millis
         })
         while (action._tag !== "end") {
           const event: Event = yield* execute(run, action, state)
-          const now: number = yield* Clock.currentTimeMillis
+          const now: number = yield* MonotonicTime.millis
           ;({ action, state } = SubmissionState.step(state, event, now))
         }
         const scheduled = SubmissionProgress.scheduledOf(state)

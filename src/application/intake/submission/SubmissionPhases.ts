@@ -12,10 +12,10 @@ export interface State {
   readonly elements: ReadonlyMap<number, Elements.Element>
   readonly phase: Phase
   readonly isAccepted: boolean
-  /** Unix milliseconds. */
+  /** By `MonotonicTime`. */
   readonly deadline: number
   /**
-   * A node that cannot be reached is waited for until then, Unix milliseconds: later than a request expires of which
+   * A node that cannot be reached is waited for until then, by `MonotonicTime`: later than a request expires of which
    * nothing was signed.
    */
   readonly outlasts: number

@@ -77,11 +77,15 @@ export const firstOfferMillis = 250
 /** A node that took a transaction is trusted with it alone for so long. */
 const doubtMillis = 4_000
 
-/** The entry of a transaction whose newest bytes its home has just taken, or not. */
+/**
+ * The entry of a transaction whose newest bytes its home has just taken, or not. `waited`: how long ago they were signed,
+ * milliseconds. It is told by a clock that somebody may have set since, or by another machine's, and counts for nothing
+ * below zero.
+ */
 export const make = (
   { profile, record }: Watched,
   home: LaneNode | null,
-  { now, taken }: { readonly now: number; readonly taken: boolean }
+  { now, taken, waited }: { readonly now: number; readonly taken: boolean; readonly waited: number }
 ): Entry => ({
   profile,
   record,
@@ -93,7 +97,7 @@ export const make = (
   ),
   offeredAt: now,
   doubtAt: taken ? now + doubtMillis : now,
-  careAt: record.signedAt + profile.bumpAfterMillis,
+  careAt: now + profile.bumpAfterMillis - Math.max(waited, 0),
   sinceAt: now + profile.bumpAfterMillis / 4,
   since: null,
   lookedAt: 0n,

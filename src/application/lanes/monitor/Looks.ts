@@ -1,6 +1,6 @@
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Lru } from "../../../domain/primitives/Lru.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 
 /**
  * When what was given away is looked for on the chain: regularly, and what was just given away more often in the meantime.
@@ -22,7 +22,7 @@ export interface Looks {
 /** What was given to somebody who brings it onto the chain. */
 export interface Given {
   readonly chainId: bigint
-  /** Unix milliseconds. */
+  /** By `MonotonicTime`. */
   readonly givenAt: number
   /** Of the regular looks. */
   readonly intervalMillis: number
@@ -30,7 +30,7 @@ export interface Given {
 
 /** Whoever looks, between two rounds. */
 export interface Resting {
-  /** When all is looked at again, Unix milliseconds. */
+  /** When all is looked at again, by `MonotonicTime`. */
   regularAt: number
   /** Open: it does not rest. */
   readonly rest: Effect.Latch
@@ -46,7 +46,7 @@ const soonParts = 1.5
 
 /** Whether the round that begins looks at all; the next such round comes an interval later. */
 export const isRegular = (resting: Resting, intervalMillis: number, now: number): boolean => {
-  // A clock that was set back delays no look.
+  // Also when something has come that is to be looked for more often than all before it.
   const isDue = now >= resting.regularAt || resting.regularAt - now > intervalMillis
   if (isDue) resting.regularAt = now + intervalMillis
   return isDue
@@ -77,12 +77,11 @@ export const make = (): Looks => {
   return {
     isYoung,
     isEarly: (given, now) => isYoung(given, now) && now < firstOf(given),
-    // A clock that was set back says nothing.
-    seen: ({ chainId, givenAt }, now) => void took.set(chainId, Math.max(now - givenAt, 0)),
+    seen: ({ chainId, givenAt }, now) => void took.set(chainId, now - givenAt),
     rest: (resting, intervalMillis, all) =>
       Effect.gen(function* () {
         resting.rest.unsafeClose()
-        const now = yield* Clock.currentTimeMillis
+        const now = yield* MonotonicTime.millis
         const looks = [...all].map((given) => nextOf(given, now))
         const next = Math.min(resting.regularAt, now + intervalMillis, ...looks)
         yield* Effect.timeoutOption(resting.rest.await, Math.max(next - now, 0))

@@ -1,5 +1,5 @@
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as Asking from "./Asking.js"
 import type { Entry } from "./Entry.js"
 import * as Looks from "./Looks.js"
@@ -57,7 +57,7 @@ export const make = (): Pace => {
     wake: (lane, nonce) =>
       Effect.gen(function* () {
         const entry = lane.entries.get(nonce)
-        if (entry !== undefined && isYoung(entry, yield* Clock.currentTimeMillis)) yield* lane.rest.open
+        if (entry !== undefined && isYoung(entry, yield* MonotonicTime.millis)) yield* lane.rest.open
       }),
     seen: (entry, now) => {
       if (isSigned(entry)) looks.seen(givenOf(entry), now)

@@ -11,7 +11,7 @@ export type State =
       readonly _tag: "mined"
       readonly blockHash: Receipt["blockHash"]
       readonly txHash: Receipt["txHash"]
-      /** Unix milliseconds since when it is not to be seen any more; null: it was seen at the last look. */
+      /** Since when it is not to be seen any more, by `MonotonicTime`; null: it was seen at the last look. */
       readonly missedSince: number | null
     }
   | { readonly _tag: "settled" }

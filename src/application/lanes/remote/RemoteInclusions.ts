@@ -1,4 +1,3 @@
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -10,6 +9,7 @@ import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as TransactionState from "../monitor/TransactionState.js"
 
 /** What the chain and the bundler tell of ops at remote bundlers. */
@@ -44,7 +44,7 @@ export interface Entry extends Held {
   } | null
   /** Head at which its inclusion was last looked at. */
   lookedAt: bigint
-  /** Since when a recorded inclusion is not to be seen any more, Unix milliseconds; null: it was seen at the last look. */
+  /** Since when a recorded inclusion is not to be seen any more, by `MonotonicTime`; null: it was seen at the last look. */
   missedSince: number | null
   /** When it was given to the bundler, Unix milliseconds; infinite: not yet, in another life, or it was seen on the chain. */
   givenAt: number
@@ -156,7 +156,7 @@ export const confirm = (
     const isThere = receipt !== null && Inclusions.inReceipt(space.entryPoint, receipt, [landedAs]).size > 0
     const shown = isThere ? receipt : null
     const before = known ?? shown
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* MonotonicTime.millis
     const state: TransactionState.State = {
       _tag: "mined",
       txHash,

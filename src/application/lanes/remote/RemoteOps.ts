@@ -1,4 +1,3 @@
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -8,6 +7,7 @@ import type * as Inclusions from "../../chain/Inclusions.js"
 import type { Block, ChainClient } from "../../ports/chain/ChainRpc.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as Looks from "../monitor/Looks.js"
 import type { WakeUps } from "../requests/WakeUps.js"
 import type { Entry, Held } from "./RemoteInclusions.js"
@@ -177,7 +177,7 @@ export const make = (options: {
           complete: false,
           inclusions: new Map<Hex.Bytes32, Inclusions.Inclusion>()
         }))
-        const now = yield* Clock.currentTimeMillis
+        const now = yield* MonotonicTime.millis
         for (const entry of entries) {
           const inclusion =
             inclusions.get(entry.submission.userOpHash) ?? (yield* RemoteInclusions.hinted(entry))
@@ -194,7 +194,7 @@ export const make = (options: {
 
     const round = (chain: ChainClient, node: Watched) =>
       Effect.gen(function* () {
-        const now = yield* Clock.currentTimeMillis
+        const now = yield* MonotonicTime.millis
         const all = [...node.entries.values()]
         const isRegular = Looks.isRegular(node, intervalOf(all), now)
         const entries = all.filter((entry) => {
@@ -262,7 +262,7 @@ export const make = (options: {
           return entry
         }).pipe(Effect.uninterruptible),
       offered: (entry, answer) =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        Effect.flatMap(MonotonicTime.millis, (now) => {
           entry.offerAt = now + (answer === "unknown" ? firstOfferMillis : offerMillis)
           entry.busy = false
           if (answer === "taken") entry.isTaken = true

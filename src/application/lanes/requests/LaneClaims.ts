@@ -1,10 +1,10 @@
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Replicas } from "../../ports/Replicas.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 
 /** The lanes that this process works on. */
 export interface LaneClaims {
@@ -42,7 +42,7 @@ export const make = (laneJournal: LaneJournal["Type"], replicas: Replicas["Type"
         trusted.delete(name)
         return false
       }
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* MonotonicTime.millis
       if ((trusted.get(name) ?? 0) > now) return true
       const independent = yield* replicas.independent
       const isClaimed = yield* laneJournal.claim(lane, { process, independent })

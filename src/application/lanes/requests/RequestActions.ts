@@ -1,5 +1,4 @@
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -18,6 +17,7 @@ import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import type { Failure } from "../../request/Failure.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import type { LaneClaims } from "./LaneClaims.js"
 import type { OpenRequests } from "./OpenRequests.js"
 import * as RequestState from "./RequestState.js"
@@ -93,7 +93,7 @@ const promise = <B, J, R>({ dependencies, task }: Live<B, J, R>) =>
   )
 
 const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis: number) =>
-  Effect.flatMap(Clock.currentTimeMillis, (now) => {
+  Effect.flatMap(MonotonicTime.millis, (now) => {
     const { caller } = live.task
     tell(live, { _tag: "accepted" })
     live.lane = lane
@@ -163,7 +163,7 @@ const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentReque
         return yield* new AnsweredElsewhere({ requestId: caller.requestId, isScheduled: true })
       }),
     extend: (patienceMillis) =>
-      Effect.map(Clock.currentTimeMillis, (now) => {
+      Effect.map(MonotonicTime.millis, (now) => {
         live.until = now + patienceMillis
       }),
     dismiss: Effect.asVoid(Deferred.succeed(live.dismissed, undefined)),
@@ -201,13 +201,13 @@ const attempt = <B, J, R>(
   resumed: boolean
 ): Effect.Effect<Event<B>, never, Exclude<R, CurrentRequest>> =>
   Effect.gen(function* () {
-    const began = yield* Clock.currentTimeMillis
+    const began = yield* MonotonicTime.millis
     // A fiber of its own: an interruption that is meant for it shall not end what is around it.
     const fiber = yield* Effect.fork(
       Effect.interruptible(Effect.provideService(live.task.run, CurrentRequest, currentOf(live, resumed)))
     )
     live.exit = yield* ended(live, fiber)
-    const lastedMillis = (yield* Clock.currentTimeMillis) - began
+    const lastedMillis = (yield* MonotonicTime.millis) - began
     return { _tag: "attempted", attempted: attemptedOf(live.exit), lastedMillis }
   })
 

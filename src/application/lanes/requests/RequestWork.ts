@@ -26,7 +26,7 @@ import * as RequestState from "./RequestState.js"
 /** A request that is worked on in this process. */
 export interface RequestWork<B> {
   readonly accepted: Deferred.Deferred<void>
-  /** Until when its caller waits, Unix milliseconds, once it is accepted. */
+  /** Until when its caller waits, by `MonotonicTime`, once it is accepted. */
   readonly until: () => number
   /** Its caller waits no longer, whatever `until` says. */
   readonly dismissed: Deferred.Deferred<void>

@@ -1,5 +1,4 @@
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -17,6 +16,7 @@ import type { Caller } from "../../request/Caller.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import type { ElementList } from "../../request/Elements.js"
 import { type Failure, invalid } from "../../request/Failure.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as KeyOrder from "./KeyOrder.js"
 import type { LaneClaims } from "./LaneClaims.js"
 import type { Entry, OpenRequests } from "./OpenRequests.js"
@@ -147,7 +147,7 @@ export const make = (options: {
     caller: Caller,
     { accepted, dismissed, result, sent, until }: RequestWork.RequestWork<B>
   ) => {
-    const waited: Effect.Effect<void> = Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    const waited: Effect.Effect<void> = Effect.flatMap(MonotonicTime.millis, (now) =>
       now >= until() ? Effect.void : Effect.zipRight(Effect.sleep(until() - now), waited)
     )
     const enough = Effect.raceAll([waited, Deferred.await(dismissed), Deferred.await(stopping)])

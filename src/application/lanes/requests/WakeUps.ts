@@ -1,4 +1,3 @@
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -7,6 +6,7 @@ import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 
 /**
  * Wakes requests that wait for something in the journal. Every waiter then looks at the journal again, so a wake-up
@@ -15,7 +15,7 @@ import type { Lane } from "../../ports/journal/Transactions.js"
 export interface WakeUps {
   /** Nonce keys or money of some wallet of the lane were released: those that have waited longest look again. */
   readonly signal: (lane: Lane) => Effect.Effect<void>
-  /** Waits for a `signal` of the lane, at most until `deadlineMillis`; false when that has passed. */
+  /** Waits for a `signal` of the lane, at most until `deadlineMillis` (`MonotonicTime`); false when that has passed. */
   readonly wait: (lane: Lane, deadlineMillis: number) => Effect.Effect<boolean>
   /** Something became of these requests (see `events` also), or of these transactions (see `transaction`). */
   readonly notify: (requestIds: Iterable<string>) => Effect.Effect<void>
@@ -197,7 +197,7 @@ export const make = ({
       signal: (lane) => Effect.sync(() => wakeSome(nameOf(lane))),
       wait: (lane, deadlineMillis) =>
         Effect.gen(function* () {
-          const left = deadlineMillis - (yield* Clock.currentTimeMillis)
+          const left = deadlineMillis - (yield* MonotonicTime.millis)
           if (left <= 0) return false
           const name = nameOf(lane)
           const bell = closed()

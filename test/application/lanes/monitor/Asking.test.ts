@@ -11,7 +11,7 @@ import * as Monitor from "../../../support/lanes/Monitor.js"
 const { callers, profile, receiptOf, recordOf } = Monitor
 
 const entryOf = (nonce: number, home: Entry.LaneNode | null = null) =>
-  Entry.make({ profile, record: recordOf(nonce, callers) }, home, { now: 0, taken: true })
+  Entry.make({ profile, record: recordOf(nonce, callers) }, home, { now: 0, taken: true, waited: 0 })
 
 const minedOf = (nonce: number, lookedAt: bigint, node: Entry.LaneNode) => ({
   ...Entry.mined(entryOf(nonce, node), node, receiptOf(Make.word(0x100 + nonce))),

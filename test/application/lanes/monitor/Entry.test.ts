@@ -22,7 +22,10 @@ const { home, other } = Effect.runSync(
 
 const entryOf = (taken = true): { readonly entry: Entry.Entry; readonly node: Entry.LaneNode } => {
   const node = { ...home() }
-  return { entry: Entry.make({ profile, record: recordOf(0, callers) }, node, { now, taken }), node }
+  return {
+    entry: Entry.make({ profile, record: recordOf(0, callers) }, node, { now, taken, waited: 0 }),
+    node
+  }
 }
 
 const minedOf = (entry: Entry.Entry) => Entry.mined(entry, other, receiptOf(Make.word(0x100)))
@@ -87,7 +90,11 @@ describe("its home", () => {
     const silent = entryOf()
     silent.node.isSilent = true
     expect(Entry.isDoubtful(silent.entry, now)).toBe(true)
-    const homeless = Entry.make({ profile, record: recordOf(0, callers) }, null, { now, taken: true })
+    const homeless = Entry.make({ profile, record: recordOf(0, callers) }, null, {
+      now,
+      taken: true,
+      waited: 0
+    })
     expect(Entry.isDoubtful(homeless, now)).toBe(true)
   })
 })
@@ -129,6 +136,20 @@ describe("a transaction that was mined", () => {
     expect(Entry.isOfferDue(withdrawn, other, now + 1)).toBe(true)
     expect(Entry.hasNewBlocks(withdrawn, node, 99n)).toBe(false)
     expect([withdrawn.witness, withdrawn.missedSince]).toEqual([null, null])
+  })
+})
+
+describe("a transaction that waits", () => {
+  const careAt = (waited: number) =>
+    Entry.make({ profile, record: recordOf(0, callers) }, home(), { now, taken: true, waited }).careAt
+
+  it("is cared for when its bytes are as old as that, whoever has signed them", () => {
+    expect(careAt(0)).toBe(now + profile.bumpAfterMillis)
+    expect(careAt(1_000)).toBe(now + profile.bumpAfterMillis - 1_000)
+  })
+
+  it("is cared for in time when its bytes were signed by a clock that was two days ahead", () => {
+    expect(careAt(-2 * 86_400_000)).toBe(now + profile.bumpAfterMillis)
   })
 })
 

@@ -13,7 +13,7 @@ const memory = Effect.runSync(MemoryRpc.make({ chainId: Make.chainId }))
 const client = (name: string) => memory.client(`http://${name}`)
 
 const entryAt = (home: Entry.LaneNode | null, access = callers): Entry.Entry =>
-  Entry.make({ profile, record: recordOf(0, access) }, home, { now, taken: true })
+  Entry.make({ profile, record: recordOf(0, access) }, home, { now, taken: true, waited: 0 })
 
 describe("the nodes of a lane", () => {
   it("serve a transaction in the order home, operator's, those of the account that were used last", () => {

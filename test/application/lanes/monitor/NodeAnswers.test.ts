@@ -25,7 +25,8 @@ const entryOf = (
 ) =>
   Entry.make({ profile: { ...profile, settledDepth }, record: recordOf(nonce, callers, over) }, node, {
     now: 0,
-    taken: true
+    taken: true,
+    waited: 0
   })
 
 /** Mined in a block of this height, and missed since. */

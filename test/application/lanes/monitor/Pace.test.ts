@@ -172,17 +172,23 @@ describe("a chain", () => {
   )
 })
 
-describe("a clock that is set back", () => {
-  it("delays no look", () => {
+describe("a transaction that is to be looked at more often than those before it", () => {
+  it("does not wait for their next regular look", () => {
     const pace = Pace.make()
     const lane = WatchedLane.make(InFlight.make())
     const hour = 3_600_000
-    const entry = Entry.make({ profile, record: recordOf(0, callers) }, null, { now: hour, taken: true })
-    lane.put(entry)
-    expect(pace.turnOf(lane, hour)).toEqual([entry])
-    expect(pace.isYoung(entry, 0)).toBe(false)
-    expect(pace.turnOf(lane, 0)).toEqual([entry])
-    expect(pace.turnOf(lane, 999)).toEqual([])
-    expect(pace.turnOf(lane, 1_000)).toEqual([entry])
+    const put = (nonce: number, pollIntervalMillis: number) =>
+      lane.put(
+        Entry.make({ profile: { ...profile, pollIntervalMillis }, record: recordOf(nonce, callers) }, null, {
+          now: 0,
+          taken: true,
+          waited: 0
+        })
+      )
+    const lookedAt = (now: number) => pace.turnOf(lane, now).length
+    put(0, hour)
+    expect(lookedAt(hour)).toBe(1)
+    put(1, 1_000)
+    expect([1, 1_000, 1_001].map((millis) => lookedAt(hour + millis))).toEqual([2, 0, 2])
   })
 })
