@@ -68,10 +68,11 @@ const failure = (problems: ReadonlyArray<Problem>, where: string): ConfigError =
     ].join("\n")
   })
 
+/** A file that its schema refuses is told of all that is wrong with it as far as that can be seen: of its secrets too. */
 const parse = (
   text: string,
   where: string,
-  env: Secrets.Sources["env"]
+  { env, folder }: Pick<Secrets.Sources, "env" | "folder">
 ): Either.Either<ConfigFile, ConfigError> => {
   const json = Json.parse(text, Json.unbounded)
   if (Either.isLeft(json)) {
@@ -83,7 +84,12 @@ const parse = (
   if (overridden.problems.length > 0) return Either.left(failure(overridden.problems, where))
   return Either.mapLeft(
     Schema.decodeUnknownEither(ConfigFile)(overridden.file, { errors: "all", onExcessProperty: "error" }),
-    (error) => failure(SchemaProblems.of(error), where)
+    (error) => {
+      const problems = SchemaProblems.of(error)
+      const told = problems.map(({ path }) => path)
+      const sources = { env, folder, allowInline: true }
+      return failure([...problems, ...Secrets.unreadable(overridden.file, sources, told)], where)
+    }
   )
 }
 
@@ -161,7 +167,7 @@ export const fromText = (
   env: Secrets.Sources["env"],
   folder: string
 ): Either.Either<Config, ConfigError> =>
-  Either.flatMap(parse(text, where, env), (file) => {
+  Either.flatMap(parse(text, where, { env, folder }), (file) => {
     const sources: Secrets.Sources = { env, folder, allowInline: file.profile === "development" }
     const problems = [...contradictions(file, env)]
     const secret: ReadSecret = (path, reference) =>

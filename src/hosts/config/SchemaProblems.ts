@@ -1,7 +1,8 @@
 import * as ParseResult from "effect/ParseResult"
 import type { Problem } from "../fields/FileFields.js"
 
-const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
+/** A place of the file, as problems name it. */
+export const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
   path.reduce<string>(
     (text, part) =>
       typeof part === "number" ? `${text}[${part}]` : text === "" ? String(part) : `${text}.${String(part)}`,

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
-import type { Secret } from "../fields/FileFields.js"
+import type { Problem, Secret } from "../fields/FileFields.js"
+import * as SchemaProblems from "./SchemaProblems.js"
 
 /** Where secrets are looked up. */
 export interface Sources {
@@ -42,4 +43,29 @@ export const read = (secret: Secret, sources: Sources): Either.Either<Redacted.R
   }
   const path = resolve(sources.folder, secret.file)
   return Either.flatMap(readSecretFile(path), (text) => present(text, `the file ${path}`))
+}
+
+const isReference = (value: object): value is Exclude<Secret, string> => {
+  const [[name, text] = [], ...others] = Object.entries(value)
+  return others.length === 0 && (name === "env" || name === "file") && typeof text === "string"
+}
+
+/** The references of a file, whatever else it holds, behind which there is no secret; none at or below these places. */
+export const unreadable = (
+  file: unknown,
+  sources: Sources,
+  except: ReadonlyArray<string>
+): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  const look = (value: unknown, path: ReadonlyArray<string | number>): void => {
+    if (typeof value !== "object" || value === null || except.includes(SchemaProblems.pathOf(path))) return
+    if (Array.isArray(value)) for (const [index, each] of value.entries()) look(each, [...path, index])
+    else if (isReference(value))
+      Either.mapLeft(read(value, sources), (message) =>
+        problems.push({ path: SchemaProblems.pathOf(path), message })
+      )
+    else for (const [name, each] of Object.entries(value)) look(each, [...path, name])
+  }
+  look(file, [])
+  return problems
 }

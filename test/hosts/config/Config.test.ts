@@ -75,6 +75,32 @@ const problems = (file: unknown, variables?: Readonly<Record<string, string>>): 
     onRight: () => []
   })
 
+describe("a file that its schema refuses", () => {
+  it("is told of the secrets that cannot be read as well, and not twice of one place", () => {
+    const [first] = production.networks
+    const file = {
+      ...production,
+      keyPepper: { env: "NO_PEPPER" },
+      signers: [{ ...production.signers[0], privateKey: { file: "no-such-key" } }],
+      networks: [{ ...first, maxFeePerGas: "much", rpc: { env: "NO_RPC" } }],
+      rateLimits: { redis: { env: "NO_REDIS" } }
+    }
+    const read = Config.fromText(JSON.stringify(file), "of a test", env, folder)
+    const problems = Either.isLeft(read) ? read.left.problems : []
+    expect(problems.map(({ path }) => path).sort()).toEqual([
+      "keyPepper",
+      "networks[0].maxFeePerGas",
+      "networks[0].rpc",
+      "rateLimits",
+      "signers[0].privateKey"
+    ])
+    expect(problems).toContainEqual({
+      path: "keyPepper",
+      message: "the environment variable NO_PEPPER is not set"
+    })
+  })
+})
+
 describe("a configuration", () => {
   it("gives every field its value or its default", () => {
     const config = valid(production)
