@@ -285,10 +285,11 @@ const toSubmission = (
 const failedElements = ({ sql }: Store.Store) =>
   Effect.map(
     sql<Requests.FailedRow>`
-      select request_id, failed from requests
-      where failed <> '[]' and request_id in (
-        select ops.request_id from handovers join ops on ops.op_id = handovers.op_id
-        where handovers.signed <> ${Hex.empty})`,
+      select distinct requests.request_id, requests.failed
+      from handovers
+      join ops on ops.op_id = handovers.op_id
+      join requests on requests.request_id = ops.request_id
+      where handovers.signed <> ${Hex.empty} and requests.failed <> '[]'`,
     (rows) =>
       new Set(rows.flatMap((row) => Requests.failedOf(row).map(({ index }) => `${index} ${row.request_id}`)))
   )
