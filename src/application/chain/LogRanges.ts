@@ -1,3 +1,4 @@
+import * as BigInts from "effect/BigInt"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type { RawLog } from "../../domain/evm/RawLog.js"
@@ -33,13 +34,10 @@ export const bytesOf = ({ data }: RawLog): number => 1_024 + data.length
 const pieces = ({ from, to }: BlockRange, size: bigint): ReadonlyArray<BlockRange> => {
   const list: Array<BlockRange> = []
   for (let begin = from; begin <= to; begin += size) {
-    const end = begin + size - 1n
-    list.push({ from: begin, to: end < to ? end : to })
+    list.push({ from: begin, to: BigInts.min(begin + size - 1n, to) })
   }
   return list
 }
-
-const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b)
 
 /**
  * Reads a range in as few parts as the node allows. A part that the node refuses because it is too much is split,
@@ -105,8 +103,8 @@ export const read = <A, R>({
           onFailure: (error) => {
             const remedy = cure(error, blocks)
             if (remedy === null) return Effect.fail(error)
-            if (remedy.where === "everywhere") span = smaller(span, remedy.size)
-            return Effect.succeed(divide(blocks, smaller(span, remedy.size)))
+            if (remedy.where === "everywhere") span = BigInts.min(span, remedy.size)
+            return Effect.succeed(divide(blocks, BigInts.min(span, remedy.size)))
           }
         })
       })

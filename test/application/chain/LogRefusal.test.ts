@@ -89,6 +89,8 @@ describe("a refusal of logs", () => {
 
   it.each([
     ["is the largest of several", "block range: 2000 free, 10,000 paid", 10_000n],
+    ["is the largest of several, wherever it stands", "block range: 10,000 paid, 2000 free", 10_000n],
+    ["is one", "block range above 1", 1n],
     ["has a unit", "block range above 2K", 2_000n],
     ["is grouped by apostrophes", "block range above 10'000", 10_000n],
     ["is no echo of the question", "block range 28000000-28099999 of 100000 (99999) is above 500", 500n],

@@ -1,11 +1,14 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
+import * as FiberRef from "effect/FiberRef"
 import * as TestClock from "effect/TestClock"
 import { SigningKey } from "ethers"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
+import { withheld } from "../../../src/application/ports/AuditLog.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
@@ -87,6 +90,14 @@ describe("a transaction of a lane", () => {
       })
       const stored = yield* journal.openOf(lane)
       expect(stored.map(({ versions }) => versions)).toEqual([first.versions, second.versions])
+    })
+  )
+
+  it.scoped("has no nonce below the one that the chain counts for its EOA", () =>
+    Effect.gen(function* () {
+      const { lanes } = yield* world()
+      expect((yield* lanes.sign(payload({ chainNonce: 7n }))).nonce).toBe(7n)
+      expect((yield* lanes.fill(payload({ chainNonce: 9n }))).nonce).toBe(9n)
     })
   )
 
@@ -178,6 +189,17 @@ describe("a replacement", () => {
     })
   )
 
+  it.scoped("at a lower price keeps as much of the balance: any version may be mined", () =>
+    Effect.gen(function* () {
+      const { lanes } = yield* world()
+      const record = yield* lanes.sign(payload())
+      yield* lanes.replace(record, signer, { ...prices, maxFeePerGas: 50n })
+      const both = 2n * (1_000n * 100n + 8n)
+      expect(yield* Effect.flip(lanes.sign(payload({ balance: both - 1n })))).toMatchObject({ missing: 1n })
+      expect((yield* lanes.sign(payload({ balance: both }))).nonce).toBe(1n)
+    })
+  )
+
   it.scoped("is not built on bytes that another key has signed, nor on none", () =>
     Effect.gen(function* () {
       const { lanes } = yield* world()
@@ -208,6 +230,68 @@ describe("a replacement", () => {
         })
       }
       expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions })
+    })
+  )
+})
+
+describe("what a lane signs", () => {
+  /** Runs while the key is asked; the caller gives up before it answers. What the journal has then. */
+  const abandoned = (
+    run: (
+      lanes: NonceManager.NonceManager,
+      record: TransactionRecord,
+      slow: Signer
+    ) => Effect.Effect<unknown, unknown>
+  ) =>
+    Effect.gen(function* () {
+      const { journal, lanes } = yield* world()
+      const record = yield* lanes.sign(payload())
+      const [asked, answer] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const slow: Signer = {
+        ...signer,
+        sign: (digest) =>
+          Deferred.succeed(asked, undefined).pipe(
+            Effect.zipRight(Deferred.await(answer)),
+            Effect.zipRight(signer.sign(digest))
+          )
+      }
+      const signing = yield* Effect.fork(run(lanes, record, slow))
+      yield* Deferred.await(asked)
+      yield* Fiber.interruptFork(signing)
+      yield* Effect.yieldNow()
+      yield* Deferred.succeed(answer, undefined)
+      yield* Fiber.await(signing)
+      return (yield* journal.openOf(lane)).map(({ nonce, versions }) => [nonce, versions.length])
+    })
+
+  it.scoped("is stored although its caller gives up: a nonce without bytes would hold up the lane", () =>
+    Effect.gen(function* () {
+      const both = [
+        [0n, 1],
+        [1n, 1]
+      ]
+      expect(yield* abandoned((lanes, _, slow) => lanes.sign(payload({ signer: slow })))).toEqual(both)
+      expect(yield* abandoned((lanes, _, slow) => lanes.fill(payload({ signer: slow })))).toEqual(both)
+      expect(yield* abandoned((lanes, record, slow) => lanes.replace(record, slow, raised))).toEqual([
+        [0n, 2]
+      ])
+    })
+  )
+
+  it.scoped("is told to the audit log as what stays in the process until the journal has its bytes", () =>
+    Effect.gen(function* () {
+      const seen: Array<boolean> = []
+      const watching: Signer = {
+        ...signer,
+        sign: (digest) =>
+          Effect.tap(signer.sign(digest), () =>
+            Effect.map(FiberRef.get(withheld), (isWithheld) => seen.push(isWithheld))
+          )
+      }
+      const { lanes } = yield* world()
+      const record = yield* lanes.sign(payload({ signer: watching }))
+      yield* lanes.replace(record, watching, raised)
+      expect(seen).toEqual([true, true])
     })
   )
 })
@@ -274,6 +358,7 @@ describe("work of a lane", () => {
       yield* accept(Make.acceptance("ops", [op], { lane }))
       const ops = [{ requestId: "ops", index: 0, userOpHash: Make.word(9), entryPoint: Make.entryPoint }]
       expect(yield* Effect.flip(lanes.sign(payload({ ops })))).toMatchObject({ _tag: "OtherRoute" })
+      expect((yield* lanes.sign(payload({ ops, drainedTo: nonce + 1n }))).nonce).toBe(nonce + 1n)
     })
   )
 })

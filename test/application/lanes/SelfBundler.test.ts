@@ -6,12 +6,15 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
 import { Interface } from "ethers"
+import type * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import * as SelfBundler from "../../../src/application/lanes/SelfBundler.js"
 import type { Bundle } from "../../../src/application/ports/chain/Bundler.js"
-import { type Call, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import { type BlockTag, type Call, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import { SignerError } from "../../../src/application/ports/Signers.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
+import * as L1Fee from "../../../src/domain/erc4337/gas/L1Fee.js"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -58,7 +61,16 @@ interface Tells {
   /** Left out: the node tells nothing of what ops would do, but that they would go through. */
   readonly simulation?: Simulation
   /** Why what carries these requests is not signed; null: it is. */
-  readonly refusal?: (requestIds: ReadonlyArray<string>) => NonceManager.LaneFunds | JournalError | null
+  readonly refusal?: (
+    requestIds: ReadonlyArray<string>
+  ) => NonceManager.LaneFunds | NonceManager.OtherRoute | SignerError | JournalError | null
+  /** What the EOA has; left out: an ether. */
+  readonly balance?: Effect.Effect<bigint, ChainRpcError>
+  readonly baseFee?: bigint
+  /** Nonces below which nothing holds the work up, one for each turn; then 0. */
+  readonly drainedTo?: Array<bigint>
+  /** The next turns that are defects. */
+  readonly defects?: Array<Error>
 }
 
 const events = new Interface([
@@ -110,8 +122,15 @@ const world = (tells: Tells = {}) =>
       call: () => Effect.succeed({ success: true, data: Hex.empty }),
       transactionCount: (_: unknown, tag: unknown) =>
         Effect.succeed((tag === "pending" ? tells.pending : undefined) ?? tells.latest ?? 0n),
-      balance: () => Effect.succeed(10n ** 18n)
+      balance: () => tells.balance ?? Effect.succeed(10n ** 18n),
+      block: (tag: BlockTag) =>
+        Effect.map(client.block(tag), (block) =>
+          block === null ? null : { ...block, baseFeePerGas: tells.baseFee ?? block.baseFeePerGas }
+        )
     }
+    const wanted: Array<LaneSlot.Work> = []
+    const watched: Array<bigint> = []
+    const nodes: Array<unknown> = []
     const signed: Array<NonceManager.Payload> = []
     const attempts: Array<ReadonlyArray<string>> = []
     const mayGo = yield* Deferred.make<void>()
@@ -133,13 +152,22 @@ const world = (tells: Tells = {}) =>
       },
       slots: {
         arrive: () => signed.length,
-        // Nothing here answers that another route is in flight.
-        take: (_, effect) => Effect.zipRight(Deferred.await(mayGo), effect(0n)) as never,
+        // Work for which another route is in flight runs again.
+        take: (work, effect) =>
+          Effect.suspend(() => {
+            const defect = tells.defects?.pop()
+            if (defect !== undefined) return Effect.die(defect)
+            wanted.push(work)
+            return effect(tells.drainedTo?.shift() ?? 0n)
+          }).pipe(
+            Effect.retry({ while: (error) => error instanceof NonceManager.OtherRoute }),
+            (turn) => Effect.zipRight(Deferred.await(mayGo), turn) as never
+          ),
         waiting: () => 0
       },
       monitor: {
-        watch: () => Effect.void,
-        useNode: () => Effect.void,
+        watch: ({ record }) => Effect.sync(() => void watched.push(record.nonce)),
+        useNode: (_, __, used) => Effect.sync(() => void nodes.push(used)),
         forget: () => Effect.void,
         isWatched: () => false,
         leave: () => Effect.void,
@@ -191,7 +219,7 @@ const world = (tells: Tells = {}) =>
         const told = yield* Effect.forEach(fibers, Fiber.join)
         return { told, transactions: signed.map(({ ops }) => ops.map(({ requestId }) => requestId)) }
       })
-    return { attempts, bundle, bundler, mayGo, outcomes, signed, together }
+    return { attempts, bundle, bundler, chain, mayGo, nodes, outcomes, signed, together, wanted, watched }
   })
 
 describe("a nonce that a node tells", () => {
@@ -311,6 +339,26 @@ describe("a bundle in company", () => {
       )
   const ops = (...of: ReadonlyArray<number>) => ({ ops: of.map(signedOp) })
 
+  it.scoped("pays what layer 1 asks too, at the price of the present base fee and no higher one", () =>
+    Effect.gen(function* () {
+      const paying = simulation({ index: 1, charged: 300_000n })
+      // 300,000 gas are charged, 100,000 are used with a margin of a hundredth; 11 wei: base fee and tip, 100: at most.
+      for (const [baseFee, gasPrice] of [
+        [1n, 11n],
+        [1_000n, 100n]
+      ] as const) {
+        // A multiple of 5: the bound of the fee is not rounded.
+        const most = ((gasPrice * (30_000_000n - 10_100_000n)) / 505n) * 5n
+        const sent = (fee: bigint) =>
+          Effect.flatMap(world({ simulation: paying, baseFee }), ({ bundle, outcomes }) =>
+            outcomes(bundle("a", { ...ops(1), access: Monitor.service, l1Fee: L1Fee.bound(fee) }))
+          )
+        expect((yield* sent(most)).told).toEqual(["sent"])
+        expect((yield* sent(most + 5n)).told).toEqual(["unpaid"])
+      }
+    })
+  )
+
   it.scoped("of which one op would fail is refused, and the others go without it", () =>
     Effect.gen(function* () {
       const { bundle, outcomes } = yield* world({ simulation: simulation({ index: 2, success: false }) })
@@ -388,6 +436,79 @@ describe("a bundle", () => {
       yield* Deferred.succeed(answer, undefined)
       yield* Fiber.join(other)
       expect(signed.map(({ ops }) => ops.map(({ requestId }) => requestId))).toEqual([["other"]])
+    })
+  )
+
+  it.scoped("is signed with what was read of its EOA, carries its ops, and is watched", () =>
+    Effect.gen(function* () {
+      const { bundle, chain, nodes, signed, together, wanted, watched } = yield* world({
+        balance: Effect.succeed(123n),
+        latest: 6n,
+        drainedTo: [4n]
+      })
+      yield* together(bundle("a", { ops: [signedOp(2)], l1Fee: 9n }))
+      expect(signed).toMatchObject([
+        {
+          ops: [{ requestId: "a", index: 2, userOpHash: Make.word(2), entryPoint }],
+          direct: null,
+          to: entryPoint,
+          value: 0n,
+          l1Fee: 9n,
+          chainNonce: 6n,
+          drainedTo: 4n,
+          balance: 123n
+        }
+      ])
+      expect(wanted).toMatchObject([{ ...Make.lane, route: entryPoint, below: Monitor.profile.maxInFlight }])
+      expect(watched).toEqual([0n])
+      expect(nodes).toEqual([chain])
+    })
+  )
+
+  it.scoped("has the gas that it used when it was tried, when that is more than its ops declare", () =>
+    Effect.gen(function* () {
+      const simulation: Simulation = () => Effect.succeed([{ index: 1, success: true, charged: 0n }])
+      const { bundle, signed, together } = yield* world({ simulation })
+      const { op, ...rest } = signedOp(1)
+      const small = { ...op, callGasLimit: 1n, verificationGasLimit: 1n, preVerificationGas: 1n }
+      yield* together(bundle("a", { ops: [{ ...rest, op: small }] }))
+      expect(signed[0]?.gasLimit).toBe(100_000n)
+    })
+  )
+
+  it.scoped("runs again when the journal knows of a transaction of another route", () =>
+    Effect.gen(function* () {
+      const refusals = [new NonceManager.OtherRoute(Make.lane)]
+      const { attempts, bundle, outcomes } = yield* world({ refusal: () => refusals.pop() ?? null })
+      expect((yield* outcomes(bundle("a"))).told).toEqual(["sent"])
+      expect(attempts).toEqual([["a"], ["a"]])
+    })
+  )
+
+  it.scoped("is told why it does not go: its node, or its key", () =>
+    Effect.gen(function* () {
+      const silent = new ChainRpcError({ reason: "unreachable", origin: "any", message: "down" })
+      const keyThat = (reason: "refused" | "unavailable") => ({
+        refusal: () => new SignerError({ reason, message: "no" })
+      })
+      for (const [tells, reason] of [
+        [{ balance: Effect.fail(silent) }, "nodeUnreachable"],
+        [keyThat("refused"), "signerRefused"],
+        [keyThat("unavailable"), "signerUnavailable"]
+      ] as const) {
+        const { bundle, outcomes } = yield* world(tells)
+        expect(yield* outcomes(bundle("a"))).toEqual({ told: [reason], transactions: [] })
+      }
+    })
+  )
+
+  it.scoped("that a defect has ended is not sent later, and the lane goes on", () =>
+    Effect.gen(function* () {
+      const { bundle, bundler, mayGo, signed } = yield* world({ defects: [new Error("broken")] })
+      yield* Deferred.succeed(mayGo, undefined)
+      expect(Exit.isFailure(yield* Effect.exit(bundler.submit(bundle("a"))))).toBe(true)
+      yield* bundler.submit(bundle("b"))
+      expect(signed.map(({ ops }) => ops.map(({ requestId }) => requestId))).toEqual([["b"]])
     })
   )
 
