@@ -14,22 +14,16 @@ import * as Preparation from "../../intake/Preparation.js"
 import type * as HeldNonces from "../../intake/submission/HeldNonces.js"
 import * as Results from "../../intake/submission/Results.js"
 import * as Submission from "../../intake/submission/Submission.js"
-import type { SubmissionJournals } from "../../intake/submission/SubmissionRecords.js"
 import type * as Transfers from "../../intake/submission/Transfers.js"
 import * as Account from "../../intake/wallets/Account.js"
 import * as WantedWallets from "../../intake/wallets/WantedWallets.js"
 import * as Keys from "../../keys/Keys.js"
-import type { Engine } from "../../lanes/Engine.js"
 import { Requests } from "../../lanes/requests/Requests.js"
 import * as Span from "../../observe/Span.js"
 import * as Payer from "../../pay/Payer.js"
 import * as Submitter from "../../pay/Submitter.js"
-import type { AbiStore } from "../../ports/AbiStore.js"
-import type { Bundler } from "../../ports/chain/Bundler.js"
-import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
-import type { Networks } from "../../ports/Networks.js"
-import { type Signers, SystemSigners } from "../../ports/Signers.js"
+import { SystemSigners } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
@@ -47,6 +41,7 @@ import * as Settings from "../../request/Settings.js"
 import { Created, type CreatedAccount } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import * as KillSwitch from "../../tenants/KillSwitch.js"
+import type * as ExecuteOperations from "../operations/ExecuteOperations.js"
 
 /** Deploys wallets. Long, since authorisation, op, estimate and signatures name each other and are made of one look. */
 
@@ -60,15 +55,7 @@ export const Response = Created
 export type Response = Created
 
 /** What its requests need beside the caller. */
-export type Requirements =
-  | AbiStore
-  | Bundler
-  | ChainRpc
-  | Engine
-  | SubmissionJournals
-  | Networks
-  | Signers
-  | SystemSigners
+export type Requirements = ExecuteOperations.Requirements | SystemSigners
 
 /** A wallet that does not stand yet. */
 interface Missing {
