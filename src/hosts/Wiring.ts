@@ -281,18 +281,11 @@ const replicas = (config: Config, sql: Client) => {
       )
 }
 
-const openBounds = ({ limits }: Config): Bounds => ({
-  requests: limits.openRequests,
-  elements: limits.openElements,
-  requestsPerAccount: limits.openRequestsPerAccount,
-  elementsPerAccount: limits.openElementsPerAccount
-})
-
-const scheduledBounds = ({ limits }: Config): Bounds => ({
-  requests: limits.scheduledRequests,
-  elements: limits.scheduledElements,
-  requestsPerAccount: limits.scheduledRequestsPerAccount,
-  elementsPerAccount: limits.scheduledElementsPerAccount
+const boundsOf = ({ limits }: Config, what: "open" | "scheduled"): Bounds => ({
+  requests: limits[`${what}Requests`],
+  elements: limits[`${what}Elements`],
+  requestsPerAccount: limits[`${what}RequestsPerAccount`],
+  elementsPerAccount: limits[`${what}ElementsPerAccount`]
 })
 
 /** The one place where technologies are put behind the ports. */
@@ -302,8 +295,8 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   const adapters = Layer.mergeAll(
     Layer.provide(AbiStore.layer, sql),
     Layer.succeed(OperatorAbi, config.abi),
-    Layer.succeed(OpenRequestBounds, openBounds(config)),
-    Layer.succeed(ScheduledRequestBounds, scheduledBounds(config)),
+    Layer.succeed(OpenRequestBounds, boundsOf(config, "open")),
+    Layer.succeed(ScheduledRequestBounds, boundsOf(config, "scheduled")),
     Layer.provide(Budgets.layer, sql),
     replicas(config, sql),
     BundlerRpc.layer(),

@@ -75,8 +75,8 @@ const show = Command.make({
       return yield* Effect.fail(
         `no key of the service has the address ${address}; ${OperatorContext.thereAre(addressesOf(asked), "it has no keys")}`
       )
-    const pause = context.content.pauses.find(({ kind, subject }) => kind === "signer" && subject === address)
-    const paused = pause === undefined ? null : Table.time(pause.since)
+    const since = OperatorContext.pausedSince(context.content, "signer", address)
+    const paused = since === null ? null : Table.time(since)
     return {
       text: [
         ...signers.map((signer) =>

@@ -41,12 +41,13 @@ export interface OperatorContext {
 
 export const idOf = (hash: string): string => hash.slice(0, 12)
 
-const pausedSince = (pauses: ReadonlyArray<Pause>, kind: Pause["kind"], subject: string): number | null =>
+/** Since when the database pauses it, Unix milliseconds; null: it does not. */
+export const pausedSince = ({ pauses }: Content, kind: Pause["kind"], subject: string): number | null =>
   pauses.find((pause) => pause.kind === kind && pause.subject === subject)?.since ?? null
 
 const accountsOf = ({ accounts }: Config.Config, content: Content): ReadonlyArray<Account> => {
   const listed = new Set(accounts.map(({ accountId }) => accountId))
-  const since = (id: AccountId) => pausedSince(content.pauses, "account", id)
+  const since = (id: AccountId) => pausedSince(content, "account", id)
   return [
     ...accounts.map(
       ({ keys: _, paused, ...account }): Account => ({

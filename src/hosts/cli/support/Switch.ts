@@ -30,10 +30,8 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
     Effect.gen(function* () {
       const subject = yield* subjectOf(text)
       const context = yield* OperatorContext.open
-      const isPaused = context.content.pauses.some(
-        (pause) => pause.kind === kind && pause.subject === subject
-      )
-      if (!isPaused) yield* exists(subject, context)
+      const since = OperatorContext.pausedSince(context.content, kind, subject)
+      if (since === null) yield* exists(subject, context)
       return { context, subject }
     })
   return [
