@@ -11,11 +11,10 @@ import * as FileAccounts from "../../application/tenants/FileAccounts.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
 import * as Json from "../../domain/json/Json.js"
 import type { Problem, Secret } from "../fields/FileFields.js"
-import { ConfigFile } from "./ConfigFile.js"
+import { ConfigFile, defaultLimits, type Limits } from "./ConfigFile.js"
 import * as EdgeFile from "./EdgeFile.js"
 import * as EnvOverrides from "./EnvOverrides.js"
 import * as KeysConfig from "./KeysConfig.js"
-import * as Limits from "./LimitsFile.js"
 import * as NetworkProfiles from "./NetworkProfiles.js"
 import * as OperationsFile from "./OperationsFile.js"
 import * as SchemaProblems from "./SchemaProblems.js"
@@ -51,7 +50,7 @@ export interface Config {
   readonly operations: OperationsFile.Operations
   /** Wei below which an EOA that submits is worth a word, by chain. */
   readonly lowBalances: ReadonlyMap<bigint, bigint>
-  readonly limits: Limits.Limits
+  readonly limits: Limits
 }
 
 const leastPepperBytes = 16
@@ -226,7 +225,7 @@ export const fromText = (
       edge: EdgeFile.read(file),
       operations,
       lowBalances: NetworkProfiles.lowBalances(file.networks),
-      limits: { ...Limits.defaults, ...file.limits }
+      limits: { ...defaultLimits, ...file.limits }
     })
   })
 
