@@ -144,7 +144,8 @@ describe("a node that refuses every second call with 429", () => {
       expect(answers.filter((answer) => answer?.status !== 200)).toEqual([])
       expect(succeeded).toBe(100)
       expect(await Promise.all(ids.map(rig.count))).toEqual(ids.map(() => 1))
-      expect(refused).toBeGreaterThan(20)
+      // Ops share what they ask, so that how many calls there are is no fact; that many of them were refused is.
+      expect(refused).toBeGreaterThan(calls / 3)
     })
   }, 180_000)
 })

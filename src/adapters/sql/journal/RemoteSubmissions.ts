@@ -281,15 +281,14 @@ const toSubmission = (
     landedAs: Hex.unsafe32(row.landed_as ?? row.user_op_hash)
   }))
 
-/** The elements that have come to nothing of requests that have ops at a remote bundler, as index and request. */
-const failedElements = ({ sql }: Store.Store) =>
+/** The elements of these ops' requests that have come to nothing, as index and request. */
+const failedElements = ({ sql }: Store.Store, ops: ReadonlyArray<Row>) =>
   Effect.map(
-    sql<Requests.FailedRow>`
-      select distinct requests.request_id, requests.failed
-      from handovers
-      join ops on ops.op_id = handovers.op_id
-      join requests on requests.request_id = ops.request_id
-      where handovers.signed <> ${Hex.empty} and requests.failed <> '[]'`,
+    Store.inChunks(
+      Store.distinct(ops.map(({ request_id }) => request_id)),
+      (ids) => sql<Requests.FailedRow>`
+        select request_id, failed from requests where ${sql.in("request_id", ids)} and failed <> '[]'`
+    ),
     (rows) =>
       new Set(rows.flatMap((row) => Requests.failedOf(row).map(({ index }) => `${index} ${row.request_id}`)))
   )
@@ -309,7 +308,7 @@ export const remoteSubmissions = (
         join requests on requests.request_id = ops.request_id
         where handovers.signed <> ${Hex.empty} or ops.state = 'settled'
         order by handovers.op_id`
-      const failed = rows.length === 0 ? new Set<string>() : yield* failedElements(store)
+      const failed = yield* failedElements(store, rows)
       return yield* Effect.forEach(rows, (row) => toSubmission(seal, failed, row))
     })
   )

@@ -46,7 +46,7 @@ export interface Entry extends Held {
   lookedAt: bigint
   /** Since when a recorded inclusion is not to be seen any more, by `MonotonicTime`; null: it was seen at the last look. */
   missedSince: number | null
-  /** When it was given to the bundler, Unix milliseconds; infinite: not yet, in another life, or it was seen on the chain. */
+  /** When it was given to the bundler, by `MonotonicTime`; infinite: not yet, in another life, or it was seen on the chain. */
   givenAt: number
   /** When the bundler is asked for it again, milliseconds, and how long after that once more. */
   offerAt: number

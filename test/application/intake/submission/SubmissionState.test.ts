@@ -503,7 +503,8 @@ describe("the elements of a request", () => {
     expect(through(offered, accepted).action).toEqual({ _tag: "send", place: 0 })
     const failed = through(steps.sending, sent({ failed: new Map([[0, wrong]]) }))
     expect(failed.action).toEqual({ _tag: "note", failed: new Map([[0, wrong]]) })
-    expect(through(failed, { _tag: "noted" }).action).toEqual({ _tag: "follow", elements: [0] })
+    // Its op may be at a bundler that refused it: the others of its transfer are followed, not this one.
+    expect(through(failed, { _tag: "noted" }).action).toEqual({ _tag: "follow", elements: [] })
   })
 
   it("that were noted as failed before a restart are included when the chain says so", () => {
