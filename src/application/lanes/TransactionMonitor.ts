@@ -282,11 +282,7 @@ export const make = (options: {
           const known = lanes.get(WatchedLane.nameOf(lane))
           if (known !== undefined) ofCaller(known.nodes, lane, access, chain)
         }),
-      forget: ({ record }) =>
-        Effect.sync(() => {
-          const lane = lanes.get(WatchedLane.nameOf(record))
-          if (lane !== undefined) lane.drop(record)
-        }),
+      forget: ({ record }) => Effect.sync(() => lanes.get(WatchedLane.nameOf(record))?.drop(record)),
       isWatched: (record) => {
         const lane = lanes.get(WatchedLane.nameOf(record))
         return lane !== undefined && (lane.entries.has(record.nonce) || lane.arriving.includes(record.nonce))
