@@ -82,7 +82,7 @@ describe("a request of 256 elements to a real node lets others in", () => {
     }))
     const sent = await held<TransactionResult>("/executeEncoded", { operations, settings })
     expect([sent.answer.status, sent.answer.body.status]).toEqual([200, 1])
-    expect(sent.longest).toBeLessThan(most)
+    expect(LoopMonitor.asUsual(most, sent.longest)).toBeLessThan(most)
   })
 
   it("as /create", { timeout: 240_000 }, async () => {
@@ -96,6 +96,6 @@ describe("a request of 256 elements to a real node lets others in", () => {
     }
     const { answer, longest } = await held<CreateResult>("/create", request)
     expect([answer.status, answer.body.status]).toEqual([200, 1])
-    expect(longest).toBeLessThan(most)
+    expect(LoopMonitor.asUsual(most, longest)).toBeLessThan(most)
   })
 })
