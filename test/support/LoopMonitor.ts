@@ -12,15 +12,17 @@ export interface LoopMonitor {
 
 /** What fresh memory costs in JSON of so many distinct names, milliseconds, where it is dear but no more than usual. */
 const usualMillis = 30
+/** What is held for longer than that many times the bound is held for too long on any machine. */
+const dearest = 4
 const names = JSON.stringify(Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`a${n}`, 1])))
 
 /**
- * How many times dearer than usual fresh memory is; at least 1. A virtual machine whose host takes unused pages back pays
+ * How many times dearer than usual fresh memory is; at least 1, and at most `dearest`. A virtual machine whose host takes unused pages back pays
  * for each of them again when it is touched, ten times what it costs elsewhere, and the thread's time counts that as work.
  */
 const dearness = (): number => {
   const costs = Array.from({ length: 5 }, () => Work.of(() => void JSON.parse(names)))
-  return Math.max(1, Math.min(...costs) / usualMillis)
+  return Math.min(Math.max(1, Math.min(...costs) / usualMillis), dearest)
 }
 
 /** How long it was held, as it would be where memory costs what it usually does, if that is beyond the bound. */
