@@ -28,6 +28,7 @@ import * as ErrorCode from "../adapters/sql/ErrorCode.js"
 import * as Journal from "../adapters/sql/journal/Journal.js"
 import * as Migrations from "../adapters/sql/Migrations.js"
 import type * as Postgres from "../adapters/sql/Postgres.js"
+import * as ServerClock from "../adapters/sql/postgres/ServerClock.js"
 import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
 import * as RequestHistory from "../adapters/sql/RequestHistory.js"
 import type * as Sqlite from "../adapters/sql/Sqlite.js"
@@ -107,13 +108,19 @@ export interface Seams {
 const postgres = Effect.promise(() => import("../adapters/sql/Postgres.js"))
 const sqlite = Effect.promise(() => import("../adapters/sql/Sqlite.js"))
 
+/** With the server's time, see `adapters/sql/postgres/ServerClock.ts`: several processes may use the database. */
 const onPostgres = (address: Postgres.Address) =>
   Effect.gen(function* () {
-    const { layer } = yield* postgres
+    const { layer, PostgresError } = yield* postgres
     // A statement that changes a large table takes its time; nothing else may take more than seconds.
     const patient = layer({ ...address, answerTimeoutMillis: null })
     yield* Effect.scoped(Layer.build(Layer.provide(Layer.effectDiscard(Migrations.run), patient)))
-    return layer(address)
+    const sql = layer(address)
+    const clock = Layer.mapError(
+      ServerClock.layer,
+      () => new PostgresError({ message: "the PostgreSQL server does not tell its time" })
+    )
+    return Layer.merge(sql, Layer.provide(clock, sql))
   })
 
 const client = ({

@@ -1,0 +1,60 @@
+import { SqlClient } from "@effect/sql/SqlClient"
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+
+/** How often the server is asked for its time. */
+const interval = "10 seconds"
+/** A clock that is further from the server's is told of in the log, milliseconds. */
+const toldMillis = 5_000
+
+const nanosPerMilli = 1_000_000
+
+/**
+ * The clock of whatever is built on it is that of the PostgreSQL server. All processes of one database then agree about
+ * what is due, has expired or may be deleted, however the clocks of their machines are set. Between two looks it goes on
+ * evenly by the process's own measure of time that passes, which nobody sets; while the server is away as well.
+ * What lasts or is waited for stays with the clock that was there before.
+ */
+export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrapScoped(
+  Effect.gen(function* () {
+    const sql = yield* SqlClient
+    const own = yield* Effect.clock
+    const passed = () => Number(own.unsafeCurrentTimeNanos()) / nanosPerMilli
+    let ahead = 0
+    let told = 0
+
+    const look = Effect.gen(function* () {
+      const before = passed()
+      const [row] = yield* sql<{ readonly micros: number }>`
+        select (extract(epoch from clock_timestamp()) * 1000000)::bigint as micros`
+      const after = passed()
+      if (row === undefined) return
+      const server = row.micros / 1_000
+      // The server has looked at some moment between the two: what fits is not known any better.
+      if (ahead < server - after || ahead > server - before) ahead = server - (before + after) / 2
+      const millis = Math.round(own.unsafeCurrentTimeMillis() - ahead - after)
+      if (Math.abs(millis) < toldMillis || Math.abs(millis - told) < toldMillis) return
+      told = millis
+      yield* Effect.annotateLogs(
+        Effect.logWarning("this machine's clock differs from the database's, whose time counts"),
+        { aheadMillis: millis }
+      )
+    })
+
+    const unsafeCurrentTimeMillis = () => Math.floor(passed() + ahead)
+    const clock: Clock.Clock = {
+      [Clock.ClockTypeId]: Clock.ClockTypeId,
+      unsafeCurrentTimeMillis,
+      unsafeCurrentTimeNanos: () => own.unsafeCurrentTimeNanos(),
+      currentTimeMillis: Effect.sync(unsafeCurrentTimeMillis),
+      currentTimeNanos: own.currentTimeNanos,
+      sleep: (duration) => own.sleep(duration)
+    }
+    yield* look
+    yield* Effect.ignore(look).pipe(Effect.repeat(Schedule.spaced(interval)), Effect.forkScoped)
+    return Layer.setClock(clock)
+  }).pipe(Effect.withTracerEnabled(false))
+)
