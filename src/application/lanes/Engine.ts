@@ -124,7 +124,6 @@ export const layer: Layer.Layer<
     const sponsorships = Sponsorships.make(budgets, scope)
     const payers = Payers.make({ budgets, services, system, sponsorships })
     const stopping = yield* Deferred.make<void>()
-    const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
     const requests = Requests.make({
       requestJournal,
       networks,
@@ -149,7 +148,7 @@ export const layer: Layer.Layer<
       Context.add(Requests.Requests, requests),
       Context.add(LaneClaims.LaneClaims, claims),
       Context.add(LaneSigners.SignerOf, signerOf),
-      Context.add(Lifetime, { nudges, scope, stopWaiting }),
+      Context.add(Lifetime, { nudges, scope, stopWaiting: requests.stopWaiting }),
       Context.add(BundlerRpc, bundlers),
       Context.add(Budgets, budgets),
       Context.add(Bundler, {

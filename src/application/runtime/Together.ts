@@ -5,6 +5,7 @@ import * as FiberId from "effect/FiberId"
 import type * as FiberStatus from "effect/FiberStatus"
 import * as Runtime from "effect/Runtime"
 import type * as RuntimeFlags from "effect/RuntimeFlags"
+import * as Deadlines from "./Deadlines.js"
 
 /**
  * What `Effect.all` and `Effect.timeoutFail` do with fibers, for the few at a time of a request: a fiber begins on the
@@ -45,9 +46,7 @@ const allOf = <A, E, R>(
           stop()
           break
         }
-        const fiber = start(parent, runtimeFlags, effect)
-        fibers.push(fiber)
-        fiber.addObserver((exit) => {
+        const end = (exit: Exit.Exit<A, E>): void => {
           open -= 1
           if (Exit.isSuccess(exit)) results[place] = exit.value
           else if (failure === null) {
@@ -55,7 +54,15 @@ const allOf = <A, E, R>(
             stop()
           }
           if (open === 0) over()
-        })
+        }
+        // What is known already needs no fiber.
+        if (Exit.isExit(effect)) {
+          end(effect as Exit.Exit<A, E>)
+          continue
+        }
+        const fiber = start(parent, runtimeFlags, effect)
+        fibers.push(fiber)
+        fiber.addObserver(end)
       }
       if (open === 0) over()
       return Effect.async<void>((ended) => {
@@ -111,21 +118,19 @@ export const within = <A, E, R, E2>(
           resume(exit)
           return
         }
-        const timer = start(parent, runtimeFlags, Effect.sleep(millis))
-        const stop = (): void => {
-          timer.unsafeInterruptAsFork(FiberId.none)
-          fiber.unsafeInterruptAsFork(FiberId.none)
-        }
-        fiber.addObserver((end) => {
-          resume(end)
-          stop()
-        })
-        timer.addObserver((end) => {
-          if (Exit.isFailure(end)) return
+        const interrupt = () => fiber.unsafeInterruptAsFork(FiberId.none)
+        const callOff = Deadlines.set(parent, millis, () => {
           resume(Effect.suspend(late))
-          stop()
+          interrupt()
         })
-        return Effect.sync(stop)
+        fiber.addObserver((end) => {
+          callOff()
+          resume(end)
+        })
+        return Effect.sync(() => {
+          callOff()
+          interrupt()
+        })
       })
     )
   )

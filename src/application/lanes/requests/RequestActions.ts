@@ -1,4 +1,5 @@
 import * as Cause from "effect/Cause"
+import * as Data from "effect/Data"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -17,6 +18,7 @@ import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import type { Failure } from "../../request/Failure.js"
+import * as Deadlines from "../../runtime/Deadlines.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import type { LaneClaims } from "./LaneClaims.js"
 import type { OpenRequests } from "./OpenRequests.js"
@@ -33,8 +35,13 @@ export interface Dependencies {
   readonly openRequests: OpenRequests
   readonly scheduledRequests: ScheduledRequests
   readonly replicas: Replicas["Type"]
+  /** Done once nobody shall wait for a sent transaction any more. */
+  readonly stopping: Deferred.Deferred<void>
   readonly scope: Scope.Scope
 }
+
+/** The caller of an accepted request waits no longer: its work goes on without it. */
+export class PatienceOver extends Data.TaggedError("PatienceOver") {}
 
 /** What the work is: an effect that is run until it has ended in a stored answer, and how that answer is written. */
 export interface Task<B, J, R> {
@@ -59,13 +66,16 @@ const doubtMillis = 20_000
 export interface Live<B, J, R> {
   readonly dependencies: Dependencies
   readonly task: Task<B, J, R>
-  readonly accepted: Deferred.Deferred<void>
-  /** Its caller waits no longer. */
-  readonly dismissed: Deferred.Deferred<void>
-  readonly result: Deferred.Deferred<B, Failure | AnsweredElsewhere>
+  /** It is accepted, or over. */
+  readonly decided: Deferred.Deferred<void>
+  /** What its caller is told. */
+  readonly result: Deferred.Deferred<B, Failure | AnsweredElsewhere | PatienceOver>
   readonly sent: Array<Bytes32>
   state: RequestState.State<Outcome<B>>
-  until: number
+  /** Whether its caller is to wait no longer, once it is accepted. */
+  isDismissed: boolean
+  /** Calls off the time until which its caller waits; null: none has been set. */
+  callOff: (() => void) | null
   lane: Lane | null
   /** The attempt, or the pause before the next one: what may be ended from outside. */
   interruptible: Fiber.RuntimeFiber<unknown, unknown> | null
@@ -92,15 +102,32 @@ const promise = <B, J, R>({ dependencies, task }: Live<B, J, R>) =>
     Effect.map(dependencies.requestJournal.durable, () => task.caller.onAccepted?.(task.caller.requestId))
   )
 
+/** Its caller waits no longer, if it is accepted; else from when it is. */
+export const dismiss = <B, J, R>(live: Live<B, J, R>): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    live.isDismissed = true
+    return isAccepted(live) ? Effect.asVoid(Deferred.fail(live.result, new PatienceOver())) : Effect.void
+  })
+
+/** For so long its caller waits from now on. */
+const waitFor = <B, J, R>(live: Live<B, J, R>, patienceMillis: number): Effect.Effect<void> =>
+  Effect.withFiberRuntime((fiber) => {
+    live.callOff?.()
+    live.callOff = Deadlines.set(fiber, patienceMillis, () =>
+      Deferred.unsafeDone(live.result, Effect.fail(new PatienceOver()))
+    )
+    return Effect.void
+  })
+
 const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis: number) =>
-  Effect.flatMap(MonotonicTime.millis, (now) => {
-    const { caller } = live.task
+  Effect.gen(function* () {
     tell(live, { _tag: "accepted" })
     live.lane = lane
     // What goes again is accepted again, which gives its caller no more time: see `extend`.
-    if (live.until === 0) live.until = now + patienceMillis
-    const known = Deferred.succeed(live.accepted, undefined)
-    return caller.onAccepted === undefined ? Effect.asVoid(known) : Effect.zipRight(known, promise(live))
+    if (live.callOff === null) yield* waitFor(live, patienceMillis)
+    yield* Deferred.succeed(live.decided, undefined)
+    if (live.isDismissed || (yield* Deferred.isDone(live.dependencies.stopping))) yield* dismiss(live)
+    if (live.task.caller.onAccepted !== undefined) yield* promise(live)
   })
 
 /** Whether this process is to go on with the accepted request. */
@@ -162,11 +189,8 @@ const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentReque
         }
         return yield* new AnsweredElsewhere({ requestId: caller.requestId, isScheduled: true })
       }),
-    extend: (patienceMillis) =>
-      Effect.map(MonotonicTime.millis, (now) => {
-        live.until = now + patienceMillis
-      }),
-    dismiss: Effect.asVoid(Deferred.succeed(live.dismissed, undefined)),
+    extend: (patienceMillis) => waitFor(live, patienceMillis),
+    dismiss: dismiss(live),
     sent: (txHashes) => Effect.sync(() => void live.sent.push(...txHashes)),
     conclude: Effect.sync(() => tell(live, { _tag: "concluded" }))
   }

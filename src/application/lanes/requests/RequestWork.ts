@@ -14,9 +14,11 @@ import { type Failure, Unavailable, unprocessable } from "../../request/Failure.
 import * as StoreFailure from "../../request/StoreFailure.js"
 import {
   type Dependencies,
+  dismiss,
   type Event,
   isAccepted,
   type Live,
+  type PatienceOver,
   perform,
   type Task,
   tell
@@ -25,12 +27,12 @@ import * as RequestState from "./RequestState.js"
 
 /** A request that is worked on in this process. */
 export interface RequestWork<B> {
-  readonly accepted: Deferred.Deferred<void>
-  /** Until when its caller waits, by `MonotonicTime`, once it is accepted. */
-  readonly until: () => number
-  /** Its caller waits no longer, whatever `until` says. */
-  readonly dismissed: Deferred.Deferred<void>
-  readonly result: Deferred.Deferred<B, Failure | AnsweredElsewhere>
+  /** It is accepted, or over. */
+  readonly decided: Effect.Effect<void>
+  /** What its caller is told. */
+  readonly result: Effect.Effect<B, Failure | AnsweredElsewhere | PatienceOver>
+  /** Its caller waits no longer, if it is accepted; else from when it is. */
+  readonly dismiss: Effect.Effect<void>
   /** Of transactions beside those that the journal counts to it. */
   readonly sent: ReadonlyArray<Bytes32>
   /** Its lane, once it is accepted. */
@@ -138,17 +140,17 @@ export const begin = <B, J, R>(
     const live: Live<B, J, R> = {
       dependencies,
       task,
-      accepted: yield* Deferred.make<void>(),
-      dismissed: yield* Deferred.make<void>(),
-      result: yield* Deferred.make<B, Failure | AnsweredElsewhere>(),
+      decided: yield* Deferred.make<void>(),
+      result: yield* Deferred.make<B, Failure | AnsweredElsewhere | PatienceOver>(),
       sent: [],
       state: RequestState.begin(caller.resumed === true),
-      until: 0,
+      isDismissed: false,
+      callOff: null,
       lane: null,
       interruptible: null,
       exit: null
     }
-    const { accepted, dismissed, result, sent } = live
+    const { decided, result, sent } = live
 
     const end = (unless: () => boolean) =>
       Effect.suspend(() =>
@@ -160,17 +162,21 @@ export const begin = <B, J, R>(
     yield* Effect.forkIn(
       Effect.interruptible(lead(live)).pipe(
         Effect.onInterrupt(() => Deferred.interrupt(result)),
-        Effect.ensuring(Effect.suspend(() => task.onEnd(isAccepted(live)))),
+        Effect.ensuring(
+          Effect.suspend(() => {
+            live.callOff?.()
+            return Effect.zipRight(Deferred.succeed(decided, undefined), task.onEnd(isAccepted(live)))
+          })
+        ),
         Effect.annotateLogs({ requestId: caller.requestId, endpoint })
       ),
       dependencies.scope
     )
     return {
-      accepted,
-      result,
+      decided: Deferred.await(decided),
+      result: Deferred.await(result),
+      dismiss: dismiss(live),
       sent,
-      until: () => live.until,
-      dismissed,
       lane: () => live.lane,
       abort: Effect.suspend(() => {
         tell(live, { _tag: "unwanted" })

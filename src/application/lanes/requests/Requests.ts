@@ -16,7 +16,6 @@ import type { Caller } from "../../request/Caller.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import type { ElementList } from "../../request/Elements.js"
 import { type Failure, invalid } from "../../request/Failure.js"
-import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as KeyOrder from "./KeyOrder.js"
 import type { LaneClaims } from "./LaneClaims.js"
 import type { Entry, OpenRequests } from "./OpenRequests.js"
@@ -57,6 +56,8 @@ export interface Requests {
   readonly underWay: () => ReadonlyArray<string>
   /** Something else has changed the request in the journal: this process's work on it goes on from there, or ends. */
   readonly review: (requestId: string) => Effect.Effect<void>
+  /** Nobody waits for an accepted request any more. */
+  readonly stopWaiting: Effect.Effect<void>
   /** Ends the work on the lane's accepted requests in this process: another one works on the lane. */
   readonly leave: (lane: Lane) => Effect.Effect<void>
   /** What the journal has open, whoever works on it: it counts against the bounds of accepted work. */
@@ -93,7 +94,10 @@ export const make = (options: {
   readonly scope: Scope.Scope
 }): Requests => {
   const { requestJournal, networks, openRequests, stopping, wakeUps } = options
-  const live = new Map<string, Pick<RequestWork.RequestWork<unknown>, "lane" | "leave" | "review">>()
+  const live = new Map<
+    string,
+    Pick<RequestWork.RequestWork<unknown>, "dismiss" | "lane" | "leave" | "review">
+  >()
   const keys = KeyOrder.make()
 
   const outcomeUnknown = (
@@ -145,20 +149,12 @@ export const make = (options: {
   const answerOf = <A, I, B, J>(
     kind: Kind<A, I, B, J>,
     caller: Caller,
-    { accepted, dismissed, result, sent, until }: RequestWork.RequestWork<B>
-  ) => {
-    const waited: Effect.Effect<void> = Effect.flatMap(MonotonicTime.millis, (now) =>
-      now >= until() ? Effect.void : Effect.zipRight(Effect.sleep(until() - now), waited)
-    )
-    const enough = Effect.raceAll([waited, Deferred.await(dismissed), Deferred.await(stopping)])
-    return Effect.raceFirst(
-      Deferred.await(result),
-      Deferred.await(accepted).pipe(
-        Effect.zipRight(enough),
-        Effect.zipRight(Effect.suspend(() => outcomeUnknown(kind, caller.requestId, sent)))
-      )
-    ).pipe(Effect.catchTag("AnsweredElsewhere", (elsewhere) => stored(kind, elsewhere.requestId, caller)))
-  }
+    { result, sent }: RequestWork.RequestWork<B>
+  ): Effect.Effect<B, Failure> =>
+    Effect.catchTags(result, {
+      AnsweredElsewhere: (elsewhere) => stored(kind, elsewhere.requestId, caller),
+      PatienceOver: () => outcomeUnknown(kind, caller.requestId, sent)
+    })
 
   /** Begins the work; null: this process works on the request already. */
   const begin = <A, I, B, J, R>(
@@ -237,6 +233,10 @@ export const make = (options: {
         Effect.suspend(() => live.get(requestId)?.review ?? Effect.void),
         wakeUps.notify([requestId])
       ),
+    stopWaiting: Effect.zipRight(
+      Deferred.succeed(stopping, undefined),
+      Effect.suspend(() => Effect.forEach([...live.values()], ({ dismiss }) => dismiss, { discard: true }))
+    ),
     leave: ({ chainId, signer }) =>
       Effect.forEach(
         [...live.values()].filter((work) => {
@@ -267,17 +267,7 @@ export const make = (options: {
                 if (before !== null) return before
                 return yield* Effect.uninterruptibleMask((allow) =>
                   Effect.tap(begin(kind, caller, content, work), (fresh) =>
-                    fresh === null
-                      ? Effect.void
-                      : attended(
-                          fresh,
-                          allow(
-                            Effect.raceFirst(
-                              Deferred.await(fresh.accepted),
-                              Effect.exit(Deferred.await(fresh.result))
-                            )
-                          )
-                        )
+                    fresh === null ? Effect.void : attended(fresh, allow(fresh.decided))
                   )
                 )
               })

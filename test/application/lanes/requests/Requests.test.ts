@@ -179,7 +179,6 @@ const setupWith = (bounds: OpenRequests.Bounds) =>
       lost,
       profile,
       requests,
-      stopWaiting: Deferred.succeed(stopping, undefined),
       told
     }
   })
@@ -422,10 +421,7 @@ describe("writing requests", () => {
       }
     }))
 
-  test("are told what is known when the process stops waiting, and not before acceptance", ({
-    requests,
-    stopWaiting
-  }) =>
+  test("are told what is known when the process stops waiting, and not before acceptance", ({ requests }) =>
     Effect.gen(function* () {
       const [caller, early] = [callerOf(null), callerOf(null)]
       const goOn = yield* Deferred.make<void>()
@@ -443,7 +439,7 @@ describe("writing requests", () => {
         )
       )
       yield* TestClock.adjust(1)
-      yield* stopWaiting
+      yield* requests.stopWaiting
       expect(codeOf(yield* Fiber.join(waiting))).toBe("outcome_unknown")
       expect(yield* Fiber.poll(preparing)).toMatchObject({ _tag: "None" })
       yield* Deferred.succeed(goOn, undefined)
@@ -788,7 +784,7 @@ describe("writing requests", () => {
 describe("the bounds of accepted work", () => {
   it.scoped("count requests that have no answer, and let a repeat of one of them know of it", () =>
     Effect.gen(function* () {
-      const { journal, requests, stopWaiting } = yield* setupWith({
+      const { journal, requests } = yield* setupWith({
         ...OpenRequests.defaults,
         requestsPerAccount: 2
       })
@@ -814,8 +810,9 @@ describe("the bounds of accepted work", () => {
       expect(codeOf(yield* Effect.exit(room(null)))).toBe("rate_limited")
       expect(codeOf(yield* Effect.exit(room("another")))).toBe("rate_limited")
       yield* room("first")
-      yield* stopWaiting
-      expect(codeOf(yield* run(callerOf("first")))).toBe("outcome_unknown")
+      const repeated = yield* Effect.fork(run(callerOf("first")))
+      yield* TestClock.adjust("1 minute")
+      expect(codeOf(yield* Fiber.join(repeated))).toBe("outcome_unknown")
       // A refused one was never begun, and an unaccepted one counts no more.
       yield* Deferred.succeed(goOn, undefined)
       while ((yield* journal.request(first.requestId))?.outcome === null) yield* Effect.yieldNow()

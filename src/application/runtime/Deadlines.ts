@@ -1,0 +1,100 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as DefaultServices from "effect/DefaultServices"
+import * as Duration from "effect/Duration"
+import type * as Fiber from "effect/Fiber"
+import * as FiberId from "effect/FiberId"
+import type * as FiberRefs from "effect/FiberRefs"
+import * as Runtime from "effect/Runtime"
+import * as RuntimeFlags from "effect/RuntimeFlags"
+
+/**
+ * Deadlines that are nearly always called off. A fiber that sleeps until each of them costs more than what it watches;
+ * here one fiber of a clock sleeps for all of them, by `MonotonicTime`.
+ */
+
+interface Deadline {
+  readonly at: number
+  readonly late: () => void
+  readonly callOff: () => void
+}
+
+/** It sleeps no longer at a time, milliseconds: when all are called off, it keeps no program from its end for longer. */
+const napMillis = 1_000
+
+const nanosPerMilli = 1_000_000
+
+class Deadlines {
+  /** By how long they were set for: those of one length fall due in the order in which they were set. */
+  private readonly byMillis = new Map<number, Set<Deadline>>()
+  private sleeper: { readonly until: number; readonly fiber: Fiber.RuntimeFiber<void> | null } | null = null
+
+  constructor(private readonly clock: Clock.Clock) {}
+
+  set(fiberRefs: FiberRefs.FiberRefs, millis: number, late: () => void): () => void {
+    const sameLength = this.byMillis.get(millis) ?? new Set()
+    if (sameLength.size === 0) this.byMillis.set(millis, sameLength)
+    const callOff = () => {
+      if (sameLength.delete(deadline) && sameLength.size === 0) this.byMillis.delete(millis)
+    }
+    const deadline = { at: this.now() + millis, late, callOff }
+    sameLength.add(deadline)
+    if (this.sleeper === null || this.sleeper.until > deadline.at) this.wake(fiberRefs)
+    return callOff
+  }
+
+  private now(): number {
+    return Number(this.clock.unsafeCurrentTimeNanos()) / nanosPerMilli
+  }
+
+  private earliest(): Deadline | null {
+    let earliest: Deadline | null = null
+    for (const [deadline] of this.byMillis.values())
+      if (deadline !== undefined && (earliest === null || deadline.at < earliest.at)) earliest = deadline
+    return earliest
+  }
+
+  /** Tells those that are due, and sleeps until the next one is. */
+  private wake(fiberRefs: FiberRefs.FiberRefs): void {
+    this.sleeper?.fiber?.unsafeInterruptAsFork(FiberId.none)
+    // What is set or called off by those that are told is seen here.
+    this.sleeper = { until: Number.NEGATIVE_INFINITY, fiber: null }
+    const now = this.now()
+    let next = this.earliest()
+    for (; next !== null && next.at <= now; next = this.earliest()) {
+      next.callOff()
+      next.late()
+    }
+    this.sleeper = null
+    if (next === null) return
+    const until = Math.min(next.at, now + napMillis)
+    const fork = Runtime.runFork(
+      Runtime.make({
+        context: Context.empty(),
+        fiberRefs,
+        runtimeFlags: RuntimeFlags.make(RuntimeFlags.Interruption, RuntimeFlags.CooperativeYielding)
+      })
+    )
+    const fiber = fork(this.clock.sleep(Duration.millis(Math.ceil(until - now))))
+    this.sleeper = { until, fiber }
+    fiber.addObserver(() => {
+      if (this.sleeper?.fiber !== fiber) return
+      this.sleeper = null
+      this.wake(fiberRefs)
+    })
+  }
+}
+
+const ofClocks = new WeakMap<Clock.Clock, Deadlines>()
+
+/** Calls `late` after so many milliseconds; what it returns calls that off. `fiber` is the one that asks for it. */
+export const set = (
+  fiber: Fiber.RuntimeFiber<unknown, unknown>,
+  millis: number,
+  late: () => void
+): (() => void) => {
+  const clock = Context.get(fiber.getFiberRef(DefaultServices.currentServices), Clock.Clock)
+  const known = ofClocks.get(clock) ?? new Deadlines(clock)
+  ofClocks.set(clock, known)
+  return known.set(fiber.getFiberRefs(), millis, late)
+}
