@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { AbiStore, maxCharacters, maxDefinitions } from "../../src/application/ports/AbiStore.js"
@@ -109,6 +110,18 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
         yield* store.addEvent(bob, transfer)
         expect(yield* store.events(bob)).toEqual([deposit, transfer])
         expect(yield* store.events(alice)).toEqual([transfer])
+      })
+    )
+
+    fact("whoever asks together has one answer, and who leaves keeps no other from it", (store) =>
+      Effect.gen(function* () {
+        yield* store.addEvent(alice, transfer)
+        const readers = yield* Effect.replicateEffect(Effect.fork(store.events(alice)), 4)
+        yield* Effect.yieldNow()
+        yield* Effect.forEach(readers.slice(0, 2), Fiber.interruptFork)
+        const [first, second] = yield* Effect.forEach(readers.slice(2), Fiber.join)
+        expect([first, second]).toEqual([[transfer], [transfer]])
+        expect(first).toBe(second)
       })
     )
 

@@ -1,6 +1,8 @@
 import { SqlError } from "@effect/sql/SqlError"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as FiberId from "effect/FiberId"
 import * as Layer from "effect/Layer"
 import { AbiStore, AbiStoreError, refusal } from "../../application/ports/AbiStore.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
@@ -21,6 +23,8 @@ interface Row {
 /** What is known of one account: its first `ordinal` definitions. Rows never change, so that it is never wrong. */
 interface Known {
   readonly turn: Effect.Semaphore
+  /** A look for what is new that has not begun. */
+  next: Deferred.Deferred<void, SqlError> | null
   readonly canonical: Set<string>
   ordinal: number
   characters: number
@@ -46,6 +50,7 @@ const failed = (error: SqlError): AbiStoreError =>
 
 const nothing = (): Known => ({
   turn: Effect.unsafeMakeSemaphore(1),
+  next: null,
   canonical: new Set<string>(),
   ordinal: 0,
   characters: 0,
@@ -94,16 +99,10 @@ export const make: Migrations.Stored<AbiStore["Type"]> = Effect.gen(function* ()
       if (rows.length > 0) held.set(account, known)
     })
 
-  /** One reader or writer of an account at a time: what is new is parsed once. */
-  const inTurn = <A, E>(
-    account: AccountId,
-    use: (known: Known) => Effect.Effect<A, E | SqlError>
+  const told = <A, E>(
+    use: Effect.Effect<A, E | SqlError>
   ): Effect.Effect<A, Exclude<E, SqlError> | AbiStoreError> =>
-    Effect.suspend(() => {
-      const known = held.get(account) ?? nothing()
-      held.set(account, known)
-      return known.turn.withPermits(1)(use(known))
-    }).pipe(
+    use.pipe(
       Effect.withTracerEnabled(false),
       Effect.catchIf(
         (error): error is Extract<E | SqlError, SqlError> => error instanceof SqlError,
@@ -111,8 +110,40 @@ export const make: Migrations.Stored<AbiStore["Type"]> = Effect.gen(function* ()
       )
     )
 
+  const knownOf = (account: AccountId): Known => {
+    const known = held.get(account) ?? nothing()
+    held.set(account, known)
+    return known
+  }
+
+  /** One reader or writer of an account at a time: what is new is parsed once. */
+  const inTurn = <A, E>(account: AccountId, use: (known: Known) => Effect.Effect<A, E | SqlError>) =>
+    told(
+      Effect.suspend(() => {
+        const known = knownOf(account)
+        return known.turn.withPermits(1)(use(known))
+      })
+    )
+
+  /** One look for all who ask before it begins: what was registered before any of them asked is in it. */
   const list = <A>(account: AccountId, of: (known: Known) => A) =>
-    inTurn(account, (known) => Effect.map(refresh(account, known), () => of(known)))
+    told(
+      Effect.uninterruptibleMask((restore) => {
+        const known = knownOf(account)
+        const looked = (next: Deferred.Deferred<void, SqlError>) =>
+          Effect.map(restore(Deferred.await(next)), () => of(known))
+        if (known.next !== null) return looked(known.next)
+        const next = Deferred.unsafeMake<void, SqlError>(FiberId.none)
+        known.next = next
+        const look = Effect.suspend(() => {
+          known.next = null
+          return refresh(account, known)
+        })
+        // In a fiber of its own: who asked first may be interrupted while others wait.
+        const looking = Effect.forkDaemon(Effect.intoDeferred(known.turn.withPermits(1)(look), next))
+        return Effect.zipRight(looking, looked(next))
+      })
+    )
 
   const add = (account: AccountId, kind: Row["kind"], canonical: string) =>
     inTurn(account, (known) => {

@@ -10,6 +10,7 @@ import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Pool from "./postgres/Pool.js"
+import type { PostgresClient } from "./postgres/PostgresClient.js"
 
 /** The server cannot be used. Of its address only the host is named. */
 export class PostgresError extends Data.TaggedError("PostgresError")<{ readonly message: string }> {}
@@ -65,9 +66,7 @@ const types = {
  * lanes are another's (`adapters/cluster/Replicas.ts`). The server gives a statement up before the client does: what is
  * cut is only what the network has lost.
  */
-const begin = (
-  answerTimeoutMillis: number | null
-): string => `begin isolation level read committed read write;
+const begin = (answerTimeoutMillis: number | null, mode: string): string => `begin isolation level ${mode};
 set local lock_timeout = '10s';
 set local statement_timeout = ${answerTimeoutMillis === null ? 0 : answerTimeoutMillis - 1_000};
 set local idle_in_transaction_session_timeout = '5s';
@@ -78,9 +77,14 @@ where current_setting('synchronous_commit') not in ('on', 'remote_apply')`
 const isCommit = (answer: unknown): boolean =>
   typeof answer === "object" && answer !== null && "command" in answer && answer.command === "COMMIT"
 
+const writing = "read committed read write"
+/** Statements of one that only reads see the database as it was when it began. */
+const reading = "repeatable read read only"
+
 const withTransaction = (
   reserve: SqlClient.SqlClient["reserve"],
-  answerTimeoutMillis: number | null
+  answerTimeoutMillis: number | null,
+  mode: string
 ): SqlClient.SqlClient["withTransaction"] => {
   const run = (sql: string) => (connection: Connection) =>
     Effect.asVoid(connection.executeUnprepared(sql, [], undefined))
@@ -96,7 +100,7 @@ const withTransaction = (
     acquireConnection: Effect.flatMap(Scope.make(), (scope) =>
       Effect.map(Scope.extend(reserve, scope), (connection) => [scope, connection] as const)
     ),
-    begin: run(begin(answerTimeoutMillis)),
+    begin: run(begin(answerTimeoutMillis, mode)),
     savepoint: (connection, id) => run(`savepoint s${id}`)(connection),
     commit: (connection) =>
       connection.executeRaw("commit", []).pipe(
@@ -159,8 +163,10 @@ export const make = (
     return yield* Effect.gen(function* () {
       const { answerTimeoutMillis = defaultAnswerTimeoutMillis } = options
       const client = yield* PgClient.fromPool({ acquire: poolOf(options, answerTimeoutMillis), types })
-      const sql: SqlClient.SqlClient = Object.assign(client, {
-        withTransaction: withTransaction(client.reserve, answerTimeoutMillis)
+      const transaction = (mode: string) => withTransaction(client.reserve, answerTimeoutMillis, mode)
+      const sql: PostgresClient = Object.assign(client, {
+        withTransaction: transaction(writing),
+        ofOneMoment: transaction(reading)
       })
       const [disk] = yield* sql<{ readonly fsync: string }>`select current_setting('fsync') as fsync`
       if (disk?.fsync !== "on")

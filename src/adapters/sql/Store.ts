@@ -9,6 +9,7 @@ import { JournalError } from "../../application/ports/journal/JournalError.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 import * as Compact from "./Compact.js"
 import * as ErrorCode from "./ErrorCode.js"
+import * as PostgresClient from "./postgres/PostgresClient.js"
 import * as Seal from "./Seal.js"
 import * as SqliteClient from "./sqlite/SqliteClient.js"
 
@@ -21,6 +22,8 @@ export interface Store {
   ) => Effect.Effect<A, Exclude<E, SqlError> | JournalError>
   /** The same of one that only reads: all that it reads is of one moment. */
   readonly reading: Store["transaction"]
+  /** The same of one statement, which is of one moment by itself. */
+  readonly query: Store["transaction"]
   /** Waits until everything that was committed before survives the machine. */
   readonly durable: Effect.Effect<void, JournalError>
   /** Keeps others that lock the same name out until the transaction ends. */
@@ -52,11 +55,10 @@ export const isSqlError = (error: unknown): error is SqlError => error instanceo
 export const isBroken = (error: unknown): boolean =>
   isSqlError(error) && [" (40001)", " (40P01)"].includes(ErrorCode.suffix(error))
 
-/** All of the effect is durable, or none of it is. */
-export const transaction =
-  (sql: SqlClient.SqlClient) =>
+const inTransaction =
+  (withTransaction: SqlClient.SqlClient["withTransaction"]) =>
   <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | SqlError> =>
-    sql.withTransaction(effect).pipe(
+    withTransaction(effect).pipe(
       // A commit that fails is a defect of the client.
       Effect.catchSomeDefect((defect) =>
         isSqlError(defect) ? Option.some(Effect.fail(defect)) : Option.none()
@@ -65,16 +67,23 @@ export const transaction =
       Effect.withTracerEnabled(false)
     )
 
+/** All of the effect is durable, or none of it is. */
+export const transaction = (sql: SqlClient.SqlClient): ReturnType<typeof inTransaction> =>
+  inTransaction(sql.withTransaction)
+
 /** The same for an effect that waits for nothing but the database: where that is SQLite, it is run in one step. */
 export const atOnce =
   (sql: SqlClient.SqlClient) =>
   <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | SqlError> =>
     SqliteClient.isSqlite(sql) ? sql.atOnce(effect) : transaction(sql)(effect)
 
-const readAtOnce =
-  (sql: SqlClient.SqlClient) =>
-  <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | SqlError> =>
-    SqliteClient.isSqlite(sql) ? sql.read(effect) : transaction(sql)(effect)
+const readAtOnce = (sql: SqlClient.SqlClient): ReturnType<typeof inTransaction> => {
+  if (SqliteClient.isSqlite(sql)) return sql.read
+  return inTransaction(PostgresClient.isPostgres(sql) ? sql.ofOneMoment : sql.withTransaction)
+}
+
+const queryAtOnce = (sql: SqlClient.SqlClient): ReturnType<typeof inTransaction> =>
+  SqliteClient.isSqlite(sql) ? sql.read : Effect.withTracerEnabled(false)
 
 /** PostgreSQL answers no commit before that. */
 export const durable = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError> =>
@@ -119,6 +128,7 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
   instance: randomUUID(),
   transaction: (effect) => told(sql, atOnce(sql)(effect)),
   reading: (effect) => told(sql, readAtOnce(sql)(effect)),
+  query: (effect) => told(sql, queryAtOnce(sql)(effect)),
   durable: Effect.mapError(durable(sql), storeFailed),
   lock: lock(sql)
 })

@@ -9,6 +9,7 @@ import type { Hex } from "../../domain/primitives/Hex.js"
 import type { Steps } from "../../domain/primitives/Steps.js"
 import { AbiStore, OperatorAbi } from "../ports/AbiStore.js"
 import * as EventLoop from "../runtime/EventLoop.js"
+import * as Together from "../runtime/Together.js"
 import type { Caller } from "./Caller.js"
 import { type InvalidRequest, invalid } from "./Failure.js"
 
@@ -56,7 +57,7 @@ export const load = (
     )
     const { accountId } = caller.principal
     const [events, errors] = yield* Effect.orDie(
-      Effect.all([store.events(accountId), store.errors(accountId)])
+      Together.all([store.events(accountId), store.errors(accountId)])
     )
     const revert = Revert.layered([
       Revert.index(own.errors),

@@ -191,9 +191,9 @@ const toEvent = ({ data, kind, sequence, told_at }: Row): RequestEvent => ({
 })
 
 export const events =
-  ({ reading, sql }: Store.Store): RequestJournal["Type"]["events"] =>
+  ({ query, sql }: Store.Store): RequestJournal["Type"]["events"] =>
   (requestId, after, limit) =>
-    reading(
+    query(
       Effect.map(
         sql<Row>`
           select sequence, kind, data, told_at from request_events
@@ -205,9 +205,9 @@ export const events =
     )
 
 export const newestEvents =
-  ({ reading, sql }: Store.Store): RequestJournal["Type"]["newestEvents"] =>
+  ({ query, sql }: Store.Store): RequestJournal["Type"]["newestEvents"] =>
   (requestIds) =>
-    reading(
+    query(
       Effect.map(
         Store.inChunks(
           requestIds,

@@ -79,7 +79,7 @@ export const claim =
   (lane, by) =>
     Effect.gen(function* () {
       // Most often it has been claimed before: another look decides when it has not.
-      const known = yield* store.reading(read(store, lane, store.sql.literal("")))
+      const known = yield* store.query(read(store, lane, store.sql.literal("")))
       if (known?.holder === store.instance && known.process === by.process) return true
       return yield* claimAnew(store, lane, by)
     })

@@ -307,7 +307,7 @@ export const hashes = (carriers: ReadonlyArray<Carrier>): ReadonlyArray<Hex.Byte
 export const ofRequest =
   (store: Store.Store): OpJournal["Type"]["ofRequest"] =>
   (requestId, elements) =>
-    store.reading(
+    store.query(
       Effect.map(read(store, requestId, elements ?? null), ({ nonces, ops, signed }) => ({
         ops,
         signed,

@@ -302,16 +302,16 @@ export const request =
 export const requestOf =
   (store: Store.Store): RequestJournal["Type"]["requestOf"] =>
   (accountId, endpoint, idempotencyKey) =>
-    store.reading(
+    store.query(
       Effect.map(byKey(store, accountId, endpoint, idempotencyKey), ([row]) =>
         row === undefined ? null : { requestId: row.request_id, bodyHash: Hex.unsafe32(row.body_hash) }
       )
     )
 
 export const finalAmong =
-  ({ reading, sql }: Store.Store): RequestJournal["Type"]["finalAmong"] =>
+  ({ query, sql }: Store.Store): RequestJournal["Type"]["finalAmong"] =>
   (requestIds) =>
-    reading(
+    query(
       Effect.map(
         Store.inChunks(
           requestIds,
