@@ -16,6 +16,12 @@ export interface EoaNonces {
 /** A node that tells of more transactions than that on their way is not believed. */
 export const mostAhead = 1_024n
 
+/** EIP-2681: the highest nonce that a transaction may have. */
+const highest = 2n ** 64n - 2n
+
+/** Whether a transaction under the next nonce can be mined. One that is too far ahead would keep its lane waiting for ever. */
+export const canBe = ({ latest, next }: EoaNonces): boolean => next <= highest && next <= latest + mostAhead
+
 /** Bytes of all that is remembered, and of one number with its key. */
 const memory = { most: 1_024 * 1_024, entry: 256 }
 

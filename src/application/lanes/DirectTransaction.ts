@@ -5,8 +5,9 @@ import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import { type Connection, refusal } from "../chain/Connection.js"
+import * as EoaNonces from "../chain/EoaNonces.js"
 import * as Keys from "../keys/Keys.js"
-import type { Receipt } from "../ports/chain/ChainRpc.js"
+import { ChainRpcError, type Receipt } from "../ports/chain/ChainRpc.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../ports/journal/Requests.js"
 import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
@@ -60,6 +61,12 @@ const nodePauses = Schedule.intersect(Schedule.exponential("100 millis"), Schedu
 /** A node that cannot be reached is no end of an accepted request: its work is tried again until it expires. */
 const isUnreachable = (failure: Failure | AnsweredElsewhere): boolean =>
   "code" in failure && failure.code === "invalid_rpc"
+
+/** A node whose nonces of the EOA make no sense. */
+const impossible = ({ chain: { origin }, trust }: Connection): Failure =>
+  refusal(trust)(
+    new ChainRpcError({ reason: "rejected", origin, message: "it gives a nonce of the EOA that cannot be" })
+  )
 
 const kept = (returned: Hex.Hex): string | null => (Hex.size(returned) > maxReturned ? null : returned)
 
@@ -133,6 +140,8 @@ export const run = <R>(
               ),
               refusal(trust)
             )
+            const nonces = { latest, next: BigInts.max(pending, latest) }
+            if (!EoaNonces.canBe(nonces)) return yield* Effect.fail(impossible(connection))
             const record = yield* lanes
               .sign({
                 access,
@@ -147,7 +156,7 @@ export const run = <R>(
                 gasLimit: prepared.gasLimit,
                 prices: prepared.prices,
                 l1Fee: prepared.l1Fee,
-                chainNonce: BigInts.max(pending, latest),
+                chainNonce: nonces.next,
                 drainedTo,
                 balance
               })

@@ -29,9 +29,6 @@ const fail = (
   rest: Partial<Pick<BundlerError, "missing" | "gas" | "dropped">> = {}
 ) => new BundlerError({ reason, message, missing: 0n, gas: null, dropped: new Map(), ...rest })
 
-/** EIP-2681: the highest nonce that a transaction may have. */
-const maxNonce = 2n ** 64n - 2n
-
 /**
  * Submits bundles by the EOA that they name, through its lane. Bundles that arrive while a transaction is made leave
  * together in the next one; an idle lane sends at once.
@@ -137,7 +134,7 @@ export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["T
       }
       // One was withdrawn while the node was asked: what is left makes another transaction.
       if (plan.bundles.some((queued) => !queue.includes(queued))) return
-      if (chainNonce > maxNonce || chainNonce > latest + EoaNonces.mostAhead)
+      if (!EoaNonces.canBe({ latest, next: chainNonce }))
         return yield* refuseAll(fail("nodeFailed", `${chain.origin} gives a nonce of the EOA that cannot be`))
       const signed = yield* Effect.either(
         lanes.sign({

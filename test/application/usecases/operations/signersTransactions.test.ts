@@ -1,0 +1,117 @@
+import { describe, expect, it } from "@effect/vitest"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as MemoryChain from "../../../../src/adapters/memory/ChainRpc.js"
+import * as Networks from "../../../../src/adapters/memory/Networks.js"
+import * as Replicas from "../../../../src/adapters/memory/Replicas.js"
+import * as Engine from "../../../../src/application/lanes/Engine.js"
+import { BundlerRpc } from "../../../../src/application/ports/chain/BundlerRpc.js"
+import { type ChainClient, ChainRpc } from "../../../../src/application/ports/chain/ChainRpc.js"
+import { PaymasterRpc } from "../../../../src/application/ports/chain/PaymasterRpc.js"
+import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
+import { type Signer, Signers, SystemSigners } from "../../../../src/application/ports/Signers.js"
+import type { AccountId } from "../../../../src/application/ports/Tenants.js"
+import type { Caller } from "../../../../src/application/request/Caller.js"
+import * as TransactSigner from "../../../../src/application/usecases/operations/TransactSigner.js"
+import * as Secp256k1 from "../../../../src/domain/crypto/Secp256k1.js"
+import type { Address } from "../../../../src/domain/primitives/Address.js"
+import type { Bytes32 } from "../../../../src/domain/primitives/Hex.js"
+import * as InMemory from "../../../support/journal/InMemory.js"
+
+const rpc = "http://node.test"
+const settings = { rpc, signer: { clientId: "test", versionId: "1" } }
+const key = Effect.runSync(Secp256k1.privateKey(`0x${"11".repeat(32)}` as Bytes32))
+const address = Secp256k1.addressOf(key.publicKey)
+const payment = { to: `0x${"dd".repeat(20)}` as Address, value: 1n, settings }
+
+const profile = NetworkProfile.make({
+  chainId: 31_337n,
+  rpc: Redacted.make(rpc),
+  settledDepth: 1,
+  receiptTimeoutMillis: 500,
+  pollIntervalMillis: 10
+})
+
+const unused = (name: string): never => {
+  throw new Error(`${name} is not used here`)
+}
+
+let requests = 0
+const caller = (): Caller => {
+  requests += 1
+  return {
+    principal: {
+      accountId: "acme" as AccountId,
+      name: "acme",
+      tier: "pro",
+      scopes: new Set(),
+      paused: false
+    },
+    requestId: `request-${requests}`
+  }
+}
+
+/** The use cases over a chain in memory; its node says `lies` in the place of the truth. */
+const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({})) =>
+  Effect.gen(function* () {
+    const node = yield* MemoryChain.make({
+      chainId: profile.chainId,
+      balances: new Map([[address, 10n ** 24n]])
+    })
+    const honest = node.client(rpc)
+    const chain: ChainClient = { ...honest, ...lies(honest) }
+    const signer: Signer = {
+      address,
+      publicKey: key.publicKey,
+      type: "HSM",
+      sign: (digest) => Effect.sync(() => Secp256k1.serialize(key.sign(digest)))
+    }
+    const context = yield* Layer.build(
+      Engine.layer.pipe(
+        Layer.provideMerge(
+          Layer.mergeAll(
+            InMemory.abiStore,
+            InMemory.budgets,
+            InMemory.journal,
+            Replicas.layer,
+            Networks.layer({ profiles: [profile], overrides: [] }),
+            Layer.succeed(ChainRpc, { connect: () => Effect.succeed(chain) }),
+            Layer.succeed(BundlerRpc, { connect: () => unused("a bundler") }),
+            Layer.succeed(PaymasterRpc, { connect: () => unused("a paymaster") }),
+            Layer.succeed(Signers, { resolve: () => Effect.succeed(signer) }),
+            Layer.succeed(SystemSigners, {
+              deployer: Effect.die("unused"),
+              serviceEoa: Effect.die("unused"),
+              sponsor: Effect.die("unused")
+            })
+          )
+        )
+      )
+    )
+    const run = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      Effect.provide(effect as Effect.Effect<A, E>, context as Context.Context<never>)
+    return {
+      node,
+      pay: () => Effect.either(run(TransactSigner.run(caller(), payment)))
+    }
+  })
+
+describe("a node that tells of more transactions of the signer than can wait", () => {
+  it.scopedLive("is not believed: nothing is signed, and the lane waits for no nonce that nobody uses", () =>
+    Effect.gen(function* () {
+      let ahead = 1_025n
+      const { node, pay } = yield* world((honest) => ({
+        transactionCount: (eoa, tag) =>
+          Effect.map(honest.transactionCount(eoa, tag), (count) =>
+            tag === "pending" ? count + ahead : count
+          )
+      }))
+      expect(yield* pay()).toMatchObject({ left: { code: "node_refused" } })
+      ahead = 0n
+      expect(yield* pay()).toMatchObject({ right: { status: 1 } })
+      expect((yield* node.mined).map(({ transaction }) => transaction.nonce)).toEqual([0n])
+    })
+  )
+})
