@@ -6,6 +6,7 @@ import * as Transaction from "../../../domain/evm/Transaction.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
+import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Prices from "../../chain/Prices.js"
 import * as L1Fees from "../../intake/estimate/L1Fees.js"
@@ -112,14 +113,16 @@ const work = (
     const signer = yield* Keys.resolve(caller, settings.signer)
     const connection = yield* Connection.open(caller, settings)
     const { chain, profile, trust } = connection
+    const facts = yield* ChainFacts
     const buffers = Preparation.buffers(settings)
     const transaction = { from: signer.address, to, data, value }
 
     const prepare = Effect.gen(function* () {
       const refused = Effect.mapError(Connection.refusal(trust))
-      const [prices, balance, estimated, called] = yield* Effect.all(
+      const [prices, block, balance, estimated, called] = yield* Effect.all(
         [
           Prices.now(connection, buffers.price),
+          refused(facts.block(chain, "recent")),
           refused(chain.balance(signer.address)),
           Effect.either(refused(chain.estimateGas(transaction))),
           Effect.either(refused(chain.call(transaction)))
@@ -142,7 +145,8 @@ const work = (
           ])
         )
       const gasLimit = Gas.overshoot(estimate.gas, buffers.transaction)
-      const bound = profile.caps.transactionGas
+      // No block takes a transaction with a higher limit than its own: the lane would wait for it for ever.
+      const bound = BigInts.min(profile.caps.transactionGas, block?.gasLimit ?? profile.caps.transactionGas)
       if (estimate.gas > bound)
         return yield* Effect.fail(
           unprocessable("too_large_to_bundle", [

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as MemoryChain from "../../../../src/adapters/memory/ChainRpc.js"
@@ -16,6 +17,7 @@ import type { AccountId } from "../../../../src/application/ports/Tenants.js"
 import type { Caller } from "../../../../src/application/request/Caller.js"
 import * as TransactSigner from "../../../../src/application/usecases/operations/TransactSigner.js"
 import * as Secp256k1 from "../../../../src/domain/crypto/Secp256k1.js"
+import * as Percent from "../../../../src/domain/erc4337/Percent.js"
 import type { Address } from "../../../../src/domain/primitives/Address.js"
 import type { Bytes32 } from "../../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../../support/journal/InMemory.js"
@@ -38,6 +40,9 @@ const unused = (name: string): never => {
   throw new Error(`${name} is not used here`)
 }
 
+/** Of a chain whose blocks have less room than the operator allows a transaction. */
+const gasOfBlock = 100_000n
+
 let requests = 0
 const caller = (): Caller => {
   requests += 1
@@ -58,6 +63,7 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}))
   Effect.gen(function* () {
     const node = yield* MemoryChain.make({
       chainId: profile.chainId,
+      blockGasLimit: gasOfBlock,
       balances: new Map([[address, 10n ** 24n]])
     })
     const honest = node.client(rpc)
@@ -94,7 +100,8 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}))
       Effect.provide(effect as Effect.Effect<A, E>, context as Context.Context<never>)
     return {
       node,
-      pay: () => Effect.either(run(TransactSigner.run(caller(), payment)))
+      pay: (by = caller(), more: object = {}) =>
+        Effect.either(run(TransactSigner.run(by, { ...payment, settings: { ...settings, ...more } })))
     }
   })
 
@@ -115,3 +122,12 @@ describe("a node that tells of more transactions of the signer than can wait", (
     })
   )
 })
+
+it.scopedLive("a transaction of the signer has no more gas than a block, whatever buffer is asked for", () =>
+  Effect.gen(function* () {
+    const { node, pay } = yield* world()
+    const percentTxGasOvershoot = Either.getOrThrow(Percent.from(1_000))
+    expect(yield* pay(caller(), { percentTxGasOvershoot })).toMatchObject({ right: { status: 1 } })
+    expect((yield* node.mined).map(({ transaction }) => transaction.gasLimit)).toEqual([gasOfBlock])
+  })
+)
