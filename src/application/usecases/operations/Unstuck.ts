@@ -5,6 +5,7 @@ import * as Schema from "effect/Schema"
 import * as Replacement from "../../../domain/erc4337/gas/Replacement.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Prices from "../../chain/Prices.js"
+import * as NodeFault from "../../intake/NodeFault.js"
 import * as Preparation from "../../intake/Preparation.js"
 import * as Results from "../../intake/submission/Results.js"
 import * as Keys from "../../keys/Keys.js"
@@ -247,39 +248,46 @@ const work = (
         const doneNonces = new Set(done.map(({ record }) => record.nonce))
         const planned = begun === null ? null : new Set(begun.replaced.map(({ nonce }) => nonce))
         const isLeft = (nonce: bigint) => !doneNonces.has(nonce) && (planned === null || planned.has(nonce))
-        const { balance, priced, quote, unknown } = yield* look(isLeft)
-        const fills = fillUnknown ? unknown.filter(isLeft) : []
-        if (begun === null) {
-          const replaced = [
-            ...fills.map((nonce) => ({ nonce, oldTxHash: null })),
-            ...priced.map(({ record: { nonce, versions } }) => ({
-              nonce,
-              oldTxHash: versions.at(-1)?.txHash ?? null
-            }))
-          ]
-          yield* Effect.orDie(
-            requestJournal.note(caller.requestId, Schema.encodeSync(Plan)({ unknown: left, replaced }))
-          )
-        }
-        for (const nonce of fills) {
-          const record = yield* Effect.catchAll(
-            lanes.fill({ access, chain, chainId, signer, prices: quote, chainNonce: nonce, balance }),
-            toFailure(nonce, signer)
-          )
-          const [version] = record.versions
-          done.push({ record, replaced: told(record.nonce, null, version?.txHash ?? null, quote) })
-        }
-        for (const { prices, record } of priced) {
-          const old = record.versions.at(-1)?.txHash ?? null
-          const renewed = yield* Effect.catchAll(
-            lanes.replace(record, signer, prices),
-            toFailure(record.nonce, signer)
-          )
-          done.push({
-            record: renewed,
-            replaced: told(record.nonce, old, renewed.versions.at(-1)?.txHash ?? null, prices)
-          })
-        }
+        const replaceRest = Effect.gen(function* () {
+          const { balance, priced, quote, unknown } = yield* look(isLeft)
+          const fills = fillUnknown ? unknown.filter(isLeft) : []
+          if (begun === null) {
+            const replaced = [
+              ...fills.map((nonce) => ({ nonce, oldTxHash: null })),
+              ...priced.map(({ record: { nonce, versions } }) => ({
+                nonce,
+                oldTxHash: versions.at(-1)?.txHash ?? null
+              }))
+            ]
+            yield* Effect.orDie(
+              requestJournal.note(caller.requestId, Schema.encodeSync(Plan)({ unknown: left, replaced }))
+            )
+          }
+          for (const nonce of fills) {
+            const record = yield* Effect.catchAll(
+              lanes.fill({ access, chain, chainId, signer, prices: quote, chainNonce: nonce, balance }),
+              toFailure(nonce, signer)
+            )
+            const [version] = record.versions
+            done.push({ record, replaced: told(record.nonce, null, version?.txHash ?? null, quote) })
+          }
+          for (const { prices, record } of priced) {
+            const old = record.versions.at(-1)?.txHash ?? null
+            const renewed = yield* Effect.catchAll(
+              lanes.replace(record, signer, prices),
+              toFailure(record.nonce, signer)
+            )
+            done.push({
+              record: renewed,
+              replaced: told(record.nonce, old, renewed.versions.at(-1)?.txHash ?? null, prices)
+            })
+          }
+        })
+        yield* Effect.catchAll(replaceRest, (failure) => {
+          if (NodeFault.ofFailure(failure) !== null) return Effect.fail(failure)
+          // What is signed is on its way, and told; a request of which nothing is has come to its end.
+          return done.length > 0 ? Effect.void : Effect.zipRight(current.conclude, Effect.fail(failure))
+        })
         done.sort((a, b) => a.replaced.nonce - b.replaced.nonce)
         yield* current.sent(
           done.flatMap(({ record }) => record.versions.slice(-1).map(({ txHash }) => txHash))

@@ -12,10 +12,17 @@ import { BundlerRpc } from "../../../../src/application/ports/chain/BundlerRpc.j
 import { type ChainClient, ChainRpc } from "../../../../src/application/ports/chain/ChainRpc.js"
 import { PaymasterRpc } from "../../../../src/application/ports/chain/PaymasterRpc.js"
 import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
-import { type Signer, Signers, SystemSigners } from "../../../../src/application/ports/Signers.js"
+import {
+  type Signer,
+  SignerError,
+  Signers,
+  SystemSigners
+} from "../../../../src/application/ports/Signers.js"
 import type { AccountId } from "../../../../src/application/ports/Tenants.js"
 import type { Caller } from "../../../../src/application/request/Caller.js"
+import * as GetRequest from "../../../../src/application/usecases/operations/GetRequest.js"
 import * as TransactSigner from "../../../../src/application/usecases/operations/TransactSigner.js"
+import * as Unstuck from "../../../../src/application/usecases/operations/Unstuck.js"
 import * as Secp256k1 from "../../../../src/domain/crypto/Secp256k1.js"
 import * as Percent from "../../../../src/domain/erc4337/Percent.js"
 import type { Address } from "../../../../src/domain/primitives/Address.js"
@@ -68,11 +75,19 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}))
     })
     const honest = node.client(rpc)
     const chain: ChainClient = { ...honest, ...lies(honest) }
+    /** Signatures that the key provider still makes before it refuses. */
+    const provider = { left: Number.POSITIVE_INFINITY }
     const signer: Signer = {
       address,
       publicKey: key.publicKey,
       type: "HSM",
-      sign: (digest) => Effect.sync(() => Secp256k1.serialize(key.sign(digest)))
+      sign: (digest) =>
+        Effect.suspend(() => {
+          if (provider.left === 0)
+            return new SignerError({ reason: "refused", message: "the key provider refused to sign" })
+          provider.left -= 1
+          return Effect.succeed(Secp256k1.serialize(key.sign(digest)))
+        })
     }
     const context = yield* Layer.build(
       Engine.layer.pipe(
@@ -100,10 +115,20 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}))
       Effect.provide(effect as Effect.Effect<A, E>, context as Context.Context<never>)
     return {
       node,
+      provider,
       pay: (by = caller(), more: object = {}) =>
-        Effect.either(run(TransactSigner.run(by, { ...payment, settings: { ...settings, ...more } })))
+        Effect.either(run(TransactSigner.run(by, { ...payment, settings: { ...settings, ...more } }))),
+      unstuck: (by = caller()) => Effect.either(run(Unstuck.run(by, { settings }))),
+      stateOf: (requestId: string) =>
+        Effect.map(run(GetRequest.run(caller(), { requestId })), ({ httpStatus, state }) => ({
+          httpStatus,
+          state
+        }))
     }
   })
+
+/** A node that takes transactions and never mines them. */
+const idle = (): Partial<ChainClient> => ({ sendRawTransaction: () => Effect.void })
 
 describe("a node that tells of more transactions of the signer than can wait", () => {
   it.scopedLive("is not believed: nothing is signed, and the lane waits for no nonce that nobody uses", () =>
@@ -131,3 +156,32 @@ it.scopedLive("a transaction of the signer has no more gas than a block, whateve
     expect((yield* node.mined).map(({ transaction }) => transaction.gasLimit)).toEqual([gasOfBlock])
   })
 )
+
+describe("the replacement of waiting transactions", () => {
+  it.scopedLive("that the key provider refuses to sign ends with that refusal, for good", () =>
+    Effect.gen(function* () {
+      const { pay, provider, stateOf, unstuck } = yield* world(idle)
+      expect(yield* pay()).toMatchObject({ left: { code: "outcome_unknown" } })
+      provider.left = 0
+      const by = caller()
+      expect(yield* unstuck(by)).toMatchObject({ left: { code: "signer_unavailable" } })
+      expect(yield* stateOf(by.requestId)).toEqual({ state: "final", httpStatus: 422 })
+    })
+  )
+
+  it.scopedLive("that the key provider refuses on the way goes on with those that are signed", () =>
+    Effect.gen(function* () {
+      const given = new Set<string>()
+      const { pay, provider, unstuck } = yield* world(() => ({
+        sendRawTransaction: (raw) => Effect.sync(() => void given.add(raw))
+      }))
+      for (let waiting = 0; waiting < 2; waiting += 1)
+        expect(yield* pay()).toMatchObject({ left: { code: "outcome_unknown" } })
+      provider.left = 1
+      expect(yield* unstuck()).toMatchObject({
+        left: { code: "outcome_unknown", extra: { txHashes: [expect.stringMatching(/^0x[0-9a-f]{64}$/)] } }
+      })
+      expect(given.size).toBe(3)
+    })
+  )
+})
