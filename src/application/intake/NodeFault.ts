@@ -1,3 +1,4 @@
+import type { Connection } from "../chain/Connection.js"
 import type { ChainRpcError } from "../ports/chain/ChainRpc.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
@@ -27,7 +28,22 @@ export const ofFailure = (failure: Failure): NodeFault | null =>
     ? { failure: asElement(failure), unreachable: failure.code === "invalid_rpc" }
     : null
 
-export const ofNode = ({ message, reason }: Pick<ChainRpcError, "message" | "reason">): NodeFault => ({
-  failure: elementFailure("node_refused", Reasons.text("nodeRefused", { message })),
+/** A failing node in what is said of it. A caller is not told where the operator's node is. */
+export const refused = (
+  { chain: { origin }, trust }: Pick<Connection, "chain" | "trust">,
+  message: string
+): ElementFailure =>
+  elementFailure(
+    "node_refused",
+    Reasons.text("nodeRefused", {
+      message: trust === "operator" ? message.replaceAll(origin, "the operator's node") : message
+    })
+  )
+
+export const ofNode = (
+  connection: Pick<Connection, "chain" | "trust">,
+  { message, reason }: Pick<ChainRpcError, "message" | "reason">
+): NodeFault => ({
+  failure: refused(connection, message),
   unreachable: reason !== "rejected" && reason !== "unsupported"
 })

@@ -106,15 +106,16 @@ const bytesOf = (
 
 /** The signatures of all ops made one by the aggregator, which is asked beforehand what it will say of each. */
 const aggregated = (
-  { aggregator, connection: { chain }, entryPoint, version }: OpContext,
+  { aggregator, connection, entryPoint, version }: OpContext,
   ops: ReadonlyArray<SignedOp>,
   revert: (data: Hex.Hex) => string
 ): Effect.Effect<Pick<Signed, "ops" | "aggregate">, Obstacle> =>
   Effect.gen(function* () {
     if (aggregator === null) return { ops, aggregate: null }
+    const { chain } = connection
     const ask = (data: Hex.Hex) => chain.call({ from: entryPoint, to: aggregator, data })
     const node = Effect.mapError(
-      (error: ChainRpcError): Obstacle => ({ _tag: "node", trouble: NodeFault.ofNode(error) })
+      (error: ChainRpcError): Obstacle => ({ _tag: "node", trouble: NodeFault.ofNode(connection, error) })
     )
     const [each, together] = yield* node(
       Together.all([

@@ -15,7 +15,7 @@ import type { Caller } from "../../request/Caller.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Epochs from "../Epochs.js"
-import type { NodeFault } from "../NodeFault.js"
+import * as NodeFault from "../NodeFault.js"
 import type { OpContext } from "../Preparation.js"
 import * as Signing from "../Signing.js"
 import type { Bounds, Ready, Transfer } from "./Transfers.js"
@@ -37,7 +37,7 @@ export interface SendResult {
   /** What stands in the way of every other bundle of the request as well. */
   readonly forAll: ElementFailure | null
   /** The node failed before anything was sent: all of it is worth another try. */
-  readonly fault: NodeFault | null
+  readonly fault: NodeFault.NodeFault | null
   /** All of them are on their way: what becomes of them will be told. */
   readonly isSent: boolean
 }
@@ -45,7 +45,11 @@ export interface SendResult {
 const bundlerRefused = (message: string): ElementFailure =>
   elementFailure("bundler_refused", Reasons.text("bundlerRefused", { message }))
 
-const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure => {
+const bundlerFailure = (
+  error: BundlerError,
+  submitter: string,
+  connection: OpContext["connection"]
+): ElementFailure => {
   switch (error.reason) {
     case "insufficientFunds":
       return elementFailure(
@@ -64,7 +68,7 @@ const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure 
     case "signerUnavailable":
       return elementFailure("signer_unavailable")
     default:
-      return elementFailure("node_refused", Reasons.text("nodeRefused", { message: error.message }))
+      return NodeFault.refused(connection, error.message)
   }
 }
 
@@ -152,11 +156,11 @@ export const send = (
     yield* release(ops)
     const error = outcome.left
     if (error.reason === "nodeUnreachable" || error.reason === "nodeFailed") {
-      const failure = bundlerFailure(error, submitter.address)
+      const failure = bundlerFailure(error, submitter.address, connection)
       return { ...none, fault: { failure, unreachable: error.reason === "nodeUnreachable" } }
     }
     if (error.reason !== "rejected") {
-      const failure = bundlerFailure(error, submitter.address)
+      const failure = bundlerFailure(error, submitter.address, connection)
       for (const { index } of bundle) failed.set(index, failure)
       return { ...none, forAll: failure }
     }

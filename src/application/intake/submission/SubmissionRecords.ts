@@ -301,7 +301,10 @@ export const ask = (
     } as const
   }).pipe(
     Effect.catchAll((error) =>
-      Effect.succeed({ _tag: "nodeFailed" as const, fault: NodeFault.ofNode(error) })
+      Effect.succeed({
+        _tag: "nodeFailed" as const,
+        fault: NodeFault.ofNode(run.plan.context.connection, error)
+      })
     )
   )
 
