@@ -13,7 +13,7 @@ import * as WakeUps from "./requests/WakeUps.js"
 
 type Ops = TransactionRecord["ops"]
 
-/** What `look` finds of the ops, asked for the ops of one EntryPoint after the other. */
+/** What `look` finds of the ops of a transaction, which are of one EntryPoint. */
 const outcomesBy = (
   ops: Ops,
   look: (
@@ -21,19 +21,14 @@ const outcomesBy = (
     hashes: ReadonlyArray<Bytes32>
   ) => Effect.Effect<ReadonlyMap<Bytes32, Inclusions.Found>, ChainRpcError>,
   confirmations: number
-): Effect.Effect<ReadonlyArray<OpSettlement>, ChainRpcError> =>
-  Effect.map(
-    Effect.forEach(new Set<Address>(ops.map(({ entryPoint }) => entryPoint)), (entryPoint) =>
-      look(
-        entryPoint,
-        ops.flatMap((op) => (op.entryPoint === entryPoint ? [op.userOpHash] : []))
-      )
-    ),
-    (found) =>
-      found.flatMap((outcomes) =>
-        [...outcomes].map(([userOpHash, outcome]) => ({ userOpHash, ...outcome, confirmations }))
-      )
+): Effect.Effect<ReadonlyArray<OpSettlement>, ChainRpcError> => {
+  const [first] = ops
+  if (first === undefined) return Effect.succeed([])
+  const hashes = ops.map(({ userOpHash }) => userOpHash)
+  return Effect.map(look(first.entryPoint, hashes), (outcomes) =>
+    [...outcomes].map(([userOpHash, outcome]) => ({ userOpHash, ...outcome, confirmations }))
   )
+}
 
 /** What became of the ops of a mined transaction; those that its receipt does not show are looked up wherever they landed. */
 const outcomesOf = (

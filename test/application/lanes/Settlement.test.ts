@@ -5,6 +5,8 @@ import * as Settlement from "../../../src/application/lanes/Settlement.js"
 import { BudgetsError } from "../../../src/application/ports/Budgets.js"
 import type { OpSettlement } from "../../../src/application/ports/journal/Requests.js"
 import type { TransactionSettlement } from "../../../src/application/ports/journal/Transactions.js"
+import type { Address } from "../../../src/domain/primitives/Address.js"
+import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
@@ -28,7 +30,16 @@ const record = Monitor.recordOf(0, Monitor.service, {
   }))
 })
 
-const world = (booksFail = false) =>
+interface Knows {
+  /** Nothing can be booked. */
+  readonly booksFail?: boolean
+  /** Whose transaction of the lane it was that took the op; left out: the journal has none. */
+  readonly taker?: typeof Make.alice
+  /** The EOA that signed that one, as the node says. */
+  readonly sender?: Address
+}
+
+const world = ({ booksFail = false, sender, taker }: Knows = {}) =>
   Effect.gen(function* () {
     const chain = Landings.makeChain()
     chain.mine(5)
@@ -43,18 +54,27 @@ const world = (booksFail = false) =>
         told.push(what)
         return value
       })
+    const placesOf = (outcomes: ReadonlyArray<OpSettlement>) =>
+      outcomes.map(
+        ({ blockNumber, confirmations, userOpHash }) =>
+          `${BigInt(userOpHash)} in block ${blockNumber} (${confirmations})`
+      )
     const journals = {
       transactionJournal: {
-        transactionOf: () => Effect.succeed(null),
-        settle: ({ nonce }: TransactionSettlement, outcomes: ReadonlyArray<OpSettlement>, final: boolean) =>
-          tell(
-            `settled ${nonce}${final ? " for good" : ""}: ${outcomes.map(({ userOpHash }) => BigInt(userOpHash))}`,
-            ["r"]
+        transactionOf: (_: unknown, txHash: Bytes32) =>
+          Effect.succeed(
+            taker !== undefined && txHash === Landings.txHashOf(elsewhere)
+              ? Monitor.recordOf(1, { ...Monitor.service, accountId: taker })
+              : null
           ),
+        recordSubmitted: (_: unknown, versions: ReadonlyArray<{ nonce: bigint; txHash: Bytes32 }>) =>
+          tell(`submitted ${versions.map(({ nonce, txHash }) => `${nonce}: ${BigInt(txHash)}`)}`, undefined),
+        settle: ({ nonce }: TransactionSettlement, outcomes: ReadonlyArray<OpSettlement>, final: boolean) =>
+          tell(`settled ${nonce}${final ? " for good" : ""}: ${placesOf(outcomes)}`, ["r"]),
         finalise: (_: unknown, nonce: bigint) => tell(`finalised ${nonce}`, ["r"]),
         unsettle: (_: unknown, nonce: bigint) => tell(`withdrawn ${nonce}`, ["r"]),
         recordExternalUse: (_: unknown, nonce: bigint, outcomes: ReadonlyArray<OpSettlement>) =>
-          tell(`used elsewhere ${nonce}: ${outcomes.map(({ userOpHash }) => BigInt(userOpHash))}`, ["r"])
+          tell(`used elsewhere ${nonce}: ${placesOf(outcomes)}`, ["r"])
       }
     } as unknown as Journals
     const booked = (what: string) =>
@@ -62,8 +82,8 @@ const world = (booksFail = false) =>
     const settlement = Settlement.make({
       ...journals,
       wakeUps: {
-        signal: () => Effect.void,
-        notify: (names) => Effect.asVoid(tell(`woken: ${[...names].join(", ")}`, undefined))
+        signal: () => tell("lane woken", undefined),
+        notify: (names) => tell(`woken: ${[...names].join(", ")}`, undefined)
       },
       losses: {
         mined: (_, __, bearer) => booked(`loss of ${bearer}`),
@@ -72,17 +92,62 @@ const world = (booksFail = false) =>
       },
       reopened: Effect.asVoid(tell("reopened", undefined))
     })
-    return { chain: { ...chain.client, transaction: () => Effect.succeed(null) }, receipt, settlement, told }
+    const sent = (hash: Bytes32) =>
+      sender !== undefined && hash === Landings.txHashOf(elsewhere) ? ({ from: sender } as never) : null
+    return {
+      chain: { ...chain.client, transaction: (hash: Bytes32) => Effect.succeed(sent(hash)) },
+      lagWithLogs: chain.fallBehindWithLogs,
+      receipt,
+      settlement,
+      told
+    }
   })
 
-const woken = `woken: r, ${WakeUps.transaction(record)}`
+const woken = [`woken: r, ${WakeUps.transaction(record)}`, "lane woken"]
+const [ownPlace, otherPlace] = ["10 in block 6", "11 in block 5"]
 
 describe("a mined transaction", () => {
   it.effect("is recorded with the outcomes of its ops, wherever they landed, after what it has lost", () =>
     Effect.gen(function* () {
       const { chain, receipt, settlement, told } = yield* world()
       yield* settlement.mined(chain, record, receipt, shallow)
-      expect(told).toEqual(["loss of alice", "settled 0: 10,11", woken])
+      expect(told).toEqual(["loss of alice", `settled 0: ${ownPlace} (1),${otherPlace} (1)`, ...woken])
+    })
+  )
+
+  it.effect(
+    "whose op another one took has cost the account of that one, and nobody's where the key did",
+    () =>
+      Effect.gen(function* () {
+        for (const [knows, bearer] of [
+          [{ taker: Make.bob, sender: record.signer }, "bob"],
+          [{ sender: record.signer }, "null"],
+          [{ sender: Make.address(0xe0) }, "alice"]
+        ] as const) {
+          const { chain, receipt, settlement, told } = yield* world(knows)
+          yield* settlement.mined(chain, record, receipt, shallow)
+          expect(told[0]).toBe(`loss of ${bearer}`)
+        }
+      })
+  )
+
+  it.effect("without ops is recorded too", () =>
+    Effect.gen(function* () {
+      const { chain, receipt, settlement, told } = yield* world()
+      yield* settlement.mined(chain, { ...record, ops: [] }, receipt, shallow)
+      expect(told).toEqual(["loss of alice", "settled 0: ", ...woken])
+    })
+  )
+
+  it.effect("is not recorded by a node that lags behind its block: what landed there would go again", () =>
+    Effect.gen(function* () {
+      const { chain, lagWithLogs, receipt, settlement, told } = yield* world()
+      lagWithLogs(1)
+      expect(yield* Effect.flip(settlement.mined(chain, record, receipt, deep))).toMatchObject({
+        _tag: "ChainRpcError",
+        reason: "unreachable"
+      })
+      expect(told).toEqual([])
     })
   )
 
@@ -90,16 +155,21 @@ describe("a mined transaction", () => {
     Effect.gen(function* () {
       const { chain, receipt, settlement, told } = yield* world()
       yield* settlement.mined(chain, record, receipt, deep)
-      expect(told).toEqual(["loss of alice", "loss for good", "settled 0 for good: 10,11", woken])
+      expect(told).toEqual([
+        "loss of alice",
+        "loss for good",
+        `settled 0 for good: ${ownPlace} (2),${otherPlace} (2)`,
+        ...woken
+      ])
       told.length = 0
       yield* settlement.finalised(record, 2)
-      expect(told).toEqual(["loss for good", "finalised 0", woken])
+      expect(told).toEqual(["loss for good", "finalised 0", ...woken])
     })
   )
 
   it.effect("is not recorded as long as its loss can not be booked: nobody would book it later", () =>
     Effect.gen(function* () {
-      const { chain, receipt, settlement, told } = yield* world(true)
+      const { chain, receipt, settlement, told } = yield* world({ booksFail: true })
       for (const settling of [
         settlement.mined(chain, record, receipt, deep),
         settlement.finalised(record, 2)
@@ -113,10 +183,20 @@ describe("a mined transaction", () => {
     Effect.gen(function* () {
       const { settlement, told } = yield* world()
       yield* settlement.vanished(record)
-      expect(told).toEqual(["withdrawn 0", woken, "reopened"])
+      expect(told).toEqual(["withdrawn 0", ...woken, "reopened"])
     })
   )
 })
+
+it.effect("a transaction that a node took is recorded by its newest version", () =>
+  Effect.gen(function* () {
+    const { settlement, told } = yield* world()
+    const replaced = Monitor.recordOf(1, Monitor.service).versions
+    const original = Monitor.recordOf(0, Monitor.service).versions
+    yield* settlement.submitted(Make.lane, [{ nonce: 7n, versions: [...original, ...replaced] }])
+    expect(told).toEqual([`submitted 7: ${0x101}`])
+  })
+)
 
 describe("a transaction whose nonce another one has", () => {
   const use = { blockNumber: 6n, settledTo: 6n, confirmations: 2 }
@@ -125,7 +205,7 @@ describe("a transaction whose nonce another one has", () => {
     Effect.gen(function* () {
       const { chain, settlement, told } = yield* world()
       expect(yield* settlement.stranded(chain, record, use)).toBe(true)
-      expect(told).toEqual(["no loss", "used elsewhere 0: 11,10", woken])
+      expect(told).toEqual(["no loss", `used elsewhere 0: ${otherPlace} (2),${ownPlace} (2)`, ...woken])
     })
   )
 
@@ -133,6 +213,18 @@ describe("a transaction whose nonce another one has", () => {
     Effect.gen(function* () {
       const { chain, settlement, told } = yield* world()
       expect(yield* settlement.stranded(chain, record, { ...use, settledTo: 5n })).toBe(false)
+      expect(told).toEqual([])
+    })
+  )
+
+  it.effect("is not recorded by a node that lags behind the block of the other one", () =>
+    Effect.gen(function* () {
+      const { chain, lagWithLogs, settlement, told } = yield* world()
+      lagWithLogs(1)
+      expect(yield* Effect.flip(settlement.stranded(chain, record, use))).toMatchObject({
+        _tag: "ChainRpcError",
+        reason: "unreachable"
+      })
       expect(told).toEqual([])
     })
   )
