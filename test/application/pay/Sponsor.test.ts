@@ -1,27 +1,22 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/TestClock"
-import { keptMillis, type Site } from "../../../src/application/pay/Paymaster.js"
+import { keptMillis } from "../../../src/application/pay/Paymaster.js"
 import * as Sponsor from "../../../src/application/pay/Sponsor.js"
-import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
+import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
+import type { Budgets } from "../../../src/application/ports/Budgets.js"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import * as Sponsorship from "../../../src/domain/erc4337/paymaster/Sponsorship.js"
-import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
+import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as Uint from "../../../src/domain/primitives/Uint.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import * as Monitor from "../../support/lanes/Monitor.js"
+import * as Site from "../../support/pay/Site.js"
 
-const version = "v0.7"
-const entryPoint = EntryPoint.canonical[version]
-const paymaster = Make.address(0x5a)
+const { entryPoint, hashOf, now, part, paymaster, version } = Site
 const caps = { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, transactionGas: 1_000_000n }
-/** The chain's time: that of block 0 of the node. */
-const now = 1_700_000_000
 const seal = Hex.unsafe(`0x${"5e".repeat(65)}`)
 
 /** A sponsor for requests that this EOA submits, with this budget of the day, and a paymaster with this deposit. */
@@ -30,50 +25,23 @@ const world = (
     readonly bundler?: Address.Address
     readonly deposit?: bigint
     readonly dailyBudget?: bigint
+    readonly accountId?: typeof Make.alice
+    /** What is kept already; left out: nothing. */
+    readonly budgets?: Budgets["Type"]
   } = {}
 ) =>
   Effect.gen(function* () {
-    const { bundler = Make.lane.signer, dailyBudget = 10n ** 17n, deposit = 10n ** 18n } = options
-    const { chain: client } = yield* Monitor.node("operator")
-    const block = {
-      number: 7n,
-      hash: Make.word(7),
-      timestamp: now,
-      gasLimit: 30_000_000n,
-      baseFeePerGas: 1n
-    }
-    const site: Site = {
-      caller: {
-        principal: {
-          accountId: Make.alice,
-          name: "Alice",
-          tier: "pro",
-          scopes: new Set(["write"]),
-          paused: false
-        },
-        requestId: "r"
-      },
-      connection: {
-        chain: {
-          ...client,
-          block: () => Effect.succeed(block),
-          call: () => Effect.succeed({ success: true, data: Hex.unsafe(`0x${Uint.toWord(deposit)}`) })
-        },
-        profile: { ...Monitor.profile, caps },
-        trust: "operator",
-        rpc: Redacted.make("http://operator")
-      },
-      entryPoint,
-      version,
-      paymaster,
-      bundler
-    }
-    const budgets = yield* InMemory.makeBudgets
+    const { accountId = Make.alice, bundler = Make.lane.signer } = options
+    const { dailyBudget = 10n ** 17n, deposit = 10n ** 18n } = options
+    const { site } = yield* Site.make(deposit, { accountId, bundler })
+    const { connection } = site
+    const budgets = options.budgets ?? (yield* InMemory.makeBudgets)
+    const watched: Array<Sponsorships.Watched> = []
     const signed: Array<Hex.Bytes32> = []
     const payer = yield* Sponsor.make(
       {
         budgets,
-        sponsorships: { watch: () => Effect.void },
+        sponsorships: { watch: (each) => Effect.sync(() => void watched.push(each)) },
         signer: Effect.succeed({
           address: Make.address(1),
           publicKey: "04",
@@ -86,25 +54,21 @@ const world = (
         }),
         dailyBudget
       },
-      site
+      { ...site, connection: { ...connection, profile: { ...connection.profile, caps } } }
     )
     /** Why it is not paid for; null: it is. */
-    const objection = (op: UserOperation.UserOperation) =>
+    const objection = (op: UserOperation) =>
       Effect.map(payer.reserve([part(op)]), (failed) => failed.get(0)?.code ?? null)
     /** Why its completed and reserved op gets no signature; null: it gets one. */
-    const refusal = (op: UserOperation.UserOperation, userOpHash = hashOf(op)) =>
+    const refusal = (op: UserOperation, userOpHash = hashOf(op)) =>
       Effect.map(Effect.either(payer.seal(op, userOpHash)), (sealed) =>
         Either.match(sealed, {
           onLeft: (error) => (error._tag === "PayerRefusal" ? error.failure.code : error.reason),
           onRight: () => null
         })
       )
-    return { budgets, bundler, objection, payer, refusal, signed }
+    return { budgets, bundler, objection, payer, refusal, signed, watched }
   })
-
-const hashOf = (op: UserOperation.UserOperation) => UserOperation.hash(version, entryPoint, Make.chainId, op)
-
-const part = (op: UserOperation.UserOperation) => ({ index: 0, op, userOpHash: hashOf(op) })
 
 const terms = (over: Partial<Sponsorship.Terms> = {}) =>
   Sponsorship.paymasterData(version, {
@@ -116,19 +80,7 @@ const terms = (over: Partial<Sponsorship.Terms> = {}) =>
     ...over
   })
 
-const good: UserOperation.UserOperation = {
-  sender: Make.address(0xa1),
-  nonce: 1n,
-  initCode: Hex.empty,
-  callData: Hex.empty,
-  callGasLimit: 400_000n,
-  verificationGasLimit: 300_000n,
-  preVerificationGas: 300_000n,
-  maxFeePerGas: 100n,
-  maxPriorityFeePerGas: 10n,
-  paymasterAndData: terms(),
-  signature: Hex.empty
-}
+const good: UserOperation = { ...Site.op, paymasterAndData: terms() }
 
 describe("the sponsor pays for an op", () => {
   it.scoped("up to the operator's caps on prices, and not a wei above one of them", () =>
@@ -206,6 +158,25 @@ describe("the sponsor pays for an op", () => {
     })
   )
 
+  it.scoped("out of a deposit that the ops of all accounts draw on", () =>
+    Effect.gen(function* () {
+      const deposit = 2n * 100n * 1_000_000n - 1n
+      const alice = yield* world({ deposit })
+      expect(yield* alice.objection(good)).toBeNull()
+      const bob = yield* world({ deposit, accountId: Make.bob, budgets: alice.budgets })
+      expect(yield* bob.objection({ ...good, nonce: 2n })).toBe("insufficient_funds")
+    })
+  )
+
+  it.scoped("and keeps with its money from which block on the op may land, and until when", () =>
+    Effect.gen(function* () {
+      const { budgets, objection } = yield* world()
+      yield* objection(good)
+      const note = Sponsorships.note({ entryPoint, since: 7n, validUntil: now + Sponsor.lifeSeconds })
+      expect((yield* budgets.open(Make.chainId)).map((hold) => hold.note)).toEqual([note, note])
+    })
+  )
+
   it.scoped("whose sponsorship has not ended", () =>
     Effect.gen(function* () {
       const { budgets, objection } = yield* world()
@@ -224,20 +195,35 @@ describe("the sponsor signs an op", () => {
     return it
   })
 
-  it.scoped("that was completed for the request and is reserved, for the EOA that submits", () =>
-    Effect.gen(function* () {
-      const { bundler, payer, signed } = yield* reserved
-      expect(yield* payer.seal(good, hashOf(good))).toBe(seal)
-      expect(signed).toEqual([
-        Sponsorship.digest({ chainId: Make.chainId, paymaster }, hashOf(good), bundler)
-      ])
-    })
+  it.scoped(
+    "that was completed for the request and is reserved, for the EOA that submits, and follows it",
+    () =>
+      Effect.gen(function* () {
+        const { bundler, payer, signed, watched } = yield* reserved
+        expect(watched).toEqual([])
+        expect(yield* payer.seal(good, hashOf(good))).toBe(seal)
+        expect(watched).toMatchObject([{ accountId: Make.alice, profile: { chainId: Make.chainId } }])
+        expect(signed).toEqual([
+          Sponsorship.digest({ chainId: Make.chainId, paymaster }, hashOf(good), bundler)
+        ])
+      })
   )
 
   it.scoped("once: what is kept for it is spent", () =>
     Effect.gen(function* () {
       const { refusal, signed } = yield* reserved
       expect([yield* refusal(good), yield* refusal(good)]).toEqual([null, "not_sponsored"])
+      expect(signed).toHaveLength(1)
+    })
+  )
+
+  it.scoped("that is the last of those that claim its nonce", () =>
+    Effect.gen(function* () {
+      const { payer, refusal, signed } = yield* reserved
+      const later = { ...good, callGasLimit: good.callGasLimit - 1n }
+      yield* payer.complete(later)
+      yield* payer.reserve([part(later)])
+      expect([yield* refusal(good), yield* refusal(later)]).toEqual(["not_sponsored", null])
       expect(signed).toHaveLength(1)
     })
   )
@@ -263,6 +249,7 @@ describe("the sponsor signs an op", () => {
 
   it.scoped("that was handed out, when it comes back the same", () =>
     Effect.gen(function* () {
+      yield* TestClock.setTime(now * 1_000)
       const { payer, refusal } = yield* world()
       yield* payer.handOut(good, hashOf(good))
       yield* payer.reserve([part(good)])
@@ -278,10 +265,14 @@ describe("the sponsor signs an op", () => {
       const released = yield* reserved
       yield* released.payer.release([{ op: good }])
       expect(yield* released.refusal(good)).toBe("not_sponsored")
+      const ended = yield* reserved
+      yield* ended.payer.end
+      expect(yield* ended.refusal(good)).toBe("not_sponsored")
+      expect(yield* ended.budgets.open(Make.chainId)).toEqual([])
       const late = yield* reserved
       yield* TestClock.adjust(keptMillis + 1)
       expect(yield* late.refusal(good)).toBe("sponsorship_over")
-      expect([...never.signed, ...released.signed, ...late.signed]).toEqual([])
+      expect([...never.signed, ...released.signed, ...ended.signed, ...late.signed]).toEqual([])
     })
   )
 

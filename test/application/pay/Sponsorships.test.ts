@@ -1,7 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
 import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
+import type { Budgets } from "../../../src/application/ports/Budgets.js"
+import type { BlockTag } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import * as InMemory from "../../support/journal/InMemory.js"
@@ -15,7 +18,16 @@ const second = 1_000
 const look = 5 * second
 
 const setting = Effect.gen(function* () {
-  const budgets = yield* InMemory.makeBudgets
+  const stored = yield* InMemory.makeBudgets
+  const noted: Array<bigint | null> = []
+  const budgets: Budgets["Type"] = {
+    ...stored,
+    land: (of, id, wei) =>
+      Effect.zipRight(
+        Effect.sync(() => noted.push(wei)),
+        stored.land(of, id, wei)
+      )
+  }
   const chain = Landings.makeChain()
   const scope = yield* Effect.scope
   const make = () => Sponsorships.make(budgets, scope)
@@ -46,7 +58,7 @@ const setting = Effect.gen(function* () {
   const figures = (account = alice) =>
     budgets.figures({ accountId: account, chainId, name: Sponsorships.budget }, 0)
   const watched = (accountId = alice) => ({ accountId, chain: chain.client, profile })
-  return { budgets, chain, make, hold, reserve, figures, watched }
+  return { budgets, chain, make, hold, noted, reserve, figures, watched }
 })
 
 describe("sponsored ops", () => {
@@ -54,7 +66,7 @@ describe("sponsored ops", () => {
     "cost what the chain says from the block on that they land in, and that is booked at settled depth",
     () =>
       Effect.gen(function* () {
-        const { chain, figures, hold, make, watched } = yield* setting
+        const { chain, figures, hold, make, noted, watched } = yield* setting
         const op = yield* hold("op")
         yield* make().watch(watched())
         chain.mine(5)
@@ -66,6 +78,8 @@ describe("sponsored ops", () => {
         chain.mine(1)
         yield* TestClock.adjust(look)
         expect(yield* figures()).toEqual({ held: 30n, booked: 0n })
+        // What has not changed is not written again.
+        expect(noted).toEqual([30n])
         chain.mine(1)
         yield* TestClock.adjust(look)
         expect(yield* figures()).toEqual({ held: 0n, booked: 30n })
@@ -125,15 +139,81 @@ describe("sponsored ops", () => {
       })
   )
 
+  it.scoped("that have landed are booked at settled depth, though their time was over", () =>
+    Effect.gen(function* () {
+      const { chain, figures, hold, make, watched } = yield* setting
+      const op = yield* hold("op", { validUntil: 600 })
+      yield* make().watch(watched())
+      chain.mine(62)
+      chain.land(op, 30n)
+      chain.mine(1)
+      yield* TestClock.adjust(look)
+      expect(yield* figures()).toEqual({ held: 30n, booked: 0n })
+      chain.mine(1)
+      yield* TestClock.adjust(look)
+      expect(yield* figures()).toEqual({ held: 0n, booked: 30n })
+    })
+  )
+
   it.scoped("that the sponsor has not signed yet are not ended by the clock of the chain", () =>
     Effect.gen(function* () {
       const { budgets, chain, hold, make, reserve, watched } = yield* setting
       yield* hold("sealed", { validUntil: 10_000 })
       const id = yield* reserve("reserved", { validUntil: 600 })
+      yield* reserve("reserved by another account", { account: bob })
+      expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([alice])
       yield* make().watch(watched())
       chain.mine(100)
       yield* TestClock.adjust(look)
       expect(yield* budgets.bind(chainId, id)).toBe(true)
+    })
+  )
+
+  it.scoped("that are sealed while the chain is asked about others are followed when these have ended", () =>
+    Effect.gen(function* () {
+      const { chain, figures, hold, make, watched } = yield* setting
+      const [asked, answer] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const slow = {
+        ...chain.client,
+        block: (tag: BlockTag) =>
+          Deferred.succeed(asked, undefined).pipe(
+            Effect.zipRight(Deferred.await(answer)),
+            Effect.zipRight(chain.client.block(tag))
+          )
+      }
+      const sponsorships = make()
+      const first = yield* hold("first")
+      chain.land(first, 30n)
+      chain.mine(5)
+      yield* sponsorships.watch({ ...watched(), chain: slow })
+      yield* Deferred.await(asked)
+      const second = yield* hold("second")
+      yield* sponsorships.watch(watched())
+      chain.land(second, 4n)
+      chain.mine(5)
+      yield* Deferred.succeed(answer, undefined)
+      yield* TestClock.adjust(2 * look)
+      expect(yield* figures()).toEqual({ held: 0n, booked: 34n })
+    })
+  )
+
+  it.scoped("stay held while the node has no block, and are followed again when it has one", () =>
+    Effect.gen(function* () {
+      const { chain, figures, hold, make, watched } = yield* setting
+      const op = yield* hold("op")
+      let isEmpty = true
+      const client = {
+        ...chain.client,
+        block: (tag: BlockTag) => (isEmpty ? Effect.succeed(null) : chain.client.block(tag))
+      }
+      yield* make().watch({ ...watched(), chain: client })
+      chain.land(op, 30n)
+      chain.mine(5)
+      yield* TestClock.adjust(look)
+      expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
+      isEmpty = false
+      yield* TestClock.adjust(look)
+      expect(yield* figures()).toEqual({ held: 0n, booked: 30n })
     })
   )
 
