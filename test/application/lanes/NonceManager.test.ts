@@ -205,7 +205,7 @@ describe("a replacement", () => {
       const { lanes } = yield* world()
       const record = yield* lanes.sign(payload())
       const foreign = yield* lanes.sign(payload({ signer: signerOf(2) }))
-      for (const versions of [foreign.versions, []]) {
+      for (const versions of [foreign.versions, [...record.versions, ...foreign.versions], []]) {
         const failure = yield* Effect.flip(lanes.replace({ ...record, versions }, signer, raised))
         expect(failure).toMatchObject({
           _tag: "LaneDamaged",

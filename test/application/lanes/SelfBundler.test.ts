@@ -66,7 +66,9 @@ interface Tells {
   ) => NonceManager.LaneFunds | NonceManager.OtherRoute | SignerError | JournalError | null
   /** What the EOA has; left out: an ether. */
   readonly balance?: Effect.Effect<bigint, ChainRpcError>
-  readonly baseFee?: bigint
+  readonly baseFee?: bigint | null
+  /** What a key does before it signs. */
+  readonly signing?: Effect.Effect<void>
   /** Nonces below which nothing holds the work up, one for each turn; then 0. */
   readonly drainedTo?: Array<bigint>
   /** The next turns that are defects. */
@@ -125,7 +127,9 @@ const world = (tells: Tells = {}) =>
       balance: () => tells.balance ?? Effect.succeed(10n ** 18n),
       block: (tag: BlockTag) =>
         Effect.map(client.block(tag), (block) =>
-          block === null ? null : { ...block, baseFeePerGas: tells.baseFee ?? block.baseFeePerGas }
+          block === null
+            ? null
+            : { ...block, baseFeePerGas: tells.baseFee === undefined ? block.baseFeePerGas : tells.baseFee }
         )
     }
     const wanted: Array<LaneSlot.Work> = []
@@ -142,8 +146,10 @@ const world = (tells: Tells = {}) =>
             attempts.push(payload.ops.map(({ requestId }) => requestId))
             const refused = tells.refusal?.(payload.ops.map(({ requestId }) => requestId)) ?? null
             if (refused !== null) return Effect.fail(refused)
-            signed.push(payload)
-            return Effect.succeed(Monitor.recordOf(signed.length - 1, payload.access, { ops: payload.ops }))
+            return Effect.map(tells.signing ?? Effect.void, () => {
+              signed.push(payload)
+              return Monitor.recordOf(signed.length - 1, payload.access, { ops: payload.ops })
+            })
           }),
         fill: () => unasked,
         admits: () => unasked,
@@ -339,13 +345,14 @@ describe("a bundle in company", () => {
       )
   const ops = (...of: ReadonlyArray<number>) => ({ ops: of.map(signedOp) })
 
-  it.scoped("pays what layer 1 asks too, at the price of the present base fee and no higher one", () =>
+  it.scoped("pays what layer 1 asks too, at the present base fee, or at the highest price", () =>
     Effect.gen(function* () {
       const paying = simulation({ index: 1, charged: 300_000n })
       // 300,000 gas are charged, 100,000 are used with a margin of a hundredth; 11 wei: base fee and tip, 100: at most.
       for (const [baseFee, gasPrice] of [
         [1n, 11n],
-        [1_000n, 100n]
+        [1_000n, 100n],
+        [null, 100n]
       ] as const) {
         // A multiple of 5: the bound of the fee is not rounded.
         const most = ((gasPrice * (30_000_000n - 10_100_000n)) / 505n) * 5n
@@ -436,6 +443,26 @@ describe("a bundle", () => {
       yield* Deferred.succeed(answer, undefined)
       yield* Fiber.join(other)
       expect(signed.map(({ ops }) => ops.map(({ requestId }) => requestId))).toEqual([["other"]])
+    })
+  )
+
+  it.scoped("that nobody waits for any more since its key was asked goes, and none behind it is lost", () =>
+    Effect.gen(function* () {
+      const asked = yield* Deferred.make<void>()
+      const answer = yield* Deferred.make<void>()
+      const { bundle, bundler, mayGo, signed } = yield* world({
+        signing: Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(answer))
+      })
+      yield* Deferred.succeed(mayGo, undefined)
+      const gone = yield* Effect.fork(bundler.submit(bundle("gone")))
+      yield* Deferred.await(asked)
+      yield* Fiber.interrupt(gone)
+      const behind = yield* Effect.fork(bundler.submit(bundle("behind")))
+      yield* TestClock.adjust("1 second")
+      yield* Deferred.succeed(answer, undefined)
+      yield* TestClock.adjust("1 second")
+      expect(signed.map(({ ops }) => ops.map(({ requestId }) => requestId))).toEqual([["gone"], ["behind"]])
+      yield* Fiber.join(behind)
     })
   )
 
