@@ -3,6 +3,7 @@ import * as Redacted from "effect/Redacted"
 import type { Site } from "../../../src/application/pay/Paymaster.js"
 import type { Call, CallResult } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
+import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Uint from "../../../src/domain/primitives/Uint.js"
@@ -90,3 +91,10 @@ export const part = (of: UserOperation.UserOperation, index = 0) => ({
   op: of,
   userOpHash: hashOf(of)
 })
+
+export const dataOf = (data: Hex.Hex, limits = PaymasterData.noLimits): Hex.Hex =>
+  PaymasterData.make(version, { paymaster, limits, data })
+
+/** The code of each failure, by the index of its element. */
+export const codes = (failed: ReadonlyMap<number, { readonly code: string }>) =>
+  [...failed].map(([index, { code }]) => [index, code])
