@@ -1,7 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import * as Queue from "effect/Queue"
 import * as TestClock from "effect/TestClock"
 import { SignerOf } from "../../../src/application/keys/LaneSigners.js"
@@ -10,6 +12,7 @@ import { LaneClaims } from "../../../src/application/lanes/requests/LaneClaims.j
 import { Requests } from "../../../src/application/lanes/requests/Requests.js"
 import { WakeUps } from "../../../src/application/lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "../../../src/application/lanes/TransactionMonitor.js"
+import * as Metrics from "../../../src/application/observe/Metrics.js"
 import { Sponsorships } from "../../../src/application/pay/Sponsorships.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { BundlerRpc } from "../../../src/application/ports/chain/BundlerRpc.js"
@@ -18,7 +21,7 @@ import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.
 import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
-import type { LaneWork } from "../../../src/application/ports/journal/Transactions.js"
+import type { Lane, LaneWork } from "../../../src/application/ports/journal/Transactions.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Networks } from "../../../src/application/ports/Networks.js"
 import { type Signer, SignerError } from "../../../src/application/ports/Signers.js"
@@ -166,11 +169,18 @@ const swept = (
     readonly times?: number
     /** What the journal makes of a cancellation. */
     readonly became?: "final" | "kept"
+    /** The requests that this process works on; the journal has the answer of those that begin with "answered". */
+    readonly underWay?: ReadonlyArray<string>
+    /** Whether the chain of the lane is configured. */
+    readonly isConfigured?: boolean
+    /** How long the journal has the lane's work, milliseconds. */
+    readonly lasts?: number
   } = {}
 ) =>
   Effect.gen(function* () {
     const { became = "final", isAlone = true, isOurs = true, keyless = null, times = 1 } = process
-    const { address = lane.lane.signer } = process
+    const { address = lane.lane.signer, isConfigured = true } = process
+    const { lasts = Number.POSITIVE_INFINITY, underWay = [] } = process
     yield* TestClock.setTime(now)
     const told: Array<string> = []
     const tell = (text: string) => Effect.sync(() => void told.push(text))
@@ -187,7 +197,9 @@ const swept = (
       stopWaiting: Effect.void
     }).pipe(
       Context.add(LaneJournal, {
-        work: Effect.succeed([{ ...lane, key: ownKey, hasTransactions: true, ...work }])
+        work: Effect.map(Clock.currentTimeMillis, (millis) =>
+          millis < now + lasts ? [{ ...lane, key: ownKey, hasTransactions: true, ...work }] : []
+        )
       } as unknown as LaneJournal["Type"]),
       Context.add(LaneClaims, {
         take: () => Effect.as(tell("taken"), isOurs),
@@ -203,7 +215,7 @@ const swept = (
       ),
       Context.add(Requests, {
         counted: () => Effect.void,
-        underWay: () => [],
+        underWay: () => underWay,
         isWorkedOn: (requestId: string) => requestId === "worked on",
         review: (requestId: string) => tell(`reviewed: ${requestId}`),
         leave: () => tell("its requests are left")
@@ -215,12 +227,17 @@ const swept = (
         leave: () => tell("its transactions are left")
       } as unknown as TransactionMonitor),
       Context.add(Networks, {
-        profile: (_, chainId) => Effect.succeed(NetworkProfile.make({ chainId })),
+        profile: (_, chainId) => Effect.succeed(isConfigured ? NetworkProfile.make({ chainId }) : null),
         chainIds: Effect.succeed([])
       }),
       Context.add(RequestJournal, {
         cancel: (requestId: string, { onlyUnsigned }: { readonly onlyUnsigned: boolean }) =>
           Effect.as(tell(`given up${onlyUnsigned ? " unless signed" : ""}: ${requestId}`), became),
+        finalAmong: (requestIds: ReadonlyArray<string>) =>
+          Effect.as(
+            tell(`asked for answers of ${requestIds.length}`),
+            requestIds.filter((requestId) => requestId.startsWith("answered"))
+          ),
         request: (requestId: string) => Effect.as(tell(`resumed: ${requestId}`), null),
         forget: (before: number) => tell(`forgotten: what is older than ${now - before} ms`)
       } as unknown as RequestJournal["Type"]),
@@ -239,7 +256,10 @@ const swept = (
       Context.add(ChainRpc, { connect: () => Effect.succeed({} as never) }),
       Context.add(Budgets, {} as Budgets["Type"]),
       Context.add(Sponsorships, {} as Sponsorships),
-      Context.add(WakeUps, { signal: () => Effect.void } as unknown as WakeUps)
+      Context.add(WakeUps, {
+        signal: ({ signer }: Lane) =>
+          tell(signer === lane.lane.signer ? "its lane is woken" : "another lane is woken")
+      } as unknown as WakeUps)
     )
     yield* Effect.provide(Sweep.start as Effect.Effect<void>, context)
     yield* TestClock.adjust(times * 2_000 - 1_000)
@@ -321,7 +341,7 @@ describe("a lane that is swept", () => {
 describe("a request of which nothing was signed", () => {
   const givenUp = (work: LaneWork["requests"], process: Parameters<typeof swept>[1] = {}) =>
     Effect.map(swept({ requests: work }, { isOurs: false, ...process }), (told) =>
-      told.filter((each) => each.startsWith("given up") || each.startsWith("reviewed"))
+      told.filter((each) => /^given up|^reviewed|woken$/.test(each))
     )
   const expiry = NetworkProfile.defaults.requestExpiryMillis
   const late = now - expiry - 1
@@ -332,7 +352,8 @@ describe("a request of which nothing was signed", () => {
       Effect.gen(function* () {
         expect(yield* givenUp([requestOf("late", { acceptedAt: late })])).toEqual([
           "given up unless signed: late",
-          "reviewed: late"
+          "reviewed: late",
+          "its lane is woken"
         ])
         expect(yield* givenUp([requestOf("soon", { acceptedAt: late + 1 })])).toEqual([])
       })
@@ -342,7 +363,7 @@ describe("a request of which nothing was signed", () => {
     Effect.gen(function* () {
       const scheduled = (notBefore: number) => [requestOf("scheduled", { acceptedAt: 0, notBefore })]
       expect(yield* givenUp(scheduled(Math.ceil(late / 1_000)))).toEqual([])
-      expect(yield* givenUp(scheduled(Math.floor(late / 1_000)))).toHaveLength(2)
+      expect(yield* givenUp(scheduled(Math.floor(late / 1_000)))).toHaveLength(3)
     })
   )
 
@@ -360,6 +381,26 @@ describe("a request of which nothing was signed", () => {
     })
   )
 })
+
+it.scoped("work on requests to which another process has given their answer ends", () =>
+  Effect.gen(function* () {
+    const told = yield* swept({}, { underWay: ["answered", "open"] })
+    expect(told).toEqual(expect.arrayContaining(["asked for answers of 2", "reviewed: answered"]))
+    expect(told).not.toContain("reviewed: open")
+    expect((yield* swept({})).filter((each) => each.startsWith("asked"))).toEqual([])
+  })
+)
+
+it.scoped("what can not be taken up is counted until the journal has had it no more for a minute", () =>
+  Effect.gen(function* () {
+    const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
+    // A transaction, and an op at a remote bundler, which stays in the journal.
+    yield* Effect.scoped(swept({}, { isConfigured: false }))
+    expect(yield* stranded).toBe(2)
+    yield* Effect.scoped(swept({}, { isConfigured: false, lasts: 1_000, times: 40 }))
+    expect(yield* stranded).toBe(1)
+  })
+)
 
 it.scoped("bodies, answers and idempotency keys are kept for 30 days", () =>
   Effect.gen(function* () {
