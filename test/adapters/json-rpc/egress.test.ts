@@ -8,6 +8,7 @@ import * as Sender from "../../../src/adapters/json-rpc/services/WebhookSender.j
 import * as Egress from "../../../src/adapters/json-rpc/transport/Egress.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import { WebhookSender } from "../../../src/application/ports/Webhooks.js"
+import * as IpAddress from "../../../src/domain/net/IpAddress.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import { honest, httpNode } from "../../support/HostileNode.js"
 import { acme } from "../../support/NamedBy.js"
@@ -18,6 +19,16 @@ const rules = (allowLoopback: boolean, answers: ReadonlyArray<string> = []): Egr
   accounts: new Map(),
   resolve: () => Promise.resolve(answers)
 })
+const range = (text: string) => Either.getOrThrow(IpAddress.range(text))
+/** Private networks that every account may reach, and others that one may. */
+const allowing: Egress.Rules = {
+  ...rules(false),
+  allow: [range("10.20.0.0/16")],
+  accounts: new Map([
+    ["acme", [range("10.30.0.0/16"), range("fd00::/8")]],
+    ["another", [range("10.40.0.0/16")]]
+  ])
+}
 const target = (url: string, trust: Egress.Trust, allowLoopback = false) =>
   Either.match(Egress.target(url, trust, rules(allowLoopback)), {
     onLeft: (reason) => reason,
@@ -30,6 +41,8 @@ describe("the URL of a caller", () => {
       "",
       "node.example",
       "ftp://node.example",
+      "ws://node.example",
+      "file://node.example/etc/passwd",
       "javascript:alert(1)",
       "data:text/plain,x",
       "unix:/var/run/docker.sock",
@@ -39,6 +52,7 @@ describe("the URL of a caller", () => {
       "http://",
       "http://%zz/",
       "http://[::1",
+      "http://.",
       "http://1.2.3.4:99999",
       `https://node.example/${"x".repeat(3_000)}`
     ])
@@ -88,6 +102,36 @@ describe("the URL of a caller", () => {
       expect(target(`http://${host}:8545`, "caller", true)).toBe("forbidden")
   })
 
+  it("is of a name that only ends as that of this machine does: a name is judged when it is connected to", () => {
+    expect(target("http://notlocalhost", "caller")).toBe("http://notlocalhost")
+  })
+
+  it("may be of the networks that the operator allows: every account, or this one alone", () => {
+    const reaches = (host: string, account: string) =>
+      Either.isRight(Egress.target(`http://${host}:8545`, "caller", allowing, account))
+    expect(
+      ["10.20.0.1", "10.20.255.255", "10.30.0.1", "[fd00::1]"].map((host) => reaches(host, "acme"))
+    ).toEqual([true, true, true, true])
+    expect(["10.20.0.1", "10.30.0.1", "[fd00::1]"].map((host) => reaches(host, "other"))).toEqual([
+      true,
+      false,
+      false
+    ])
+    for (const account of ["acme", "other", ""]) expect(reaches("10.21.0.0", account)).toBe(false)
+  })
+
+  it("is connected to by scheme, host and port, and asked for path and query; its fragment goes nowhere", () => {
+    const found = Egress.target("HTTPS://Node.Example.:8545/v1?key=1#part", "caller", rules(false), "acme")
+    expect(Either.getOrThrow(found)).toEqual({
+      trust: "caller",
+      scope: "acme",
+      connection: "https://node.example:8545",
+      path: "/v1?key=1",
+      origin: "https://node.example.:8545",
+      href: "https://node.example.:8545/v1?key=1"
+    })
+  })
+
   it("the operator's own may be of any address", () => {
     for (const host of ["127.0.0.1", "10.0.0.1", "localhost", "[::1]", "[fd00::1]", "node.internal"])
       expect(target(`http://${host}:8545`, "operator")).toMatch(/^http:/)
@@ -129,6 +173,34 @@ describe("the resolution of a caller's host name", () => {
   it("a name without a usable address is an error, not a connection", async () => {
     expect(await look([])).toMatchObject({ code: "ENOTFOUND" })
     expect(await look(["1.1.1.1"], { family: 6 })).toMatchObject({ code: "ENOTFOUND" })
+  })
+})
+
+describe("the resolution of a name in a network that the operator allows", () => {
+  const found = (address: string, account: string, hostname = "node.example", allowLoopback = false) =>
+    new Promise((resolve) => {
+      const answering = { ...allowing, allowLoopback, resolve: () => Promise.resolve([address]) }
+      Egress.lookup(answering, account)(hostname, {}, (error, ...answer) =>
+        resolve(error === null ? answer : error)
+      )
+    })
+
+  it("is of the account that may reach it, and of no other one", async () => {
+    expect(await found("10.20.0.1", "other")).toEqual(["10.20.0.1", 4])
+    expect(await found("10.30.0.1", "acme")).toEqual(["10.30.0.1", 4])
+    for (const [address, account] of [
+      ["10.30.0.1", "another"],
+      ["10.40.0.1", "acme"],
+      ["10.50.0.1", "acme"]
+    ] as const)
+      expect(await found(address, account)).toBeInstanceOf(Egress.Blocked)
+  })
+
+  it("is not asked for where the name is of this machine, whatever a name server says", async () => {
+    for (const hostname of ["localhost", "a.localhost"]) {
+      expect(await found("1.1.1.1", "acme", hostname)).toBeInstanceOf(Egress.Blocked)
+      expect(await found("1.1.1.1", "acme", hostname, true)).toEqual(["127.0.0.1", 4])
+    }
   })
 })
 

@@ -36,3 +36,35 @@ it.effect("what is not to be taken up any more is not counted: cancelled, expire
     expect(yield* stranded).toBe(1)
   })
 )
+
+it.effect("what can not be taken up is tried again after 2, 4, 8 seconds and so on, up to a minute", () =>
+  Effect.gen(function* () {
+    const { forgetUnseen, past } = Obstacles.make()
+    const tries: Array<number> = []
+    for (let seconds = 0; seconds <= 210; seconds += 1) {
+      // What is put off is seen, and not forgotten.
+      yield* forgetUnseen
+      if (seconds > 0) expect(yield* stranded).toBe(1)
+      if (seconds % 7 === 0)
+        yield* past(
+          "one",
+          Effect.zipRight(
+            Effect.sync(() => tries.push(seconds)),
+            fails
+          )
+        )
+      yield* TestClock.adjust("1 second")
+    }
+    expect(tries).toEqual([0, 7, 14, 28, 49, 84, 147, 210])
+  })
+)
+
+it.effect("what is interrupted was not in the way", () =>
+  Effect.gen(function* () {
+    const { past } = Obstacles.make()
+    yield* past("one", Effect.interrupt)
+    expect(yield* stranded).toBe(0)
+    yield* past("one", fails)
+    expect(yield* stranded).toBe(1)
+  })
+)

@@ -1,11 +1,14 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import type { Engine } from "../../../src/application/lanes/Engine.js"
 import { RemoteOps } from "../../../src/application/lanes/remote/RemoteOps.js"
 import { Requests } from "../../../src/application/lanes/requests/Requests.js"
 import { TransactionMonitor } from "../../../src/application/lanes/TransactionMonitor.js"
+import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
+import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { BundlerRpc } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { RemoteSubmission } from "../../../src/application/ports/journal/RemoteSubmissions.js"
@@ -17,18 +20,28 @@ import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Obstacle } from "../../../src/application/sweep/Obstacles.js"
 import * as TakeUp from "../../../src/application/sweep/TakeUp.js"
 import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
+import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Conditions from "../../../src/domain/signature/Conditions.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import * as Site from "../../support/pay/Site.js"
 
 const hash = Make.word(0x0b)
 
 /** Which nodes an op is watched at when it is taken up, for the first time or (`isWatched`) again. */
 const nodesOf = (
   node: { readonly rpc: string | null; readonly trust: "caller" | "operator" },
-  { isWatched = false, rpc }: { readonly isWatched?: boolean; readonly rpc: string | null }
+  options: {
+    readonly isWatched?: boolean
+    readonly rpc: string | null
+    /** The bytes that its bundler was given; null: the journal keeps them no more. */
+    readonly signed?: Hex.Hex | null
+  }
 ) =>
   Effect.gen(function* () {
+    const { isWatched = false, rpc, signed = null } = options
     const told: Array<string> = []
     const context = Context.make(BundlerRpc, {} as BundlerRpc["Type"]).pipe(
       Context.add(ChainRpc, {
@@ -42,8 +55,12 @@ const nodesOf = (
       Context.add(RemoteOps, {
         isWatched: () => isWatched,
         renew: ({ chain }) => Effect.sync(() => void told.push(`renewed: ${chain.origin}`)),
-        watch: ({ chain }) => Effect.sync(() => void told.push(chain.origin) as never),
-        offered: () => Effect.void,
+        watch: ({ chain, offer, validUntil }) =>
+          Effect.sync(() => {
+            const until = offer === null ? "" : ` until ${validUntil}, as nonce ${offer.op.nonce}`
+            told.push(`${chain.origin}${until}`)
+          }) as never,
+        offered: (_, when) => Effect.sync(() => void (signed !== null && told.push(`offered ${when}`))),
         forget: () => Effect.void
       }),
       Context.add(Networks, {
@@ -62,7 +79,7 @@ const nodesOf = (
       userOpHash: hash,
       node: { rpc: node.rpc === null ? null : Redacted.make(node.rpc), trust: node.trust },
       since: 0n,
-      signed: null,
+      signed,
       isRefused: false,
       includedIn: null,
       landedAs: hash
@@ -112,6 +129,21 @@ describe("an op at a remote bundler that is taken up", () => {
       const forbidden = { rpc: "http://forbidden", trust: "caller" } as const
       expect(yield* nodesOf(forbidden, { rpc: "http://present" })).toEqual(["http://present of operator"])
       expect(yield* nodesOf(forbidden, { rpc: null })).toEqual(["obstacle: the address is not allowed"])
+    })
+  )
+
+  it.effect("is offered again as it was signed, and no longer than its signature says", () =>
+    Effect.gen(function* () {
+      const conditions = { ...Conditions.none, validUntil: 1_700_000_000 }
+      const signature = Conditions.encodeSignature(conditions, Hex.unsafe(`0x${"11".repeat(65)}`))
+      const signed = UserOperation.encode("v0.7", { ...Site.op, nonce: 9n, signature })
+      expect(yield* nodesOf(stored, { rpc: "http://present", signed })).toEqual([
+        "http://present of operator until 1700000000, as nonce 9",
+        "offered before"
+      ])
+      expect(yield* nodesOf(stored, { rpc: "http://present", signed: Hex.unsafe("0x01") })).toEqual([
+        expect.stringContaining("obstacle: a stored op cannot be read: ")
+      ])
     })
   )
 
@@ -227,6 +259,65 @@ describe("a transaction that is taken up", () => {
         nonces: [],
         obstacle: "its network is not configured any more"
       })
+    })
+  )
+})
+
+describe("sponsored ops that a process left when it stopped", () => {
+  const hold = (account: typeof Make.alice, chainId: bigint) => ({
+    accountId: account,
+    chainId,
+    name: Sponsorships.budget,
+    id: `${account} on ${chainId}`,
+    bound: true
+  })
+  const rpcs = new Map([
+    [1n, "http://present"],
+    [2n, null],
+    [3n, "http://forbidden"]
+  ])
+
+  it.effect("are followed at the operator's node of their chain, account by account", () =>
+    Effect.gen(function* () {
+      const followed: Array<string> = []
+      const errors: Array<string> = []
+      const context = Context.make(Budgets, {
+        open: (chainId: bigint) => Effect.succeed([hold(Make.alice, chainId), hold(Make.bob, chainId)])
+      } as unknown as Budgets["Type"]).pipe(
+        Context.add(Sponsorships.Sponsorships, {
+          watch: ({ accountId, chain, profile }) =>
+            Effect.sync(() => void followed.push(`${accountId} on ${profile.chainId} at ${chain.origin}`))
+        }),
+        Context.add(ChainRpc, {
+          connect: (url, by) =>
+            url.includes("forbidden")
+              ? Effect.fail(new ChainRpcError({ reason: "forbidden", origin: url, message: "not allowed" }))
+              : Effect.succeed({ origin: `${url} of ${by}` } as never)
+        }),
+        Context.add(Networks, {
+          profile: (_, chainId) => {
+            const rpc = rpcs.get(chainId)
+            return Effect.succeed(
+              rpc === undefined
+                ? null
+                : NetworkProfile.make({ chainId, rpc: rpc === null ? null : Redacted.make(rpc) })
+            )
+          },
+          chainIds: Effect.succeed([1n, 2n, 3n, 4n])
+        })
+      )
+      const log = Logger.make(({ logLevel, message }) => {
+        if (logLevel._tag === "Error") errors.push(String(message))
+      })
+      yield* TakeUp.followSponsored.pipe(
+        Effect.provide(context as Context.Context<ChainRpc | Networks | Engine>),
+        Effect.provide(Logger.replace(Logger.defaultLogger, log))
+      )
+      expect(followed).toEqual([
+        "alice on 1 at http://present of operator",
+        "bob on 1 at http://present of operator"
+      ])
+      expect(errors).toHaveLength(6)
     })
   )
 })
