@@ -206,6 +206,7 @@ export const make = (dependencies: Dependencies): Attend => {
       for (const entry of mine)
         if (entry.record.nonce < latest) {
           Entry.putOff(entry, lead, now)
+          Entry.caredFor(entry, now)
           yield* besideNonce(entry.record, usedElsewhere(entry, lead, monitor))
         }
       const [next] = open
@@ -214,8 +215,7 @@ export const make = (dependencies: Dependencies): Attend => {
       const hasNewBlocks = head !== null && Entry.hasNewBlocks(next, lead, head.number)
       for (const entry of open) {
         if (head !== null || wantsHeight) Entry.noteHeight(entry, lead, head?.number ?? null, now)
-        // All are cared for by now, whatever comes of it: the next time is a while off.
-        if (now >= entry.careAt) entry.careAt = now + Math.max(entry.profile.bumpAfterMillis / 4, 1_000)
+        Entry.caredFor(entry, now)
       }
       if (isStuck && hasNewBlocks && next.record.nonce === latest)
         yield* besideNonce(next.record, bump(next, lead, monitor))

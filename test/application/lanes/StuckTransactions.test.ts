@@ -3,141 +3,15 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as TestClock from "effect/TestClock"
 import { SigningKey } from "ethers"
-import type * as NonceManager from "../../../src/application/lanes/NonceManager.js"
-import * as StuckTransactions from "../../../src/application/lanes/StuckTransactions.js"
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
-import type { Signer } from "../../../src/application/ports/Signers.js"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import * as Stuck from "../../support/lanes/Stuck.js"
 
 const { callers, rawOf, recordOf, service } = Monitor
-const profile = { ...Monitor.profile, pollIntervalMillis: 5_000 }
-
-const signer: Signer = {
-  address: Make.lane.signer,
-  publicKey: "04",
-  type: "PRIVATE_KEY",
-  sign: () => Effect.die(new Error("nothing is signed here"))
-}
-
-/**
- * The lane of the service's EOA at one node. Its journal holds these transactions. `meanwhile` is what happens while the
- * key is asked for.
- */
-const start = (
-  held: ReadonlyArray<TransactionRecord>,
-  meanwhile: (world: {
-    readonly node: Monitor.Node
-    readonly records: Map<bigint, TransactionRecord>
-  }) => void = () => {}
-) =>
-  Effect.gen(function* () {
-    const node = yield* Monitor.node("operator")
-    const records = new Map(held.map((record) => [record.nonce, record]))
-    const filled: Array<bigint> = []
-    const stranded: Array<bigint> = []
-    let replacements = 0
-    const lanes: NonceManager.NonceManager = {
-      exclusive: (_, effect) => effect,
-      current: ({ nonce }) => Effect.sync(() => records.get(nonce) ?? null),
-      admits: () => Effect.succeed(true),
-      sign: () => Effect.die(new Error("nothing is sent")),
-      fill: ({ chainNonce }) =>
-        Effect.sync(() => {
-          filled.push(chainNonce)
-          const record = recordOf(Number(chainNonce), service)
-          records.set(chainNonce, record)
-          return record
-        }),
-      replace: (record) =>
-        Effect.sync(() => {
-          replacements += 1
-          const [version] = record.versions
-          if (version === undefined) return record
-          const next = { ...version, txHash: Make.word(0x1000 + replacements) }
-          const renewed = { ...record, versions: [...record.versions, next] }
-          records.set(record.nonce, renewed)
-          return renewed
-        })
-    }
-    const { monitor } = yield* Monitor.start({
-      operatorNode: () => Effect.succeed(node.chain),
-      attend: StuckTransactions.make({
-        accessNodes: { ofOperator: () => Effect.succeed(node.chain), ofCaller: () => Effect.succeed(null) },
-        transactionJournal: {
-          transactionsBetween: (_, from, below) =>
-            Effect.sync(() => [...records.values()].filter(({ nonce }) => nonce >= from && nonce < below))
-        },
-        lanes,
-        settlement: {
-          submitted: () => Effect.void,
-          mined: () => Effect.void,
-          finalised: () => Effect.void,
-          vanished: () => Effect.void,
-          stranded: (_, { nonce }) =>
-            Effect.sync(() => {
-              stranded.push(nonce)
-              return true
-            })
-        },
-        signerOf: () =>
-          Effect.sync(() => {
-            meanwhile({ node, records })
-            return signer
-          }),
-        scope: yield* Effect.scope
-      })
-    })
-    return { filled, monitor, node, replaced: () => replacements, records, stranded }
-  })
-
-describe("the price of a waiting transaction", () => {
-  it.scoped("is raised when blocks come and do not take it, and not while the chain stands still", () =>
-    Effect.gen(function* () {
-      const record = recordOf(0, service)
-      const { monitor, node, replaced } = yield* start([record])
-      yield* monitor.watch({ chain: null, profile, record })
-      yield* TestClock.adjust("1 minute")
-      expect(replaced()).toBe(0)
-      for (const raised of [1, 2]) {
-        node.height += 1n
-        yield* TestClock.adjust("1 minute")
-        expect(replaced()).toBe(raised)
-      }
-      node.is = "dead"
-      node.height += 1n
-      yield* TestClock.adjust("1 minute")
-      expect(replaced()).toBe(2)
-    })
-  )
-})
-
-describe("a price that is raised", () => {
-  it.scoped("is not raised twice: another process, or a request, may have done it meanwhile", () =>
-    Effect.gen(function* () {
-      const record = recordOf(0, service)
-      const [version] = record.versions
-      if (version === undefined) return
-      const renewed = { ...record, versions: [version, { ...version, txHash: Make.word(0x200) }] }
-      for (const now of [renewed, { ...record, state: "mined" as const }, null]) {
-        let asked = 0
-        const { monitor, node, replaced } = yield* start([record], ({ records }) => {
-          asked += 1
-          if (now === null) records.delete(0n)
-          else records.set(0n, now)
-        })
-        yield* monitor.watch({ chain: null, profile, record })
-        yield* TestClock.adjust("1 minute")
-        node.height += 1n
-        yield* TestClock.adjust("1 minute")
-        expect(asked).toBeGreaterThan(0)
-        expect(replaced()).toBe(0)
-      }
-    })
-  )
-})
+const { profile, start } = Stuck
 
 describe("a nonce that another transaction of the key has used", () => {
   const deep = { ...profile, settledDepth: 3 }
@@ -189,6 +63,56 @@ describe("a nonce that another transaction of the key has used", () => {
       expect(yield* setFree(foreign, 6n)).toEqual([])
       expect((yield* setFree(foreign, 7n))[0]).toBe(0n)
     })
+  )
+
+  it.scoped("is told with the newest block that is at settled depth, and is watched no more", () =>
+    Effect.gen(function* () {
+      const record = recordOf(0, service, { versions: [own] })
+      for (const isShallow of [false, true]) {
+        const { monitor, node, uses } = yield* start([record], undefined, { isShallow })
+        Object.assign(node, { nonce: 1n, height: 10n, foreign })
+        yield* monitor.watch({ chain: null, profile: deep, record })
+        yield* TestClock.adjust("1 minute")
+        expect(uses[0]).toEqual({ blockNumber: 5n, settledTo: 8n, confirmations: 3 })
+        expect(monitor.isWatched(record)).toBe(isShallow)
+      }
+    })
+  )
+
+  it.scoped("is watched no more when the journal has settled it meanwhile", () =>
+    Effect.gen(function* () {
+      const record = recordOf(0, service, { versions: [own] })
+      const { monitor, node, stranded } = yield* start([])
+      Object.assign(node, { nonce: 1n, height: 10n, foreign })
+      yield* monitor.watch({ chain: null, profile: deep, record })
+      yield* TestClock.adjust("1 minute")
+      expect(stranded).toEqual([])
+      expect(monitor.isWatched(record)).toBe(false)
+    })
+  )
+
+  it.scoped(
+    "is looked at less and less often while its receipt is not shown, and the journal is not asked",
+    () =>
+      Effect.gen(function* () {
+        let looks = 0
+        const record = recordOf(0, service, { versions: [own] })
+        const { counts, monitor, node } = yield* start([record], undefined, {
+          chain: ({ chain }) => ({
+            transactionsIn: (block) =>
+              Effect.suspend(() => {
+                looks += 1
+                return chain.transactionsIn(block)
+              })
+          })
+        })
+        Object.assign(node, { nonce: 1n, height: 10n, foreign: { ...foreign, txHash: own.txHash } })
+        yield* monitor.watch({ chain: null, profile: { ...deep, pollIntervalMillis: 1_000 }, record })
+        yield* TestClock.adjust("1 minute")
+        expect(counts.reads).toBe(0)
+        expect(looks).toBeGreaterThan(1)
+        expect(looks).toBeLessThan(12)
+      })
   )
 
   it.scoped("sets nothing free when that transaction is one of its own, which the node shows late", () =>

@@ -167,6 +167,11 @@ export const noteHeight = (entry: Entry, node: LaneNode, height: bigint | null, 
   else if (entry.since?.node !== node) entry.since = { node, height }
 }
 
+/** What keeps it was looked at, whatever comes of it: the next look is a while off. */
+export const caredFor = (entry: Entry, now: number): void => {
+  if (now >= entry.careAt) entry.careAt = now + Math.max(entry.profile.bumpAfterMillis / 4, 1_000)
+}
+
 /** Whether the node has mined blocks since soon after the newest version was offered. */
 export const hasNewBlocks = ({ since }: Entry, node: LaneNode, height: bigint): boolean =>
   since !== null && since.node === node && height > since.height

@@ -1,0 +1,117 @@
+import * as Effect from "effect/Effect"
+import type * as NonceManager from "../../../src/application/lanes/NonceManager.js"
+import type * as Settlement from "../../../src/application/lanes/Settlement.js"
+import * as StuckTransactions from "../../../src/application/lanes/StuckTransactions.js"
+import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
+import type { Signer } from "../../../src/application/ports/Signers.js"
+import type { FeePrices } from "../../../src/domain/erc4337/gas/Fees.js"
+import * as Make from "../journal/Make.js"
+import * as Monitor from "./Monitor.js"
+
+export const profile = { ...Monitor.profile, pollIntervalMillis: 5_000 }
+
+const signer: Signer = {
+  address: Make.lane.signer,
+  publicKey: "04",
+  type: "PRIVATE_KEY",
+  sign: () => Effect.die(new Error("nothing is signed here"))
+}
+
+interface Options {
+  /** What the node answers in another way than `Monitor.node` does. */
+  readonly chain?: (node: Monitor.Node) => Partial<ChainClient>
+  /** What keeps a replacement from being stored. */
+  readonly refusal?: JournalError
+  /** The ops of a nonce that is used elsewhere have landed in a block that is not deep enough. */
+  readonly isShallow?: boolean
+  /** The key is asked, and does not answer. */
+  readonly isSilent?: boolean
+}
+
+/**
+ * The lane of the service's EOA at one node. Its journal holds these transactions. `meanwhile` is what happens while the
+ * key is asked for.
+ */
+export const start = (
+  held: ReadonlyArray<TransactionRecord>,
+  meanwhile: (world: {
+    readonly node: Monitor.Node
+    readonly records: Map<bigint, TransactionRecord>
+  }) => void = () => {},
+  options: Options = {}
+) =>
+  Effect.gen(function* () {
+    const node = yield* Monitor.node("operator")
+    Object.assign(node, { chain: { ...node.chain, ...options.chain?.(node) } })
+    const records = new Map(held.map((record) => [record.nonce, record]))
+    const filled: Array<bigint> = []
+    const stranded: Array<bigint> = []
+    const uses: Array<Settlement.ExternalUse> = []
+    const prices: Array<FeePrices> = []
+    const counts = { reads: 0, signers: 0 }
+    let replacements = 0
+    const lanes: NonceManager.NonceManager = {
+      exclusive: (_, effect) => effect,
+      current: ({ nonce }) =>
+        Effect.sync(() => {
+          counts.reads += 1
+          return records.get(nonce) ?? null
+        }),
+      admits: () => Effect.succeed(true),
+      sign: () => Effect.die(new Error("nothing is sent")),
+      fill: ({ chainNonce }) =>
+        Effect.sync(() => {
+          filled.push(chainNonce)
+          const record = Monitor.recordOf(Number(chainNonce), Monitor.service)
+          records.set(chainNonce, record)
+          return record
+        }),
+      replace: (record, _, higher) =>
+        Effect.suspend(() => {
+          if (options.refusal !== undefined) return Effect.fail(options.refusal)
+          replacements += 1
+          prices.push(higher)
+          const [version] = record.versions
+          if (version === undefined) return Effect.succeed(record)
+          const { maxFeePerGas, maxPriorityFeePerGas } = higher
+          const txHash = Make.word(0x1000 + replacements)
+          const next = { ...version, txHash, maxFeePerGas, maxPriorityFeePerGas }
+          const renewed = { ...record, versions: [...record.versions, next] }
+          records.set(record.nonce, renewed)
+          return Effect.succeed(renewed)
+        })
+    }
+    const { monitor } = yield* Monitor.start({
+      operatorNode: () => Effect.succeed(node.chain),
+      attend: StuckTransactions.make({
+        accessNodes: { ofOperator: () => Effect.succeed(node.chain), ofCaller: () => Effect.succeed(null) },
+        transactionJournal: {
+          transactionsBetween: (_, from, below) =>
+            Effect.sync(() => [...records.values()].filter(({ nonce }) => nonce >= from && nonce < below))
+        },
+        lanes,
+        settlement: {
+          submitted: () => Effect.void,
+          mined: () => Effect.void,
+          finalised: () => Effect.void,
+          vanished: () => Effect.void,
+          stranded: (_, { nonce }, use) =>
+            Effect.sync(() => {
+              stranded.push(nonce)
+              uses.push(use)
+              return options.isShallow !== true
+            })
+        },
+        signerOf: () =>
+          Effect.suspend(() => {
+            counts.signers += 1
+            meanwhile({ node, records })
+            return options.isSilent === true ? Effect.never : Effect.succeed(signer)
+          }),
+        scope: yield* Effect.scope
+      })
+    })
+    return { counts, filled, monitor, node, prices, replaced: () => replacements, records, stranded, uses }
+  })
