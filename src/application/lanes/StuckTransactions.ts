@@ -251,13 +251,17 @@ export const make = (dependencies: Dependencies): Attend => {
   return (waiting, monitor) =>
     Effect.gen(function* () {
       const [lowest] = waiting.entries
+      if (lowest === undefined) return
       const now = yield* MonotonicTime.millis
+      const lead = leadOf(waiting.entries, waiting.nodesOf(lowest), now)
       for (const entry of waiting.entries) {
-        const [first] = waiting.nodesOf(entry)
-        if (first?.head != null) Entry.noteHeight(entry, first, first.head.number, now)
+        // Heights of two nodes in turn would say of neither whether blocks have come.
+        const [own] = waiting.nodesOf(entry)
+        const node = lead !== undefined && serves(lead, entry.record.access) ? lead : own
+        if (node?.head != null) Entry.noteHeight(entry, node, node.head.number, now)
       }
       const isDue = waiting.entries.some((entry) => Entry.isDue(entry, waiting.nodesOf(entry), now))
-      if (lowest === undefined || !isDue) return
+      if (!isDue) return
       yield* beside(laneName(lowest.record), lowest.record, attendLane(waiting, monitor, now))
     })
 }

@@ -196,7 +196,53 @@ describe("a node", () => {
         yield* monitor.watch({ chain: null, profile, record })
         yield* TestClock.adjust("1 minute")
         if (hasIt) expect(node.given).toHaveLength(1)
-        else expect(node.given.length).toBeGreaterThan(1)
+        else {
+          // Every ten seconds, and once each time.
+          expect(node.given.length).toBeGreaterThan(1)
+          expect(node.given.length).toBeLessThan(10)
+        }
+      }
+    })
+  )
+
+  it.scoped(
+    "is asked about what waits for long every quarter of the time after which prices are raised",
+    () =>
+      Effect.gen(function* () {
+        let looks = 0
+        const record = recordOf(0, service)
+        const { monitor } = yield* start([record], undefined, {
+          chain: ({ chain }) => ({
+            transaction: (txHash) => Effect.succeed(known(txHash)),
+            transactionCount: (eoa, tag) => {
+              if (tag === "pending") looks += 1
+              return chain.transactionCount(eoa, tag)
+            }
+          })
+        })
+        const often = { ...profile, pollIntervalMillis: 1_000, bumpAfterMillis: 80_000 }
+        yield* monitor.watch({ chain: null, profile: often, record })
+        yield* TestClock.adjust("81 seconds")
+        looks = 0
+        yield* TestClock.adjust("1 minute")
+        // Beside these it is looked for at the node every ten seconds, see above.
+        expect(looks).toBeGreaterThan(2)
+        expect(looks).toBeLessThan(12)
+      })
+  )
+
+  it.scoped("of the operator says whether blocks come once a transaction's own node is in doubt", () =>
+    Effect.gen(function* () {
+      for (const isFollowing of [true, false]) {
+        const record = recordOf(0, Monitor.callers)
+        const { monitor, node: operators, replaced } = yield* start([record])
+        const own = yield* Monitor.node("alice")
+        yield* monitor.watch({ chain: own.chain, profile, record })
+        yield* TestClock.adjust("1 minute")
+        operators.height += 1n
+        if (isFollowing) own.height += 1n
+        yield* TestClock.adjust("1 minute")
+        expect(replaced()).toBe(1)
       }
     })
   )

@@ -186,6 +186,18 @@ describe("nonces that the chain has open below a waiting transaction", () => {
       })
   )
 
+  it.scoped("get undone bytes of an account at every node that serves it", () =>
+    Effect.gen(function* () {
+      const record = recordOf(6, callers)
+      const { monitor, node: operators } = yield* start([recordOf(5, callers, { state: "settled" }), record])
+      const own = yield* Monitor.node("alice")
+      for (const node of [own, operators]) node.nonce = 5n
+      yield* monitor.watch({ chain: own.chain, profile, record })
+      yield* TestClock.adjust("1 minute")
+      for (const node of [own, operators]) expect(node.given).toContain(rawOf(5))
+    })
+  )
+
   it.scoped("get bytes of an account at no node of another one", () =>
     Effect.gen(function* () {
       const record = recordOf(6, callers)
