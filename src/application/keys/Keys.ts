@@ -1,8 +1,10 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { type Signer, SignerError, type SignerRef, Signers } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
 import { type Failure, invalid, unauthorized, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
+import * as StoreFailure from "../request/StoreFailure.js"
 import * as Together from "../runtime/Together.js"
 import * as KillSwitch from "../tenants/KillSwitch.js"
 
@@ -45,12 +47,17 @@ export const bounded = (signer: Signer): Signer => ({
       signMillis,
       () => new SignerError({ reason: "unavailable", message: "the key provider did not answer" })
     ).pipe(
-      // The libraries of providers may throw: that is no reason to doubt the rest of the work.
-      Effect.catchAllDefect((defect) =>
-        Effect.zipRight(
-          Effect.logError("a key provider crashed", defect),
-          new SignerError({ reason: "unavailable", message: "the key provider failed" })
-        )
+      // The libraries of providers may throw: that is no reason to doubt the rest of the work. The store that takes no
+      // entry of the signature is no provider.
+      Effect.catchSomeDefect((defect) =>
+        StoreFailure.is(defect)
+          ? Option.none()
+          : Option.some(
+              Effect.zipRight(
+                Effect.logError("a key provider crashed", defect),
+                new SignerError({ reason: "unavailable", message: "the key provider failed" })
+              )
+            )
       )
     )
 })

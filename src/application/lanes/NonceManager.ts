@@ -4,14 +4,15 @@ import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import * as Transaction from "../../domain/evm/Transaction.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
-import { withheld } from "../ports/AuditLog.js"
+import { AuditLogError, withheld } from "../ports/AuditLog.js"
 import type { ChainClient } from "../ports/chain/ChainRpc.js"
-import type { JournalError } from "../ports/journal/JournalError.js"
+import { JournalError } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type {
   Lane,
@@ -110,8 +111,15 @@ export const standing = (versions: ReadonlyArray<TransactionVersion>) => ({
   legacy: versions.some(({ raw }) => !raw.startsWith("0x02"))
 })
 
+/** A signature that the audit log takes no entry of is not made: the store fails, as where the bytes are stored. */
 const signatureOf = (signer: Signer, transaction: Transaction.Transaction) =>
-  Effect.locally(signer.sign(Transaction.signingDigest(transaction)), withheld, true)
+  Effect.catchSomeDefect(
+    Effect.locally(signer.sign(Transaction.signingDigest(transaction)), withheld, true),
+    (defect) =>
+      defect instanceof AuditLogError
+        ? Option.some(new JournalError({ message: `not signed: ${defect.message}` }))
+        : Option.none()
+  )
 
 const laneOf = ({ chainId, signer }: Lane): Lane => ({ chainId, signer })
 

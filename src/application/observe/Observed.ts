@@ -17,7 +17,7 @@ import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { Lane, TransactionRecord } from "../ports/journal/Transactions.js"
-import { type Signer, SignerError, type Signers, type SystemSigners } from "../ports/Signers.js"
+import type { Signer, SignerError, Signers, SystemSigners } from "../ports/Signers.js"
 import type { AccountId } from "../ports/Tenants.js"
 import type { Balances } from "./Balances.js"
 import * as Metrics from "./Metrics.js"
@@ -51,8 +51,9 @@ const signer = (own: Signer, accountId: AccountId | null, record: Recording): Si
   sign: (digest) =>
     Effect.gen(function* () {
       const began = yield* Clock.currentTimeMillis
-      // Before it is signed: what is in the log and was never signed does no harm, the other way round does.
-      yield* Effect.mapError(
+      // Before it is signed: what is in the log and was never signed does no harm, the other way round does. A log that
+      // takes no entry is a store that fails, and says nothing of the key: what was accepted waits for it.
+      yield* Effect.orDie(
         recorded(record, {
           kind: "signature",
           accountId,
@@ -60,8 +61,7 @@ const signer = (own: Signer, accountId: AccountId | null, record: Recording): Si
           hash: digest,
           chainId: null,
           nonce: null
-        }),
-        () => new SignerError({ reason: "unavailable", message: "the audit log can not be written" })
+        })
       )
       const signature = yield* Effect.tapError(own.sign(digest), ({ reason }) =>
         Metrics.count(Metrics.signatureErrors, { signer: own.address, reason })

@@ -1,22 +1,23 @@
 import * as Cause from "effect/Cause"
 import * as Chunk from "effect/Chunk"
 import { AbiStoreError } from "../ports/AbiStore.js"
+import { AuditLogError } from "../ports/AuditLog.js"
 import { BudgetsError } from "../ports/Budgets.js"
 import { JournalError } from "../ports/journal/JournalError.js"
 import { WatchesError } from "../ports/Watches.js"
 import { WebhooksError } from "../ports/Webhooks.js"
 
+/** Whether a defect is a store that did not answer. */
+export const is = (defect: unknown): boolean =>
+  defect instanceof JournalError ||
+  defect instanceof AbiStoreError ||
+  defect instanceof AuditLogError ||
+  defect instanceof BudgetsError ||
+  defect instanceof WebhooksError ||
+  defect instanceof WatchesError
+
 /**
  * Whether what ended in a defect is a store that did not answer. Nothing of a request that ends so was accepted: what is
  * accepted outlives such a failure. So its caller may make it again.
  */
-export const isIn = (cause: Cause.Cause<unknown>): boolean =>
-  Chunk.some(
-    Cause.defects(cause),
-    (defect) =>
-      defect instanceof JournalError ||
-      defect instanceof AbiStoreError ||
-      defect instanceof BudgetsError ||
-      defect instanceof WebhooksError ||
-      defect instanceof WatchesError
-  )
+export const isIn = (cause: Cause.Cause<unknown>): boolean => Chunk.some(Cause.defects(cause), is)

@@ -8,7 +8,7 @@ import * as FiberRef from "effect/FiberRef"
 import * as TestClock from "effect/TestClock"
 import { SigningKey } from "ethers"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
-import { withheld } from "../../../src/application/ports/AuditLog.js"
+import { AuditLogError, withheld } from "../../../src/application/ports/AuditLog.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
@@ -162,6 +162,16 @@ describe("a transaction of a lane", () => {
       const signing = yield* Effect.fork(lanes.sign(payload()))
       yield* TestClock.adjust("1 second")
       expect((yield* Fiber.join(signing)).nonce).toBe(0n)
+    })
+  )
+
+  it.scoped("is not signed, and its nonce is free, when the audit log takes no entry of the signature", () =>
+    Effect.gen(function* () {
+      const { lanes } = yield* world()
+      const unrecorded = { ...signer, sign: () => Effect.die(new AuditLogError({ message: "away" })) }
+      const failure = yield* Effect.flip(lanes.sign(payload({ signer: unrecorded })))
+      expect(failure).toEqual(new JournalError({ message: "not signed: away" }))
+      expect((yield* lanes.sign(payload())).nonce).toBe(0n)
     })
   )
 
