@@ -284,6 +284,21 @@ describe("transactions that wait", () => {
     expect(await service.token.getFunction("balanceOf")(wallet)).toBe(5n)
   })
 
+  it("of another account that has the same signer are replaced too, and the answer tells what became of them", async () => {
+    await service.automine(false)
+    const { requestId, txHash } = await stuck(1)
+    const others = { key: service.info.apiKeys.pro }
+    const sent = await service.keyed<Envelope>("/unstuck", request(), "of-others", others)
+    expect([sent.status, sent.body.code]).toEqual([422, "outcome_unknown"])
+    await service.automine(true)
+    const { body, status } = await service.keyed<Unstuck>("/unstuck", request(), "of-others", others)
+    const newTxHash = (await settled(requestId)).txHashes[0]
+    expect([status, body]).toMatchObject([
+      200,
+      { status: 1, txHash: newTxHash, replaced: [{ nonce: 0, oldTxHash: txHash, newTxHash }] }
+    ])
+  })
+
   it("may be replaced again and again, each time at least a tenth dearer, until the operator's cap", async () => {
     const cap = 3n * gwei
     await service.stop()

@@ -303,11 +303,9 @@ const work = (
         ? null
         : yield* wakeUps.until(
             WakeUps.transaction(oldest.record),
-            Effect.map(
-              Effect.orDie(
-                transactionJournal.findTransaction(caller.principal.accountId, chainId, oldestHash)
-              ),
-              (record) => (record?.state === "external" ? { txHash: null } : (record?.mined ?? null))
+            // Of the lane: it may be another account's, which has had this signer before or shares it.
+            Effect.map(Effect.orDie(transactionJournal.transactionOf(lane, oldestHash)), (record) =>
+              record?.state === "external" ? { txHash: null } : (record?.mined ?? null)
             )
           )
     const receipt =
