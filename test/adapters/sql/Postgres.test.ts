@@ -28,30 +28,34 @@ const open = (options: Postgres.Options) => Effect.provide(Postgres.make(options
 const client = Effect.flatMap(databases.fresh, open)
 
 describe("the PostgreSQL client", () => {
-  it.scoped("a commit is on the disk when it returns, whatever the database is set to", () =>
-    Effect.gen(function* () {
-      const options = yield* databases.fresh
-      const admin = yield* open(options)
-      const [at] = yield* admin<{ readonly name: string }>`select current_database() as name`
-      const name = admin(at?.name ?? "")
-      yield* admin`alter database ${name} set synchronous_commit = off`
-      yield* admin`alter database ${name} set default_transaction_isolation = 'serializable'`
-      yield* admin`alter database ${name} set default_transaction_read_only = on`
-      const sql = yield* open(options)
-      expect(yield* sql`show synchronous_commit`).toEqual([{ synchronous_commit: "off" }])
-      const inside = sql.withTransaction(
-        Effect.all([
-          sql`show synchronous_commit`,
-          sql`show transaction_isolation`,
-          sql`show transaction_read_only`
+  it.scoped(
+    "a commit is on the disk when it returns, and a statement writes, whatever the database is set to",
+    () =>
+      Effect.gen(function* () {
+        const options = yield* databases.fresh
+        const admin = yield* open(options)
+        const [at] = yield* admin<{ readonly name: string }>`select current_database() as name`
+        const name = admin(at?.name ?? "")
+        yield* admin`alter database ${name} set synchronous_commit = off`
+        yield* admin`alter database ${name} set default_transaction_isolation = 'serializable'`
+        yield* admin`alter database ${name} set default_transaction_read_only = on`
+        const sql = yield* open(options)
+        expect(yield* sql`show synchronous_commit`).toEqual([{ synchronous_commit: "off" }])
+        const inside = sql.withTransaction(
+          Effect.all([
+            sql`show synchronous_commit`,
+            sql`show transaction_isolation`,
+            sql`show transaction_read_only`
+          ])
+        )
+        expect(yield* inside).toEqual([
+          [{ synchronous_commit: "on" }],
+          [{ transaction_isolation: "read committed" }],
+          [{ transaction_read_only: "off" }]
         ])
-      )
-      expect(yield* inside).toEqual([
-        [{ synchronous_commit: "on" }],
-        [{ transaction_isolation: "read committed" }],
-        [{ transaction_read_only: "off" }]
-      ])
-    })
+        yield* sql`create table written (n integer)`
+        expect(yield* sql`show transaction_isolation`).toEqual([{ transaction_isolation: "read committed" }])
+      })
   )
 
   it.scoped("a read of several statements is of one moment, whatever others commit meanwhile", () =>

@@ -41,6 +41,12 @@ export interface Options
   readonly answerTimeoutMillis: number | null
 }
 
+/**
+ * What a server, a database or a role is set to counts no more outside of transactions than in them: rows of the cluster and
+ * counts of requests are written by statements of their own.
+ */
+const session = "set session characteristics as transaction isolation level read committed, read write"
+
 const failed = (cause: unknown) => new SqlError({ cause, message: "the server cannot be connected to" })
 
 /** A pool whose server has answered once. */
@@ -62,6 +68,8 @@ export const make = ({
         keepAlive: true,
         keepAliveInitialDelayMillis: keepAliveMillis,
         application_name: "castellan",
+        // The pool waits for it before anybody is given the connection.
+        onConnect: (client: pg.ClientBase) => client.query(session),
         Client: EndingClient
       } as pg.PoolConfig)
       // A connection that is idle and breaks has nobody to tell.
