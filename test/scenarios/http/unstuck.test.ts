@@ -291,8 +291,8 @@ describe("transactions that wait", () => {
     const sent = await service.keyed<Envelope>("/unstuck", request(), "of-others", others)
     expect([sent.status, sent.body.code]).toEqual([422, "outcome_unknown"])
     await service.automine(true)
-    const { body, status } = await service.keyed<Unstuck>("/unstuck", request(), "of-others", others)
     const newTxHash = (await settled(requestId)).txHashes[0]
+    const { body, status } = await service.keyed<Unstuck>("/unstuck", request(), "of-others", others)
     expect([status, body]).toMatchObject([
       200,
       { status: 1, txHash: newTxHash, replaced: [{ nonce: 0, oldTxHash: txHash, newTxHash }] }
