@@ -65,13 +65,17 @@ export const make: Migrations.Stored<Budgets["Type"]> = Effect.gen(function* () 
   /** This instance among the holders of a reservation. */
   const self = `${randomUUID()} `
 
-  const transaction = <A, E>(effect: Effect.Effect<A, E>) =>
-    Store.atOnce(sql)(effect).pipe(
-      Effect.retry({ times: 3, while: Store.isBroken }),
-      Effect.catchIf(Store.isSqlError, (error) =>
-        Effect.fail(new BudgetsError({ message: `the store of budgets failed${ErrorCode.suffix(error)}` }))
+  const answered =
+    (run: ReturnType<typeof Store.atOnce>) =>
+    <A, E>(effect: Effect.Effect<A, E>) =>
+      run(effect).pipe(
+        Effect.retry({ times: 3, while: Store.isBroken }),
+        Effect.catchIf(Store.isSqlError, (error) =>
+          Effect.fail(new BudgetsError({ message: `the store of budgets failed${ErrorCode.suffix(error)}` }))
+        )
       )
-    )
+  const transaction = answered(Store.atOnce(sql))
+  const reading = answered(Store.readAtOnce(sql))
 
   /** Locks the budgets in one order, so that no two calls wait for each other. */
   const lockAll = (budgets: ReadonlyArray<Budget>) =>
@@ -232,7 +236,7 @@ export const make: Migrations.Stored<Budgets["Type"]> = Effect.gen(function* () 
         })
       ),
     figures: (budget, at) =>
-      transaction(
+      reading(
         Effect.gen(function* () {
           const rows = yield* openOf(budget, yield* Clock.currentTimeMillis)
           const held = rows

@@ -77,7 +77,8 @@ export const atOnce =
   <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | SqlError> =>
     SqliteClient.isSqlite(sql) ? sql.atOnce(effect) : transaction(sql)(effect)
 
-const readAtOnce = (sql: SqlClient.SqlClient): ReturnType<typeof inTransaction> => {
+/** The same for one that only reads: all that it reads is of one moment. */
+export const readAtOnce = (sql: SqlClient.SqlClient): ReturnType<typeof inTransaction> => {
   if (SqliteClient.isSqlite(sql)) return sql.read
   return inTransaction(PostgresClient.isPostgres(sql) ? sql.ofOneMoment : sql.withTransaction)
 }

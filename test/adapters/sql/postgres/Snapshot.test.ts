@@ -1,0 +1,75 @@
+import * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqlClient from "@effect/sql/SqlClient"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Budgets from "../../../../src/adapters/sql/Budgets.js"
+import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
+import * as Store from "../../../../src/adapters/sql/Store.js"
+import { acceptOp } from "../../../support/journal/Facts.js"
+import * as Journals from "../../../support/journal/Journals.js"
+import * as Layers from "../../../support/journal/Layers.js"
+import * as Make from "../../../support/journal/Make.js"
+import * as Meanwhile from "../../../support/postgres/Meanwhile.js"
+import * as PostgresServer from "../../../support/postgres/Postgres.js"
+
+const databases = PostgresServer.perFile()
+
+const clientOf = (address: Postgres.Options) => Effect.provide(Postgres.make(address), Reactivity.layer)
+
+describe("what is read in PostgreSQL is of one moment", () => {
+  it.scoped("a transaction that is settled between two statements is told with its bytes and ops", () =>
+    Effect.gen(function* () {
+      const address = yield* databases.fresh
+      const [sql, other] = [yield* clientOf(address), yield* clientOf(address)]
+      const context = yield* Layer.build(Layers.postgresAt(address))
+      const journal = Journals.methodsOf(context)
+      yield* Effect.provide(acceptOp("r1", 1), context)
+      yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+      yield* journal.recordSigned(Make.signed(0n))
+      const before = yield* journal.openOf(Make.lane)
+      expect(before.map(({ ops, versions }) => [versions.length, ops.length])).toEqual([[1, 1]])
+      const seen = yield* Meanwhile.changed(sql, other, {
+        lock: sql`lock table transaction_versions in access exclusive mode`,
+        method: journal.openOf(Make.lane),
+        change: sql`update transactions set state = 'settled'`
+      })
+      expect(seen).toEqual(before)
+      expect(yield* journal.openOf(Make.lane)).toEqual([])
+    })
+  )
+
+  it.scoped("a cost that is booked between two statements counts once", () =>
+    Effect.gen(function* () {
+      const address = yield* databases.fresh
+      const [sql, other] = [yield* clientOf(address), yield* clientOf(address)]
+      const budgets = yield* Effect.provideService(Budgets.make, SqlClient.SqlClient, sql)
+      const budget = { accountId: null, chainId: 1n, name: "pot" }
+      const reservation = { ...budget, id: "a", wei: 7n, limit: null, maxOpen: null, daily: true, note: "" }
+      expect(yield* budgets.reserve([{ ...reservation, expiresAt: 60_000 }])).toBeNull()
+      const figures = budgets.figures(budget, 0)
+      const seen = yield* Meanwhile.changed(other, sql, {
+        lock: other`lock table budget_days in access exclusive mode`,
+        method: figures,
+        change: Effect.zipRight(
+          other`update budget_holds set state = 'settled'`,
+          other`insert into budget_days (account_id, chain_id, pot, day, booked) values ('', '1', 'pot', 0, '7')`
+        )
+      })
+      expect(seen).toEqual({ held: 7n, booked: 0n })
+      expect(yield* figures).toEqual({ held: 0n, booked: 7n })
+    })
+  )
+
+  it.scoped("and nothing is written meanwhile", () =>
+    Effect.gen(function* () {
+      const sql = yield* clientOf(yield* databases.fresh)
+      const { reading, transaction } = Store.make(sql, Layers.options)
+      yield* sql`create table t (n integer)`
+      const write = sql`insert into t (n) values (1)`
+      expect((yield* Effect.flip(reading(write))).message).toContain("(25006)")
+      yield* transaction(write)
+      expect(yield* reading(sql`select n from t`)).toEqual([{ n: 1 }])
+    })
+  )
+})
