@@ -119,10 +119,15 @@ const byDebt = ({ sql }: Store.Store, source: number, state: string, count: numb
 const balance = (store: Store.Store, source: number) =>
   Effect.gen(function* () {
     const { sql } = store
-    const over = yield* byDebt(store, source, "enabled", mostWaiting, true)
-    const under = yield* byDebt(store, source, "held", fewWaiting, false)
-    if (over.length + under.length === 0) return 0
+    const unbalanced = Effect.all({
+      over: byDebt(store, source, "enabled", mostWaiting, true),
+      under: byDebt(store, source, "held", fewWaiting, false)
+    })
+    const known = yield* unbalanced
+    if (known.over.length + known.under.length === 0) return 0
     const revision = yield* Registry.revise(store, source)
+    // What was paused until the source was this one's stays paused.
+    const { over, under } = yield* unbalanced
     for (const watch of over) {
       yield* Registry.leave(store, watch)
       yield* sql`update watches set state = 'held', revision = ${revision} where watch_no = ${watch}`

@@ -1,0 +1,50 @@
+import * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqlClient from "@effect/sql/SqlClient"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
+import * as SqlWatches from "../../../../src/adapters/sql/watches/Watches.js"
+import * as SqlWebhooks from "../../../../src/adapters/sql/webhooks/Webhooks.js"
+import { Watches } from "../../../../src/application/ports/Watches.js"
+import { options } from "../../../support/journal/Layers.js"
+import * as Meanwhile from "../../../support/postgres/Meanwhile.js"
+import * as PostgresServer from "../../../support/postgres/Postgres.js"
+import * as Following from "../../../support/watches/Following.js"
+
+const databases = PostgresServer.perFile()
+
+describe("watches that owe too much or little again, in PostgreSQL", () => {
+  it.scoped("a watch that is paused while it is looked at stays paused", () =>
+    Effect.gen(function* () {
+      const address = yield* databases.fresh
+      const client = Effect.provide(Postgres.make(address), Reactivity.layer)
+      const [sql, other] = [yield* client, yield* client]
+      const layers = Layer.merge(SqlWatches.layer(options), SqlWebhooks.layer(options))
+      const context = yield* Layer.build(Layer.provide(layers, Layer.succeed(SqlClient.SqlClient, other)))
+      const id = yield* Effect.provide(Following.add(), context)
+      const [source] = yield* sql<{ readonly source_no: number }>`select source_no from watch_sources`
+      const balanced = Effect.provide(
+        Effect.flatMap(Watches, (watches) => watches.balance(source?.source_no ?? 0)),
+        context
+      )
+      const stateOf = Effect.provide(
+        Effect.map(
+          Effect.flatMap(Watches, (watches) => watches.get(id)),
+          (watch) => watch?.state
+        ),
+        context
+      )
+      const hold = sql`update watches set state = 'held'`
+      const pause = sql`update watches set state = 'paused'`
+      yield* hold
+      // As `setState` does it: the source first.
+      const lock = sql`update watch_sources set revision = revision + 1`
+      expect(yield* Meanwhile.changed(sql, other, { lock, method: balanced, change: pause })).toBe(0)
+      expect(yield* stateOf).toBe("paused")
+      yield* hold
+      expect(yield* balanced).toBe(1)
+      expect(yield* stateOf).toBe("enabled")
+    })
+  )
+})
