@@ -6,6 +6,7 @@ import * as TestClock from "effect/TestClock"
 import * as MemoryRateLimit from "../../../src/adapters/memory/RateLimit.js"
 import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
 import * as LaneClaims from "../../../src/application/lanes/requests/LaneClaims.js"
+import * as ScheduledRequests from "../../../src/application/lanes/requests/ScheduledRequests.js"
 import * as WakeUps from "../../../src/application/lanes/requests/WakeUps.js"
 import * as Metrics from "../../../src/application/observe/Metrics.js"
 import { limits, RateLimitError } from "../../../src/application/ports/RateLimit.js"
@@ -39,6 +40,21 @@ describe("a clock that is set back by an hour", () => {
       expect(yield* stranded).toBe(1)
       yield* back(past("work", Effect.void))
       expect(yield* stranded).toBe(0)
+    })
+  )
+
+  it.effect("does not keep what waited for its window from leaving room", () =>
+    Effect.gen(function* () {
+      const one = { accountId: Make.alice, requests: 1, elements: 1 }
+      let counted = [one]
+      const waiting = Effect.sync(() => counted)
+      const bounds = { requests: 1, elements: 1, requestsPerAccount: 1, elementsPerAccount: 1 }
+      const scheduled = ScheduledRequests.make(bounds, { waiting })
+      const refused = Effect.isFailure(scheduled.enter(one))
+      expect(yield* refused).toBe(true)
+      counted = []
+      yield* TestClock.adjust("1 second")
+      expect(yield* back(refused)).toBe(false)
     })
   )
 

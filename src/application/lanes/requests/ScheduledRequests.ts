@@ -1,4 +1,3 @@
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../ports/journal/JournalError.js"
@@ -6,6 +5,7 @@ import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import { catalogue } from "../../request/Catalogue.js"
 import { TooManyRequests, Unavailable } from "../../request/Failure.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import type { Bounds, Entry } from "./OpenRequests.js"
 
 /** How much accepted work may wait for its windows to begin. */
@@ -48,7 +48,7 @@ export const make = (
   let countedAt: number | null = null
 
   const count = Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* MonotonicTime.millis
     if (countedAt !== null && now - countedAt < countedMillis) return
     const found = yield* waiting
     counted = new Map(found.map(({ accountId, elements, requests }) => [accountId, { elements, requests }]))
