@@ -1,17 +1,20 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 
-/** Runs it as after somebody has set the machine's clock by so much: what lasts goes on as it would have. */
-export const by =
-  (millis: number) =>
+/** Runs it on a machine whose clock is ahead by what `millis` says at the moment: what lasts goes on as it would have. */
+export const settable =
+  (millis: () => number) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.clockWith((clock) =>
       Effect.withClock(effect, {
         [Clock.ClockTypeId]: Clock.ClockTypeId,
-        unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + millis,
+        unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + millis(),
         unsafeCurrentTimeNanos: () => clock.unsafeCurrentTimeNanos(),
-        currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + millis),
+        currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + millis()),
         currentTimeNanos: clock.currentTimeNanos,
         sleep: (duration) => clock.sleep(duration)
       })
     )
+
+/** Runs it as after somebody has set the machine's clock by so much. */
+export const by = (millis: number) => settable(() => millis)

@@ -16,6 +16,7 @@ import {
   type WatchesError,
   type WatchSource
 } from "../ports/Watches.js"
+import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import * as Cursor from "./Cursor.js"
 import { Followed } from "./Followed.js"
 import * as Reading from "./Reading.js"
@@ -187,7 +188,7 @@ export const follow = (
     const networks = yield* Networks
     const followed = new Followed()
     let problem: string | null | undefined
-    let balanced = 0
+    let balanced: number | null = null
     const tell = (now: string | null, told = now) =>
       Effect.gen(function* () {
         if (now === problem) return
@@ -222,11 +223,13 @@ export const follow = (
       const now = yield* Clock.currentTimeMillis
       const revision = yield* watches.claim(source.source, process, now + claimMillis)
       if (revision === null) return
-      if (now - balanced >= balanceMillis) {
-        balanced = now
+      const passed = yield* MonotonicTime.millis
+      const isDue = balanced === null || passed - balanced >= balanceMillis
+      if (isDue) {
+        balanced = passed
         yield* watches.balance(source.source)
       }
-      if (revision !== followed.revision || balanced === now)
+      if (revision !== followed.revision || isDue)
         yield* followed.update(yield* watches.state(source.source, followed.revision))
       if (followed.cursors.length === 0) return yield* watches.release(source.source, process)
       const more = yield* turn.pipe(

@@ -3,6 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { Watches } from "../../../src/application/ports/Watches.js"
 import * as Follower from "../../../src/application/watches/Follower.js"
+import * as SetClock from "../../support/SetClock.js"
 import * as SteppedClock from "../../support/SteppedClock.js"
 import * as Following from "../../support/watches/Following.js"
 import { ForkingChain } from "../../support/watches/ForkingChain.js"
@@ -314,6 +315,31 @@ describe("watches", () => {
       yield* Following.caughtUp(chain)
       const rest = (yield* Following.deliveries()).get(watchId) ?? []
       expect(Watching.fold([...first, ...rest])).toEqual(Watching.truth(chain, null, 1, 0n))
+    }).pipe(Watching.inMemory)
+  )
+
+  it.scoped("are looked at for what waits as often when the machine's clock is set back", () =>
+    Effect.gen(function* () {
+      const chain = new ForkingChain(3)
+      const watches = yield* Watches
+      yield* Following.add()
+      let [looks, setBack] = [0, 0]
+      const balance: typeof watches.balance = (source) => {
+        looks += 1
+        return watches.balance(source)
+      }
+      yield* Effect.forEach(yield* watches.sources("one"), (source) =>
+        Follower.follow(source, "one").pipe(
+          Effect.provide(Following.around(chain)),
+          Effect.provideService(Watches, { ...watches, balance }),
+          SetClock.settable(() => -setBack),
+          Effect.forkScoped
+        )
+      )
+      yield* Following.until(Effect.sync(() => looks === 1))
+      setBack = 3_600_000
+      yield* Following.rounds(12)
+      expect(looks).toBeGreaterThan(1)
     }).pipe(Watching.inMemory)
   )
 

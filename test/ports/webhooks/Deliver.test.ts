@@ -468,6 +468,23 @@ for (const [name, layer] of [
     )
 
     fact(
+      "are not kept waiting by an attempt that fails once another process has delivered it",
+      Effect.gen(function* () {
+        const store = yield* Webhooks
+        const { webhookId } = yield* add("http://127.0.0.1:1/hook")
+        yield* signOps("r1", [1])
+        const due = Effect.map(store.next(webhookId, 1), (it) =>
+          it?.deliveries.map(({ event }) => event.sequence)
+        )
+        expect(yield* due).toEqual([1])
+        const first = { webhookId, requestId: "r1", sequence: 1 }
+        yield* store.delivered(first)
+        yield* store.failed(first, "it answered 500", 3_600_000)
+        expect(yield* due).toEqual([2])
+      })
+    )
+
+    fact(
       "that say that they are gone are paused at once",
       Effect.gen(function* () {
         const { next, url } = yield* receiver(status(410))

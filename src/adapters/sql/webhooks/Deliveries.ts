@@ -180,12 +180,14 @@ export const make = (
       asked(
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
-          yield* sql`
+          const [noted] = yield* sql`
             update webhook_deliveries set attempts = attempts + 1, last_error = ${error},
               failing_since = coalesce(failing_since, cast(${now} as bigint)),
               state = ${retryAt === null ? "dead" : "waiting"}
-            where ${ofOne(delivery)} and sequence = ${delivery.sequence}`
-          if (retryAt !== null)
+            where ${ofOne(delivery)} and sequence = ${delivery.sequence} and state = 'waiting'
+            returning sequence`
+          // Another process may have delivered it, whose later events are not to wait for it.
+          if (noted !== undefined && retryAt !== null)
             yield* sql`
               update webhook_deliveries set due_at = ${retryAt}
               where ${ofOne(delivery)} and sequence >= ${delivery.sequence} and state = 'waiting'`
