@@ -20,7 +20,7 @@ interface Deadline {
 }
 
 /** It sleeps no longer at a time, milliseconds: when all are called off, it keeps no program from its end for longer. */
-const napMillis = 1_000
+const napMillis = 100
 
 const nanosPerMilli = 1_000_000
 

@@ -74,7 +74,7 @@ describe("deadlines", () => {
     })
   )
 
-  it.effect("have one fiber that sleeps, which ends within a second when all are called off", () =>
+  it.effect("have one fiber that sleeps, which ends within a tenth of a second when all are called off", () =>
     Effect.gen(function* () {
       const { set } = yield* setup
       const all = Array.from({ length: 1_000 }, (_, n) => set(60_000 - n, `${n}`))
@@ -83,7 +83,7 @@ describe("deadlines", () => {
       yield* TestClock.adjust(10_000)
       expect(yield* sleeping).toBe(1)
       for (const off of all) off()
-      yield* TestClock.adjust(1_000)
+      yield* TestClock.adjust(100)
       expect(yield* sleeping).toBe(0)
     })
   )
