@@ -7,13 +7,18 @@ import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
-import type { BlockTag, ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
+import {
+  type BlockTag,
+  type ChainClient,
+  ChainRpcError
+} from "../../../src/application/ports/chain/ChainRpc.js"
 import type { Route, TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
 const below = 2
+const none = Effect.succeed(0n)
 
 const recordOf = (nonce: number, route: Route): TransactionRecord => ({
   ...Make.lane,
@@ -48,18 +53,23 @@ const start = Effect.gen(function* () {
     settleElsewhere: () => {
       elsewhere.settled = true
     },
-    /** Work of that name, of one route; it has arrived when this returns. */
-    work: (name: string, route: Route) =>
+    /** Work of that name, of one route; it has arrived when this returns. The chain is asked by `confirmedNonce`. */
+    work: (
+      name: string,
+      route: Route,
+      lane = Make.lane,
+      confirmedNonce: LaneSlot.Work["confirmedNonce"] = none
+    ) =>
       Effect.gen(function* () {
         const arrival = slots.arrive()
         const go = Effect.sync(() => {
-          const record = recordOf(sent.length, route)
+          const record = { ...recordOf(sent.length, route), ...lane }
           sent.push(record)
           went.push(name)
           inFlight.add(record)
         })
         const fiber = yield* Effect.fork(
-          slots.take({ ...Make.lane, route, below, arrival, confirmedNonce: Effect.succeed(0n) }, () => go)
+          slots.take({ ...lane, route, below, arrival, confirmedNonce }, () => go)
         )
         yield* TestClock.adjust(1)
         return fiber
@@ -139,11 +149,44 @@ describe("the slots of a lane", () => {
     })
   )
 
-  it.scoped("come when the journal says so, whatever this process waits for", () =>
+  it.scoped("that are given up leave the others in their order", () =>
+    Effect.gen(function* () {
+      const { mine, slots, went, work } = yield* start
+      yield* work("a", Make.entryPoint)
+      yield* work("direct", "direct")
+      const other = yield* work("other", Make.otherEntryPoint)
+      yield* work("late", Make.entryPoint)
+      yield* Fiber.interrupt(other)
+      yield* TestClock.adjust(1)
+      expect(went).toEqual(["a"])
+      expect(slots.waiting(Make.lane)).toBe(2)
+      yield* mine(0)
+      yield* mine(1)
+      expect(went).toEqual(["a", "direct", "late"])
+    })
+  )
+
+  it.scoped("of one lane wait for no work of another, of the same EOA or on the same chain", () =>
+    Effect.gen(function* () {
+      const { slots, went, work } = yield* start
+      yield* work("a", Make.entryPoint)
+      yield* work("direct", "direct")
+      const lanes = [
+        { ...Make.lane, chainId: Make.chainId + 1n },
+        { ...Make.lane, signer: Make.address(77) }
+      ]
+      for (const lane of lanes) yield* work("apart", Make.entryPoint, lane)
+      expect(went).toEqual(["a", "apart", "apart"])
+      expect([Make.lane, ...lanes].map(slots.waiting)).toEqual([1, 0, 0])
+    })
+  )
+
+  it.scoped("come when the journal says so, whatever this process waits for and without a node", () =>
     Effect.gen(function* () {
       const { settleElsewhere, went, work } = yield* start
+      const silent = new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "down" })
       yield* work("a", Make.entryPoint)
-      yield* work("other", Make.otherEntryPoint)
+      yield* work("other", Make.otherEntryPoint, Make.lane, Effect.fail(silent))
       yield* TestClock.adjust("10 seconds")
       expect(went).toEqual(["a"])
       settleElsewhere()
@@ -226,9 +269,9 @@ describe("the nonce of an EOA that counts as used", () => {
       const asked: Array<BlockTag> = []
       const chain: ChainClient = {
         ...memory.client("http://node"),
-        block: () =>
+        block: (tag) =>
           Effect.succeed(
-            height === null
+            height === null || tag !== "latest"
               ? null
               : { number: height, hash: Make.word(1), timestamp: 0, gasLimit: 1n, baseFeePerGas: 1n }
           ),
