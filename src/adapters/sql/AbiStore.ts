@@ -77,6 +77,17 @@ const learn = (known: Known, rows: ReadonlyArray<Row>): void => {
   }
 }
 
+const told = <A, E>(
+  use: Effect.Effect<A, E | SqlError>
+): Effect.Effect<A, Exclude<E, SqlError> | AbiStoreError> =>
+  use.pipe(
+    Effect.withTracerEnabled(false),
+    Effect.catchIf(
+      (error): error is Extract<E | SqlError, SqlError> => error instanceof SqlError,
+      (error) => Effect.fail(failed(error))
+    )
+  )
+
 /**
  * Definitions in the database of the client; brings its schema up to date first. Of an account that was read before,
  * a read asks only for what was registered since, by whichever process.
@@ -98,17 +109,6 @@ export const make: Migrations.Stored<AbiStore["Type"]> = Effect.gen(function* ()
       }
       if (rows.length > 0) held.set(account, known)
     })
-
-  const told = <A, E>(
-    use: Effect.Effect<A, E | SqlError>
-  ): Effect.Effect<A, Exclude<E, SqlError> | AbiStoreError> =>
-    use.pipe(
-      Effect.withTracerEnabled(false),
-      Effect.catchIf(
-        (error): error is Extract<E | SqlError, SqlError> => error instanceof SqlError,
-        (error) => Effect.fail(failed(error))
-      )
-    )
 
   const knownOf = (account: AccountId): Known => {
     const known = held.get(account) ?? nothing()

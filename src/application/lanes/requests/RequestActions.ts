@@ -26,7 +26,10 @@ import * as RequestState from "./RequestState.js"
 import type { ScheduledRequests } from "./ScheduledRequests.js"
 import type { WakeUps } from "./WakeUps.js"
 
-/** What the phases of `RequestState` do for one request: one function a phase, and the event that follows. */
+/**
+ * What the phases of `RequestState` do for one request: one function a phase, and the event that follows. Long, since
+ * all of them work on the same few parts of it.
+ */
 
 export interface Dependencies {
   readonly requestJournal: RequestJournal["Type"]
