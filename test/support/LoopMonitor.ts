@@ -17,8 +17,9 @@ const dearest = 4
 const names = JSON.stringify(Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`a${n}`, 1])))
 
 /**
- * How many times dearer than usual fresh memory is; at least 1, and at most `dearest`. A virtual machine whose host takes unused pages back pays
- * for each of them again when it is touched, ten times what it costs elsewhere, and the thread's time counts that as work.
+ * How many times dearer than usual fresh memory is; at least 1, and at most `dearest`. A virtual machine whose host
+ * takes unused pages back pays for each of them again when it is touched, ten times what it costs elsewhere, and the
+ * thread's time counts that as work.
  */
 const dearness = (): number => {
   const costs = Array.from({ length: 5 }, () => Work.of(() => void JSON.parse(names)))

@@ -1,8 +1,6 @@
 import { SqlError } from "@effect/sql/SqlError"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as FiberId from "effect/FiberId"
 import * as Layer from "effect/Layer"
 import { AbiStore, AbiStoreError, refusal } from "../../application/ports/AbiStore.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
@@ -23,8 +21,9 @@ interface Row {
 /** What is known of one account: its first `ordinal` definitions. Rows never change, so that it is never wrong. */
 interface Known {
   readonly turn: Effect.Semaphore
-  /** A look for what is new that has not begun. */
-  next: Deferred.Deferred<void, SqlError> | null
+  /** How many have asked for what is new, and how many of them, the first ones, a look has an answer for. */
+  asked: number
+  answered: number
   readonly canonical: Set<string>
   ordinal: number
   characters: number
@@ -50,7 +49,8 @@ const failed = (error: SqlError): AbiStoreError =>
 
 const nothing = (): Known => ({
   turn: Effect.unsafeMakeSemaphore(1),
-  next: null,
+  asked: 0,
+  answered: 0,
   canonical: new Set<string>(),
   ordinal: 0,
   characters: 0,
@@ -76,17 +76,6 @@ const learn = (known: Known, rows: ReadonlyArray<Row>): void => {
     known.canonical.add(canonical)
   }
 }
-
-const told = <A, E>(
-  use: Effect.Effect<A, E | SqlError>
-): Effect.Effect<A, Exclude<E, SqlError> | AbiStoreError> =>
-  use.pipe(
-    Effect.withTracerEnabled(false),
-    Effect.catchIf(
-      (error): error is Extract<E | SqlError, SqlError> => error instanceof SqlError,
-      (error) => Effect.fail(failed(error))
-    )
-  )
 
 /**
  * Definitions in the database of the client; brings its schema up to date first. Of an account that was read before,
@@ -117,33 +106,36 @@ export const make: Migrations.Stored<AbiStore["Type"]> = Effect.gen(function* ()
   }
 
   /** One reader or writer of an account at a time: what is new is parsed once. */
-  const inTurn = <A, E>(account: AccountId, use: (known: Known) => Effect.Effect<A, E | SqlError>) =>
-    told(
-      Effect.suspend(() => {
-        const known = knownOf(account)
-        return known.turn.withPermits(1)(use(known))
-      })
+  const inTurn = <A, E>(
+    account: AccountId,
+    use: (known: Known) => Effect.Effect<A, E | SqlError>
+  ): Effect.Effect<A, Exclude<E, SqlError> | AbiStoreError> =>
+    Effect.suspend(() => {
+      const known = knownOf(account)
+      return known.turn.withPermits(1)(use(known))
+    }).pipe(
+      Effect.withTracerEnabled(false),
+      Effect.catchIf(
+        (error): error is Extract<E | SqlError, SqlError> => error instanceof SqlError,
+        (error) => Effect.fail(failed(error))
+      )
     )
 
-  /** One look for all who ask before it begins: what was registered before any of them asked is in it. */
+  /** Who waits for a turn needs no look of its own when one has begun since it asked. */
   const list = <A>(account: AccountId, of: (known: Known) => A) =>
-    told(
-      Effect.uninterruptibleMask((restore) => {
-        const known = knownOf(account)
-        const looked = (next: Deferred.Deferred<void, SqlError>) =>
-          Effect.map(restore(Deferred.await(next)), () => of(known))
-        if (known.next !== null) return looked(known.next)
-        const next = Deferred.unsafeMake<void, SqlError>(FiberId.none)
-        known.next = next
-        const look = Effect.suspend(() => {
-          known.next = null
-          return refresh(account, known)
+    Effect.suspend(() => {
+      const asked = ++knownOf(account).asked
+      return inTurn(account, (known) =>
+        Effect.gen(function* () {
+          if (known.answered < asked) {
+            const upTo = known.asked
+            yield* refresh(account, known)
+            known.answered = upTo
+          }
+          return of(known)
         })
-        // In a fiber of its own: who asked first may be interrupted while others wait.
-        const looking = Effect.forkDaemon(Effect.intoDeferred(known.turn.withPermits(1)(look), next))
-        return Effect.zipRight(looking, looked(next))
-      })
-    )
+      )
+    })
 
   const add = (account: AccountId, kind: Row["kind"], canonical: string) =>
     inTurn(account, (known) => {

@@ -22,7 +22,7 @@ export interface Store {
   ) => Effect.Effect<A, Exclude<E, SqlError> | JournalError>
   /** The same of one that only reads: all that it reads is of one moment. */
   readonly reading: Store["transaction"]
-  /** The same of one statement, which is of one moment by itself. */
+  /** The same of one statement, which is of one moment by itself, or of several that need not be of the same. */
   readonly query: Store["transaction"]
   /** Waits until everything that was committed before survives the machine. */
   readonly durable: Effect.Effect<void, JournalError>

@@ -1,5 +1,4 @@
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
@@ -123,7 +122,6 @@ export const layer: Layer.Layer<
     const facts = ChainFacts.make()
     const sponsorships = Sponsorships.make(budgets, scope)
     const payers = Payers.make({ budgets, services, system, sponsorships })
-    const stopping = yield* Deferred.make<void>()
     const requests = Requests.make({
       requestJournal,
       networks,
@@ -132,7 +130,6 @@ export const layer: Layer.Layer<
       openRequests,
       scheduledRequests,
       replicas,
-      stopping,
       scope
     })
     const own = SelfBundler.make({ lanes, slots, monitor, scope })

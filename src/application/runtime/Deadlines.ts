@@ -7,6 +7,7 @@ import * as FiberId from "effect/FiberId"
 import type * as FiberRefs from "effect/FiberRefs"
 import * as Runtime from "effect/Runtime"
 import * as RuntimeFlags from "effect/RuntimeFlags"
+import * as MonotonicTime from "./MonotonicTime.js"
 
 /**
  * Deadlines that are nearly always called off. A fiber that sleeps until each of them costs more than what it watches;
@@ -22,8 +23,6 @@ interface Deadline {
 /** It sleeps no longer at a time, milliseconds: when all are called off, it keeps no program from its end for longer. */
 const napMillis = 100
 
-const nanosPerMilli = 1_000_000
-
 class Deadlines {
   /** By how long they were set for: those of one length fall due in the order in which they were set. */
   private readonly byMillis = new Map<number, Set<Deadline>>()
@@ -37,14 +36,10 @@ class Deadlines {
     const callOff = () => {
       if (sameLength.delete(deadline) && sameLength.size === 0) this.byMillis.delete(millis)
     }
-    const deadline = { at: this.now() + millis, late, callOff }
+    const deadline = { at: MonotonicTime.unsafeMillis(this.clock) + millis, late, callOff }
     sameLength.add(deadline)
     if (this.sleeper === null || this.sleeper.until > deadline.at) this.wake(fiberRefs)
     return callOff
-  }
-
-  private now(): number {
-    return Number(this.clock.unsafeCurrentTimeNanos()) / nanosPerMilli
   }
 
   private earliest(): Deadline | null {
@@ -59,7 +54,7 @@ class Deadlines {
     this.sleeper?.fiber?.unsafeInterruptAsFork(FiberId.none)
     // What is set or called off by those that are told is seen here.
     this.sleeper = { until: Number.NEGATIVE_INFINITY, fiber: null }
-    const now = this.now()
+    const now = MonotonicTime.unsafeMillis(this.clock)
     let next = this.earliest()
     for (; next !== null && next.at <= now; next = this.earliest()) {
       next.callOff()

@@ -12,3 +12,7 @@ export const millis: Effect.Effect<number> = Effect.map(
   Clock.currentTimeNanos,
   (nanos) => Number(nanos) / nanosPerMilli
 )
+
+/** The same of a clock at this moment. */
+export const unsafeMillis = (clock: Clock.Clock): number =>
+  Number(clock.unsafeCurrentTimeNanos()) / nanosPerMilli

@@ -38,8 +38,6 @@ export interface Dependencies {
   readonly openRequests: OpenRequests
   readonly scheduledRequests: ScheduledRequests
   readonly replicas: Replicas["Type"]
-  /** Done once nobody shall wait for a sent transaction any more. */
-  readonly stopping: Deferred.Deferred<void>
   readonly scope: Scope.Scope
 }
 
@@ -129,7 +127,7 @@ const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis:
     // What goes again is accepted again, which gives its caller no more time: see `extend`.
     if (live.callOff === null) yield* waitFor(live, patienceMillis)
     yield* Deferred.succeed(live.decided, undefined)
-    if (live.isDismissed || (yield* Deferred.isDone(live.dependencies.stopping))) yield* dismiss(live)
+    if (live.isDismissed) yield* dismiss(live)
     if (live.task.caller.onAccepted !== undefined) yield* promise(live)
   })
 

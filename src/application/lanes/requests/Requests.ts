@@ -3,6 +3,7 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -89,11 +90,11 @@ export const make = (options: {
   readonly openRequests: OpenRequests
   readonly scheduledRequests: ScheduledRequests
   readonly replicas: Replicas["Type"]
-  /** Done once nobody shall wait for a sent transaction any more. */
-  readonly stopping: Deferred.Deferred<void>
   readonly scope: Scope.Scope
 }): Requests => {
-  const { requestJournal, networks, openRequests, stopping, wakeUps } = options
+  const { requestJournal, networks, openRequests, wakeUps } = options
+  /** Done once nobody shall wait for a sent transaction any more. */
+  const stopping = Deferred.unsafeMake<void>(FiberId.none)
   const live = new Map<
     string,
     Pick<RequestWork.RequestWork<unknown>, "dismiss" | "lane" | "leave" | "review">
@@ -180,6 +181,7 @@ export const make = (options: {
       const task = { caller, endpoint, Response, body, elements, run, onEnd }
       const work = yield* RequestWork.begin(options, task)
       if (!over) live.set(requestId, work)
+      if (yield* Deferred.isDone(stopping)) yield* work.dismiss
       return work
     }).pipe(Effect.uninterruptible)
 

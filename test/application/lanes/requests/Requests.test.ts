@@ -103,7 +103,6 @@ const setupWith = (bounds: OpenRequests.Bounds) =>
   Effect.gen(function* () {
     const journal = yield* Journals.all
     const wakeUps = yield* WakeUps.make(journal)
-    const stopping = yield* Deferred.make<void>()
     /** Of the requests' chain. */
     const profile = { current: null as NetworkProfile.NetworkProfile | null }
     const networks: Networks["Type"] = {
@@ -161,7 +160,6 @@ const setupWith = (bounds: OpenRequests.Bounds) =>
       openRequests: OpenRequests.make(bounds),
       scheduledRequests: ScheduledRequests.make(bounds, breaking),
       replicas,
-      stopping,
       wakeUps,
       scope
     })
@@ -444,6 +442,9 @@ describe("writing requests", () => {
       expect(yield* Fiber.poll(preparing)).toMatchObject({ _tag: "None" })
       yield* Deferred.succeed(goOn, undefined)
       expect(codeOf(yield* Fiber.join(preparing))).toBe("execution_failed")
+      const late = callerOf(null)
+      const begun = requests.run(kind, late, request, Effect.zipRight(accept(late), Effect.never))
+      expect(codeOf(yield* Effect.exit(begun))).toBe("outcome_unknown")
     }))
 
   test("that crash after acceptance are tried again, later each time, until they have an answer", ({
