@@ -58,31 +58,6 @@ describe("the PostgreSQL client", () => {
       })
   )
 
-  it.scoped("a read of several statements is of one moment, whatever others commit meanwhile", () =>
-    Effect.gen(function* () {
-      const address = yield* databases.fresh
-      const [sql, other] = [yield* open(address), yield* open(address)]
-      yield* sql`create table entries (id int)`
-      const store = Store.make(sql, options)
-      const ids = sql<{ readonly id: number }>`select id from entries order by id`
-      // In a fiber of its own: this one's statements are all those of its transaction.
-      const add = (id: number) =>
-        Effect.promise(() => Effect.runPromise(other`insert into entries values (${id})`))
-      const seen = yield* store.reading(
-        Effect.gen(function* () {
-          yield* add(1)
-          const before = yield* ids
-          yield* add(2)
-          return [before, yield* ids]
-        })
-      )
-      expect(seen).toEqual([[], []])
-      expect(yield* store.query(ids)).toEqual([{ id: 1 }, { id: 2 }])
-      const written = yield* Effect.exit(store.reading(sql`insert into entries values (3)`))
-      expect(Exit.isFailure(written)).toBe(true)
-    })
-  )
-
   it.scoped("a stronger guarantee than that is left as it is", () =>
     Effect.gen(function* () {
       const options = yield* databases.fresh

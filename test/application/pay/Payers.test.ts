@@ -6,7 +6,7 @@ import { wallet } from "../../../src/application/pay/Payer.js"
 import * as Payers from "../../../src/application/pay/Payers.js"
 import { type PaymasterClient, PaymasterRpcError } from "../../../src/application/ports/chain/PaymasterRpc.js"
 import type { NetworkProfile } from "../../../src/application/ports/NetworkProfile.js"
-import { type Signer, SignerError } from "../../../src/application/ports/Signers.js"
+import { SignerError } from "../../../src/application/ports/Signers.js"
 import * as Sponsorship from "../../../src/domain/erc4337/paymaster/Sponsorship.js"
 import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -37,16 +37,7 @@ const world = (deposit = 100n * cost, over: Partial<NetworkProfile> = {}) =>
     const signed: Array<Hex.Bytes32> = []
     const budgets = yield* InMemory.makeBudgets
     const silent = new PaymasterRpcError({ reason: "unreachable", origin: "http://service", message: "down" })
-    const key: Signer = {
-      address: Make.address(1),
-      publicKey: "04",
-      type: "PRIVATE_KEY",
-      sign: (digest) =>
-        Effect.sync(() => {
-          signed.push(digest)
-          return Hex.unsafe(`0x${"5e".repeat(65)}`)
-        })
-    }
+    const key = Site.key(signed, Hex.unsafe(`0x${"5e".repeat(65)}`))
     const unused = Effect.fail(new SignerError({ reason: "notConfigured", message: "not this one" }))
     const payers = Payers.make({
       budgets,

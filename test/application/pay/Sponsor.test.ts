@@ -42,16 +42,7 @@ const world = (
       {
         budgets,
         sponsorships: { watch: (each) => Effect.sync(() => void watched.push(each)) },
-        signer: Effect.succeed({
-          address: Make.address(1),
-          publicKey: "04",
-          type: "PRIVATE_KEY",
-          sign: (digest) =>
-            Effect.sync(() => {
-              signed.push(digest)
-              return seal
-            })
-        }),
+        signer: Effect.succeed(Site.key(signed, seal)),
         dailyBudget
       },
       { ...site, connection: { ...connection, profile: { ...connection.profile, caps } } }

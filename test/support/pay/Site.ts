@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { Site } from "../../../src/application/pay/Paymaster.js"
 import type { Call, CallResult } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { Signer } from "../../../src/application/ports/Signers.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
@@ -66,6 +67,18 @@ export const make = (
     }
     return { answer, calls, site }
   })
+
+/** A key that makes this signature of all digests, and notes them. */
+export const key = (signed: Array<Hex.Bytes32>, signature: Hex.Hex): Signer => ({
+  address: Make.address(1),
+  publicKey: "04",
+  type: "PRIVATE_KEY",
+  sign: (digest) =>
+    Effect.sync(() => {
+      signed.push(digest)
+      return signature
+    })
+})
 
 /** Costs 100,000,000 wei at most. */
 export const op: UserOperation.UserOperation = {

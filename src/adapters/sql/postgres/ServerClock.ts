@@ -3,7 +3,6 @@ import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
 
 /** How often the server is asked for its time. */
 const interval = "10 seconds"
@@ -54,7 +53,7 @@ export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrapScoped
       sleep: (duration) => own.sleep(duration)
     }
     yield* look
-    yield* Effect.ignore(look).pipe(Effect.repeat(Schedule.spaced(interval)), Effect.forkScoped)
+    yield* Effect.forkScoped(Effect.forever(Effect.delay(Effect.ignore(look), interval)))
     return Layer.setClock(clock)
   }).pipe(Effect.withTracerEnabled(false))
 )

@@ -61,15 +61,30 @@ describe("what is read in PostgreSQL is of one moment", () => {
     })
   )
 
-  it.scoped("and nothing is written meanwhile", () =>
+  it.scoped("whatever others commit meanwhile, and nothing is written", () =>
     Effect.gen(function* () {
-      const sql = yield* clientOf(yield* databases.fresh)
-      const { reading, transaction } = Store.make(sql, Layers.options)
+      const address = yield* databases.fresh
+      const [sql, other] = [yield* clientOf(address), yield* clientOf(address)]
+      const { query, reading, transaction } = Store.make(sql, Layers.options)
       yield* sql`create table t (n integer)`
-      const write = sql`insert into t (n) values (1)`
+      const rows = sql<{ readonly n: number }>`select n from t order by n`
+      // In a fiber of its own: this one's statements are all those of its transaction.
+      const add = (n: number) =>
+        Effect.promise(() => Effect.runPromise(other`insert into t (n) values (${n})`))
+      const seen = yield* reading(
+        Effect.gen(function* () {
+          yield* add(1)
+          const before = yield* rows
+          yield* add(2)
+          return [before, yield* rows]
+        })
+      )
+      expect(seen).toEqual([[], []])
+      expect(yield* query(rows)).toEqual([{ n: 1 }, { n: 2 }])
+      const write = sql`insert into t (n) values (3)`
       expect((yield* Effect.flip(reading(write))).message).toContain("(25006)")
       yield* transaction(write)
-      expect(yield* reading(sql`select n from t`)).toEqual([{ n: 1 }])
+      expect(yield* reading(rows)).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }])
     })
   )
 })
