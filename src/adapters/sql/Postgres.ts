@@ -1,16 +1,13 @@
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
-import type { Connection } from "@effect/sql/SqlConnection"
-import { SqlError } from "@effect/sql/SqlError"
-import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Pool from "./postgres/Pool.js"
-import type { PostgresClient } from "./postgres/PostgresClient.js"
+import * as PostgresClient from "./postgres/PostgresClient.js"
 
 /** The server cannot be used. Of its address only the host is named. */
 export class PostgresError extends Data.TaggedError("PostgresError")<{ readonly message: string }> {}
@@ -59,63 +56,6 @@ const types = {
   }
 }
 
-/**
- * What a server, a database or a role may be set to does not count. Statements of a transaction see what others
- * committed before them (a lock that was waited for is worth nothing otherwise), and a commit is on the disk.
- * Nobody waits for ever for a lock, nor keeps one when its process is stuck or cut off: what it held is free before its
- * lanes are another's (`adapters/cluster/Replicas.ts`). The server gives a statement up before the client does: what is
- * cut is only what the network has lost.
- */
-const begin = (answerTimeoutMillis: number | null, mode: string): string => `begin isolation level ${mode};
-set local lock_timeout = '10s';
-set local statement_timeout = ${answerTimeoutMillis === null ? 0 : answerTimeoutMillis - 1_000};
-set local idle_in_transaction_session_timeout = '5s';
-select set_config('synchronous_commit', 'on', true)
-where current_setting('synchronous_commit') not in ('on', 'remote_apply')`
-
-/** The server answers a commit of a failed transaction with success, and calls it a rollback. */
-const isCommit = (answer: unknown): boolean =>
-  typeof answer === "object" && answer !== null && "command" in answer && answer.command === "COMMIT"
-
-const writing = "read committed read write"
-/** Statements of one that only reads see the database as it was when it began. */
-const reading = "repeatable read read only"
-
-const withTransaction = (
-  reserve: SqlClient.SqlClient["reserve"],
-  answerTimeoutMillis: number | null,
-  mode: string
-): SqlClient.SqlClient["withTransaction"] => {
-  const run = (sql: string) => (connection: Connection) =>
-    Effect.asVoid(connection.executeUnprepared(sql, [], undefined))
-  // A connection that may still be inside of a transaction must not be used for another one: it is ended.
-  const rollback = (connection: Connection) =>
-    run("rollback")(connection).pipe(
-      Effect.catchAll(() => run("select pg_terminate_backend(pg_backend_pid())")(connection)),
-      Effect.ignore
-    )
-  return SqlClient.makeWithTransaction({
-    transactionTag: SqlClient.TransactionConnection,
-    spanAttributes: [],
-    acquireConnection: Effect.flatMap(Scope.make(), (scope) =>
-      Effect.map(Scope.extend(reserve, scope), (connection) => [scope, connection] as const)
-    ),
-    begin: run(begin(answerTimeoutMillis, mode)),
-    savepoint: (connection, id) => run(`savepoint s${id}`)(connection),
-    commit: (connection) =>
-      connection.executeRaw("commit", []).pipe(
-        Effect.filterOrFail(
-          isCommit,
-          () => new SqlError({ cause: { code: "25P02" }, message: "the transaction was rolled back" })
-        ),
-        Effect.tapError(() => rollback(connection)),
-        Effect.asVoid
-      ),
-    rollback,
-    rollbackSavepoint: (connection, id) => run(`rollback to savepoint s${id}`)(connection)
-  })
-}
-
 /** What may be shown of the address; null when it is no URL of a PostgreSQL server. */
 const shownHost = (options: Options): string | null => {
   if (!("url" in options)) return options.host
@@ -162,12 +102,8 @@ export const make = (
           })
     return yield* Effect.gen(function* () {
       const { answerTimeoutMillis = defaultAnswerTimeoutMillis } = options
-      const client = yield* PgClient.fromPool({ acquire: poolOf(options, answerTimeoutMillis), types })
-      const transaction = (mode: string) => withTransaction(client.reserve, answerTimeoutMillis, mode)
-      const sql: PostgresClient = Object.assign(client, {
-        withTransaction: transaction(writing),
-        ofOneMoment: transaction(reading)
-      })
+      const pool = yield* poolOf(options, answerTimeoutMillis)
+      const sql = yield* PostgresClient.make(pool, answerTimeoutMillis)
       const [disk] = yield* sql<{ readonly fsync: string }>`select current_setting('fsync') as fsync`
       if (disk?.fsync !== "on")
         return yield* new PostgresError({

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
-import type { Fragment } from "@effect/sql/Statement"
+import type { Fragment, Statement } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
@@ -24,6 +24,17 @@ export interface Store {
   readonly reading: Store["transaction"]
   /** The same of one statement, which is of one moment by itself, or of several that need not be of the same. */
   readonly query: Store["transaction"]
+  /** The same of one that keeps out others which lock one of these names: it begins when none of them does. */
+  readonly locking: (names: ReadonlyArray<string>) => Store["transaction"]
+  /**
+   * Has the database run a statement of the transaction, and gives what waits for its rows. PostgreSQL is sent what follows
+   * without an answer in between; when it refuses the statement and nobody waits for it, the transaction fails with that.
+   */
+  readonly ahead: <A>(
+    statement: Statement<A>
+  ) => Effect.Effect<Effect.Effect<ReadonlyArray<A>, SqlError>, SqlError>
+  /** The same of one whose rows nobody wants. */
+  readonly send: (statement: Statement<unknown>) => Effect.Effect<void, SqlError>
   /** Waits until everything that was committed before survives the machine. */
   readonly durable: Effect.Effect<void, JournalError>
   /** Keeps others that lock the same name out until the transaction ends. */
@@ -100,6 +111,23 @@ export const lock =
       orElse: () => Effect.void
     })
 
+/** The same for an effect before which nobody else may have a lock of one of the names. */
+const lockingAtOnce = (
+  sql: SqlClient.SqlClient,
+  names: ReadonlyArray<string>
+): ReturnType<typeof inTransaction> => {
+  if (SqliteClient.isSqlite(sql)) return sql.atOnce
+  // In one order, so that nobody waits for who waits for him.
+  const ordered = distinct(names)
+  return PostgresClient.isPostgres(sql)
+    ? inTransaction(sql.locking(ordered))
+    : (effect) =>
+        transaction(sql)(Effect.zipRight(Effect.forEach(ordered, lock(sql), { discard: true }), effect))
+}
+
+const ahead = (sql: SqlClient.SqlClient): Store["ahead"] =>
+  PostgresClient.isPostgres(sql) ? sql.ahead : Effect.map((rows) => Effect.succeed(rows))
+
 const told = <A, E>(
   sql: SqlClient.SqlClient,
   method: Effect.Effect<A, E>
@@ -128,6 +156,9 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
   }),
   instance: randomUUID(),
   transaction: (effect) => told(sql, atOnce(sql)(effect)),
+  locking: (names) => (effect) => told(sql, lockingAtOnce(sql, names)(effect)),
+  ahead: ahead(sql),
+  send: (statement) => Effect.asVoid(ahead(sql)(statement)),
   reading: (effect) => told(sql, readAtOnce(sql)(effect)),
   query: (effect) => told(sql, queryAtOnce(sql)(effect)),
   durable: Effect.mapError(durable(sql), storeFailed),

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 
 /** Until somebody waits for a lock of this database. */
-const somebodyWaits = (sql: SqlClient.SqlClient): Effect.Effect<void> =>
+export const somebodyWaits = (sql: SqlClient.SqlClient): Effect.Effect<void> =>
   sql`
     select 1 from pg_locks where not granted and exists (
       select 1 from pg_stat_activity where pg_stat_activity.pid = pg_locks.pid and datname = current_database())`.pipe(

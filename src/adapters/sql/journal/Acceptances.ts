@@ -61,21 +61,31 @@ interface Held {
   readonly own: Map<string, bigint>
 }
 
-const readHeld = ({ sql }: Store.Store, { ops, requestId }: Acceptance) =>
+/** Looks for what is held as long as the ops of the acceptance are not written, and gives what waits for it. */
+const readHeld = (store: Store.Store, { ops, requestId }: Acceptance) =>
   Effect.gen(function* () {
-    const held: Held = { others: new Map(), own: new Map() }
+    const { ahead, sql } = store
     const wallets = new Map(ops.map(({ space }) => [walletName(space), space]))
-    for (const [name, { authority, chainId, wallet }] of wallets) {
-      const rows = yield* sql<{ readonly request_id: string; readonly reserve: string }>`
-        select request_id, reserve from ops
-        where authority = ${authority} and chain_id = ${chainId.toString()} and wallet = ${wallet}
-          and state in ('accepted', 'sent')`
-      for (const row of rows) {
-        const side = row.request_id === requestId ? held.own : held.others
-        side.set(name, (side.get(name) ?? 0n) + BigInt(row.reserve))
-      }
-    }
-    return held
+    const looks = yield* Effect.forEach(wallets, ([name, { authority, chainId, wallet }]) =>
+      Effect.map(
+        ahead(
+          sql<{ readonly request_id: string; readonly reserve: string }>`
+            select request_id, reserve from ops
+            where authority = ${authority} and chain_id = ${chainId.toString()} and wallet = ${wallet}
+              and state in ('accepted', 'sent')`
+        ),
+        (rows) => ({ name, rows })
+      )
+    )
+    return Effect.gen(function* () {
+      const held: Held = { others: new Map(), own: new Map() }
+      for (const { name, rows } of looks)
+        for (const row of yield* rows) {
+          const side = row.request_id === requestId ? held.own : held.others
+          side.set(name, (side.get(name) ?? 0n) + BigInt(row.reserve))
+        }
+      return held
+    })
   })
 
 const wordsOf = ({ nonceKey, sequence, space }: OpIntent): string =>
@@ -170,7 +180,7 @@ const checkFunds = ({ funds, ops }: Acceptance, held: Held) =>
   })
 
 /** Leases of the keys end here: from now on the ops themselves hold them. */
-const endLeases = ({ sql }: Store.Store, ops: ReadonlyArray<OpIntent>) =>
+const endLeases = ({ send, sql }: Store.Store, ops: ReadonlyArray<OpIntent>) =>
   Effect.forEach(
     Object.values(
       Array.groupBy(ops, ({ space }) => `${space.authority} ${space.chainId} ${space.entryPoint}`)
@@ -181,7 +191,7 @@ const endLeases = ({ sql }: Store.Store, ops: ReadonlyArray<OpIntent>) =>
         const keys = sql.csv(
           chunk.map(({ nonceKey, space }) => sql`(${space.wallet}, ${Store.nonceKey(nonceKey)})`)
         )
-        return Effect.asVoid(sql`
+        return send(sql`
           delete from leases
           where authority = ${authority} and chain_id = ${chainId.toString()} and entry_point = ${entryPoint}
             and (wallet, nonce_key) in (values ${keys})`)
@@ -212,47 +222,45 @@ const authorise = ({ sql }: Store.Store, requestId: string, intent: DeploymentIn
     if (rows.length === 0) return yield* conflict({ _tag: "otherConfiguration", deployment: position })
   })
 
+const locksOf = ({ deployments, ops }: Acceptance): ReadonlyArray<string> => [
+  ...ops.map(({ space }) => `wallet:${space.authority}:${space.chainId}:${space.wallet}`),
+  ...deployments.map((it) => `deployment:${it.chainId}:${it.factory}:${it.create2Salt}`)
+]
+
+const write = (store: Store.Store, acceptance: Acceptance) =>
+  Effect.gen(function* () {
+    const { deployments, ops, requestId } = acceptance
+    const now = yield* Clock.currentTimeMillis
+    const { cancelled, isNew, owner, place } = yield* Requests.write(store, acceptance)
+    if (owner !== requestId || place === null) return yield* conflict({ _tag: "known", requestId: owner })
+    const replaced = isNew ? new Set<number>() : yield* replace(store, acceptance)
+    const begun = ops.find(({ index }) => !replaced.has(index))
+    if (cancelled !== null && begun !== undefined)
+      return yield* conflict({ _tag: "cancelled", index: begun.index, code: cancelled })
+    const held = yield* readHeld(store, acceptance)
+    yield* writeOps(store, acceptance, now)
+    yield* checkFunds(acceptance, yield* held)
+    yield* Effect.forEach(deployments, (intent, position) => authorise(store, requestId, intent, position), {
+      discard: true
+    })
+    yield* endLeases(store, ops)
+    yield* Terms.add(store, acceptance, place, isNew)
+    const { schedule } = acceptance
+    if (isNew)
+      yield* Events.tell(store, [
+        { requestId, kind: "accepted", data: null },
+        ...(schedule === null
+          ? []
+          : [{ requestId, kind: "scheduled", data: { notBefore: schedule.notBefore } } as const])
+      ])
+    const accepted: AcceptanceResult = { _tag: "accepted" }
+    return accepted
+  })
+
 export const accept =
   (store: Store.Store): RequestJournal["Type"]["accept"] =>
   (acceptance) =>
-    store
-      .transaction(
-        Effect.gen(function* () {
-          yield* check(acceptance)
-          const { deployments, ops, requestId } = acceptance
-          const now = yield* Clock.currentTimeMillis
-          const locks = [
-            ...ops.map(({ space }) => `wallet:${space.authority}:${space.chainId}:${space.wallet}`),
-            ...deployments.map((it) => `deployment:${it.chainId}:${it.factory}:${it.create2Salt}`)
-          ]
-          yield* Effect.forEach(Store.distinct(locks), store.lock, { discard: true })
-          const { cancelled, isNew, owner, place } = yield* Requests.write(store, acceptance)
-          if (owner !== requestId || place === null)
-            return yield* conflict({ _tag: "known", requestId: owner })
-          const replaced = isNew ? new Set<number>() : yield* replace(store, acceptance)
-          const begun = ops.find(({ index }) => !replaced.has(index))
-          if (cancelled !== null && begun !== undefined)
-            return yield* conflict({ _tag: "cancelled", index: begun.index, code: cancelled })
-          const held = yield* readHeld(store, acceptance)
-          yield* writeOps(store, acceptance, now)
-          yield* checkFunds(acceptance, held)
-          yield* Effect.forEach(
-            deployments,
-            (intent, position) => authorise(store, requestId, intent, position),
-            { discard: true }
-          )
-          yield* endLeases(store, ops)
-          yield* Terms.add(store, acceptance, place, isNew)
-          const { schedule } = acceptance
-          if (isNew)
-            yield* Events.tell(store, [
-              { requestId, kind: "accepted", data: null },
-              ...(schedule === null
-                ? []
-                : [{ requestId, kind: "scheduled", data: { notBefore: schedule.notBefore } } as const])
-            ])
-          const accepted: AcceptanceResult = { _tag: "accepted" }
-          return accepted
-        })
-      )
-      .pipe(Effect.catchTag("Conflict", ({ result }) => Effect.succeed(result)))
+    Effect.zipRight(check(acceptance), write(store, acceptance)).pipe(
+      store.locking(locksOf(acceptance)),
+      Effect.catchTag("Conflict", ({ result }) => Effect.succeed(result))
+    )

@@ -11,16 +11,18 @@ interface Row {
   readonly process: string
 }
 
-const lockOnly = ({ lock }: Store.Store, { chainId, signer }: Lane) => lock(`lane:${chainId}:${signer}`)
+/** A transaction with everybody else kept out of the lane. */
+export const inLane = (
+  { locking }: Pick<Store.Store, "locking">,
+  { chainId, signer }: Lane
+): Store.Store["transaction"] => locking([`lane:${chainId}:${signer}`])
 
 /** `suffix`: what keeps others from the row. */
-const read = ({ sql }: Store.Store, { chainId, signer }: Lane, suffix: Store.Store["forShare"]) =>
-  Effect.map(
-    sql<Row>`
-      select epoch, holder, process from lanes
-      where chain_id = ${chainId.toString()} and signer = ${signer} ${suffix}`,
-    ([row]) => row
-  )
+const rows = ({ sql }: Store.Store, { chainId, signer }: Lane, suffix: Store.Store["forShare"]) => sql<Row>`
+  select epoch, holder, process from lanes
+  where chain_id = ${chainId.toString()} and signer = ${signer} ${suffix}`
+
+const read = (...args: Parameters<typeof rows>) => Effect.map(rows(...args), ([row]) => row)
 
 const write = ({ instance, sql }: Store.Store, lane: Lane, epoch: number, process: string) => sql`
   insert into lanes ${sql.insert({
@@ -42,17 +44,22 @@ const rename = ({ sql }: Store.Store, { chainId, signer }: Lane, process: string
  * The epoch of the lane, which this instance holds until the transaction ends; a lane that nobody holds becomes its own.
  * Fails when another instance has claimed it: what this one still has in mind for it is out of date.
  */
-export const fence = (store: Store.Store, lane: Lane) =>
-  Effect.gen(function* () {
-    let row = yield* read(store, lane, store.forShare)
-    if (row === undefined) {
-      yield* write(store, lane, 1, "")
-      row = yield* read(store, lane, store.forShare)
-    }
-    if (row?.holder !== store.instance)
-      return yield* new JournalError({ message: "another process works on the lane", isFenced: true })
-    return Number(row.epoch)
-  })
+export const fence = (store: Store.Store, lane: Lane) => Effect.flatten(fenceAhead(store, lane))
+
+/** Looks for the epoch, and gives what waits for it. */
+export const fenceAhead = (store: Store.Store, lane: Lane) =>
+  Effect.map(store.ahead(rows(store, lane, store.forShare)), (found) =>
+    Effect.gen(function* () {
+      let [row] = yield* found
+      if (row === undefined) {
+        yield* store.send(write(store, lane, 1, ""))
+        row = yield* read(store, lane, store.forShare)
+      }
+      if (row?.holder !== store.instance)
+        return yield* new JournalError({ message: "another process works on the lane", isFenced: true })
+      return Number(row.epoch)
+    })
+  )
 
 /** The lane of requests of which an earlier version did not note it, and which nothing tells. */
 const unknown = Address.unsafe("0x0000000000000000000000000000000000000000")
@@ -70,10 +77,6 @@ export const fenceRequest = (store: Store.Store, requestId: string) =>
     if (row !== undefined) yield* fence(store, laneOf(row))
   })
 
-/** The lane's fence, with everybody else kept out of the lane until the transaction ends. */
-export const lockLane = (store: Store.Store, lane: Lane) =>
-  Effect.zipRight(lockOnly(store, lane), fence(store, lane))
-
 export const claim =
   (store: Store.Store): LaneJournal["Type"]["claim"] =>
   (lane, by) =>
@@ -89,16 +92,13 @@ const claimAnew = (
   lane: Lane,
   by: { readonly process: string; readonly independent: ReadonlyArray<string> }
 ): Effect.Effect<boolean, JournalError> =>
-  store.transaction(
-    Effect.gen(function* () {
-      yield* lockOnly(store, lane)
-      const row = yield* read(store, lane, store.forUpdate)
-      if (row?.holder === store.instance) {
-        if (row.process !== by.process) yield* rename(store, lane, by.process)
-        return true
-      }
-      if (row !== undefined && by.independent.includes(row.process)) return false
-      yield* write(store, lane, Number(row?.epoch ?? 0) + 1, by.process)
+  Effect.gen(function* () {
+    const row = yield* read(store, lane, store.forUpdate)
+    if (row?.holder === store.instance) {
+      if (row.process !== by.process) yield* rename(store, lane, by.process)
       return true
-    })
-  )
+    }
+    if (row !== undefined && by.independent.includes(row.process)) return false
+    yield* write(store, lane, Number(row?.epoch ?? 0) + 1, by.process)
+    return true
+  }).pipe(inLane(store, lane))

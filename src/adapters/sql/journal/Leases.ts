@@ -63,14 +63,11 @@ export const lease =
   (requests) =>
     requests.length === 0
       ? Effect.succeed([])
-      : store.transaction(
+      : store.locking(
+          requests.map(({ authority, chainId, wallet }) => `wallet:${authority}:${chainId}:${wallet}`)
+        )(
           Effect.gen(function* () {
-            const { lock, sql } = store
-            const names = requests.map(
-              ({ authority, chainId, wallet }) => `wallet:${authority}:${chainId}:${wallet}`
-            )
-            // In one order, so that nobody waits for who waits for him.
-            for (const name of [...new Set(names)].sort()) yield* lock(name)
+            const { sql } = store
             const now = yield* Clock.currentTimeMillis
             const leased: Array<ReadonlyArray<Row>> = []
             for (const request of requests) {
@@ -79,7 +76,7 @@ export const lease =
               leased.push(rows)
             }
             for (const chunk of Store.chunks(leased.flat()))
-              yield* sql`insert into leases ${sql.insert(chunk)}`
+              yield* store.send(sql`insert into leases ${sql.insert(chunk)}`)
             return leased.map((rows) => rows.map((row) => BigInt(row.nonce_key)))
           })
         )

@@ -43,25 +43,31 @@ export const idsOf = (ops: ReadonlyArray<Pick<State, "op_id">>): ReadonlyArray<I
 
 /** Moves ops to a state without an outcome, carried by that transaction or by none of ours. */
 export const move = (
-  { sql }: Store.Store,
+  { send, sql }: Store.Store,
   ops: ReadonlyArray<State>,
   state: "accepted" | "sent" | "abandoned",
   txHash: string | null
 ) =>
-  Store.inChunks(
-    idsOf(ops),
-    (ids) => sql`
-      update ops set state = ${state}, tx_hash = ${txHash}, success = null, revert_data = null
-      where ${sql.in("op_id", ids)}`
+  Effect.forEach(
+    Store.chunks(idsOf(ops)),
+    (ids) =>
+      send(sql`
+        update ops set state = ${state}, tx_hash = ${txHash}, success = null, revert_data = null
+        where ${sql.in("op_id", ids)}`),
+    { discard: true }
   )
 
 /** Their bytes are known to others, whatever else is known of them. */
-export const publish = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
-  Store.inChunks(idsOf(ops), (ids) => sql`update ops set was_public = 1 where ${sql.in("op_id", ids)}`)
+export const publish = ({ send, sql }: Store.Store, ops: ReadonlyArray<State>) =>
+  Effect.forEach(
+    Store.chunks(idsOf(ops)),
+    (ids) => send(sql`update ops set was_public = 1 where ${sql.in("op_id", ids)}`),
+    { discard: true }
+  )
 
 /** Gives those of the ops that are under way the outcomes that are told of them; they are the answer. */
 export const settle = (
-  { sql }: Store.Store,
+  { send, sql }: Store.Store,
   ops: ReadonlyArray<State>,
   outcomes: ReadonlyArray<OpSettlement>
 ) =>
@@ -85,10 +91,10 @@ export const settle = (
     }
     for (const { ids, outcome } of alike.values())
       for (const chunk of Store.chunks(ids))
-        yield* sql`
+        yield* send(sql`
           update ops set state = 'settled', tx_hash = ${outcome.txHash}, success = ${outcome.success ? 1 : 0},
             revert_data = ${outcome.revertData}
-          where ${sql.in("op_id", chunk)}`
+          where ${sql.in("op_id", chunk)}`)
     return settled
   })
 

@@ -85,9 +85,9 @@ const merged = (
     (one, other) => one.index - other.index
   )
 
-const writeFailed = ({ sql }: Store.Store, requestId: string, failed: ReadonlyArray<FailedElement>) => {
+const writeFailed = ({ send, sql }: Store.Store, requestId: string, failed: ReadonlyArray<FailedElement>) => {
   const entries = failed.map(({ code, figures, index, message }) => ({ index, code, message, figures }))
-  return sql`update requests set failed = ${JSON.stringify(entries)} where request_id = ${requestId}`
+  return send(sql`update requests set failed = ${JSON.stringify(entries)} where request_id = ${requestId}`)
 }
 
 /**
@@ -97,12 +97,12 @@ const writeFailed = ({ sql }: Store.Store, requestId: string, failed: ReadonlyAr
 export const write = (store: Store.Store, acceptance: Acceptance) =>
   Effect.gen(function* () {
     const { accountId, body, endpoint, failed, idempotency, ops, requestId } = acceptance
-    const { seal, sql } = store
+    const { seal, send, sql } = store
     const { key, lane } = acceptance
     const chainId = lane.chainId.toString()
     const sealed = seal.close(sealName(requestId), body)
     // Without `returning`: SQLite would look through the tables that refer to requests.
-    yield* sql`
+    yield* send(sql`
       insert into requests ${sql.insert({
         request_id: requestId,
         account_id: accountId,
@@ -122,7 +122,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
         not_before: acceptance.schedule?.notBefore ?? null,
         due_at: acceptance.schedule?.dueAt ?? null
       })}
-      on conflict do nothing`
+      on conflict do nothing`)
     const row = yield* locked(store, requestId)
     if (row === undefined) {
       const [owner] = idempotency === null ? [] : yield* byKey(store, accountId, endpoint, idempotency.key)
@@ -137,9 +137,9 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
     const isNew = Compact.isSame(row.body, sealed)
     if (!isNew) yield* Claims.fence(store, Claims.laneOf(row))
     if (!isNew && row.due_at !== null)
-      yield* sql`update requests set due_at = null where request_id = ${requestId}`
+      yield* send(sql`update requests set due_at = null where request_id = ${requestId}`)
     if (row.signer !== lane.signer)
-      yield* sql`update requests set signer = ${lane.signer} where request_id = ${requestId}`
+      yield* send(sql`update requests set signer = ${lane.signer} where request_id = ${requestId}`)
     const anew = new Set(ops.map((op) => op.index))
     const before = failedOf(row)
     const kept = before.filter((element) => !anew.has(element.index))
@@ -195,8 +195,8 @@ export const note =
         if (row === undefined) return yield* Store.refuse("the request was not accepted")
         yield* Claims.fence(store, Claims.laneOf(row))
         if (row.state !== "open") return yield* Store.refuse("the request is final")
-        yield* store.sql`
-          update requests set note = ${text === null ? null : store.column(text)} where request_id = ${requestId}`
+        const note = text === null ? null : store.column(text)
+        yield* store.send(store.sql`update requests set note = ${note} where request_id = ${requestId}`)
       })
     )
 
@@ -218,10 +218,12 @@ export const finish =
       const { sql } = store
       const row = yield* locked(store, requestId)
       if (row === undefined) return yield* Store.refuse("the request was not accepted")
-      yield* Claims.fence(store, Claims.laneOf(row))
+      const fence = yield* Claims.fenceAhead(store, Claims.laneOf(row))
       // Of what is forgotten nobody knows any more what it was.
-      if (row.state !== "open")
+      if (row.state !== "open") {
+        yield* fence
         return { kept: row.outcome === null ? outcome : Compact.read(row.outcome), isOnChain: false }
+      }
       const [progress] = yield* sql<Progress>`
         select exists (
             select 1 from ops
@@ -229,9 +231,10 @@ export const finish =
           or exists (select 1 from transactions where direct = ${requestId} and state = 'signed') as under_way,
           (select count(distinct op_index) from ops
             where request_id = ${requestId} and state = 'settled') as included`
+      yield* fence
       if (progress?.under_way) return { kept: null, isOnChain: false }
-      yield* sql`
-        update requests set state = 'final', outcome = ${store.column(outcome)} where request_id = ${requestId}`
+      yield* store.send(sql`
+        update requests set state = 'final', outcome = ${store.column(outcome)} where request_id = ${requestId}`)
       yield* Events.tell(store, [{ requestId, kind: "final", data: summary }])
       return { kept: outcome, isOnChain: Number(progress?.included) === row.elements }
     }).pipe(
@@ -241,12 +244,13 @@ export const finish =
     )
 
 /** The requests, which are locked, are not final any more, and wait for no time. */
-export const reopen = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
+export const reopen = ({ send, sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
   Effect.forEach(
     requestIds,
-    (requestId) => sql`
-      update requests set state = 'open', outcome = null, due_at = null
-      where request_id = ${requestId} and (state = 'final' or due_at is not null)`,
+    (requestId) =>
+      send(sql`
+        update requests set state = 'open', outcome = null, due_at = null
+        where request_id = ${requestId} and (state = 'final' or due_at is not null)`),
     { discard: true }
   )
 

@@ -3,6 +3,7 @@ import type { TransactionJournal } from "../../../application/ports/journal/Tran
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
+import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
 import * as Transactions from "./Transactions.js"
@@ -41,10 +42,10 @@ const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =
   Effect.gen(function* () {
     const { sql } = store
     const at = Transactions.at(store, lane, nonce)
-    yield* sql`
+    yield* store.send(sql`
       update transactions set state = 'signed', tx_hash = null, success = null, block_number = null,
         block_hash = null
-      where ${at}`
+      where ${at}`)
     const newest = yield* Transactions.newest(store, lane, nonce)
     const ops = found.ops.filter((op) => op.state !== "abandoned")
     yield* Ops.move(store, ops, "sent", newest)
@@ -55,104 +56,100 @@ const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =
 export const settle =
   (store: Store.Store): TransactionJournal["Type"]["settle"] =>
   (mined, outcomes, final) =>
-    store.transaction(
-      Effect.gen(function* () {
-        const { sql } = store
-        const { blockHash, blockNumber, nonce, txHash } = mined
-        yield* Store.fits(64, [blockNumber])
-        const found = yield* Transactions.find(store, mined, nonce, txHash)
-        const at = Transactions.at(store, mined, nonce)
-        const { row } = found ?? {}
-        const isOpen = row?.state === "signed" || row?.state === "mined"
-        const isSettled = row?.state === "settled" && row.tx_hash === txHash
-        if (found === null || !found.hasVersion || (!isOpen && !isSettled))
-          return yield* Store.refuse("only the one transaction that was signed for a nonce can settle it")
-        if (isSettled) return found.concerned
-        const moved = row?.state === "mined" && (row.tx_hash !== txHash || row.block_hash !== blockHash)
-        const ops = moved ? yield* withdraw(store, mined, nonce, found) : found.ops
-        yield* sql`
+    Effect.gen(function* () {
+      const { sql } = store
+      const { blockHash, blockNumber, nonce, txHash } = mined
+      yield* Store.fits(64, [blockNumber])
+      const found = yield* Transactions.find(store, mined, nonce, txHash)
+      const at = Transactions.at(store, mined, nonce)
+      const { row } = found ?? {}
+      const isOpen = row?.state === "signed" || row?.state === "mined"
+      const isSettled = row?.state === "settled" && row.tx_hash === txHash
+      if (found === null || !found.hasVersion || (!isOpen && !isSettled))
+        return yield* Store.refuse("only the one transaction that was signed for a nonce can settle it")
+      if (isSettled) return found.concerned
+      const moved = row?.state === "mined" && (row.tx_hash !== txHash || row.block_hash !== blockHash)
+      const ops = moved ? yield* withdraw(store, mined, nonce, found) : found.ops
+      yield* store.send(sql`
           update transactions set state = ${final ? "settled" : "mined"}, tx_hash = ${txHash},
             success = ${mined.success ? 1 : 0}, block_number = ${blockNumber.toString()},
             block_hash = ${blockHash}, submitted = 1
-          where ${at}`
-        const settled = yield* Ops.settle(store, ops, outcomes)
-        if (final) {
-          const landed = new Set<string | null>(outcomes.map((outcome) => outcome.userOpHash))
-          const left = sent(ops).filter((op) => !landed.has(op.user_op_hash))
-          yield* Ops.move(store, left, "accepted", null)
-        }
-        const depth = Events.ofDepth(mined)
-        // Of this transaction once only; of an op that another one included whenever that is seen.
-        const others = elsewhere(settled, txHash)
-        const before = elsewhere(ops, txHash)
-        yield* Events.tell(store, [
-          ...(moved ? toldReopened(found) : []),
-          ...(found.row.submitted === 0 ? told("submitted", found, { txHash }) : []),
-          ...(moved || found.row.state === "signed"
-            ? told("included", found, { txHash, ...depth, success: mined.success })
-            : []),
-          ...Events.ofLanded("included", others, outcomes),
-          ...(final ? told("settled", found, { txHash, ...depth }) : []),
-          ...(final ? Events.ofLanded("settled", [...before, ...others], outcomes) : [])
-        ])
-        return found.concerned
-      })
-    )
+          where ${at}`)
+      const settled = yield* Ops.settle(store, ops, outcomes)
+      if (final) {
+        const landed = new Set<string | null>(outcomes.map((outcome) => outcome.userOpHash))
+        const left = sent(ops).filter((op) => !landed.has(op.user_op_hash))
+        yield* Ops.move(store, left, "accepted", null)
+      }
+      const depth = Events.ofDepth(mined)
+      // Of this transaction once only; of an op that another one included whenever that is seen.
+      const others = elsewhere(settled, txHash)
+      const before = elsewhere(ops, txHash)
+      yield* Events.tell(store, [
+        ...(moved ? toldReopened(found) : []),
+        ...(found.row.submitted === 0 ? told("submitted", found, { txHash }) : []),
+        ...(moved || found.row.state === "signed"
+          ? told("included", found, { txHash, ...depth, success: mined.success })
+          : []),
+        ...Events.ofLanded("included", others, outcomes),
+        ...(final ? told("settled", found, { txHash, ...depth }) : []),
+        ...(final ? Events.ofLanded("settled", [...before, ...others], outcomes) : [])
+      ])
+      return found.concerned
+    }).pipe(Claims.inLane(store, mined))
 
 export const finalise =
   (store: Store.Store): TransactionJournal["Type"]["finalise"] =>
   (lane, nonce, confirmations) =>
-    store.transaction(
-      Effect.gen(function* () {
-        const found = yield* Transactions.find(store, lane, nonce)
-        if (found?.row.state === "settled") return found.concerned
-        if (found?.row.state !== "mined")
-          return yield* Store.refuse("only a mined transaction reaches settled depth")
-        yield* store.sql`update transactions set state = 'settled' where ${Transactions.at(store, lane, nonce)}`
-        yield* Ops.move(store, sent(found.ops), "accepted", null)
-        const { block_number: blockNumber, tx_hash: txHash } = found.row
-        yield* Events.tell(store, [
-          ...told("settled", found, { txHash, blockNumber, confirmations }),
-          ...Events.ofLanded("settled", elsewhere(found.ops, txHash), [])
-        ])
-        return found.concerned
-      })
-    )
+    Effect.gen(function* () {
+      const found = yield* Transactions.find(store, lane, nonce)
+      if (found?.row.state === "settled") return found.concerned
+      if (found?.row.state !== "mined")
+        return yield* Store.refuse("only a mined transaction reaches settled depth")
+      yield* store.send(
+        store.sql`update transactions set state = 'settled' where ${Transactions.at(store, lane, nonce)}`
+      )
+      yield* Ops.move(store, sent(found.ops), "accepted", null)
+      const { block_number: blockNumber, tx_hash: txHash } = found.row
+      yield* Events.tell(store, [
+        ...told("settled", found, { txHash, blockNumber, confirmations }),
+        ...Events.ofLanded("settled", elsewhere(found.ops, txHash), [])
+      ])
+      return found.concerned
+    }).pipe(Claims.inLane(store, lane))
 
 export const unsettle =
   (store: Store.Store): TransactionJournal["Type"]["unsettle"] =>
   (lane, nonce) =>
-    store.transaction(
-      Effect.gen(function* () {
-        const found = yield* Transactions.find(store, lane, nonce)
-        if (found?.row.state === "signed") return found.concerned
-        if (found?.row.state !== "mined")
-          return yield* Store.refuse("only a mined transaction that is not settled vanishes")
-        yield* withdraw(store, lane, nonce, found)
-        yield* Events.tell(store, toldReopened(found))
-        return found.concerned
-      })
-    )
+    Effect.gen(function* () {
+      const found = yield* Transactions.find(store, lane, nonce)
+      if (found?.row.state === "signed") return found.concerned
+      if (found?.row.state !== "mined")
+        return yield* Store.refuse("only a mined transaction that is not settled vanishes")
+      yield* withdraw(store, lane, nonce, found)
+      yield* Events.tell(store, toldReopened(found))
+      return found.concerned
+    }).pipe(Claims.inLane(store, lane))
 
 export const recordExternalUse =
   (store: Store.Store): TransactionJournal["Type"]["recordExternalUse"] =>
   (lane, nonce, outcomes) =>
-    store.transaction(
-      Effect.gen(function* () {
-        const found = yield* Transactions.find(store, lane, nonce)
-        if (found?.row.state === "foreign") return found.concerned
-        if (found?.row.state !== "signed")
-          return yield* Store.refuse("only a signed transaction that is not mined loses its nonce")
-        yield* store.sql`update transactions set state = 'foreign' where ${Transactions.at(store, lane, nonce)}`
-        const settled = yield* Ops.settle(store, found.ops, outcomes)
-        const landed = new Set(settled.map((op) => op.op_id))
-        const back = sent(found.ops).filter((op) => !landed.has(op.op_id))
-        yield* Ops.move(store, back, "accepted", null)
-        yield* Events.tell(store, [
-          ...(found.row.submitted === 0 ? Events.ofLanded("submitted", settled, []) : []),
-          ...Events.ofLanded("included", settled, outcomes),
-          ...Events.ofLanded("settled", settled, outcomes)
-        ])
-        return found.concerned
-      })
-    )
+    Effect.gen(function* () {
+      const found = yield* Transactions.find(store, lane, nonce)
+      if (found?.row.state === "foreign") return found.concerned
+      if (found?.row.state !== "signed")
+        return yield* Store.refuse("only a signed transaction that is not mined loses its nonce")
+      yield* store.send(
+        store.sql`update transactions set state = 'foreign' where ${Transactions.at(store, lane, nonce)}`
+      )
+      const settled = yield* Ops.settle(store, found.ops, outcomes)
+      const landed = new Set(settled.map((op) => op.op_id))
+      const back = sent(found.ops).filter((op) => !landed.has(op.op_id))
+      yield* Ops.move(store, back, "accepted", null)
+      yield* Events.tell(store, [
+        ...(found.row.submitted === 0 ? Events.ofLanded("submitted", settled, []) : []),
+        ...Events.ofLanded("included", settled, outcomes),
+        ...Events.ofLanded("settled", settled, outcomes)
+      ])
+      return found.concerned
+    }).pipe(Claims.inLane(store, lane))

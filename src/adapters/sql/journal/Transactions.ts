@@ -42,20 +42,21 @@ export interface State {
 }
 
 /**
- * The nonce's row and its ops, and whether that hash is of one of its versions. What is mined may be taken back: its requests
+ * For a transaction in the lane: the nonce's row and its ops, and whether that hash is of one of its versions. What is mined may be taken back: its requests
  * are locked before its ops.
  */
 export const find = (store: Store.Store, lane: Lane, nonce: bigint, txHash: string | null = null) =>
   Effect.gen(function* () {
     const { sql } = store
     yield* Store.fits(64, [nonce])
-    const current = yield* Claims.lockLane(store, lane)
+    const fence = yield* Claims.fenceAhead(store, lane)
     const nonceAt = at(store, lane, nonce)
     const [row] = yield* sql<State & { readonly has_version: number | boolean }>`
       select state, epoch, direct, max_cost, tx_hash, block_number, block_hash, submitted, exists (
         select 1 from transaction_versions where ${nonceAt} and transaction_versions.tx_hash = ${txHash}
       ) as has_version
       from transactions where ${nonceAt}`
+    const current = yield* fence
     if (row === undefined) return null
     const carried = sql`op_id in (select op_id from transaction_ops where ${nonceAt})`
     if (row.state === "mined") {
@@ -106,31 +107,35 @@ const entryPointOf = ({ sql }: Store.Store) =>
     and transaction_ops.nonce = transactions.nonce
   limit 1) as entry_point`)
 
+interface LockedOp extends Pick<Ops.State, "op_id" | "request_id" | "op_index"> {
+  readonly entry_point: string
+}
+
+const name = ({ index, requestId }: OpRef): string => `${requestId} ${index}`
+
 /** The ops that a transaction will carry, in their order, and their EntryPoint; refuses those that it may not carry. */
 const lockOps = (store: Store.Store, { chainId, ops, signer }: AllocationRequest) =>
   Effect.gen(function* () {
     const { forUpdate, sql } = store
     const found = new Map<string, Ops.Id>()
     const entryPoints = new Set<string>()
-    const name = ({ index, requestId }: OpRef) => `${index} ${requestId}`
     if (new Set(ops.map(name)).size < ops.length)
       return yield* Store.refuse("a transaction carries an op only once")
-    for (const requestId of Store.distinct(ops.map((op) => op.requestId)))
-      for (const chunk of Store.chunks(ops.filter((op) => op.requestId === requestId))) {
-        const rows = yield* sql<Pick<Ops.State, "op_id" | "op_index"> & { readonly entry_point: string }>`
-          select op_id, op_index, entry_point from ops
-          where request_id = ${requestId} and state <> 'abandoned' and state = 'accepted'
-            and chain_id = ${chainId.toString()} and authority = ${signer}
-            and ${sql.in(
-              "op_index",
-              chunk.map((op) => op.index)
-            )}
-          order by op_id ${forUpdate}`
-        for (const row of rows) {
-          found.set(name({ requestId, index: row.op_index }), row.op_id)
-          entryPoints.add(row.entry_point)
-        }
+    // In one order, so that two methods cannot block each other.
+    for (const chunk of Store.chunks(ops.toSorted((one, other) => (name(one) < name(other) ? -1 : 1)))) {
+      const refs = sql.csv(
+        chunk.map(({ index, requestId }) => sql`(${requestId}, cast(${index} as integer))`)
+      )
+      const rows = yield* sql<LockedOp>`
+        select op_id, request_id, op_index, entry_point from ops
+        where (request_id, op_index) in (values ${refs}) and state <> 'abandoned' and state = 'accepted'
+          and chain_id = ${chainId.toString()} and authority = ${signer}
+        order by op_id ${forUpdate}`
+      for (const row of rows) {
+        found.set(name({ requestId: row.request_id, index: row.op_index }), row.op_id)
+        entryPoints.add(row.entry_point)
       }
+    }
     const ids = ops.flatMap((op) => found.get(name(op)) ?? [])
     if (ids.length < ops.length)
       return yield* Store.refuse("an op is not accepted, or is of another chain or authority")
@@ -190,7 +195,7 @@ const write = (
   ids: ReadonlyArray<Ops.Id>
 ) =>
   Effect.gen(function* () {
-    const { seal, sql } = store
+    const { seal, send, sql } = store
     const { accountId, key, rpc, trust } = request.access
     const lane = {
       chain_id: request.chainId.toString(),
@@ -198,11 +203,11 @@ const write = (
       nonce: Store.uint64(nonce)
     }
     // Nonces up to this one for which nothing was signed: handed back, left behind by a dead process, or used by others.
-    yield* sql`
+    yield* send(sql`
       delete from transactions
       where chain_id = ${lane.chain_id} and signer = ${lane.signer} and nonce <= ${lane.nonce}
-        and state in ('free', 'allocated')`
-    yield* sql`
+        and state in ('free', 'allocated')`)
+    yield* send(sql`
       insert into transactions ${sql.insert({
         ...lane,
         state: "allocated",
@@ -217,97 +222,95 @@ const write = (
         max_cost: request.maxCost.toString(),
         submitted: 0,
         allocated_at: yield* Clock.currentTimeMillis
-      })}`
+      })}`)
     const rows = ids.map((op_id, position) => ({ ...lane, op_id, position }))
-    for (const chunk of Store.chunks(rows)) yield* sql`insert into transaction_ops ${sql.insert(chunk)}`
+    for (const chunk of Store.chunks(rows)) yield* send(sql`insert into transaction_ops ${sql.insert(chunk)}`)
   })
 
 export const allocate =
   (store: Store.Store): TransactionJournal["Type"]["allocate"] =>
   (request) =>
-    store.transaction(
-      Effect.gen(function* () {
-        yield* Store.fits(256, [request.chainId, request.maxCost, request.balance])
-        yield* Store.fits(64, [request.chainNonce, request.drainedTo])
-        if (request.direct !== null && request.ops.length > 0)
-          return yield* Store.refuse("a request's own transaction carries no ops")
-        const epoch = yield* Claims.lockLane(store, request)
-        const { entryPoint, ids } = yield* lockOps(store, request)
-        if (request.direct !== null) yield* checkDirect(store, request, request.direct)
-        const nonce = yield* nextNonce(store, request)
-        const signed = yield* inFlight(store, request)
-        const reserved = signed.reduce((sum, row) => sum + BigInt(row.max_cost), 0n)
-        const route = routeOf({ direct: request.direct, entry_point: entryPoint })
-        const open = signed.filter((row) => BigInt(row.nonce) >= request.drainedTo)
-        const result: AllocationResult = !admits(route, open)
-          ? { _tag: "otherRoute" }
-          : reserved + request.maxCost > request.balance
-            ? { _tag: "insufficientFunds", reserved }
-            : { _tag: "allocated", nonce }
-        if (result._tag === "allocated") yield* write(store, request, epoch, nonce, ids)
-        return result
-      })
-    )
+    Effect.gen(function* () {
+      yield* Store.fits(256, [request.chainId, request.maxCost, request.balance])
+      yield* Store.fits(64, [request.chainNonce, request.drainedTo])
+      if (request.direct !== null && request.ops.length > 0)
+        return yield* Store.refuse("a request's own transaction carries no ops")
+      const fence = yield* Claims.fenceAhead(store, request)
+      const looks = yield* store.ahead(inFlight(store, request))
+      const { entryPoint, ids } = yield* lockOps(store, request)
+      if (request.direct !== null) yield* checkDirect(store, request, request.direct)
+      const nonce = yield* nextNonce(store, request)
+      const [epoch, signed] = [yield* fence, yield* looks]
+      const reserved = signed.reduce((sum, row) => sum + BigInt(row.max_cost), 0n)
+      const route = routeOf({ direct: request.direct, entry_point: entryPoint })
+      const open = signed.filter((row) => BigInt(row.nonce) >= request.drainedTo)
+      const result: AllocationResult = !admits(route, open)
+        ? { _tag: "otherRoute" }
+        : reserved + request.maxCost > request.balance
+          ? { _tag: "insufficientFunds", reserved }
+          : { _tag: "allocated", nonce }
+      if (result._tag === "allocated") yield* write(store, request, epoch, nonce, ids)
+      return result
+    }).pipe(Claims.inLane(store, request))
 
 export const unallocate =
   (store: Store.Store): TransactionJournal["Type"]["unallocate"] =>
   (lane, nonce) =>
-    store.transaction(
-      Effect.gen(function* () {
-        const { sql } = store
-        yield* Store.fits(64, [nonce])
-        yield* Claims.lockLane(store, lane)
-        const rows = yield* sql`
+    Effect.gen(function* () {
+      const { sql } = store
+      yield* Store.fits(64, [nonce])
+      yield* Claims.fence(store, lane)
+      const rows = yield* sql`
           update transactions set state = 'free', direct = null
           where ${at(store, lane, nonce)} and state in ('free', 'allocated')
           returning nonce`
-        if (rows.length === 0)
-          return yield* Store.refuse("only a nonce that is handed out and not signed can be handed back")
-        yield* sql`delete from transaction_ops where ${at(store, lane, nonce)}`
-      })
-    )
+      if (rows.length === 0)
+        return yield* Store.refuse("only a nonce that is handed out and not signed can be handed back")
+      yield* store.send(sql`delete from transaction_ops where ${at(store, lane, nonce)}`)
+    }).pipe(Claims.inLane(store, lane))
 
 export const recordSigned =
   (store: Store.Store): TransactionJournal["Type"]["recordSigned"] =>
   (signed) =>
-    store.transaction(
-      Effect.gen(function* () {
-        const { sql } = store
-        yield* Store.fits(256, [signed.addedCost, signed.maxFeePerGas, signed.maxPriorityFeePerGas])
-        const found = yield* find(store, signed, signed.nonce)
-        if (found?.row.state !== "allocated" && found?.row.state !== "signed")
-          return yield* Store.refuse("only for a nonce that is handed out and open can bytes be stored")
-        const { isOfThisEpoch, ops, row } = found
-        if (signed.replaces !== (row.state === "signed")) {
-          const stored = yield* sql`
+    Effect.gen(function* () {
+      const { sql } = store
+      yield* Store.fits(256, [signed.addedCost, signed.maxFeePerGas, signed.maxPriorityFeePerGas])
+      const found = yield* find(store, signed, signed.nonce)
+      if (found?.row.state !== "allocated" && found?.row.state !== "signed")
+        return yield* Store.refuse("only for a nonce that is handed out and open can bytes be stored")
+      const { isOfThisEpoch, ops, row } = found
+      if (signed.replaces !== (row.state === "signed")) {
+        const stored = yield* sql`
             select tx_hash from transaction_versions
             where ${at(store, signed, signed.nonce)} and tx_hash = ${signed.txHash}`
-          if (stored.length > 0) return
-          return yield* Store.refuse("the nonce has a transaction that these bytes do not know of")
-        }
-        if (row.state === "allocated") {
-          if (!isOfThisEpoch)
-            return yield* Store.refuse("the lane has had another owner since the nonce was handed out")
-          if (ops.some((op) => op.state === "abandoned"))
-            return yield* Store.refuse("the transaction carries an op that was given up")
-          if (ops.some((op) => op.state === "sent"))
-            return yield* Store.refuse("the transaction carries an op that is sent some other way")
-          if (ops.some((op) => op.user_op_hash === null))
-            return yield* Store.refuse("the transaction carries an op without a hash")
-          if (row.direct !== null) yield* checkDirect(store, signed, row.direct)
-          const route = routeOf({ direct: row.direct, entry_point: ops[0]?.entry_point ?? null })
-          const others = yield* inFlight(store, signed)
-          if (
-            !admits(
-              route,
-              others.filter((other) => BigInt(other.nonce) >= signed.drainedTo)
-            )
+        if (stored.length > 0) return
+        return yield* Store.refuse("the nonce has a transaction that these bytes do not know of")
+      }
+      if (row.state === "allocated") {
+        if (!isOfThisEpoch)
+          return yield* Store.refuse("the lane has had another owner since the nonce was handed out")
+        if (ops.some((op) => op.state === "abandoned"))
+          return yield* Store.refuse("the transaction carries an op that was given up")
+        if (ops.some((op) => op.state === "sent"))
+          return yield* Store.refuse("the transaction carries an op that is sent some other way")
+        if (ops.some((op) => op.user_op_hash === null))
+          return yield* Store.refuse("the transaction carries an op without a hash")
+        if (row.direct !== null) yield* checkDirect(store, signed, row.direct)
+        const route = routeOf({ direct: row.direct, entry_point: ops[0]?.entry_point ?? null })
+        const others = yield* inFlight(store, signed)
+        if (
+          !admits(
+            route,
+            others.filter((other) => BigInt(other.nonce) >= signed.drainedTo)
           )
-            return yield* Store.refuse("a transaction of another route was signed since the allocation")
-          yield* sql`update transactions set state = 'signed' where ${at(store, signed, signed.nonce)}`
-        }
-        const replaced = row.state === "signed" ? yield* newest(store, signed, signed.nonce) : null
-        const added = yield* sql`
+        )
+          return yield* Store.refuse("a transaction of another route was signed since the allocation")
+        yield* store.send(
+          sql`update transactions set state = 'signed' where ${at(store, signed, signed.nonce)}`
+        )
+      }
+      const replaced = row.state === "signed" ? yield* newest(store, signed, signed.nonce) : null
+      const added = yield* sql`
           insert into transaction_versions ${sql.insert({
             chain_id: signed.chainId.toString(),
             signer: signed.signer,
@@ -320,33 +323,32 @@ export const recordSigned =
           })}
           on conflict (chain_id, signer, nonce, tx_hash) do nothing
           returning tx_hash`
-        if (added.length === 0) return
-        if (signed.addedCost > 0n)
-          yield* sql`
+      if (added.length === 0) return
+      if (signed.addedCost > 0n)
+        yield* store.send(sql`
             update transactions set max_cost = ${(BigInt(row.max_cost) + signed.addedCost).toString()}
-            where ${at(store, signed, signed.nonce)}`
-        yield* Ops.move(
-          store,
-          ops.filter((op) => op.state === "accepted" || op.state === "sent"),
-          "sent",
-          signed.txHash
-        )
-        const prices = {
-          maxFeePerGas: signed.maxFeePerGas.toString(),
-          maxPriorityFeePerGas: signed.maxPriorityFeePerGas.toString()
-        }
-        const told =
-          replaced === null
-            ? Events.ofElements("signed", { txHash: signed.txHash, ...prices }, found.concerned, ops)
-            : Events.ofElements(
-                "replaced",
-                { txHash: signed.txHash, replaces: replaced, ...prices },
-                found.concerned,
-                ops
-              )
-        yield* Events.tell(store, told)
-      })
-    )
+            where ${at(store, signed, signed.nonce)}`)
+      yield* Ops.move(
+        store,
+        ops.filter((op) => op.state === "accepted" || op.state === "sent"),
+        "sent",
+        signed.txHash
+      )
+      const prices = {
+        maxFeePerGas: signed.maxFeePerGas.toString(),
+        maxPriorityFeePerGas: signed.maxPriorityFeePerGas.toString()
+      }
+      const told =
+        replaced === null
+          ? Events.ofElements("signed", { txHash: signed.txHash, ...prices }, found.concerned, ops)
+          : Events.ofElements(
+              "replaced",
+              { txHash: signed.txHash, replaces: replaced, ...prices },
+              found.concerned,
+              ops
+            )
+      yield* Events.tell(store, told)
+    }).pipe(Claims.inLane(store, signed))
 
 interface Submitted extends Pick<Ops.State, "request_id" | "op_index"> {
   readonly nonce: string
@@ -355,37 +357,35 @@ interface Submitted extends Pick<Ops.State, "request_id" | "op_index"> {
 export const recordSubmitted =
   (store: Store.Store): TransactionJournal["Type"]["recordSubmitted"] =>
   (lane, transactions) =>
-    store.transaction(
-      Effect.gen(function* () {
-        const { sql } = store
-        yield* Claims.lockLane(store, lane)
-        const hashes = new Map(transactions.map(({ nonce, txHash }) => [Store.uint64(nonce), txHash]))
-        const inLane = sql`chain_id = ${lane.chainId.toString()} and signer = ${lane.signer}`
-        for (const chunk of Store.chunks([...hashes.keys()])) {
-          const nonces = sql.in("nonce", chunk)
-          const fresh = yield* sql<{ readonly nonce: string; readonly direct: string | null }>`
+    Effect.gen(function* () {
+      const { sql } = store
+      yield* Claims.fence(store, lane)
+      const hashes = new Map(transactions.map(({ nonce, txHash }) => [Store.uint64(nonce), txHash]))
+      const inLane = sql`chain_id = ${lane.chainId.toString()} and signer = ${lane.signer}`
+      for (const chunk of Store.chunks([...hashes.keys()])) {
+        const nonces = sql.in("nonce", chunk)
+        const fresh = yield* sql<{ readonly nonce: string; readonly direct: string | null }>`
             update transactions set submitted = 1
             where ${inLane} and ${nonces} and state = 'signed' and submitted = 0
             returning nonce, direct`
-          if (fresh.length === 0) continue
-          const carried = yield* sql<Submitted>`
+        if (fresh.length === 0) continue
+        const carried = yield* sql<Submitted>`
             select carried.nonce, ops.request_id, ops.op_index
             from (select nonce, op_id from transaction_ops where ${inLane} and ${sql.in(
               "nonce",
               fresh.map((row) => row.nonce)
             )}) as carried
             join ops on ops.op_id = carried.op_id`
-          yield* Events.tell(
-            store,
-            fresh
-              .toSorted((one, other) => (one.nonce < other.nonce ? -1 : 1))
-              .flatMap(({ direct, nonce }) => {
-                const ops = carried.filter((op) => op.nonce === nonce)
-                const of = ops.map((op) => op.request_id)
-                const concerned = Store.distinct(direct === null ? of : [...of, direct])
-                return Events.ofElements("submitted", { txHash: hashes.get(nonce) }, concerned, ops)
-              })
-          )
-        }
-      })
-    )
+        yield* Events.tell(
+          store,
+          fresh
+            .toSorted((one, other) => (one.nonce < other.nonce ? -1 : 1))
+            .flatMap(({ direct, nonce }) => {
+              const ops = carried.filter((op) => op.nonce === nonce)
+              const of = ops.map((op) => op.request_id)
+              const concerned = Store.distinct(direct === null ? of : [...of, direct])
+              return Events.ofElements("submitted", { txHash: hashes.get(nonce) }, concerned, ops)
+            })
+        )
+      }
+    }).pipe(Claims.inLane(store, lane))

@@ -27,7 +27,7 @@ export interface Place {
 
 /** Lets the request be found by the wallets of the acceptance's ops and, a new one, by its metadata. */
 export const add = (
-  { sql }: Store.Store,
+  { send, sql }: Store.Store,
   { metadata, ops }: Acceptance,
   { accepted_at, account_id, request_no }: Place,
   isNew: boolean
@@ -39,9 +39,11 @@ export const add = (
   return Effect.forEach(
     Store.chunks(terms),
     (chunk) =>
-      sql`insert into request_terms ${sql.insert(
-        chunk.map((term) => ({ account_id, term, accepted_at, request_no }))
-      )} on conflict do nothing`,
+      send(
+        sql`insert into request_terms ${sql.insert(
+          chunk.map((term) => ({ account_id, term, accepted_at, request_no }))
+        )} on conflict do nothing`
+      ),
     { discard: true }
   )
 }

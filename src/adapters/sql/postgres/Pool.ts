@@ -1,3 +1,4 @@
+import { Socket } from "node:net"
 import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -30,6 +31,23 @@ class EndingClient extends pg.Client {
     }
     return query.call(this, ...args.slice(0, -1), judged)
   }) as pg.Client["query"]
+}
+
+/** What is written within one turn leaves together: each write to the network is a call of the kernel. */
+class GatheringSocket extends Socket {
+  private gathers = false
+
+  override write = ((...args: Parameters<Socket["write"]>) => {
+    if (!this.gathers) {
+      this.gathers = true
+      this.cork()
+      process.nextTick(() => {
+        this.gathers = false
+        this.uncork()
+      })
+    }
+    return super.write(...args)
+  }) as Socket["write"]
 }
 
 export interface Options
@@ -65,6 +83,9 @@ export const make = ({
         ...(password !== undefined && { password: Redacted.value(password) }),
         ...(answerTimeoutMillis !== null && { query_timeout: answerTimeoutMillis }),
         connectionTimeoutMillis: connectTimeoutMillis,
+        // Statements are sent without waiting for the answers to those before.
+        pipeline: true,
+        stream: () => new GatheringSocket(),
         keepAlive: true,
         keepAliveInitialDelayMillis: keepAliveMillis,
         application_name: "castellan",

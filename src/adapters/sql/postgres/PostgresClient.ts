@@ -1,9 +1,56 @@
-import type * as SqlClient from "@effect/sql/SqlClient"
+import type * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { SqlError } from "@effect/sql/SqlError"
+import type { Statement } from "@effect/sql/Statement"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import type pg from "pg"
+import * as DirectStatement from "../DirectStatement.js"
+import * as Connection from "./Connection.js"
+import * as Transaction from "./Transaction.js"
 
 /** A client whose reads may be of one moment. */
 export interface PostgresClient extends SqlClient.SqlClient {
   /** A transaction that only reads: all of its statements see the database as it was when it began. */
   readonly ofOneMoment: SqlClient.SqlClient["withTransaction"]
+  /** A transaction that begins when nobody else has a lock of one of these names, and keeps them until it ends. */
+  readonly locking: (names: ReadonlyArray<string>) => SqlClient.SqlClient["withTransaction"]
+  /** Sends a statement of the transaction, and gives what waits for its rows (`Connection.ahead`). */
+  readonly ahead: <A>(
+    statement: Statement<A>
+  ) => Effect.Effect<Effect.Effect<ReadonlyArray<A>, SqlError>, SqlError>
 }
 
 export const isPostgres = (client: SqlClient.SqlClient): client is PostgresClient => "ofOneMoment" in client
+
+const ahead: PostgresClient["ahead"] = (statement) =>
+  Effect.withFiberRuntime((fiber) => {
+    const connection = DirectStatement.connectionOf(fiber)
+    if (connection === null || !Connection.isOwn(connection)) return Effect.map(statement, Effect.succeed)
+    const [text, parameters] = statement.compile()
+    return connection.ahead(text, parameters)
+  })
+
+export const make = (
+  pool: pg.Pool,
+  answerTimeoutMillis: number | null
+): Effect.Effect<PostgresClient, never, Reactivity.Reactivity> => {
+  const outside = Connection.outside(pool)
+  const reserve = Connection.reserve(pool)
+  const transaction = Transaction.make(reserve, answerTimeoutMillis)
+  return Effect.map(
+    SqlClient.make({
+      acquirer: Effect.succeed(outside),
+      transactionAcquirer: reserve,
+      compiler: PgClient.makeCompiler(),
+      spanAttributes: [["db.system.name", "postgresql"]]
+    }),
+    (client) =>
+      Object.assign(DirectStatement.client(client, outside), {
+        withTransaction: transaction("writing"),
+        ofOneMoment: transaction("reading"),
+        locking: (names: ReadonlyArray<string>) => transaction("writing", names),
+        ahead
+      })
+  )
+}

@@ -1,11 +1,16 @@
 import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type Key, type Pause, TenantStore, TenantStoreError } from "../../application/ports/TenantStore.js"
-import type { AccountId } from "../../application/ports/Tenants.js"
-import * as ErrorCode from "./ErrorCode.js"
-import * as Migrations from "./Migrations.js"
-import * as Store from "./Store.js"
+import {
+  type Key,
+  type Pause,
+  TenantStore,
+  TenantStoreError
+} from "../../../application/ports/TenantStore.js"
+import type { AccountId } from "../../../application/ports/Tenants.js"
+import * as ErrorCode from "../ErrorCode.js"
+import * as Migrations from "../Migrations.js"
+import * as Store from "../Store.js"
 import * as Rows from "./TenantRows.js"
 
 const refuse = (reason: TenantStoreError["reason"], message: string) =>

@@ -1,6 +1,6 @@
-import type { Account, Key, OwnNetwork, OwnSigner } from "../../application/ports/TenantStore.js"
-import type { AccountId, Scope, Tier } from "../../application/ports/Tenants.js"
-import type { Address } from "../../domain/primitives/Address.js"
+import type { Account, Key, OwnNetwork, OwnSigner } from "../../../application/ports/TenantStore.js"
+import type { AccountId, Scope, Tier } from "../../../application/ports/Tenants.js"
+import type { Address } from "../../../domain/primitives/Address.js"
 
 export interface AccountRow {
   readonly account_id: AccountId

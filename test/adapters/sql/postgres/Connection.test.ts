@@ -1,0 +1,223 @@
+import * as Reactivity from "@effect/experimental/Reactivity"
+import { describe, expect, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as ErrorCode from "../../../../src/adapters/sql/ErrorCode.js"
+import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
+import * as PostgresClient from "../../../../src/adapters/sql/postgres/PostgresClient.js"
+import * as Store from "../../../../src/adapters/sql/Store.js"
+import * as Layers from "../../../support/journal/Layers.js"
+import * as Meanwhile from "../../../support/postgres/Meanwhile.js"
+import * as PostgresServer from "../../../support/postgres/Postgres.js"
+
+const databases = PostgresServer.perFile()
+
+const clientOf = (address: Postgres.Options) =>
+  Effect.flatMap(Effect.provide(Postgres.make(address), Reactivity.layer), (sql) =>
+    PostgresClient.isPostgres(sql) ? Effect.succeed(sql) : Effect.dieMessage("no client of PostgreSQL")
+  )
+
+/** A client of a database with one table of distinct numbers. */
+const numbers = Effect.gen(function* () {
+  const address = { ...(yield* databases.fresh), maxConnections: 2 }
+  const sql = yield* clientOf(address)
+  yield* sql`create table t (n integer unique)`
+  const insert = (n: number) => sql<{ readonly n: number }>`insert into t (n) values (${n}) returning n`
+  const all = Effect.map(sql<{ readonly n: number }>`select n from t order by n`, (rows) =>
+    rows.map(({ n }) => n)
+  )
+  return { address, sql, insert, all }
+})
+
+const duplicate = " (23505)"
+
+describe("what is sent ahead in a transaction of PostgreSQL", () => {
+  it.scoped("is done before what follows it, and answered to who waits for it", () =>
+    Effect.gen(function* () {
+      const { all, insert, sql } = yield* numbers
+      const seen = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          const first = yield* sql.ahead(insert(1))
+          const second = yield* sql.ahead(insert(2))
+          const between = yield* all
+          return [between, yield* second, yield* first, yield* first]
+        })
+      )
+      expect(seen).toEqual([[1, 2], [{ n: 2 }], [{ n: 1 }], [{ n: 1 }]])
+      expect(yield* all).toEqual([1, 2])
+    })
+  )
+
+  it.scoped("fails the transaction with its own error when it is refused and nobody waited for it", () =>
+    Effect.gen(function* () {
+      const { all, insert, sql } = yield* numbers
+      yield* insert(1)
+      const only = sql.withTransaction(Effect.zipRight(insert(2), sql.ahead(insert(1))))
+      expect(ErrorCode.suffix(yield* Effect.flip(Store.transaction(sql)(only)))).toBe(duplicate)
+      const then = Effect.zipRight(sql.ahead(insert(1)), insert(3))
+      expect(ErrorCode.suffix(yield* Effect.flip(Store.transaction(sql)(then)))).toBe(duplicate)
+      const ignored = Effect.zipRight(sql.ahead(insert(1)), Effect.ignore(insert(3)))
+      expect(ErrorCode.suffix(yield* Effect.flip(Store.transaction(sql)(ignored)))).toBe(duplicate)
+      expect(yield* all).toEqual([1])
+      yield* sql.withTransaction(sql.ahead(insert(4)))
+      expect(yield* all).toEqual([1, 4])
+    })
+  )
+
+  it.scoped("fails who waits for it, and what follows it with the error of the first", () =>
+    Effect.gen(function* () {
+      const { all, insert, sql } = yield* numbers
+      yield* insert(1)
+      const seen = yield* sql
+        .withTransaction(
+          Effect.gen(function* () {
+            const refused = yield* sql.ahead(insert(1))
+            const late = yield* sql.ahead(insert(2))
+            const codes = [
+              yield* Effect.flip(late),
+              yield* Effect.flip(refused),
+              yield* Effect.flip(insert(3))
+            ]
+            return yield* Effect.fail(codes.map(ErrorCode.suffix))
+          })
+        )
+        .pipe(Effect.flip)
+      expect(seen).toEqual([duplicate, duplicate, duplicate])
+      expect(yield* all).toEqual([1])
+    })
+  )
+
+  it.scoped("is undone with a transaction that changes its mind, or is interrupted, after it", () =>
+    Effect.gen(function* () {
+      const { all, insert, sql } = yield* numbers
+      yield* Effect.flip(sql.withTransaction(Effect.zipRight(sql.ahead(insert(1)), Effect.fail("no"))))
+      expect(yield* all).toEqual([])
+      const sent = yield* Deferred.make<void>()
+      const fiber = yield* Effect.fork(
+        sql.withTransaction(
+          Effect.gen(function* () {
+            yield* sql.ahead(insert(2))
+            const slow = yield* sql.ahead(sql`select pg_sleep(20)`)
+            yield* Deferred.succeed(sent, undefined)
+            return yield* slow
+          })
+        )
+      )
+      yield* Deferred.await(sent)
+      yield* Fiber.interrupt(fiber)
+      expect(yield* all).toEqual([])
+      yield* sql.withTransaction(sql.ahead(insert(3)))
+      expect(yield* all).toEqual([3])
+    })
+  )
+
+  it.scoped("is lost with the connection, and so is the transaction", () =>
+    Effect.gen(function* () {
+      const { address, all, insert, sql } = yield* numbers
+      const other = yield* clientOf(address)
+      // In a fiber of its own: this one's statements are all those of its transaction.
+      const end = (pid: number) =>
+        Effect.promise(() => Effect.runPromise(other`select pg_terminate_backend(${pid})`))
+      const cut = yield* sql
+        .withTransaction(
+          Effect.gen(function* () {
+            const [row] = yield* sql<{ readonly pid: number }>`select pg_backend_pid() as pid`
+            yield* sql.ahead(insert(1))
+            const slow = yield* sql.ahead(sql`select pg_sleep(20)`)
+            yield* end(row?.pid ?? 0)
+            return yield* Effect.exit(slow)
+          })
+        )
+        .pipe(Effect.exit)
+      expect(cut._tag).toBe("Failure")
+      expect(yield* all).toEqual([])
+    })
+  )
+
+  it.scoped("outside of a transaction is a statement as any other", () =>
+    Effect.gen(function* () {
+      const { all, insert, sql } = yield* numbers
+      expect(yield* Effect.flatten(sql.ahead(insert(1)))).toEqual([{ n: 1 }])
+      expect(ErrorCode.suffix(yield* Effect.flip(sql.ahead(insert(1))))).toBe(duplicate)
+      expect(yield* all).toEqual([1])
+    })
+  )
+
+  it.scoped("two transactions in each other's way are told apart from those that failed for good", () =>
+    Effect.gen(function* () {
+      const { all, insert, sql } = yield* numbers
+      yield* sql.withTransaction(Effect.zipRight(insert(1), insert(2)))
+      const change = (n: number, by: number) => sql`update t set n = ${n + by} where n = ${n}`
+      const both = yield* Effect.forEach([0, 1], () => Deferred.make<void>())
+      const tries = [0, 0]
+      const crossed = (own: number, first: number, second: number) =>
+        Effect.gen(function* () {
+          tries[own] = (tries[own] ?? 0) + 1
+          yield* change(first, 10 * (own + 1))
+          yield* Deferred.succeed(both[own] as Deferred.Deferred<void>, undefined)
+          yield* Deferred.await(both[1 - own] as Deferred.Deferred<void>)
+          yield* sql.ahead(change(second, 10 * (own + 1)))
+        })
+      const { transaction } = Store.make(sql, Layers.options)
+      yield* Effect.all([transaction(crossed(0, 1, 2)), transaction(crossed(1, 2, 1))], {
+        concurrency: "unbounded"
+      })
+      expect([...tries].sort()).toEqual([1, 2])
+      expect((yield* all).length).toBe(2)
+    })
+  )
+})
+
+describe("a transaction of PostgreSQL that locks names", () => {
+  it.scoped("begins when nobody else has a lock of one of them, and sees what they committed", () =>
+    Effect.gen(function* () {
+      const { address, all, insert, sql } = yield* numbers
+      const other = yield* clientOf(address)
+      const seen = yield* Meanwhile.changed(other, sql, {
+        lock: other.locking(["b"])(Effect.void),
+        method: sql.locking(["c", "b", "a"])(all),
+        change: insert(1)
+      })
+      expect(seen).toEqual([1])
+    })
+  )
+
+  it.scoped("is given up by who is interrupted while others have the lock", () =>
+    Effect.gen(function* () {
+      const { address, all, insert, sql } = yield* numbers
+      const other = yield* clientOf(address)
+      const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const holder = yield* Effect.fork(
+        other.locking(["a"])(Effect.zipRight(Deferred.succeed(held, undefined), Deferred.await(released)))
+      )
+      yield* Deferred.await(held)
+      const waiter = yield* Effect.fork(sql.locking(["a"])(insert(2)))
+      yield* Meanwhile.somebodyWaits(sql)
+      yield* Fiber.interrupt(waiter)
+      // A transaction that is idle for too long is ended: it would be over if the waiter had waited for it.
+      yield* Deferred.succeed(released, undefined)
+      yield* Fiber.join(holder)
+      yield* sql.locking(["a"])(insert(1))
+      expect(yield* all).toEqual([1])
+    })
+  )
+
+  it.scoped("may have any text as a name", () =>
+    Effect.gen(function* () {
+      const { all, sql } = yield* numbers
+      const names = ["it's", "a\\'b", "'; drop table t; --", "$1", "ü", ""]
+      yield* sql.locking(names)(
+        Effect.gen(function* () {
+          for (const name of names) {
+            const [row] = yield* sql<{ readonly n: number }>`
+              select count(*) as n from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()
+                and ((classid::bigint << 32) | objid::bigint) = hashtextextended(${name}, 0)`
+            expect([name, row?.n]).toEqual([name, 1])
+          }
+        })
+      )
+      expect(yield* all).toEqual([])
+    })
+  )
+})
