@@ -106,7 +106,7 @@ export const errors = (source: Reference): string =>
   [
     `# Errors\n`,
     generated,
-    "Body of every answer that is not 200: `error` (the text below), `code`, `requestId` and `details`. Codes are stable; texts are for people.\n",
+    "Body of every answer with a status of 400 or above: `error` (the text below), `code`, `requestId` and `details`. Codes are stable; texts are for people.\n",
     ...source.failures.flatMap(({ codes, status }) => [
       `## ${status}\n`,
       `${table(

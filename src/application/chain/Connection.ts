@@ -67,7 +67,13 @@ export const refusal = (
       case "unsupported":
         return rejected(error)
       case "invalidUrl":
-        return invalid("invalid_rpc", [{ path, message: "expected an http or https URL" }])
+        return invalid("invalid_rpc", [
+          {
+            path,
+            message:
+              "expected an http or https URL of at most 2,048 characters, without user name and password"
+          }
+        ])
       case "forbidden":
         // A name is refused in the words for a node that does not answer: nobody learns which names lead inside of the
         // operator's network.

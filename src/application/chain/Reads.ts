@@ -2,6 +2,8 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Multicall from "../../domain/evm/Multicall.js"
+import * as Address from "../../domain/primitives/Address.js"
+import type { Hex } from "../../domain/primitives/Hex.js"
 import type { BlockTag, Call, CallResult, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { ChainFacts } from "./ChainFacts.js"
 
@@ -31,32 +33,45 @@ const pinned = (
  */
 const tolls = Array.from({ length: 20 }, () => Multicall.toll)
 
-/** All in one Multicall3 call; null when the node does not do it as a whole, or when gas may have been short. */
+/**
+ * All in one call of Multicall3's code; null when the node does not do it as a whole, or when gas may have been short.
+ * The code runs at the zero address, by a state override: whom they call sees the sender that a call without one has.
+ */
 const aggregated = (
   chain: ChainClient,
+  code: Hex,
   calls: ReadonlyArray<Multicall.Call>
 ): Effect.Effect<ReadonlyArray<Outcome> | null, ChainRpcError> =>
-  chain.call({ to: Multicall.address, data: Multicall.aggregate([...calls, ...tolls]) }).pipe(
-    Effect.map(({ data, success }) => {
-      const results = success ? Multicall.decode(data, calls.length + tolls.length) : Either.left("reverted")
-      return Either.isRight(results) && results.right.slice(calls.length).every(Multicall.isPaid)
-        ? results.right.slice(0, calls.length).map((result) => Either.right(result))
-        : null
-    }),
-    Effect.catchIf(
-      ({ reason }) => reason !== "rateLimited",
-      () => Effect.succeed(null)
+  chain
+    .call(
+      { to: Address.zero, data: Multicall.aggregate([...calls, ...tolls]) },
+      new Map([[Address.zero, { code }]])
     )
+    .pipe(
+      Effect.map(({ data, success }) => {
+        const results = success
+          ? Multicall.decode(data, calls.length + tolls.length)
+          : Either.left("reverted")
+        return Either.isRight(results) && results.right.slice(calls.length).every(Multicall.isPaid)
+          ? results.right.slice(0, calls.length).map((result) => Either.right(result))
+          : null
+      }),
+      Effect.catchIf(
+        ({ reason }) => reason !== "rateLimited",
+        () => Effect.succeed(null)
+      )
+    )
+
+/** Those of the calls that can go through Multicall3's code: what stands at the zero address is out of their reach. */
+const anonymous = (calls: ReadonlyArray<Call>): ReadonlyArray<Multicall.Call> =>
+  calls.flatMap(({ data, from, to }) =>
+    to === undefined || to === Address.zero || from !== undefined ? [] : [{ to, data }]
   )
 
-/** Those of the calls that can go through Multicall3. */
-const anonymous = (calls: ReadonlyArray<Call>): ReadonlyArray<Multicall.Call> =>
-  calls.flatMap(({ data, from, to }) => (to === undefined || from !== undefined ? [] : [{ to, data }]))
-
 /**
- * What the calls return, all at one block. When none names its sender they go through Multicall3 in one call, where the
- * chain has it and the gas suffices; else each is a call of its own. Fails when the node answers nothing at all; a call
- * that fails, fails alone.
+ * What the calls return, all at one block; one without a sender is the zero address's. When none names its sender they
+ * go through Multicall3's code in one call, where the chain has it, the node takes state overrides, and the gas
+ * suffices; else each is a call of its own. Fails when the node answers nothing at all; a call that fails, fails alone.
  */
 export const run = (
   chain: ChainClient,
@@ -66,12 +81,10 @@ export const run = (
   Effect.gen(function* () {
     if (calls.length === 0) return []
     const plain = anonymous(calls)
-    const fits =
-      calls.length > 1 &&
-      plain.length === calls.length &&
-      (yield* facts.code(chain, Multicall.address)) !== null
+    const code =
+      calls.length > 1 && plain.length === calls.length ? yield* facts.code(chain, Multicall.address) : null
     const outcomes =
-      (fits ? yield* aggregated(chain, plain) : null) ??
+      (code === null ? null : yield* aggregated(chain, code, plain)) ??
       (yield* calls.length === 1 ? alone(chain, calls, "latest") : pinned(chain, calls))
     const failures = Arr.getLefts(outcomes)
     const [first] = failures

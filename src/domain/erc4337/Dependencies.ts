@@ -17,8 +17,10 @@ export const check = (dependencies: Dependencies): Either.Either<void, Problem> 
   const last = dependencies.length - 1
   for (const [index, on] of dependencies.entries()) {
     if (on === null) continue
-    if (!Number.isInteger(on) || on < 0 || on > last)
+    if (last > 0 && (!Number.isInteger(on) || on < 0 || on > last))
       return Either.left({ index, message: `expected the index of another operation, 0 to ${last}` })
+    if (last === 0 && on !== index)
+      return Either.left({ index, message: "there is no other operation on which it could depend" })
     if (on === index) return Either.left({ index, message: "an operation can not depend on itself" })
   }
   const sound = new Set<number>()

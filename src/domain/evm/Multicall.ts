@@ -4,7 +4,7 @@ import * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
 import * as Words from "../primitives/Words.js"
 
-/** Multicall3: many calls in one `eth_call`. Inside of it `msg.sender` is this contract. */
+/** Multicall3: many calls in one `eth_call`. Inside of it `msg.sender` is the address at which its code runs. */
 
 /** Where it stands, with the same code on nearly every chain. */
 export const address: Address.Address = Address.unsafe("0xcA11bde05977b3631167028862bE2a173976CA11")

@@ -75,6 +75,10 @@ describe("dependencies", () => {
       expect(Dependencies.check([null, on])).toEqual(
         Either.left({ index: 1, message: "expected the index of another operation, 0 to 1" })
       )
+    for (const on of [-1, 1, 0.5])
+      expect(Dependencies.check([on])).toEqual(
+        Either.left({ index: 0, message: "there is no other operation on which it could depend" })
+      )
     expect(Dependencies.check([null, 1])).toEqual(
       Either.left({ index: 1, message: "an operation can not depend on itself" })
     )

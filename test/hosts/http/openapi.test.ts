@@ -160,6 +160,16 @@ describe("the OpenAPI document", () => {
     }
   })
 
+  it("describes the members of a schema that is itself described where it is used", () => {
+    expect(document.components.schemas.SignRequest?.properties).toMatchObject({
+      eip712: { allOf: [{ $ref: "#/components/schemas/Eip712" }], description: expect.any(String) }
+    })
+    expect(document.components.schemas.Eip712?.properties).toMatchObject({
+      address: { description: "verifyingContract of the domain." },
+      chainId: { description: "Of any chain." }
+    })
+  })
+
   it("tells the defaults of the interface", () => {
     const defaults = (name: string) =>
       Object.fromEntries(

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import {
   anvilKey,
   type DevService,
+  type Envelope,
   type Log,
   start,
   type TransactionResult
@@ -190,6 +191,8 @@ describe("the service's EOA", () => {
       ["GET", undefined],
       ["POST", {}],
       ["POST", { chainId }],
+      ["POST", { chainId: String(chainId) }],
+      ["POST", { chainId: `0x${chainId.toString(16)}` }],
       ["POST", undefined]
     ] as const) {
       const answer = await service.ask("/getbundleraddress", body, { method })
@@ -201,9 +204,31 @@ describe("the service's EOA", () => {
     }
   })
 
-  it.each([null, "x", 1.5, -1, [], {}, true])("is not told for chain %j", async (chainId) => {
-    const { details } = await service.refused(400, "/getbundleraddress", { chainId })
-    expect(details[0]?.path).toBe("chainId")
+  it.each([null, "", "x", "031337", "0x", 1.5, -1, [], {}, true])(
+    "is not told for chain %j",
+    async (chainId) => {
+      const { code, details } = await service.refused(400, "/getbundleraddress", { chainId })
+      expect({ code, path: details[0]?.path }).toEqual({ code: "invalid_request", path: "chainId" })
+    }
+  )
+
+  it.each([
+    [5, "5"],
+    ["0x5", "5"],
+    ["99999999999999999999999", "99999999999999999999999"]
+  ])("is not told for chain %j, which the operator does not serve", async (chainId, named) => {
+    const { code, error } = await service.refused(400, "/getbundleraddress", { chainId })
+    expect({ code, error }).toEqual({ code: "unsupported_chain", error: `unsupported chain id ${named}` })
+  })
+
+  it("takes no query, and does not ask for a body where the method has none", async () => {
+    for (const [method, message] of [
+      ["GET", "the endpoint takes no query"],
+      ["POST", "the endpoint takes no query; send a JSON body"]
+    ] as const) {
+      const { body } = await service.ask<Envelope>("/getbundleraddress?chainId=1", undefined, { method })
+      expect({ method, details: body.details }).toEqual({ method, details: [{ path: "", message }] })
+    }
   })
 })
 

@@ -494,8 +494,8 @@ describe("what the endpoint does not need", () => {
 describe("what operations say of each other, of time and of keys", () => {
   it.each([
     ["dependsOn", 0, "an operation can not depend on itself"],
-    ["dependsOn", 7, "expected the index of another operation, 0 to 0"],
-    ["dependsOn", -1, "expected the index of another operation, 0 to 0"]
+    ["dependsOn", 7, "there is no other operation on which it could depend"],
+    ["dependsOn", -1, "there is no other operation on which it could depend"]
   ])("%s %d of execute and estimateGas is refused", async (name, value, message) => {
     for (const endpoint of ["/execute", "/estimateGas"]) {
       const { code, details } = await refuses(endpoint, ["operations", 0, name], value)

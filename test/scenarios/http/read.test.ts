@@ -1,6 +1,5 @@
 import { AbiCoder, getAddress, Interface, ZeroAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as Multicall from "../../../src/domain/evm/Multicall.js"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
 import { anvilKey, type DevService, start } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
@@ -129,19 +128,23 @@ describe("what a read returns", () => {
 })
 
 describe("the sender", () => {
-  it("is from; without it the zero address, and inside of Multicall3 that contract", async () => {
+  it("is from; without it the zero address, however many reads share a call", async () => {
     const sender = read(at.sender, "who()", "address")
     const from = getAddress(holder)
     expect((await ask([sender]))[0]?.results).toEqual([ZeroAddress])
     expect((await ask([{ ...sender, from: holder.toLowerCase() }]))[0]?.results).toEqual([from])
-    expect((await ask([sender, sender])).map(({ results }) => results[0])).toEqual([
-      Multicall.address,
-      Multicall.address
-    ])
+    expect((await ask([sender, sender])).map(({ results }) => results[0])).toEqual([ZeroAddress, ZeroAddress])
     expect((await ask([sender, { ...sender, from: holder }])).map(({ results }) => results[0])).toEqual([
       ZeroAddress,
       from
     ])
+  })
+
+  it("that shares a call puts no code at the zero address before the reads", async () => {
+    const none = "nothing was returned: there is no contract at the address, or no such function"
+    const zero = read(ZeroAddress, "aggregate3((address,bool,bytes)[])", "(bool,bytes)[]", "[]")
+    const answers = await ask([zero, read(at.sender, "who()", "address")])
+    expect(answers.map(({ errors }) => errors)).toEqual([none, null])
   })
 })
 

@@ -1,6 +1,6 @@
 import { AbiCoder, toBeHex } from "ethers"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import * as Multicall from "../../../src/domain/evm/Multicall.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
 import { httpNode, json, secret } from "../../support/HostileNode.js"
 import { anvilKey, type DevService, type Envelope, start } from "../../support/http/DevService.js"
 import { putReadCodes, type ReadCode } from "../../support/http/ReadCodes.js"
@@ -22,7 +22,7 @@ interface Element {
 let service: DevService
 let node: FaultyNode
 let at: Readonly<Record<ReadCode, string>>
-/** The methods and block tags that the node was asked with, `eth_call` through Multicall3 as `multicall`. */
+/** The methods and block tags that the node was asked with, `eth_call` of Multicall3's code as `multicall`. */
 let asked: Array<string> = []
 beforeAll(async () => {
   service = await start()
@@ -37,8 +37,12 @@ beforeEach(() => {
   asked = []
 })
 
-const isMulticall = ({ params: [call] }: Question): boolean =>
-  typeof call === "object" && call !== null && "to" in call && call.to === Multicall.address
+const isMulticall = ({ params: [call, , overrides] }: Question): boolean =>
+  typeof call === "object" &&
+  call !== null &&
+  "to" in call &&
+  call.to === Address.zero &&
+  overrides !== undefined
 
 const behave = (fault: Fault) =>
   node.behave((question, ask) => {
@@ -157,7 +161,8 @@ describe("a node that does not do the calls together", () => {
     ["for want of gas", refusal(-32_000, "out of gas")],
     ["for want of time", refusal(-32_000, "execution aborted (timeout = 5s)")],
     ["as it reverts", { error: { code: 3, message: "execution reverted", data: "0x08c379a0" } }],
-    ["but says nothing", { result: "0x" }],
+    ["as it takes no state overrides", refusal(-32_602, "too many arguments, want at most 2")],
+    ["as it does not look at state overrides", { result: "0x" }],
     ["but says something else", { result: `0x${"20".padStart(64, "0").repeat(9)}` }],
     ["but says what is no bytes", { result: null }],
     ["but has no gas left behind them", { result: unpaid }],

@@ -220,7 +220,10 @@ describe("a node", () => {
     "http://127.0.0.1:99999/",
     `http://127.0.0.1/${"x".repeat(100_000)}`
   ])("is not what %.60j names", async (rpc) => {
-    await invalid(rpc)
+    await invalid(
+      rpc,
+      "expected an http or https URL of at most 2,048 characters, without user name and password"
+    )
   })
 })
 

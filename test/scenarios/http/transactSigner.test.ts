@@ -126,6 +126,9 @@ describe("a transaction of the signer itself", () => {
       const answer = await refused(422, request(call, { useABI }))
       expect(answer).toMatchObject({ code: "execution_failed", error: "execution failed" })
       expect(answer.details).toEqual([{ path: "", message }])
+      expect(answer.returnData).toEqual([
+        { "0": { userOpHash: null, success: false, error: message, result: null, txHash: null } }
+      ])
     }
     expect(await nonce()).toBe(before)
   })
@@ -134,8 +137,12 @@ describe("a transaction of the signer itself", () => {
     const before = await nonce()
     const balance = await service.provider.getBalance(service.signer.address)
     for (const value of [balance, balance + 1n, 2n ** 256n - 1n]) {
-      const { code, details, error } = await refused(422, request({ to: recipient, value: String(value) }))
+      const { code, details, error, returnData } = await refused(
+        422,
+        request({ to: recipient, value: String(value) })
+      )
       expect({ code, error }).toEqual({ code: "insufficient_funds", error: "insufficient funds" })
+      expect(returnData).toMatchObject([{ "0": { success: false, error: details[0]?.message } }])
       expect(details.map(({ path }) => path)).toEqual(["settings.signer"])
       expect(BigInt(String(details[0]?.missing))).toBeGreaterThanOrEqual(value - balance)
     }

@@ -25,10 +25,11 @@ afterAll(() => service.stop())
 
 const coder = AbiCoder.defaultAbiCoder()
 
-/** The published formula, written down again. */
-const predicted = (salt: string, custody: number): string => {
+/** The published formula, written down again; null: of a legacy wallet. */
+const predicted = (salt: string, custody: number | null): string => {
   const { beaconAdminAddress, beaconAdminCreationCode, factory } = service.info.settings
-  const create2Salt = keccak256(coder.encode(["bytes32", "uint256"], [id(salt), custody]))
+  const create2Salt =
+    custody === null ? id(salt) : keccak256(coder.encode(["bytes32", "uint256"], [id(salt), custody]))
   const initCode = concat([
     beaconAdminCreationCode,
     coder.encode(["address", "bytes"], [beaconAdminAddress, "0x"])
@@ -419,6 +420,19 @@ describe("a check", () => {
       expect(typeof answer.error, JSON.stringify(answers)).toBe("string")
     }
     expect(answers[2]?.error).toBe("invalid wallet custody type")
+  })
+
+  it("of a salt and a wallet without a custody takes every wallet of the salt, and no other", async () => {
+    const [wallet = ""] = await service.predict("checked")
+    const wallets = [1, 2, 3, 4, 5, null].map((custody) => predicted("checked", custody))
+    expect(wallets[0]).toBe(wallet)
+    const answers = await check([
+      ...wallets.map((one) => ({ salt: "checked", wallet: one })),
+      { salt: "another", wallet }
+    ])
+    const none = "the salt names no such wallet, whatever its custody is"
+    expect(answers.map(({ error }) => error)).toEqual([null, null, null, null, null, null, none])
+    expect(answers.map(({ exists }) => exists)).toEqual([true, ...Array(6).fill(false)])
   })
 
   it("of custody 0 is refused", async () => {

@@ -36,7 +36,7 @@ const Read = Schema.Struct({
   }),
   from: optional(
     Schema.String.annotations({
-      description: "msg.sender of the call. Default: the zero address, or Multicall3 when reads share a call."
+      description: "msg.sender of the call. Default: the zero address."
     })
   )
 })

@@ -25,9 +25,10 @@ import type { TransactionJournal } from "../../ports/journal/TransactionJournal.
 import type { Networks } from "../../ports/Networks.js"
 import type { Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
+import type { RefusalCode } from "../../request/Catalogue.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
-import { type Failure, invalid, unprocessable } from "../../request/Failure.js"
+import { type Failure, invalid, type RefusalDetail, unprocessable } from "../../request/Failure.js"
 import { FunctionText, optional } from "../../request/Fields.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Settings from "../../request/Settings.js"
@@ -70,19 +71,21 @@ export const kind = { endpoint: "/transactSigner", Request, Response }
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
 
+/** 422 that says why the transaction is not sent, in its element too, as the other writes do. */
+const refused = (code: RefusalCode, detail: RefusalDetail): Effect.Effect<never, Failure> => {
+  const element = { userOpHash: null, success: false, error: detail.message, result: null, txHash: null }
+  return Effect.fail(unprocessable(code, [detail], { extra: { returnData: [{ "0": element }] } }))
+}
+
 /** 422 when the address has not so many wei, whatever else is on its way. */
 const affordable = (address: Address.Address, balance: bigint, cost: bigint): Effect.Effect<void, Failure> =>
   cost <= balance
     ? Effect.void
-    : Effect.fail(
-        unprocessable("insufficient_funds", [
-          {
-            path: "settings.signer",
-            message: Reasons.text("signerFunds", { signer: address, missing: cost - balance }),
-            missing: (cost - balance).toString()
-          }
-        ])
-      )
+    : refused("insufficient_funds", {
+        path: "settings.signer",
+        message: Reasons.text("signerFunds", { signer: address, missing: cost - balance }),
+        missing: (cost - balance).toString()
+      })
 
 /** Long, since a direct transaction is prepared, priced and answered from what was resolved of its request. */
 const work = (
@@ -118,14 +121,14 @@ const work = (
     const transaction = { from: signer.address, to, data, value }
 
     const prepare = Effect.gen(function* () {
-      const refused = Effect.mapError(Connection.refusal(trust))
+      const answered = Effect.mapError(Connection.refusal(trust))
       const [prices, block, balance, estimated, called] = yield* Effect.all(
         [
           Prices.now(connection, buffers.price),
-          refused(facts.block(chain, "recent")),
-          refused(chain.balance(signer.address)),
-          Effect.either(refused(chain.estimateGas(transaction))),
-          Effect.either(refused(chain.call(transaction)))
+          answered(facts.block(chain, "recent")),
+          answered(chain.balance(signer.address)),
+          Effect.either(answered(chain.estimateGas(transaction))),
+          Effect.either(answered(chain.call(transaction)))
         ],
         { concurrency: "unbounded" }
       )
@@ -134,25 +137,20 @@ const work = (
       const estimate = yield* estimated
       const seen = yield* called
       if (!estimate.success || !seen.success)
-        return yield* Effect.fail(
-          unprocessable("execution_failed", [
-            {
-              path: "",
-              message: Reasons.text("reverted", {
-                reason: decoding.revert(estimate.success ? seen.data : estimate.data)
-              })
-            }
-          ])
-        )
+        return yield* refused("execution_failed", {
+          path: "",
+          message: Reasons.text("reverted", {
+            reason: decoding.revert(estimate.success ? seen.data : estimate.data)
+          })
+        })
       const gasLimit = Gas.overshoot(estimate.gas, buffers.transaction)
       // No block takes a transaction with a higher limit than its own: the lane would wait for it for ever.
       const bound = BigInts.min(profile.caps.transactionGas, block?.gasLimit ?? profile.caps.transactionGas)
       if (estimate.gas > bound)
-        return yield* Effect.fail(
-          unprocessable("too_large_to_bundle", [
-            { path: "", message: Reasons.text("transactionGas", { gas: estimate.gas, cap: bound }) }
-          ])
-        )
+        return yield* refused("too_large_to_bundle", {
+          path: "",
+          message: Reasons.text("transactionGas", { gas: estimate.gas, cap: bound })
+        })
       const payload = { ...transaction, gasLimit: BigInts.min(gasLimit, bound), prices }
       const l1Fee = yield* L1Fees.ofTransaction(connection, { ...payload, chainId: profile.chainId })
       yield* affordable(signer.address, balance, value + payload.gasLimit * prices.maxFeePerGas + l1Fee)

@@ -1,5 +1,7 @@
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
+import * as Uint from "../../../domain/primitives/Uint.js"
 import * as Keys from "../../keys/Keys.js"
 import * as Span from "../../observe/Span.js"
 import { Networks } from "../../ports/Networks.js"
@@ -9,7 +11,9 @@ import { type Failure, invalid } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
 
 export const Request = Schema.Struct({
-  chainId: optional(Schema.Union(Schema.String, Schema.Int))
+  chainId: optional(Schema.Union(Schema.String, Schema.Int)).annotations({
+    description: "Refused where the operator does not serve the chain. A number, or text: decimal or 0x hex."
+  })
 }).annotations({ identifier: "GetBundlerAddressRequest" })
 export type Request = typeof Request.Type
 
@@ -18,8 +22,6 @@ export const Response = Schema.Struct({ address: Schema.String }).annotations({
 })
 export type Response = typeof Response.Type
 
-const decimal = /^(?:0|[1-9][0-9]{0,19})$/
-
 /** The service's own submitting EOA, the same on every chain. */
 export const run = (
   caller: Caller,
@@ -27,16 +29,18 @@ export const run = (
 ): Effect.Effect<Response, Failure, Networks | SystemSigners> =>
   Effect.gen(function* () {
     if (request.chainId !== undefined) {
-      const text = String(request.chainId)
+      const chainId = yield* Either.mapLeft(Uint.from(String(request.chainId)), () =>
+        invalid("invalid_request", [
+          { path: "chainId", message: "expected a chain id: an integer, or text that is decimal or 0x hex" }
+        ])
+      )
       const networks = yield* Networks
-      const known =
-        decimal.test(text) && (yield* networks.profile(caller.principal.accountId, BigInt(text))) !== null
-      if (!known)
+      if ((yield* networks.profile(caller.principal.accountId, chainId)) === null)
         return yield* Effect.fail(
           invalid(
             "unsupported_chain",
             [{ path: "chainId", message: "the operator has no network profile for it" }],
-            `unsupported chain id ${text.slice(0, 20)}`
+            `unsupported chain id ${chainId}`
           )
         )
     }

@@ -14,6 +14,7 @@ import type { Caller } from "../../request/Caller.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
+import * as EventLoop from "../../runtime/EventLoop.js"
 
 export const Request = Schema.Struct({
   accounts: Schema.Array(
@@ -63,13 +64,21 @@ const addressOf = (
       return yield* Wallets.select({ salt, wallet, walletCustody: custody }, formula, profile, "").pipe(
         Either.mapLeft(textOf)
       )
-    yield* Either.mapLeft(Wallets.saltOf(salt, ""), textOf)
+    const text = yield* Either.mapLeft(Wallets.saltOf(salt, ""), textOf)
     if (wallet === "") return yield* Either.left("walletCustody is required beside a salt")
-    return yield* Wallets.select({ wallet, walletCustody: custody }, formula, profile, "").pipe(
-      Either.mapLeft(textOf)
+    const named = yield* Either.mapLeft(
+      Wallets.select({ wallet, walletCustody: custody }, formula, profile, ""),
+      textOf
     )
+    const isOfSalt =
+      custodies.some((each) => formula.predict(text, each, false) === named) ||
+      formula.predict(text, custody, true) === named
+    return isOfSalt ? named : yield* Either.left("the salt names no such wallet, whatever its custody is")
   })
 }
+
+/** Of wallets that are addressed by their salts; a legacy wallet has one address for all of them. */
+const custodies = [1, 2, 3, 4, 5] as const
 
 /** Which wallets stand on the chain: proxies of the beacon, known by their code. */
 export const run = (
@@ -88,7 +97,7 @@ export const run = (
     const { chain, profile, trust } = yield* Connection.open(caller, settings)
     const formula = yield* Wallets.formula(profile, settings)
     const facts = yield* ChainFacts
-    const addresses = accounts.map((account) => addressOf(account, formula, profile))
+    const addresses = yield* EventLoop.map(accounts, (account) => addressOf(account, formula, profile))
     const known = [...new Set(addresses.filter(Either.isRight).map(({ right }) => right))]
     const states = yield* Effect.mapError(
       Wallets.read(facts, chain, formula.initCode, known),

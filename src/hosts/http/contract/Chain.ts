@@ -12,7 +12,7 @@ export const group = HttpApiGroup.make("chain")
     post("read", "read", ReadContracts, {
       summary: "Read contracts",
       description:
-        "Calls view functions, all at one block. What is wrong with one read is that element's errors, the others are answered. When no read names from, they share one call of Multicall3 where the chain has it: msg.sender is then Multicall3 (0xcA11bde05977b3631167028862bE2a173976CA11), and a function that changes state is felt by the reads behind it. When any read names from, each is a call of its own. So is a single read; without from it comes from the zero address.",
+        "Calls view functions, all at one block. What is wrong with one read is that element's errors, the others are answered. Without from a read comes from the zero address. When no read names from, they share one call of the code of Multicall3, where the chain has it and the node takes state overrides: a function that changes state is then felt by the reads behind it. When any read names from, each is a call of its own.",
       example: {
         reads: [
           {

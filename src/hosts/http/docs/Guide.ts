@@ -25,7 +25,7 @@ export const chapters: ReadonlyArray<Chapter> = [
     title: "Answers",
     paragraphs: [
       "200 means that the request was answered; for a write, that something was mined (or that nothing was left to do), and `status` says how much of it succeeded. 422 means that nothing was sent, with one exception: with the code `outcome_unknown`, the transaction in `txHash` is still pending; `GET /requests/{requestId}` tells its outcome.",
-      "Every answer that is not 200 has one shape. `code` is stable and made for programs; `details` says where and why; `requestId` is also in the header `X-Request-Id`, and names the request in the operator's log. (With `outcome_unknown`, the `requestId` of a repeat is that of the request that was accepted.)"
+      "Every answer with a status of 400 or above has one shape. `code` is stable and made for programs; `details` says where and why; `requestId` is also in the header `X-Request-Id`, and names the request in the operator's log. (With `outcome_unknown`, the `requestId` of a repeat is that of the request that was accepted.)"
     ],
     code: `{
   "error": "invalid request",

@@ -50,7 +50,9 @@ export class JsonSchemas {
       : null
     const missing = own !== null && !isBuiltIn(own) && schema.description === undefined
     const here = missing ? { ...schema, description: own } : schema
-    if (schema.$ref !== undefined) this.describeDefinition(inner, schema.$ref.slice(root.length))
+    // A named schema that is described where it is used stands alone in an `allOf`.
+    const name = schema.$ref ?? schema.allOf?.[0]?.$ref
+    if (name !== undefined) this.describeDefinition(inner, name.slice(root.length))
     if (AST.isTypeLiteral(inner) && here.properties !== undefined) {
       const types = new Map(inner.propertySignatures.map(({ name, type }) => [String(name), type]))
       const properties = Object.entries(here.properties).map(([name, property]) => {

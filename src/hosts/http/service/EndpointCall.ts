@@ -254,8 +254,10 @@ const unsupported = (incoming: Incoming, route: Route): Problem | null => {
     return problem("invalid_request", [
       { path: metadataHeader, message: "the endpoint takes no metadata; leave the header out" }
     ])
-  if (route.query === null && incoming.target.includes("?"))
-    return problem("unknown_field", [{ path: "", message: "the endpoint takes no query; send a JSON body" }])
+  if (route.query === null && incoming.target.includes("?")) {
+    const instead = route.decode === null ? "" : "; send a JSON body"
+    return problem("unknown_field", [{ path: "", message: `the endpoint takes no query${instead}` }])
+  }
   if (route.decode === null && Payload.isKnownToFollow(incoming)) return Payload.noneTaken
   return null
 }
