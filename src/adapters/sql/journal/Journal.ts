@@ -15,6 +15,7 @@ import * as GroupCommit from "../sqlite/GroupCommit.js"
 import * as Acceptances from "./Acceptances.js"
 import * as Cancellations from "./Cancellations.js"
 import * as Claims from "./Claims.js"
+import * as Finishing from "./Finishing.js"
 import * as Leases from "./Leases.js"
 import * as Ops from "./Ops.js"
 import * as Records from "./Records.js"
@@ -55,7 +56,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         refuse: early(Requests.refuse(store)),
         schedule: early(Schedules.schedule(store)),
         waiting: Schedules.waiting(store),
-        finish: Requests.finish(store),
+        finish: Finishing.finish(store),
         cancel: Cancellations.cancel(store),
         durable: store.durable,
         request: told(Requests.request(store)),

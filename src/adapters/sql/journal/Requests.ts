@@ -11,10 +11,8 @@ import type {
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Compact from "../Compact.js"
-import * as Events from "../events/Events.js"
 import * as Terms from "../listing/Terms.js"
 import * as Store from "../Store.js"
-import * as GroupCommit from "../sqlite/GroupCommit.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 
@@ -198,49 +196,6 @@ export const note =
         const note = text === null ? null : store.column(text)
         yield* store.send(store.sql`update requests set note = ${note} where request_id = ${requestId}`)
       })
-    )
-
-/** How far the ops of a request are. */
-interface Progress {
-  readonly under_way: number | boolean
-  /** Elements whose op is in a transaction of the chain. */
-  readonly included: number | string
-}
-
-/**
- * An answer waits for the disk, but for one in which every element's op is included: were the machine to lose it, the bytes
- * that were signed are on the disk, and the chain has the same answer to them.
- */
-export const finish =
-  (store: Store.Store): RequestJournal["Type"]["finish"] =>
-  (requestId, outcome, summary) =>
-    Effect.gen(function* () {
-      const { sql } = store
-      const row = yield* locked(store, requestId)
-      if (row === undefined) return yield* Store.refuse("the request was not accepted")
-      const fence = yield* Claims.fenceAhead(store, Claims.laneOf(row))
-      // Of what is forgotten nobody knows any more what it was.
-      if (row.state !== "open") {
-        yield* fence
-        return { kept: row.outcome === null ? outcome : Compact.read(row.outcome), isOnChain: false }
-      }
-      const [progress] = yield* sql<Progress>`
-        select exists (
-            select 1 from ops
-            where request_id = ${requestId} and state <> 'abandoned' and state in ('accepted', 'sent'))
-          or exists (select 1 from transactions where direct = ${requestId} and state = 'signed') as under_way,
-          (select count(distinct op_index) from ops
-            where request_id = ${requestId} and state = 'settled') as included`
-      yield* fence
-      if (progress?.under_way) return { kept: null, isOnChain: false }
-      yield* store.send(sql`
-        update requests set state = 'final', outcome = ${store.column(outcome)} where request_id = ${requestId}`)
-      yield* Events.tell(store, [{ requestId, kind: "final", data: summary }])
-      return { kept: outcome, isOnChain: Number(progress?.included) === row.elements }
-    }).pipe(
-      store.transaction,
-      Effect.locally(GroupCommit.answered, "committed"),
-      Effect.flatMap(({ isOnChain, kept }) => Effect.as(isOnChain ? Effect.void : store.durable, kept))
     )
 
 /** The requests, which are locked, are not final any more, and wait for no time. */

@@ -1,0 +1,86 @@
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as Runtime from "effect/Runtime"
+
+/** Most that share a transaction. */
+const most = 64
+
+/** Transactions at a time: while one of them waits for a lock, what comes is done by another. */
+const mostTransactions = 2
+
+interface Waiting<Item, Done, E> {
+  readonly item: Item
+  readonly fiber: Fiber.RuntimeFiber<unknown, unknown>
+  readonly resume: (done: Effect.Effect<Done, E>) => void
+  /** Whoever was interrupted is let go when the transaction with his item is over; null: it is. */
+  leave: (() => void) | null
+}
+
+/** Runs the effect on a fiber of its own with all that the other one has. */
+const beside = <A, E>(
+  fiber: Fiber.RuntimeFiber<unknown, unknown>,
+  effect: Effect.Effect<A, E>
+): Fiber.RuntimeFiber<A, E> =>
+  Runtime.runFork(
+    Runtime.make({
+      context: fiber.currentContext,
+      fiberRefs: fiber.getFiberRefs(),
+      runtimeFlags: Runtime.defaultRuntimeFlags
+    })
+  )(effect)
+
+/**
+ * A method of which many calls may share a transaction: those that come while as many as may be are under way are in the
+ * next one. `together` gives what came of each item, in their order; where it fails, each is tried alone, so that none
+ * fails for another one. A lone call waits for nobody.
+ */
+export const make = <Item, Done, E>(
+  together: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Effect.Effect<Done, E>>, E>
+): ((item: Item) => Effect.Effect<Done, E>) => {
+  const waiting: Array<Waiting<Item, Done, E>> = []
+  let transactions = 0
+
+  const alone = (item: Item): Effect.Effect<Done, E> =>
+    Effect.flatMap(together([item]), ([done]) => done ?? Effect.dieMessage("an item without an answer"))
+
+  const begin = (): void => {
+    const batch = waiting.splice(0, most)
+    const [first] = batch
+    if (first === undefined) return
+    transactions += 1
+    const items = batch.map(({ item }) => item)
+    const all =
+      items.length === 1
+        ? Effect.map(Effect.exit(alone(first.item)), (done) => [done])
+        : Effect.catchAll(together(items), () => Effect.forEach(items, (item) => Effect.exit(alone(item))))
+    beside(first.fiber, Effect.exit(all)).addObserver((ended) => {
+      transactions -= 1
+      for (const [place, each] of batch.entries()) {
+        each.resume(
+          Effect.flatMap(
+            Effect.flatten(ended),
+            (done) => done[place] ?? Effect.dieMessage("an item without an answer")
+          )
+        )
+        each.leave?.()
+        each.leave = null
+      }
+      begin()
+    })
+  }
+
+  return (item) =>
+    Effect.withFiberRuntime((fiber) =>
+      Effect.async((resume) => {
+        const own: Waiting<Item, Done, E> = { item, fiber, resume, leave: () => undefined }
+        waiting.push(own)
+        if (transactions < mostTransactions) begin()
+        return Effect.async<void>((left) => {
+          const at = waiting.indexOf(own)
+          if (at >= 0) waiting.splice(at, 1)
+          if (at >= 0 || own.leave === null) left(Effect.void)
+          else own.leave = () => left(Effect.void)
+        })
+      })
+    )
+}

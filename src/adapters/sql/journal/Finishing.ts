@@ -1,0 +1,133 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type { EventData } from "../../../application/ports/journal/Events.js"
+import { JournalError } from "../../../application/ports/journal/JournalError.js"
+import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
+import * as Compact from "../Compact.js"
+import * as Events from "../events/Events.js"
+import * as Gathered from "../Gathered.js"
+import * as Store from "../Store.js"
+import * as GroupCommit from "../sqlite/GroupCommit.js"
+import * as Claims from "./Claims.js"
+
+/** Final answers of requests. Those of a bundle come at one moment, and are stored together. */
+
+interface Answer {
+  readonly requestId: string
+  readonly outcome: string
+  readonly summary: EventData
+}
+
+interface Stored {
+  readonly kept: string | null
+  /** Every element's op is in a transaction of the chain. */
+  readonly isOnChain: boolean
+}
+
+interface Row {
+  readonly request_id: string
+  readonly chain_id: string
+  readonly signer: string | null
+  readonly state: "open" | "final" | "forgotten"
+  readonly outcome: Compact.Column | null
+  readonly elements: number
+}
+
+/** How far the ops of a request are. */
+interface Progress {
+  readonly request_id: string
+  readonly under_way: number | boolean
+  /** Elements whose op is in a transaction of the chain. */
+  readonly included: number | string
+}
+
+/** The requests, kept from others until the transaction ends, in one order. */
+const locked = ({ forUpdate, sql }: Store.Store, ids: ReadonlyArray<string>) => sql<Row>`
+  select request_id, chain_id, signer, state, outcome, elements from requests
+  where ${sql.in("request_id", ids)} order by request_id ${forUpdate}`
+
+const progressOf = ({ sql }: Store.Store, ids: ReadonlyArray<string>) => sql<Progress>`
+  select request_id, exists (
+      select 1 from ops
+      where ops.request_id = requests.request_id and ops.state <> 'abandoned' and ops.state in ('accepted', 'sent'))
+    or exists (
+      select 1 from transactions
+      where direct = requests.request_id and direct is not null and transactions.state = 'signed') as under_way,
+    (select count(distinct op_index) from ops
+      where ops.request_id = requests.request_id and ops.state = 'settled') as included
+  from requests where ${sql.in("request_id", ids)}`
+
+const laneName = ({ chain_id, signer }: Row): string => `${chain_id} ${signer}`
+
+/** Asks for the fences of the rows' lanes, and gives what waits for them: why a lane is not this process's, by its name. */
+const refusalsOf = (store: Store.Store, rows: Iterable<Row>) =>
+  Effect.gen(function* () {
+    const lanes = new Map([...rows].map((row) => [laneName(row), Claims.laneOf(row)]))
+    const looks = yield* Effect.forEach(lanes, ([name, lane]) =>
+      Effect.map(Claims.fenceAhead(store, lane), (fence) => ({ name, fence }))
+    )
+    return Effect.gen(function* () {
+      const refusals = new Map<string, JournalError>()
+      for (const { fence, name } of looks)
+        yield* Effect.catchTag(fence, "JournalError", (refusal) =>
+          Effect.sync(() => void refusals.set(name, refusal))
+        )
+      return refusals
+    })
+  })
+
+const unknown = new JournalError({ message: "the request was not accepted" })
+
+/** In one transaction; what is wrong with one is told of that one alone. */
+const store = (journal: Store.Store, answers: ReadonlyArray<Answer>) =>
+  Effect.gen(function* () {
+    const { send, sql } = journal
+    const ids = Store.distinct(answers.map(({ requestId }) => requestId))
+    const rows = new Map((yield* locked(journal, ids)).map((row) => [row.request_id, row]))
+    const refused = yield* refusalsOf(journal, rows.values())
+    const progress = new Map((yield* progressOf(journal, ids)).map((row) => [row.request_id, row]))
+    const refusals = yield* refused
+    const told: Array<Events.Told> = []
+    const stored: Array<Either.Either<Stored, JournalError>> = []
+    for (const { outcome, requestId, summary } of answers) {
+      const row = rows.get(requestId)
+      const refusal = row === undefined ? unknown : refusals.get(laneName(row))
+      if (row === undefined || refusal !== undefined) {
+        stored.push(Either.left(refusal ?? unknown))
+        continue
+      }
+      // Of what is forgotten nobody knows any more what it was.
+      if (row.state !== "open") {
+        const kept = row.outcome === null ? outcome : Compact.read(row.outcome)
+        stored.push(Either.right({ kept, isOnChain: false }))
+        continue
+      }
+      const { included, under_way } = progress.get(requestId) ?? { included: 0, under_way: false }
+      if (under_way) {
+        stored.push(Either.right({ kept: null, isOnChain: false }))
+        continue
+      }
+      const column = journal.column(outcome)
+      yield* send(sql`
+        update requests set state = 'final', outcome = ${column} where request_id = ${requestId}`)
+      rows.set(requestId, { ...row, state: "final", outcome: column })
+      told.push({ requestId, kind: "final", data: summary })
+      stored.push(Either.right({ kept: outcome, isOnChain: Number(included) === row.elements }))
+    }
+    yield* Events.tell(journal, told)
+    return stored
+  })
+
+/**
+ * An answer waits for the disk, but for one in which every element's op is included: were the machine to lose it, the bytes
+ * that were signed are on the disk, and the chain has the same answer to them.
+ */
+export const finish = (journal: Store.Store): RequestJournal["Type"]["finish"] => {
+  const stored = Gathered.make((answers: ReadonlyArray<Answer>) =>
+    Effect.locally(journal.transaction(store(journal, answers)), GroupCommit.answered, "committed")
+  )
+  return (requestId, outcome, summary) =>
+    Effect.flatMap(stored({ requestId, outcome, summary }), ({ isOnChain, kept }) =>
+      Effect.as(isOnChain ? Effect.void : journal.durable, kept)
+    )
+}

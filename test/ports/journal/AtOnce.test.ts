@@ -1,0 +1,123 @@
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import * as Journals from "../../support/journal/Journals.js"
+import * as Layers from "../../support/journal/Layers.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Postgres from "../../support/postgres/Postgres.js"
+
+type Service = Journals.Methods
+
+const built = (layer: Layer.Layer<Journals.Ports>): Effect.Effect<Service, never, Scope.Scope> =>
+  Effect.map(Layer.build(layer), (context) => Journals.methodsOf(context))
+
+const databases = Postgres.perFile()
+
+/** Two instances of the journal in one database, as two processes have them. */
+const pairs: Readonly<Record<string, Effect.Effect<readonly [Service, Service], never, Scope.Scope>>> = {
+  SQLite: Effect.flatMap(Layers.temporaryFolder, (folder) => {
+    const one = built(Layers.sqliteAt(join(folder, "journal.db")))
+    return Effect.all([one, one])
+  }),
+  PostgreSQL: Effect.flatMap(databases.fresh, (address) => {
+    const one = built(Layers.postgresAt(address))
+    return Effect.all([one, one])
+  })
+}
+
+const by = (process: string) => ({ process, independent: [] })
+
+const atOnce = <A, E>(calls: ReadonlyArray<Effect.Effect<A, E>>) =>
+  Effect.forEach(calls, (call) => Effect.exit(call), { concurrency: "unbounded" })
+
+const numbers = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, n) => n)
+
+for (const [name, pair] of Object.entries(pairs)) {
+  const fact = (text: string, body: (one: Service, other: Service) => Effect.Effect<void, unknown>) =>
+    it.scoped(text, () => Effect.flatMap(pair, ([one, other]) => body(one, other)))
+
+  describe(`many calls at once in ${name}`, () => {
+    fact(
+      "each answer is stored for its own request, and what is wrong with one is told of it alone",
+      (one, other) =>
+        Effect.gen(function* () {
+          const plain = numbers(20).map((n) => `r${n}`)
+          for (const requestId of plain) yield* one.accept(Make.acceptance(requestId, []))
+          yield* one.accept(Make.acceptance("busy", [Make.op()]))
+          const away = { chainId: Make.chainId, signer: Make.address(0x52) }
+          yield* other.claim(away, by("other"))
+          yield* other.accept(Make.acceptance("away", [], { lane: away }))
+          const ids = [...plain.slice(0, 10), "busy", "away", "nobody", ...plain.slice(10), "r3"]
+          const exits = yield* atOnce(
+            ids.map((id) => one.finish(id, `"answer of ${id}"`, { httpStatus: 200 }))
+          )
+          for (const [place, id] of ids.entries()) {
+            const exit = exits[place]
+            if (id === "busy") expect(exit).toEqual(Exit.succeed(null))
+            else if (id === "away" || id === "nobody") expect(exit?._tag).toBe("Failure")
+            else expect(exit).toEqual(Exit.succeed(`"answer of ${id}"`))
+          }
+          for (const id of plain) {
+            expect((yield* one.request(id))?.outcome).toBe(`"answer of ${id}"`)
+            // Its acceptance, and its end.
+            expect((yield* one.newestEvents([id])).get(id)).toBe(2)
+          }
+          expect((yield* one.request("busy"))?.outcome).toBeNull()
+          expect((yield* one.request("away"))?.outcome).toBeNull()
+          expect(yield* other.finish("away", '"by its owner"', {})).toBe('"by its owner"')
+        })
+    )
+
+    fact("of two answers of one request one stays, and both are told it", (one) =>
+      Effect.gen(function* () {
+        yield* one.accept(Make.acceptance("r1", []))
+        yield* one.accept(Make.acceptance("r2", []))
+        const exits = yield* atOnce(
+          numbers(12).map((n) => one.finish(n % 2 === 0 ? "r1" : "r2", `"answer ${n}"`, {}))
+        )
+        for (const [rest, id] of ["r1", "r2"].entries()) {
+          const kept = (yield* one.request(id))?.outcome
+          expect(numbers(6).map((n) => `"answer ${2 * n + rest}"`)).toContain(kept)
+          expect(exits.filter((_, n) => n % 2 === rest)).toEqual(numbers(6).map(() => Exit.succeed(kept)))
+        }
+      })
+    )
+
+    fact("no nonce key is leased twice, and who gets none takes none from the others", (one, other) =>
+      Effect.gen(function* () {
+        const calls = numbers(8).flatMap((n) =>
+          [one, other].map((journal, process) =>
+            journal.lease([Make.leaseRequest(`${process} ${n}`, { count: 3, ...Make.space(n % 2) })])
+          )
+        )
+        const exits = yield* atOnce(calls)
+        const keys = exits.map((exit) => (Exit.isSuccess(exit) ? exit.value.flat() : null))
+        for (const wallet of [0, 1]) {
+          const own = keys.filter((_, place) => Math.floor(place / 2) % 2 === wallet)
+          expect(own.filter((each) => each?.length === 3).length).toBe(5)
+          expect(own.filter((each) => each?.length === 0).length).toBe(3)
+          expect(own.flatMap((each) => each ?? []).sort((a, b) => Number(a - b))).toEqual(
+            numbers(15).map(BigInt)
+          )
+        }
+      })
+    )
+
+    fact("a call whose keys do not fit fails, and no other one", (one) =>
+      Effect.gen(function* () {
+        const wide = { from: 0n, to: 2n ** 192n }
+        const exits = yield* atOnce(
+          numbers(6).map((n) =>
+            one.lease([Make.leaseRequest(`r${n}`, n === 4 ? { keys: wide } : { count: 2 })])
+          )
+        )
+        expect(exits.map(({ _tag }) => _tag)).toEqual(
+          numbers(6).map((n) => (n === 4 ? "Failure" : "Success"))
+        )
+      })
+    )
+  })
+}
