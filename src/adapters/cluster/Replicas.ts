@@ -26,7 +26,7 @@ export class ReplicasError extends Data.TaggedError("ReplicasError")<{
 }> {}
 
 export interface Options {
-  /** Processes of one group share lanes: replicas with the same keys. At most 64 characters of `a-z0-9`. */
+  /** Processes of one group share lanes: replicas with the same keys. At most 47 characters of `a-z0-9`. */
   readonly group: string
   /** The same database, for signals: `postgres://user:password@host:port/database`. */
   readonly url: Redacted.Redacted<string>
