@@ -89,6 +89,8 @@ export const layer = ({ group, url }: Options): Layer.Layer<Replicas, ReplicasEr
     Effect.gen(function* () {
       const cluster = yield* Sharding.Sharding
       const runners = yield* RunnerStorage.RunnerStorage
+      /** As far as is known: a look that fails does not say that there is nobody, whose lanes would be free to take. */
+      let independent: ReadonlyArray<string> = []
       // Under this name it claims lanes in the journal.
       yield* Effect.annotateLogs(Effect.logInfo("shares the lanes of its database"), { process })
       return {
@@ -97,10 +99,15 @@ export const layer = ({ group, url }: Options): Layer.Layer<Replicas, ReplicasEr
         owns: ({ chainId, signer }) =>
           cluster.hasShardId(cluster.getShardId(EntityId.make(`${chainId}:${signer}`), group)),
         assigned: gained(cluster, group),
-        independent: Effect.map(
-          Effect.orElseSucceed(runners.getRunners, () => []),
-          (found) => found.flatMap(([runner]) => (runner.groups.includes(group) ? [] : runner.address.host))
-        )
+        independent: Effect.match(runners.getRunners, {
+          onFailure: () => independent,
+          onSuccess: (found) => {
+            independent = found.flatMap(([runner]) =>
+              runner.groups.includes(group) ? [] : runner.address.host
+            )
+            return independent
+          }
+        })
       }
     })
   ).pipe(
