@@ -84,6 +84,16 @@ export const suite = (name: string, layer: Layer.Layer<RateLimit>): void => {
     )
 
     fact(
+      "a clock that was ahead and is right again keeps nobody from its requests",
+      Effect.gen(function* () {
+        yield* TestClock.setTime(noon + 3 * 3_600_000)
+        yield* takeMany(60)
+        yield* TestClock.setTime(noon)
+        expect((yield* takeMany(61)).filter((it) => it.allowed).length).toBe(60)
+      })
+    )
+
+    fact(
       "accounts are counted apart, whatever their names",
       Effect.gen(function* () {
         yield* takeMany(60)

@@ -290,6 +290,11 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
         expect(yield* watches.claim(known, "two", 10_000)).toBe(null)
         yield* TestClock.adjust("10 seconds")
         expect(yield* watches.claim(known, "two", 20_000)).not.toBe(null)
+        yield* watches.release(known, "two")
+        // By a clock that was ahead: nobody ends the claim of a process that has died before it was right again.
+        expect(yield* watches.claim(known, "the dead one", 3_600_000)).not.toBe(null)
+        expect((yield* watches.sources("two")).length).toBe(3)
+        expect(yield* watches.claim(known, "two", 20_000)).not.toBe(null)
         yield* watches.note(known, "it is away")
         expect(
           (yield* watches.list(null, { limit: 100 })).filter(({ problem }) => problem !== null)

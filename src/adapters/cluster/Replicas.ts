@@ -26,7 +26,7 @@ export class ReplicasError extends Data.TaggedError("ReplicasError")<{
 }> {}
 
 export interface Options {
-  /** Processes of one group share lanes: replicas with the same keys. At most 64 characters of `a-z0-9`. */
+  /** Processes of one group share lanes: replicas with the same keys. At most 47 characters of `a-z0-9`. */
   readonly group: string
   /** The same database, for signals: `postgres://user:password@host:port/database`. */
   readonly url: Redacted.Redacted<string>
@@ -89,6 +89,8 @@ export const layer = ({ group, url }: Options): Layer.Layer<Replicas, ReplicasEr
     Effect.gen(function* () {
       const cluster = yield* Sharding.Sharding
       const runners = yield* RunnerStorage.RunnerStorage
+      /** As far as is known: a look that fails does not say that there is nobody, whose lanes would be free to take. */
+      let independent: ReadonlyArray<string> = []
       // Under this name it claims lanes in the journal.
       yield* Effect.annotateLogs(Effect.logInfo("shares the lanes of its database"), { process })
       return {
@@ -97,10 +99,15 @@ export const layer = ({ group, url }: Options): Layer.Layer<Replicas, ReplicasEr
         owns: ({ chainId, signer }) =>
           cluster.hasShardId(cluster.getShardId(EntityId.make(`${chainId}:${signer}`), group)),
         assigned: gained(cluster, group),
-        independent: Effect.map(
-          Effect.orElseSucceed(runners.getRunners, () => []),
-          (found) => found.flatMap(([runner]) => (runner.groups.includes(group) ? [] : runner.address.host))
-        )
+        independent: Effect.match(runners.getRunners, {
+          onFailure: () => independent,
+          onSuccess: (found) => {
+            independent = found.flatMap(([runner]) =>
+              runner.groups.includes(group) ? [] : runner.address.host
+            )
+            return independent
+          }
+        })
       }
     })
   ).pipe(

@@ -2,7 +2,13 @@ import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { allowance, beginsAt, RateLimit, RateLimitError } from "../../application/ports/RateLimit.js"
+import {
+  allowance,
+  beginsAt,
+  RateLimit,
+  RateLimitError,
+  windowMillis
+} from "../../application/ports/RateLimit.js"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Migrations from "./Migrations.js"
 
@@ -17,11 +23,19 @@ const failed = (error: SqlError): RateLimitError =>
   new RateLimitError({ message: `the counts of requests failed${ErrorCode.suffix(error)}` })
 
 /**
- * Counts for all processes of one PostgreSQL database, in one statement; one on SQLite costs a write to the disk. A process whose clock is behind counts in the newest
- * window that another one has begun.
+ * Counts for all processes of one PostgreSQL database, in one statement; one on SQLite costs a write to the disk. A process
+ * whose clock is behind counts in the newest window that another one has begun. One that is further ahead than the next was
+ * begun by a clock that was wrong, and counts no more.
  */
 export const make: Migrations.Stored<RateLimit["Type"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
+  /** Whether the window is another one than that of the row. */
+  const isOther = (window: keyof typeof windowMillis) =>
+    sql.literal(
+      `(excluded.${window} > rate_counts.${window}
+        or rate_counts.${window} > excluded.${window} + ${windowMillis[window]})`
+    )
+  const [otherMinute, otherHour] = [isOther("minute"), isOther("hour")]
   return {
     take: (account, limits) =>
       Effect.gen(function* () {
@@ -31,12 +45,12 @@ export const make: Migrations.Stored<RateLimit["Type"]> = Effect.gen(function* (
         const [counted] = yield* sql<Row>`
           insert into rate_counts ${sql.insert(row)}
           on conflict (account_id) do update set
-            minute = case when excluded.minute > rate_counts.minute then excluded.minute else rate_counts.minute end,
-            in_minute = case when excluded.minute > rate_counts.minute then 1 else rate_counts.in_minute + 1 end,
-            hour = case when excluded.hour > rate_counts.hour then excluded.hour else rate_counts.hour end,
-            in_hour = case when excluded.hour > rate_counts.hour then 1 else rate_counts.in_hour + 1 end
-          where (excluded.minute > rate_counts.minute or rate_counts.in_minute < ${limits.minute})
-            and (excluded.hour > rate_counts.hour or rate_counts.in_hour < ${limits.hour})
+            minute = case when ${otherMinute} then excluded.minute else rate_counts.minute end,
+            in_minute = case when ${otherMinute} then 1 else rate_counts.in_minute + 1 end,
+            hour = case when ${otherHour} then excluded.hour else rate_counts.hour end,
+            in_hour = case when ${otherHour} then 1 else rate_counts.in_hour + 1 end
+          where (${otherMinute} or rate_counts.in_minute < ${limits.minute})
+            and (${otherHour} or rate_counts.in_hour < ${limits.hour})
           returning minute, in_minute, hour, in_hour`
         if (counted !== undefined)
           return allowance(limits, { minute: counted.in_minute - 1, hour: counted.in_hour - 1 }, now)

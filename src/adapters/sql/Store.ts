@@ -172,6 +172,13 @@ export const forKeyShare = ({ sql }: Pick<Store, "sql">, table: string): Fragmen
     orElse: () => sql.literal("")
   })
 
+/** No claim of a row lasts so long, milliseconds: one that seems to was made while the clock was ahead, perhaps by a process that is gone. */
+const longestClaimMillis = 300_000
+
+/** Whether no other process than this one has claimed the row. */
+export const isFree = ({ sql }: Pick<Store, "sql">, process: string, now: number): Fragment => sql`
+  (claimed_until <= ${now} or claimed_until > ${now + longestClaimMillis} or claimed_by = ${process})`
+
 /** A call that contradicts what the journal holds. */
 export const refuse = (message: string): Effect.Effect<never, JournalError> =>
   Effect.fail(new JournalError({ message }))

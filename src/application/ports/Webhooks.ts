@@ -121,7 +121,10 @@ export class Webhooks extends Context.Tag("castellan/Webhooks")<
 
     /** Enabled endpoints to which something is due now, and which no other process has claimed. */
     readonly due: (process: string) => Asked<ReadonlyArray<string>>
-    /** This process delivers to the endpoint until that time; false: another one does, or it is not enabled. */
+    /**
+     * This process delivers to the endpoint until that time, some minutes from now at most; false: another one does, or it is
+     * not enabled.
+     */
     readonly claim: (webhookId: string, process: string, until: number) => Asked<boolean>
     readonly release: (webhookId: string, process: string) => Asked<void>
     /** What is due to it: of each request and watch the first event that is owed alone. Null: it is gone, or can not be read. */

@@ -1,3 +1,4 @@
+import * as Reactivity from "@effect/experimental/Reactivity"
 import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -71,6 +72,11 @@ describe("processes that share a PostgreSQL database", () => {
         yield* until(() => owned(one.replicas) === lanes.length && owned(other.replicas) === lanes.length)
         expect(yield* one.replicas.independent).toEqual([other.replicas.process])
         expect(yield* other.replicas.independent).toEqual([one.replicas.process])
+        // A look that fails does not say that there is nobody else.
+        const sql = yield* Effect.provide(Postgres.make({ url }), Reactivity.layer)
+        yield* sql`alter table castellan_cluster_runners rename to somewhere_else`
+        expect(yield* one.replicas.independent).toEqual([other.replicas.process])
+        yield* sql`alter table somewhere_else rename to castellan_cluster_runners`
       }),
     60_000
   )

@@ -6,6 +6,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type * as Scheduler from "effect/Scheduler"
 import * as Scope from "effect/Scope"
+import * as TestClock from "effect/TestClock"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import type { NamedBy } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -94,6 +95,39 @@ describe("the answers to a batch", () => {
         expect(node.seen.slice(before).map(({ body }) => callsOf(body).length)).toEqual([2, 2, 2, 2, 2])
       }
     })
+  )
+
+  it.scoped(
+    "a node that took few calls at once for a moment gets more again, twice as many every ten minutes",
+    () =>
+      Effect.gen(function* () {
+        const trouble = { takes: 1 }
+        const node = yield* http((response, body) => {
+          if (callsOf(body).length > trouble.takes) response.writeHead(413).end("too large")
+          else honest(response, body, () => "0x1")
+        })
+        const chain = yield* connect(node)
+        const sizes = Effect.gen(function* () {
+          const before = node.seen.length
+          expect((yield* balances(chain, 8)).every(({ _tag }) => _tag === "Right")).toBe(true)
+          return node.seen.slice(before).map(({ body }) => callsOf(body).length)
+        })
+        expect((yield* sizes).slice(0, 5)).toEqual([8, 4, 2, 1, 1])
+        yield* TestClock.adjust("10 minutes")
+        const again = yield* sizes
+        expect([again.filter((size) => size === 2), again.filter((size) => size === 1).length]).toEqual([
+          [2],
+          8
+        ])
+        trouble.takes = 256
+        yield* TestClock.adjust("9 minutes")
+        expect((yield* sizes).length).toBe(8)
+        // The first of a larger size goes alone.
+        for (const expected of [[2, 2, 2, 2], [4, 4], [8], [8]]) {
+          yield* TestClock.adjust("10 minutes")
+          expect(yield* sizes).toEqual(expected)
+        }
+      })
   )
 
   it.scopedLive("a node that takes no batches, or says 413, is asked one by one", () =>

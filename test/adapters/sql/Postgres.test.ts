@@ -58,6 +58,19 @@ describe("the PostgreSQL client", () => {
       })
   )
 
+  it.scoped("the times of the cluster's rows are UTC, whatever zone the database is set to", () =>
+    Effect.gen(function* () {
+      const options = yield* databases.fresh
+      const admin = yield* open(options)
+      const [at] = yield* admin<{ readonly name: string }>`select current_database() as name`
+      yield* admin`alter database ${admin(at?.name ?? "")} set timezone = 'Europe/Berlin'`
+      const sql = yield* open(options)
+      const isUtc = sql`select now()::timestamp = now() at time zone 'UTC' as utc`
+      expect(yield* isUtc).toEqual([{ utc: true }])
+      expect(yield* sql.withTransaction(isUtc)).toEqual([{ utc: true }])
+    })
+  )
+
   it.scoped("a stronger guarantee than that is left as it is", () =>
     Effect.gen(function* () {
       const options = yield* databases.fresh

@@ -586,6 +586,22 @@ for (const [name, layer] of [
     )
 
     fact(
+      "of a process that has died while its clock was ahead are served by another one once the clock is right",
+      Effect.gen(function* () {
+        const { hits, url } = yield* receiver(ok)
+        const store = yield* Webhooks
+        const { webhookId } = yield* add(url)
+        const now = yield* Clock.currentTimeMillis
+        expect(yield* store.claim(webhookId, "the dead one", now + 3_600_000)).toBe(true)
+        yield* acceptOp("r1", 1)
+        yield* begin("the other one")
+        yield* pass(5)
+        yield* owed(webhookId, 0)
+        expect(hits).toHaveLength(1)
+      })
+    )
+
+    fact(
       "are one process's as long as an attempt may take: nothing is sent twice however slow it and they are",
       Effect.gen(function* () {
         const held: Array<http.ServerResponse> = []

@@ -102,6 +102,9 @@ interface Room {
 /** Finds two calls of a full batch whose answers are too large, while a node that always says too much is left soon. */
 const maxSplits = 16
 
+/** After so long twice as many calls are tried at once where the node took fewer: it, or what is before it, may have changed. */
+const wideningMillis = 600_000
+
 /** Nodes take their time for these: the headers of the answer come when the work is done. */
 const slow = new Set(["eth_call", "eth_simulateV1", "eth_getLogs"])
 
@@ -145,6 +148,8 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   const backoff = Retry.waits(retry)
   let nextId = 1
   let batchCalls = limits.batchCalls
+  /** When that was changed last, Unix milliseconds. */
+  let changedAt = 0
   /** The reads of the present moment; undefined between moments. */
   let moment: Moment | undefined
 
@@ -182,13 +187,12 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       const body = JsonRpc.body(entries.map(({ encoded }) => encoded))
       const patient = methods.some((method) => slow.has(method))
       const posted = yield* spanned(Effect.either(http.post(target, body, patient)), methods)
-      const classified = judge(posted, calls, yield* Clock.currentTimeMillis)
+      const now = yield* Clock.currentTimeMillis
+      const classified = judge(posted, calls, now)
       if (classified._tag === "smaller") {
+        changedAt = now
         batchCalls = Math.min(batchCalls, Math.max(1, entries.length >> 1))
-        // The first part finds out what is few enough, so that the others need not be refused as well.
-        const [first = [], ...rest] = split(entries, { ...limits, batchCalls })
-        yield* deliver(first, room)
-        return yield* deliver(rest.flat(), room)
+        return yield* firstAlone(entries, room)
       }
       if (classified._tag === "halves")
         // One after the other: two answers of such a length are not in memory at a time.
@@ -249,7 +253,27 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       })
     })
 
-  const deliver = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> => {
+  /** The first part finds out how many calls are few enough, so that the others need not be refused as well. */
+  const firstAlone = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> => {
+    const [first = [], ...rest] = split(entries, { ...limits, batchCalls })
+    return Effect.zipRight(
+      inParts(first, room),
+      Effect.suspend(() => inParts(rest.flat(), room))
+    )
+  }
+
+  const deliver = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> =>
+    batchCalls < limits.batchCalls && entries.length > batchCalls
+      ? Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          // Not to be remembered for longer where the clock was set back.
+          if (now >= changedAt && now < changedAt + wideningMillis) return inParts(entries, room)
+          changedAt = now
+          batchCalls = Math.min(limits.batchCalls, 2 * batchCalls)
+          return firstAlone(entries, room)
+        })
+      : inParts(entries, room)
+
+  const inParts = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> => {
     const parts = split(entries, { ...limits, batchCalls })
     const [only] = parts
     return parts.length === 1 && only !== undefined

@@ -1,5 +1,6 @@
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
+import type { Fragment } from "@effect/sql/Statement"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -25,6 +26,9 @@ const refuse = (message: string) => Effect.fail(new StoreCopyError({ message }))
 
 /** PostgreSQL takes 65,535 parameters in one statement; columns of the widest table times this are far below. */
 const step = 500
+
+/** Of one statement, unless a single row has more: rows of large batches have megabytes each, and are in memory. */
+const mostCharacters = 8_388_608
 
 /** A statement of the source would run in the target's transaction otherwise: there is one of a fiber at a time. */
 const ofSource = <A, E>(statement: Effect.Effect<A, E>): Effect.Effect<A, E> =>
@@ -104,6 +108,24 @@ const columnsOf = (target: SqlClient.SqlClient, { name }: Table) =>
 
 type Row = Readonly<Record<string, unknown>>
 
+/** How many of the next rows go over in one statement. */
+const countNext = (source: SqlClient.SqlClient, table: Table, beyond: Fragment, key: Fragment) => {
+  const lengths = table.columns.map((column) => source`coalesce(length(${source(column)}), 0)`)
+  return Effect.map(
+    source<{ readonly characters: number }>`
+      select ${source.join(" + ", false)(lengths)} as characters from ${source(table.name)} ${beyond}
+      order by ${key} limit ${step}`,
+    (rows) => {
+      let characters = 0
+      const end = rows.findIndex((row) => {
+        characters += row.characters
+        return characters > mostCharacters
+      })
+      return end === -1 ? step : Math.max(1, end)
+    }
+  )
+}
+
 /** No column is one of bytes there. */
 const valueOf = (value: unknown): unknown => (value instanceof Uint8Array ? Compact.asText(value) : value)
 
@@ -124,8 +146,9 @@ const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, tab
         after === undefined
           ? source``
           : source`where (${key}) > (${source.csv(table.key.map((column) => source`${after[column]}`))})`
+      const count = yield* ofSource(countNext(source, table, beyond, key))
       const some = yield* ofSource(
-        source<Row>`select * from ${source(table.name)} ${beyond} order by ${key} limit ${step}`
+        source<Row>`select * from ${source(table.name)} ${beyond} order by ${key} limit ${count}`
       )
       last = some.at(-1)
       if (last === undefined) break

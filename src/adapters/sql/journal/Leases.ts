@@ -117,3 +117,30 @@ export const release =
   ({ sql, transaction }: Store.Store): OpJournal["Type"]["release"] =>
   (holder) =>
     transaction(Effect.asVoid(sql`delete from leases where holder = ${holder}`))
+
+/** What tells leases apart, in the order of their index. */
+const place = ["authority", "chain_id", "entry_point", "wallet", "nonce_key"] as const
+type Place = Pick<Row, (typeof place)[number]>
+
+/** Leases that are looked at in one transaction. */
+const step = 500
+
+/**
+ * Forgets those of the next leases that ended before that time: of keys that were handed out for ops that never came, of
+ * wallets that nobody leases again. Gives the last one that was looked at; null: there are no more.
+ */
+export const forgetSome = ({ sql }: Store.Store, before: number, after: Place | null) =>
+  Effect.gen(function* () {
+    const columns = sql.literal(place.join(", "))
+    const valuesOf = (row: Place | null) => sql`(${sql.csv(place.map((name) => sql`${row?.[name] ?? ""}`))})`
+    const rows = yield* sql<Place & { readonly expires_at: number | string }>`
+      select ${columns}, expires_at from leases where (${columns}) > ${valuesOf(after)}
+      order by ${columns} limit ${step}`
+    const ended = Math.min(before, yield* Clock.currentTimeMillis)
+    const over = rows.filter((row) => Number(row.expires_at) < ended)
+    if (over.length > 0)
+      yield* sql`
+        delete from leases
+        where (${columns}) in (values ${sql.csv(over.map(valuesOf))}) and expires_at < ${ended}`
+    return rows.length < step ? null : (rows.at(-1) ?? null)
+  })

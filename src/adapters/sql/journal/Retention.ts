@@ -3,6 +3,7 @@ import type { JournalError } from "../../../application/ports/journal/JournalErr
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import * as Terms from "../listing/Terms.js"
 import * as Store from "../Store.js"
+import * as Leases from "./Leases.js"
 import type * as Ops from "./Ops.js"
 
 /** Requests, or authorisations, of one transaction: it is over before anybody else waits for long. */
@@ -127,14 +128,23 @@ const forgetDeclined = ({ sql }: Store.Store, before: number) =>
     (rows) => rows.length === step
   )
 
+const nothing: Effect.Effect<void, JournalError> = Effect.void
+
 export const forget =
   (store: Store.Store): RequestJournal["Type"]["forget"] =>
   (before) => {
     const all = (some: Effect.Effect<boolean, JournalError>): Effect.Effect<void, JournalError> =>
       Effect.flatMap(some, (more) => (more ? Effect.zipRight(Effect.yieldNow(), all(some)) : Effect.void))
-    return Effect.forEach(
-      [forgetSome, forgetDeployments, forgetDeclined],
-      (some) => all(store.transaction(some(store, before))),
-      { discard: true }
+    const leasesAfter = (last: Effect.Effect.Success<ReturnType<typeof Leases.forgetSome>>): typeof nothing =>
+      Effect.flatMap(store.transaction(Leases.forgetSome(store, before, last)), (next) =>
+        next === null ? nothing : Effect.zipRight(Effect.yieldNow(), leasesAfter(next))
+      )
+    return Effect.zipRight(
+      Effect.forEach(
+        [forgetSome, forgetDeployments, forgetDeclined],
+        (some) => all(store.transaction(some(store, before))),
+        { discard: true }
+      ),
+      leasesAfter(null)
     )
   }

@@ -61,9 +61,11 @@ export interface Options
 
 /**
  * What a server, a database or a role is set to counts no more outside of transactions than in them: rows of the cluster and
- * counts of requests are written by statements of their own.
+ * counts of requests are written by statements of their own. The cluster's rows have times without a zone, which would leap
+ * by an hour, twice a year, where the server's zone has a summer time.
  */
-const session = "set session characteristics as transaction isolation level read committed, read write"
+const session =
+  "set session characteristics as transaction isolation level read committed, read write; set timezone = 'UTC'"
 
 const failed = (cause: unknown) => new SqlError({ cause, message: "the server cannot be connected to" })
 

@@ -281,8 +281,11 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
         let outcome: Effect.Effect<void, SqlError> | null = null
         let over: () => void = () => undefined
         const turn = Effect.async<Member, SqlError>((resume) => {
+          let isWanted = true
           const member: Member = {
             begin: (own) => {
+              // Interrupted while others of its group had theirs, who would wait for it for ever.
+              if (!isWanted) return own(null)
               left = own
               resume(Effect.succeed(member))
             },
@@ -295,6 +298,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
           }
           enter(member)
           return Effect.sync(() => {
+            isWanted = false
             if (!leave(member)) left(null)
           })
         })

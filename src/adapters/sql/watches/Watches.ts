@@ -157,7 +157,7 @@ export const make = (options: Store.Options): Migrations.Stored<Watches["Type"]>
             const now = yield* Clock.currentTimeMillis
             const rows = yield* sql<SourceRow>`
               select source_no, source_id, chain_id, account_id, rpc from watch_sources
-              where (claimed_until <= ${now} or claimed_by = ${process}) and exists (
+              where ${Store.isFree(store, process, now)} and exists (
                 select 1 from watches
                 where watches.source_no = watch_sources.source_no and watches.state in ('enabled', 'held'))`
             const sources = yield* Effect.forEach(rows, toSource(store))
@@ -170,7 +170,7 @@ export const make = (options: Store.Options): Migrations.Stored<Watches["Type"]>
             const now = yield* Clock.currentTimeMillis
             const rows = yield* sql<{ readonly revision: number | string }>`
               update watch_sources set claimed_by = ${process}, claimed_until = ${until}
-              where source_no = ${source} and (claimed_until <= ${now} or claimed_by = ${process})
+              where source_no = ${source} and ${Store.isFree(store, process, now)}
               returning revision`
             const [row] = rows
             return row === undefined ? null : Number(row.revision)

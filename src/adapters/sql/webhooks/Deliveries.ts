@@ -8,7 +8,7 @@ import type { Delivery, DeliveryRef, Webhooks, WebhooksError } from "../../../ap
 import * as Compact from "../Compact.js"
 import * as Terms from "../listing/Terms.js"
 import * as Seal from "../Seal.js"
-import type * as Store from "../Store.js"
+import * as Store from "../Store.js"
 import * as GroupCommit from "../sqlite/GroupCommit.js"
 import * as Changes from "./Changes.js"
 import * as Secrets from "./Secrets.js"
@@ -119,7 +119,7 @@ export const make = (
           const rows = yield* sql<{ readonly webhook_id: string }>`
             select webhook_id from webhooks
             where webhook_no > 0 and state = 'enabled' and rests_until <= ${now}
-              and (claimed_until <= ${now} or claimed_by = ${process})
+              and ${Store.isFree(store, process, now)}
               and exists (
                 select 1 from webhook_deliveries
                 where webhook_deliveries.webhook_no = webhooks.webhook_no
@@ -134,7 +134,7 @@ export const make = (
           const rows = yield* sql`
             update webhooks set claimed_by = ${process}, claimed_until = ${until}
             where webhook_id = ${webhookId} and state = 'enabled'
-              and (claimed_until <= ${now} or claimed_by = ${process})
+              and ${Store.isFree(store, process, now)}
             returning webhook_no`
           return rows.length > 0
         })

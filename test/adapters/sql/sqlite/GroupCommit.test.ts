@@ -239,6 +239,21 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
+  it.scopedLive("that are interrupted while others of their group have their turn hold nobody up", () =>
+    Effect.gen(function* () {
+      const { insert, rows, withTransaction } = yield* setup
+      const open = yield* Deferred.make<void>()
+      const first = yield* Effect.fork(withTransaction(Effect.zipRight(Deferred.await(open), insert(1))))
+      const second = yield* Effect.fork(withTransaction(insert(2)))
+      yield* settled
+      yield* Fiber.interrupt(second)
+      yield* Deferred.succeed(open, undefined)
+      yield* Fiber.join(first)
+      yield* withTransaction(insert(3))
+      expect(yield* rows).toEqual([1, 3])
+    })
+  )
+
   it.scopedLive("keep statements out that are in no transaction", () =>
     Effect.gen(function* () {
       const { insert, outside, withTransaction } = yield* setup

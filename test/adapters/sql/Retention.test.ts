@@ -1,0 +1,43 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as TestClock from "effect/TestClock"
+import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
+import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Journals from "../../support/journal/Journals.js"
+import { options } from "../../support/journal/Layers.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Postgres from "../../support/postgres/Postgres.js"
+
+const databases = Postgres.perFile()
+
+for (const [name, client] of [
+  ["SQLite", Layer.orDie(Sqlite.layer({ filename: ":memory:" }))],
+  ["PostgreSQL", databases.layer]
+] as const)
+  describe(`what the journal forgets in ${name}`, () => {
+    it.effect("are leases that ended without an op, of wallets that nobody leases again", () =>
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const sql = yield* SqlClient.SqlClient
+        const many = Array.from({ length: 1_200 }, (_, n) =>
+          Make.leaseRequest("estimate", { wallet: Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`) })
+        )
+        yield* journal.lease(many)
+        yield* TestClock.adjust("1 day")
+        yield* Make.lease(journal, Make.leaseRequest("recent"))
+        const count = Effect.map(
+          sql<{ readonly n: number }>`select count(*) as n from leases`,
+          ([row]) => row?.n
+        )
+        expect(yield* count).toBe(1_201)
+        yield* journal.forget(86_400_000)
+        expect(yield* count).toBe(1)
+        // One that lasts yet stays, whatever is forgotten.
+        yield* journal.forget(10 * 86_400_000)
+        expect(yield* count).toBe(1)
+      }).pipe(Effect.provide(Layer.provideMerge(SqlJournal.layer(options), client)))
+    )
+  })
