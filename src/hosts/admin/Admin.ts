@@ -284,6 +284,8 @@ export const serve = (options: Options): Effect.Effect<Listening, ListenError, S
           server.closeAllConnections()
         })
     )
+    // Of a connection that the system could not give; the service's own port logs them.
+    server.on("error", () => {})
     const at = server.address()
     const port = typeof at === "object" && at !== null ? at.port : options.port
     const host = options.host.includes(":") ? `[${options.host}]` : options.host
