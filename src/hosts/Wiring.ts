@@ -364,10 +364,16 @@ const openable = (path: string): Effect.Effect<void, { readonly message: string 
     catch: (cause) => ({ message: `cannot open the database file ${path}${ErrorCode.suffix(cause)}` })
   })
 
+/** Whether a database of PostgreSQL could be used. Its schema stays as it is: processes of the version before may need it. */
+const usable = (address: Postgres.Address) =>
+  Effect.flatMap(postgres, ({ layer }) =>
+    Layer.build(Layer.provide(Layer.effectDiscard(Migrations.inspect), layer(address)))
+  )
+
 export const connections = (config: Config): ReadonlyArray<Connection> => {
   const { database, rateLimit } = config
   return [
-    { name: "database", open: "url" in database ? Layer.build(client(config)) : openable(database.path) },
+    { name: "database", open: "url" in database ? usable(database) : openable(database.path) },
     ...(rateLimit === null
       ? []
       : [

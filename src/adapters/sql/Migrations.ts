@@ -80,9 +80,30 @@ const isMadeMeanwhile = (error: unknown): boolean =>
 /** Work of processes that go on was in its way: a deadlock, or a lock that it did not get in time. */
 const isInTheWay = (error: unknown): boolean => [" (40P01)", " (55P03)"].includes(ErrorCode.suffix(error))
 
+const newer = new MigrationsError({ message: "the database was written by a newer version of the program" })
+
+const latestId = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) => sql<{ readonly id: number | string | null }>`select max(migration_id) as id from ${sql(table)}`
+)
+
+/** Whether this version can use the database, whose schema stays as it is: `run` brings an older one up to date. */
+export const inspect: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = latestId.pipe(
+  Effect.matchEffect({
+    onFailure: (error) =>
+      // There is no such table: the database is new.
+      ErrorCode.suffix(error) === " (42P01)"
+        ? Effect.void
+        : Effect.fail(
+            new MigrationsError({ message: `the database can not be read${ErrorCode.suffix(error)}` })
+          ),
+    onSuccess: ([latest]) => (Number(latest?.id) > newest ? Effect.fail(newer) : Effect.void)
+  }),
+  Effect.withTracerEnabled(false)
+)
+
 /** Brings the schema up to date, in one transaction. */
 export const run: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
   yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }).pipe(
     Effect.sandbox,
     Effect.retry({
@@ -91,12 +112,8 @@ export const run: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Ef
     }),
     Effect.unsandbox
   )
-  const [latest] = yield* sql<{ readonly id: number | string | null }>`
-    select max(migration_id) as id from ${sql(table)}`
-  if (Number(latest?.id) > newest)
-    return yield* new MigrationsError({
-      message: "the database was written by a newer version of the program"
-    })
+  const [latest] = yield* latestId
+  if (Number(latest?.id) > newest) return yield* newer
 }).pipe(
   // A migration that fails is a defect of the migrator; it was rolled back.
   Effect.catchAllDefect((defect) => Effect.fail(defect)),

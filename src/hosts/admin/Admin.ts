@@ -227,7 +227,9 @@ const app = (options: Options): HttpApp.Default => {
   const pages = Console.app(options.data, isOperator(options))
   return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
     if (!isNamed(request, options))
-      return Effect.succeed(refuse(421, "this port is not served under that name"))
+      return Effect.succeed(
+        refuse(421, "this port is not served under that name: admin.hosts of the configuration names others")
+      )
     if (isPage(request.url)) return pages
     const refused = refusalOfOrigin(request, options)
     return refused === null ? router : Effect.succeed(refused)
@@ -282,6 +284,8 @@ export const serve = (options: Options): Effect.Effect<Listening, ListenError, S
           server.closeAllConnections()
         })
     )
+    // Of a connection that the system could not give; the service's own port logs them.
+    server.on("error", () => {})
     const at = server.address()
     const port = typeof at === "object" && at !== null ? at.port : options.port
     const host = options.host.includes(":") ? `[${options.host}]` : options.host

@@ -73,6 +73,7 @@ export const read = (
         return Redacted.make("")
       })
     )
+    problems.push(...NetworkProfiles.urlProblems(own))
     if (problems.length > 0) return yield* Either.left(problems)
     return { network, profile: NetworkProfiles.overridden(withoutFactory(config, base), own) }
   })

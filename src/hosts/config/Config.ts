@@ -92,6 +92,15 @@ const parse = (
   )
 }
 
+const everyAddress = new Set(["0.0.0.0", "::"])
+
+/** Whether the operator's port can not be opened beside the service's. */
+const sharesPort = ({ admin, listen }: ConfigFile): boolean => {
+  if (admin === undefined || admin.port === 0 || admin.port !== listen.port) return false
+  const { host = OperationsFile.adminHost } = admin
+  return host === listen.host || everyAddress.has(host) || everyAddress.has(listen.host)
+}
+
 /** Rules that bind several fields. */
 const contradictions = (file: ConfigFile, env: Secrets.Sources["env"]): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
@@ -105,6 +114,14 @@ const contradictions = (file: ConfigFile, env: Secrets.Sources["env"]): Readonly
     if (file.accounts.findIndex((other) => other.id === id) < index)
       say(`accounts[${index}].id`, `another account is called ${id}`)
   })
+  const hashes = new Set<string>()
+  file.accounts.forEach(({ keys }, account) => {
+    keys.forEach(({ hash }, index) => {
+      if (hashes.has(hash)) say(`accounts[${account}].keys[${index}].hash`, "another key has this hash")
+      hashes.add(hash)
+    })
+  })
+  if (sharesPort(file)) say("admin.port", "listen has this port")
   file.networks.forEach(({ confirmations, maxFeePerGas, maxPriorityFeePerGas, settledDepth }, index) => {
     if (confirmations !== undefined && settledDepth !== undefined && settledDepth < confirmations)
       say(`networks[${index}].settledDepth`, "expected at least the confirmations")
@@ -204,7 +221,7 @@ export const fromText = (
       problems.push({ path: `abi[${index}]`, message })
       return UseAbi.empty
     })
-    const operations = OperationsFile.read(file, secret)
+    const operations = OperationsFile.read(file, secret, (path, message) => problems.push({ path, message }))
     if (problems.length > 0) return Either.left(failure(problems, where))
     return Either.right({
       profile: file.profile,

@@ -23,6 +23,10 @@ const Wei = Schema.Union(
   })
 ).annotations(says("expected a non-negative integer, as text when above 2^53"))
 
+const PositiveWei = Wei.pipe(Schema.filter((value) => value > 0n)).annotations(
+  says("expected a positive integer, as text when above 2^53")
+)
+
 const ChainId = Schema.transform(integer(1, Number.MAX_SAFE_INTEGER), Schema.BigIntFromSelf, {
   strict: true,
   decode: (value) => BigInt(value),
@@ -107,7 +111,7 @@ const profileFields = (field: typeof ofChain) => ({
     said(({ defaultCustody }) => defaultCustody)
   ),
   maxFeePerGas: field(
-    Wei,
+    PositiveWei,
     "Absolute cap on maxFeePerGas of every op and transaction, wei",
     said(({ caps }) => caps?.maxFeePerGas)
   ),
@@ -117,7 +121,7 @@ const profileFields = (field: typeof ofChain) => ({
     said(({ caps }) => caps?.maxPriorityFeePerGas)
   ),
   maxTransactionGas: field(
-    Wei,
+    PositiveWei,
     "Cap on the gas limit of one transaction",
     said(({ caps }) => caps?.transactionGas)
   ),

@@ -2,7 +2,7 @@ import * as Redacted from "effect/Redacted"
 import * as NetworkProfile from "../../application/ports/NetworkProfile.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import type { Problem, Secret } from "../fields/FileFields.js"
+import { isHttpUrl, notHttpUrl, type Problem, type Secret } from "../fields/FileFields.js"
 import { type AccountNetwork, type Network, ofDevelopment, usualLowBalance } from "./NetworkFile.js"
 
 /** The profile of one account on one chain where it has anything of its own. */
@@ -91,9 +91,28 @@ export const overridden = (
 export const lowBalances = (networks: ReadonlyArray<Network>): ReadonlyMap<bigint, bigint> =>
   new Map(networks.map(({ chainId, lowBalance }) => [chainId, lowBalance ?? usualLowBalance]))
 
+/** The URLs that nothing can be asked at. One that could not be read is a problem already. */
+export const urlProblems = ({
+  bundler,
+  path,
+  paymasters,
+  rpc
+}: Pick<Located<AccountNetwork>, "bundler" | "path" | "paymasters" | "rpc">): ReadonlyArray<Problem> => {
+  const at = path === "" ? "" : `${path}.`
+  const urls = [
+    [`${at}rpc`, rpc],
+    [`${at}bundler.url`, bundler],
+    ...paymasters.map((url, index) => [`${at}paymasters[${index}].url`, url] as const)
+  ] as const
+  return urls.flatMap(([place, url]) => {
+    const text = url === null ? "" : Redacted.value(url)
+    return text === "" || isHttpUrl(text) ? [] : [{ path: place, message: notHttpUrl }]
+  })
+}
+
 /** What is wrong with who shall pay for ops: a key or a node that is missing, or two words about one paymaster. */
 const paymentProblems = (
-  { network, path, paymasters }: Located<AccountNetwork>,
+  { network, path }: Located<AccountNetwork>,
   { paymasterServices, rpc, sponsor }: NetworkProfile.NetworkProfile,
   sponsors: boolean
 ): ReadonlyArray<Problem> => {
@@ -108,11 +127,6 @@ const paymentProblems = (
       problems.push({ path: `${at}.address`, message: `${address} is listed twice` })
     if (address === sponsor?.paymaster)
       problems.push({ path: `${at}.address`, message: `${address} is the sponsor's, which needs no service` })
-    const url = paymasters[index]
-    // One that could not be read is a problem already.
-    const text = url === undefined ? "" : Redacted.value(url)
-    if (text !== "" && !/^https?:\/\//i.test(text))
-      problems.push({ path: `${at}.url`, message: "expected an http or https URL" })
   }
   return problems
 }
@@ -163,7 +177,7 @@ export const make = ({ accounts, development, networks, sponsors }: Input): Outp
     named.add(chainId)
     if (network.sharedFactory === true) shared.add(chainId)
     const profile = overridden(profiles.get(chainId) ?? plain(chainId), located)
-    problems.push(...paymentProblems(located, profile, sponsors))
+    problems.push(...urlProblems(located), ...paymentProblems(located, profile, sponsors))
     profiles.set(chainId, profile)
   }
 
@@ -179,7 +193,7 @@ export const make = ({ accounts, development, networks, sponsors }: Input): Outp
         problems.push({ path: `${path}.chainId`, message: `chain ${chainId} is listed twice` })
       else {
         const profile = overridden(base, located)
-        problems.push(...paymentProblems(located, profile, sponsors))
+        problems.push(...urlProblems(located), ...paymentProblems(located, profile, sponsors))
         accountNetworks.push({ accountId, chainId, profile })
       }
     }

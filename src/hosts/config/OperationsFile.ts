@@ -1,6 +1,6 @@
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { integer, Name, optional, Secret, says } from "../fields/FileFields.js"
+import { integer, isHttpUrl, Name, notHttpUrl, optional, Secret, says } from "../fields/FileFields.js"
 
 /** Fields of the configuration file about what the operator sees. */
 export const operationsFields = {
@@ -25,6 +25,9 @@ export const operationsFields = {
   )
 }
 
+/** Where the operator's port is, unless told. */
+export const adminHost = "127.0.0.1"
+
 const OperationsFile = Schema.Struct(operationsFields)
 
 /** What the operator sees, and where. */
@@ -45,15 +48,28 @@ export interface Operations {
   } | null
 }
 
+const collector = (
+  reference: Secret,
+  secret: (path: string, reference: Secret) => Redacted.Redacted<string>,
+  say: (path: string, message: string) => void
+): Redacted.Redacted<string> => {
+  const url = secret("telemetry.url", reference)
+  const text = Redacted.value(url)
+  // One that could not be read is a problem already.
+  if (text !== "" && !isHttpUrl(text)) say("telemetry.url", notHttpUrl)
+  return url
+}
+
 export const read = (
   { admin, telemetry }: typeof OperationsFile.Type,
-  secret: (path: string, reference: Secret) => Redacted.Redacted<string>
+  secret: (path: string, reference: Secret) => Redacted.Redacted<string>,
+  say: (path: string, message: string) => void
 ): Operations => ({
   admin:
     admin === undefined
       ? null
       : {
-          host: admin.host ?? "127.0.0.1",
+          host: admin.host ?? adminHost,
           port: admin.port,
           token: secret("admin.token", admin.token),
           hosts: admin.hosts ?? []
@@ -62,7 +78,7 @@ export const read = (
     telemetry === undefined
       ? null
       : {
-          url: secret("telemetry.url", telemetry.url),
+          url: collector(telemetry.url, secret, say),
           authorization:
             telemetry.authorization === undefined
               ? null

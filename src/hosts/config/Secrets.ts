@@ -14,12 +14,25 @@ export interface Sources {
   readonly allowInline: boolean
 }
 
-const readSecretFile = (path: string): Either.Either<string, string> =>
+/**
+ * Whoever puts a secret where its name belongs does not find it in a log: what is shown are names that a variable can
+ * have and paths, and nothing that looks like a key, a URL or a document.
+ */
+const isKeyLike = (text: string): boolean => /^(?:0x)?[0-9a-f]{32,}$/i.test(text)
+const isName = (text: string): boolean => /^[A-Za-z_][\w.-]{0,63}$/.test(text) && !isKeyLike(text)
+const isPath = (text: string): boolean => !(isKeyLike(text) || text.includes("://") || /[{}"\r\n]/.test(text))
+
+const variableOf = (name: string): string => `the environment variable${isName(name) ? ` ${name}` : ""}`
+
+const hint = (isShown: boolean, field: string, what: string): string =>
+  isShown ? "" : `; "${field}" takes a ${what}, never the secret itself`
+
+const readSecretFile = (path: string, shown: string): Either.Either<string, string> =>
   Either.try({
     try: () => readFileSync(path, "utf8"),
     // The cause's text is dropped but for its code: it says no more than the path.
     catch: (cause) =>
-      `cannot read the file ${path}${cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""}`
+      `cannot read the file${shown}${cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""}${hint(shown !== "", "file", "path")}`
   })
 
 const present = (text: string, where: string): Either.Either<Redacted.Redacted<string>, string> => {
@@ -37,12 +50,14 @@ export const read = (secret: Secret, sources: Sources): Either.Either<Redacted.R
         )
   if ("env" in secret) {
     const value = sources.env[secret.env]
+    const variable = variableOf(secret.env)
     return value === undefined
-      ? Either.left(`the environment variable ${secret.env} is not set`)
-      : present(value, `the environment variable ${secret.env}`)
+      ? Either.left(`${variable} is not set${hint(isName(secret.env), "env", "name")}`)
+      : present(value, variable)
   }
   const path = resolve(sources.folder, secret.file)
-  return Either.flatMap(readSecretFile(path), (text) => present(text, `the file ${path}`))
+  const shown = isPath(secret.file) ? ` ${path}` : ""
+  return Either.flatMap(readSecretFile(path, shown), (text) => present(text, `the file${shown}`))
 }
 
 const isReference = (value: object): value is Exclude<Secret, string> => {

@@ -16,6 +16,15 @@ export const Name = Schema.NonEmptyTrimmedString.pipe(Schema.maxLength(128)).ann
   says("expected 1 to 128 characters without outer white space")
 )
 
+/** What a text is that requests can be sent to; where its secrets are, `Secret` says. */
+export const isHttpUrl = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { password, protocol, username } = new URL(text)
+  return (protocol === "http:" || protocol === "https:") && username + password === ""
+}
+
+export const notHttpUrl = "expected an http or https URL without user information"
+
 export const integer = (from: number, to: number) =>
   Schema.Int.pipe(Schema.between(from, to)).annotations(says(`expected an integer from ${from} to ${to}`))
 

@@ -84,15 +84,18 @@ export const answering = (
 /** The service of a configuration as a fetch handler, until the scope closes. */
 export const make = (
   config: Config,
-  options: Options = {}
-): Effect.Effect<Handler, StartError | ListenError, Scope.Scope> =>
-  Service.make(config, options.basePath === undefined ? {} : { basePath: options.basePath }, (service) =>
+  { basePath: given = "", ...options }: Options = {}
+): Effect.Effect<Handler, StartError | ListenError, Scope.Scope> => {
+  // Routers write it with a slash at its end as well, and the whole host is one.
+  const basePath = given.replace(/\/+$/, "")
+  return Service.make(config, { basePath }, (service) =>
     Effect.gen(function* () {
-      const handler = answering(service, options, yield* Effect.runtime<never>())
+      const handler = answering(service, { ...options, basePath }, yield* Effect.runtime<never>())
       yield* Effect.addFinalizer(() => service.stop(config.limits.drainMillis))
       return handler
     })
   )
+}
 
 const logger = (log: WebHandlerOptions["log"]): Layer.Layer<never> =>
   log === undefined ? JsonLog.layer : Logger.replace(Logger.defaultLogger, JsonLog.make(log))

@@ -1,3 +1,5 @@
+import { get } from "node:http"
+import { text as textOf } from "node:stream/consumers"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
@@ -86,6 +88,22 @@ describe("the routes of the operator's port", () => {
         '{"error":"chain: expected a chain id, a decimal number"}\n'
       ])
     })
+  )
+
+  it.scopedLive("tell a request by another name which field has the names", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Admin.serve(options)
+      const answer = yield* Effect.promise(
+        () =>
+          new Promise<{ readonly status: number; readonly text: string }>((resolve) =>
+            get(url, { headers: { host: "castellan.internal:9464" } }, async (response) =>
+              resolve({ status: response.statusCode ?? 0, text: await textOf(response) })
+            )
+          )
+      )
+      expect(answer.status).toBe(421)
+      expect(answer.text).toContain("admin.hosts")
+    }).pipe(Effect.provide(silent))
   )
 
   it.scopedLive("tell a request without the token how it is brought", () =>

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as AccountNetworks from "../../../src/hosts/config/AccountNetworks.js"
 import * as Make from "../../support/journal/Make.js"
@@ -51,5 +52,18 @@ describe("the factory of an account's own network", () => {
     ]
     for (const factory of [ofChain, ofAlice])
       expect(Either.isRight(read({ factory }, { networks, accountNetworks }))).toBe(true)
+  })
+})
+
+describe("the URLs of an account's own network", () => {
+  it("are ones that can be asked, and are not repeated otherwise", () => {
+    const message = "expected an http or https URL without user information"
+    const readSecret = () => Either.right(Redacted.make("node.example/secret"))
+    expect(read({ rpc: { env: "RPC" }, bundler: { url: { env: "BUNDLER" } } }, { readSecret })).toEqual(
+      Either.left([
+        { path: "rpc", message },
+        { path: "bundler.url", message }
+      ])
+    )
   })
 })

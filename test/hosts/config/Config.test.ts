@@ -299,7 +299,7 @@ describe("a configuration", () => {
       )
     ).toEqual([`networks[0].paymasters[1].address: ${first} is listed twice`])
     expect(problems(of([{ address: first, url: "ftp://paymaster.example" }]))).toEqual([
-      "networks[0].paymasters[0].url: expected an http or https URL"
+      "networks[0].paymasters[0].url: expected an http or https URL without user information"
     ])
   })
 
@@ -400,7 +400,7 @@ describe("a configuration that can not be used", () => {
         "accounts[0].colour: is not a known field",
         "networks[0].chainId: expected an integer from 1 to 9007199254740991",
         "networks[0].defaultCustody: invalid wallet custody type",
-        "networks[0].maxFeePerGas: expected a non-negative integer, as text when above 2^53",
+        "networks[0].maxFeePerGas: expected a positive integer, as text when above 2^53",
         "networks[1].chainId: is missing",
         "networks[1].factory: expected an address: 0x and 40 hex digits"
       ].sort()
@@ -432,6 +432,56 @@ describe("a configuration that can not be used", () => {
     ])
   })
 
+  it("names a key of two places, a port that is both the service's and the operator's, and caps that permit nothing", () => {
+    const [acme, bolt] = production.accounts
+    expect(problems({ ...production, accounts: [acme, { ...bolt, keys: [{ hash }] }] })).toEqual([
+      "accounts[1].keys[0].hash: another key has this hash"
+    ])
+    const admin = { port: 8080, token: { env: "PEPPER" } }
+    const taken = ["admin.port: listen has this port"]
+    expect(problems({ ...production, admin })).toEqual(taken)
+    expect(problems({ ...production, listen: { host: "10.0.0.1", port: 8080 }, admin })).toEqual([])
+    expect(
+      problems({ ...production, listen: { host: "10.0.0.1", port: 8080 }, admin: { ...admin, host: "::" } })
+    ).toEqual(taken)
+    expect(
+      problems({ ...production, listen: { host: "::", port: 0 }, admin: { ...admin, port: 0 } })
+    ).toEqual([])
+    const positive = "expected a positive integer, as text when above 2^53"
+    expect(
+      problems({ ...production, networks: [{ chainId: 137, maxFeePerGas: 0, maxTransactionGas: "0" }] })
+    ).toEqual([`networks[0].maxFeePerGas: ${positive}`, `networks[0].maxTransactionGas: ${positive}`])
+  })
+
+  it("names URLs that nothing can be asked at, and repeats none of them", () => {
+    const why = "expected an http or https URL without user information"
+    for (const secret of [
+      "node.example/v1/secret",
+      "wss://node.example/secret",
+      "https://u:secret@node.example"
+    ]) {
+      const variables = { ...env, BAD: secret }
+      const bad = { env: "BAD" }
+      const [acme, bolt] = production.accounts
+      expect(
+        problems(
+          {
+            ...production,
+            accounts: [{ ...acme, networks: [{ chainId: 137, factory, bundler: { url: bad } }] }, bolt],
+            networks: [{ chainId: 137, rpc: bad, bundler: { url: bad } }],
+            telemetry: { url: bad }
+          },
+          variables
+        )
+      ).toEqual([
+        `networks[0].rpc: ${why}`,
+        `networks[0].bundler.url: ${why}`,
+        `accounts[0].networks[0].bundler.url: ${why}`,
+        `telemetry.url: ${why}`
+      ])
+    }
+  })
+
   it("says where the file is and that it is not JSON", () => {
     const said = (text: string) =>
       Either.getOrThrow(Either.flip(Config.fromText(text, "/etc/castellan.json", {}, folder))).message
@@ -461,6 +511,23 @@ describe("a configuration that can not be used", () => {
     expect(problems({ ...production, keyPepper: { file: "absent" } })).toEqual([
       `keyPepper: cannot read the file ${join(folder, "absent")} (ENOENT)`
     ])
+  })
+
+  it("has the secret itself where its variable or file should be named, and the message does not repeat it", () => {
+    const url = "postgres://castellan:hunter2@db.example/castellan"
+    for (const secret of [key, key.slice(2), url, "correct horse battery"]) {
+      const [variable, file] = problems({
+        ...production,
+        keyPepper: { env: secret },
+        systemKeys: { deployer: { file: secret.includes(" ") ? url : secret } }
+      })
+      expect(variable).toBe(
+        'keyPepper: the environment variable is not set; "env" takes a name, never the secret itself'
+      )
+      expect(file).toBe(
+        'systemKeys.deployer: cannot read the file (ENOENT); "file" takes a path, never the secret itself'
+      )
+    }
   })
 
   it("holds a secret itself outside the development profile, and the message does not repeat it", () => {
@@ -528,7 +595,7 @@ describe("a configuration that can not be used", () => {
     expect(
       problems({
         ...production,
-        accounts: [acme, { ...acme, networks: [{ chainId: 1, factory: otherFactory }] }],
+        accounts: [acme, { ...acme, keys: [], networks: [{ chainId: 1, factory: otherFactory }] }],
         signers: [{ accounts: ["nobody"], clientId: "x", privateKey: { env: "KEY" } }],
         networks: [...production.networks, { chainId: 137 }]
       })

@@ -157,6 +157,15 @@ describe("toWebHandler", () => {
     expect((await ask("/api/wallets/docs", { method: "GET" })).text).toContain('href="openapi.json"')
   })
 
+  it("stands under a path that is written with a slash at its end, and under that of the host itself", async () => {
+    const below = start({}, { basePath: "/api/wallets/" })
+    expect((await below.ask("/api/wallets/predict", { body: predict })).status).toBe(200)
+    const { body } = await below.ask("/api/wallets/openapi.json", { method: "GET" })
+    expect(body.servers).toEqual([{ url: "/api/wallets" }])
+    const whole = start({}, { basePath: "/" })
+    expect((await whole.ask("/predict", { body: predict })).status).toBe(200)
+  })
+
   it("is what clients derived from the contract talk to", async () => {
     const { handler, key } = start({}, { basePath: "/api" })
     const fetchHere: typeof globalThis.fetch = (input, init) => handler(new Request(input, init))

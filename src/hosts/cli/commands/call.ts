@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs"
-import { text as textOf } from "node:stream/consumers"
+import { buffer as bytesOf } from "node:stream/consumers"
 import * as Args from "@effect/cli/Args"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -8,9 +8,12 @@ import * as Predicate from "effect/Predicate"
 import { CastellanError } from "../../../client/CastellanError.js"
 import { reads, writes } from "../../../client/Endpoints.js"
 import * as Transport from "../../../client/Transport.js"
+import * as Json from "../../../domain/json/Json.js"
+import { isHttpUrl, notHttpUrl } from "../../fields/FileFields.js"
 import * as DevFile from "../dev/DevFile.js"
 import type { DevInfo } from "../dev/DevStack.js"
 import * as Command from "../support/Command.js"
+import * as NoAnswer from "../support/NoAnswer.js"
 
 const writing: ReadonlyArray<string> = writes
 const reading: ReadonlyArray<string> = reads
@@ -48,19 +51,35 @@ const service = (given: string | undefined, { env }: Command.Operator["Type"], d
     const baseUrl = named ?? dev?.baseUrl
     if (baseUrl === undefined)
       return yield* Effect.fail("--url or CASTELLAN_URL is to say where the service is")
-    if (!/^https?:\/\//i.test(baseUrl)) return yield* Effect.fail("--url: expected an http or https URL")
+    if (!isHttpUrl(baseUrl)) return yield* Effect.fail(`--url: ${notHttpUrl}`)
     // A key is for the service that it was issued by: the stack's goes nowhere else.
     const apiKey = env.CASTELLAN_API_KEY ?? (named === undefined ? dev?.apiKeys.pro : undefined)
     if (apiKey === undefined) return yield* Effect.fail("CASTELLAN_API_KEY is to hold an API key")
+    // In a header it would be refused, with all of it in the reason.
+    if (!/^[\x21-\x7e]+$/.test(apiKey))
+      return yield* Effect.fail("CASTELLAN_API_KEY is to hold an API key, and holds what none has")
     return { baseUrl, apiKey }
   })
 
+const standardInput = Effect.flatMap(
+  Effect.promise(() => bytesOf(process.stdin)),
+  (bytes) =>
+    Effect.try({
+      try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
+      catch: () => "the body is not well-formed UTF-8"
+    })
+)
+
+/** What the service would refuse in a text (a name that occurs twice, a number that loses digits) is not mended here. */
 const bodyOf = (given: string | undefined): Effect.Effect<unknown, string> =>
   given === undefined
     ? Effect.succeed(undefined)
-    : Effect.flatMap(
-        given === "@-" ? Effect.promise(() => textOf(process.stdin)) : Effect.succeed(given),
-        (text) => Either.try({ try: (): unknown => JSON.parse(text), catch: () => "the body is not JSON" })
+    : Effect.flatMap(given === "@-" ? standardInput : Effect.succeed(given), (text) =>
+        Either.mapLeft(Json.parse(text, Json.unbounded), ({ kind, message, path }) =>
+          kind === "malformed"
+            ? "the body is not JSON"
+            : `the body can not be sent as it is: ${path === "" ? "" : `${path}: `}${message}`
+        )
       )
 
 const methods = ["GET", "POST", "PATCH", "DELETE"] as const
@@ -77,16 +96,19 @@ const repeatable = (method: Transport.Exchange["method"], endpoint: string): boo
     ? writing.includes(endpoint) || reading.includes(endpoint)
     : method !== "DELETE" || endpoint.startsWith("requests/")
 
-const said = (error: unknown): string => {
+const said = (error: unknown, baseUrl: string): string => {
   if (!(error instanceof CastellanError)) return String(error)
   const { code, idempotencyKey, requestId, status } = error
+  const why = status === 0 ? NoAnswer.reason(error.cause) : null
   const about = [
     ...(status === 0 ? [] : [`HTTP ${status}`]),
     code,
+    ...(why === null ? [] : [why]),
     ...(requestId === null ? [] : [`request ${requestId}`]),
     ...(idempotencyKey === null ? [] : [`idempotency key ${idempotencyKey}`])
   ]
-  return `${error.message} (${about.join(", ")})`
+  const place = status === 0 ? ` at ${new URL(baseUrl).origin}` : ""
+  return `${error.message}${place} (${about.join(", ")})`
 }
 
 const flags = {
@@ -148,7 +170,7 @@ export const commands = [
       }
       const { body: answer } = yield* Effect.tryPromise({
         try: (signal) => Transport.make(to)({ ...exchange, signal }),
-        catch: said
+        catch: (error) => said(error, to.baseUrl)
       })
       return { json: answer, text: JSON.stringify(answer, null, 2) }
     }

@@ -13,6 +13,7 @@ import {
   Wallet
 } from "ethers"
 import * as Secrets from "../../config/Secrets.js"
+import { isHttpUrl, notHttpUrl } from "../../fields/FileFields.js"
 import * as BringEntryPoints from "../deploy/BringEntryPoints.js"
 import * as Deployment from "../deploy/Deployment.js"
 import * as NetworkEntry from "../deploy/NetworkEntry.js"
@@ -180,7 +181,7 @@ export const commands = [
         beaconOwner: yield* addressOf("beacon-owner", given["beacon-owner"]),
         sponsor: given.sponsor === undefined ? null : yield* addressOf("sponsor", given.sponsor)
       }
-      if (!/^https?:\/\//i.test(given.rpc)) return yield* Effect.fail("--rpc: expected an http or https URL")
+      if (!isHttpUrl(given.rpc)) return yield* Effect.fail(`--rpc: ${notHttpUrl}`)
       const chainId = yield* Provider.chainIdOf(given.rpc)
       const local = /^https?:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/]?/i.test(given.rpc)
       const provider = yield* Provider.connect(given.rpc, chainId, local ? 50 : 1_000)

@@ -1,6 +1,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
+import { isHttpUrl, notHttpUrl } from "../../fields/FileFields.js"
 import * as BringEntryPoints from "../deploy/BringEntryPoints.js"
 import * as DevFile from "../dev/DevFile.js"
 import * as DevStack from "../dev/DevStack.js"
@@ -36,7 +37,11 @@ const run = (options: DevStack.Options, asJson: boolean) =>
     const stack = Effect.gen(function* () {
       yield* DevStack.onlyInDevelopment(process.env)
       yield* Effect.mapError(BringEntryPoints.bring(tell), (message) => new DevError({ message }))
-      yield* tell(options.rpc === undefined ? "starting a chain" : `preparing the chain of ${options.rpc}`)
+      yield* tell(
+        options.rpc === undefined
+          ? "starting a chain"
+          : `preparing the chain of ${new URL(options.rpc).origin}`
+      )
       const info = yield* DevStack.start(options)
       const file = yield* DevFile.publish(process.cwd(), info)
       const first = yield* FirstOperation.execute(info)
@@ -70,8 +75,7 @@ export const commands = [
     run: function* ({ blockTime, chainId, port, rpc, rpcPort }, asJson) {
       if (rpc !== undefined && (blockTime ?? chainId ?? rpcPort) !== undefined)
         return yield* Effect.fail("--rpc: the node that runs there has its own port, chain id and block time")
-      if (rpc !== undefined && !/^https?:\/\//i.test(rpc))
-        return yield* Effect.fail("--rpc: expected an http or https URL")
+      if (rpc !== undefined && !isHttpUrl(rpc)) return yield* Effect.fail(`--rpc: ${notHttpUrl}`)
       const options = {
         port: yield* integer("port", port ?? "8080", 0, 65_535),
         rpcPort: yield* integer("rpc-port", rpcPort ?? "8545", 0, 65_535),

@@ -1,5 +1,6 @@
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -28,17 +29,27 @@ const read = (file: string): string | null => {
  * Writes the file, for its owner's eyes only and whole from the first moment, and removes it when the scope closes,
  * unless another stack has written its own there since.
  */
-export const publish = (folder: string, info: DevInfo): Effect.Effect<string, never, Scope.Scope> => {
+export const publish = (
+  folder: string,
+  info: DevInfo
+): Effect.Effect<string, { readonly message: string }, Scope.Scope> => {
   const file = path(folder)
   const text = `${JSON.stringify(info, null, 2)}\n`
   const fresh = `${file}.${process.pid}`
   return Effect.acquireRelease(
-    Effect.sync(() => {
-      mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-      chmodSync(dirname(file), 0o700)
-      writeFileSync(fresh, text, { mode: 0o600 })
-      renameSync(fresh, file)
-      return file
+    Effect.try({
+      try: () => {
+        mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+        chmodSync(dirname(file), 0o700)
+        writeFileSync(fresh, text, { mode: 0o600 })
+        renameSync(fresh, file)
+        return file
+      },
+      catch: (cause) => {
+        if (existsSync(fresh)) rmSync(fresh)
+        const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""
+        return { message: `${file} can not be written${code}` }
+      }
     }),
     () =>
       Effect.sync(() => {

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import { type JsonRpcProvider, Network } from "ethers"
+import * as NoAnswer from "./NoAnswer.js"
 import { NodeProvider } from "./NodeProvider.js"
 
 /**
@@ -28,6 +29,8 @@ export const connect = (
     (provider) => Effect.sync(() => provider.destroy())
   )
 
+const noNode = "--rpc: what answers there is no node of a chain"
+
 /** Asks the node at `--rpc` which chain it is of. */
 export const chainIdOf = (url: string): Effect.Effect<number, string> =>
   Effect.tryPromise({
@@ -41,11 +44,14 @@ export const chainIdOf = (url: string): Effect.Effect<number, string> =>
       const said: unknown = await answer.json()
       return Predicate.hasProperty(said, "result") ? Number(said.result) : Number.NaN
     },
-    catch: (why) => `the node does not answer: ${why instanceof Error ? why.message : String(why)}`
+    catch: (why) => {
+      const reason = NoAnswer.reason(why)
+      return reason === null ? noNode : `the node does not answer: ${reason}`
+    }
   }).pipe(
     Effect.timeoutFail({ duration: Duration.seconds(20), onTimeout: () => "the node does not answer" }),
     Effect.filterOrFail(
       (chainId) => Number.isSafeInteger(chainId) && chainId > 0,
-      () => "--rpc: what answers there is no node of a chain"
+      () => noNode
     )
   )

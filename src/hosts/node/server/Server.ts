@@ -28,6 +28,9 @@ export interface Options {
   readonly keepAliveTimeoutMillis?: number
   /** How long the rest of a request is read once it is answered; then its connection ends. Default 5 s. */
   readonly lingerMillis?: number
+  /** How long a client may take to read an answer, and how many more of its bytes each second. Default 60 s and 16 KiB. */
+  readonly answerMillis?: number
+  readonly answerBytesPerSecond?: number
   /** Most open connections. Default 4,096. */
   readonly maxConnections?: number
   /** Most open connections of one address, `trustedProxies` apart. Default 1,024. */
@@ -72,7 +75,7 @@ export const serve = (
       answers.begin(response)
       // Uninterruptible around the front, which decides what an interruption ends: an answer is always written.
       const answered = Effect.flatMap(handle(front, request), (answer) =>
-        write(server, request, response, answer, options.lingerMillis ?? 5_000)
+        write(server, request, response, answer, options)
       )
       const fiber = fork(Effect.uninterruptible(answered))
       response.once("close", () => {
@@ -87,6 +90,10 @@ export const serve = (
     yield* Effect.acquireRelease(listen(server, options), () =>
       stop(front, server, answers, options.drainMillis ?? 25_000)
     )
+    // Of a connection that the system could not give, for want of a descriptor perhaps: the next one may do.
+    server.on("error", ({ code = "UNKNOWN" }: NodeJS.ErrnoException) => {
+      fork(Effect.annotateLogs(Effect.logWarning("a connection can not be accepted"), { code }))
+    })
     return listening(server, options)
   })
 
@@ -202,7 +209,7 @@ const write = (
   request: http.IncomingMessage,
   response: http.ServerResponse,
   { body, headers, status }: Answer,
-  lingerMillis: number
+  { answerBytesPerSecond = 16 * 1024, answerMillis = 60_000, lingerMillis = 5_000 }: Options
 ): Effect.Effect<void> => {
   if (response.destroyed || response.headersSent) return Effect.void
   const closing = server.listening && !abandoned.has(request) ? {} : { connection: "close" }
@@ -214,15 +221,29 @@ const write = (
       Effect.sync(() => response.end())
     )
   }
-  const length = status === 204 ? {} : { "content-length": Buffer.byteLength(body) }
+  const bytes = Buffer.byteLength(body)
+  const length = status === 204 ? {} : { "content-length": bytes }
   response.writeHead(status, { ...headers, ...length, ...closing })
   response.end(request.method === "HEAD" ? undefined : body)
+  cutOff(response, answerMillis + (bytes / answerBytesPerSecond) * 1_000)
   // node goes on reading a request that was answered before its end, without any bound.
   if (request.complete) return Effect.void
   const timer = setTimeout(() => request.complete || request.destroy(), lingerMillis)
   timer.unref()
   request.once("close", () => clearTimeout(timer))
   return Effect.void
+}
+
+/** Lets go of a client that does not read its answer, which is kept for it. One that waits behind others has its time then. */
+const cutOff = (response: http.ServerResponse, millis: number): void => {
+  const begin = () => {
+    const timer = setTimeout(() => response.destroy(), millis)
+    timer.unref()
+    response.once("close", () => clearTimeout(timer))
+  }
+  if (response.socket === null) response.once("socket", begin)
+  // Most answers are with the system by now.
+  else if (response.socket.writableLength > 0) begin()
 }
 
 /** One bit after the other: what the client has not taken waits, and holds up what would come after it. */

@@ -1,15 +1,19 @@
+import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { text } from "node:stream/consumers"
 import * as HttpApi from "@effect/platform/HttpApi"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { computeAddress } from "ethers"
 import { api } from "../../../../src/hosts/http/contract/Api.js"
 import * as Configured from "../../../support/accounts/Castellan.js"
+import * as Bundle from "../../../support/process/Bundle.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
+import * as Port from "../../../support/process/Port.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-call-"))
 const privateKey = `0x${"4d".repeat(32)}`
@@ -59,6 +63,14 @@ const received = async (...args: ReadonlyArray<string>) => {
   } finally {
     server.close()
   }
+}
+
+/** What the command says whose standard input is a pipe. */
+const piped = async (args: ReadonlyArray<string>, input: Buffer): Promise<string> => {
+  const program = await Bundle.of("src/hosts/cli/castellan.ts")
+  const child = spawn(process.execPath, [program, ...args], { env: { ...process.env, ...env() } })
+  child.stdin.end(input)
+  return text(child.stderr)
 }
 
 describe("castellan call", () => {
@@ -128,6 +140,44 @@ describe("castellan call", () => {
     expect(await refused(["networks", "--url", "ftp://host"], env())).toContain("--url")
     expect(await refused(["predict", "{"], env())).toContain("not JSON")
     expect(await refused(["predict", "{}", "--async"], env())).toContain("are for writes")
+  })
+
+  it("sends no other document than the one that was written", async () => {
+    const refused = (body: string) => Effect.runPromise(Effect.flip(call("predict", body)))
+    expect(await refused('{"accounts": [{"salt": "a", "salt": "b", "walletCustody": 1}]}')).toBe(
+      "the body can not be sent as it is: accounts[0].salt: the name occurs twice in one object"
+    )
+    expect(await refused('{"a": 12345678901234567891}')).toContain("lose digits")
+    const latin1 = Buffer.from('{"accounts": [{"salt": "Jos\xe9", "walletCustody": 1}]}', "latin1")
+    expect(await piped(["call", "predict", "@-"], latin1)).toContain("the body is not well-formed UTF-8")
+    const utf8 = '{"accounts": [{"salt": "Jos\u00e9", "walletCustody": 1}]}'
+    expect(await piped(["call", "predict", "@-"], Buffer.from(utf8))).not.toContain("UTF-8")
+  })
+
+  it("says where no service answered and why, and shows no secret of the URL or the key", async () => {
+    const refused = (url: string, key: string) =>
+      Effect.runPromise(
+        Effect.flip(CommandLine.run(["call", "networks", "--url", url], { CASTELLAN_API_KEY: key }))
+      )
+    const closed = `http://127.0.0.1:${await Port.free()}`
+    expect(await refused(`${closed}/wallets?secret`, "cst_x")).toBe(
+      `the service did not answer at ${closed} (no_answer, ECONNREFUSED)`
+    )
+    expect(await refused("http://user:hunter2@127.0.0.1:9", "cst_x")).toBe(
+      "--url: expected an http or https URL without user information"
+    )
+    expect(await refused("http://127.0.0.1:9", "cst_hun\nter2")).toBe(
+      "CASTELLAN_API_KEY is to hold an API key, and holds what none has"
+    )
+  })
+
+  it("says that a service redirects, which is not followed", async () => {
+    const server = createServer((_, response) => response.writeHead(301, { location: "https://x/" }).end())
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    const { port } = server.address() as AddressInfo
+    const said = CommandLine.run(["call", "networks", "--url", `http://127.0.0.1:${port}`], env())
+    expect(await Effect.runPromise(Effect.flip(said))).toContain("unexpected redirect")
+    server.close()
   })
 
   it("asks the development stack of the folder, with its settings, and gives its key to nobody else", async () => {

@@ -13,6 +13,7 @@ import { devKeys } from "../../../../src/hosts/cli/dev/DevKeys.js"
 import { NodeProvider } from "../../../../src/hosts/cli/support/NodeProvider.js"
 import * as Config from "../../../../src/hosts/config/Config.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
+import * as Port from "../../../support/process/Port.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-deploy-"))
 let anvil: Anvil
@@ -117,6 +118,22 @@ describe("castellan deploy on a chain with nothing on it", () => {
       const said = yield* deploy(["--payer", devKeys.faucet.privateKey, "--yes"])
       expect(said).toMatchObject({ left: expect.stringContaining("env:NAME") })
       expect(JSON.stringify(said)).not.toContain(devKeys.faucet.privateKey.slice(2))
+    })
+  )
+
+  it.effect("says why the node can not be asked, and repeats nothing of its URL", () =>
+    Effect.gen(function* () {
+      const words = ["deploy", ...keys, "--dry-run", "--rpc"]
+      const closed = `http://127.0.0.1:${yield* Effect.promise(Port.free)}`
+      for (const [url, why] of [
+        [
+          "http://user:hunter2@127.0.0.1:9/v2/secret",
+          "--rpc: expected an http or https URL without user information"
+        ],
+        ["http://[bad/v2/secret", "--rpc: expected an http or https URL without user information"],
+        [`${closed}/v2/secret`, "the node does not answer: ECONNREFUSED"]
+      ] as const)
+        expect(yield* Effect.flip(CommandLine.run([...words, url], {}))).toBe(why)
     })
   )
 

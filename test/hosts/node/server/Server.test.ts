@@ -1,11 +1,16 @@
-import { createServer } from "node:net"
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
+import { once } from "node:events"
+import type { Server as HttpServer } from "node:http"
+import { connect, createServer } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Logger from "effect/Logger"
 import * as Scope from "effect/Scope"
 import * as Server from "../../../../src/hosts/node/server/Server.js"
+import * as JsonLog from "../../../../src/hosts/telemetry/JsonLog.js"
 import { posts } from "../../../support/http/Contract.js"
 import {
   envelope,
@@ -170,6 +175,39 @@ describe("a slow client", () => {
       const { port } = yield* start({ server: { lingerMillis: 100 } })
       const text = yield* raw(port, [head("/nope", { "content-length": "1000000" }), "{"])
       expect(envelope(parseRaw(text)).code).toBe("not_found")
+    })
+  )
+
+  it.scopedLive("that does not read its answer is cut off, whatever it asked for behind it", () =>
+    Effect.gen(function* () {
+      const { around, entered } = yield* blocked
+      const { port } = yield* start({
+        server: { answerMillis: 100, answerBytesPerSecond: 100_000_000 },
+        handlers: { execute: () => around(handlers.execute()) }
+      })
+      const bundle = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n"
+      // More than the buffers of a connection hold.
+      const socket = connect(port, "127.0.0.1")
+        .on("error", () => {})
+        .pause()
+      socket.write(bundle.repeat(16))
+      yield* Effect.sleep("1 second")
+      let read = 0
+      socket.on("data", (part) => {
+        read += part.length
+      })
+      socket.resume()
+      yield* Effect.promise(() => once(socket, "close"))
+      expect(read).toBeLessThan(16 * 1_700_000)
+
+      // What waits behind an answer that takes its time is no slow reader.
+      const patient = connect(port, "127.0.0.1").on("error", () => {})
+      const body = JSON.stringify(example("execute"))
+      patient.write(`${head("/execute", { "content-length": String(body.length) })}${body}${bundle}`)
+      yield* entered
+      yield* Effect.sleep("400 millis")
+      expect(patient.destroyed).toBe(false)
+      patient.destroy()
     })
   )
 
@@ -388,6 +426,27 @@ describe("stopping", () => {
 })
 
 describe("listening", () => {
+  it.scopedLive(
+    "goes on when the system has a connection that can not be accepted, and the log says so",
+    () =>
+      Effect.gen(function* () {
+        const lines: Array<string> = []
+        const log = Logger.replace(
+          Logger.defaultLogger,
+          JsonLog.make((line) => void lines.push(line))
+        )
+        const { url } = yield* Effect.provide(start(), log)
+        const failed = (message: unknown) => {
+          const { server } = message as { readonly server: HttpServer }
+          server.emit("error", Object.assign(new Error("accept EMFILE"), { code: "EMFILE" }))
+        }
+        subscribe("http.server.request.start", failed)
+        yield* Effect.addFinalizer(() => Effect.sync(() => unsubscribe("http.server.request.start", failed)))
+        expect((yield* send(url, "/predict", { body: predict })).status).toBe(200)
+        expect(lines.join("")).toContain('"code":"EMFILE"')
+      })
+  )
+
   it.scopedLive("tells where, also over IPv6", () =>
     Effect.gen(function* () {
       const { url, port } = yield* start({ server: { host: "::1" } })

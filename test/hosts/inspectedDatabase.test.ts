@@ -1,0 +1,88 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as SqlClient from "@effect/sql/SqlClient"
+import { afterAll, describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
+import * as Migrations from "../../src/adapters/sql/Migrations.js"
+import * as Postgres from "../../src/adapters/sql/Postgres.js"
+import * as Databases from "../support/postgres/Postgres.js"
+import * as CommandLine from "../support/process/CommandLine.js"
+
+const folder = mkdtempSync(join(tmpdir(), "castellan-inspected-"))
+afterAll(() => rmSync(folder, { recursive: true }))
+const databases = Databases.perFile()
+
+const check = (url: Redacted.Redacted<string>) => {
+  const path = join(folder, "castellan.json")
+  const file = {
+    profile: "production",
+    listen: { host: "127.0.0.1", port: 8080 },
+    database: { url: { env: "DATABASE" } },
+    keyPepper: { env: "PEPPER" },
+    accounts: [],
+    networks: []
+  }
+  writeFileSync(path, JSON.stringify(file))
+  const env = { DATABASE: Redacted.value(url), PEPPER: "a pepper that nobody else knows of" }
+  return Effect.either(CommandLine.run(["config", "check", path, "--connect"], env))
+}
+
+const tables = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) => sql<{ readonly name: string }>`select tablename as name from pg_tables where schemaname = 'public'`
+)
+
+describe("castellan config check --connect on PostgreSQL", () => {
+  it.effect("makes no table in a database that a service has not begun", () =>
+    Effect.gen(function* () {
+      const address = yield* databases.fresh
+      expect(Either.isRight(yield* check(address.url))).toBe(true)
+      expect(yield* Effect.provide(tables, Postgres.layer(address))).toEqual([])
+    })
+  )
+
+  it.effect("leaves the schema of an older version as it is, and tells of one of a newer version", () =>
+    Effect.gen(function* () {
+      const address = yield* databases.fresh
+      const sql = yield* Effect.provide(Migrations.client, Postgres.layer(address))
+      expect(sql).toBeDefined()
+      const on = <A, E>(work: Effect.Effect<A, E, SqlClient.SqlClient>) =>
+        Effect.provide(work, Postgres.layer(address))
+      const newest = yield* on(
+        Effect.flatMap(
+          SqlClient.SqlClient,
+          (sql) => sql<{ readonly id: number }>`select max(migration_id) as id from castellan_migrations`
+        )
+      )
+      const id = Number(newest[0]?.id)
+      yield* on(
+        Effect.flatMap(
+          SqlClient.SqlClient,
+          (sql) => sql`delete from castellan_migrations where migration_id = ${id}`
+        )
+      )
+      expect(Either.isRight(yield* check(address.url))).toBe(true)
+      const after = yield* on(
+        Effect.flatMap(
+          SqlClient.SqlClient,
+          (sql) => sql<{ readonly id: number }>`select max(migration_id) as id from castellan_migrations`
+        )
+      )
+      expect(Number(after[0]?.id)).toBe(id - 1)
+      yield* on(
+        Effect.flatMap(
+          SqlClient.SqlClient,
+          (sql) => sql`insert into castellan_migrations (migration_id, name) values (${id + 1}, 'later')`
+        )
+      )
+      expect(yield* check(address.url)).toEqual(
+        Either.left(
+          "what the configuration names can not be used:\n  database: the database was written by a newer version of the program"
+        )
+      )
+    })
+  )
+})
