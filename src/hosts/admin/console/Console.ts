@@ -121,8 +121,8 @@ const done: ReadonlyMap<string, string> = new Map([
 
 const render = (view: View, { content, section, title }: Shown): Effect.Effect<Response> =>
   Effect.match(content, {
-    onFailure: ({ message }) =>
-      answer(503, Page.page({ title, section, formToken: view.formToken }, Page.problem(message))),
+    onFailure: ({ message, status = 503 }) =>
+      answer(status, Page.page({ title, section, formToken: view.formToken }, Page.problem(message))),
     onSuccess: (shown) => {
       const said = done.get(view.query.get("done") ?? "") ?? ""
       return answer(200, Page.page({ title, section, formToken: view.formToken, said }, shown))

@@ -48,4 +48,6 @@ export const placeOf = ({ query }: View): { readonly before?: bigint } => {
 /** Why there is no such page. */
 export interface Missing {
   readonly message: string
+  /** 404 of what is not there. Default 503: it cannot be read now. */
+  readonly status?: 404
 }

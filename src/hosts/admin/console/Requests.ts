@@ -79,7 +79,10 @@ export const request = (data: Data, _view: View, requestId: string): Effect.Effe
   Effect.gen(function* () {
     const record = yield* Effect.mapError(data.requests.request(requestId), unreadable)
     if (record === null)
-      return yield* Effect.fail({ message: "there is no such request, or it is no longer kept" })
+      return yield* Effect.fail<Missing>({
+        message: "there is no such request, or it is no longer kept",
+        status: 404
+      })
     return html`<p>${code(record.requestId)}</p>
 ${facts([
   ["Account", record.accountId],

@@ -222,6 +222,7 @@ describe("the operator's console", () => {
         "/console/nothing",
         "/console/lanes/x/y",
         "/console/accounts/1",
+        "/console/requests/unknown",
         "/console/lanes/1/2/3"
       ])
         expect([path, (yield* get(path)).status]).toEqual([path, 404])
