@@ -67,8 +67,9 @@ interface Endpoint {
 export const make = (
   store: Store.Store,
   asked: Asked,
-  /** Of what only reads. */
-  looked: Asked
+  /** Of what only reads; `lookedOnce` by one statement. */
+  looked: Asked,
+  lookedOnce: Asked
 ): Pick<
   Webhooks["Type"],
   "claim" | "dead" | "delivered" | "due" | "failed" | "next" | "oldest" | "redeliver" | "release" | "rest"
@@ -105,27 +106,26 @@ export const make = (
       and webhook_no = ${numberOf(webhookId)}`
   const ofOne = (delivery: DeliveryRef) =>
     ofId("watchId" in delivery ? delivery.watchId : delivery.requestId, delivery.webhookId)
-  const answering =
-    (when: GroupCommit.Answered) =>
-    <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) =>
-      Effect.locally(looked(effect), GroupCommit.answered, when)
-
   return {
     due: (process) =>
       // It tells nobody anything yet.
-      answering("committed")(
-        Effect.gen(function* () {
-          const now = yield* Clock.currentTimeMillis
-          const rows = yield* sql<{ readonly webhook_id: string }>`
-            select webhook_id from webhooks
-            where webhook_no > 0 and state = 'enabled' and rests_until <= ${now}
-              and ${Store.isFree(store, process, now)}
-              and exists (
-                select 1 from webhook_deliveries
-                where webhook_deliveries.webhook_no = webhooks.webhook_no
-                  and webhook_deliveries.state = 'waiting' and webhook_deliveries.due_at <= ${now})`
-          return rows.map((row) => row.webhook_id)
-        })
+      Effect.locally(
+        lookedOnce(
+          Effect.gen(function* () {
+            const now = yield* Clock.currentTimeMillis
+            const rows = yield* sql<{ readonly webhook_id: string }>`
+              select webhook_id from webhooks
+              where webhook_no > 0 and state = 'enabled' and rests_until <= ${now}
+                and ${Store.isFree(store, process, now)}
+                and exists (
+                  select 1 from webhook_deliveries
+                  where webhook_deliveries.webhook_no = webhooks.webhook_no
+                    and webhook_deliveries.state = 'waiting' and webhook_deliveries.due_at <= ${now})`
+            return rows.map((row) => row.webhook_id)
+          })
+        ),
+        GroupCommit.answered,
+        "committed"
       ),
     claim: (webhookId, process, until) =>
       asked(
@@ -146,17 +146,18 @@ export const make = (
       ),
     next: (webhookId, limit) =>
       // An event that was told, and its number, stay so whatever becomes of the machine.
-      answering("whole")(
-        Effect.gen(function* () {
-          const now = yield* Clock.currentTimeMillis
-          const [row] = yield* sql<Endpoint>`
+      Effect.locally(
+        looked(
+          Effect.gen(function* () {
+            const now = yield* Clock.currentTimeMillis
+            const [row] = yield* sql<Endpoint>`
             select webhook_no, account_id, url, secret from webhooks
             where webhook_id = ${webhookId} and state = 'enabled' and rests_until <= ${now}`
-          if (row === undefined) return null
-          const url = yield* Seal.openUrl(seal, urlName(webhookId), row.url)
-          const secrets = yield* Secrets.open(store, webhookId, row.secret, now)
-          if (url === null || secrets._tag === "None") return null
-          const rows = yield* sql<Row>`
+            if (row === undefined) return null
+            const url = yield* Seal.openUrl(seal, urlName(webhookId), row.url)
+            const secrets = yield* Secrets.open(store, webhookId, row.secret, now)
+            if (url === null || secrets._tag === "None") return null
+            const rows = yield* sql<Row>`
             select ${columns} from ${joined}
             where webhook_deliveries.webhook_no = ${row.webhook_no} and webhook_deliveries.state = 'waiting'
               and webhook_deliveries.due_at <= ${now} and ${isKnown}
@@ -166,9 +167,12 @@ export const make = (
                   and earlier.sequence < webhook_deliveries.sequence
                   and earlier.webhook_no = webhook_deliveries.webhook_no and earlier.state = 'waiting')
             order by webhook_deliveries.due_at limit ${limit}`
-          const target = { webhookId, accountId: row.account_id, url, secrets: secrets.value }
-          return { target, deliveries: rows.map(toDelivery) }
-        })
+            const target = { webhookId, accountId: row.account_id, url, secrets: secrets.value }
+            return { target, deliveries: rows.map(toDelivery) }
+          })
+        ),
+        GroupCommit.answered,
+        "whole"
       ),
     delivered: (delivery) =>
       asked(

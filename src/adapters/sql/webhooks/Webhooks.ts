@@ -95,7 +95,7 @@ export const make = (options: Store.Options): Migrations.Stored<Webhooks["Type"]
       )
 
     return {
-      ...Deliveries.make(store, asked, answering(store.reading)),
+      ...Deliveries.make(store, asked, answering(store.reading), answering(store.query)),
       changes: Changes.list(store, asked),
       add: (accountId, url, kinds, by) =>
         asked(
