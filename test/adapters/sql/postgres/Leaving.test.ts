@@ -1,0 +1,121 @@
+import * as Reactivity from "@effect/experimental/Reactivity"
+import type * as SqlClient from "@effect/sql/SqlClient"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Redacted from "effect/Redacted"
+import pg from "pg"
+import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
+import * as PostgresServer from "../../../support/postgres/Postgres.js"
+
+const databases = PostgresServer.perFile()
+
+/** A connection beside the pool. */
+const beside = ({ url }: { readonly url: Redacted.Redacted<string> }) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const client = new pg.Client({ connectionString: Redacted.value(url) })
+      await client.connect()
+      const ask = (text: string) => Effect.promise(() => client.query(text))
+      return { client, ask }
+    }),
+    ({ client }) => Effect.promise(() => client.end())
+  )
+
+/** A pool of two connections, of which both are there, and others that lock and look. */
+const world = Effect.gen(function* () {
+  const address = yield* databases.fresh
+  const sql = yield* Effect.provide(Postgres.make({ ...address, maxConnections: 2 }), Reactivity.layer)
+  yield* Effect.all([sql`select pg_sleep(0.05)`, sql`select pg_sleep(0.05)`], { concurrency: 2 })
+  const [locker, looker] = [yield* beside(address), yield* beside(address)]
+  const count = (where: string) =>
+    Effect.map(
+      looker.ask(`select 1 from pg_stat_activity where datname = current_database() and ${where}`),
+      ({ rows }) => rows.length
+    )
+  // What it calls later it knows from now on.
+  yield* count("true")
+  yield* looker.ask("select pg_advisory_lock(7), pg_advisory_unlock(7)")
+  return { sql, locker, looker, count }
+})
+
+/** Until so many do this, or a second has passed where they need not come to it. */
+const until = (count: Effect.Effect<number>, wanted: number, looks = 1_000) =>
+  Effect.repeat(Effect.delay(count, 20), { until: (n) => n === wanted, times: looks })
+
+const pidOf = (sql: SqlClient.SqlClient) =>
+  Effect.map(sql<{ readonly pid: number }>`select pg_backend_pid() as pid`, ([row]) => row?.pid)
+
+/** Keeps who has never cancelled anything from finding out how: what it is told to cancel it cancels when that ends. */
+const deafen = "begin; lock table pg_proc in access exclusive mode"
+const cancels = "query = 'select pg_cancel_backend($1)'"
+
+describe("a connection of PostgreSQL whose statement was given up", () => {
+  it.scopedLive("is not another's while the server may still be about to cancel what it does", () =>
+    Effect.gen(function* () {
+      const { count, locker, looker, sql } = yield* world
+      yield* looker.ask("select pg_advisory_lock(7)")
+      const given = yield* Effect.fork(sql`select pg_advisory_lock(7)`)
+      yield* until(count("wait_event = 'advisory'"), 1)
+      yield* locker.ask(deafen)
+      const giving = yield* Effect.fork(Fiber.interrupt(given))
+      yield* until(count(`${cancels} and wait_event_type = 'Lock'`), 1)
+      yield* looker.ask("select pg_advisory_unlock(7)")
+      yield* until(count("wait_event = 'advisory'"), 0)
+      const next = yield* Effect.fork(sql`select pg_sleep(1)`)
+      yield* until(count("state = 'active' and query = 'select pg_sleep(1)'"), 1, 20)
+      yield* locker.ask("commit")
+      expect((yield* Fiber.await(next))._tag).toBe("Success")
+      yield* Fiber.join(giving)
+    })
+  )
+
+  it.scopedLive("is ended when the server has not said in time that it has cancelled", () =>
+    Effect.gen(function* () {
+      const { count, locker, looker, sql } = yield* world
+      yield* looker.ask("select pg_advisory_lock(7)")
+      const given = yield* Effect.fork(sql.withTransaction(sql`select pg_advisory_xact_lock(7)`))
+      yield* until(count("wait_event = 'advisory'"), 1)
+      yield* locker.ask(deafen)
+      const giving = yield* Effect.fork(Fiber.interrupt(given))
+      yield* until(count(`${cancels} and wait_event_type = 'Lock'`), 1)
+      yield* Effect.sleep("5.2 seconds")
+      yield* looker.ask("select pg_advisory_unlock(7)")
+      yield* Fiber.join(giving)
+      const next = yield* Effect.fork(sql`select pg_sleep(1)`)
+      yield* until(count("state = 'active' and query = 'select pg_sleep(1)'"), 1, 20)
+      yield* locker.ask("commit")
+      expect((yield* Fiber.await(next))._tag).toBe("Success")
+    })
+  )
+
+  it.scopedLive("is not another's while it still does what it was told to give up", () =>
+    Effect.gen(function* () {
+      const { count, sql } = yield* world
+      const stubborn =
+        "begin perform pg_sleep(20); exception when query_canceled then perform pg_sleep(1); end"
+      const given = yield* Effect.fork(sql.unsafe(`do $$ ${stubborn} $$`))
+      yield* until(count("wait_event = 'PgSleep'"), 1)
+      yield* Fiber.interrupt(given)
+      yield* pidOf(sql)
+      expect(yield* count("wait_event = 'PgSleep'")).toBe(1)
+    })
+  )
+})
+
+describe("a connection that the server ends", () => {
+  it.scopedLive("with the answer to a statement is not given to who waits for one", () =>
+    Effect.gen(function* () {
+      const { count, looker, sql } = yield* world
+      const held = yield* Effect.forEach([1, 2], () => Effect.fork(sql`select pg_sleep(1)`))
+      yield* until(count("wait_event = 'PgSleep'"), 2)
+      const next = yield* Effect.fork(pidOf(sql))
+      yield* Effect.yieldNow()
+      yield* looker.ask(
+        "select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'PgSleep' limit 1"
+      )
+      expect((yield* Fiber.await(next))._tag).toBe("Success")
+      yield* Effect.forEach(held, Fiber.await)
+    })
+  )
+})
