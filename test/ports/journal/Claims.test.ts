@@ -58,6 +58,10 @@ for (const [name, pair] of Object.entries(pairs)) {
         expect(yield* other.claim(Make.lane, by("other"))).toBe(true)
         for (const late of [
           one.allocate(Make.allocation("r1")),
+          // It is carried already, or not known: that another process works on the lane is what counts.
+          one.allocate(Make.allocation("r1", { ops: [0] })),
+          one.allocate(Make.allocation("unknown", { ops: [0] })),
+          one.allocate(Make.allocation("unknown", { direct: "unknown" })),
           one.unallocate(Make.lane, 1n),
           one.recordSigned(Make.signed(0n, { txHash: Make.word(0x2000) })),
           one.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true),

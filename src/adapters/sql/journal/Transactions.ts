@@ -237,8 +237,10 @@ export const allocate =
         return yield* Store.refuse("a request's own transaction carries no ops")
       const fence = yield* Claims.fenceAhead(store, request)
       const looks = yield* store.ahead(inFlight(store, request))
-      const { entryPoint, ids } = yield* lockOps(store, request)
-      if (request.direct !== null) yield* checkDirect(store, request, request.direct)
+      // Who has lost the lane is told so, whatever else there is to refuse.
+      const { entryPoint, ids } = yield* Effect.tapError(lockOps(store, request), () => fence)
+      if (request.direct !== null)
+        yield* Effect.tapError(checkDirect(store, request, request.direct), () => fence)
       const nonce = yield* nextNonce(store, request)
       const [epoch, signed] = [yield* fence, yield* looks]
       const reserved = signed.reduce((sum, row) => sum + BigInt(row.max_cost), 0n)
