@@ -20,6 +20,8 @@ export interface Connection extends Plain {
     text: string,
     parameters: Held.Parameters
   ) => Effect.Effect<Effect.Effect<ReadonlyArray<Row>, SqlError>>
+  /** Undoes what came after the savepoint; what was refused there counts no more. */
+  readonly rollbackTo: (savepoint: string) => Effect.Effect<void, SqlError>
   readonly commit: Effect.Effect<void, SqlError>
 }
 
@@ -116,6 +118,10 @@ export const reserve = (pool: pg.Pool): Effect.Effect<Connection, SqlError, Scop
             return cancel
           })
           return Effect.map(answer, rowsOf)
+        }),
+      rollbackTo: (savepoint) =>
+        Effect.map(plain.executeRaw(`rollback to savepoint ${savepoint}`, []), () => {
+          refusedAhead = null
         }),
       commit: Effect.flatMap(plain.executeRaw("commit", []), (answer) =>
         isCommit(answer)

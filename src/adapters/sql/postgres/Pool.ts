@@ -25,7 +25,7 @@ class EndingClient extends pg.Client {
     const query: (...args: Array<unknown>) => unknown = super.query
     if (typeof callback !== "function") return query.apply(this, args)
     const judged: Callback = (error, result) => {
-      // With a statement under way this cuts the connection at once.
+      // The client cuts the connection by itself: from now on nobody is given it.
       if (error?.message === unanswered) void this.end().catch(() => undefined)
       ;(callback as Callback)(error, result)
     }

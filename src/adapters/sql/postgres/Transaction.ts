@@ -45,6 +45,11 @@ const rollback = (connection: Plain): Effect.Effect<void> =>
 const commit = (connection: Plain): Effect.Effect<void, SqlError> =>
   Connection.isOwn(connection) ? connection.commit : told(connection, "commit")
 
+const rollbackTo = (connection: Plain, savepoint: string): Effect.Effect<void, SqlError> =>
+  Connection.isOwn(connection)
+    ? connection.rollbackTo(savepoint)
+    : told(connection, `rollback to savepoint ${savepoint}`)
+
 /**
  * A transaction of a connection of its own, or a part of one that can be undone alone. It begins by locking the names, in
  * one question with the beginning.
@@ -70,7 +75,7 @@ export const make = (
           savepoint: (connection, id) => restore(told(connection, after(`savepoint s${id}`))),
           commit: (connection) => Effect.tapError(commit(connection), () => rollback(connection)),
           rollback,
-          rollbackSavepoint: (connection, id) => told(connection, `rollback to savepoint s${id}`)
+          rollbackSavepoint: (connection, id) => rollbackTo(connection, `s${id}`)
         })(restore(effect))
       )
   }

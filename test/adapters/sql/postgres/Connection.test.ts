@@ -135,6 +135,20 @@ describe("what is sent ahead in a transaction of PostgreSQL", () => {
     })
   )
 
+  it.scoped(
+    "and was undone with a part of the transaction fails nothing of the rest, nor gives it its error",
+    () =>
+      Effect.gen(function* () {
+        const { all, insert, sql } = yield* numbers
+        yield* insert(1)
+        const part = Effect.ignore(sql.withTransaction(Effect.zipRight(sql.ahead(insert(1)), insert(2))))
+        const bad = sql.withTransaction(Effect.zipRight(part, sql`select 1 / 0`))
+        expect(ErrorCode.suffix(yield* Effect.flip(bad))).toBe(" (22012)")
+        yield* sql.withTransaction(Effect.zipRight(part, sql.ahead(insert(3))))
+        expect(yield* all).toEqual([1, 3])
+      })
+  )
+
   it.scoped("outside of a transaction is a statement as any other", () =>
     Effect.gen(function* () {
       const { all, insert, sql } = yield* numbers
