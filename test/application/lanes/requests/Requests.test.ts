@@ -800,8 +800,9 @@ describe("the bounds of accepted work", () => {
           )
         )
       const [first, second] = [callerOf("first"), callerOf(null)]
+      const open: Array<Fiber.RuntimeFiber<unknown>> = []
       for (const caller of [first, second]) {
-        yield* Effect.fork(run(caller))
+        open.push(yield* Effect.fork(run(caller)))
         while ((yield* journal.request(caller.requestId)) === null) yield* Effect.yieldNow()
       }
       expect(codeOf(yield* run(callerOf(null)))).toBe("rate_limited")
@@ -816,8 +817,7 @@ describe("the bounds of accepted work", () => {
       expect(codeOf(yield* Fiber.join(repeated))).toBe("outcome_unknown")
       // A refused one was never begun, and an unaccepted one counts no more.
       yield* Deferred.succeed(goOn, undefined)
-      while ((yield* journal.request(first.requestId))?.outcome === null) yield* Effect.yieldNow()
-      while ((yield* journal.request(second.requestId))?.outcome === null) yield* Effect.yieldNow()
+      yield* Fiber.joinAll(open)
       const refused = unprocessable("insufficient_funds")
       for (const caller of [callerOf(null), callerOf(null), callerOf(null)])
         expect(codeOf(yield* Effect.exit(requests.run(kind, caller, request, Effect.fail(refused))))).toBe(
