@@ -31,7 +31,7 @@ const beside = <A, E>(
 
 /**
  * A method of which many calls may share a transaction: those that come while as many as may be are under way are in the
- * next one. `together` gives what came of each item, in their order; where it fails, each is tried alone, so that none
+ * next one. `together` gives what came of each item, in their order; where it fails, each is tried apart, so that none
  * fails for another one. A lone call waits for nobody.
  */
 export const make = <Item, Done, E>(
@@ -40,8 +40,14 @@ export const make = <Item, Done, E>(
   const waiting: Array<Waiting<Item, Done, E>> = []
   let transactions = 0
 
-  const alone = (item: Item): Effect.Effect<Done, E> =>
-    Effect.flatMap(together([item]), ([done]) => done ?? Effect.dieMessage("an item without an answer"))
+  const doneOf = (all: ReadonlyArray<Effect.Effect<Done, E>>, place: number): Effect.Effect<Done, E> =>
+    all[place] ?? Effect.dieMessage("an item without an answer")
+
+  // At once: where there is no database, none waits until the others have waited for it.
+  const apart = (items: ReadonlyArray<Item>) =>
+    Effect.forEach(items, (item) => Effect.exit(Effect.flatMap(together([item]), (all) => doneOf(all, 0))), {
+      concurrency: "unbounded"
+    })
 
   const begin = (): void => {
     const batch = waiting.splice(0, most)
@@ -49,19 +55,11 @@ export const make = <Item, Done, E>(
     if (first === undefined) return
     transactions += 1
     const items = batch.map(({ item }) => item)
-    const all =
-      items.length === 1
-        ? Effect.map(Effect.exit(alone(first.item)), (done) => [done])
-        : Effect.catchAll(together(items), () => Effect.forEach(items, (item) => Effect.exit(alone(item))))
+    const all = items.length === 1 ? together(items) : Effect.catchAll(together(items), () => apart(items))
     beside(first.fiber, Effect.exit(all)).addObserver((ended) => {
       transactions -= 1
       for (const [place, each] of batch.entries()) {
-        each.resume(
-          Effect.flatMap(
-            Effect.flatten(ended),
-            (done) => done[place] ?? Effect.dieMessage("an item without an answer")
-          )
-        )
+        each.resume(Effect.flatMap(Effect.flatten(ended), (done) => doneOf(done, place)))
         each.leave?.()
         each.leave = null
       }

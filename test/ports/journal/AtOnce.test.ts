@@ -1,32 +1,14 @@
-import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Layer from "effect/Layer"
-import type * as Scope from "effect/Scope"
-import * as Journals from "../../support/journal/Journals.js"
+import type * as Journals from "../../support/journal/Journals.js"
 import * as Layers from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 
 type Service = Journals.Methods
 
-const built = (layer: Layer.Layer<Journals.Ports>): Effect.Effect<Service, never, Scope.Scope> =>
-  Effect.map(Layer.build(layer), (context) => Journals.methodsOf(context))
-
 const databases = Postgres.perFile()
-
-/** Two instances of the journal in one database, as two processes have them. */
-const pairs: Readonly<Record<string, Effect.Effect<readonly [Service, Service], never, Scope.Scope>>> = {
-  SQLite: Effect.flatMap(Layers.temporaryFolder, (folder) => {
-    const one = built(Layers.sqliteAt(join(folder, "journal.db")))
-    return Effect.all([one, one])
-  }),
-  PostgreSQL: Effect.flatMap(databases.fresh, (address) => {
-    const one = built(Layers.postgresAt(address))
-    return Effect.all([one, one])
-  })
-}
 
 const by = (process: string) => ({ process, independent: [] })
 
@@ -35,7 +17,7 @@ const atOnce = <A, E>(calls: ReadonlyArray<Effect.Effect<A, E>>) =>
 
 const numbers = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, n) => n)
 
-for (const [name, pair] of Object.entries(pairs)) {
+for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
   const fact = (text: string, body: (one: Service, other: Service) => Effect.Effect<void, unknown>) =>
     it.scoped(text, () => Effect.flatMap(pair, ([one, other]) => body(one, other)))
 

@@ -5,11 +5,12 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import type { Databases } from "../postgres/Postgres.js"
-import type * as Journals from "./Journals.js"
+import * as Journals from "./Journals.js"
 
 /** A folder that is removed with its content when the scope ends. */
 export const temporaryFolder = Effect.acquireRelease(
@@ -85,3 +86,16 @@ export const adaptersOn = (databases: Databases) => [
   { name: "SQLite", layer: sqlite },
   { name: "PostgreSQL", layer: postgresOn(databases) }
 ]
+
+type Pair = Effect.Effect<readonly [Journals.Methods, Journals.Methods], never, Scope.Scope>
+
+const pairOf = (layer: Layer.Layer<Journals.Ports>): Pair => {
+  const one = Effect.map(Layer.build(layer), (context) => Journals.methodsOf(context))
+  return Effect.all([one, one])
+}
+
+/** Two instances of the journal in one database, as two processes have them. */
+export const pairs = ({ fresh }: Databases): Readonly<Record<string, Pair>> => ({
+  SQLite: Effect.flatMap(temporaryFolder, (folder) => pairOf(sqliteAt(join(folder, "journal.db")))),
+  PostgreSQL: Effect.flatMap(fresh, (address) => pairOf(postgresAt(address)))
+})

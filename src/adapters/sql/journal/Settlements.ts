@@ -71,10 +71,10 @@ export const settle =
       const moved = row?.state === "mined" && (row.tx_hash !== txHash || row.block_hash !== blockHash)
       const ops = moved ? yield* withdraw(store, mined, nonce, found) : found.ops
       yield* store.send(sql`
-          update transactions set state = ${final ? "settled" : "mined"}, tx_hash = ${txHash},
-            success = ${mined.success ? 1 : 0}, block_number = ${blockNumber.toString()},
-            block_hash = ${blockHash}, submitted = 1
-          where ${at}`)
+        update transactions set state = ${final ? "settled" : "mined"}, tx_hash = ${txHash},
+          success = ${mined.success ? 1 : 0}, block_number = ${blockNumber.toString()},
+          block_hash = ${blockHash}, submitted = 1
+        where ${at}`)
       const settled = yield* Ops.settle(store, ops, outcomes)
       if (final) {
         const landed = new Set<string | null>(outcomes.map((outcome) => outcome.userOpHash))
