@@ -172,7 +172,10 @@ export const forKeyShare = ({ sql }: Pick<Store, "sql">, table: string): Fragmen
     orElse: () => sql.literal("")
   })
 
-/** No claim of a row lasts so long, milliseconds: one that seems to was made while the clock was ahead, perhaps by a process that is gone. */
+/**
+ * No claim of a row lasts so long, milliseconds: one that seems to was made while the clock was ahead, perhaps by a process
+ * that is gone.
+ */
 const longestClaimMillis = 300_000
 
 /** Whether no other process than this one has claimed the row. */

@@ -180,7 +180,10 @@ export class Watches extends Context.Tag("castellan/Watches")<
 
     /** Sources with watches that read on, and which no other process has claimed. */
     readonly sources: (process: string) => Asked<ReadonlyArray<WatchSource>>
-    /** This process reads the source until that time, some minutes from now at most; tells its revision. Null: another process does. */
+    /**
+     * This process reads the source until that time, some minutes from now at most; tells its revision. Null: another
+     * process does.
+     */
     readonly claim: (source: number, process: string, until: number) => Asked<number | null>
     readonly release: (source: number, process: string) => Asked<void>
     /** `after`: the revision that the caller knows; 0: none. */

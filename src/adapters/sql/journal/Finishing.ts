@@ -79,13 +79,13 @@ const refusalsOf = (store: Store.Store, rows: Iterable<Row>) =>
 const unknown = new JournalError({ message: "the request was not accepted" })
 
 /** In one transaction; what is wrong with one is told of that one alone. */
-const store = (journal: Store.Store, answers: ReadonlyArray<Answer>) =>
+const storeAll = (store: Store.Store, answers: ReadonlyArray<Answer>) =>
   Effect.gen(function* () {
-    const { send, sql } = journal
+    const { send, sql } = store
     const ids = Store.distinct(answers.map(({ requestId }) => requestId))
-    const rows = new Map((yield* locked(journal, ids)).map((row) => [row.request_id, row]))
-    const refused = yield* refusalsOf(journal, rows.values())
-    const progress = new Map((yield* progressOf(journal, ids)).map((row) => [row.request_id, row]))
+    const rows = new Map((yield* locked(store, ids)).map((row) => [row.request_id, row]))
+    const refused = yield* refusalsOf(store, rows.values())
+    const progress = new Map((yield* progressOf(store, ids)).map((row) => [row.request_id, row]))
     const refusals = yield* refused
     const told: Array<Events.Told> = []
     const stored: Array<Either.Either<Stored, JournalError>> = []
@@ -107,14 +107,14 @@ const store = (journal: Store.Store, answers: ReadonlyArray<Answer>) =>
         stored.push(Either.right({ kept: null, isOnChain: false }))
         continue
       }
-      const column = journal.column(outcome)
+      const column = store.column(outcome)
       yield* send(sql`
         update requests set state = 'final', outcome = ${column} where request_id = ${requestId}`)
       rows.set(requestId, { ...row, state: "final", outcome: column })
       told.push({ requestId, kind: "final", data: summary })
       stored.push(Either.right({ kept: outcome, isOnChain: Number(included) === row.elements }))
     }
-    yield* Events.tell(journal, told)
+    yield* Events.tell(store, told)
     return stored
   })
 
@@ -122,12 +122,12 @@ const store = (journal: Store.Store, answers: ReadonlyArray<Answer>) =>
  * An answer waits for the disk, but for one in which every element's op is included: were the machine to lose it, the bytes
  * that were signed are on the disk, and the chain has the same answer to them.
  */
-export const finish = (journal: Store.Store): RequestJournal["Type"]["finish"] => {
+export const finish = (store: Store.Store): RequestJournal["Type"]["finish"] => {
   const stored = Gathered.make((answers: ReadonlyArray<Answer>) =>
-    Effect.locally(journal.transaction(store(journal, answers)), GroupCommit.answered, "committed")
+    Effect.locally(store.transaction(storeAll(store, answers)), GroupCommit.answered, "committed")
   )
   return (requestId, outcome, summary) =>
     Effect.flatMap(stored({ requestId, outcome, summary }), ({ isOnChain, kept }) =>
-      Effect.as(isOnChain ? Effect.void : journal.durable, kept)
+      Effect.as(isOnChain ? Effect.void : store.durable, kept)
     )
 }

@@ -42,8 +42,8 @@ export interface State {
 }
 
 /**
- * For a transaction in the lane: the nonce's row and its ops, and whether that hash is of one of its versions. What is mined may be taken back: its requests
- * are locked before its ops.
+ * For a transaction in the lane: the nonce's row and its ops, and whether that hash is of one of its versions. What is
+ * mined may be taken back: its requests are locked before its ops.
  */
 export const find = (store: Store.Store, lane: Lane, nonce: bigint, txHash: string | null = null) =>
   Effect.gen(function* () {
