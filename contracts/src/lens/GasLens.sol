@@ -54,6 +54,24 @@ contract GasLens is BundleRunner {
         else _runAlone(probes, creator, cap, measures);
     }
 
+    /// @notice Several calls of `measure`, each as if it were alone: what one does, and which accounts and slots it warms,
+    /// is undone before the next. Only what gas is left differs, which a measure that is `Starved` tells.
+    /// @param calls calldata of `measure` each
+    /// @return answers what each of them returned; its revert data; nothing, where it ran out of gas
+    function measureEach(bytes[] calldata calls) external returns (bytes[] memory answers) {
+        if (running) _runEntryPoint();
+        answers = new bytes[](calls.length);
+        for (uint256 i = 0; i < calls.length; i++) {
+            (, answers[i]) = address(this).call(abi.encodeCall(this.undone, (calls[i])));
+        }
+    }
+
+    /// @notice Does a call and undoes it; always reverts, with its answer. Only for the lens itself.
+    function undone(bytes calldata data) external internalOnly {
+        (, bytes memory answer) = address(this).call(data);
+        Frames.revertWith(answer);
+    }
+
     /// @dev Runs each op that went through again, alone, and keeps the larger figures.
     function _runAlone(Probe[] calldata probes, address creator, uint256 cap, Measure[] memory measures) private {
         uint256 reserve = Frames.reserveFor(probes.length);

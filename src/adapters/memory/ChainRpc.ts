@@ -6,6 +6,7 @@ import {
   type ChainClient,
   ChainRpc,
   ChainRpcError,
+  callOf,
   type FoundLog,
   type LogFilter,
   type NamedBy,
@@ -175,7 +176,10 @@ const clientOf = (origin: string, parts: Parts): ChainClient => {
         Effect.suspend(() => {
           const number = state.numberOf(tag)
           if (state.blocks[Number(number)] === undefined) return fail("rejected", "header not found", -32_000)
-          return Effect.map(execution(call, number, overrides), ({ data, success }) => ({ success, data }))
+          return Effect.map(execution(callOf(call), number, overrides), ({ data, success }) => ({
+            success,
+            data
+          }))
         })
       ),
     estimateGas: (call) =>

@@ -15,6 +15,7 @@ import { Payers } from "../pay/Payers.js"
 import type { Block, ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { NonceSpace } from "../ports/journal/Requests.js"
 import type { Networks } from "../ports/Networks.js"
+import type { AccountId } from "../ports/Tenants.js"
 import type { Caller } from "../request/Caller.js"
 import { type Failure, invalid, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
@@ -55,6 +56,7 @@ const checkBuffers = (settings: ForOps): Effect.Effect<void, Failure> => {
 /** What every endpoint that builds ops settles before it looks at the chain. */
 export interface OpContext {
   readonly connection: Connection
+  readonly accountId: AccountId
   readonly chainId: bigint
   readonly entryPoint: Address.Address
   readonly version: Version
@@ -96,6 +98,7 @@ export const contextOf = (
     const spaceOf = (wallet: Address.Address) => ({ authority, chainId, entryPoint, wallet })
     return {
       connection,
+      accountId: caller.principal.accountId,
       chainId,
       entryPoint,
       version,

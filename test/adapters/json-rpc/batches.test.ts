@@ -8,8 +8,9 @@ import type * as Scheduler from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/TestClock"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
-import type { NamedBy } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { NamedBy, StateOverride } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { callsOf, type HostileNode, honest, json } from "../../support/HostileNode.js"
 import { acme, bolt } from "../../support/NamedBy.js"
 import { balances, connect, http, options, raw, reasonOf } from "./support.js"
@@ -170,6 +171,53 @@ describe("a moment", () => {
         { concurrency: "unbounded" }
       ).pipe(Effect.withScheduler(scheduler))
       expect(node.seen.map(({ body }) => callsOf(body).length)).toEqual([4])
+    })
+  )
+
+  it.scopedLive("has the calls that functions give at its end, in the same request", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body) =>
+        honest(response, body, ({ method, params }) => {
+          const [call] = params as ReadonlyArray<{ readonly data: string }>
+          return method === "eth_call" ? (call?.data ?? "") : "0x1"
+        })
+      )
+      const chain = yield* connect(node)
+      const data: Array<string> = []
+      const late = (overrides: ReadonlyMap<Address.Address, StateOverride>) =>
+        chain.call(() => ({ to: five, data: Hex.unsafe(`0x${data.join("")}`) }), overrides)
+      const more = Effect.sync(() => void data.push("ab"))
+      const [first, second] = yield* Effect.all(
+        [
+          late(new Map()),
+          late(new Map([[five, { balance: 1n }]])),
+          more,
+          chain.balance(five),
+          Effect.zipRight(Effect.yieldNow(), more)
+        ],
+        { concurrency: "unbounded" }
+      )
+      expect([first.data, second.data]).toEqual(["0xabab", "0xabab"])
+      expect(node.seen.map(({ body }) => callsOf(body).length)).toEqual([3])
+    })
+  )
+
+  it.scopedLive("that ends with the scope tells those whose call was not asked for yet", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body) => honest(response, body, () => "0x1"))
+      const scope = yield* Scope.make()
+      const rpc = yield* Scope.extend(EthersChainRpc.make({ egress: { allowLoopback: true } }), scope)
+      const chain = yield* rpc.connect(node.url, acme)
+      const waiting = yield* Effect.fork(
+        reasonOf(
+          chain.call(() => ({ to: five, data: Hex.empty })),
+          node
+        )
+      )
+      yield* Effect.yieldNow()
+      yield* Scope.close(scope, Exit.void)
+      expect(yield* Fiber.join(waiting)).toBe("unreachable")
+      expect(node.seen).toEqual([])
     })
   )
 })

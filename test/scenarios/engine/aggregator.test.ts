@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { AbiCoder, type Contract, concat, Interface, id } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
-import type { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
+import { type ChainRpc, callOf } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
@@ -23,7 +23,8 @@ const padding = (nodes: ChainRpc["Type"]): ChainRpc["Type"] => ({
       ...client,
       call: (call, ...rest) =>
         Effect.map(client.call(call, ...rest), (result) => {
-          const known = padded !== null && (call.data ?? "0x").startsWith(id(padded.function).slice(0, 10))
+          const known =
+            padded !== null && (callOf(call).data ?? "0x").startsWith(id(padded.function).slice(0, 10))
           if (padded === null || !known || !result.success) return result
           const [answer] = AbiCoder.defaultAbiCoder().decode(["bytes"], result.data)
           const more = concat([answer, `0x${"ab".repeat(padded.bytes)}`])

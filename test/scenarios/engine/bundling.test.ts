@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
+import { type ChainClient, callOf } from "../../../src/application/ports/chain/ChainRpc.js"
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
@@ -57,7 +57,7 @@ const poisoned = (id: string, seen: { simulations: number }): NonNullable<LifeOp
         : client.simulate(calls)
     },
     call: (call, overrides, at) =>
-      isPoisoned(call.data) ? Effect.succeed(reverted) : client.call(call, overrides, at)
+      isPoisoned(callOf(call).data) ? Effect.succeed(reverted) : client.call(call, overrides, at)
   })
   return ({ connect }) => ({
     connect: (url, trust) =>

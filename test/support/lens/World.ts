@@ -12,6 +12,7 @@ import {
 import type { Version } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
+import * as LensBatch from "../../../src/domain/erc4337/gas/LensBatch.js"
 import * as LensOverrides from "../../../src/domain/erc4337/gas/LensOverrides.js"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import { hash, type UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
@@ -274,8 +275,28 @@ export class World {
       readonly extra?: Parameters<typeof LensOverrides.overrides>[0]["extra"]
     } = {}
   ): Promise<GasLens.Report> {
+    const data = Either.getOrThrow(GasLens.encodeCall({ entryPoint: this.entryPoint(version), ...request }))
+    return Either.getOrThrow(Steps.finish(GasLens.decodeSteps(await this.lensCall(version, data, options))))
+  }
+
+  /** Several looks in one eth_call; what the lens answered to each. */
+  async lookEach(
+    version: Version,
+    requests: ReadonlyArray<Omit<GasLens.Request, "entryPoint">>,
+    gas?: bigint
+  ): Promise<ReadonlyArray<Hex.Hex> | null> {
     const entryPoint = this.entryPoint(version)
-    const data = Either.getOrThrow(GasLens.encodeCall({ entryPoint, ...request }))
+    const calls = requests.map((request) => Either.getOrThrow(GasLens.encodeCall({ entryPoint, ...request })))
+    const told = await this.lensCall(version, LensBatch.encode(calls), gas === undefined ? {} : { gas })
+    return LensBatch.decode(told, calls.length)
+  }
+
+  private async lensCall(
+    version: Version,
+    data: Hex.Hex,
+    options: NonNullable<Parameters<World["look"]>[2]>
+  ): Promise<Hex.Hex> {
+    const entryPoint = this.entryPoint(version)
     const entryPointCode = Hex.unsafe(await this.provider.getCode(entryPoint))
     const override = LensOverrides.overrides({
       entryPoint,
@@ -288,9 +309,7 @@ export class World {
       data,
       gas: toBeHex(options.gas ?? 100_000_000n)
     }
-    return Either.getOrThrow(
-      Steps.finish(GasLens.decodeSteps(await this.provider.send("eth_call", [call, "latest", override])))
-    )
+    return Hex.unsafe(await this.provider.send("eth_call", [call, "latest", override]))
   }
 
   /** The op as the lens takes it. */

@@ -55,6 +55,15 @@ const overridesText = (() => {
   }
 })()
 
+const toParams = (
+  call: Call,
+  overrides: ReadonlyMap<Address, StateOverride> | undefined,
+  at: BlockTag
+): ReadonlyArray<unknown> | string =>
+  overrides === undefined || overrides.size === 0
+    ? [toCall(call), toTag(at)]
+    : `[${JSON.stringify(toCall(call))},"${toTag(at)}",${overridesText(overrides)}]`
+
 const toFilter = ({ address, fromBlock, toBlock, topics }: LogFilter) => ({
   fromBlock: toTag(fromBlock),
   toBlock: toTag(toBlock),
@@ -153,9 +162,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       Effect.flatMap(
         batches.read(
           "eth_call",
-          overrides === undefined || overrides.size === 0
-            ? [toCall(call), toTag(at)]
-            : `[${JSON.stringify(toCall(call))},"${toTag(at)}",${overridesText(overrides)}]`
+          typeof call === "function" ? () => toParams(call(), overrides, at) : toParams(call, overrides, at)
         ),
         (outcome): Effect.Effect<CallResult, ChainRpcError> => {
           if (outcome._tag === "result")

@@ -41,9 +41,15 @@ export interface Options {
 /** The parameters of a call; as JSON, of ASCII alone, where they are long and were written before. */
 export type Params = ReadonlyArray<unknown> | string
 
+/** Parameters that are written when the moment is over: they may tell of what came in it. */
+export type LateParams = () => Params
+
 export interface Batches {
   /** Asked together with all other reads of the same moment; repeated when the node has no time for it. */
-  readonly read: (method: string, params: Params) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
+  readonly read: (
+    method: string,
+    params: Params | LateParams
+  ) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
   /** Asked in a request of its own, exactly once: no other call's answer can make its own unknown. */
   readonly once: (method: string, params: Params) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
 }
@@ -82,6 +88,8 @@ class Again extends Data.TaggedError("Again")<{
 /** What is asked before the next request. */
 interface Moment {
   readonly entries: Array<Entry>
+  /** Make the entries of late parameters. */
+  readonly late: Array<() => Entry>
   /** By what is asked. */
   readonly shared: Map<string, Entry>
 }
@@ -91,7 +99,7 @@ const longestShared = 2_048
 
 const textOf = (params: Params): string => (typeof params === "string" ? params : JSON.stringify(params))
 
-type Begin = (method: string, params: Params, asker: Asker) => void
+type Begin<P = Params> = (method: string, params: P, asker: Asker) => void
 
 /** What a moment's calls may still cost beyond their own requests. */
 interface Room {
@@ -336,22 +344,30 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   }
 
   /** Joins the present moment, or begins one. What is asked in it already is asked once. */
-  const enqueue: Begin = (method, params, asker) => {
-    const text = textOf(params)
-    const question = text.length <= longestShared ? `${method} ${text}` : null
-    const same = question === null ? undefined : moment?.shared.get(question)
-    if (same !== undefined) {
-      same.askers.push(asker)
-      return
+  const enqueue: Begin<Params | LateParams> = (method, params, asker) => {
+    const present: Moment = moment ?? { entries: [], late: [], shared: new Map() }
+    if (typeof params === "function")
+      present.late.push(() => {
+        const written = params()
+        return entryOf(method, written, textOf(written), asker)
+      })
+    else {
+      const text = textOf(params)
+      const question = text.length <= longestShared ? `${method} ${text}` : null
+      const same = question === null ? undefined : present.shared.get(question)
+      if (same !== undefined) {
+        same.askers.push(asker)
+        return
+      }
+      const entry = entryOf(method, params, text, asker)
+      present.entries.push(entry)
+      if (question !== null) present.shared.set(question, entry)
     }
-    const entry = entryOf(method, params, text, asker)
-    const present: Moment = moment ?? { entries: [], shared: new Map() }
-    present.entries.push(entry)
-    if (question !== null) present.shared.set(question, entry)
     if (moment !== undefined) return
     moment = present
     const over = () => {
       if (moment === present) moment = undefined
+      for (const entry of present.late.splice(0)) present.entries.push(entry())
     }
     const work = Effect.flatMap(endOfMoment, () => {
       over()
@@ -369,10 +385,10 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     background.start(asker.fiber, guarded(work, [entry]), () => shutDown([entry]))
   }
 
-  const call = (
+  const call = <P>(
     method: string,
-    params: Params,
-    begin: Begin
+    params: P,
+    begin: Begin<P>
   ): Effect.Effect<JsonRpc.Outcome, ChainRpcError> =>
     Effect.withFiberRuntime((fiber, { runtimeFlags }) => {
       const interruptible = RuntimeFlags.interruptible(runtimeFlags)

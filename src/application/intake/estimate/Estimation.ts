@@ -73,9 +73,6 @@ const withLimits = (
   return { ...op, preVerificationGas: BigInts.max(own, leastPreVerificationGas) }
 }
 
-/** Whether a look says nothing of an op because there was too little gas for all of them. */
-const isStarved = ({ stage }: GasLens.Measure): boolean => stage === "starved"
-
 /** A call that used up less than it may have when it is sent: its failure says as little as being starved. */
 const judged =
   (grant: LensEstimation.Grant, cap: bigint) =>
@@ -85,7 +82,7 @@ const judged =
       : measure
 
 const stageFailure = (input: Input, { op }: FirstLook.Draft, measure: GasLens.Measure): ElementFailure =>
-  isStarved(measure)
+  LensEstimation.isStarved(measure)
     ? elementFailure("too_large_to_bundle", Reasons.text("simulationGas"))
     : elementFailure(
         "execution_failed",
@@ -122,7 +119,7 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Bundler
       L1Fees.ofOps(input.context, input.from, ops)
     ])
     let { report } = looked
-    if (!input.declared && report.measures.some(isStarved)) {
+    if (!input.declared && report.measures.some(LensEstimation.isStarved)) {
       grant = FirstLook.modest(cap)
       const again = first.map((each) => ({ ...each, ...grant }))
       report = yield* LensEstimation.look(input, again, new Map(), accounts)

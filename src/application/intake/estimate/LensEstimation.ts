@@ -18,6 +18,7 @@ import * as Reasons from "../../request/Reasons.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import type { OpContext } from "../Preparation.js"
 import * as FallbackEstimation from "./FallbackEstimation.js"
+import * as SharedLooks from "./SharedLooks.js"
 
 /** Who looks, and at which state. */
 export interface View {
@@ -83,6 +84,9 @@ const overridesOf = (
   return overrides
 }
 
+/** Whether a look says nothing of an op because there was too little gas for it. */
+export const isStarved = ({ stage }: GasLens.Measure): boolean => stage === "starved"
+
 const spentMoreThanGiven = (measure: GasLens.Measure): boolean =>
   [
     measure.creationGas,
@@ -111,6 +115,24 @@ const paymasterOf = ({ version }: OpContext, { op, paymaster }: Trial): GasLens.
       }
 }
 
+const probeOf = (context: OpContext, trial: Trial): GasLens.Probe => {
+  const { callGas, op, prefund, verificationGas } = trial
+  const { chainId, entryPoint, version } = context
+  const hash = UserOperation.hash(version, entryPoint, chainId, op)
+  const signature = Proof.challenged(op.signature, hash)
+  return {
+    sender: op.sender,
+    nonce: op.nonce,
+    initCode: op.initCode,
+    validateCall: UserOperation.validateCall(version, { ...op, signature }, hash),
+    callData: op.callData,
+    requiredPrefund: prefund,
+    verificationGas,
+    callGas,
+    paymaster: paymasterOf(context, trial)
+  }
+}
+
 /** Tries the ops in order, each on the state after its predecessors, as the EntryPoint would run them. */
 export const look = (
   view: View,
@@ -122,7 +144,7 @@ export const look = (
 ): Effect.Effect<GasLens.Report, Failure, ChainFacts> =>
   Effect.gen(function* () {
     const facts = yield* ChainFacts
-    const { chainId, connection, entryPoint, formula, version } = view.context
+    const { accountId, chainId, connection, entryPoint, formula } = view.context
     const unavailable = ({ reason }: GasLens.GasLensError) =>
       unprocessable("node_refused", [
         { path: "settings.rpc", message: Reasons.text("nodeWithoutOverrides", { problem: reason }) }
@@ -133,22 +155,7 @@ export const look = (
       declared: view.declared,
       wallets,
       nonceKeys: [...new Set(trials.map(({ op }) => Nonce.keyOf(op.nonce)))],
-      probes: trials.map((trial) => {
-        const { callGas, op, prefund, verificationGas } = trial
-        const hash = UserOperation.hash(version, entryPoint, chainId, op)
-        const signature = Proof.challenged(op.signature, hash)
-        return {
-          sender: op.sender,
-          nonce: op.nonce,
-          initCode: op.initCode,
-          validateCall: UserOperation.validateCall(version, { ...op, signature }, hash),
-          callData: op.callData,
-          requiredPrefund: prefund,
-          verificationGas,
-          callGas,
-          paymaster: paymasterOf(view.context, trial)
-        }
-      })
+      probes: trials.map((trial) => probeOf(view.context, trial))
     }
     const { chain, trust } = connection
     const plainly = Effect.mapError(FallbackEstimation.measure(chain, request), refusal(trust))
@@ -157,15 +164,34 @@ export const look = (
     const extra: Record<string, Omit<LensOverrides.AccountOverride, "code">> = { ...view.extra }
     for (const [wallet, balance] of balances)
       extra[wallet] = { ...extra[wallet], balance: Uint.toQuantity(balance) }
-    const answer = yield* Effect.either(
-      facts.generousCall(chain, { from: view.from, to: entryPoint, data }, overridesOf(view, extra))
+    const lookThrough: SharedLooks.Look = {
+      chain,
+      accountId,
+      from: view.from,
+      entryPoint,
+      overrides: overridesOf(view, extra),
+      data
+    }
+    const decoded = (told: Hex.Hex) => EventLoop.drive(() => GasLens.decodeSteps(told))
+    // Of several ops the figures go by what gas is left for running each alone.
+    const isSharable = trials.length === 1 && Object.keys(extra).length === 0
+    let answer = yield* Effect.either(
+      isSharable ? SharedLooks.ask(facts, lookThrough) : SharedLooks.alone(facts, lookThrough)
     )
+    let shared: Either.Either<GasLens.Report, GasLens.GasLensError> | null = null
+    if (Either.isRight(answer) && answer.right.isShared) {
+      shared = yield* decoded(answer.right.data)
+      if (Either.isLeft(shared) || shared.right.measures.some(isStarved)) {
+        shared = null
+        answer = yield* Effect.either(SharedLooks.alone(facts, lookThrough))
+      }
+    }
     if (FallbackEstimation.isWithoutOverrides(answer)) {
       yield* facts.notePlain(chain)
       return yield* plainly
     }
     const { data: told } = yield* Either.mapLeft(answer, refusal(trust))
-    const report = yield* Either.mapLeft(yield* EventLoop.drive(() => GasLens.decodeSteps(told)), unavailable)
+    const report = yield* Either.mapLeft(shared ?? (yield* decoded(told)), unavailable)
     if (report.chainId !== chainId)
       return yield* Effect.fail(
         unprocessable("node_refused", [

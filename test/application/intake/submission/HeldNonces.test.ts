@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as ChainFacts from "../../../../src/application/chain/ChainFacts.js"
 import type { OpContext } from "../../../../src/application/intake/Preparation.js"
 import * as HeldNonces from "../../../../src/application/intake/submission/HeldNonces.js"
-import type { ChainClient } from "../../../../src/application/ports/chain/ChainRpc.js"
+import { type ChainClient, callOf } from "../../../../src/application/ports/chain/ChainRpc.js"
 import type { OpRecord } from "../../../../src/application/ports/journal/Requests.js"
 import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
 import * as Nonce from "../../../../src/domain/erc4337/Nonce.js"
@@ -116,11 +116,11 @@ describe("what has become of a held nonce", () => {
       /** The first block with the wallet's second configuration. */
       let changedIn = 9
       let hasPast = true
-      const call: ChainClient["call"] = ({ data }, _, at = 9n) =>
+      const call: ChainClient["call"] = (asked, _, at = 9n) =>
         Effect.succeed({
           success: true,
           data:
-            data === WalletCalls.configuration
+            callOf(asked).data === WalletCalls.configuration
               ? hasPast || at === 9n
                 ? configuration(Number(at) < changedIn ? 1n : 2n)
                 : Hex.empty

@@ -1,0 +1,59 @@
+import { Interface } from "ethers"
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import lens from "../../../../contracts/artifacts/GasLens.json" with { type: "json" }
+import * as LensBatch from "../../../../src/domain/erc4337/gas/LensBatch.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
+
+const abi = new Interface(lens.abi)
+const lists = fc.array(
+  fc.uint8Array({ maxLength: 200 }).map((data) => Hex.unsafe(`0x${Buffer.from(data).toString("hex")}`)),
+  { maxLength: 6 }
+)
+const answerOf = (each: ReadonlyArray<Hex.Hex>): Hex.Hex =>
+  Hex.unsafe(abi.encodeFunctionResult("measureEach", [each]))
+
+describe("several looks in one call", () => {
+  it("are the calldata that the contract's own ABI gives", () => {
+    fc.assert(
+      fc.property(lists, (calls) => {
+        expect(LensBatch.encode(calls)).toBe(abi.encodeFunctionData("measureEach", [calls]))
+      })
+    )
+  })
+
+  it("have the answers that the contract gives to each", () => {
+    fc.assert(
+      fc.property(lists, (answers) => {
+        expect(LensBatch.decode(answerOf(answers), answers.length)).toEqual(answers)
+      })
+    )
+  })
+
+  it("have no answers where there are fewer or more than calls, or none at all", () => {
+    fc.assert(
+      fc.property(lists, fc.integer({ min: 0, max: 8 }), (answers, count) => {
+        fc.pre(count !== answers.length)
+        expect(LensBatch.decode(answerOf(answers), count)).toBeNull()
+      })
+    )
+    expect(LensBatch.decode(Hex.empty, 1)).toBeNull()
+    expect(LensBatch.decode(Hex.unsafe("0x08c379a0"), 2)).toBeNull()
+  })
+
+  it("take no more out of an answer than it is long: offsets that all lead to the same bytes give nothing", () => {
+    const word = (value: number) => value.toString(16).padStart(64, "0")
+    const long = "ab".repeat(1_024)
+    const looped = Hex.unsafe(`0x${word(32)}${word(3)}${word(96).repeat(3)}${word(1_024)}${long}`)
+    expect(LensBatch.decode(looped, 3)).toBeNull()
+  })
+
+  it("never fail, whatever the answer", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 400 }), fc.integer({ min: 0, max: 40 }), (data, count) => {
+        const told = LensBatch.decode(Hex.unsafe(`0x${Buffer.from(data).toString("hex")}`), count)
+        expect(told === null || told.length === count).toBe(true)
+      })
+    )
+  })
+})
