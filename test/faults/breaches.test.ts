@@ -42,6 +42,7 @@ const scenario: Scenario = {
   remote: false,
   nodeReplacedAt: null,
   events: [],
+  impulses: [],
   stormMillis: 0
 }
 

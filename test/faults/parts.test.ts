@@ -49,6 +49,7 @@ describe("a scenario", () => {
     expect(all(({ version }) => version).size).toBe(3)
     expect(all(({ remote }) => remote).size).toBe(2)
     expect(all(({ nodeReplacedAt }) => nodeReplacedAt === null).size).toBe(2)
+    expect(all(({ impulses }) => [...new Set(impulses.map(({ what }) => what))].sort().join()).size).toBe(4)
     expect(all(({ others, store }) => `${store} ${others.length}`)).toEqual(
       new Set(["sqlite 0", "postgres 0", "postgres 1"])
     )

@@ -62,6 +62,13 @@ export type Event = { readonly at: number } & (
   | { readonly kind: "gate"; readonly closed: boolean }
 )
 
+/** What tenants do besides: they have waiting transactions replaced at once, or cancel every other request that is open. */
+export interface Impulse {
+  readonly at: number
+  readonly signer: number
+  readonly what: "unstick" | "cancel"
+}
+
 /** The database does not answer for a while: it is locked, refuses connections, or takes them and hangs. */
 export interface Outage {
   readonly at: number
@@ -99,6 +106,7 @@ export interface Scenario {
   /** When the operator's node is gone for good and another one is configured in its place; null: never. */
   readonly nodeReplacedAt: number | null
   readonly events: ReadonlyArray<Event>
+  readonly impulses: ReadonlyArray<Impulse>
   readonly stormMillis: number
 }
 
@@ -260,6 +268,15 @@ const events = (
   return Array.from({ length: random.int(0, 7) }, event).sort((one, other) => one.at - other.at)
 }
 
+const impulses = (random: Random.Random, signers: number, stormMillis: number): ReadonlyArray<Impulse> =>
+  random.chance(0.6)
+    ? Array.from({ length: random.int(1, 6) }, () => ({
+        at: random.int(0, stormMillis),
+        signer: random.int(0, signers - 1),
+        what: random.pick(["unstick", "cancel"] as const)
+      }))
+    : []
+
 /** A remote bundler's own transactions are nobody's to take care of: they must reach the chain. */
 const harmless = ({ kind }: Event): boolean => kind === "gate" || kind === "foreign transaction"
 
@@ -299,6 +316,7 @@ export const make = (seed: number, steps: ReadonlyArray<string>): Scenario => {
       : events(random.fork("events"), signers, stormMillis, reorgs).filter(
           (event) => !around.remote || harmless(event)
         ),
+    impulses: impulses(random.fork("impulses"), signers, stormMillis),
     stormMillis
   }
 }

@@ -6,6 +6,7 @@ import * as Actors from "./Actors.js"
 import type { Build } from "./Build.js"
 import { ask, type Question } from "./Client.js"
 import * as FaultProxy from "./FaultProxy.js"
+import * as Impulses from "./Impulses.js"
 import * as Judge from "./Judge.js"
 import * as Random from "./Random.js"
 import * as Receiver from "./Receiver.js"
@@ -152,6 +153,14 @@ export const run = async (
     })
     const outcomes = Promise.all(clients)
     outcomes.catch(() => undefined)
+    const impulses = Impulses.make(setting)
+    const impatience = Promise.all(
+      scenario.impulses.map(async (impulse, index) => {
+        await until(storm, impulse.at)
+        await impulses.play(impulse, index)
+      })
+    )
+    impatience.catch(() => undefined)
     const troubles: Array<string> = []
     const tried = (name: string, act: () => Promise<void>) =>
       act().catch((error) => void troubles.push(`${name}: ${String(error).slice(0, 200)}`))
@@ -194,6 +203,7 @@ export const run = async (
     calmSince = Date.now()
 
     const done = await outcomes
+    await impatience
     const works = done.flatMap(({ works }) => works)
     await sabotage(works)
     const verdict = await Judge.judge(
@@ -201,7 +211,7 @@ export const run = async (
       signers,
       works,
       done.flatMap(({ asked }) => asked),
-      [...done.flatMap(({ violations }) => violations), ...troubles]
+      [...done.flatMap(({ violations }) => violations), ...troubles, ...(await impulses.judge())]
     )
     const said = (what: Workload.Said) => works.filter((work) => work.said === what).length
     return {
@@ -213,7 +223,7 @@ export const run = async (
         .filter((work) => work.said === "failure" && work.deed === "hit" && work.after === null)
         .map(({ why }) => why),
       faults: new Map([...node.faults(), ...receiver.faults()]),
-      events: new Map([...actors.done(), ...happened]),
+      events: new Map([...actors.done(), ...happened, ...impulses.done()]),
       messages: receiver.arrivals().length,
       deaths: supervisor.deaths(),
       restarts: supervisor.restarts(),

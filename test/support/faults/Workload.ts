@@ -60,7 +60,7 @@ export interface Outcome {
   readonly met: ReadonlyArray<string>
 }
 
-const settingsOf = ({ nodeUrl, scenario }: Setting, signer: number) => ({
+export const settingsOf = ({ nodeUrl, scenario }: Setting, signer: number) => ({
   rpc: nodeUrl,
   entryPoint: entryPoints[scenario.version],
   signer: signerRef(signer)
