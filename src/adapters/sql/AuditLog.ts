@@ -52,6 +52,12 @@ const failed = (error: unknown): AuditLogError =>
 
 const stopped = new AuditLogError({ message: "the service stops" })
 
+/** Only the first word counts. */
+const tell = (jobs: ReadonlyArray<Job>, outcome: Effect.Effect<void, AuditLogError>) =>
+  Effect.sync(() => {
+    for (const { done } of jobs) Deferred.unsafeDone(done, outcome)
+  })
+
 /** Acts that come while others are written are written together: one commit for all of them. */
 export const make: Migrations.Stored<AuditLog["Type"], Scope.Scope> = Effect.gen(function* () {
   const sql = yield* Migrations.client
@@ -77,12 +83,10 @@ export const make: Migrations.Stored<AuditLog["Type"], Scope.Scope> = Effect.gen
       Effect.locally(GroupCommit.answered, "committed"),
       Effect.mapError(failed),
       Effect.matchEffect({
-        onFailure: (error) =>
-          Effect.forEach(jobs, ({ done }) => Deferred.fail(done, error), { discard: true }),
-        onSuccess: () =>
-          Effect.forEach(jobs, ({ done }) => Deferred.succeed(done, undefined), { discard: true })
+        onFailure: (error) => tell(jobs, Effect.fail(error)),
+        onSuccess: () => tell(jobs, Effect.void)
       }),
-      Effect.ensuring(Effect.forEach(jobs, ({ done }) => Deferred.fail(done, stopped), { discard: true }))
+      Effect.ensuring(tell(jobs, Effect.fail(stopped)))
     )
 
   const drain: Effect.Effect<void> = Effect.suspend(() => {

@@ -216,4 +216,18 @@ export const inChunks = <A, Row, E>(
     : Effect.map(Effect.forEach(parts, statement), (rows) => rows.flat())
 }
 
+/** Runs the statement for as many of the values at a time as it may have; for none not at all. */
+export const forChunks = <A, B, E>(
+  values: ReadonlyArray<A>,
+  statement: (chunk: ReadonlyArray<A>) => Effect.Effect<B, E>,
+  size?: number
+): Effect.Effect<void, E> => {
+  const [first, ...others] = chunks(values, size)
+  // Most often there is one at most, which needs no loop.
+  if (first === undefined) return Effect.void
+  return others.length === 0
+    ? Effect.asVoid(statement(first))
+    : Effect.forEach([first, ...others], statement, { discard: true })
+}
+
 export const distinct = (values: Iterable<string>): ReadonlyArray<string> => [...new Set(values)].sort()

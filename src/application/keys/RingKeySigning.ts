@@ -56,6 +56,11 @@ export const make = (
           : Deferred.succeed(done, proven)
       })
 
+    const refuse = (jobs: ReadonlyArray<Job>, error: RingKeyError) =>
+      Effect.sync(() => {
+        for (const { done } of jobs) Deferred.unsafeDone(done, Effect.fail(error))
+      })
+
     /** Who has stopped waiting is not asked for any more, nor when the call is made again. */
     const call = (jobs: ReadonlyArray<Job>) => {
       const asked = jobs.filter(({ awaited }) => awaited)
@@ -82,10 +87,8 @@ export const make = (
         }
       }).pipe(
         Effect.catchAllDefect(() => Effect.fail(wrong("the provider returned no signatures"))),
-        Effect.catchAll((error) =>
-          Effect.forEach(jobs, ({ done }) => Deferred.fail(done, error), { discard: true })
-        ),
-        Effect.ensuring(Effect.forEach(jobs, ({ done }) => Deferred.fail(done, stopped), { discard: true }))
+        Effect.catchAll((error) => refuse(jobs, error)),
+        Effect.ensuring(refuse(jobs, stopped))
       )
 
     const drain: Effect.Effect<void> = Effect.suspend(() => {

@@ -189,7 +189,7 @@ export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["T
       }
       yield* monitor.watch({ chain, profile, record: signed.right })
       leave(plan.bundles)
-      yield* Effect.forEach(plan.bundles, ({ sent }) => Deferred.succeed(sent, undefined), { discard: true })
+      for (const { sent } of plan.bundles) Deferred.unsafeDone(sent, Effect.void)
     })
 
   const work = (key: string, queue: Array<TransactionPlan.QueuedBundle>): Effect.Effect<void> =>

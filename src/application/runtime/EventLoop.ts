@@ -129,4 +129,6 @@ export const each = <A, B, E, R>(
   items: ReadonlyArray<A>,
   one: (item: A, index: number) => Effect.Effect<B, E, R>
 ): Effect.Effect<ReadonlyArray<B>, E, R> =>
-  Effect.forEach(items, (item, index) => Effect.zipRight(breathe, one(item, index)))
+  items.length === 1
+    ? Effect.suspend(() => Effect.map(one(items[0] as A, 0), (only) => [only]))
+    : Effect.forEach(items, (item, index) => Effect.zipRight(breathe, one(item, index)))

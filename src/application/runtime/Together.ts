@@ -4,7 +4,7 @@ import type * as Fiber from "effect/Fiber"
 import * as FiberId from "effect/FiberId"
 import type * as FiberStatus from "effect/FiberStatus"
 import * as Runtime from "effect/Runtime"
-import type * as RuntimeFlags from "effect/RuntimeFlags"
+import * as RuntimeFlags from "effect/RuntimeFlags"
 import * as Deadlines from "./Deadlines.js"
 
 /**
@@ -64,7 +64,11 @@ const allOf = <A, E, R>(
         fibers.push(fiber)
         fiber.addObserver(end)
       }
-      if (open === 0) over()
+      // What is over already needs nobody who could call it off.
+      if (open === 0) {
+        over()
+        return
+      }
       return Effect.async<void>((ended) => {
         over = () => ended(Effect.void)
         if (open === 0) over()
@@ -102,35 +106,41 @@ export const forEach = <A, B, E, R>(
 
 /**
  * Waits for the effect no longer than that, and neither for its end when it is late or not wanted any more: it is
- * interrupted, also where its parent may not be, and left alone.
+ * interrupted, and left alone. Whether the wait may be interrupted is its parent's affair.
  */
-export const within = <A, E, R, E2>(
+export const atMost = <A, E, R, E2>(
   effect: Effect.Effect<A, E, R>,
   millis: number,
   late: () => Effect.Effect<A, E2>
 ): Effect.Effect<A, E | E2, R> =>
-  Effect.interruptible(
-    Effect.withFiberRuntime<A, E | E2, R>((parent, { runtimeFlags }) =>
-      Effect.async((resume) => {
-        const fiber = start(parent, runtimeFlags, effect)
-        const exit = fiber.unsafePoll()
-        if (exit !== null) {
-          resume(exit)
-          return
-        }
-        const interrupt = () => fiber.unsafeInterruptAsFork(FiberId.none)
-        const callOff = Deadlines.set(parent, millis, () => {
-          resume(Effect.suspend(late))
-          interrupt()
-        })
-        fiber.addObserver((end) => {
-          callOff()
-          resume(end)
-        })
-        return Effect.sync(() => {
-          callOff()
-          interrupt()
-        })
+  Effect.withFiberRuntime<A, E | E2, R>((parent, { runtimeFlags }) =>
+    Effect.async((resume) => {
+      const flags = RuntimeFlags.enable(runtimeFlags, RuntimeFlags.Interruption)
+      const fiber = start(parent, flags, effect)
+      const exit = fiber.unsafePoll()
+      if (exit !== null) {
+        resume(exit)
+        return
+      }
+      const interrupt = () => fiber.unsafeInterruptAsFork(FiberId.none)
+      const callOff = Deadlines.set(parent, millis, () => {
+        resume(Effect.suspend(late))
+        interrupt()
       })
-    )
+      fiber.addObserver((end) => {
+        callOff()
+        resume(end)
+      })
+      return Effect.sync(() => {
+        callOff()
+        interrupt()
+      })
+    })
   )
+
+/** The same wait, which may be interrupted also where its parent may not be. */
+export const within = <A, E, R, E2>(
+  effect: Effect.Effect<A, E, R>,
+  millis: number,
+  late: () => Effect.Effect<A, E2>
+): Effect.Effect<A, E | E2, R> => Effect.interruptible(atMost(effect, millis, late))

@@ -65,8 +65,8 @@ const write = (store: Store.Store, round: ReadonlyArray<Told>, now: number) => {
 const owe = (store: Store.Store, written: ReadonlyArray<Written>, now: number) => {
   const { sql } = store
   const heard = written.filter((row) => Boolean(row.heard))
-  return Effect.forEach(
-    Store.chunks(heard, perStatement),
+  return Store.forChunks(
+    heard,
     (chunk) => sql`
       insert into webhook_deliveries (request_no, sequence, webhook_no, state, attempts, owed_at, due_at)
       select told.request_no, told.sequence, webhooks.webhook_no, 'waiting', 0,
@@ -79,7 +79,7 @@ const owe = (store: Store.Store, written: ReadonlyArray<Written>, now: number) =
         chunk.map((row) => sql`(cast(${row.request_no} as bigint), cast(${row.sequence} as integer))`)
       )})
       ${Store.forKeyShare(store, "webhooks")}`,
-    { discard: true }
+    perStatement
   )
 }
 

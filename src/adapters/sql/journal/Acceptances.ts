@@ -186,7 +186,7 @@ const endLeases = ({ send, sql }: Store.Store, ops: ReadonlyArray<OpIntent>) =>
       Array.groupBy(ops, ({ space }) => `${space.authority} ${space.chainId} ${space.entryPoint}`)
     ),
     (group) =>
-      Effect.forEach(Store.chunks(group), (chunk) => {
+      Store.forChunks(group, (chunk) => {
         const { authority, chainId, entryPoint } = chunk[0]?.space ?? group[0].space
         const keys = sql.csv(
           chunk.map(({ nonceKey, space }) => sql`(${space.wallet}, ${Store.nonceKey(nonceKey)})`)

@@ -48,22 +48,15 @@ export const move = (
   state: "accepted" | "sent" | "abandoned",
   txHash: string | null
 ) =>
-  Effect.forEach(
-    Store.chunks(idsOf(ops)),
-    (ids) =>
-      send(sql`
-        update ops set state = ${state}, tx_hash = ${txHash}, success = null, revert_data = null
-        where ${sql.in("op_id", ids)}`),
-    { discard: true }
+  Store.forChunks(idsOf(ops), (ids) =>
+    send(sql`
+      update ops set state = ${state}, tx_hash = ${txHash}, success = null, revert_data = null
+      where ${sql.in("op_id", ids)}`)
   )
 
 /** Their bytes are known to others, whatever else is known of them. */
 export const publish = ({ send, sql }: Store.Store, ops: ReadonlyArray<State>) =>
-  Effect.forEach(
-    Store.chunks(idsOf(ops)),
-    (ids) => send(sql`update ops set was_public = 1 where ${sql.in("op_id", ids)}`),
-    { discard: true }
-  )
+  Store.forChunks(idsOf(ops), (ids) => send(sql`update ops set was_public = 1 where ${sql.in("op_id", ids)}`))
 
 /** Gives those of the ops that are under way the outcomes that are told of them; they are the answer. */
 export const settle = (

@@ -36,15 +36,12 @@ export const add = (
     ...Store.distinct(ops.map(({ space }) => ofWallet(space.wallet))),
     ...(isNew ? ofMetadata(metadata) : [])
   ]
-  return Effect.forEach(
-    Store.chunks(terms),
-    (chunk) =>
-      send(
-        sql`insert into request_terms ${sql.insert(
-          chunk.map((term) => ({ account_id, term, accepted_at, request_no }))
-        )} on conflict do nothing`
-      ),
-    { discard: true }
+  return Store.forChunks(terms, (chunk) =>
+    send(
+      sql`insert into request_terms ${sql.insert(
+        chunk.map((term) => ({ account_id, term, accepted_at, request_no }))
+      )} on conflict do nothing`
+    )
   )
 }
 

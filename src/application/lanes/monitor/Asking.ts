@@ -90,7 +90,7 @@ export const ask = (
       }
     // One that was silent before is not waited for beside others.
     const awaited = Together.all(lively.length === 0 ? silent : lively)
-    yield* Effect.timeoutOption(awaited, answerWaitMillis)
+    yield* Together.atMost(Effect.asVoid(awaited), answerWaitMillis, () => Effect.void)
     for (const node of questions.keys()) if (node.isBusy) node.isSilent = true
     return lane.all.map((node) => {
       const { answers } = node
@@ -124,10 +124,11 @@ export const offer = (
     )
     if (node.isSilent) return false
     // Who gave it may go away in the meantime; the transaction stays.
-    const answer = yield* Effect.exit(
-      Effect.interruptible(Effect.timeoutOption(Deferred.await(done), offerWaitMillis))
-    )
-    if (Exit.isFailure(answer)) return false
-    if (Option.isNone(answer.value)) node.isSilent = true
-    return Option.getOrElse(answer.value, () => false)
+    const late = () =>
+      Effect.sync(() => {
+        node.isSilent = true
+        return false
+      })
+    const answer = yield* Effect.exit(Together.within(Deferred.await(done), offerWaitMillis, late))
+    return Exit.isSuccess(answer) && answer.value
   })

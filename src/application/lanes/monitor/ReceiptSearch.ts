@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import { ReceiptCache } from "../../chain/ReceiptCache.js"
 import type { ChainClient, Receipt } from "../../ports/chain/ChainRpc.js"
 import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { AccountId } from "../../ports/Tenants.js"
+import * as Together from "../../runtime/Together.js"
 import type { AccessNodes } from "./AccessNodes.js"
 import type { LaneNode } from "./Entry.js"
 
@@ -22,7 +22,7 @@ export interface ReceiptSearch {
 /** Of nodes that do not tell the receipt of what was mined. */
 const patience = Schedule.intersect(Schedule.spaced("500 millis"), Schedule.recurs(40))
 
-const answerWait = "2 seconds"
+const answerWaitMillis = 2_000
 
 interface Reader {
   readonly chainId: bigint
@@ -34,8 +34,10 @@ export const make = (accessNodes: AccessNodes): ReceiptSearch => {
   const readers = new WeakMap<ChainClient, Reader>()
 
   const ask = (chain: ChainClient, txHash: Bytes32): Effect.Effect<Receipt | null> =>
-    Effect.map(Effect.timeoutOption(Effect.either(chain.receipt(txHash)), answerWait), (answer) =>
-      Option.isSome(answer) && answer.value._tag === "Right" ? answer.value.right : null
+    Together.atMost(
+      Effect.orElseSucceed(chain.receipt(txHash), () => null),
+      answerWaitMillis,
+      () => Effect.succeed(null)
     )
 
   const attempt = (chain: ChainClient, txHash: Bytes32): Effect.Effect<Receipt | null> =>
