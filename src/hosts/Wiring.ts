@@ -108,13 +108,16 @@ export interface Seams {
 const postgres = Effect.promise(() => import("../adapters/sql/Postgres.js"))
 const sqlite = Effect.promise(() => import("../adapters/sql/Sqlite.js"))
 
+/** What is done to the schema of a database before it is used. */
+type Preparation = typeof Migrations.run
+
 /** With the server's time, see `adapters/sql/postgres/ServerClock.ts`: several processes may use the database. */
-const onPostgres = (address: Postgres.Address) =>
+const onPostgres = (address: Postgres.Address, prepare: Preparation) =>
   Effect.gen(function* () {
     const { layer, PostgresError } = yield* postgres
     // A statement that changes a large table takes its time; nothing else may take more than seconds.
     const patient = layer({ ...address, answerTimeoutMillis: null })
-    yield* Effect.scoped(Layer.build(Layer.provide(Layer.effectDiscard(Migrations.run), patient)))
+    yield* Effect.scoped(Layer.build(Layer.provide(Layer.effectDiscard(prepare), patient)))
     const sql = layer(address)
     const clock = Layer.mapError(
       ServerClock.layer,
@@ -123,28 +126,31 @@ const onPostgres = (address: Postgres.Address) =>
     return Layer.merge(sql, Layer.provide(clock, sql))
   })
 
-const client = ({
-  database
-}: Config): Layer.Layer<
-  SqlClient,
-  Migrations.MigrationsError | Postgres.PostgresError | Sqlite.SqliteError
-> =>
-  "url" in database
-    ? Layer.unwrapEffect(onPostgres(database))
-    : Layer.unwrapEffect(Effect.map(sqlite, ({ layer }) => layer({ filename: database.path })))
+type Client = Layer.Layer<SqlClient, Migrations.MigrationsError | Postgres.PostgresError | Sqlite.SqliteError>
 
-type Client = ReturnType<typeof client>
+const client = ({ database }: Config, prepare = Migrations.run): Client =>
+  "url" in database
+    ? Layer.unwrapEffect(onPostgres(database, prepare))
+    : Layer.unwrapEffect(
+        Effect.map(sqlite, ({ layer }) =>
+          Layer.tap(layer({ filename: database.path }), (context) => Effect.provide(prepare, context))
+        )
+      )
+
+/** The same for a command: it makes the schema of a new database, and leaves that of an older version to the service. */
+const commandClient = (config: Config): Client =>
+  client(config, Effect.zipRight(Migrations.refuseOlder, Migrations.run))
 
 const failed = ({ message }: { readonly message: string }) => new StartError({ message })
 
 /** What the command line says of accounts, in the configuration's database. */
 export const accountStore = (config: Config): Layer.Layer<AccountStorePort, StartError> =>
-  Layer.mapError(Layer.provide(TenantStore.layer, client(config)), failed)
+  Layer.mapError(Layer.provide(TenantStore.layer, commandClient(config)), failed)
 
 /** What the command line reads of the journal, in the configuration's database. */
 export const journal = (config: Config): Layer.Layer<Journals | RequestHistoryPort, StartError> =>
   Layer.mergeAll(Journal.layer({ sealingKey: config.keyPepper }), RequestHistory.layer).pipe(
-    Layer.provide(client(config)),
+    Layer.provide(commandClient(config)),
     Layer.mapError(failed)
   )
 
@@ -161,7 +167,7 @@ const webhooksOn = (config: Config, sql: Client) =>
 
 /** What the command line says of webhooks, in the configuration's database. */
 export const webhooks = (config: Config): Layer.Layer<WebhooksPort | WebhookSenderPort, StartError> =>
-  Layer.mapError(webhooksOn(config, client(config)), failed)
+  Layer.mapError(webhooksOn(config, commandClient(config)), failed)
 
 /** What the command line says of watches: they are in the configuration's database, and their nodes are asked at once. */
 export const watches = (
@@ -170,7 +176,7 @@ export const watches = (
   WatchesPort | AbiStorePort | OperatorAbi | ChainRpcPort | NetworksPort | AccountsPort,
   StartError
 > => {
-  const sql = client(config)
+  const sql = commandClient(config)
   return Layer.mergeAll(
     Layer.provide(SqlWatches.layer({ sealingKey: config.keyPepper }), sql),
     Layer.provide(AbiStore.layer, sql),
@@ -182,7 +188,7 @@ export const watches = (
 
 /** What the command line reads of the audit log, in the configuration's database. */
 export const auditLog = (config: Config): Layer.Layer<AuditLogPort, StartError> =>
-  Layer.mapError(Layer.provide(AuditLog.layer, client(config)), failed)
+  Layer.mapError(Layer.provide(AuditLog.layer, commandClient(config)), failed)
 
 /**
  * Copies what a service has in a file of SQLite to the PostgreSQL of another configuration, which a service with the same
@@ -207,10 +213,15 @@ export const copyStore = (
     const { exclusive, layer: file } = yield* sqlite
     const { layer: server } = yield* postgres
     yield* exclusive({ filename })
-    const open = (layer: Layer.Layer<SqlClient, Postgres.PostgresError | Sqlite.SqliteError>) =>
-      Effect.flatMap(Layer.build(layer), (context) => Effect.provide(Migrations.client, context))
-    const source = yield* open(file({ filename }))
-    const target = yield* open(server({ ...to.database, answerTimeoutMillis: null }))
+    const open = (
+      layer: Layer.Layer<SqlClient, Postgres.PostgresError | Sqlite.SqliteError>,
+      prepare: Preparation
+    ) =>
+      Effect.flatMap(Layer.build(layer), (context) =>
+        Effect.provide(Effect.zipRight(prepare, Migrations.client), context)
+      )
+    const source = yield* open(file({ filename }), Migrations.refuseOlder)
+    const target = yield* open(server({ ...to.database, answerTimeoutMillis: null }), Effect.void)
     return yield* StoreCopy.copy(source, target, onTable)
   }).pipe(
     Effect.scoped,

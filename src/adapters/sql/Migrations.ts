@@ -82,24 +82,36 @@ const isInTheWay = (error: unknown): boolean => [" (40P01)", " (55P03)"].include
 
 const newer = new MigrationsError({ message: "the database was written by a newer version of the program" })
 
+const older = new MigrationsError({
+  message:
+    "the schema of the database is an older version's: start the service of this version, which brings it up to date, or use the command of that version"
+})
+
 const latestId = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql<{ readonly id: number | string | null }>`select max(migration_id) as id from ${sql(table)}`
 )
 
-/** Whether this version can use the database, whose schema stays as it is: `run` brings an older one up to date. */
-export const inspect: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = latestId.pipe(
-  Effect.matchEffect({
-    onFailure: (error) =>
-      // There is no such table: the database is new.
-      ErrorCode.suffix(error) === " (42P01)"
-        ? Effect.void
-        : Effect.fail(
-            new MigrationsError({ message: `the database can not be read${ErrorCode.suffix(error)}` })
-          ),
-    onSuccess: ([latest]) => (Number(latest?.id) > newest ? Effect.fail(newer) : Effect.void)
-  }),
+/** The number of the latest migration that the database has had; null: it is new. */
+const known: Effect.Effect<number | null, MigrationsError, SqlClient.SqlClient> = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const tables = yield* sql.onDialectOrElse({
+    pg: () => sql`select 1 where to_regclass(${table}) is not null`,
+    orElse: () => sql`select 1 from sqlite_master where type = 'table' and name = ${table}`
+  })
+  const [latest] = tables.length === 0 ? [] : yield* latestId
+  return latest === undefined || latest.id === null ? null : Number(latest.id)
+}).pipe(
+  Effect.mapError(
+    (error) => new MigrationsError({ message: `the database can not be read${ErrorCode.suffix(error)}` })
+  ),
   Effect.withTracerEnabled(false)
+)
+
+/** Whether this version can use the database, whose schema stays as it is: `run` brings an older one up to date. */
+export const inspect: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Effect.flatMap(
+  known,
+  (latest) => (latest !== null && latest > newest ? Effect.fail(newer) : Effect.void)
 )
 
 /** Brings the schema up to date, in one transaction. */
@@ -125,6 +137,15 @@ export const run: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Ef
         })
   ),
   Effect.withTracerEnabled(false)
+)
+
+/**
+ * Fails where the schema is an older version's: processes of that version may be at work, and start no more once it is brought
+ * up to date.
+ */
+export const refuseOlder: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Effect.flatMap(
+  known,
+  (latest) => (latest !== null && latest < newest ? Effect.fail(older) : Effect.void)
 )
 
 /** The client of a database whose schema is up to date. */

@@ -1,0 +1,160 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Migrator from "@effect/sql/Migrator"
+import * as SqlClient from "@effect/sql/SqlClient"
+import { afterAll, describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Migrations from "../../src/adapters/sql/Migrations.js"
+import * as Postgres from "../../src/adapters/sql/Postgres.js"
+import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
+import * as Config from "../../src/hosts/config/Config.js"
+import * as Wiring from "../../src/hosts/Wiring.js"
+import * as Databases from "../support/postgres/Postgres.js"
+import * as CommandLine from "../support/process/CommandLine.js"
+
+const folder = mkdtempSync(join(tmpdir(), "castellan-older-"))
+afterAll(() => rmSync(folder, { recursive: true }))
+const databases = Databases.perFile()
+
+let files = 0
+
+interface Database {
+  readonly env: ReturnType<typeof environment>
+  readonly client: Layer.Layer<SqlClient.SqlClient, unknown>
+}
+
+/** A configuration over the database, as the environment names it. */
+const environment = (database: unknown, url = "") => {
+  const path = join(folder, `${++files}.json`)
+  const file = {
+    profile: "production",
+    listen: { host: "127.0.0.1", port: 8080 },
+    database,
+    keyPepper: { env: "PEPPER" },
+    accounts: [],
+    networks: []
+  }
+  writeFileSync(path, JSON.stringify(file))
+  return { CASTELLAN_CONFIG: path, DATABASE: url, PEPPER: "a pepper that nobody else knows of" }
+}
+
+const onSqlite = Effect.sync(() => {
+  const filename = join(folder, `${++files}.sqlite`)
+  return { env: environment({ path: filename }), client: Sqlite.layer({ filename }), filename }
+})
+
+const onPostgres = Effect.map(databases.fresh, (address) => ({
+  env: environment({ url: { env: "DATABASE" } }, Redacted.value(address.url)),
+  client: Postgres.layer(address)
+}))
+
+/** The schema of the version before, as a service of it leaves it. */
+const older = Effect.gen(function* () {
+  const all = Object.entries(Migrations.migrations)
+  const loader = Migrator.fromRecord(Object.fromEntries(all.slice(0, -1)))
+  yield* Migrator.make({})({ loader, table: "castellan_migrations" })
+})
+
+const migrations = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) => sql<{ readonly count: number | string }>`select count(*) as count from castellan_migrations`
+).pipe(Effect.map(([row]) => Number(row?.count)))
+
+const known = Object.keys(Migrations.migrations).length
+
+/** One that opens each of the ports. */
+const commands = [
+  ["requests", "list"],
+  ["lanes", "list"],
+  ["audit", "list"],
+  ["accounts", "list"],
+  ["accounts", "create", "acme"],
+  ["keys", "list"],
+  ["signers", "list"],
+  ["chains", "paused"],
+  ["webhooks", "list"],
+  ["watches", "list"]
+]
+
+const engines: ReadonlyArray<readonly [string, Effect.Effect<Database, unknown>]> = [
+  ["SQLite", onSqlite],
+  ["PostgreSQL", onPostgres]
+]
+
+const refusal =
+  "the schema of the database is an older version's: start the service of this version, which brings it up to date, or use the command of that version"
+
+for (const [name, fresh] of engines)
+  describe(`commands on a database of ${name}`, { timeout: 60_000 }, () => {
+    it.effect("leave the schema of an older version as it is, and say what to do", () =>
+      Effect.gen(function* () {
+        const { client, env } = yield* fresh
+        yield* Effect.provide(older, client)
+        for (const command of commands)
+          expect(yield* Effect.flip(CommandLine.run(command, env)), command.join(" ")).toBe(refusal)
+        expect(yield* Effect.provide(migrations, client)).toBe(known - 1)
+      })
+    )
+
+    it.effect("make the schema of a new one, and work with it from then on", () =>
+      Effect.gen(function* () {
+        const { client, env } = yield* fresh
+        expect(yield* CommandLine.run(["accounts", "create", "acme"], env)).toContain("acme")
+        expect(yield* Effect.provide(migrations, client)).toBe(known)
+        for (const command of commands.filter((words) => words[1] !== "create"))
+          yield* CommandLine.run(command, env)
+      })
+    )
+
+    it.effect("refuse the schema of a newer version", () =>
+      Effect.gen(function* () {
+        const { client, env } = yield* fresh
+        yield* Effect.provide(Migrations.run, client)
+        yield* Effect.provide(
+          Effect.flatMap(
+            SqlClient.SqlClient,
+            (sql) => sql`insert into castellan_migrations (migration_id, name) values (9999, 'future')`
+          ),
+          client
+        )
+        expect(yield* Effect.flip(CommandLine.run(["requests", "list"], env))).toBe(
+          "the database was written by a newer version of the program"
+        )
+      })
+    )
+  })
+
+describe("castellan store copy", { timeout: 60_000 }, () => {
+  it.effect("leaves the schema of a file of an older version as it is", () =>
+    Effect.gen(function* () {
+      const { client, env } = yield* onSqlite
+      const target = yield* onPostgres
+      yield* Effect.provide(older, client)
+      const copy = CommandLine.run(["store", "copy", target.env.CASTELLAN_CONFIG], {
+        ...env,
+        DATABASE: target.env.DATABASE
+      })
+      expect(yield* Effect.flip(copy)).toBe(refusal)
+      expect(yield* Effect.provide(migrations, client)).toBe(known - 1)
+      yield* Effect.provide(Migrations.run, client)
+      expect(yield* copy).toContain("are copied")
+    })
+  )
+})
+
+describe("a file of SQLite that a service of the version before uses", () => {
+  it.scoped("keeps its schema when a service of this version is started on it", () =>
+    Effect.gen(function* () {
+      const { client, env, filename } = yield* onSqlite
+      yield* Effect.provide(older, client)
+      yield* Sqlite.exclusive({ filename })
+      const config = yield* Config.load(env)
+      const refused = yield* Effect.flip(Layer.build(Wiring.layer(config)))
+      expect(refused.message).toContain("another process uses the database file")
+      expect(yield* Effect.provide(migrations, client)).toBe(known - 1)
+    })
+  )
+})
