@@ -109,6 +109,25 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
+      "an op whose landing in a transaction of others vanished is kept: its bytes are public",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r1", 1)
+        const found = [Make.landed(Make.word(1), 0n)]
+        yield* journal.recordInclusions(Make.lane.signer, Make.chainId, found, Make.node())
+        yield* journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)])
+        expect(yield* journal.cancel("r1", expiry)).toBe("kept")
+        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
+        expect(yield* stateOf(1)).toBe("accepted")
+        const again = Make.op({ index: 1, nonceKey: 1n, userOpHash: Make.word(0xa6) })
+        expect(yield* journal.accept(Make.acceptance("r1", [again]))).toEqual({ _tag: "accepted" })
+        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
+        expect(yield* stateOf(0xa6)).toBe("accepted")
+        expect((yield* journal.request("r1"))?.outcome).toBeNull()
+      })
+    )
+
+    fact(
       "an expiry takes a request whole or not at all",
       Effect.gen(function* () {
         const journal = yield* Journals.all

@@ -267,6 +267,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const again = Make.op({ index: 1, nonceKey: 1n, userOpHash: Make.word(0xa6) })
         expect(yield* journal.accept(Make.acceptance("r1", [again]))).toEqual({ _tag: "accepted" })
         expect(yield* stateOf(1)).toBe("abandoned")
+        // The one before may land under that nonce yet: another nonce would have the element done twice.
+        yield* journal.abandonUnsigned("r1", [1])
+        expect(yield* stateOf(0xa6)).toBe("accepted")
         yield* land(0xa6)
         expect((yield* journal.remoteSubmissions).map(({ userOpHash }) => userOpHash)).toEqual([
           Make.word(0xa6)

@@ -5,7 +5,10 @@ import type * as Store from "../Store.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
 
-/** Whether bytes of the request may have left: an op of it, given up or not, or a transaction of its own was signed. */
+/**
+ * Whether bytes of the request may have left: an op of it, given up or not, or a transaction of its own was signed, or an op
+ * was on the chain in a transaction of others.
+ */
 const wasSigned = ({ sql }: Store.Store, requestId: string) =>
   Effect.map(
     sql`
@@ -14,6 +17,8 @@ const wasSigned = ({ sql }: Store.Store, requestId: string) =>
       join transactions on transactions.chain_id = transaction_ops.chain_id
         and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
       where ops.request_id = ${requestId} and transactions.state in ('signed', 'mined', 'settled', 'foreign')
+      union all
+      select 1 from ops where request_id = ${requestId} and was_public = 1
       union all
       select 1 from transactions
       where direct = ${requestId} and direct is not null and state in ('signed', 'mined', 'settled', 'foreign')

@@ -106,16 +106,16 @@ export const carried = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
   )
 
 /** Those of the request's ops that are not abandoned under whose nonces something of their elements was ever signed. */
-export const holding = ({ sql }: Store.Store, requestId: string) =>
-  Effect.map(
+export const holding = ({ sql }: Store.Store, requestId: string) => {
+  const versions = sql.literal(`ops as version on version.request_id = ops.request_id
+    and version.op_index = ops.op_index and version.entry_point = ops.entry_point and version.wallet = ops.wallet
+    and version.nonce_key = ops.nonce_key and version.sequence = ops.sequence`)
+  return Effect.map(
     sql<{ readonly op_id: Id }>`
-      select op_id from ops
-      where request_id = ${requestId} and state <> 'abandoned' and was_public = 1
+      select ops.op_id from ops join ${versions}
+      where ops.request_id = ${requestId} and ops.state <> 'abandoned' and version.was_public = 1
       union
-      select ops.op_id from ops
-      join ops as version on version.request_id = ops.request_id and version.op_index = ops.op_index
-        and version.entry_point = ops.entry_point and version.wallet = ops.wallet
-        and version.nonce_key = ops.nonce_key and version.sequence = ops.sequence
+      select ops.op_id from ops join ${versions}
       join transaction_ops on transaction_ops.op_id = version.op_id
       join transactions on transactions.chain_id = transaction_ops.chain_id
         and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
@@ -123,6 +123,7 @@ export const holding = ({ sql }: Store.Store, requestId: string) =>
         and transactions.state in ('signed', 'mined', 'settled', 'foreign')`,
     (rows) => new Set(rows.map((row) => String(row.op_id)))
   )
+}
 
 export const identify =
   (store: Store.Store): OpJournal["Type"]["identify"] =>

@@ -82,7 +82,7 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
     /**
      * Cancels what was never signed of an accepted request, for good, whichever process works on its lane: ops under whose
      * nonces nothing was signed are `abandoned`, and only elements that have a signed nonce are accepted again, under it.
-     * A request of which nothing was ever in a signed transaction or at a remote bundler is final with this outcome.
+     * A request of which nothing was ever in a signed transaction, at a remote bundler or on the chain is final with this outcome.
      * `kept`: something was; the request goes on to its end with it. Nothing changes in a request that is final. Null:
      * unknown, or forgotten.
      */
