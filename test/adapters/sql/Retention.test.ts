@@ -9,6 +9,7 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Meanwhile from "../../support/postgres/Meanwhile.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 
 const databases = Postgres.perFile()
@@ -41,3 +42,19 @@ for (const [name, client] of [
       }).pipe(Effect.provide(Layer.provideMerge(SqlJournal.layer(options), client)))
     )
   })
+
+describe("what another process writes while the journal forgets", () => {
+  it.effect("an authorisation that is renewed just then stays", () =>
+    Effect.gen(function* () {
+      const journal = yield* Journals.all
+      const sql = yield* SqlClient.SqlClient
+      yield* journal.accept(Make.acceptance("r1", [], { deployments: [Make.deployment({ deadline: 2_000 })] }))
+      yield* Meanwhile.changed(sql, sql, {
+        lock: sql`select 1 from deployments for update`,
+        method: journal.forget(3_000_000),
+        change: sql`update deployments set deadline = 9000, config_hash = ${Make.word(0xc2)}`
+      })
+      expect(yield* sql`select config_hash from deployments`).toEqual([{ config_hash: Make.word(0xc2) }])
+    }).pipe(Effect.provide(Layer.provideMerge(SqlJournal.layer(options), databases.layer)))
+  )
+})

@@ -105,17 +105,22 @@ const forgetSome = (store: Store.Store, before: number) =>
     return requests.length === step
   })
 
-/** Authorisations that no chain takes any more: their deadline has passed as long ago. */
-const forgetDeployments = ({ sql }: Store.Store, before: number) =>
-  Effect.map(
+/**
+ * Authorisations that no chain takes any more: their deadline has passed as long ago. One that is renewed while it is waited
+ * for is looked at again: its own condition says so.
+ */
+const forgetDeployments = ({ sql }: Store.Store, before: number) => {
+  const isOver = sql`deadline < ${Math.floor(before / 1_000)}`
+  return Effect.map(
     sql`
       delete from deployments
       where (chain_id, factory, create2_salt) in (
         select chain_id, factory, create2_salt from deployments
-        where deadline < ${Math.floor(before / 1_000)} order by deadline limit ${step})
+        where ${isOver} order by deadline limit ${step}) and ${isOver}
       returning chain_id`,
     (rows) => rows.length === step
   )
+}
 
 const forgetDeclined = ({ sql }: Store.Store, before: number) =>
   Effect.map(
