@@ -189,6 +189,23 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
+      "an op that was handed over and of which another version landed is watched under the hash of that one, as long as it stands",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r1", 1)
+        yield* journal.submitRemotely(Make.handing("r1", [1]))
+        const found = [Make.landed(Make.word(1), 0n, { landedAs: Make.word(0xa5) })]
+        yield* journal.recordInclusions(Make.lane.signer, Make.chainId, found, Make.node())
+        const watched = Effect.map(journal.remoteSubmissions, (all) => all.map((it) => it.landedAs))
+        expect(yield* watched).toEqual([Make.word(0xa5)])
+        yield* journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)])
+        expect(yield* watched).toEqual([Make.word(1)])
+        yield* land(1)
+        expect(yield* watched).toEqual([Make.word(1)])
+      })
+    )
+
+    fact(
       "an op whose element has failed is told as refused",
       Effect.gen(function* () {
         const journal = yield* Journals.all

@@ -103,7 +103,10 @@ const named = (
 
 type Node = Pick<LaneAccess, "rpc" | "trust">
 
-/** Lets ops that were found on the chain be watched there until they are at settled depth. */
+/**
+ * Lets ops that were found on the chain be watched there until they are at settled depth. What a bundler has is watched already,
+ * and under the hash that landed from now on.
+ */
 const watch = (
   { seal, sql }: Store.Store,
   ops: ReadonlyArray<Ops.State>,
@@ -124,7 +127,7 @@ const watch = (
         signed: Hex.empty,
         landed_as: landedAs === op.user_op_hash ? null : landedAs
       })}
-      on conflict (op_id) do nothing`,
+      on conflict (op_id) do update set landed_as = excluded.landed_as`,
     { discard: true }
   )
 
@@ -220,12 +223,11 @@ export const revertInclusions =
         const landed = own.filter((op) => op.state === "settled")
         const isFound = (op: Ops.State) => watched.get(String(op.op_id)) === Hex.empty
         const found = landed.filter(isFound)
-        yield* Ops.move(
-          store,
-          landed.filter((op) => !isFound(op)),
-          "sent",
-          null
-        )
+        const offered = landed.filter((op) => !isFound(op))
+        yield* Ops.move(store, offered, "sent", null)
+        for (const ids of Store.chunks(Ops.idsOf(offered)))
+          yield* store.send(sql`
+            update handovers set landed_as = null where landed_as is not null and ${sql.in("op_id", ids)}`)
         yield* Ops.move(store, found, "accepted", null)
         yield* Ops.publish(store, found)
         yield* forget(store, found)
