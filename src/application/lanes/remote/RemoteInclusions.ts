@@ -33,6 +33,8 @@ export interface Entry extends Held {
   chain: ChainClient
   profile: NetworkProfile
   bundler: BundlerClient | null
+  /** Another version of it was on the chain, perhaps, and is no more: it is watched under its own hash again. */
+  submission: RemoteSubmission
   /** First block that is still to be looked at. */
   next: bigint
   /** The transaction in which it landed, as the bundler says. */

@@ -44,14 +44,13 @@ export const make = (options: {
   /** A recorded inclusion has left the chain. */
   const revert = (entry: Entry) =>
     Effect.gen(function* () {
-      const { authority, chainId } = entry.submission.space
+      const { space, userOpHash } = entry.submission
+      entry.submission = { ...entry.submission, landedAs: userOpHash }
       entry.landed = null
       entry.missedSince = null
       entry.next = entry.submission.since
       offerAgain(entry)
-      const affected = yield* remoteOpJournal.revertInclusions(authority, chainId, [
-        entry.submission.userOpHash
-      ])
+      const affected = yield* remoteOpJournal.revertInclusions(space.authority, space.chainId, [userOpHash])
       // Nobody else has it to offer it again: the request goes on with its nonce.
       if (entry.offer === null) drop(entry)
       yield* wake(entry, affected)

@@ -25,6 +25,8 @@ const world = (
     readonly confirmations?: number
     readonly nonce?: bigint
     readonly found?: Hex.Bytes32
+    /** What was found is of an op that the bundler has. */
+    readonly handedOver?: boolean
     readonly answer?: "before" | "taken" | "refused"
     /** The bundler says in which transaction the op is, and goes on to. */
     readonly bundled?: boolean
@@ -43,6 +45,7 @@ const world = (
       bundled = false,
       confirmations = 1,
       found,
+      handedOver = options.found === undefined,
       hangs = false,
       initCode = Hex.empty,
       nonce = 0n,
@@ -94,29 +97,27 @@ const world = (
       const entry = yield* remoteOps.watch({
         chain: client,
         profile: NetworkProfile.make({ chainId: Make.chainId, confirmations, settledDepth: 3 }),
-        bundler:
-          found !== undefined
-            ? null
-            : {
-                origin: "http://bundler",
-                chainId: Effect.succeed(Make.chainId),
-                entryPoints: Effect.succeed([Landings.entryPoint]),
-                preVerificationGas: () => Effect.die(new Error("not asked for")),
-                find: () => Effect.succeed(bundled ? { txHash: Landings.txHashOf(hash) } : null),
-                send: (_, userOpHash) =>
-                  Effect.zipRight(
-                    Effect.sync(() => void offers.push(userOpHash)),
-                    hangs ? Effect.never : Effect.void
-                  )
-              },
-        offer:
-          found !== undefined
-            ? null
-            : {
-                version: "v0.7",
-                entryPoint: Landings.entryPoint,
-                op: { ...Ops.plain, sender: space.wallet, nonce, initCode }
-              },
+        bundler: !handedOver
+          ? null
+          : {
+              origin: "http://bundler",
+              chainId: Effect.succeed(Make.chainId),
+              entryPoints: Effect.succeed([Landings.entryPoint]),
+              preVerificationGas: () => Effect.die(new Error("not asked for")),
+              find: () => Effect.succeed(bundled ? { txHash: Landings.txHashOf(hash) } : null),
+              send: (_, userOpHash) =>
+                Effect.zipRight(
+                  Effect.sync(() => void offers.push(userOpHash)),
+                  hangs ? Effect.never : Effect.void
+                )
+            },
+        offer: !handedOver
+          ? null
+          : {
+              version: "v0.7",
+              entryPoint: Landings.entryPoint,
+              op: { ...Ops.plain, sender: space.wallet, nonce, initCode }
+            },
         validUntil,
         submission: {
           requestId: "r",
@@ -126,7 +127,7 @@ const world = (
           userOpHash: hash,
           node: { rpc: Monitor.callers.rpc, trust: "caller" },
           since,
-          signed: found === undefined ? Hex.empty : null,
+          signed: handedOver ? Hex.empty : null,
           isRefused: refused,
           includedIn: found === undefined ? null : Landings.txHashOf(found),
           landedAs: found ?? hash
@@ -674,6 +675,29 @@ describe("an op whose landing was found", () => {
       expect(told).toEqual(["reverted", "reopened"])
       expect(offers).toEqual([])
     })
+  )
+
+  it.scoped(
+    "that a bundler has is watched under its own hash once a reorganisation took the other version",
+    () =>
+      Effect.gen(function* () {
+        const { chain, mine, told, watch } = yield* world({ found: version, handedOver: true })
+        yield* mine(5)
+        chain.land(version, 1n)
+        yield* watch
+        yield* mine(1)
+        chain.undo()
+        yield* mine(1)
+        yield* TestClock.adjust(round)
+        expect(told).toEqual(["reverted", "reopened"])
+        chain.land(hash, 1n)
+        yield* TestClock.adjust(round)
+        expect(told).toEqual(["reverted", "reopened", "recorded: true"])
+        yield* mine(1)
+        yield* TestClock.adjust("20 seconds")
+        yield* mine(1)
+        expect(told).toEqual(["reverted", "reopened", "recorded: true", "finalised"])
+      })
   )
 
   it.scoped("is its request's again when its transaction was mined anew, and the op is not in it", () =>
