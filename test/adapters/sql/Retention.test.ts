@@ -48,7 +48,9 @@ describe("what another process writes while the journal forgets", () => {
     Effect.gen(function* () {
       const journal = yield* Journals.all
       const sql = yield* SqlClient.SqlClient
-      yield* journal.accept(Make.acceptance("r1", [], { deployments: [Make.deployment({ deadline: 2_000 })] }))
+      yield* journal.accept(
+        Make.acceptance("r1", [], { deployments: [Make.deployment({ deadline: 2_000 })] })
+      )
       yield* Meanwhile.changed(sql, sql, {
         lock: sql`select 1 from deployments for update`,
         method: journal.forget(3_000_000),
