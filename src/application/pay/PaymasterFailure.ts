@@ -1,5 +1,6 @@
 import type { Version } from "../../domain/erc4337/EntryPoint.js"
 import * as EntryPointReason from "../../domain/erc4337/EntryPointReason.js"
+import { EntryPointSpec } from "../../domain/erc4337/entrypoint/EntryPointSpec.js"
 import * as GasLens from "../../domain/erc4337/gas/GasLens.js"
 import * as PaymasterData from "../../domain/erc4337/paymaster/PaymasterData.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
@@ -44,7 +45,8 @@ export const objection = (
   if (parts === null || parts.data !== Hex.empty) return null
   const { authorizer, validAfter, validUntil } = GasLens.parseValidationData(measure.paymasterData)
   if (authorizer !== Address.zero) return refusal(parts.paymaster, "AA34 signature error")
-  return timestamp < validAfter || (validUntil !== 0n && timestamp > validUntil)
-    ? refusal(parts.paymaster, "AA32 paymaster expired or not due")
-    : null
+  return EntryPointSpec[version].hasBegun(validAfter, timestamp) &&
+    (validUntil === 0n || timestamp <= validUntil)
+    ? null
+    : refusal(parts.paymaster, "AA32 paymaster expired or not due")
 }

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest"
 import * as PaymasterFailure from "../../../src/application/pay/PaymasterFailure.js"
+import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
 import type * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
+import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Site from "../../support/pay/Site.js"
 
@@ -35,8 +37,10 @@ describe("a paymaster that is given no data", () => {
   const now = BigInt(Site.now)
   const packed = (authorizer: bigint, validUntil = 0n, validAfter = 0n) =>
     (validAfter << 208n) | (validUntil << 160n) | authorizer
-  const objection = (paymasterData: bigint, paymasterAndData = dataOf(Hex.empty)) =>
-    PaymasterFailure.objection(version, { ...op, paymasterAndData }, { paymasterData }, now)
+  const objection = (paymasterData: bigint, paymasterAndData = dataOf(Hex.empty), at: Version = version) =>
+    PaymasterFailure.objection(at, { ...op, paymasterAndData }, { paymasterData }, now)
+  const of = (at: Version) =>
+    PaymasterData.make(at, { paymaster, limits: PaymasterData.noLimits, data: Hex.empty })
 
   it("refuses by what its validation returns: a signature that is none, or a time that is not now", () => {
     for (const authorizer of [1n, 0xabcn])
@@ -53,13 +57,18 @@ describe("a paymaster that is given no data", () => {
       )
   })
 
-  it("pays within its time, both ends included, and without one for ever", () => {
+  it("pays within its time, the last second included, and without one for ever", () => {
     for (const times of [
       [0n, 0n],
-      [now, now],
-      [0n, now]
+      [now, 0n],
+      [now, now - 1n]
     ] as const)
-      expect(objection(packed(0n, ...times))).toBeNull()
+      for (const each of versions) expect(objection(packed(0n, ...times), of(each), each)).toBeNull()
+  })
+
+  it("pays in its first second but for EntryPoint v0.8, to which that is the last one before", () => {
+    for (const each of versions)
+      expect(objection(packed(0n, 0n, now), of(each), each) === null).toBe(each !== "v0.8")
   })
 
   it("is the only one whose validation tells: a signature is made later, and a wallet has none", () => {

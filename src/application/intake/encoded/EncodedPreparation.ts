@@ -130,7 +130,7 @@ const replaced = (
 
 /** What the keys of the request prove of these ops; `failed` has those that they do not. */
 const consentsOf = (
-  { connection, current, earlier, signers, submitter }: Submitting,
+  { connection, context, current, earlier, signers, submitter }: Submitting,
   todo: ReadonlyArray<EncodedOps.Given>,
   snapshot: Preparation.ChainSnapshot,
   { configs }: OwnedWallets.Found,
@@ -143,7 +143,7 @@ const consentsOf = (
     for (const each of todo) {
       const config = configs.get(each.index)
       if (config === undefined || failed.has(each.index) || earlier.has(each.index)) continue
-      const bounds = Windows.check(each.window, each.windowPath, snapshot.block)
+      const bounds = Windows.check(each.window, each.windowPath, snapshot.block, context.version)
       if (Either.isLeft(bounds)) {
         if (!("_tag" in bounds.left)) failed.set(each.index, bounds.left)
         // Its time was up only after the request was accepted.

@@ -55,7 +55,7 @@ export const find = (
     const lastSecond = yield* Preparation.validUntil(block)
     for (const call of todo) {
       const { index } = call
-      const bounds = Windows.check(call.window, `operations[${index}]`, block)
+      const bounds = Windows.check(call.window, `operations[${index}]`, block, context.version)
       if (Either.isLeft(bounds) && "_tag" in bounds.left && !isAccepted)
         return yield* Effect.fail(bounds.left)
       const config = found.configs.get(index)

@@ -1,4 +1,5 @@
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import type { Version } from "../../../domain/erc4337/EntryPoint.js"
 import type { Block } from "../../ports/chain/ChainRpc.js"
 import type { Schedule } from "../../ports/journal/Requests.js"
 import { hasBegun, type Window } from "./Windows.js"
@@ -22,11 +23,11 @@ export const until = (
   elements: ReadonlyArray<number>,
   windowOf: (index: number) => Window,
   dependencies: Dependencies.Dependencies,
-  { isApart, timestamp }: Clock & { readonly isApart: boolean }
+  { isApart, timestamp, version }: Clock & { readonly isApart: boolean; readonly version: Version }
 ): ReadonlyMap<number, number> => {
   const own = (index: number) => {
     const { validAfter = 0 } = windowOf(index)
-    return hasBegun(validAfter, { timestamp }) ? 0 : validAfter
+    return hasBegun(validAfter, { timestamp }, version) ? 0 : validAfter
   }
   const planned = elements.filter((index) => own(index) <= latestSeconds)
   const times = new Map(planned.map((index) => [index, own(index)]))

@@ -196,7 +196,8 @@ export const make = (input: Input) =>
           first !== null && early
             ? NotBegun.until(elements, windowOf, dependencies, {
                 timestamp: first.block.timestamp,
-                isApart: connection.profile.remoteBundler !== null
+                isApart: connection.profile.remoteBundler !== null,
+                version: context.version
               })
             : new Map<number, number>()
         const due = [...new Set(elements.filter((index) => !scheduled.has(index)).map(walletOf))]
@@ -249,7 +250,7 @@ export const make = (input: Input) =>
       Effect.gen(function* () {
         const snapshot = yield* Preparation.snapshot(context, [...new Set(elements.map(walletOf))])
         const { timestamp } = snapshot.block
-        const early = NotBegun.until(elements, windowOf, [], { timestamp, isApart: true })
+        const early = NotBegun.until(elements, windowOf, [], { timestamp, isApart: true, version: context.version })
         return (yield* executable(elements, snapshot, early)).failed
       })
 

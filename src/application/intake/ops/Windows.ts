@@ -1,4 +1,6 @@
 import * as Either from "effect/Either"
+import type { Version } from "../../../domain/erc4337/EntryPoint.js"
+import { EntryPointSpec } from "../../../domain/erc4337/entrypoint/EntryPointSpec.js"
 import type { Block } from "../../ports/chain/ChainRpc.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import { type InvalidRequest, invalid } from "../../request/Failure.js"
@@ -43,19 +45,23 @@ export const notOver = (
       ])
   )
 
-/** To EntryPoint v0.8 validAfter is the last second before the window. */
-export const hasBegun = (validAfter: number, { timestamp }: Pick<Block, "timestamp">): boolean =>
-  validAfter === 0 || timestamp > validAfter
+/** The EntryPoint takes what begins then in a block of this time. */
+export const hasBegun = (
+  validAfter: number,
+  { timestamp }: Pick<Block, "timestamp">,
+  version: Version
+): boolean => EntryPointSpec[version].hasBegun(BigInt(validAfter), BigInt(timestamp))
 
 /** The bounds of a window that holds now. One that has not begun is the element's failure. */
 export const check = (
   window: Window,
   path: string,
-  block: Pick<Block, "timestamp">
+  block: Pick<Block, "timestamp">,
+  version: Version
 ): Either.Either<Bounds, InvalidRequest | ElementFailure> =>
   Either.filterOrLeft(
     notOver(window, path, block),
-    ({ validAfter }) => hasBegun(validAfter, block),
+    ({ validAfter }) => hasBegun(validAfter, block, version),
     ({ validAfter }) =>
       elementFailure("not_valid_yet", undefined, {
         validAfter: validAfter.toString(),

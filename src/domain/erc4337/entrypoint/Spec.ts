@@ -21,6 +21,8 @@ export interface Spec {
   ) => Hex.Bytes32
   /** Why this EntryPoint refuses the op, beside what all versions ask of every op; null: it does not. */
   readonly objection: (op: Pick<UserOperation, "initCode" | "paymasterAndData">) => string | null
+  /** Whether a window that begins with that second has begun at this one. Without a beginning (0) it always has. */
+  readonly hasBegun: (validAfter: bigint, timestamp: bigint) => boolean
   readonly paymaster: PaymasterFields
   readonly gas: GasRules
   readonly rpc: RpcMembers

@@ -51,6 +51,7 @@ export const v06: Spec = {
     paymasterAndData !== Hex.empty && Hex.size(paymasterAndData) < paymasterSize
       ? `paymasterAndData must be empty or of at least ${paymasterSize} bytes`
       : null,
+  hasBegun: (validAfter, timestamp) => timestamp >= validAfter,
   paymaster: {
     size: paymasterSize,
     names: "paymaster",

@@ -12,6 +12,7 @@ export const v07: Spec = {
   functions: Packed.functions,
   hash: PackedHash.hash,
   objection: Packed.objection,
+  hasBegun: (validAfter, timestamp) => timestamp >= validAfter,
   paymaster: Packed.paymaster,
   gas: { ...Packed.gas, verification: 1_000n, unmetered: { perOp: 7_400n, perBundle: 12_500n } },
   rpc: Packed.rpc

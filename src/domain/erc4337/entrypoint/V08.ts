@@ -36,6 +36,8 @@ export const v08: Spec = {
     if (hasZeroPaymaster(op.paymasterAndData)) return "the paymaster must not be the zero address"
     return Packed.objection(op)
   },
+  // The last second before the window.
+  hasBegun: (validAfter, timestamp) => validAfter === 0n || timestamp > validAfter,
   paymaster: Packed.paymaster,
   gas: { ...Packed.gas, verification: 1_500n, unmetered: { perOp: 8_400n, perBundle: 9_600n } },
   rpc: Packed.rpc

@@ -1,22 +1,29 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as NotBegun from "../../../../src/application/intake/ops/NotBegun.js"
+import type { Version } from "../../../../src/domain/erc4337/EntryPoint.js"
 
 const until = (
   begins: ReadonlyArray<number>,
   dependencies: ReadonlyArray<number | null>,
   isApart = false,
-  elements = begins.map((_, index) => index)
+  elements = begins.map((_, index) => index),
+  version: Version = "v0.8"
 ) =>
   Object.fromEntries(
     NotBegun.until(elements, (index) => ({ validAfter: begins[index] ?? 0 }), dependencies, {
       timestamp: 1_000,
-      isApart
+      isApart,
+      version
     })
   )
 
 describe("elements whose windows have not begun", () => {
-  it("wait for the second after validAfter, by the chain's clock", () => {
-    expect(until([0, 999, 1_000, 1_001], [null, null, null, null])).toEqual({ 2: 1_000, 3: 1_001 })
+  it("wait for validAfter by the chain's clock, and on EntryPoint v0.8 for the second after it", () => {
+    const begins = [0, 999, 1_000, 1_001]
+    const none = [null, null, null, null]
+    expect(until(begins, none)).toEqual({ 2: 1_000, 3: 1_001 })
+    for (const version of ["v0.6", "v0.7"] as const)
+      expect(until(begins, none, false, [0, 1, 2, 3], version)).toEqual({ 3: 1_001 })
   })
 
   it("are waited for by all that are executed with them, whichever depends on which", () => {

@@ -1,12 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import * as Windows from "../../../../src/application/intake/ops/Windows.js"
+import { type Version, versions } from "../../../../src/domain/erc4337/EntryPoint.js"
 
 const now = 1_700_000_000
 const at = { timestamp: now }
 
-const codeOf = (window: Windows.Window) =>
-  Either.match(Windows.check(window, "operations[0]", at), {
+const codeOf = (window: Windows.Window, version: Version = "v0.8") =>
+  Either.match(Windows.check(window, "operations[0]", at, version), {
     onLeft: ({ code }) => code,
     onRight: () => "holds"
   })
@@ -16,11 +17,12 @@ describe("a window", () => {
     const unbounded = { validUntil: 0, validAfter: 0 }
     for (const window of [{}, { validAfter: 0 }, { validUnitl: 0 }, { validAfter: 0, validUnitl: 0 }])
       for (const block of [at, { timestamp: 0 }])
-        expect(Windows.check(window, "", block)).toEqual(Either.right(unbounded))
+        for (const version of versions)
+          expect(Windows.check(window, "", block, version)).toEqual(Either.right(unbounded))
   })
 
   it("has the bounds under which the op is signed", () => {
-    expect(Windows.check({ validAfter: now - 9, validUnitl: now + 9 }, "", at)).toEqual(
+    expect(Windows.check({ validAfter: now - 9, validUnitl: now + 9 }, "", at, "v0.8")).toEqual(
       Either.right({ validUntil: now + 9, validAfter: now - 9 })
     )
   })
@@ -46,15 +48,18 @@ describe("a window", () => {
     )
   })
 
-  it("begins in the second behind validAfter: an EntryPoint refuses the op in that second itself", () => {
-    expect(codeOf({ validAfter: now - 1 })).toBe("holds")
-    expect(Windows.check({ validAfter: now }, "", at)).toMatchObject(
+  it("begins with the second of validAfter; to EntryPoint v0.8 in the one behind it", () => {
+    for (const version of versions) {
+      expect(codeOf({ validAfter: now - 1 }, version)).toBe("holds")
+      expect(codeOf({ validAfter: now }, version)).toBe(version === "v0.8" ? "not_valid_yet" : "holds")
+      expect(codeOf({ validAfter: now + 1 }, version)).toBe("not_valid_yet")
+    }
+    expect(Windows.check({ validAfter: now }, "", at, "v0.8")).toMatchObject(
       Either.left({
         code: "not_valid_yet",
         figures: { validAfter: `${now}`, chainTime: `${now}` }
       })
     )
-    expect(codeOf({ validAfter: now + 1 })).toBe("not_valid_yet")
   })
 
   it("that has not begun may be asked for, and one that is over may not", () => {

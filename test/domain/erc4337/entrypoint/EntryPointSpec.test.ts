@@ -32,6 +32,18 @@ describe.each(versions)("what is said of EntryPoint %s", (version) => {
     expect(getCreate2Address(deployer, spec.deploymentSalt, keccak256(bytecode))).toBe(spec.address)
   })
 
+  it("begins a window where its source does", () => {
+    const source = readFileSync(
+      createRequire(import.meta.url).resolve(
+        `@account-abstraction/contracts-${version}/core/EntryPoint.sol`
+      ),
+      "utf8"
+    )
+    const tooEarly = /block\.timestamp (<=?) data\.validAfter/.exec(source)?.[1]
+    expect(tooEarly).toBe(spec.hasBegun(7n, 7n) ? "<" : "<=")
+    expect([spec.hasBegun(7n, 6n), spec.hasBegun(7n, 8n), spec.hasBegun(0n, 0n)]).toEqual([false, true, true])
+  })
+
   it("has the selectors of its functions", () => {
     const contract = new Interface(abi)
     expect(spec.functions.handleOps).toBe(contract.getFunction("handleOps")?.selector)
