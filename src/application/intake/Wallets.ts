@@ -84,6 +84,28 @@ export interface Selector {
   readonly legacyWallet?: boolean
 }
 
+/** Every custody that a wallet can have. */
+export const custodies: ReadonlyArray<Stored> = [1, 2, 3, 4, 5]
+
+/**
+ * The custody of a salt's wallet. Where it is not said: that of the wallet that is named beside the salt, which its
+ * address tells; of a salt alone, and of a legacy wallet, the operator's default.
+ */
+export const custodyOf = (
+  salt: Salt.Salt,
+  { legacyWallet = false, walletCustody }: Selector,
+  wallet: Address.Address | null,
+  { predict }: Formula,
+  { defaultCustody }: NetworkProfile
+): Stored => {
+  if (walletCustody !== 0) return walletCustody
+  const own =
+    wallet === null || legacyWallet
+      ? undefined
+      : custodies.find((custody) => predict(salt, custody, false) === wallet)
+  return own ?? defaultCustody
+}
+
 /** The address that a selector names. `path` is the element's. An empty text counts as absent. */
 export const select = (
   selector: Selector,
@@ -105,9 +127,8 @@ export const select = (
           )
     if (salt === "") return named ?? Address.zero
     const text = yield* saltOf(salt, `${path}.salt`)
-    const { legacyWallet = false, walletCustody } = selector
-    const custody = walletCustody === 0 ? profile.defaultCustody : walletCustody
-    const predicted = formula.predict(text, custody, legacyWallet)
+    const custody = custodyOf(text, selector, named, formula, profile)
+    const predicted = formula.predict(text, custody, selector.legacyWallet === true)
     if (named !== null && named !== predicted)
       return yield* Either.left(
         invalid("invalid_request", [

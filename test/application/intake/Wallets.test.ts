@@ -1,9 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as ChainMemory from "../../../src/adapters/memory/ChainRpc.js"
 import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
 import * as Wallets from "../../../src/application/intake/Wallets.js"
 import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Words from "../../../src/domain/primitives/Words.js"
 import * as WalletConfig from "../../../src/domain/wallet/WalletConfig.js"
@@ -95,4 +97,43 @@ describe("what stands at the addresses of wallets", () => {
       expect(lastSeen(another, Hex.unsafe("0x6002"), first)).toBeNull()
     })
   )
+})
+
+describe("the wallet that a request names", () => {
+  const profile = NetworkProfile.make({
+    chainId: 31_337n,
+    factory: address(0xfa),
+    beacon: address(0xbe),
+    creationCode: Hex.unsafe("0xabcd"),
+    defaultCustody: 1
+  })
+  const formula = Either.getOrThrow(Wallets.formula(profile, {}))
+  const bob = Either.getOrThrow(Wallets.saltOf("bob", ""))
+  const named = (selector: Wallets.Selector) =>
+    Either.match(Wallets.select(selector, formula, profile, "operations[0]"), {
+      onLeft: ({ details }) => details[0]?.path,
+      onRight: (wallet) => wallet
+    })
+
+  it("has beside its salt the custody that its address tells, where none is said", () => {
+    for (const custody of Wallets.custodies) {
+      const wallet = formula.predict(bob, custody, false)
+      for (const walletCustody of [0, custody] as const) {
+        const selector = { salt: "bob", wallet, walletCustody }
+        expect(named(selector)).toBe(wallet)
+        expect(Wallets.custodyOf(bob, selector, wallet, formula, profile)).toBe(custody)
+      }
+      const other = custody === 5 ? 1 : 5
+      expect(named({ salt: "bob", wallet, walletCustody: other })).toBe("operations[0].wallet")
+      expect(named({ salt: "eve", wallet, walletCustody: 0 })).toBe("operations[0].wallet")
+    }
+  })
+
+  it("has the operator's default custody of a salt alone, and of a legacy wallet, whose address tells none", () => {
+    expect(named({ salt: "bob", walletCustody: 0 })).toBe(formula.predict(bob, 1, false))
+    const legacy = formula.predict(bob, 1, true)
+    const selector = { salt: "bob", wallet: legacy, walletCustody: 0, legacyWallet: true } as const
+    expect(named(selector)).toBe(legacy)
+    expect(Wallets.custodyOf(bob, selector, legacy, formula, profile)).toBe(1)
+  })
 })

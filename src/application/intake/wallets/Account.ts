@@ -22,7 +22,7 @@ export const schema = Schema.Struct({
   }),
   walletCustody: CustodyField.annotations({
     description:
-      "1 ECDSA, 2 ECDSA or passkey, 3 multisig, 4 multisig with passkeys, 5 passkey. 0 stands for the operator's default custody beside a salt, and for the wallet's own beside a wallet alone."
+      "1 ECDSA, 2 ECDSA or passkey, 3 multisig, 4 multisig with passkeys, 5 passkey. 0 stands for the wallet's own where wallet is given, and for the operator's default custody beside a salt alone."
   }),
   passkeyPubKey: optional(Schema.Array(Schema.String)).annotations({
     description:
@@ -38,7 +38,7 @@ export const schema = Schema.Struct({
   }),
   legacyWallet: optional(Schema.Boolean, false).annotations({
     description:
-      "The address is of the salt alone, without the custody. Afterwards such a wallet is addressed by wallet."
+      "The address is of the salt alone, without the custody: only beside a salt. Afterwards such a wallet is addressed by wallet."
   })
 }).annotations({ identifier: "Account" })
 export type Account = typeof schema.Type
@@ -130,6 +130,10 @@ export const parse = (account: Account, index: number): Either.Either<Parsed, In
     if (salt === "" && wallet === "")
       return yield* Either.left(
         invalid("salt_required", [{ path: `${path}.salt`, message: "salt is required" }])
+      )
+    if (legacyWallet && salt === "")
+      return yield* Either.left(
+        refused(`${path}.legacyWallet`, "says how a salt makes the address: leave it out, or send the salt")
       )
     const given = {
       passkeys: passkeyPubKey !== undefined,

@@ -145,13 +145,13 @@ export const read = (
     const wanted: Array<Wanted> = []
     for (const account of accounts) {
       yield* EventLoop.breathe
-      const { index, legacy, salt, selector, walletCustody } = account
+      const { index, legacy, salt, selector } = account
       const wallet = yield* Wallets.select(selector, formula, profile, `accounts[${index}]`)
       if (salt === null) {
         wanted.push({ index, account, wallet, making: null })
         continue
       }
-      const custody = walletCustody === 0 ? profile.defaultCustody : walletCustody
+      const custody = Wallets.custodyOf(salt, selector, wallet, formula, profile)
       const config = yield* configOf(account, custody, owner)
       const saltHash = Salt.hash(salt)
       const making = {

@@ -71,14 +71,12 @@ const addressOf = (
       textOf
     )
     const isOfSalt =
-      custodies.some((each) => formula.predict(text, each, false) === named) ||
+      // A legacy wallet has one address for all of them.
+      Wallets.custodies.some((each) => formula.predict(text, each, false) === named) ||
       formula.predict(text, custody, true) === named
     return isOfSalt ? named : yield* Either.left("the salt names no such wallet, whatever its custody is")
   })
 }
-
-/** Of wallets that are addressed by their salts; a legacy wallet has one address for all of them. */
-const custodies = [1, 2, 3, 4, 5] as const
 
 /** Which wallets stand on the chain: proxies of the beacon, known by their code. */
 export const run = (
