@@ -89,14 +89,11 @@ const expire = ({ accountId, lane, requests }: LaneWork, signed: Set<string>) =>
     const profile = yield* networks.profile(accountId, lane.chainId)
     const before = (yield* Clock.currentTimeMillis) - (profile ?? NetworkProfile.defaults).requestExpiryMillis
     for (const { acceptedAt, endpoint, notBefore, requestId } of requests) {
-      if (
-        Math.max(acceptedAt, (notBefore ?? 0) * 1_000) >= before ||
-        signed.has(requestId) ||
-        !CancelRequest.isCancellable(endpoint)
-      )
-        continue
+      if (Math.max(acceptedAt, (notBefore ?? 0) * 1_000) >= before || signed.has(requestId)) continue
       const became = yield* Cancellations.cancel(requestJournal, requestId, "request_expired", {
-        onlyUnsigned: true
+        onlyUnsigned: true,
+        // It has noted what it is about to replace.
+        onlyUnnoted: !CancelRequest.isCancellable(endpoint)
       })
       if (became !== "final") {
         signed.add(requestId)

@@ -20,6 +20,7 @@ import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
 import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import type { Cancellation } from "../../../src/application/ports/journal/Requests.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { Lane, LaneWork } from "../../../src/application/ports/journal/Transactions.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
@@ -231,8 +232,13 @@ const swept = (
         chainIds: Effect.succeed([])
       }),
       Context.add(RequestJournal, {
-        cancel: (requestId: string, { onlyUnsigned }: { readonly onlyUnsigned: boolean }) =>
-          Effect.as(tell(`given up${onlyUnsigned ? " unless signed" : ""}: ${requestId}`), became),
+        cancel: (requestId: string, { onlyUnnoted, onlyUnsigned }: Cancellation) =>
+          Effect.as(
+            tell(
+              `given up${onlyUnsigned ? " unless signed" : ""}${onlyUnnoted ? " or noted" : ""}: ${requestId}`
+            ),
+            became
+          ),
         finalAmong: (requestIds: ReadonlyArray<string>) =>
           Effect.as(
             tell(`asked for answers of ${requestIds.length}`),
@@ -367,10 +373,10 @@ describe("a request of which nothing was signed", () => {
     })
   )
 
-  it.scoped("is not given up where it is to free a lane that is stuck", () =>
+  it.scoped("is not given up once it has noted which transactions of others it replaces", () =>
     Effect.gen(function* () {
-      const unstuck = { acceptedAt: 0, endpoint: Unstuck.kind.endpoint }
-      expect(yield* givenUp([requestOf("unstuck", unstuck)])).toEqual([])
+      const unstuck = requestOf("unstuck", { acceptedAt: 0, endpoint: Unstuck.kind.endpoint })
+      expect((yield* givenUp([unstuck]))[0]).toBe("given up unless signed or noted: unstuck")
     })
   )
 

@@ -85,6 +85,22 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
+      "a request that signs under the names of others is given up only before it has noted what",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const unnoted = { ...expiry, onlyUnnoted: true }
+        yield* acceptOp("r1", 1)
+        yield* journal.note("r1", "{}")
+        expect(yield* journal.cancel("r1", unnoted)).toBe("kept")
+        expect(yield* journal.request("r1")).toMatchObject({ outcome: null, cancelled: null })
+        expect(yield* stateOf(1)).toBe("accepted")
+        yield* acceptOp("r2", 2)
+        expect(yield* journal.cancel("r2", unnoted)).toBe("final")
+        yield* refused(journal.note("r2", "{}"))
+      })
+    )
+
+    fact(
       "an op whose transaction reverted keeps its nonce, and goes again under it",
       Effect.gen(function* () {
         const journal = yield* Journals.all

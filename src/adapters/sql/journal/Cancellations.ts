@@ -32,13 +32,14 @@ const wasSigned = ({ sql }: Store.Store, requestId: string) =>
  */
 export const cancel =
   (store: Store.Store): RequestJournal["Type"]["cancel"] =>
-  (requestId, { code, onlyUnsigned, outcome }) =>
+  (requestId, { code, onlyUnnoted = false, onlyUnsigned, outcome }) =>
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
         const row = yield* Requests.locked(store, requestId)
         if (row === undefined || row.state === "forgotten") return null
         if (row.state === "final") return "final" as const
+        if (onlyUnnoted && row.note !== null) return "kept" as const
         const ops = yield* Ops.locked(store, sql`request_id = ${requestId} and state <> 'abandoned'`)
         const hasLeft = ops.some(({ state }) => state !== "accepted") || (yield* wasSigned(store, requestId))
         if (hasLeft && onlyUnsigned) return "kept" as const

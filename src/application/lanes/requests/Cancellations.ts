@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
-import type { CancellationCode } from "../../ports/journal/Requests.js"
+import type { Cancellation, CancellationCode } from "../../ports/journal/Requests.js"
 import * as Answer from "../../request/Answer.js"
 import { unprocessable } from "../../request/Failure.js"
 
@@ -11,8 +11,8 @@ export const cancel = (
   requestJournal: Pick<RequestJournal["Type"], "cancel">,
   requestId: string,
   code: CancellationCode,
-  { onlyUnsigned }: { readonly onlyUnsigned: boolean }
+  only: Pick<Cancellation, "onlyUnnoted" | "onlyUnsigned">
 ) =>
   Effect.flatMap(Answer.encode(Schema.Never, Either.left(unprocessable(code))), (outcome) =>
-    requestJournal.cancel(requestId, { code, onlyUnsigned, outcome })
+    requestJournal.cancel(requestId, { ...only, code, outcome })
   )
