@@ -14,8 +14,10 @@ import * as Connection from "../chain/Connection.js"
 import * as Capabilities from "../inspect/Capabilities.js"
 import * as Keys from "../keys/Keys.js"
 import { budget } from "../pay/Losses.js"
-import { Budgets, type Reservation } from "../ports/Budgets.js"
+import { Budgets, type BudgetsError, type Reservation } from "../ports/Budgets.js"
 import type { ChainRpc } from "../ports/chain/ChainRpc.js"
+import type { JournalError } from "../ports/journal/JournalError.js"
+import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Networks } from "../ports/Networks.js"
 import { type Signer, SignerError, SystemSigners } from "../ports/Signers.js"
@@ -228,3 +230,27 @@ export const settling =
         for (const id of ids) yield* budgets.settle(chainId, id, 0n)
       }).pipe(Effect.ignoreLogged)
     )
+
+/** The request for which something is set aside; null: for what a transaction has cost. */
+const requestOf = (id: string): string | null => new RegExp(`^${budget}:(.+):[0-9]+$`).exec(id)?.[1] ?? null
+
+/**
+ * Gives back what is set aside for requests that have come to their end elsewhere: cancelled, expired or answered while
+ * the work that had set it aside was interrupted, or its process was gone.
+ */
+export const giveBackEnded = (
+  chainId: bigint
+): Effect.Effect<void, BudgetsError | JournalError, Budgets | RequestJournal> =>
+  Effect.gen(function* () {
+    const budgets = yield* Budgets
+    const requestJournal = yield* RequestJournal
+    const held = (yield* budgets.open(chainId)).flatMap(({ bound, id, name }) => {
+      const requestId = bound && name === budget ? requestOf(id) : null
+      return requestId === null ? [] : [{ id, requestId }]
+    })
+    if (held.length === 0) return
+    const ended = new Set(
+      yield* requestJournal.finalAmong([...new Set(held.map(({ requestId }) => requestId))])
+    )
+    for (const { id, requestId } of held) if (ended.has(requestId)) yield* budgets.settle(chainId, id, 0n)
+  })

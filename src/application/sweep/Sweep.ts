@@ -201,9 +201,13 @@ type Surroundings =
 export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() => {
   const taken = Obstacles.make()
   const lanes = Effect.flatMap(sweepLanes(taken, new Map(), new Set()), Fiber.joinAll)
-  return Effect.all([tolerated(lanes), tolerated(sweepRemote(taken)), tolerated(TakeUp.followSponsored)], {
-    discard: true
-  })
+  const all = [
+    tolerated(lanes),
+    tolerated(sweepRemote(taken)),
+    tolerated(TakeUp.followSponsored),
+    tolerated(TakeUp.giveBackEnded)
+  ] as const
+  return Effect.all(all, { discard: true })
 })
 
 /**
@@ -226,5 +230,6 @@ export const start: Effect.Effect<void, never, Surroundings> = Effect.gen(functi
   )
   yield* repeat(sweepRemote(taken), Effect.sleep(remoteInterval))
   yield* repeat(TakeUp.followSponsored, Effect.sleep("1 minute"))
+  yield* repeat(TakeUp.giveBackEnded, Effect.sleep("1 minute"))
   yield* repeat(forget, Effect.sleep("1 hour"))
 })

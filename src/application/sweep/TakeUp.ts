@@ -5,6 +5,7 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
 import * as UserOperation from "../../domain/erc4337/UserOperation.js"
+import * as ServiceSubmission from "../intake/ServiceSubmission.js"
 import type { Engine } from "../lanes/Engine.js"
 import * as RemoteBundler from "../lanes/remote/RemoteBundler.js"
 import { RemoteOps } from "../lanes/remote/RemoteOps.js"
@@ -185,3 +186,13 @@ export const followSponsored: Effect.Effect<void, BudgetsError, ChainRpc | Engin
       }
   }
 )
+
+/** Gives back what the service's EOA might have lost by requests that have come to their end without it. */
+export const giveBackEnded: Effect.Effect<
+  void,
+  BudgetsError | JournalError,
+  Budgets | Networks | RequestJournal
+> = Effect.gen(function* () {
+  const networks = yield* Networks
+  for (const chainId of yield* networks.chainIds) yield* ServiceSubmission.giveBackEnded(chainId)
+})

@@ -1,12 +1,16 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/TestClock"
+import * as ServiceSubmission from "../../../src/application/intake/ServiceSubmission.js"
 import type { Engine } from "../../../src/application/lanes/Engine.js"
 import { RemoteOps } from "../../../src/application/lanes/remote/RemoteOps.js"
 import { Requests } from "../../../src/application/lanes/requests/Requests.js"
 import { TransactionMonitor } from "../../../src/application/lanes/TransactionMonitor.js"
+import * as Losses from "../../../src/application/pay/Losses.js"
 import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { BundlerRpc } from "../../../src/application/ports/chain/BundlerRpc.js"
@@ -23,9 +27,11 @@ import * as TransactSigner from "../../../src/application/usecases/operations/Tr
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../src/domain/signature/Conditions.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import * as Ops from "../../support/lanes/Ops.js"
 import * as Site from "../../support/pay/Site.js"
 
 const hash = Make.word(0x0b)
@@ -319,5 +325,71 @@ describe("sponsored ops that a process left when it stopped", () => {
       ])
       expect(errors).toHaveLength(6)
     })
+  )
+})
+
+describe("what is set aside for an op that the service's EOA submits", () => {
+  const profile = NetworkProfile.make({ chainId: Make.chainId })
+  const prices = { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, legacy: false }
+  const callerOf = (requestId: string): Caller => ({
+    principal: { accountId: Make.alice, name: "", tier: "pro", scopes: new Set(["write"]), paused: false },
+    requestId
+  })
+  const limited = { ...profile, serviceSubmission: { ...profile.serviceSubmission, maxInFlight: 2 } }
+  const setAside = (requestId: string) =>
+    Effect.gen(function* () {
+      const caller = callerOf(requestId)
+      const risk = { index: 0, op: Ops.plain, l1Fee: 1_000_000n }
+      const refused = yield* ServiceSubmission.reserve(caller, limited, "v0.7", [risk], prices)
+      if (refused.size === 0) yield* ServiceSubmission.bind(caller, profile, 0)
+      return refused.size === 0
+    })
+  /** The journal has the answer of those that begin with "ended". */
+  const journal = {
+    finalAmong: (requestIds: ReadonlyArray<string>) =>
+      Effect.succeed(requestIds.filter((requestId) => requestId.startsWith("ended")))
+  } as unknown as RequestJournal["Type"]
+
+  it.effect("is given back once the request was cancelled or has expired, whoever worked on it", () =>
+    Effect.gen(function* () {
+      const budgets = yield* Budgets
+      const open = Effect.map(budgets.open(Make.chainId), (holds) => holds.map(({ id }) => id))
+      yield* Effect.fork(
+        ServiceSubmission.settling(
+          callerOf("ended"),
+          profile,
+          [0]
+        )(Effect.zipRight(Effect.orDie(setAside("ended")), Effect.never))
+      ).pipe(Effect.flatMap((working) => Effect.zipRight(TestClock.adjust(0), Fiber.interrupt(working))))
+      expect(yield* setAside("open")).toBe(true)
+      expect(yield* setAside("next")).toBe(false)
+      yield* TakeUp.giveBackEnded
+      expect(yield* open).toEqual(["service-eoa:open:0"])
+      expect(yield* setAside("next")).toBe(true)
+    }).pipe(
+      Effect.provide(InMemory.budgets),
+      Effect.provideService(RequestJournal, journal),
+      Effect.provideService(Networks, {
+        profile: () => Effect.succeed(profile),
+        chainIds: Effect.succeed([Make.chainId])
+      })
+    )
+  )
+
+  it.effect("and what a transaction of it has cost is not", () =>
+    Effect.gen(function* () {
+      const budgets = yield* Budgets
+      const entry = { accountId: Make.alice, chainId: Make.chainId, name: Losses.budget, wei: 7n, note: "" }
+      const id = `${Losses.budget}:${Make.lane.signer}:3:${Make.alice}`
+      yield* budgets.reserve([{ ...entry, id, limit: null, maxOpen: null, daily: true, expiresAt: 1_000 }])
+      yield* budgets.bind(Make.chainId, id)
+      yield* ServiceSubmission.giveBackEnded(Make.chainId)
+      expect(yield* budgets.open(Make.chainId)).toHaveLength(1)
+    }).pipe(
+      Effect.provide(InMemory.budgets),
+      Effect.provideService(RequestJournal, {
+        finalAmong: (requestIds: ReadonlyArray<string>) => Effect.succeed(requestIds)
+      } as unknown as RequestJournal["Type"])
+    )
   )
 })
