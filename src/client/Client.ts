@@ -99,7 +99,7 @@ const inAscii = (json: string): string =>
 const waitSeconds = 30
 
 /**
- * Makes a client.
+ * Makes a client. Throws a TypeError where no request can be made to the `baseUrl` or with the `apiKey`.
  *
  * @example
  * const client = Client.make({ baseUrl: "https://castellan.example", apiKey })

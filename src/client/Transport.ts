@@ -2,7 +2,10 @@ import type { CallOptions } from "./CallOptions.js"
 import { CastellanError } from "./CastellanError.js"
 
 export interface Options {
-  /** Where the service is, with the path under which it is mounted. */
+  /**
+   * Where the service is, with the path under which it is mounted: an http or https URL. Relative ones are for pages, and
+   * for a `fetch` of your own that takes them.
+   */
   readonly baseUrl: string
   readonly apiKey: string
   /** Default: the global one. */
@@ -92,14 +95,29 @@ const whole = async (response: Response): Promise<Answer | undefined> => {
   return body === undefined ? undefined : { status: response.status, body }
 }
 
+/** Of a page, which relative URLs begin with. */
+const pageUrl = (): string | undefined =>
+  (globalThis as { readonly location?: { readonly href: string } }).location?.href
+
+/** What no request could be made to: it would be told as a service that does not answer. Nothing of it is repeated. */
+const refuse = ({ apiKey, baseUrl, fetch: own }: Options): void => {
+  if (/[?#]/.test(baseUrl)) throw new TypeError("baseUrl: expected a URL without a query and a fragment")
+  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(apiKey))
+    throw new TypeError("apiKey: expected text that fits a header")
+  // Whoever brings a fetch knows what it takes.
+  if (own !== undefined) return
+  const url = URL.canParse(baseUrl, pageUrl()) ? new URL(baseUrl, pageUrl()) : null
+  if (url === null || !/^https?:$/.test(url.protocol) || `${url.username}${url.password}` !== "")
+    throw new TypeError("baseUrl: expected an http or https URL, without user name and password")
+}
+
 /**
  * Sends a request until it is answered. A 429 and a 503 are sent again whatever they are of: nothing has happened. A
  * lost answer is sent again when that does nothing twice: reads, and writes under the same idempotency key.
  */
-const sender = <A>(
-  { apiKey, baseUrl, fetch: own, longestWaitMillis = 10_000, retries = 4 }: Options,
-  read: (success: Response) => Promise<A | undefined>
-) => {
+const sender = <A>(options: Options, read: (success: Response) => Promise<A | undefined>) => {
+  refuse(options)
+  const { apiKey, baseUrl, fetch: own, longestWaitMillis = 10_000, retries = 4 } = options
   const root = baseUrl.replace(/\/+$/, "")
   const send = own ?? globalThis.fetch.bind(globalThis)
   return async (exchange: Exchange): Promise<A> => {

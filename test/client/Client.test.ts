@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import * as Client from "../../src/client/Client.js"
 
 interface Sent {
@@ -167,4 +167,52 @@ it("the client loads nothing but its own files", () => {
       /^(?:import|export)( type)? .*from "([^"]+)"$/gm
     ))
       expect(kind === " type" || path?.startsWith("./") === true, line).toBe(true)
+})
+
+describe("a client", () => {
+  const made =
+    (baseUrl: string, apiKey = "key") =>
+    () =>
+      Client.make({ baseUrl, apiKey })
+
+  it("is not made for what no request can be made to, and repeats nothing of it", () => {
+    for (const baseUrl of [
+      "",
+      "/wallets",
+      "castellan.example",
+      "localhost:8080",
+      "https//castellan.example",
+      "https://",
+      "ftp://castellan.example",
+      "https://me:secret@castellan.example",
+      "https://castellan.example/?a=secret",
+      "https://castellan.example/#secret"
+    ]) {
+      expect(made(baseUrl)).toThrow(/^baseUrl: expected /)
+      expect(made(baseUrl)).not.toThrow(/secret/)
+    }
+    expect(made("https://castellan.example", "secret\n")).toThrow("apiKey: expected text that fits a header")
+  })
+
+  it("is made for a URL of the service, and for whatever a fetch of one's own takes", async () => {
+    for (const baseUrl of ["https://castellan.example", "http://[::1]:8080/wallets/"])
+      expect(made(baseUrl)).not.toThrow()
+    const asked: Array<string> = []
+    const fetch = async (url: string | URL | Request) => {
+      asked.push(String(url))
+      return json(200, [])
+    }
+    await Client.make({ baseUrl: "/wallets", apiKey: "key", fetch }).predict(prediction)
+    expect(asked).toEqual(["/wallets/predict"])
+  })
+
+  it("of a page is made for a path of the page's own origin", () => {
+    vi.stubGlobal("location", { href: "https://castellan.example/page" })
+    try {
+      expect(made("/wallets")).not.toThrow()
+      expect(made("ftp://castellan.example")).toThrow(/^baseUrl: expected /)
+    } finally {
+      vi.unstubAllGlobals()
+    }
+  })
 })
