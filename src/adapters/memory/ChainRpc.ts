@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import {
   type Block,
@@ -202,7 +203,9 @@ const clientOf = (origin: string, parts: Parts): ChainClient => {
           )
         )
       ),
-    sendRawTransaction: (raw) => answer(parts.miner.withPermits(1)(send(raw))),
+    // What is given to a node is not taken back by whoever does not wait for its answer.
+    sendRawTransaction: (raw) =>
+      answer(Effect.flatMap(Effect.forkDaemon(parts.miner.withPermits(1)(send(raw))), Fiber.join)),
     receipt: (txHash) => tell(() => state.mined.get(txHash)?.receipt ?? null),
     transaction: (txHash) => tell(() => state.known(txHash)),
     logs: (filter) => tell(() => found(filter)),

@@ -1,6 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as TestClock from "effect/TestClock"
 import { afterAll } from "vitest"
 import * as MemoryChainRpc from "../../../src/adapters/memory/ChainRpc.js"
 import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -62,6 +65,28 @@ describe("a node in memory", () => {
       const chain = one.client("http://one")
       yield* chain.sendRawTransaction(yield* sign(chain, { nonce: 0n }))
       expect(yield* chain.code(funded)).toBe("0xef0100")
+    })
+  )
+
+  it.effect("mines what it has taken, also when whoever gave it waits no longer", () =>
+    Effect.gen(function* () {
+      const started = yield* Deferred.make<void>()
+      const one = yield* MemoryChainRpc.make({
+        ...options,
+        execute: (call, self, ...more) =>
+          Deferred.succeed(started, undefined).pipe(
+            Effect.zipRight(Effect.sleep("1 second")),
+            Effect.zipRight(execute(call, self, ...more))
+          )
+      })
+      const chain = one.client("http://one")
+      const giving = yield* Effect.fork(chain.sendRawTransaction(yield* sign(chain, { nonce: 0n })))
+      yield* Deferred.await(started)
+      yield* Fiber.interruptFork(giving)
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.await(giving)
+      expect(yield* one.mined).toHaveLength(1)
+      expect(yield* chain.transactionCount(funded, "latest")).toBe(1n)
     })
   )
 
