@@ -250,7 +250,11 @@ export const make = (input: Input) =>
       Effect.gen(function* () {
         const snapshot = yield* Preparation.snapshot(context, [...new Set(elements.map(walletOf))])
         const { timestamp } = snapshot.block
-        const early = NotBegun.until(elements, windowOf, [], { timestamp, isApart: true, version: context.version })
+        const early = NotBegun.until(elements, windowOf, [], {
+          timestamp,
+          isApart: true,
+          version: context.version
+        })
         return (yield* executable(elements, snapshot, early)).failed
       })
 

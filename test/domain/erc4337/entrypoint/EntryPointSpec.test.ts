@@ -34,9 +34,7 @@ describe.each(versions)("what is said of EntryPoint %s", (version) => {
 
   it("begins a window where its source does", () => {
     const source = readFileSync(
-      createRequire(import.meta.url).resolve(
-        `@account-abstraction/contracts-${version}/core/EntryPoint.sol`
-      ),
+      createRequire(import.meta.url).resolve(`@account-abstraction/contracts-${version}/core/EntryPoint.sol`),
       "utf8"
     )
     const tooEarly = /block\.timestamp (<=?) data\.validAfter/.exec(source)?.[1]
