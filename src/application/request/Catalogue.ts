@@ -396,7 +396,7 @@ export const catalogue = {
   ),
   unavailable: unavailable(
     "temporarily unavailable",
-    "A store that the service needs does not answer, or what counts the account's requests.",
+    "A store that the service needs does not answer, or what counts the account's requests; or the request did not arrive in time.",
     "Try again after Retry-After."
   ),
   overloaded: unavailable(

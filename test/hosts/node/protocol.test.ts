@@ -145,6 +145,7 @@ describe("connections that waste time", () => {
       const { port } = yield* start({ server: patience })
       const { said, sent } = yield* Effect.timeout(trickle(port, first, bytes), "10 seconds")
       expect(sent).toBeGreaterThan(5)
+      expect(parseRaw(said).status).toBe(503)
       expect(envelope(parseRaw(said)).details[0]?.message).toBe("the request did not arrive in time")
     }).pipe(Effect.provide(quiet))
   )

@@ -12,9 +12,18 @@ import * as Statuses from "../../http/message/Statuses.js"
 /** The answers under way, by their connection. */
 export type InFlight = WeakMap<Duplex, ServerResponse>
 
-const reasons: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: "the headers are too large",
-  ERR_HTTP_REQUEST_TIMEOUT: "the request did not arrive in time"
+const malformed = (message: string): Problem => problem("invalid_request", [{ path: "", message }])
+
+const problems: Readonly<Record<string, Problem>> = {
+  HPE_HEADER_OVERFLOW: malformed("the headers are too large"),
+  // It may be here, unread: a process that was held up sees the time before what has come. A repeat does nothing twice.
+  ERR_HTTP_REQUEST_TIMEOUT: problem(
+    "unavailable",
+    [{ path: "", message: "the request did not arrive in time" }],
+    {
+      headers: ErrorEnvelope.retryAfter(1)
+    }
+  )
 }
 
 /** How long a broken connection is kept so that its answer can be read, milliseconds. */
@@ -32,8 +41,7 @@ export const onClientError =
     const owed = response !== undefined && !response.writableFinished
     if (owed && response.req.complete) return void response.once("close", () => socket.destroy())
     if (!socket.writable || (owed && response.headersSent)) return void socket.destroy()
-    const message = reasons[error.code ?? ""] ?? "the request is not well-formed HTTP"
-    finish(socket, problem("invalid_request", [{ path: "", message }]))
+    finish(socket, problems[error.code ?? ""] ?? malformed("the request is not well-formed HTTP"))
   }
 
 /** For the server's event `connect`: the service is no proxy. */
