@@ -5,7 +5,6 @@ import type { Address } from "../../domain/primitives/Address.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { Lane, Route } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
-import * as Together from "../runtime/Together.js"
 import type { InFlight } from "./InFlight.js"
 import { goTogether } from "./InFlight.js"
 import { type NonceManager, OtherRoute } from "./NonceManager.js"
@@ -81,7 +80,7 @@ export const make = (lanes: NonceManager, inFlight: InFlight): LaneSlots => {
     [...queueOf(work)].every((other) => other.arrival >= work.arrival || goTogether(other.route, work.route))
 
   const pause = (work: Work): Effect.Effect<void> =>
-    Together.atMost(inFlight.changed(work), recheckMillis, () => Effect.void)
+    Effect.raceFirst(inFlight.changed(work), Effect.sleep(recheckMillis))
 
   /**
    * The nonce below which nothing holds the work up; null: a transaction of another route is in flight. The journal decides:

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import * as Together from "../../runtime/Together.js"
 
 /**
  * When what was given away is looked for on the chain: regularly, and what was just given away more often in the meantime.
@@ -85,7 +84,7 @@ export const make = (): Looks => {
         const now = yield* MonotonicTime.millis
         const looks = [...all].map((given) => nextOf(given, now))
         const next = Math.min(resting.regularAt, now + intervalMillis, ...looks)
-        yield* Together.atMost(resting.rest.await, Math.max(next - now, 0), () => Effect.void)
+        yield* Effect.timeoutOption(resting.rest.await, Math.max(next - now, 0))
       })
   }
 }

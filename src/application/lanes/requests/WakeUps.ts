@@ -6,9 +6,7 @@ import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
-import * as Deadlines from "../../runtime/Deadlines.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import * as Together from "../../runtime/Together.js"
 
 /**
  * Wakes requests that wait for something in the journal. Every waiter then looks at the journal again, so a wake-up
@@ -150,7 +148,7 @@ export const make = ({
           // Taken before each look: what happens during it opens this one.
           let { opened } = gate
           const event = Effect.suspend(() =>
-            Together.atMost(Deferred.await(opened), recheckMillis, () => Effect.void)
+            Effect.raceFirst(Deferred.await(opened), Effect.sleep(recheckMillis))
           )
           const until: Watch["until"] = <A, E, R>(
             look: Effect.Effect<A | null, E, R>,
@@ -205,17 +203,13 @@ export const make = ({
           const bell = closed()
           const queue = queues.get(name) ?? new Set()
           queues.set(name, queue.add(bell))
-          yield* Effect.withFiberRuntime<void>((fiber) => {
-            const callOff = Deadlines.set(fiber, left, () => Deferred.unsafeDone(bell, Effect.void))
-            return Effect.ensuring(
-              Deferred.await(bell),
-              Effect.sync(() => {
-                callOff()
-                queue.delete(bell)
-                if (queue.size === 0 && queues.get(name) === queue) queues.delete(name)
-              })
-            )
-          })
+          yield* Effect.ensuring(
+            Effect.raceFirst(Deferred.await(bell), Effect.sleep(left)),
+            Effect.sync(() => {
+              queue.delete(bell)
+              if (queue.size === 0 && queues.get(name) === queue) queues.delete(name)
+            })
+          )
           return true
         }),
       notify,
