@@ -101,7 +101,6 @@ const pageUrl = (): string | undefined =>
 
 /** What no request could be made to: it would be told as a service that does not answer. Nothing of it is repeated. */
 const refuse = ({ apiKey, baseUrl, fetch: own }: Options): void => {
-  if (/[?#]/.test(baseUrl)) throw new TypeError("baseUrl: expected a URL without a query and a fragment")
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(apiKey))
     throw new TypeError("apiKey: expected text that fits a header")
   // Whoever brings a fetch knows what it takes.

@@ -184,9 +184,7 @@ describe("a client", () => {
       "https//castellan.example",
       "https://",
       "ftp://castellan.example",
-      "https://me:secret@castellan.example",
-      "https://castellan.example/?a=secret",
-      "https://castellan.example/#secret"
+      "https://me:secret@castellan.example"
     ]) {
       expect(made(baseUrl)).toThrow(/^baseUrl: expected /)
       expect(made(baseUrl)).not.toThrow(/secret/)
