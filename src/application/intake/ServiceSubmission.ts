@@ -141,6 +141,11 @@ export interface Risk {
 
 const idOf = ({ requestId }: Caller, index: number): string => `${budget}:${requestId}:${index}`
 
+const idShape = new RegExp(`^${budget}:(.+):[0-9]+$`)
+
+/** The request for which something is set aside; null: for what a transaction has cost. */
+const requestOf = (id: string): string | null => idShape.exec(id)?.[1] ?? null
+
 /** More than any op can declare. */
 const mostGas = 2n ** 160n
 
@@ -230,9 +235,6 @@ export const settling =
         for (const id of ids) yield* budgets.settle(chainId, id, 0n)
       }).pipe(Effect.ignoreLogged)
     )
-
-/** The request for which something is set aside; null: for what a transaction has cost. */
-const requestOf = (id: string): string | null => new RegExp(`^${budget}:(.+):[0-9]+$`).exec(id)?.[1] ?? null
 
 /**
  * Gives back what is set aside for requests that have come to their end elsewhere: cancelled, expired or answered while

@@ -25,6 +25,10 @@ const start = <A, E, R>(
     // The context is the parent's, which has all of R.
   )(effect as Effect.Effect<A, E>)
 
+/** Work of several, which ends with none of them: on a fiber of its own, with what this one has. */
+export const beside = <A, E>(fiber: Parent, effect: Effect.Effect<A, E>): Fiber.RuntimeFiber<A, E> =>
+  start(fiber, Runtime.defaultRuntimeFlags, effect)
+
 /** All of them at once. The first failure interrupts the others, and is told when they have ended. */
 const allOf = <A, E, R>(
   effects: ReadonlyArray<Effect.Effect<A, E, R>>

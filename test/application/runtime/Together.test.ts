@@ -122,6 +122,28 @@ describe("an effect within a time", () => {
     })
   )
 
+  it.effect(
+    "at most, is not given up where its parent may not be interrupted, and is late all the same",
+    () =>
+      Effect.gen(function* () {
+        const seen: Array<Exit.Exit<unknown, unknown>> = []
+        const { slow, told } = yield* setup
+        const fiber = yield* Effect.fork(
+          Effect.uninterruptible(
+            Effect.map(Effect.exit(Together.atMost(slow("it"), 1_000, late)), (exit) => seen.push(exit))
+          )
+        )
+        yield* settled
+        const interrupting = yield* Effect.fork(Fiber.interrupt(fiber))
+        yield* TestClock.adjust(999)
+        expect(fiber.unsafePoll()).toBeNull()
+        yield* TestClock.adjust(1)
+        yield* Fiber.join(interrupting)
+        expect(seen).toEqual([Exit.fail("late")])
+        expect(told).toEqual(["it began"])
+      })
+  )
+
   it.effect("is interrupted with its parent, which does not wait for it", () =>
     Effect.gen(function* () {
       const { slow, told } = yield* setup

@@ -1,13 +1,12 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Fiber from "effect/Fiber"
-import * as Runtime from "effect/Runtime"
 import * as LensBatch from "../../../domain/erc4337/gas/LensBatch.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import type { CallResult, ChainClient, ChainRpcError, StateOverride } from "../../ports/chain/ChainRpc.js"
 import type { AccountId } from "../../ports/Tenants.js"
+import * as Together from "../../runtime/Together.js"
 
 /**
  * Looks through the lens that one account has at one moment leave as one call: the code of lens and EntryPoint, which is
@@ -70,16 +69,6 @@ export const alone = (
     isShared: false
   }))
 
-/** On a fiber of its own, which begins on the spot: whoever was first may give up while others wait. */
-const beside = <A, E>(fiber: Fiber.RuntimeFiber<unknown, unknown>, effect: Effect.Effect<A, E>) =>
-  Runtime.runFork(
-    Runtime.make({
-      context: fiber.currentContext,
-      fiberRefs: fiber.getFiberRefs(),
-      runtimeFlags: Runtime.defaultRuntimeFlags
-    })
-  )(effect)
-
 /** Tells everybody what the call of their group came to. */
 const tell = (
   askers: ReadonlyArray<Asker>,
@@ -137,7 +126,8 @@ export const ask = (facts: ChainFacts, look: Look): Effect.Effect<Answer, ChainR
           data: askers.length === 1 ? data : LensBatch.encode(askers.map((asker) => asker.data))
         }
       }
-      beside(fiber, facts.generousCall(chain, call, overrides)).addObserver((exit) => {
+      // Whoever was first may give up while others wait.
+      Together.beside(fiber, facts.generousCall(chain, call, overrides)).addObserver((exit) => {
         close()
         tell(group.askers, exit, (own) => alone(facts, { ...look, data: own }))
       })
