@@ -107,7 +107,9 @@ const entryPointOf = ({ sql }: Store.Store) =>
     and transaction_ops.nonce = transactions.nonce
   limit 1) as entry_point`)
 
-interface LockedOp extends Pick<Ops.State, "op_id" | "request_id" | "op_index"> {
+interface LockedOp extends Pick<Ops.State, "op_id" | "request_id" | "op_index" | "state"> {
+  readonly authority: string
+  readonly chain_id: string
   readonly entry_point: string
 }
 
@@ -126,12 +128,14 @@ const lockOps = (store: Store.Store, { chainId, ops, signer }: AllocationRequest
       const refs = sql.csv(
         chunk.map(({ index, requestId }) => sql`(${requestId}, cast(${index} as integer))`)
       )
+      // By its element alone: asked for its authority as well, SQLite reads every op that this ever had.
       const rows = yield* sql<LockedOp>`
-        select op_id, request_id, op_index, entry_point from ops
-        where (request_id, op_index) in (values ${refs}) and state <> 'abandoned' and state = 'accepted'
-          and chain_id = ${chainId.toString()} and authority = ${signer}
+        select op_id, request_id, op_index, entry_point, authority, chain_id, state from ops
+        where (request_id, op_index) in (values ${refs}) and state <> 'abandoned'
         order by op_id ${forUpdate}`
       for (const row of rows) {
+        if (row.state !== "accepted" || row.authority !== signer || row.chain_id !== chainId.toString())
+          continue
         found.set(name({ requestId: row.request_id, index: row.op_index }), row.op_id)
         entryPoints.add(row.entry_point)
       }
