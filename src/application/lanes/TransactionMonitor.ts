@@ -91,7 +91,8 @@ export const make = (options: {
       lane: WatchedLane.WatchedLane,
       entry: Entry.Entry,
       { action, state }: TransactionState.Step,
-      witness: Entry.LaneNode | undefined
+      witness: Entry.LaneNode | undefined,
+      began: number
     ) =>
       Effect.gen(function* () {
         const { profile, record } = entry
@@ -101,7 +102,7 @@ export const make = (options: {
             if (witness === undefined) return
             const { final, receipt } = action
             search.seen(witness, receipt)
-            pace.seen(entry, yield* MonotonicTime.millis)
+            pace.seen(entry, began)
             const confirmations = final ? profile.settledDepth : profile.confirmations
             yield* settlement.mined(witness.chain, record, receipt, { confirmations, final })
             return final ? lane.drop(record) : lane.put(Entry.mined(entry, witness, receipt))
@@ -122,7 +123,7 @@ export const make = (options: {
       entry: Entry.Entry,
       looks: ReadonlyArray<Asking.Told>,
       waiting: Array<Entry.Entry>,
-      now: number
+      { began, now }: { readonly began: number; readonly now: number }
     ) => {
       // Mined, or replaced, while the nodes were asked.
       if (!lane.isCurrent(entry)) return Effect.void
@@ -139,11 +140,12 @@ export const make = (options: {
       if (record.state === "mined")
         for (const { head } of answers) entry.lookedAt = head?.number ?? entry.lookedAt
       if (step.action._tag === "care") {
+        pace.missed(entry, began)
         waiting.push(entry)
         return Effect.void
       }
       const witness = told.find(({ answer }) => event._tag === "shown" && answer.receipt === event.receipt)
-      return execute(lane, entry, step, witness?.node).pipe(
+      return execute(lane, entry, step, witness?.node, began).pipe(
         Effect.catchAllCause((cause) =>
           isFenced(cause)
             ? Effect.logDebug("the lane of a transaction is another process's by now")
@@ -183,7 +185,7 @@ export const make = (options: {
         const now = yield* MonotonicTime.millis
         const concerned = new Set([...turn, ...told.flatMap(({ answers }) => [...answers.keys()])])
         const waiting: Array<Entry.Entry> = []
-        yield* Together.forEach(concerned, (entry) => conclude(lane, entry, told, waiting, now))
+        yield* Together.forEach(concerned, (entry) => conclude(lane, entry, told, waiting, { began, now }))
         yield* Submissions.tell(
           settlement,
           lane,

@@ -53,12 +53,12 @@ export const array = (elements: ReadonlyArray<Part>): Part => ({
   tail: uint(BigInt(elements.length)) + tuple(elements)
 })
 
-/** `abi.encode` of the parts. */
-export const encode = (parts: ReadonlyArray<Part>): Hex.Hex => Hex.unsafe(`0x${tuple(parts)}`)
+/** `abi.encode` of the parts, whose digits are small letters already: a simulation's are a hundred thousand. */
+export const encode = (parts: ReadonlyArray<Part>): Hex.Hex => `0x${tuple(parts)}` as Hex.Hex
 
 /** A function call: selector and arguments. */
 export const call = (selector: Hex.Hex, parts: ReadonlyArray<Part>): Hex.Hex =>
-  Hex.unsafe(selector + tuple(parts))
+  (selector + tuple(parts)) as Hex.Hex
 
 /** A tuple inside encoded data: the data's hex digits without 0x, and where the tuple starts, in bytes. */
 export interface Cursor {

@@ -148,7 +148,7 @@ describe("the statements of the journal", () => {
             (detail) =>
               everyOp.test(detail) ||
               (/^SCAN (?!\d+-ROW VALUES|CONSTANT ROW$|\d+ CONSTANT ROWS$|own$)/.test(detail) &&
-              !wholeIndex.test(detail))
+                !wholeIndex.test(detail))
           )
         expect(scans, text).toEqual([])
         // A page costs what it has, however many there are behind it.

@@ -18,8 +18,10 @@ export interface Pace {
   readonly wake: (lane: WatchedLane, nonce: bigint) => Effect.Effect<void>
   /** It may be mined any moment, and the next regular look has not come. */
   readonly isYoung: (entry: Entry, now: number) => boolean
-  /** Its receipt was seen. */
-  readonly seen: (entry: Entry, now: number) => void
+  /** Its receipt was seen in a round that began then. */
+  readonly seen: (entry: Entry, began: number) => void
+  /** It had no receipt in a round that began then. */
+  readonly missed: (entry: Entry, began: number) => void
 }
 
 const intervalOf = ({ entries }: WatchedLane): number =>
@@ -59,8 +61,11 @@ export const make = (): Pace => {
         const entry = lane.entries.get(nonce)
         if (entry !== undefined && isYoung(entry, yield* MonotonicTime.millis)) yield* lane.rest.open
       }),
-    seen: (entry, now) => {
-      if (isSigned(entry)) looks.seen(givenOf(entry), now)
+    seen: (entry, began) => {
+      if (isSigned(entry)) looks.seen(givenOf(entry), began)
+    },
+    missed: (entry, began) => {
+      if (isSigned(entry)) looks.missed(givenOf(entry), began)
     }
   }
 }

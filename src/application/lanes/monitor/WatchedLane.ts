@@ -16,6 +16,7 @@ export interface WatchedLane {
   isRunning: boolean
   /** When all of its transactions are looked at again, milliseconds. */
   regularAt: number
+  roundAt: number
   /** Open: the lane does not rest between two rounds. */
   readonly rest: Effect.Latch
   readonly put: (entry: Entry.Entry) => void
@@ -50,6 +51,7 @@ export const make = (inFlight: InFlight): WatchedLane => {
     arriving: [],
     isRunning: false,
     regularAt: 0,
+    roundAt: 0,
     rest: Effect.unsafeMakeLatch(true),
     put: (entry) => {
       if (entry.record.state === "signed") inFlight.add(entry.record)

@@ -90,7 +90,12 @@ export const make = (options: {
       Effect.gen(function* () {
         const { chain } = entry
         const known = nodes.get(chain)
-        const node = known ?? { entries: new Map(), regularAt: 0, rest: Effect.unsafeMakeLatch(true) }
+        const node = known ?? {
+          entries: new Map(),
+          regularAt: 0,
+          roundAt: 0,
+          rest: Effect.unsafeMakeLatch(true)
+        }
         node.entries.set(keyOf(entry), entry)
         if (known !== undefined) return
         nodes.set(chain, node)
@@ -164,7 +169,7 @@ export const make = (options: {
         Effect.annotateLogs({ userOpHash: entry.submission.userOpHash })
       )
 
-    const group = (chain: ChainClient, entries: ReadonlyArray<Entry>, head: Block) =>
+    const group = (chain: ChainClient, entries: ReadonlyArray<Entry>, head: Block, began: number) =>
       Effect.gen(function* () {
         const [first] = entries
         if (first === undefined) return
@@ -182,9 +187,9 @@ export const make = (options: {
           const inclusion =
             inclusions.get(entry.submission.userOpHash) ?? (yield* RemoteInclusions.hinted(entry))
           if (inclusion !== null && Number.isFinite(entry.givenAt)) {
-            looks.seen(givenOf(entry), now)
+            looks.seen(givenOf(entry), began)
             entry.givenAt = Number.POSITIVE_INFINITY
-          }
+          } else if (inclusion === null) looks.missed(givenOf(entry), began)
           if (inclusion !== null) yield* tolerated(entry, landings.record(entry, inclusion, head))
           else if (entry.busy || (!complete && Either.isRight(seen))) continue
           else if (now >= entry.offerAt || RemoteInclusions.isOver(entry, head))
@@ -217,7 +222,7 @@ export const make = (options: {
         }
         for (const all of groups.values())
           for (let at = 0; at < all.length; at += RemoteInclusions.maxOps)
-            yield* group(chain, all.slice(at, at + RemoteInclusions.maxOps), head)
+            yield* group(chain, all.slice(at, at + RemoteInclusions.maxOps), head, now)
         if (isRegular) yield* RemoteInclusions.tellTaken(remoteOpJournal, all)
       }).pipe(
         // The loop serves everybody who waits at this node: it ends with the process only.

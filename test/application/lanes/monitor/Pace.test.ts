@@ -145,6 +145,54 @@ describe("a chain", () => {
     })
   )
 
+  it.scoped("that mines at once is asked sooner each time, until it is asked at once", () =>
+    Effect.gen(function* () {
+      const world = yield* lane
+      yield* world.give(0)
+      yield* TestClock.adjust(1)
+      world.node.shows.add(hashOf(0))
+      yield* TestClock.adjust(62)
+      const waits: Array<number> = []
+      for (let nonce = 1; waits.at(-1) !== 0; nonce++) {
+        world.node.shows.add(hashOf(nonce))
+        yield* world.give(nonce)
+        let wait = 0
+        for (; (yield* world.looks(wait === 0 ? 0 : 1)) === 0; wait++);
+        waits.push(wait)
+      }
+      expect(waits).toEqual([47, 35, 26, 19, 14, 10, 7, 5, 3, 2, 0])
+    })
+  )
+
+  it.scoped("is not asked as early again as when it was asked too early, for 64 transactions", () =>
+    Effect.gen(function* () {
+      const world = yield* lane
+      let nonce = 0
+      /** How long one waits for its first look that the chain mines so many milliseconds after it was given. */
+      const first = (minedAfter: number) =>
+        Effect.gen(function* () {
+          const own = nonce++
+          yield* world.give(own)
+          let wait = 0
+          for (; ; wait++) {
+            if (wait === minedAfter) world.node.shows.add(hashOf(own))
+            if ((yield* world.looks(wait === 0 ? 0 : 1)) > 0) break
+          }
+          world.node.shows.add(hashOf(own))
+          yield* TestClock.adjust("3 seconds")
+          return wait
+        })
+      yield* first(0)
+      expect(yield* first(0)).toBe(0)
+      expect(yield* first(2)).toBe(0)
+      const waits: Array<number> = []
+      for (let n = 0; n < 80; n++) waits.push(yield* first(0))
+      expect(waits.slice(0, 3)).toEqual([47, 35, 26])
+      expect(waits.slice(10, 64).every((wait) => wait === 2)).toBe(true)
+      expect(waits.at(-1)).toBe(0)
+    })
+  )
+
   it.scoped("is asked after a sixteenth of the interval at the latest, however long its last one took", () =>
     Effect.gen(function* () {
       const world = yield* lane
