@@ -83,10 +83,11 @@ export const question = (query: URLSearchParams): Either.Either<Question, string
   for (const [name, value] of query) {
     switch (name) {
       case "account":
-        asked.accountId = value as AccountId
-        break
       case "request":
-        asked.requestId = value
+        // PostgreSQL takes no such text, and no id is one.
+        if (value.includes("\0")) return Either.left(`${name}: expected no null character`)
+        if (name === "account") asked.accountId = value as AccountId
+        else asked.requestId = value
         break
       case "signer": {
         const address = Address.from(value)

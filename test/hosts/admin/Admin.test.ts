@@ -66,6 +66,15 @@ describe("the routes of the operator's port", () => {
     })
   )
 
+  it.scopedLive("refuse an id with a null character, which a database may not take", () =>
+    Effect.gen(function* () {
+      for (const name of ["account", "request"]) {
+        const { answer, text } = yield* asked(`/audit?${name}=a%00`)
+        expect([answer.status, text]).toEqual([400, `{"error":"${name}: expected no null character"}\n`])
+      }
+    })
+  )
+
   it.scopedLive("answer what their own code did not expect with 500, and tell nothing of it", () =>
     Effect.gen(function* () {
       const { answer, text } = yield* asked("/audit")

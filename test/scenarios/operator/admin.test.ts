@@ -160,7 +160,8 @@ describe("the operator's port", () => {
     const headers = { authorization: `Bearer ${token}` }
     expect((await fetch(`${admin}/metrics`, { method: "POST", headers })).status).toBe(405)
     expect((await get("/other")).status).toBe(404)
-    for (const query of ["limit=0", "limit=x", "hash=0x12", "signer=me", "from=yesterday", "user=me"]) {
+    const wrong = ["limit=0", "limit=x", "hash=0x12", "signer=me", "from=yesterday", "user=me"]
+    for (const query of [...wrong, "request=%00", "account=a%00"]) {
       const answer = await get(`/audit?${query}`)
       expect([query, answer.status]).toEqual([query, 400])
       expect(((await answer.json()) as { error: string }).error).toContain(query.split("=")[0])

@@ -36,7 +36,8 @@ const filters = (account: string, state: string | undefined): Html =>
 
 export const requests = (data: Data, view: View): Effect.Effect<Html, Missing> => {
   const { query } = view
-  const account = query.get("account") ?? ""
+  // PostgreSQL takes no text with such a character, and no id has one.
+  const account = (query.get("account") ?? "").replaceAll("\0", "")
   const state = stateOf(query.get("state"))
   return Effect.map(
     Effect.mapError(
