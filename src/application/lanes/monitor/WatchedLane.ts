@@ -3,9 +3,10 @@ import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.j
 import type { InFlight } from "../InFlight.js"
 import type * as Entry from "./Entry.js"
 import * as LaneNodes from "./LaneNodes.js"
+import type { Resting } from "./Looks.js"
 
 /** A lane whose transactions are watched. */
-export interface WatchedLane {
+export interface WatchedLane extends Resting {
   readonly entries: Map<bigint, Entry.Entry>
   readonly nodes: LaneNodes.LaneNodes
   operatorsAt: number
@@ -14,11 +15,6 @@ export interface WatchedLane {
   /** Nonces of transactions that are just given to a node for the first time. */
   readonly arriving: Array<bigint>
   isRunning: boolean
-  /** When all of its transactions are looked at again, milliseconds. */
-  regularAt: number
-  roundAt: number
-  /** Open: the lane does not rest between two rounds. */
-  readonly rest: Effect.Latch
   readonly put: (entry: Entry.Entry) => void
   readonly drop: (record: Pick<TransactionRecord, "nonce">) => void
   /** The entry is what is known of its nonce. */
