@@ -218,6 +218,22 @@ describe("the operator's port", () => {
     expect(entries.map(({ by, kind }) => `${kind} ${by}`)).toEqual(["signature /sign", "signature /sign"])
   })
 
+  it("has in the audit log which digests could prove an operation, and who allowed it", async () => {
+    const { signer } = service.info.settings
+    const hash = `0x${"5a".repeat(32)}`
+    const by = async (body: object) => {
+      const answer = await post("/sign", { signer, ...body })
+      const entries = await audit(`request=${answer.headers.get("x-request-id")}`)
+      return entries.map((entry) => entry.by).sort()
+    }
+    expect(await by({ messages: ["a", hash] })).toEqual(["/sign"])
+    expect(await by({ messages: ["a", hash], allowOperationHash: true })).toEqual([
+      "/sign",
+      "/sign allowOperationHash"
+    ])
+    expect(await by({ messages: [hash], hashed: true, allowOperationHash: true })).toEqual(["/sign"])
+  })
+
   it("gives figures in the words of Prometheus, each family said once", async () => {
     const text = await (await get("/metrics")).text()
     const types = text.split("\n").filter((line) => line.startsWith("# TYPE "))

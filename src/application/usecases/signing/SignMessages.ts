@@ -6,6 +6,7 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
 import type { Steps } from "../../../domain/primitives/Steps.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
+import * as OperationProof from "../../../domain/signature/OperationProof.js"
 import * as PersonalMessage from "../../../domain/signature/PersonalMessage.js"
 import * as SignatureFormat from "../../../domain/signature/SignatureFormat.js"
 import * as TypedData from "../../../domain/signature/typed/TypedData.js"
@@ -30,6 +31,10 @@ export const Request = Schema.Struct({
     description: "True: the messages are 32 bytes in hex, signed as they are. Default false."
   }),
   signer: SignerRef,
+  allowOperationHash: optional(Schema.Boolean, false).annotations({
+    description:
+      "True: also signs what could be the proof of an operation: messages of exactly 32 bytes, and typed data of the domains castellan, castellan approvals and ERC4337. Default false: such a message is an element of errors."
+  }),
   eip712: optional(
     Schema.Struct({
       address: optional(Address.schema.annotations({ description: "verifyingContract of the domain." })),
@@ -61,47 +66,64 @@ export const Response = Schema.Array(
 ).annotations({ identifier: "SignResponse" })
 export type Response = typeof Response.Type
 
+interface Digest {
+  readonly hash: Hex.Bytes32
+  /** Whether its signature could be the proof of an operation that the caller knows nothing of. */
+  readonly isProof: boolean
+}
+
+const digest = (hash: Either.Either<Hex.Bytes32, string>, isProof: boolean): Either.Either<Digest, string> =>
+  Either.map(hash, (hash) => ({ hash, isProof }))
+
 /** The digest of a message; `Left` says why it has none. */
 function* digestOf(
   { eip712, hashed = false }: Request,
   message: string
-): Steps<Either.Either<Hex.Bytes32, string>> {
-  if (hashed) return InvalidValue.toText(Hex.from32(message))
+): Steps<Either.Either<Digest, string>> {
+  if (hashed) return digest(InvalidValue.toText(Hex.from32(message)), false)
+  const document = TypedData.read(message)
   if (eip712 === undefined) {
     const bytes = PersonalMessage.bytes(message)
-    return Either.isLeft(bytes)
-      ? Either.left(bytes.left)
-      : Either.right(yield* PersonalMessage.digestSteps(bytes.right))
+    if (Either.isLeft(bytes)) return Either.left(bytes.left)
+    const isProof =
+      OperationProof.isMessage(bytes.right) ||
+      (document !== null && Either.isRight(document) && OperationProof.isDocument(document.right))
+    return digest(Either.right(yield* PersonalMessage.digestSteps(bytes.right)), isProof)
   }
   const { address: verifyingContract, chainId } = eip712
   const given = {
     ...(verifyingContract !== undefined && { verifyingContract }),
     ...(chainId !== undefined && { chainId })
   }
-  const document = TypedData.read(message)
   if (document !== null)
     return Either.isLeft(document)
       ? Either.left(document.left)
-      : yield* TypedData.digestSteps(document.right, given)
+      : digest(yield* TypedData.digestSteps(document.right, given), OperationProof.isDocument(document.right))
   return chainId === undefined || verifyingContract === undefined
     ? Either.left("a message that is no typed data needs eip712.address and eip712.chainId")
-    : yield* TypedData.digestSteps(TypedData.wrapped(message), given)
+    : digest(yield* TypedData.digestSteps(TypedData.wrapped(message), given), false)
 }
 
 /** Every digest is in the log, signed or not, and of the message nothing. */
 const audited = (
   { principal, requestId }: Caller,
   { address }: Signer,
-  digest: Hex.Bytes32,
+  { hash, isProof }: Digest,
   signed: boolean
 ): Effect.Effect<void> =>
   Effect.annotateLogs(Effect.logInfo(signed ? "digest signed" : "digest not signed"), {
     requestId,
     accountId: principal.accountId,
     signer: address,
-    digest,
-    purpose: "sign"
+    digest: hash,
+    purpose: "sign",
+    ...(isProof && { allowOperationHash: true })
   })
+
+const guarded = "looks like an operation: set allowOperationHash"
+
+/** The act's author in the audit log, where the caller has lifted the guard. */
+const lifted = { endpoint: "/sign allowOperationHash" }
 
 interface Failed {
   readonly why: string
@@ -112,7 +134,7 @@ interface Failed {
 /** Signs messages with a key of the account. Each is signed or fails on its own. */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Signers> =>
   Effect.gen(function* () {
-    const { eip712, format = "rsv", hashed, messages } = request
+    const { allowOperationHash, eip712, format = "rsv", hashed, messages } = request
     if (hashed === true && eip712 !== undefined)
       return yield* Effect.fail(
         invalid("invalid_request", [
@@ -125,11 +147,16 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     const digests = yield* EventLoop.each(messages, (message) =>
       EventLoop.drive(() => digestOf(request, message))
     )
-    const sign = (digest: Either.Either<Hex.Bytes32, string>) =>
+    const sign = (made: Either.Either<Digest, string>) =>
       Effect.gen(function* () {
-        const bytes = yield* Either.mapLeft(digest, (why): Failed => ({ why, signer: false }))
-        return yield* signer.sign(bytes).pipe(
-          Effect.onExit(({ _tag }) => audited(caller, signer, bytes, _tag === "Success")),
+        const digest = yield* Either.filterOrLeft(
+          made,
+          ({ isProof }) => !isProof || allowOperationHash === true,
+          () => guarded
+        ).pipe(Either.mapLeft((why): Failed => ({ why, signer: false })))
+        return yield* signer.sign(digest.hash).pipe(
+          Effect.annotateLogs(digest.isProof ? lifted : {}),
+          Effect.onExit(({ _tag }) => audited(caller, signer, digest, _tag === "Success")),
           Effect.mapBoth({
             onSuccess: (signature) => SignatureFormat.write(signature, format),
             onFailure: (error): Failed => ({ why: error.message, signer: true })

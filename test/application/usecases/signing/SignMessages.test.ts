@@ -4,12 +4,22 @@ import * as HashMap from "effect/HashMap"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Schema from "effect/Schema"
-import { getBytes, hashMessage, keccak256, SigningKey, verifyMessage } from "ethers"
+import {
+  getBytes,
+  hashMessage,
+  keccak256,
+  SigningKey,
+  TypedDataEncoder,
+  verifyMessage,
+  verifyTypedData
+} from "ethers"
 import { type Signer, SignerError, Signers } from "../../../../src/application/ports/Signers.js"
 import type { AccountId } from "../../../../src/application/ports/Tenants.js"
 import type { Caller } from "../../../../src/application/request/Caller.js"
 import * as SignMessages from "../../../../src/application/usecases/signing/SignMessages.js"
 import * as Secp256k1 from "../../../../src/domain/crypto/Secp256k1.js"
+import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
+import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 
 const key = new SigningKey(`0x${"a1".repeat(32)}`)
@@ -162,6 +172,199 @@ describe("messages", () => {
       const { signatures } = yield* answer({ messages, format: "hex" }, together)
       for (const [index, message] of messages.entries())
         expect(verifyMessage(message, String(signatures[index]))).toBe(address)
+    })
+  )
+})
+
+describe("what could be the proof of an operation", () => {
+  const guarded = "looks like an operation: set allowOperationHash"
+  const contract = Address.unsafe(`0x${"cc".repeat(20)}`)
+  const op: UserOperation.UserOperation = {
+    sender: contract,
+    nonce: 7n,
+    initCode: Hex.unsafe("0x"),
+    callData: Hex.unsafe("0xb61d27f6"),
+    verificationGasLimit: 1n,
+    callGasLimit: 2n,
+    preVerificationGas: 3n,
+    maxFeePerGas: 4n,
+    maxPriorityFeePerGas: 5n,
+    paymasterAndData: Hex.unsafe("0x"),
+    signature: Hex.unsafe("0x")
+  }
+  const userOpHash = UserOperation.hash("v0.7", contract, 1n, op)
+  const word = (n: bigint) => `0x${n.toString(16).padStart(64, "0")}`
+
+  interface Document {
+    readonly types: Record<string, Array<{ name: string; type: string }>>
+    readonly primaryType: string
+    readonly domain: Record<string, unknown>
+    readonly message: Record<string, unknown>
+  }
+  const castellan = { name: "castellan", version: "1" }
+  const conditions: Document = {
+    types: {
+      Conditions: [
+        { name: "userOpHash", type: "bytes32" },
+        { name: "validUntil", type: "uint48" },
+        { name: "validAfter", type: "uint48" },
+        { name: "bundler", type: "address" }
+      ]
+    },
+    primaryType: "Conditions",
+    domain: castellan,
+    message: { userOpHash, validUntil: 1_900_000_000, validAfter: 0, bundler: contract }
+  }
+  /** One struct of one member in a domain. */
+  const single = (domain: Document["domain"], primaryType = "Other", type = "string", name = "contents") => ({
+    types: { [primaryType]: [{ name, type }] },
+    primaryType,
+    domain,
+    message: { [name]: type === "bytes" ? "0x19" : "text" }
+  })
+  const here = { chainId: "5", verifyingContract: contract }
+  /** The op under the hash of EntryPoint v0.8, which is that of a document. */
+  const packed: Document = {
+    types: {
+      PackedUserOperation: [
+        { name: "sender", type: "address" },
+        { name: "nonce", type: "uint256" },
+        { name: "initCode", type: "bytes" },
+        { name: "callData", type: "bytes" },
+        { name: "accountGasLimits", type: "bytes32" },
+        { name: "preVerificationGas", type: "uint256" },
+        { name: "gasFees", type: "bytes32" },
+        { name: "paymasterAndData", type: "bytes" }
+      ]
+    },
+    primaryType: "PackedUserOperation",
+    domain: { name: "ERC4337", version: "1", ...here },
+    message: {
+      sender: op.sender,
+      nonce: "7",
+      initCode: "0x",
+      callData: op.callData,
+      accountGasLimits: word((1n << 128n) | 2n),
+      preVerificationGas: "3",
+      gasFees: word((5n << 128n) | 4n),
+      paymasterAndData: "0x"
+    }
+  }
+
+  const messages: ReadonlyArray<readonly [string, string]> = [
+    ["a userOpHash in hex", userOpHash],
+    ["a userOpHash in upper case", `0x${userOpHash.slice(2).toUpperCase()}`],
+    ["32 characters", "The quick brown fox jumps over a"],
+    ["32 bytes of UTF-8 in fewer characters", "é".repeat(16)],
+    ["32 bytes of emoji", "🦊".repeat(8)]
+  ]
+  const documents: ReadonlyArray<readonly [string, string]> = [
+    ["conditions", JSON.stringify(conditions)],
+    ["conditions, indented", `\n ${JSON.stringify(conditions, null, 2)}\n`],
+    ["conditions, escaped", JSON.stringify(conditions).replaceAll("castellan", "\\u0063astellan")],
+    [
+      "conditions in a domain that declares its type",
+      JSON.stringify({
+        ...conditions,
+        types: {
+          EIP712Domain: [
+            { name: "name", type: "string" },
+            { name: "version", type: "string" }
+          ],
+          ...conditions.types
+        }
+      })
+    ],
+    ["another struct in our domain", JSON.stringify(single(castellan))],
+    ["another version of our domain", JSON.stringify(single({ name: "castellan", version: "1.2", ...here }))],
+    ["the name alone", JSON.stringify(single({ name: "castellan" }))],
+    ["another Message", JSON.stringify(single(castellan, "Message", "bytes"))],
+    [
+      "a Message of more",
+      JSON.stringify({
+        types: {
+          Message: [...(single(castellan, "Message").types.Message ?? []), { name: "op", type: "bool" }]
+        },
+        primaryType: "Message",
+        domain: castellan,
+        message: { contents: "text", op: true }
+      })
+    ],
+    [
+      "a personal message of a wallet",
+      JSON.stringify(single(castellan, "PersonalSign", "bytes", "prefixed"))
+    ],
+    ["an approval", JSON.stringify(single({ name: "castellan approvals", version: "1" }, "Content"))],
+    [
+      "a Message in the approvals' domain",
+      JSON.stringify(single({ name: "castellan approvals" }, "Message"))
+    ],
+    ["an op of EntryPoint v0.8", JSON.stringify(packed)]
+  ]
+
+  it("includes the document of which the digest is a userOpHash of EntryPoint v0.8", () => {
+    expect(TypedDataEncoder.hash(packed.domain, packed.types, packed.message)).toBe(
+      UserOperation.hash("v0.8", contract, 5n, op)
+    )
+  })
+
+  for (const [name, message] of messages)
+    it.effect(`is refused, a message of ${name}`, () =>
+      Effect.gen(function* () {
+        const refused = yield* answer({ messages: [message, "hello"], format: "hex" })
+        expect(refused.errors).toEqual([guarded, null])
+        expect(refused.signatures.map((each) => each !== null)).toEqual([false, true])
+        expect(refused.lines).toHaveLength(1)
+        const allowed = yield* answer({ messages: [message], format: "hex", allowOperationHash: true })
+        const signed = message.startsWith("0x") ? getBytes(message) : message
+        expect(verifyMessage(signed, String(allowed.signatures[0]))).toBe(address)
+        expect(allowed.lines).toEqual([expect.objectContaining({ allowOperationHash: true })])
+      })
+    )
+
+  for (const [name, message] of documents)
+    it.effect(`is refused, a document of ${name}`, () =>
+      Effect.gen(function* () {
+        for (const eip712 of [{}, undefined]) {
+          const asked = { messages: [message], format: "hex", ...(eip712 && { eip712 }) }
+          expect((yield* answer(asked)).errors, JSON.stringify(eip712)).toEqual([guarded])
+          const { errors, lines } = yield* answer({ ...asked, allowOperationHash: true })
+          expect(errors).toBeNull()
+          expect(lines).toEqual([expect.objectContaining({ allowOperationHash: true })])
+        }
+      })
+    )
+
+  it.effect("is refused in a domain that the request completes", () =>
+    Effect.gen(function* () {
+      const eip712 = { address: contract, chainId: "5" }
+      const message = JSON.stringify(single(castellan, "Deploy"))
+      expect((yield* answer({ messages: [message], eip712 })).errors).toEqual([guarded])
+    })
+  )
+
+  it.effect("is all that is refused: texts, other typed data, wrapped texts and hashes are signed", () =>
+    Effect.gen(function* () {
+      const around = ["x".repeat(31), "x".repeat(33), userOpHash.slice(2), `${userOpHash}00`, "é".repeat(32)]
+      expect((yield* answer({ messages: around })).errors).toBeNull()
+      expect((yield* answer({ messages: [userOpHash], hashed: true })).errors).toBeNull()
+      const eip712 = { address: contract, chainId: "5" }
+      const wrapped = single({ ...castellan, ...here }, "Message")
+      const others = [
+        userOpHash,
+        "The quick brown fox jumps over a",
+        JSON.stringify(wrapped),
+        "text",
+        JSON.stringify(single({ name: "Castellan" })),
+        JSON.stringify(single({ version: "castellan" })),
+        JSON.stringify(single({}))
+      ]
+      const { errors, lines, signatures } = yield* answer({ messages: others, eip712, format: "hex" })
+      expect(errors).toBeNull()
+      expect(signatures[2]).toBe(signatures[3])
+      const { domain, message, types } = wrapped
+      expect(verifyTypedData(domain, types, message, String(signatures[2]))).toBe(address)
+      for (const line of lines) expect(line).not.toHaveProperty("allowOperationHash")
     })
   )
 })

@@ -1,0 +1,33 @@
+import * as Predicate from "effect/Predicate"
+import * as Hex from "../primitives/Hex.js"
+import type { Document } from "./typed/TypedData.js"
+
+/**
+ * Messages whose signature could be the proof of an operation, a deployment, a sponsorship or an approval.
+ *
+ * Gotchas: who asks for a signature of "a message" need not know what it is; whoever gave it to them may.
+ */
+
+/**
+ * Domains of typed data that moves money: the wallets', factory's and paymaster's own, the approvals', and that of
+ * EntryPoint v0.8, whose userOpHash is the digest of a document.
+ */
+const domains: ReadonlySet<unknown> = new Set(["castellan", "castellan approvals", "ERC4337"])
+
+/** Whether wallets could take the EIP-191 signature of these bytes: they take it of the 32 of a hash. */
+export const isMessage = (bytes: Hex.Hex): boolean => Hex.size(bytes) === 32
+
+/** The one struct in the domain `castellan` that means nothing to any contract: `TypedData.wrapped`. */
+const isWrapper = ({ primaryType, types }: Document): boolean => {
+  const members = primaryType === "Message" && Predicate.isRecord(types) ? types.Message : null
+  if (!Array.isArray(members) || members.length !== 1) return false
+  const [{ name, type }] = members
+  return name === "contents" && type === "string"
+}
+
+/** Whether a contract could take the signature of typed data that has a digest. */
+export const isDocument = (document: Document): boolean => {
+  const { domain } = document
+  if (!Predicate.isRecord(domain) || !domains.has(domain.name)) return false
+  return domain.name !== "castellan" || !isWrapper(document)
+}
