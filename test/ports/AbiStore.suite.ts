@@ -71,6 +71,23 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
       })
     )
 
+    fact("names that are words elsewhere are read back", (store) =>
+      Effect.gen(function* () {
+        const inputs = ["payable", "uint256", "memory", "calldata"].map((name) => ({ name, type: "address" }))
+        const bytes = { name: "storage", type: "bytes" }
+        const odd = Either.getOrThrow(
+          EventDefinition.fromJson({ type: "event", name: "bool", inputs: [...inputs, bytes] })
+        )
+        const wrong = Either.getOrThrow(
+          ErrorDefinition.fromJson({ type: "error", name: "bool", inputs: [...inputs, bytes] })
+        )
+        yield* store.addEvent(alice, odd)
+        yield* store.addError(alice, wrong)
+        expect(yield* store.events(alice)).toEqual([odd])
+        expect(yield* store.errors(alice)).toEqual([wrong])
+      })
+    )
+
     fact("the same canonical definition again changes nothing", (store) =>
       Effect.gen(function* () {
         yield* store.addEvent(alice, transfer)

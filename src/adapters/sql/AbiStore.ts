@@ -66,8 +66,8 @@ const read = <A>(parsed: Either.Either<A, unknown>): ReadonlyArray<A> =>
 const learn = (known: Known, rows: ReadonlyArray<Row>): void => {
   const texts = (kind: Row["kind"]) =>
     rows.filter((row) => row.kind === kind).map(({ canonical }) => canonical)
-  const events = texts("event").flatMap((text) => read(Event.parse(text)))
-  const errors = texts("error").flatMap((text) => read(ErrorDefinition.parse(text)))
+  const events = texts("event").flatMap((text) => read(Event.parse(text, { canonical: true })))
+  const errors = texts("error").flatMap((text) => read(ErrorDefinition.parse(text, { canonical: true })))
   if (events.length > 0) known.events = [...known.events, ...events]
   if (errors.length > 0) known.errors = [...known.errors, ...errors]
   for (const { canonical, ordinal } of rows) {

@@ -5,10 +5,10 @@ import * as BuiltIn from "../../domain/abi/BuiltIn.js"
 import * as Event from "../../domain/abi/Event.js"
 import * as EventFilter from "../../domain/abi/EventFilter.js"
 import * as Log from "../../domain/abi/Log.js"
-import * as UseAbi from "../../domain/abi/UseAbi.js"
 import * as Address from "../../domain/primitives/Address.js"
 import { AbiStore, OperatorAbi } from "../ports/AbiStore.js"
 import type { Caller } from "../request/Caller.js"
+import * as Decoding from "../request/Decoding.js"
 import { type InvalidRequest, invalid } from "../request/Failure.js"
 import { node, optional } from "../request/Fields.js"
 import * as EventLoop from "../runtime/EventLoop.js"
@@ -57,7 +57,12 @@ export const Request = Schema.Struct({
   fromBlock: optional(BlockText, "latest"),
   toBlock: optional(BlockText, "latest"),
   ...node,
-  useABI: optional(Schema.Array(Schema.Unknown), [])
+  useABI: optional(
+    Schema.Array(Schema.Unknown).annotations({
+      description: "Events that count as registered, as JSON fragments or human-readable text."
+    }),
+    []
+  )
 }).annotations({ identifier: "EventQuery" })
 export type Request = typeof Request.Type
 
@@ -66,10 +71,7 @@ const known = (
   useABI: ReadonlyArray<unknown>
 ): Effect.Effect<ReadonlyArray<Event.EventDefinition>, InvalidRequest, AbiStore> =>
   Effect.gen(function* () {
-    const own = yield* Either.mapLeft(
-      yield* EventLoop.drive(() => UseAbi.parseSteps(useABI)),
-      ({ index, message }) => invalid("invalid_request", [{ path: `useABI[${index}]`, message }])
-    )
+    const own = yield* Decoding.own(useABI, "useABI")
     const store = yield* AbiStore
     const registered = yield* Effect.orDie(store.events(caller.principal.accountId))
     const operator = yield* OperatorAbi
@@ -88,7 +90,9 @@ const meant = (
       { path, message: "register the event with /addEvent, or send it in useABI" }
     ])
   if (eventDef !== undefined) {
-    const given = Event.parse(eventDef)
+    // A registered definition may have names that only its own text tells from other words.
+    const exact = definitions.find((one) => one.canonical === eventDef)
+    const given = exact === undefined ? Event.parse(eventDef) : Either.right(exact)
     if (Either.isLeft(given)) return Either.left(wrong("eventDef", given.left.message))
     const { canonical, name } = given.right
     if (eventName !== undefined && eventName !== name)

@@ -39,6 +39,18 @@ const keeping = <A, B>(
 const eventIndex = keeping(Log.indexSteps)
 const errorIndex = keeping(Revert.indexSteps)
 
+/** The request's own definitions; the one that is none is named by its index. */
+export const own = (
+  useABI: ReadonlyArray<unknown> = [],
+  path = "settings.useABI"
+): Effect.Effect<UseAbi.UseAbi, InvalidRequest> =>
+  Effect.flatMap(
+    EventLoop.drive(() => UseAbi.parseSteps(useABI)),
+    Either.mapLeft(({ index, message }) =>
+      invalid("invalid_request", [{ path: `${path}[${index}]`, message }])
+    )
+  )
+
 /**
  * Definitions in order of precedence: the request's `useABI`, the account's registered ones, the operator's, the
  * built-in ones.
@@ -51,22 +63,19 @@ export const load = (
   Effect.gen(function* () {
     const store = yield* AbiStore
     const operator = yield* OperatorAbi
-    const parsed = yield* EventLoop.drive(() => UseAbi.parseSteps(useABI ?? []))
-    const own = yield* Either.mapLeft(parsed, ({ index, message }) =>
-      invalid("invalid_request", [{ path: `${path}[${index}]`, message }])
-    )
+    const { errors: ownErrors, events: ownEvents } = yield* own(useABI, path)
     const { accountId } = caller.principal
     const [events, errors] = yield* Effect.orDie(
       Together.all([store.events(accountId), store.errors(accountId)])
     )
     const revert = Revert.layered([
-      Revert.index(own.errors),
+      Revert.index(ownErrors),
       yield* errorIndex(errors),
       yield* errorIndex(operator.errors),
       BuiltIn.errorIndex
     ])
     const log = Log.layered([
-      Log.index(own.events),
+      Log.index(ownEvents),
       yield* eventIndex(events),
       yield* eventIndex(operator.events),
       BuiltIn.eventIndex

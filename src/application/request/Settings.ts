@@ -59,7 +59,8 @@ const fields = {
   percentTxGasPriceOvershoot: percent(20, "Percent added to the gas price."),
   useABI: optional(
     Schema.Array(Schema.Unknown).annotations({
-      description: "Events and errors for decoding, as JSON fragments or human-readable text."
+      description:
+        "Events and errors for decoding, as JSON fragments or human-readable text; struct lines name tuples for the other lines."
     }),
     []
   )

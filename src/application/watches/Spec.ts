@@ -10,7 +10,7 @@ import type { Matched } from "./Matching.js"
 const filtersOf = ({ events, fields }: WatchSpec): Effect.Effect<ReadonlyArray<EventFilter.EventFilter>> =>
   Effect.map(
     EventLoop.each(events, (text) => {
-      const definition = Event.parse(text)
+      const definition = Event.parse(text, { canonical: true })
       return Either.isLeft(definition)
         ? Effect.succeed([])
         : Effect.map(

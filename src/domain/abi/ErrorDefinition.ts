@@ -24,13 +24,20 @@ const make = (name: string, inputs: ReadonlyArray<Parameter.Parameter>): ErrorDe
 
 const invalid = (misfit: Fragment.Misfit) => Fragment.invalid("error", misfit)
 
-/** Human-readable text, the keyword `error` optional. The canonical text is read back to the same error. */
-export const parse = (text: string): Either.Either<ErrorDefinition, Fragment.InvalidDefinition> =>
-  Grammar.read(text, (reader) => {
-    reader.take("error")
-    const name = reader.name("an error")
-    return make(name, reader.list({ indexed: false }))
-  }).pipe(Either.mapLeft((why) => invalid({ path: "", why })))
+/** Human-readable text, the keyword `error` optional. With `canonical`, a canonical text is read back to the same error. */
+export const parse = (
+  text: string,
+  options: Grammar.Options = {}
+): Either.Either<ErrorDefinition, Fragment.InvalidDefinition> =>
+  Grammar.read(
+    text,
+    (reader) => {
+      reader.take("error")
+      const name = reader.name("an error")
+      return make(name, reader.list({ indexed: false }))
+    },
+    options
+  ).pipe(Either.mapLeft((why) => invalid({ path: "", why })))
 
 /** A JSON fragment of type `error` (Solidity's JSON ABI). */
 export const fromJson = (fragment: unknown): Either.Either<ErrorDefinition, Fragment.InvalidDefinition> =>

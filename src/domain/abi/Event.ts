@@ -36,13 +36,20 @@ const make = (
 
 const invalid = (misfit: Fragment.Misfit) => Fragment.invalid("event", misfit)
 
-/** Human-readable text, the keyword `event` optional. The canonical text is read back to the same event. */
-export const parse = (text: string): Either.Either<EventDefinition, Fragment.InvalidDefinition> =>
-  Grammar.read(text, (reader) => {
-    reader.take("event")
-    const name = reader.name("an event")
-    return { name, inputs: reader.list({ indexed: true }), anonymous: reader.take("anonymous") }
-  }).pipe(
+/** Human-readable text, the keyword `event` optional. With `canonical`, a canonical text is read back to the same event. */
+export const parse = (
+  text: string,
+  options: Grammar.Options = {}
+): Either.Either<EventDefinition, Fragment.InvalidDefinition> =>
+  Grammar.read(
+    text,
+    (reader) => {
+      reader.take("event")
+      const name = reader.name("an event")
+      return { name, inputs: reader.list({ indexed: true }), anonymous: reader.take("anonymous") }
+    },
+    options
+  ).pipe(
     Either.mapLeft((why) => ({ path: "", why })),
     Either.flatMap(({ anonymous, inputs, name }) => make(name, inputs, anonymous)),
     Either.mapLeft(invalid)

@@ -26,14 +26,18 @@ const fragmentFields: ReadonlySet<string> = new Set([
   "payable",
   "anonymous",
   "gas",
-  "signature"
+  "signature",
+  "unit"
 ])
 const parameterFields: ReadonlySet<string> = new Set([
   "name",
   "type",
   "indexed",
   "internalType",
-  "components"
+  "components",
+  "gas",
+  "signature",
+  "unit"
 ])
 
 /** Fields whose type is checked though nothing is made of them. */

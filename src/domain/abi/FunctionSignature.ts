@@ -19,7 +19,7 @@ export interface FunctionSignature {
 }
 
 const visibilities: ReadonlySet<string> = new Set(["external", "public"])
-const mutabilities: ReadonlySet<string> = new Set(["pure", "view", "payable", "nonpayable"])
+const mutabilities: ReadonlySet<string> = new Set(["pure", "view", "payable", "nonpayable", "constant"])
 const notFunctions: ReadonlySet<string> = new Set(["function", "constructor", "returns"])
 
 const make = (
@@ -56,6 +56,7 @@ const read = (reader: Grammar.Reader): FunctionSignature => {
     if (word === "" && next === "") break
   }
   const outputs = reader.take("returns") ? reader.list({ indexed: false }) : null
+  if (reader.take("@")) reader.number("the gas")
   if (name !== "receive" || inputs.length > 0) return make(name, inputs, outputs)
   // In Solidity the keyword makes `receive` an ordinary function with a selector; guessing would misdirect value.
   if (keyword)
@@ -66,12 +67,16 @@ const read = (reader: Grammar.Reader): FunctionSignature => {
 
 /**
  * A human-readable function signature: `name(type,type)`, with or without `function`, parameter names, data
- * locations, `external`/`public`, one of `pure`/`view`/`payable`/`nonpayable`, and `returns (...)`.
+ * locations, `external`/`public`, one of `pure`/`view`/`payable`/`nonpayable`, or `constant` as old compilers have it,
+ * `returns (...)`, and `@` with an amount of gas, as ethers writes it.
  * `uint`, `int` and `byte` are canonicalised, `tuple` is optional, types may be nested 16 deep.
  */
-export const parse = (text: string): Either.Either<FunctionSignature, InvalidSignature> =>
+export const parse = (
+  text: string,
+  options: Grammar.Options = {}
+): Either.Either<FunctionSignature, InvalidSignature> =>
   Either.mapLeft(
-    Grammar.read(text, read),
+    Grammar.read(text, read, options),
     (why) => new InvalidSignature({ message: "invalid function signature", why })
   )
 

@@ -9,7 +9,7 @@ import * as Parameter from "./Parameter.js"
 /** Characters that one definition may have. */
 export const maxLength = 8_192
 
-const tokenPattern = /[A-Za-z_$][A-Za-z0-9_$]*|0|[1-9][0-9]*|[()[\],]/y
+const tokenPattern = /[A-Za-z_$][A-Za-z0-9_$]*|0|[1-9][0-9]*|[()[\],{};@]/y
 const blank = /(?:[ \t\r\n]+|\/\/[^\n\r]*|\/\*(?:[^*]|\*(?!\/))*\*\/)+/y
 const wordStart = /^[A-Za-z_$]/
 const numeral = /^[0-9]/
@@ -54,6 +54,12 @@ export interface Reader {
   readonly name: (what: string) => string
   /** Consumes the next word that is one of these; empty when the next token is none of them. */
   readonly oneOf: (words: ReadonlySet<string>) => string
+  /** Consumes a number; `what` it is stands in the refusal. */
+  readonly number: (what: string) => void
+  /** Consumes `{type name; type name;}` or `(type name, type name)`: the fields of a struct. */
+  readonly fields: () => ReadonlyArray<Parameter.Parameter>
+  /** Consumes a type without a name. */
+  readonly type: () => Parameter.Type
   /** Consumes `(...)`. */
   readonly list: (options: { readonly indexed: boolean }) => ReadonlyArray<Parameter.Parameter>
   /** Consumes parameters without parentheses, up to the end. */
@@ -64,8 +70,19 @@ export interface Reader {
   readonly refuse: (why: string) => never
 }
 
+/** How a text is read. */
+export interface Options {
+  /**
+   * The text is a canonical one of ours, which has no data location and no `payable`: every word behind a type is a
+   * name, type names too. Other text with a type name there rather lacks a comma.
+   */
+  readonly canonical?: boolean
+  /** The struct of that name; null when there is none, text says why it cannot be. */
+  readonly struct?: (name: string) => Parameter.Type | string | null
+}
+
 /** A parser by recursive descent. Long, since its rules call each other and share the place in the text. */
-const make = (tokens: ReadonlyArray<string>): Reader => {
+const make = (tokens: ReadonlyArray<string>, { canonical = false, struct }: Options): Reader => {
   let at = 0
   const peek = (): string => tokens[at] ?? ""
   const show = (): string => (peek() === "" ? "the end" : `"${peek().slice(0, 64)}"`)
@@ -78,6 +95,11 @@ const make = (tokens: ReadonlyArray<string>): Reader => {
     if (!take(token)) refuse(`expected "${token}" but found ${show()}`)
   }
   const built = <T>(type: T | string): T => (typeof type === "string" ? refuse(type) : type)
+  /** Structs let a few words stand for any number of them. */
+  const bounded = (parameters: ReadonlyArray<Parameter.Parameter>): ReadonlyArray<Parameter.Parameter> =>
+    parameters.reduce((sum, { type }) => sum + type.length, 0) > 2 * maxLength
+      ? refuse(`the types are longer than ${2 * maxLength} characters`)
+      : parameters
 
   const suffixed = (element: Parameter.Type): Parameter.Type => {
     let type = element
@@ -96,10 +118,10 @@ const make = (tokens: ReadonlyArray<string>): Reader => {
       return suffixed(built(Parameter.tupleOf(parenthesised(level + 1, false, false))))
     }
     if (tuple) return refuse(`expected "(" after tuple but found ${show()}`)
-    const found = Parameter.elementary(peek())
+    const found = Parameter.elementary(peek()) ?? built(struct?.(peek()) ?? null)
     if (found === null) return refuse(`expected a type but found ${show()}`)
     at += 1
-    if (found.kind === "address") take("payable")
+    if (found.kind === "address" && !canonical) take("payable")
     return suffixed(found)
   }
 
@@ -107,7 +129,7 @@ const make = (tokens: ReadonlyArray<string>): Reader => {
     const base = type(level)
     const indexed = indexable ? take("indexed") : undefined
     const reference = base.depth > 0 || base.dynamic
-    if (locatable && reference && Parameter.isLocation(peek())) at += 1
+    if (locatable && !canonical && reference && Parameter.isLocation(peek())) at += 1
     if (!wordStart.test(peek())) return Parameter.make("", base, indexed)
     return Parameter.make(name("a parameter"), base, indexed)
   }
@@ -122,12 +144,14 @@ const make = (tokens: ReadonlyArray<string>): Reader => {
     const parameters = [parameter(level, indexable, locatable)]
     while (take(",")) parameters.push(parameter(level, indexable, locatable))
     expect(")")
-    return parameters
+    return bounded(parameters)
   }
 
   const name = (what: string): string => {
     const found = peek()
     if (!Parameter.isName(found)) return refuse(`expected a name for ${what} but found ${show()}`)
+    if (!canonical && Parameter.elementary(found) !== null)
+      return refuse(`expected a name for ${what} but found the type ${show()}: is a comma missing?`)
     at += 1
     return found
   }
@@ -143,6 +167,20 @@ const make = (tokens: ReadonlyArray<string>): Reader => {
       at += 1
       return found
     },
+    number: (what) => {
+      if (!numeral.test(peek())) refuse(`expected a number for ${what} but found ${show()}`)
+      at += 1
+    },
+    fields: () => {
+      if (!take("{")) return parenthesised(0, false, false)
+      const fields: Array<Parameter.Parameter> = []
+      while (!take("}")) {
+        fields.push(parameter(0, false, false))
+        expect(";")
+      }
+      return bounded(fields)
+    },
+    type: () => type(0),
     list: ({ indexed }) => parenthesised(0, indexed, !indexed),
     bareList: () => {
       const parameters = [parameter(0, false, true)]
@@ -164,11 +202,15 @@ const make = (tokens: ReadonlyArray<string>): Reader => {
 }
 
 /** Reads the whole text with `body`; `Left` says why it is not such a definition. Never throws. */
-export const read = <A>(text: string, body: (reader: Reader) => A): Either.Either<A, string> => {
+export const read = <A>(
+  text: string,
+  body: (reader: Reader) => A,
+  options: Options = {}
+): Either.Either<A, string> => {
   if (text.length > maxLength) return Either.left(`longer than ${maxLength} characters`)
   try {
     const tokens = tokenize(text)
-    const reader = make(tokens)
+    const reader = make(tokens, options)
     const result = body(reader)
     return reader.atEnd() ? Either.right(result) : Either.left(`unexpected "${reader.peek().slice(0, 64)}"`)
   } catch (error) {
@@ -177,14 +219,30 @@ export const read = <A>(text: string, body: (reader: Reader) => A): Either.Eithe
   }
 }
 
+/** True for a tuple that is spelled within the type, as Vyper does it. */
+const inline = /^(?:tuple)?\(/
+
 /**
- * The type that a JSON fragment's `type` field spells (`uint256[2]`, `tuple[]`), components given for a tuple.
- * Parentheses are not part of that spelling.
+ * The type that a JSON fragment's `type` field spells: `uint256[2]`, `tuple[]` with the tuple's components beside it,
+ * `(address,uint256)[]` with or without them.
  */
 export const readJsonType = (
   text: string,
   components: ReadonlyArray<Parameter.Parameter> | null
 ): Either.Either<Parameter.Type, string> => {
+  if (inline.test(text))
+    return Either.flatMap(
+      read(text, (reader) => reader.type()),
+      (type) => {
+        if (components === null || components.length === 0) return Either.right(type)
+        const beside = readJsonType(`tuple${text.slice(text.lastIndexOf(")") + 1)}`, components)
+        return Either.filterOrLeft(
+          beside,
+          ({ canonical }) => canonical === type.canonical,
+          ({ canonical }) => `the components are those of ${canonical.slice(0, 64)}`
+        )
+      }
+    )
   const bracket = text.indexOf("[")
   const head = bracket < 0 ? text : text.slice(0, bracket)
   const suffix = bracket < 0 ? "" : text.slice(bracket)

@@ -66,8 +66,6 @@ const integerName = /^(u?int)([1-9][0-9]{0,2})?$/
 const bytesName = /^bytes([1-9][0-9]?)$/
 const locations: ReadonlySet<string> = new Set(["memory", "calldata", "storage"])
 
-const otherWords: ReadonlySet<string> = new Set(["indexed", "payable"])
-
 const plain = (kind: PlainType["kind"], dynamic: boolean): PlainType => ({
   kind,
   canonical: kind,
@@ -102,18 +100,11 @@ export const elementary = (name: string): Type | null => {
     : null
 }
 
-/**
- * True for a word that names nothing, because the grammar would read it as something else, or because what is meant is
- * rather a type behind a missing comma.
- */
-export const isReserved = (word: string): boolean =>
-  locations.has(word) || otherWords.has(word) || elementary(word) !== null
-
 /** True for Solidity's data locations. */
 export const isLocation = (word: string): boolean => locations.has(word)
 
-/** True for text that can name a parameter, a function, an event or an error in definitions. */
-export const isName = (text: string): boolean => identifier.test(text) && !isReserved(text)
+/** True for text that can name a parameter, a function, an event or an error, whatever the word means elsewhere. */
+export const isName = (text: string): boolean => identifier.test(text)
 
 /** The array of `length` elements (null: of any number), or why there is no such type. */
 export const arrayOf = (element: Type, length: number | null): ArrayType | string => {
@@ -170,14 +161,18 @@ const fullType = (type: Type): string => {
   return type.canonical
 }
 
-/** `(type indexed name, (type name, type) name)`: canonical types, all names kept, one space between words. */
+const named = ({ indexed, name }: Parameter): string => {
+  // Behind the type of an event's parameter this word can only say that the parameter is a topic.
+  if (indexed === false && name === "indexed") return ""
+  return `${indexed === true ? " indexed" : ""}${name === "" ? "" : ` ${name}`}`
+}
+
+/**
+ * `(type indexed name, (type name, type) name)`: canonical types, one space between words, all names kept but
+ * `indexed` of a parameter of an event that is no topic.
+ */
 export const fullList = (parameters: ReadonlyArray<Parameter>): string =>
-  `(${parameters
-    .map(
-      ({ base, indexed, name }) =>
-        `${fullType(base)}${indexed === true ? " indexed" : ""}${name === "" ? "" : ` ${name}`}`
-    )
-    .join(", ")})`
+  `(${parameters.map((parameter) => `${fullType(parameter.base)}${named(parameter)}`).join(", ")})`
 
 /** True when values can be keyed by name: every parameter has one and no two share it. */
 export const allNamed = (parameters: ReadonlyArray<Parameter>): boolean =>

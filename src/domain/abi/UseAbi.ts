@@ -6,6 +6,8 @@ import * as ErrorDefinition from "./ErrorDefinition.js"
 import * as Event from "./Event.js"
 import type * as Fragment from "./Fragment.js"
 import * as FunctionSignature from "./FunctionSignature.js"
+import type * as Grammar from "./Grammar.js"
+import * as Structs from "./Structs.js"
 
 /** What a caller's own ABI defines, each kind in the caller's order. */
 export interface UseAbi {
@@ -27,7 +29,7 @@ type Read = Either.Either<Entry, string>
 
 const ignored: Entry = { kind: "ignored" }
 const withoutDefinition: ReadonlySet<unknown> = new Set(["constructor", "fallback", "receive"])
-const keyword = /^[ \t\r\n]*(event|error|function|constructor|fallback|receive)(?![A-Za-z0-9_$])/
+const keyword = /^[ \t\r\n]*(event|error|function|constructor|fallback|receive|struct)(?![A-Za-z0-9_$])/
 
 const event = (read: Either.Either<Event.EventDefinition, Fragment.InvalidDefinition>): Read =>
   Either.mapBoth(read, {
@@ -41,19 +43,19 @@ const error = (read: Either.Either<ErrorDefinition.ErrorDefinition, Fragment.Inv
     onRight: (definition): Entry => ({ kind: "error", definition })
   })
 
-const fromText = (text: string): Read => {
+const fromText = (text: string, options: Grammar.Options): Read => {
   switch (keyword.exec(text)?.[1]) {
     case "event":
-      return event(Event.parse(text))
+      return event(Event.parse(text, options))
     case "error":
-      return error(ErrorDefinition.parse(text))
+      return error(ErrorDefinition.parse(text, options))
     case "function":
-      return Either.mapBoth(FunctionSignature.parse(text), {
+      return Either.mapBoth(FunctionSignature.parse(text, options), {
         onLeft: ({ message, why }) => `${message}: ${why}`,
         onRight: (definition): Entry => ({ kind: "function", definition })
       })
     case undefined:
-      return Either.left("a definition begins with event, error or function")
+      return Either.left("a definition begins with event, error, function or struct")
     default:
       return Either.right(ignored)
   }
@@ -76,15 +78,18 @@ const fromJson = (fragment: Readonly<Record<string, unknown>>): Read => {
 
 /**
  * A list of JSON fragments and human-readable definitions, mixed as the caller likes. Constructors, `fallback`
- * and `receive` decode nothing and are passed over. `Left` names the first entry that is neither. Stops after each.
+ * and `receive` decode nothing and are passed over; the types of `struct` lines are known in all texts of the list.
+ * `Left` names the first entry that is none of these. Stops after each.
  */
 export function* parseSteps(list: ReadonlyArray<unknown>): Steps.Steps<Either.Either<UseAbi, InvalidAbi>> {
   const events: Array<Event.EventDefinition> = []
   const errors: Array<ErrorDefinition.ErrorDefinition> = []
   const functions: Array<FunctionSignature.FunctionSignature> = []
+  const structs = yield* Structs.readSteps(list)
+  if (Either.isLeft(structs)) return Either.left(new InvalidAbi(structs.left))
   for (const [index, entry] of list.entries()) {
     let read: Read = Either.left("neither text nor an object")
-    if (typeof entry === "string") read = fromText(entry)
+    if (typeof entry === "string") read = fromText(entry, { struct: structs.right })
     else if (Predicate.isRecord(entry)) read = fromJson(entry)
     if (Either.isLeft(read)) return Either.left(new InvalidAbi({ index, message: read.left }))
     if (read.right.kind === "event") events.push(read.right.definition)

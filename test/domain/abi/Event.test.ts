@@ -111,7 +111,6 @@ describe("Event", () => {
     ["name: not a string", { ...fragment, name: 1 }],
     ['name: "" cannot be a name', { ...fragment, name: "" }],
     ['name: "a b" cannot be a name', { ...fragment, name: "a b" }],
-    ['name: "uint256" cannot be a name', { ...fragment, name: "uint256" }],
     ["anonymous: not a boolean", { ...fragment, anonymous: "no" }],
     ["inputs: not an array", { ...fragment, inputs: {} }],
     ["inputs: not an array", { ...fragment, inputs: null }],
@@ -119,7 +118,13 @@ describe("Event", () => {
     ["inputs[0]: not an object", { ...fragment, inputs: ["uint256"] }],
     ["inputs[0].type: not a string", input({ type: undefined })],
     ["inputs[0].type: unknown type", input({ type: "uint257" })],
-    ["inputs[0].type: unknown type", input({ type: "(uint256)" })],
+    ["inputs[0].type: expected a type", input({ type: "(uint257)" })],
+    ["inputs[0].type: types may be nested", input({ type: `${"(".repeat(17)}bool${")".repeat(17)}` })],
+    ["inputs[0].type: unexpected", input({ type: "(uint256) a" })],
+    [
+      "inputs[0].type: the components are those of (bool)",
+      input({ type: "(uint256)", components: [{ name: "b", type: "bool" }] })
+    ],
     ["inputs[0].type: unknown type", input({ type: "uint256 " })],
     ["inputs[0].type: unknown type", input({ type: "uint256[" })],
     ["inputs[0].type: unknown type", input({ type: "uint256[01]" })],
@@ -162,6 +167,34 @@ describe("Event", () => {
     const { message, path, why: said } = result.left
     expect(message).toContain(why)
     expect(message).toBe(`invalid event definition: ${path === "" ? said : `${path}: ${said}`}`)
+  })
+
+  it.each(["calldata", "memory", "storage", "payable", "indexed", "uint256", "address", "bytes"])(
+    "%s is a name in JSON, and read back from the canonical text",
+    (word) => {
+      const inputs = [
+        { name: word, type: "address", indexed: true },
+        { name: word, type: "bytes", indexed: true },
+        { name: "t", type: "tuple", components: [{ name: word, type: "bytes" }] }
+      ]
+      const one = Either.getOrThrow(Event.fromJson({ type: "event", name: word, inputs }))
+      const oracle = EventFragment.from({ type: "event", name: word, inputs })
+      expect(one.topic).toBe(oracle.topicHash)
+      expect(one.inputs.map(({ name }) => name)).toEqual(oracle.inputs.map(({ name }) => name))
+      expect(one.canonical).toBe(
+        `event ${word}(address indexed ${word}, bytes indexed ${word}, (bytes ${word}) t)`
+      )
+      expect(Either.getOrThrow(Event.parse(one.canonical, { canonical: true }))).toEqual(one)
+      const plain = inputs.map(({ indexed, ...input }) => input)
+      const error = Either.getOrThrow(ErrorDefinition.fromJson({ type: "error", name: word, inputs: plain }))
+      expect(Either.getOrThrow(ErrorDefinition.parse(error.canonical, { canonical: true }))).toEqual(error)
+    }
+  )
+
+  it("the canonical text leaves out the one name that would make a topic of its parameter", () => {
+    const inputs = [{ name: "indexed", type: "bool", indexed: false }]
+    const one = Either.getOrThrow(Event.fromJson({ type: "event", name: "E", inputs }))
+    expect([one.canonical, one.inputs[0]?.name]).toEqual(["event E(bool)", "indexed"])
   })
 
   const words = [

@@ -82,7 +82,7 @@ describe("return types of a function", () => {
     "uint256;",
     "function f()",
     "f() returns (uint256)",
-    "uint256 indexed",
+    "uint256 indexed a",
     "(uint256)(bool)",
     "uint 256"
   ])("%j is an invalid return signature", (text) => {

@@ -29,7 +29,14 @@ describe("FunctionSignature", () => {
     ["f(uint256 view, bool returns, bool function)", "f(uint256,bool,bool)"],
     ["receive(uint256)", "receive(uint256)"],
     ["fallback()", "fallback()"],
-    ["$_1()", "$_1()"]
+    ["$_1()", "$_1()"],
+    ["f(uint256 payable, address payable, address payable payable)", "f(uint256,address,address)"],
+    ["f(bool memory, bytes memory, bytes memory calldata, uint8 storage)", "f(bool,bytes,bytes,uint8)"],
+    ["f((bytes calldata, uint256 indexed) indexed)", "f((bytes,uint256))"],
+    ["memory()", "memory()"],
+    ["function f(address) constant returns (uint256)", "f(address)"],
+    ["function f(address to) view returns (uint256) @12345", "f(address)"],
+    ["f() @0", "f()"]
   ])("%s is %s", (text, canonical) => {
     const signature = parsed(text)
     expect(signature.canonical).toBe(canonical)
@@ -124,13 +131,17 @@ describe("FunctionSignature", () => {
     "f(uint memory a)",
     "f(bytes memory calldata a)",
     "f((bytes memory a) b)",
-    "f(uint256 payable)",
+    "f(uint256 payable a)",
+    "f(uint256 bool)",
     "f() view pure",
     "f() view view",
     "f() external public",
     "f() internal",
     "f() private",
-    "f() constant",
+    "f() constant view",
+    "f() @",
+    "f() @ gas",
+    "f() @12 returns (bool)",
     "f() virtual",
     "f() returns",
     "f() returns uint256",
@@ -162,6 +173,17 @@ describe("FunctionSignature", () => {
     expect(message).toBe("invalid function signature")
     expect(why).not.toBe("")
     expect(why.length).toBeLessThan(200)
+  })
+
+  it("names are what ethers takes for names, and words that stand for one where no other meaning fits", () => {
+    const names = (text: string) => parsed(text).inputs.map(({ name }) => name)
+    expect(names("f(bytes memory, bytes memory memory, bool memory)")).toEqual(["", "memory", "memory"])
+    expect(names("f(address payable, address payable payable, bool payable)")).toEqual([
+      "",
+      "payable",
+      "payable"
+    ])
+    expect(refusal("f(address uint256)").why).toContain("is a comma missing")
   })
 
   it("nesting, array sizes and length are bounded", () => {

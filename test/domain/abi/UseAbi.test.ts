@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
-import { Interface } from "ethers/abi"
+import { FunctionFragment, Interface } from "ethers/abi"
+import { id } from "ethers/hash"
 import * as fc from "fast-check"
 import * as UseAbi from "../../../src/domain/abi/UseAbi.js"
 import * as generators from "./generators.js"
@@ -38,9 +39,21 @@ describe("UseAbi", () => {
     ["a number", 5, "neither text nor an object"],
     ["null", null, "neither text nor an object"],
     ["a list", ["event A()"], "neither text nor an object"],
-    ["text without its keyword", "A(uint256)", "begins with event, error or function"],
-    ["text of another kind", "struct S { uint256 a; }", "begins with event, error or function"],
-    ["a word that begins with a keyword", "eventual()", "begins with event, error or function"],
+    ["text without its keyword", "A(uint256)", "begins with event, error, function or struct"],
+    ["text of another kind", "enum S { a }", "begins with event, error, function or struct"],
+    ["a word that begins with a keyword", "eventual()", "begins with event, error, function or struct"],
+    [
+      "a struct with an unknown type",
+      "struct S { Unknown a; }",
+      "invalid struct definition: expected a type"
+    ],
+    ["a struct that is cut off", "struct S { uint256 a; ", "invalid struct definition"],
+    ["a struct without a semicolon", "struct S { uint256 a }", 'expected ";"'],
+    ["a struct without fields", "struct S {}", "at least one component"],
+    ["a struct without a name", "struct { uint256 a; }", "expected a name for a struct"],
+    ["a struct that has a type's name", "struct uint8 { uint256 a; }", "invalid struct definition"],
+    ["a struct that holds itself", "struct S { S[] a; }", "the struct S holds itself"],
+    ["an unknown struct", "event E(Fine a)", "expected a type"],
     ["a malformed event", "event A(uint)) ", "invalid event definition"],
     ["a malformed error", "error A(uint", "invalid error definition"],
     ["a malformed function", "function f(", "invalid function signature"],
@@ -52,6 +65,56 @@ describe("UseAbi", () => {
     const result = UseAbi.parse(["event Fine()", entry])
     expect(Either.isLeft(result) && result.left.index).toBe(1)
     expect(Either.isLeft(result) && result.left.message).toContain(why)
+  })
+
+  it("structs stand for their tuples in every text, whatever the order", () => {
+    const abi = Either.getOrThrow(
+      UseAbi.parse([
+        "function fill(Order[] calldata orders, Asset asset) returns (Order) @30000",
+        "event Filled(Order indexed order, address by)",
+        "error Bad(Asset)",
+        "struct Order { address maker; Asset[2] assets; bytes data; }",
+        "struct Asset(address payable, uint256 amount)"
+      ])
+    )
+    const asset = "(address,uint256)"
+    expect(abi.functions[0]?.canonical).toBe(`fill((address,${asset}[2],bytes)[],${asset})`)
+    expect(abi.functions[0]?.selector).toBe(
+      FunctionFragment.from(`function fill((address,${asset}[2],bytes)[],${asset})`).selector
+    )
+    expect(abi.events[0]?.canonical).toBe(
+      "event Filled((address maker, (address, uint256 amount)[2] assets, bytes data) indexed order, address by)"
+    )
+    expect(abi.errors[0]?.canonical).toBe("error Bad((address, uint256 amount))")
+  })
+
+  it("of structs that need each other, the one to mend is named", () => {
+    const index = (list: ReadonlyArray<string>) => {
+      const result = UseAbi.parse(list)
+      return Either.isLeft(result) ? result.left.index : null
+    }
+    expect(index(["struct A { B b; }", "event E()", "struct B { C c; }", "struct C { nothing n; }"])).toBe(3)
+    expect(index(["struct A { bool a; }", "struct A { bool b; }"])).toBe(1)
+    const deep = Array.from({ length: 5_000 }, (_, n) => `struct S${n} { S${n + 1} a; }`)
+    expect(index([...deep, "struct S5000 { bool a; }"])).not.toBeNull()
+    const wide = Array.from({ length: 14 }, (_, n) => `struct S${n} {${` S${n + 1} a;`.repeat(99)} }`)
+    expect(index([...wide, "struct S14 { bytes a; }"])).not.toBeNull()
+    expect(index(["struct A { bytes a; bytes b; }", `event E(${"A,".repeat(4_000)}A)`])).toBe(1)
+  })
+
+  it("parameters of old compilers and of Vyper are read, named like anything else", () => {
+    const inputs = [
+      { name: "calldata", type: "(address,uint256)[2]", unit: "wei" },
+      { name: "uint256", type: "tuple(bool,(bytes32,string)[])", gas: 1, signature: "0x" },
+      { name: "payable", type: "(bool)[]", components: [{ name: "indexed", type: "bool" }] },
+      { name: "storage", type: "(bool)", components: [] }
+    ]
+    const { functions } = Either.getOrThrow(
+      UseAbi.parse([{ type: "function", name: "address", inputs, gas: 5, signature: "0x", unit: "s" }])
+    )
+    const types = "(address,uint256)[2],(bool,(bytes32,string)[]),(bool)[],(bool)"
+    expect(functions[0]?.selector).toBe(id(`address(${types})`).slice(0, 10))
+    expect(functions[0]?.inputs.map(({ name }) => name)).toEqual(inputs.map(({ name }) => name))
   })
 
   it.each(["0.6", "0.7", "0.8"])("the whole ABI of EntryPoint v%s is read as ethers reads it", (version) => {

@@ -72,6 +72,28 @@ describe("registration", () => {
     })
   )
 
+  it.scopedLive("takes what old compilers and Vyper write, and any word as a name", () =>
+    Effect.gen(function* () {
+      const { store, url } = yield* service
+      const left = { gas: 2_300, signature: "0x12", unit: "wei" }
+      const inputs = [
+        { name: "payable", type: "address", ...left },
+        { name: "uint256", type: "(address,uint256)[2]" },
+        { name: "calldata", type: "bytes", indexed: true }
+      ]
+      const eventABI = { type: "event", name: "memory", inputs, ...left }
+      const eventDef = "event memory(address payable, (address, uint256)[2] uint256, bytes indexed calldata)"
+      const added = yield* post(url, "/addEvent", { eventABI })
+      expect([added.status, JSON.parse(added.text)]).toEqual([200, { status: 200, eventDef }])
+      const errorABI = { type: "error", name: "E", inputs: inputs.slice(0, 2), ...left }
+      const errorDef = "error E(address payable, (address, uint256)[2] uint256)"
+      const other = yield* post(url, "/addError", { errorABI })
+      expect([other.status, JSON.parse(other.text)]).toEqual([200, { status: 200, errorDef }])
+      const names = (yield* store.events(acme)).flatMap((event) => event.inputs.map(({ name }) => name))
+      expect(names).toEqual(["payable", "uint256", "calldata"])
+    })
+  )
+
   it.scopedLive("of what cannot be is refused, and the place that is wrong is named", () =>
     Effect.gen(function* () {
       const { store, url } = yield* service
@@ -115,7 +137,7 @@ describe("registration", () => {
       for (const [errorABI, path] of [
         [undefined, "errorABI"],
         [{ ...error, type: "event" }, "errorABI.type"],
-        [{ ...error, name: "uint256" }, "errorABI.name"],
+        [{ ...error, name: "uint 256" }, "errorABI.name"],
         [{ ...error, anonymous: false }, "errorABI.anonymous"],
         [{ ...error, inputs: [{ ...uint, indexed: true }] }, "errorABI.inputs[0].indexed"],
         [{ ...error, inputs: [{ ...uint, type: "map" }] }, "errorABI.inputs[0].type"]

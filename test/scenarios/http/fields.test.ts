@@ -187,8 +187,6 @@ const settingsFields: ReadonlyArray<Field> = [
     [null, 7, true, "x", "event", "event (", { type: "event" }]
   ]
 ]
-/** Where nothing is decoded, the definitions are not looked at. */
-const unusedAbi = settingsFields.filter(([steps]) => steps[2] !== 0)
 const selectorFields = (at: string): ReadonlyArray<Field> => [
   [[at], [...list, undefined]],
   [
@@ -248,7 +246,7 @@ const fields: Readonly<Record<string, ReadonlyArray<Field>>> = {
       ["accounts", 0, "walletCustody"],
       [...integer, undefined]
     ],
-    ...unusedAbi.filter(([steps]) => steps[1] !== "rpc"),
+    ...settingsFields.filter(([steps]) => steps[1] !== "rpc"),
     [["settings", "factory"], [undefined]],
     [["settings", "beaconAdminAddress"], [undefined]],
     [["settings", "beaconAdminCreationCode"], [undefined]]
@@ -259,7 +257,7 @@ const fields: Readonly<Record<string, ReadonlyArray<Field>>> = {
       ["accounts", 0, "walletCustody"],
       [null, "1", true, [1], {}]
     ],
-    ...unusedAbi
+    ...settingsFields
   ],
   "/create": [
     ...selectorFields("accounts"),

@@ -22,7 +22,8 @@ export const Request = Schema.Struct({
   ...node,
   useABI: optional(
     Schema.Array(Schema.Unknown).annotations({
-      description: "Events and errors for decoding, as JSON fragments or human-readable text."
+      description:
+        "Events and errors for decoding, as JSON fragments or human-readable text; struct lines name tuples for the other lines."
     }),
     []
   )

@@ -47,7 +47,8 @@ export const Request = Schema.Struct({
   ...node,
   useABI: optional(
     Schema.Array(Schema.Unknown).annotations({
-      description: "Errors for decoding, as JSON fragments or human-readable text."
+      description:
+        "Errors for decoding, as JSON fragments or human-readable text; struct lines name tuples for the other lines."
     }),
     []
   )

@@ -13,7 +13,8 @@ export const Request = Schema.Struct({
   errorABI: Schema.Struct({
     type: Schema.Literal("error"),
     name: Schema.String,
-    inputs: Schema.Array(Input)
+    inputs: Schema.Array(Input),
+    ...Definition.unreadFields
   }).annotations({ identifier: "ErrorAbi" })
 }).annotations({ identifier: "AddErrorRequest" })
 export type Request = typeof Request.Type

@@ -21,7 +21,8 @@ export const Request = Schema.Struct({
     type: Schema.Literal("event"),
     name: Schema.String,
     inputs: Schema.Array(Input),
-    anonymous: optional(Schema.Boolean, false)
+    anonymous: optional(Schema.Boolean, false),
+    ...Definition.unreadFields
   }).annotations({ identifier: "EventAbi" })
 }).annotations({ identifier: "AddEventRequest" })
 export type Request = typeof Request.Type

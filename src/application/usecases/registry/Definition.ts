@@ -6,16 +6,26 @@ import { type InvalidRequest, invalid, type Unprocessable, unprocessable } from 
 import { optional } from "../../request/Fields.js"
 import * as Reasons from "../../request/Reasons.js"
 
+const unread = optional(
+  Schema.Unknown.annotations({ description: "Old compilers and Vyper write it; it means nothing here." })
+)
+
+/** What compilers and libraries add to fragments and to inputs, and nothing is made of. */
+export const unreadFields = { gas: unread, signature: unread, unit: unread }
+
 /** What inputs of events and of errors have in common. The use case holds them to the rules of types and names. */
 export const inputFields = {
   name: optional(Schema.String),
-  type: Schema.String.annotations({ description: "For example uint256, address[2][], tuple." }),
+  type: Schema.String.annotations({
+    description: "For example uint256, address[2][], tuple, (address,uint256)[]."
+  }),
   internalType: optional(Schema.String),
   components: optional(
     Schema.Array(Schema.Unknown).annotations({
       description: "The parts of a tuple, each an object with name, type, internalType and components."
     })
-  )
+  ),
+  ...unreadFields
 }
 
 /** A definition that cannot be: the place in the request that is wrong. */

@@ -11,6 +11,7 @@ import * as Span from "../../observe/Span.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Caller } from "../../request/Caller.js"
+import * as Decoding from "../../request/Decoding.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
@@ -85,6 +86,7 @@ export const run = (
 ): Effect.Effect<Response, Failure, ChainFacts | ChainRpc | Networks> =>
   Effect.gen(function* () {
     const { accounts, settings } = request
+    yield* Decoding.own(settings.useABI)
     const unspecified = accounts.findIndex(({ walletCustody }) => walletCustody === 0)
     if (unspecified >= 0)
       return yield* Effect.fail(

@@ -6,6 +6,7 @@ import * as WalletAddress from "../../../domain/wallet/WalletAddress.js"
 import * as Wallets from "../../intake/Wallets.js"
 import * as Span from "../../observe/Span.js"
 import type { Caller } from "../../request/Caller.js"
+import * as Decoding from "../../request/Decoding.js"
 import { type Detail, type Failure, invalid } from "../../request/Failure.js"
 import { SaltText, StoredCustody } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
@@ -25,7 +26,8 @@ export type Response = typeof Response.Type
 /** Which address each salt and custody give: pure, without any network, and the same on every chain. */
 export const run = (_caller: Caller, request: Request): Effect.Effect<Response, Failure> =>
   Effect.gen(function* () {
-    const { beaconAdminAddress, beaconAdminCreationCode, factory } = request.settings
+    const { beaconAdminAddress, beaconAdminCreationCode, factory, useABI } = request.settings
+    yield* Decoding.own(useABI)
     const salts = yield* EventLoop.map(request.accounts, ({ salt }) => Salt.from(salt))
     const malformed = salts.flatMap((salt, index): ReadonlyArray<Detail> => {
       if (Either.isRight(salt)) return []

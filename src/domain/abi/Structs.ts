@@ -1,0 +1,74 @@
+import * as Either from "effect/Either"
+import type * as Steps from "../primitives/Steps.js"
+import * as Grammar from "./Grammar.js"
+import * as Parameter from "./Parameter.js"
+
+/** `struct Name { type a; type b; }` of a list of human-readable definitions, or as ethers writes it, `struct Name(type a)`. */
+
+const keyword = /^[ \t\r\n]*struct(?![A-Za-z0-9_$])[ \t\r\n]*([A-Za-z0-9_$]*)/
+
+/** A line that is no struct: its place in the list, and why. */
+export interface Misfit {
+  readonly index: number
+  readonly message: string
+}
+
+/** The type of the struct of that name; null when the list has none. */
+export type Lookup = (name: string) => Parameter.Type | null
+
+interface Line {
+  readonly index: number
+  readonly text: string
+}
+
+/**
+ * All structs of a list, whatever their order. `Left` names the first line that is none, or the one that it needs. Stops
+ * after each.
+ */
+export function* readSteps(list: ReadonlyArray<unknown>): Steps.Steps<Either.Either<Lookup, Misfit>> {
+  const lines = new Map<string, Line>()
+  for (const [index, text] of list.entries()) {
+    const name = typeof text === "string" ? keyword.exec(text)?.[1] : undefined
+    if (typeof text !== "string" || name === undefined) continue
+    if (lines.has(name))
+      return Either.left({ index, message: `the struct ${name.slice(0, 64)} is there twice` })
+    lines.set(name, { index, text })
+  }
+  const known = new Map<string, Parameter.Type>()
+  const open = new Set<string>()
+  let misfit: Misfit | null = null
+
+  const struct = (name: string): Parameter.Type | string | null => {
+    const type = known.get(name)
+    const line = lines.get(name)
+    if (type !== undefined || line === undefined) return type ?? null
+    if (open.has(name)) return `the struct ${name.slice(0, 64)} holds itself`
+    if (open.size > Parameter.maxDepth) return `types may be nested ${Parameter.maxDepth} levels deep`
+    open.add(name)
+    const made = Either.flatMap(Grammar.read(line.text, fieldsOf, { struct }), (fields) => {
+      const tuple = Parameter.tupleOf(fields)
+      return typeof tuple === "string" ? Either.left(tuple) : Either.right(tuple)
+    })
+    open.delete(name)
+    if (Either.isRight(made)) {
+      known.set(name, made.right)
+      return made.right
+    }
+    // The innermost line comes first: it is the one to mend.
+    misfit ??= { index: line.index, message: `invalid struct definition: ${made.left}` }
+    return made.left
+  }
+
+  for (const name of lines.keys()) {
+    struct(name)
+    if (misfit !== null) return Either.left(misfit)
+    yield
+  }
+  return Either.right((name) => known.get(name) ?? null)
+}
+
+const fieldsOf = (reader: Grammar.Reader): ReadonlyArray<Parameter.Parameter> => {
+  reader.take("struct")
+  reader.name("a struct")
+  return reader.fields()
+}
