@@ -44,6 +44,8 @@ export interface TransactionMonitor {
   readonly forget: (watched: Pick<Entry.Watched, "record">) => Effect.Effect<void>
   /** Whether the transaction's nonce is watched, or about to be. */
   readonly isWatched: (record: TransactionRecord) => boolean
+  /** How many transactions are signed and not seen in a block. */
+  readonly underWay: () => number
   /** Forgets the lane's transactions: another process works on the lane. */
   readonly leave: (lane: Lane) => Effect.Effect<void>
   /**
@@ -289,6 +291,10 @@ export const make = (options: {
         const lane = lanes.get(WatchedLane.nameOf(record))
         return lane !== undefined && (lane.entries.has(record.nonce) || lane.arriving.includes(record.nonce))
       },
+      underWay: () =>
+        [...lanes.values()]
+          .flatMap(({ entries }) => [...entries.values()])
+          .filter(({ record }) => record.state === "signed").length,
       leave: (lane) =>
         Effect.sync(() => {
           const left = lanes.get(WatchedLane.nameOf(lane))

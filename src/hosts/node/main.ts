@@ -17,5 +17,6 @@ Process.run(
     )
     yield* Effect.annotateLogs(Effect.logInfo("listening"), { url, profile: config.profile })
     return yield* Effect.never
-  }).pipe(Effect.provide(JsonLog.layer))
+    // Of a scope inside of the log: what the end of the service says is written, too.
+  }).pipe(Effect.scoped, Effect.provide(JsonLog.layer))
 )

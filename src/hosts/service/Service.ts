@@ -5,6 +5,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import { Requests } from "../../application/lanes/requests/Requests.js"
+import { TransactionMonitor } from "../../application/lanes/TransactionMonitor.js"
 import * as Observed from "../../application/observe/Observed.js"
 import { AuditLog } from "../../application/ports/AuditLog.js"
 import { Budgets } from "../../application/ports/Budgets.js"
@@ -38,6 +39,17 @@ const isTraced: Effect.Effect<boolean> = Effect.map(
   Effect.tracer,
   (tracer) => tracer !== Context.get(DefaultServices.liveServices, Tracer.Tracer)
 )
+
+/** What a stop finds open: the last thing that a log says of it before the next start. */
+const tellStop = (
+  front: HttpService.HttpService,
+  ports: Context.Context<Requests | TransactionMonitor>
+): Effect.Effect<void> =>
+  Effect.annotateLogs(Effect.logInfo("stopping"), {
+    requests: front.underWay(),
+    acceptedRequests: Context.get(ports, Requests).underWay().length,
+    transactions: Context.get(ports, TransactionMonitor).underWay()
+  })
 
 /** The service over its ports, and the transport that `serve` makes of it. */
 const build = <A, E, R>(
@@ -85,7 +97,12 @@ const build = <A, E, R>(
       lastCall: Context.get(ports, Lifetime).stopWaiting
     })
     // Service and transport run in the same context, which no request has to exchange then.
-    return yield* Effect.provide(Effect.flatMap(service, serve), ports)
+    return yield* Effect.provide(
+      Effect.flatMap(service, (front) =>
+        Effect.tap(serve(front), () => Effect.addFinalizer(() => tellStop(front, ports)))
+      ),
+      ports
+    )
   })
 
 /**
@@ -99,10 +116,15 @@ export const make = <A, E, R>(
 ): Effect.Effect<A, E | ListenError | Wiring.StartError, R | Scope.Scope> =>
   Effect.gen(function* () {
     const { telemetry } = config.operations
+    let isServing = false
+    // The last of all: engine and stores have ended then.
+    yield* Effect.addFinalizer(() => (isServing ? Effect.logInfo("stopped") : Effect.void))
     // First: what is begun before has no tracer.
     if (telemetry !== null) {
       const Otlp = yield* Effect.promise(() => import("../telemetry/Otlp.js"))
       yield* Layer.build(Otlp.layer(telemetry))
     }
-    return yield* Effect.withTracerEnabled(build(config, options, serve), yield* isTraced)
+    const served = yield* Effect.withTracerEnabled(build(config, options, serve), yield* isTraced)
+    isServing = true
+    return served
   }).pipe(Effect.withScheduler(EventLoop.scheduler))

@@ -176,6 +176,7 @@ const world = (tells: Tells = {}) =>
         useNode: (_, __, used) => Effect.sync(() => void nodes.push(used)),
         forget: () => Effect.void,
         isWatched: () => false,
+        underWay: () => 0,
         leave: () => Effect.void,
         receiptOf: () => unasked
       },

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Logger from "effect/Logger"
 import * as TestClock from "effect/TestClock"
 import type * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
@@ -112,6 +113,27 @@ describe("what nodes have taken", () => {
       yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers, { versions }) })
       yield* TestClock.adjust("10 seconds")
       expect(submitted).toHaveLength(1)
+    })
+  )
+
+  it.scoped("is told of what a node refuses and has, as after a restart, and nothing is warned of", () =>
+    Effect.gen(function* () {
+      const warned: Array<unknown> = []
+      const listen = Logger.make(({ logLevel, message }) => {
+        if (logLevel._tag === "Warning") warned.push(message)
+      })
+      const node = yield* Monitor.node("a")
+      const { monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+      node.has.add(Monitor.rawOf(0))
+      const watching = Effect.forEach([0, 1], (nonce) =>
+        monitor.watch({ chain: node.chain, profile, record: recordOf(nonce, callers) })
+      )
+      yield* Effect.provide(watching, Logger.replace(Logger.defaultLogger, listen))
+      yield* TestClock.adjust("3 seconds")
+      expect(node.given).toEqual([0, 1].map(Monitor.rawOf))
+      expect(submitted.flat().sort()).toEqual([0n, 1n])
+      expect(monitor.underWay()).toBe(2)
+      expect(warned).toEqual([])
     })
   )
 

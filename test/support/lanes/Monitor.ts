@@ -56,6 +56,19 @@ export const recordOf = (
 
 export const rawOf = (nonce: number): Hex.Hex => Hex.unsafe(`0x02${nonce.toString(16).padStart(4, "0")}`)
 
+const pendingOf = (nonce: number): KnownTransaction => ({
+  txHash: Make.word(0x100 + nonce),
+  blockNumber: null,
+  from: Make.lane.signer,
+  to: null,
+  nonce: BigInt(nonce),
+  data: Hex.empty,
+  value: 0n,
+  gasLimit: 21_000n,
+  maxFeePerGas: 10n ** 10n,
+  maxPriorityFeePerGas: 1n
+})
+
 export const receiptOf = (txHash: Hex.Bytes32): Receipt => ({
   txHash,
   success: true,
@@ -77,6 +90,8 @@ export interface Node {
   is: "healthy" | "dead" | "hanging"
   /** It shows their receipts. */
   readonly shows: Set<Hex.Bytes32>
+  /** Bytes that it has: it refuses them, and shows the transaction. */
+  readonly has: Set<Hex.Hex>
   /** The account's nonce that it tells, and the pending one where that is another. */
   nonce: bigint
   pending: bigint | null
@@ -100,6 +115,7 @@ export const node = (name: string): Effect.Effect<Node> =>
       looks: 0,
       is: "healthy",
       shows: new Set(),
+      has: new Set(),
       nonce: 0n,
       pending: null,
       foreign: null,
@@ -124,9 +140,17 @@ export const node = (name: string): Effect.Effect<Node> =>
               : nonce
           }),
         transactionsIn: (block) => say(() => (state.foreign?.blockNumber === block ? [state.foreign] : [])),
-        transaction: () => say(() => null),
+        transaction: (txHash) =>
+          say(() => {
+            const nonce = Number(BigInt(txHash)) - 0x100
+            return state.has.has(rawOf(nonce)) ? pendingOf(nonce) : null
+          }),
         sendRawTransaction: (raw) => {
           state.given.push(raw)
+          if (state.has.has(raw))
+            return Effect.fail(
+              new ChainRpcError({ reason: "rejected", origin: name, message: "transaction already imported" })
+            )
           return say(() => undefined)
         },
         receipt: (txHash) => {

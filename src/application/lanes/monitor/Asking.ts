@@ -99,14 +99,23 @@ export const ask = (
     })
   })
 
-/** Gives bytes to a node; whether it took them soon. Its answer is not waited for for long. */
+/** Whether a node that refused a transaction has it all the same: after a restart it often does, and each says so in its own words. */
+const isThere = ({ chain }: LaneNode, { txHash }: TransactionVersion): Effect.Effect<boolean> =>
+  chain.transaction(txHash).pipe(
+    Effect.map((found) => found !== null),
+    Effect.interruptible,
+    Effect.catchAllCause(() => Effect.succeed(false))
+  )
+
+/** Gives bytes to a node; whether it has them soon. Its answer is not waited for for long. */
 export const offer = (
   node: LaneNode,
-  { raw, txHash }: TransactionVersion,
+  version: TransactionVersion,
   scope: Scope.Scope
 ): Effect.Effect<boolean> =>
   Effect.gen(function* () {
     const done = yield* Deferred.make<boolean>()
+    const { raw, txHash } = version
     const refused = (cause: Cause.Cause<{ readonly message: string }>) =>
       Effect.annotateLogs(
         Effect.logWarning(
@@ -117,8 +126,12 @@ export const offer = (
       )
     yield* Effect.forkIn(
       Effect.exit(Effect.interruptible(node.chain.sendRawTransaction(raw))).pipe(
-        Effect.tap((exit) => (Exit.isSuccess(exit) ? Effect.void : refused(exit.cause))),
-        Effect.flatMap((exit) => Deferred.succeed(done, Exit.isSuccess(exit)))
+        Effect.flatMap((exit) =>
+          Exit.isSuccess(exit)
+            ? Effect.succeed(true)
+            : Effect.tap(isThere(node, version), (there) => (there ? Effect.void : refused(exit.cause)))
+        ),
+        Effect.flatMap((taken) => Deferred.succeed(done, taken))
       ),
       scope
     )

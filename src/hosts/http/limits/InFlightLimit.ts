@@ -25,6 +25,11 @@ export class InFlightLimit {
     return this.closed
   }
 
+  /** The requests under way. */
+  get size(): number {
+    return this.inside.size
+  }
+
   /** Lets the request in that runs in this fiber, or says why not. */
   enter(fiber: Fiber.RuntimeFiber<unknown, unknown>): Ticket | "shutting_down" | "overloaded" {
     if (this.closed) return "shutting_down"

@@ -84,6 +84,8 @@ export interface HttpService {
    * `drain` is interrupted and answered 503. `/health/live` is answered to the end.
    */
   readonly stop: (drain: Duration.DurationInput) => Effect.Effect<void>
+  /** How many requests are under way. */
+  readonly underWay: () => number
 }
 
 /** The environment that the use cases behind the endpoints need. */
@@ -317,7 +319,11 @@ const driver = ({
         : Effect.withScheduler(whole, EventLoop.scheduler)
     })
 
-  return { handle, stop: (drain) => Effect.zipRight(streams.stop, inFlight.stop(drain)) }
+  return {
+    handle,
+    stop: (drain) => Effect.zipRight(streams.stop, inFlight.stop(drain)),
+    underWay: () => inFlight.size
+  }
 }
 
 /**
