@@ -16,6 +16,8 @@ export interface InFlight {
   readonly add: (record: TransactionRecord) => void
   readonly remove: (record: TransactionRecord) => void
   readonly count: (lane: Lane) => number
+  /** Of all lanes. */
+  readonly total: () => number
   /** Whether a transaction of this route may go beside all of them. */
   readonly admits: (lane: Lane, route: Route) => boolean
   /** Wakes everybody who waits for the lane. */
@@ -51,6 +53,8 @@ export const make = (): InFlight => {
     add: (record) => change(record, 1),
     remove: (record) => change(record, -1),
     count: (lane) => [...(lanes.get(nameOf(lane))?.values() ?? [])].reduce((sum, each) => sum + each, 0),
+    total: () =>
+      [...lanes.values()].flatMap((routes) => [...routes.values()]).reduce((sum, each) => sum + each, 0),
     admits: (lane, route) =>
       [...(lanes.get(nameOf(lane))?.keys() ?? [])].every((other) => goTogether(route, other)),
     wake,

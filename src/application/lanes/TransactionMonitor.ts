@@ -20,7 +20,11 @@ import * as TransactionState from "./monitor/TransactionState.js"
 import * as WatchedLane from "./monitor/WatchedLane.js"
 import type { Settlement } from "./Settlement.js"
 
-/** Waiting transactions of one lane, and the nodes that answered when they were last asked. */
+/**
+ * Waiting transactions of one lane, and the nodes that answered when they were last asked.
+ *
+ * Long, since the file is the loop of a lane with what begins and ends it.
+ */
 export interface Waiting {
   /** In nonce order. */
   readonly entries: ReadonlyArray<Entry.Entry>
@@ -291,10 +295,7 @@ export const make = (options: {
         const lane = lanes.get(WatchedLane.nameOf(record))
         return lane !== undefined && (lane.entries.has(record.nonce) || lane.arriving.includes(record.nonce))
       },
-      underWay: () =>
-        [...lanes.values()]
-          .flatMap(({ entries }) => [...entries.values()])
-          .filter(({ record }) => record.state === "signed").length,
+      underWay: inFlight.total,
       leave: (lane) =>
         Effect.sync(() => {
           const left = lanes.get(WatchedLane.nameOf(lane))
