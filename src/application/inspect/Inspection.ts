@@ -12,6 +12,7 @@ import { type ChainClient, ChainRpc, type ChainRpcError } from "../ports/chain/C
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { type SignerError, type SignerRef, Signers, SystemSigners } from "../ports/Signers.js"
 import type { AccountId } from "../ports/Tenants.js"
+import * as Amounts from "./Amounts.js"
 import * as Capabilities from "./Capabilities.js"
 
 /** Something about a network that operations will fail of, or that is not what it was meant to be. */
@@ -247,6 +248,8 @@ const inspect = (
           factory(chain, profile, keys, say),
           paymaster(chain, profile, keys, say),
           ledger(chain, profile, say),
+          Amounts.inspect(chain, profile, say),
+          Amounts.layer1(chain, profile, say),
           serviceEoa(chain, lowBalance, keys, say),
           submitters(chain, profile, named, signers, say),
           capabilities(chain, profile, say)

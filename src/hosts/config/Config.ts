@@ -38,6 +38,8 @@ export interface Config {
   readonly keys: KeysConfig.KeysConfig
   readonly networks: ReadonlyArray<NetworkProfile>
   readonly accountNetworks: ReadonlyArray<NetworkProfiles.AccountProfile>
+  /** Chains of `networks` that the interface has, and nobody has configured. */
+  readonly unconfigured: ReadonlySet<bigint>
   /** Chains whose factory all accounts use. */
   readonly sharedFactories: ReadonlySet<bigint>
   /** A secret that something beside the file refers to, under the file's rules. */
@@ -232,6 +234,7 @@ export const fromText = (
       keys,
       networks: profiles.networks,
       accountNetworks: profiles.accountNetworks,
+      unconfigured: profiles.unconfigured,
       sharedFactories: new Set(
         file.networks.filter(({ sharedFactory }) => sharedFactory).map(({ chainId }) => chainId)
       ),

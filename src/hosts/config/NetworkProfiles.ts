@@ -56,6 +56,8 @@ export interface Input {
 export interface Output {
   readonly networks: ReadonlyArray<NetworkProfile.NetworkProfile>
   readonly accountNetworks: ReadonlyArray<AccountProfile>
+  /** Those of them that nobody has configured. */
+  readonly unconfigured: ReadonlySet<bigint>
   readonly problems: ReadonlyArray<Problem>
 }
 
@@ -199,5 +201,8 @@ export const make = ({ accounts, development, networks, sponsors }: Input): Outp
     }
 
   problems.push(...factoryProblems(profiles, accountNetworks, accounts, shared))
-  return { networks: [...profiles.values()], accountNetworks, problems }
+  const isConfigured = (chainId: bigint) =>
+    named.has(chainId) || accountNetworks.some((own) => own.chainId === chainId)
+  const unconfigured = new Set(interfaceChains.filter((chainId) => !isConfigured(chainId)))
+  return { networks: [...profiles.values()], accountNetworks, unconfigured, problems }
 }

@@ -198,6 +198,60 @@ describe("what is wrong with a network", () => {
     })
   )
 
+  it.live("is a budget of which nothing is sponsored", () =>
+    Effect.gen(function* () {
+      const sponsoring = (dailyBudget?: string) =>
+        Effect.map(
+          inspect([{ ...network(), sponsor: { paymaster: dev.suite.paymaster, dailyBudget } }]),
+          messages
+        )
+      for (const none of ["0", undefined])
+        expect(yield* sponsoring(none)).toContain("limited: sponsor.dailyBudget is 0: nothing is sponsored")
+      expect(yield* sponsoring("1")).toMatch(/limited: sponsor.dailyBudget is 1 wei, and no operation costs/)
+      expect(yield* sponsoring("1000000000000000000")).not.toContain("dailyBudget")
+    })
+  )
+
+  it.live("is a price that was written in gwei, or that the chain does not take", () =>
+    Effect.gen(function* () {
+      const priced = (fields: object) => Effect.map(inspect([{ ...network(), ...fields }]), messages)
+      yield* Effect.promise(() => provider.send("anvil_setNextBlockBaseFeePerGas", ["0x3b9aca00"]))
+      yield* Effect.promise(() => provider.send("anvil_mine", ["0x1"]))
+      const tooLow = yield* priced({ maxFeePerGas: "50", maxPriorityFeePerGas: "30" })
+      expect(tooLow).toMatch(
+        /broken: maxFeePerGas is 50 wei, less than the \d{9,} wei that the chain asks for now: .*50 gwei are 50000000000$/m
+      )
+      expect(tooLow).toMatch(/limited: maxPriorityFeePerGas is 30 wei; it looks like gwei: .*30000000000/)
+      const between = yield* priced({ maxFeePerGas: "200000000", maxPriorityFeePerGas: "1000000" })
+      expect(between).toMatch(
+        /broken: maxFeePerGas is 200000000 wei, less than .*: nothing is sent\. Raise it$/m
+      )
+      const least = yield* priced({ minPriorityFeePerGas: "25000000000", maxPriorityFeePerGas: "30" })
+      expect(least).toMatch(
+        /broken: maxPriorityFeePerGas is 30 wei, less than minPriorityFeePerGas, 25000000000 wei/
+      )
+      expect(yield* priced({ minPriorityFeePerGas: "25" })).toMatch(/limited: minPriorityFeePerGas is 25 wei/)
+      const meant = { maxFeePerGas: "50000000000", maxPriorityFeePerGas: "0" }
+      expect(yield* priced(meant)).not.toMatch(/PerGas/)
+    })
+  )
+
+  it.live("is an OP chain whose oracle is not asked, and an oracle that is not there", () =>
+    Effect.gen(function* () {
+      const oracle = "0x420000000000000000000000000000000000000F"
+      const told = (fields: object) => Effect.map(inspect([{ ...network(), ...fields }]), messages)
+      expect(yield* told({})).not.toContain("l1Fee")
+      expect(yield* told({ l1Fee: "op-stack" })).toContain(
+        `broken: l1Fee is "op-stack", and the chain has no oracle at ${oracle}`
+      )
+      yield* Effect.promise(() => provider.send("anvil_setCode", [oracle, "0x600160005260206000f3"]))
+      expect(yield* told({ l1Fee: "op-stack" })).not.toContain("l1Fee")
+      for (const fields of [{}, { l1Fee: null }])
+        expect(yield* told(fields)).toMatch(/limited: l1Fee is not set, .*Set "l1Fee": "op-stack"/)
+      yield* Effect.promise(() => provider.send("anvil_setCode", [oracle, "0x"]))
+    })
+  )
+
   it.live("is an EntryPoint without code", () =>
     Effect.gen(function* () {
       const [entryPoint] = Object.values(dev.entryPoints)
@@ -346,6 +400,24 @@ describe("castellan config check --connect", () => {
     Effect.gen(function* () {
       const said = yield* check(file([{ ...network(), rpc: poor.url }]))
       expect(said).toMatchObject({ right: expect.stringMatching(/note +chain 31337: .*eth_simulateV1/) })
+    })
+  )
+
+  it.live("shows the chains of the file, and notes those that nobody has configured", () =>
+    Effect.gen(function* () {
+      const said = yield* check(file([network(), { chainId: 137, rpc: poor.url }]), "--json")
+      expect(said).toMatchObject({ left: expect.stringContaining("chain 137") })
+      const found = yield* check(file([network()]), "--json")
+      if (found._tag === "Left") throw new Error(found.left)
+      expect(JSON.parse(found.right)).toMatchObject({
+        networks: [31337],
+        unconfigured: [80002, 137, 84532, 8453]
+      })
+      expect(yield* check(file([network()]))).toMatchObject({
+        right: expect.stringMatching(
+          /networks {2}31337\n {2}note {6}networks: .* no entry, 80002, 137, 84532, 8453:/
+        )
+      })
     })
   )
 

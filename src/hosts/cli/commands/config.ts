@@ -12,8 +12,19 @@ const summary = (config: Config.Config) => ({
   database: "url" in config.database ? "PostgreSQL" : config.database.path,
   accounts: config.accounts.length,
   signers: config.keys.signers.length,
-  networks: config.networks.map(({ chainId }) => Number(chainId))
+  networks: config.networks
+    .filter(({ chainId }) => !config.unconfigured.has(chainId))
+    .map(({ chainId }) => Number(chainId)),
+  /** Shown by `/networks`, and open to requests that bring a node of their own, without a word of the file. */
+  unconfigured: [...config.unconfigured].map(Number)
 })
+
+const unconfigured = ({ unconfigured }: ReturnType<typeof summary>): ReadonlyArray<string> =>
+  unconfigured.length === 0
+    ? []
+    : [
+        `  note      networks: /networks shows chains that have no entry, ${unconfigured.join(", ")}: they are built in, and take requests that bring an rpc of their own. An entry with rpc lets them be served by your node`
+      ]
 
 /** The file that is named, else the one of the environment. */
 const load = (operand: Option.Option<string>, env: Command.Operator["Type"]["env"]) =>
@@ -66,7 +77,8 @@ export const commands = [
           `  database  ${found.database}`,
           `  accounts  ${found.accounts}`,
           `  signers   ${found.signers}`,
-          `  networks  ${found.networks.join(", ")}`,
+          `  networks  ${found.networks.length === 0 ? "none" : found.networks.join(", ")}`,
+          ...unconfigured(found),
           ...told.map(({ message, place }) => `  note      ${place}: ${message}`)
         ].join("\n"),
         json: connect ? { ...found, notes: told } : found
