@@ -1,4 +1,5 @@
 import * as Either from "effect/Either"
+import * as Suggestion from "../../domain/primitives/Suggestion.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 
 /** A block as a request names it: by its number, or by what is to be resolved on the chain. */
@@ -13,12 +14,15 @@ const tags: Readonly<Record<string, BlockReference>> = {
   pending: "latest"
 }
 
+const names = Object.keys(tags)
+
 /** A hex or decimal number of at most 8 bytes, or a tag; `Left` says why it is none. */
 export const parse = (text: string): Either.Either<BlockReference, string> => {
   const tag = Object.hasOwn(tags, text) ? tags[text] : undefined
   if (tag !== undefined) return Either.right(tag)
   return Either.mapLeft(
     Uint.from(text, 64),
-    () => `expected a block number, hex or decimal, or one of ${Object.keys(tags).join(", ")}`
+    () =>
+      `expected a block number, hex or decimal, or one of ${names.join(", ")}${Suggestion.tell(text, names)}`
   )
 }

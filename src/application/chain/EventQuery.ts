@@ -6,6 +6,7 @@ import * as Event from "../../domain/abi/Event.js"
 import * as EventFilter from "../../domain/abi/EventFilter.js"
 import * as Log from "../../domain/abi/Log.js"
 import * as Address from "../../domain/primitives/Address.js"
+import * as Suggestion from "../../domain/primitives/Suggestion.js"
 import { AbiStore, OperatorAbi } from "../ports/AbiStore.js"
 import type { Caller } from "../request/Caller.js"
 import * as Decoding from "../request/Decoding.js"
@@ -85,10 +86,13 @@ const meant = (
   { eventDef, eventName }: Request,
   definitions: ReadonlyArray<Event.EventDefinition>
 ): Either.Either<ReadonlyArray<Event.EventDefinition>, InvalidRequest> => {
-  const unregistered = (path: string) =>
-    invalid("event_not_registered", [
-      { path, message: "register the event with /addEvent, or send it in useABI" }
+  const unregistered = (path: string, name: string) => {
+    const names = definitions.map((one) => one.name)
+    const meant = names.includes(name) ? "" : Suggestion.tell(name, names)
+    return invalid("event_not_registered", [
+      { path, message: `register the event with /addEvent, or send it in useABI${meant}` }
     ])
+  }
   if (eventDef !== undefined) {
     // A registered definition may have names that only its own text tells from other words.
     const exact = definitions.find((one) => one.canonical === eventDef)
@@ -98,13 +102,13 @@ const meant = (
     if (eventName !== undefined && eventName !== name)
       return Either.left(wrong("eventName", `eventDef defines ${name}`))
     const definition = definitions.find((one) => one.canonical === canonical)
-    return definition === undefined ? Either.left(unregistered("eventDef")) : Either.right([definition])
+    return definition === undefined ? Either.left(unregistered("eventDef", name)) : Either.right([definition])
   }
   if (eventName === undefined) return Either.left(wrong("eventName", "eventName or eventDef is required"))
   const named = new Map<string, Event.EventDefinition>()
   for (const one of definitions)
     if (one.name === eventName && !named.has(one.canonical)) named.set(one.canonical, one)
-  if (named.size === 0) return Either.left(unregistered("eventName"))
+  if (named.size === 0) return Either.left(unregistered("eventName", eventName))
   return named.size > maxDefinitions
     ? Either.left(wrong("eventName", `${named.size} definitions have this name: choose one with eventDef`))
     : Either.right([...named.values()])
@@ -119,7 +123,10 @@ const fieldPath = (name: string, index: number | null): string => {
 
 const misfit = (problem: EventFilter.UnknownField | EventFilter.InvalidValue): InvalidRequest =>
   problem._tag === "UnknownField"
-    ? wrong(fieldPath(problem.name, null), `${problem.eventName} has no such field`)
+    ? wrong(
+        fieldPath(problem.name, null),
+        `${problem.eventName} has no such field${Suggestion.tell(problem.name, problem.known)}`
+      )
     : wrong(fieldPath(problem.name, problem.index), problem.message)
 
 /** An anonymous event is looked for in logs that no known event with a topic explains, as in decoded receipts. */

@@ -92,6 +92,9 @@ export const contextOf = (
     const { entryPoint, paymaster } = settings
     const payers = yield* Payers
     const version = yield* entryPointVersion(connection.profile, entryPoint)
+    // What was accepted goes on, whichever factory the operator has configured since.
+    const foreign = caller.resumed === true ? null : Wallets.foreignFactory(connection.profile, settings)
+    if (foreign !== null) return yield* Effect.fail(foreign)
     const formula = yield* Wallets.formula(connection.profile, settings)
     if (paymaster !== undefined && paymaster === connection.profile.sponsor?.paymaster)
       yield* checkBuffers(settings)

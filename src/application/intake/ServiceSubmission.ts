@@ -33,7 +33,6 @@ const unpaid = (message: Reasons.Text, path: string): Failure =>
 /** Settings that would bring wallets or contracts of somebody else before the service's EOA. */
 const foreign = (settings: ForOps, profile: NetworkProfile): string | null => {
   if (settings.aggregator !== undefined) return "aggregator"
-  if (settings.factory !== undefined && settings.factory !== profile.factory) return "factory"
   if (settings.beaconAdminAddress !== undefined && settings.beaconAdminAddress !== profile.beacon)
     return "beaconAdminAddress"
   const code = settings.beaconAdminCreationCode

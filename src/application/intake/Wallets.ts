@@ -48,6 +48,17 @@ export const creationCode = (
     ])
   )
 
+/** The refusal of a factory that is not the account's own: nothing of a request is done for wallets of another. */
+export const foreignFactory = (
+  profile: NetworkProfile,
+  settings: AddressSettings
+): ReturnType<typeof invalid> | null =>
+  settings.factory === undefined || settings.factory === profile.factory
+    ? null
+    : invalid("factory_not_allowed", [
+        { path: "settings.factory", message: "it is not the factory of this account's network profile" }
+      ])
+
 /** The address formula of a request; what its settings leave out comes from the network profile. */
 export const formula = (
   profile: NetworkProfile,

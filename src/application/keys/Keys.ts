@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { type Signer, SignerError, type SignerRef, Signers } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
-import { type Failure, invalid, unauthorized, unprocessable } from "../request/Failure.js"
+import { type Detail, type Failure, invalid, unauthorized, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import * as StoreFailure from "../request/StoreFailure.js"
 import * as Together from "../runtime/Together.js"
@@ -14,17 +14,23 @@ export const unavailable = ({ reason }: SignerError): Reasons.Text =>
     reason === "refused" ? "signerRefused" : reason === "notConfigured" ? "systemKeyMissing" : "signerSilent"
   )
 
+/** Where to look, whoever has such a signer: the same is told of another account's signer and of none at all. */
+const unknown = (path: string, { message }: SignerError): Detail => ({
+  path,
+  message: `${message}; try the signer alone with /getSigner; the operator sees this account's signers with castellan signers list`
+})
+
 /** What a failing signer means for the request, as long as nothing was sent. */
 export const refusal =
   (path: string) =>
   (error: SignerError): Failure => {
     switch (error.reason) {
       case "clientIdIncorrect":
-        return unauthorized("client_id_incorrect", [{ path: `${path}.clientId`, message: error.message }])
+        return unauthorized("client_id_incorrect", [unknown(`${path}.clientId`, error)])
       case "versionNotFound":
-        return unauthorized("version_not_found", [{ path: `${path}.versionId`, message: error.message }])
+        return unauthorized("version_not_found", [unknown(`${path}.versionId`, error)])
       case "assetNotSupported":
-        return unauthorized("asset_not_supported", [{ path: `${path}.assetId`, message: error.message }])
+        return unauthorized("asset_not_supported", [unknown(`${path}.assetId`, error)])
       case "notConfigured":
       case "unavailable":
       case "refused":

@@ -109,8 +109,8 @@ export const catalogue = {
   ),
   factory_not_allowed: invalid(
     "factory not allowed",
-    "A deployment names a factory that does not belong to this account.",
-    "Use the factory of your own network profile."
+    "settings.factory is not the one of this account's network profile.",
+    "Leave settings.factory out, or send the one of your own network profile."
   ),
   validator_mismatch: invalid(
     "validator mismatch",

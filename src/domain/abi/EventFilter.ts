@@ -125,7 +125,8 @@ function* condition(
 ): Steps<Either.Either<Condition, UnknownField | InvalidValue>> {
   const index = inputs.findIndex((input) => input.name === name)
   const parameter = inputs[index]
-  if (parameter === undefined || name === "") return Either.left(new UnknownField({ name, eventName }))
+  if (parameter === undefined || name === "")
+    return Either.left(new UnknownField({ name, eventName, known: inputs.map((input) => input.name) }))
   const refuse = (why: string, place: number | null = null) =>
     Either.left(new InvalidValue({ name, index: place, message: `${parameter.type}: ${why}` }))
   if (inputs.findLastIndex((input) => input.name === name) !== index)
@@ -232,6 +233,8 @@ export function* makeSteps(
 export class UnknownField extends Data.TaggedError("UnknownField")<{
   readonly name: string
   readonly eventName: string
+  /** The names of the event's parameters. */
+  readonly known: ReadonlyArray<string>
 }> {}
 
 /** A value that is none of its parameter's type; `index` is its place in the list, null when it stands alone. */

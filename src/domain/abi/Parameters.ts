@@ -4,6 +4,7 @@ import * as Json from "../json/Json.js"
 import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
 import * as InvalidValue from "../primitives/InvalidValue.js"
+import * as Suggestion from "../primitives/Suggestion.js"
 import * as Uint from "../primitives/Uint.js"
 import type { FunctionSignature } from "./FunctionSignature.js"
 import * as Parameter from "./Parameter.js"
@@ -64,16 +65,12 @@ const signed = (text: string, bits: number): Encoded => {
     const value = BigInt(text)
     return value >= -limit
       ? Either.right(Uint.toWord(wordSpace + value))
-      : Either.left(`the integer does not fit in int${bits}`)
+      : Either.left(Uint.misfit(text, `int${bits}`))
   }
   const value = Uint.from(text, 256)
-  if (Either.isLeft(value))
-    return Either.left(
-      text.startsWith("-") ? "expected an integer as a decimal or 0x-hex string" : value.left.message
-    )
-  return value.right < limit
+  return Either.isRight(value) && value.right < limit
     ? Either.right(Uint.toWord(value.right))
-    : Either.left(`the integer does not fit in int${bits}`)
+    : Either.left(Uint.misfit(text, `int${bits}`))
 }
 
 /** Decimal digits of which a number keeps all, whatever they are, and the bits that they need at most. */
@@ -164,12 +161,15 @@ const components = (
   if (!named) return Either.left("expected a JSON array: the components have no distinct names")
   const given = new Map<string, unknown>(Object.entries(value))
   const missing = parameters.find((parameter) => !given.has(parameter.name))
-  if (missing !== undefined) return Either.left(`the component ${missing.name} is missing`)
-  if (given.size === parameters.length)
+  if (missing === undefined && given.size === parameters.length)
     return Either.right(parameters.map((parameter) => given.get(parameter.name)))
-  const known = new Set(parameters.map((parameter) => parameter.name))
-  const stray = [...given.keys()].find((name) => !known.has(name)) ?? ""
-  return Either.left(`there is no component ${JSON.stringify(stray.slice(0, 64))}`)
+  const names = parameters.map((parameter) => parameter.name)
+  const stray = [...given.keys()].find((name) => !names.includes(name))
+  return Either.left(
+    stray === undefined
+      ? `the component ${missing?.name ?? ""} is missing`
+      : `there is no component ${JSON.stringify(stray.slice(0, 64))}${Suggestion.tell(stray, names)}`
+  )
 }
 
 const tuple = (type: Parameter.TupleType, value: unknown, room: Room): Encoded =>
@@ -242,28 +242,67 @@ const countNames = (value: unknown): number => {
   return names
 }
 
+/** Longest example of a value in a refusal, in characters. */
+const maxExample = 200
+
+/** A value of the type as JSON, as long as there is room for it. */
+const example = (type: Parameter.Type, room: Room): string => {
+  const list = (types: ReadonlyArray<Parameter.Type>) => {
+    const shown: Array<string> = []
+    for (const one of types) if (room.left > 0) shown.push(example(one, room))
+    return `[${shown.join(",")}]`
+  }
+  room.left -= 5
+  switch (type.kind) {
+    case "array":
+      return list(new Array<Parameter.Type>(Math.min(type.length ?? 1, room.most)).fill(type.element))
+    case "tuple":
+      return list(type.components.map(({ base }) => base))
+    case "address":
+      return `"0x${"0".repeat(39)}1"`
+    case "bool":
+      return "true"
+    case "string":
+      return '"text"'
+    case "bytes":
+      return '"0x12ab"'
+    case "fixedBytes":
+      return `"0x${"00".repeat(type.size)}"`
+    default:
+      return '"1"'
+  }
+}
+
+/** What is wrong with text in the place of an array or a tuple, and how it looks if a line is enough. */
+const withExample = (why: string, type: Parameter.Type): Encoded => {
+  const shown = example(type, { left: maxExample, most: maxExample })
+  return Either.left(shown.length > maxExample ? why : `${why}, for example ${shown}`)
+}
+
 /** Numbers that lose digits, and all but the last value of a name, are gone once the text is parsed. */
-const fromText = (text: string, { most }: Room): Either.Either<unknown, string> => {
+const fromText = (type: Parameter.Type, text: string, room: Room): Encoded => {
   // Twice: an empty array begins a value and holds none.
-  if (Json.holdsMore(text, 2 * most)) return Either.left(`the call has more than ${most} values`)
+  if (Json.holdsMore(text, 2 * room.most)) return Either.left(`the call has more than ${room.most} values`)
+  const parsed = Either.try({ try: (): unknown => JSON.parse(text), catch: () => "expected JSON text" })
+  if (Either.isLeft(parsed)) return withExample(parsed.left, type)
+  const value = parsed.right
+  if (typeof value !== "object" || value === null)
+    return withExample(
+      `expected a JSON array${type.kind === "tuple" ? " or object" : ""}, got ${describe(value)}`,
+      type
+    )
   const structure = outsideStrings(text)
   if (inexactNumber.test(structure))
     return Either.left("a JSON number must be an integer below 2^53: write it as a string")
-  return Either.flatMap(
-    Either.try({ try: (): unknown => JSON.parse(text), catch: () => "expected JSON text" }),
-    (value) =>
-      structure.split(":").length - 1 === countNames(value)
-        ? Either.right(value)
-        : Either.left("a name occurs twice in one JSON object")
-  )
+  return structure.split(":").length - 1 === countNames(value)
+    ? encodeValue(type, value, room)
+    : Either.left("a name occurs twice in one JSON object")
 }
 
 /** A top-level value: only arrays and tuples may be anything but a string. */
 const encodeParameter = (type: Parameter.Type, value: unknown, room: Room): Encoded => {
   if (type.kind === "array" || type.kind === "tuple")
-    return typeof value === "string"
-      ? Either.flatMap(fromText(value, room), (parsed) => encodeValue(type, parsed, room))
-      : encodeValue(type, value, room)
+    return typeof value === "string" ? fromText(type, value, room) : encodeValue(type, value, room)
   return typeof value === "string"
     ? elementary(type, value)
     : Either.left(`expected a string, got ${describe(value)}`)

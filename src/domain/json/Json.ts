@@ -1,5 +1,6 @@
 import * as Either from "effect/Either"
 import * as Steps from "../primitives/Steps.js"
+import * as Breakage from "./Breakage.js"
 import * as JsonNumber from "./JsonNumber.js"
 
 /**
@@ -185,8 +186,10 @@ export function* parseSteps(text: string, bounds: Bounds): Steps.Steps<Either.Ei
   try {
     value = JSON.parse(text)
   } catch {
-    // The engine's own message quotes the text.
-    const message = text.trim() === "" ? "the body is empty" : "the body is not one JSON document"
+    const message =
+      text.trim() === ""
+        ? "the body is empty"
+        : `the body is not one JSON document${yield* Breakage.tellSteps(text)}`
     return Either.left({ kind: "malformed", path: "", message })
   }
   yield

@@ -1,6 +1,6 @@
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import { InvalidValue } from "./InvalidValue.js"
+import { given, InvalidValue } from "./InvalidValue.js"
 import * as Wire from "./Wire.js"
 
 const largest = Array.from({ length: 257 }, (_, bits) => (1n << BigInt(bits)) - 1n)
@@ -10,6 +10,19 @@ export const max = (bits: number): bigint => largest[bits] ?? (1n << BigInt(bits
 
 const decimal = /^(?:0|[1-9][0-9]*)$/
 const hexadecimal = /^0x[0-9a-fA-F]{1,64}$/
+const anyLength = /^-?(?:0|[1-9][0-9]*|0x[0-9a-fA-F]+)$/
+
+/** `1 ether`, `0.5`, `1e18`, `1,000`: amounts as people say them. */
+const spoken = /^[+-]?[0-9]*[.,_]?[0-9][0-9.,_]*(?:e[+-]?[0-9]+)?(?:\s*[a-z]{2,10})?$/i
+
+/** Why text is no integer of a type such as `uint256`; one that is of no other type says so. */
+export const misfit = (text: string, type: string): string => {
+  const isSigned = type.startsWith("int")
+  if (anyLength.test(text) && (isSigned || !text.startsWith("-"))) return `the integer does not fit ${type}`
+  const expected = `expected ${isSigned ? "an" : "a non-negative"} integer as a decimal or 0x-hex string`
+  const unit = /[^0-9]/.test(text.replace(/^-/, "")) && spoken.test(text)
+  return `${expected}, got ${given(text)}${unit ? "; amounts are whole numbers of the smallest unit, for native value wei" : ""}`
+}
 
 /**
  * Decimal or 0x-hex text to an unsigned integer of at most `bits` bits. Signs, fractions, exponents, leading
@@ -17,11 +30,9 @@ const hexadecimal = /^0x[0-9a-fA-F]{1,64}$/
  */
 export const from = (text: string, bits = 256): Either.Either<bigint, InvalidValue> => {
   if (!(decimal.test(text) && text.length <= 78) && !hexadecimal.test(text))
-    return Either.left(invalid("expected a non-negative integer as a decimal or 0x-hex string"))
+    return Either.left(invalid(misfit(text, `uint${bits}`)))
   const value = BigInt(text)
-  return value <= max(bits)
-    ? Either.right(value)
-    : Either.left(invalid(`the integer does not fit in ${bits} bits`))
+  return value <= max(bits) ? Either.right(value) : Either.left(invalid(misfit(text, `uint${bits}`)))
 }
 
 const invalid = (message: string) => new InvalidValue({ type: "Uint", message })

@@ -10,7 +10,7 @@ import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { closest } from "../http/service/Suggestion.js"
+import { closest } from "../../domain/primitives/Suggestion.js"
 import { type Command, type Commands, Operator, type Run } from "./support/Command.js"
 import * as Help from "./support/Help.js"
 

@@ -8,6 +8,7 @@ import { Networks } from "../../application/ports/Networks.js"
 import type { Content, OwnNetwork } from "../../application/ports/TenantStore.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import { Directory } from "../../application/tenants/Directory.js"
+import * as Breakage from "../../domain/json/Breakage.js"
 import * as Json from "../../domain/json/Json.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Problem } from "../fields/FileFields.js"
@@ -52,7 +53,7 @@ export const read = (
 > =>
   Either.gen(function* () {
     const json = yield* Either.mapLeft(Json.parse(settings, Json.unbounded), ({ kind, message, path }) => [
-      { path, message: kind === "malformed" ? "it is not JSON" : message }
+      { path, message: kind === "malformed" ? `it is not JSON${Breakage.tell(settings)}` : message }
     ])
     const network = yield* Either.mapLeft(
       Schema.decodeUnknownEither(AccountNetwork)(json, { errors: "all", onExcessProperty: "error" }),

@@ -9,6 +9,7 @@ import type { NetworkProfile } from "../../application/ports/NetworkProfile.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import * as FileAccounts from "../../application/tenants/FileAccounts.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
+import * as Breakage from "../../domain/json/Breakage.js"
 import * as Json from "../../domain/json/Json.js"
 import type { Problem, Secret } from "../fields/FileFields.js"
 import { ConfigFile, defaultLimits, type Limits } from "./ConfigFile.js"
@@ -78,7 +79,7 @@ const parse = (
   const json = Json.parse(text, Json.unbounded)
   if (Either.isLeft(json)) {
     const { kind, message, path } = json.left
-    const said = kind === "malformed" ? `it is not JSON${Unreadable.brokenAt(text)}` : message
+    const said = kind === "malformed" ? `it is not JSON${Breakage.tell(text)}` : message
     return Either.left(failure([{ path, message: said }], where))
   }
   const overridden = EnvOverrides.apply(json.right, env)

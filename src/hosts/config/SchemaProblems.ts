@@ -1,4 +1,6 @@
 import * as ParseResult from "effect/ParseResult"
+import * as AST from "effect/SchemaAST"
+import * as Suggestion from "../../domain/primitives/Suggestion.js"
 import type { Problem } from "../fields/FileFields.js"
 
 /** A place of the file, as problems name it. */
@@ -15,19 +17,52 @@ export const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
  */
 const plain = (issue: ParseResult.ArrayFormatterIssue): string => {
   if (issue._tag === "Missing") return "is missing"
-  if (issue._tag === "Unexpected") return "is not a known field"
   return issue.message
     .replace(/, actual .*$/s, "")
     .replace(/^Expected \{ readonly .*$/s, "Expected an object")
     .replace(/^Expected/, "expected")
 }
 
+/** The schemas of what stands at this step of a path. */
+const below = (ast: AST.AST, step: PropertyKey): ReadonlyArray<AST.AST> => {
+  if (AST.isTypeLiteral(ast))
+    return [
+      ...ast.propertySignatures.filter(({ name }) => name === step).map(({ type }) => type),
+      ...ast.indexSignatures.map(({ type }) => type)
+    ]
+  if (AST.isTupleType(ast)) return [...ast.elements, ...ast.rest].map(({ type }) => type)
+  return within(ast).flatMap((one) => below(one, step))
+}
+
+/** The schemas that one is made of at the same place. */
+const within = (ast: AST.AST): ReadonlyArray<AST.AST> => {
+  if (AST.isUnion(ast)) return ast.types
+  if (AST.isRefinement(ast) || AST.isTransformation(ast)) return [ast.from]
+  return AST.isSuspend(ast) ? [ast.f()] : []
+}
+
+/** The names that an object of the schema may have. */
+const namesOf = (ast: AST.AST): ReadonlyArray<string> =>
+  AST.isTypeLiteral(ast)
+    ? ast.propertySignatures.map(({ name }) => String(name))
+    : within(ast).flatMap(namesOf)
+
+const unknown = (root: ReadonlyArray<AST.AST>, path: ReadonlyArray<PropertyKey>): string => {
+  const own = path.slice(0, -1).reduce((asts, step) => asts.flatMap((ast) => below(ast, step)), root)
+  const name = String(path.at(-1))
+  const names = own.flatMap(namesOf)
+  // A field of another kind of the same is no typing mistake.
+  return `is not a known field${names.includes(name) ? "" : Suggestion.tell(name, names)}`
+}
+
 /** Everything that a schema complains of, each at its place. */
-export const of = (error: ParseResult.ParseError): ReadonlyArray<Problem> =>
-  ParseResult.ArrayFormatter.formatErrorSync(error).map((issue) => ({
-    path: pathOf(issue.path),
-    message: plain(issue)
+export const of = ({ issue }: ParseResult.ParseError): ReadonlyArray<Problem> => {
+  const root = "ast" in issue && issue._tag !== "Missing" ? [issue.ast] : []
+  return ParseResult.ArrayFormatter.formatIssueSync(issue).map((one) => ({
+    path: pathOf(one.path),
+    message: one._tag === "Unexpected" ? unknown(root, one.path) : plain(one)
   }))
+}
 
 export const lines = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> =>
   problems.map(({ message, path }) => (path === "" ? message : `${path}: ${message}`))

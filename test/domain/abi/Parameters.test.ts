@@ -97,8 +97,28 @@ describe("Parameters", () => {
     ["uint256", "\u0661", "non-negative integer"],
     ["uint256", "NaN", "non-negative integer"],
     ["uint256", (2n ** 256n).toString(), "fit"],
-    ["uint256", `0x1${"0".repeat(64)}`, "integer"],
-    ["uint256", "9".repeat(100_000), "integer"],
+    ["uint256", `0x1${"0".repeat(64)}`, "the integer does not fit uint256"],
+    ["uint256", "9".repeat(100_000), "the integer does not fit uint256"],
+    ["uint256", `1${"0".repeat(80)}`, "the integer does not fit uint256"],
+    ["int128", `-1${"0".repeat(80)}`, "the integer does not fit int128"],
+    [
+      "int128",
+      "\u22125",
+      'expected an integer as a decimal or 0x-hex string, got "\u22125", with the character U+2212'
+    ],
+    ["uint256", "1 ether", "wei"],
+    ["int256", "-1.5", "wei"],
+    ["address[]", "[0x0e5C4C27eAD9083C756Cc2]", 'for example ["0x0000000000000000000000000000000000000001"]'],
+    ["uint256[]", "1,2", 'expected JSON text, for example ["1"]'],
+    ["uint256[2]", "1e5,2", 'expected JSON text, for example ["1","1"]'],
+    [
+      "(bool,(bytes4,string)[],bytes,int8)",
+      "(true,",
+      'for example [true,[["0x00000000","text"]],"0x12ab","1"]'
+    ],
+    ["uint256[][][][][][]", "7", 'expected a JSON array, got a number, for example [[[[[["1"]]]]]]'],
+    ["bytes[200][200][200][200]", "", "expected JSON text"],
+    ["(address to,uint256 amount)", '{"To":"0x","amount":"1"}', 'no component "To"; did you mean to?'],
     ["uint8", "256", "fit"],
     ["uint8", "0x100", "fit"],
     ["int8", "128", "fit"],
@@ -184,7 +204,7 @@ describe("Parameters", () => {
     ["bool[]", [1], "element 0: expected a string, got a number"],
     ["uint8[2]", '["1"]', "expected 2 elements, got 1"],
     ["uint8[2]", '["1","2","3"]', "expected 2 elements, got 3"],
-    ["uint8[2][1]", '[["1","256"]]', "element 0: element 1: the integer does not fit in 8 bits"],
+    ["uint8[2][1]", '[["1","256"]]', "element 0: element 1: the integer does not fit uint8"],
     ["(bool,bool)", "[true]", "expected 2 components, got 1"],
     ["(bool,bool)", "[true,true,true]", "expected 2 components, got 3"],
     ["(bool,bool)", '{"a":true,"b":true}', "have no distinct names"],
@@ -198,9 +218,9 @@ describe("Parameters", () => {
     [
       "(bool a,(uint8 b)[] c)[]",
       '[{"a":true,"c":[["1"],{"b":"300"}]}]',
-      "element 0: c: element 1: b: the integer does not fit in 8 bits"
+      "element 0: c: element 1: b: the integer does not fit uint8"
     ],
-    ["(bool a,uint8)", '[true,"300"]', "component 1: the integer does not fit in 8 bits"]
+    ["(bool a,uint8)", '[true,"300"]', "component 1: the integer does not fit uint8"]
   ]
 
   it.each(misfits.map(([type, given, why]) => [type, why, given] as const))(

@@ -48,10 +48,37 @@ describe("Uint", () => {
     expect(decoded.message).toContain(why.message)
   })
 
+  it.each([
+    ["", 'got ""'],
+    ["\u22125", 'got "\u22125", with the character U+2212 for "-"'],
+    ["5\u00a0", 'got "5\u00a0", with the character U+00A0'],
+    ["\u{1d7ce}", 'got "\u{1d7ce}", with the character U+1D7CE'],
+    ["-5", 'got "-5"'],
+    ["007", 'got "007"'],
+    ["ten", 'got "ten"'],
+    ["1 ether", 'got "1 ether"; amounts are whole numbers of the smallest unit, for native value wei'],
+    ["0.5", 'got "0.5"; amounts are whole numbers of the smallest unit, for native value wei'],
+    ["1e18", 'got "1e18"; amounts are whole numbers of the smallest unit, for native value wei'],
+    ["1,000", 'got "1,000"; amounts are whole numbers of the smallest unit, for native value wei'],
+    ["20gwei", 'got "20gwei"; amounts are whole numbers of the smallest unit, for native value wei'],
+    ["secret".repeat(20), 'got "secretse" (the first 8 of 120 characters)'],
+    [
+      "\ud83d\ude00".repeat(100),
+      /^got "(\ud83d\ude00){8}" \(the first 8 of 200 characters\), with the character U\+1F600$/u
+    ]
+  ])("%j is no integer, and the refusal says what it is", (text, what) => {
+    const { message } = Either.getOrThrow(Either.flip(Uint.from(text)))
+    const [expected, ...got] = message.split(", got")
+    expect(expected).toBe("expected a non-negative integer as a decimal or 0x-hex string")
+    expect(`got${got.join(", got")}`).toEqual(typeof what === "string" ? what : expect.stringMatching(what))
+  })
+
   it("has at most 78 decimal digits before its size is looked at", () => {
     const message = (text: string) => Either.getOrThrow(Either.flip(Uint.from(text))).message
-    expect(message("9".repeat(78))).toBe("the integer does not fit in 256 bits")
-    expect(message("9".repeat(79))).toBe("expected a non-negative integer as a decimal or 0x-hex string")
+    expect(message("9".repeat(78))).toBe("the integer does not fit uint256")
+    expect(message("9".repeat(79))).toBe("the integer does not fit uint256")
+    expect(message(`1${"0".repeat(80)}`)).toBe("the integer does not fit uint256")
+    expect(message(`0x1${"0".repeat(64)}`)).toBe("the integer does not fit uint256")
   })
 
   it("may have any number of bits", () => {

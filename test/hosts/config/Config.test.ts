@@ -382,10 +382,15 @@ describe("a configuration that can not be used", () => {
               requestsPerMinute: 0,
               requestsPerHour: 60_000_001,
               keys: [{ hash: "short" }],
-              colour: "red"
+              colour: "red",
+              RequestsPerMinut: 5
             }
           ],
-          networks: [{ chainId: "137", defaultCustody: 0, maxFeePerGas: -1 }, { factory: "0x12" }]
+          Networks: [],
+          networks: [
+            { chainId: "137", SettledDepth: 1, defaultCustody: 0, maxFeePerGas: -1 },
+            { factory: "0x12" }
+          ]
         })
       ].sort()
     ).toEqual(
@@ -398,6 +403,9 @@ describe("a configuration that can not be used", () => {
         "accounts[0].requestsPerMinute: expected an integer from 1 to 1000000",
         "accounts[0].requestsPerHour: expected an integer from 1 to 60000000",
         "accounts[0].colour: is not a known field",
+        "accounts[0].RequestsPerMinut: is not a known field; did you mean requestsPerMinute?",
+        "Networks: is not a known field; did you mean networks?",
+        "networks[0].SettledDepth: is not a known field; did you mean settledDepth?",
         "networks[0].chainId: expected an integer from 1 to 9007199254740991",
         "networks[0].defaultCustody: invalid wallet custody type",
         "networks[0].maxFeePerGas: expected a positive integer, as text when above 2^53",
@@ -486,9 +494,9 @@ describe("a configuration that can not be used", () => {
     const said = (text: string) =>
       Either.getOrThrow(Either.flip(Config.fromText(text, "/etc/castellan.json", {}, folder))).message
     const broken = "the configuration /etc/castellan.json can not be used:\n  it is not JSON"
-    expect(said("{")).toBe(`${broken}: line 1, column 2`)
+    expect(said("{")).toBe(`${broken}: it ends too early, line 1, column 2`)
     expect(said('{\n  "accounts": [1 2]\n}')).toBe(`${broken}: line 2, column 18`)
-    expect(said('{ "accounts": ')).toBe(`${broken}: it ends too early`)
+    expect(said('{ "accounts": ')).toBe(`${broken}: it ends too early, line 1, column 15`)
     expect(said('{\n  "keyPepper": s3cr3t\n}')).not.toContain("s3cr3t")
     expect(said('\uFEFF{ "accounts": ')).toBe(`${broken}: it begins with a byte order mark`)
   })

@@ -165,6 +165,29 @@ describe("a request for events", () => {
     [{ contract: owners[0] }, "contract", "unknown_field"]
   ]
 
+  it.each([
+    [{ fields: { From: owners[0] } }, "fields.From", "Transfer has no such field; did you mean from?"],
+    [{ fields: { fromm: owners[0] } }, "fields.fromm", "Transfer has no such field; did you mean from?"],
+    [
+      { eventName: "UserOperationEvent", fields: { Sender: owners[0] } },
+      "fields.Sender",
+      "UserOperationEvent has no such field; did you mean sender?"
+    ],
+    [
+      { fromBlock: "Latest" },
+      "fromBlock",
+      "expected a block number, hex or decimal, or one of earliest, latest, safe, finalized, pending; did you mean latest?"
+    ],
+    [
+      { eventName: "transfer" },
+      "eventName",
+      "register the event with /addEvent, or send it in useABI; did you mean Transfer?"
+    ]
+  ])("that says %j names the name that is meant", async (rest, path, message) => {
+    const { details } = await service.refused(400, "/filterEvent", query(rest))
+    expect(details).toEqual([{ path, message }])
+  })
+
   it.each(wrong.map(([rest, path, code = "invalid_request"]) => ({ rest, path, code })))(
     "that says $rest is refused",
     async ({ code, path, rest }) => {

@@ -93,7 +93,7 @@ describe("create", () => {
     expect(problems(await create({ salt: "a", walletCustody }))).toEqual({
       code: "invalid_wallet_custody_type",
       error: "invalid wallet custody type",
-      details: ["accounts[0].walletCustody: expected an integer from 0 to 5"]
+      details: [`accounts[0].walletCustody: expected an integer from 0 to 5, got ${walletCustody}`]
     })
   })
 
@@ -226,14 +226,14 @@ describe("threshold", () => {
     ["4", "expected 1 to 3, the number of validators"],
     ["257", "expected 1 to 3, the number of validators"],
     ["9".repeat(400), "expected 1 to 3, the number of validators"],
-    ["", "expected a decimal integer in a string"],
-    ["02", "expected a decimal integer in a string"],
-    ["+2", "expected a decimal integer in a string"],
-    ["2.0", "expected a decimal integer in a string"],
-    ["0x2", "expected a decimal integer in a string"],
-    ["-1", "expected a decimal integer in a string"],
-    [" 2", "expected a decimal integer in a string"],
-    ["two", "expected a decimal integer in a string"]
+    ["", 'expected a decimal integer in a string, got ""'],
+    ["02", 'expected a decimal integer in a string, got "02"'],
+    ["+2", 'expected a decimal integer in a string, got "+2"'],
+    ["2.0", 'expected a decimal integer in a string, got "2.0"'],
+    ["0x2", 'expected a decimal integer in a string, got "0x2"'],
+    ["-1", 'expected a decimal integer in a string, got "-1"'],
+    [" 2", 'expected a decimal integer in a string, got " 2"'],
+    ["two", 'expected a decimal integer in a string, got "two"']
   ])("%j of two signers and a passkey is refused", async (threshold, message) => {
     const account = { salt: "a", walletCustody: 4, signers: [alice, bob], passkeyPubKey: [first] }
     expect(problems(await create({ ...account, threshold }))).toEqual(
@@ -313,7 +313,7 @@ describe.each(["/predict", "/check"])("%s", (path) => {
     expect(problems(await ask({ salt: "a", walletCustody: 0 }))).toEqual({
       code: "invalid_wallet_custody_type",
       error: "invalid wallet custody type",
-      details: ["accounts[0].walletCustody: expected an integer from 1 to 5"]
+      details: ["accounts[0].walletCustody: expected an integer from 1 to 5, got 0"]
     })
   })
 
@@ -333,7 +333,7 @@ it.each([-1, 6, 255, 1.5])(
     expect(problems(await service.refused(400, "/predict", { accounts, settings }))).toEqual({
       code: "invalid_wallet_custody_type",
       error: "invalid wallet custody type",
-      details: ["accounts[0].walletCustody: expected an integer from 1 to 5"]
+      details: [`accounts[0].walletCustody: expected an integer from 1 to 5, got ${walletCustody}`]
     })
     expect(await service.ok("/check", { accounts, settings })).toEqual([
       { exists: false, wallet: "", salt: "a", error: "invalid wallet custody type" }

@@ -74,8 +74,14 @@ describe("an /execute of many operations", () => {
     }
     const many = ["invalid_request", "operations", "expected at most 256 elements"]
     const long = ["body_too_large", "", "expected at most 1048576 bytes"]
-    expect(await refused("/execute", mints(257))).toEqual(many)
-    expect(await refused("/execute", padded(mints(2), mebibyte + 1))).toEqual(long)
+    const more = (told: ReadonlyArray<unknown>, most: string) => [
+      ...told.slice(0, 2),
+      `${told[2]}; with Prefer: respond-async, ${most}`
+    ]
+    expect(await refused("/execute", mints(257))).toEqual(more(many, "10000 elements"))
+    expect(await refused("/execute", padded(mints(2), mebibyte + 1))).toEqual(
+      more(long, `${8 * mebibyte} bytes`)
+    )
     expect(await refused("/executeEncoded", mints(257), async)).toEqual(many)
     expect(await refused("/executeEncoded", padded(mints(2), mebibyte + 1), async)).toEqual(long)
     expect(await refused("/estimateGas", mints(257), async)).toEqual(many)

@@ -161,6 +161,9 @@ describe("a signer", () => {
     const asked = await service.refused(401, "/getSigner", { signer })
     expect(asked.error).toBe(error)
     expect(asked.details[0]?.path).toBe(`signer.${field}`)
+    expect(asked.details[0]?.message).toBe(
+      `${error}; try the signer alone with /getSigner; the operator sees this account's signers with castellan signers list`
+    )
     for (const [path, body] of [
       ["/create", { accounts: [{ salt: "x", walletCustody: 1 }] }],
       ["/execute", { operations: [{ wallet, walletCustody: 1, to: wallet, funcSignature: "receive()" }] }]

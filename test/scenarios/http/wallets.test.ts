@@ -311,6 +311,25 @@ describe("creation", () => {
     expect(details.map(({ path }) => path)).toEqual(["settings.factory"])
   })
 
+  it("a foreign factory is told by /execute, /estimateGas and /passkeyHash as by /create", async () => {
+    const settings = { ...service.info.settings, factory: "0x000000000000000000000000000000000000dEaD" }
+    const operations = [
+      { salt: "foreign", walletCustody: 1, to: service.info.token, funcSignature: "totalSupply()" }
+    ]
+    const { requestId: _, ...told } = await service.refused(400, "/create", {
+      accounts: [account("foreign")],
+      settings
+    })
+    for (const endpoint of ["/execute", "/estimateGas", "/passkeyHash"]) {
+      const { signer, ...others } = settings
+      const { requestId: _, ...same } = await service.refused(400, endpoint, {
+        operations,
+        settings: endpoint === "/passkeyHash" ? others : settings
+      })
+      expect(same).toEqual(told)
+    }
+  })
+
   it("with a validator that the implementation does not report is refused", async () => {
     const { code, details } = await createRefused(400, [account("validated")], {
       validator: "0x000000000000000000000000000000000000dEaD"

@@ -222,13 +222,18 @@ describe("the service's own EOA loses nothing by", () => {
 
   it.each<[string, () => object, string]>([
     ["aggregator", () => ({ aggregator: recipient() }), "settings.aggregator"],
-    ["factory", () => ({ factory: recipient() }), "settings.factory"],
     ["beacon", () => ({ beaconAdminAddress: recipient() }), "settings.beaconAdminAddress"],
     ["creation code", () => ({ beaconAdminCreationCode: "0x6001" }), "settings.beaconAdminCreationCode"]
   ])("the caller's own %s", async (_, settings, path) => {
     const failure = await stack.refused(handed().post(await fresh(), { settings: settings() }))
     expect(failure).toMatchObject({ code: "submission_unpaid", message: unpaid })
     expect(failure.details[0]?.path).toBe(path)
+  })
+
+  it("the caller's own factory, as everywhere", async () => {
+    const failure = await stack.refused(handed().post(await fresh(), { settings: { factory: recipient() } }))
+    expect(failure).toMatchObject({ code: "factory_not_allowed", message: "factory not allowed" })
+    expect(failure.details[0]?.path).toBe("settings.factory")
   })
 
   it("a proxy of another beacon, configured like a wallet of ours", async () => {

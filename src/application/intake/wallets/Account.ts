@@ -1,6 +1,7 @@
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
 import * as Address from "../../../domain/primitives/Address.js"
+import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
 import * as Custody from "../../../domain/wallet/Custody.js"
 import * as Passkey from "../../../domain/wallet/Passkey.js"
 import type { Salt } from "../../../domain/wallet/Salt.js"
@@ -119,7 +120,7 @@ const decimal = /^(0|[1-9][0-9]*)$/
 const thresholdOf = (text: string, path: string): Either.Either<number, InvalidRequest> =>
   decimal.test(text)
     ? Either.right(Number(text))
-    : Either.left(refused(path, "expected a decimal integer in a string"))
+    : Either.left(refused(path, `expected a decimal integer in a string, got ${InvalidValue.given(text)}`))
 
 /** Reads one account by itself. What depends on a custody that only profile or chain can tell is left for later. */
 export const parse = (account: Account, index: number): Either.Either<Parsed, InvalidRequest> =>

@@ -80,12 +80,8 @@ export const checkFactory = (
   profile: NetworkProfile,
   settings: Wallets.AddressSettings
 ): Either.Either<void, InvalidRequest> => {
-  if (settings.factory !== undefined && settings.factory !== profile.factory)
-    return Either.left(
-      invalid("factory_not_allowed", [
-        { path: "settings.factory", message: "it is not the factory of this account's network profile" }
-      ])
-    )
+  const foreign = Wallets.foreignFactory(profile, settings)
+  if (foreign !== null) return Either.left(foreign)
   const wrong: Array<Detail> = []
   const message = "it differs from the network profile's, which the factory deploys"
   if (settings.beaconAdminAddress !== undefined && settings.beaconAdminAddress !== profile.beacon)

@@ -91,7 +91,10 @@ export const run = (
     if (unspecified >= 0)
       return yield* Effect.fail(
         invalid("invalid_wallet_custody_type", [
-          { path: `accounts[${unspecified}].walletCustody`, message: "expected an integer from 1 to 5" }
+          {
+            path: `accounts[${unspecified}].walletCustody`,
+            message: "expected an integer from 1 to 5, got 0"
+          }
         ])
       )
     const { chain, profile, trust } = yield* Connection.open(caller, settings)

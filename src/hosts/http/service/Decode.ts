@@ -6,10 +6,11 @@ import * as AST from "effect/SchemaAST"
 import { type Code, catalogue, codeAnnotation } from "../../../application/request/Catalogue.js"
 import type { Detail } from "../../../application/request/Failure.js"
 import { member } from "../../../domain/json/Json.js"
+import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
 import type { Steps } from "../../../domain/primitives/Steps.js"
+import { closest } from "../../../domain/primitives/Suggestion.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
 import * as DecodeSteps from "./DecodeSteps.js"
-import { closest } from "./Suggestion.js"
 
 /** Most details of one answer: a hostile body must not be answered with a larger one. */
 export const maxDetails = 32
@@ -34,7 +35,7 @@ interface Trail {
 
 /**
  * A decoder of request values. The whole value is judged, excess members included; a `Problem` names every place
- * that does not fit, and never repeats what the caller sent there.
+ * that does not fit, and repeats what the caller sent there only where an integer is expected, and shortened.
  */
 export const decoder = <A, I>(
   schema: Schema.Schema<A, I>
@@ -152,10 +153,21 @@ const unknownField = (path: string, suggestion: string | null): Found => {
   )
 }
 
-const misfit = (issue: WithSchema, trail: Trail, own: string | null): Found => ({
-  code: trail.code,
-  detail: { path: trail.path, message: trail.message ?? own ?? expected(issue.ast, issue.actual) }
-})
+const misfit = (issue: WithSchema, trail: Trail, own: string | null): Found => {
+  const message = trail.message ?? own ?? expected(issue.ast, issue.actual)
+  return { code: trail.code, detail: { path: trail.path, message: withNumber(message, issue.actual) } }
+}
+
+/** Where an integer is expected, what was given in its place: its kind alone does not tell 0.5 from 5. */
+const withNumber = (message: string, actual: unknown): string => {
+  const [, expected] = /^(expected [^,]*\binteger\b.*?)(?:, got an? [a-z]+)?$/.exec(message) ?? []
+  return expected === undefined || expected.includes(", got ") ? message : `${expected}, got ${given(actual)}`
+}
+
+const given = (value: unknown): string => {
+  if (typeof value === "string") return `the text ${InvalidValue.given(value)}`
+  return typeof value === "object" || value === undefined ? kind(value) : String(value)
+}
 
 /** Adds what the schema of this issue is annotated with; what stands further out wins. */
 const describe = (trail: Trail, issue: WithSchema): Trail => {

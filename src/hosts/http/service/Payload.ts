@@ -100,7 +100,8 @@ export const reader = (bounds: Bounds, long: Long) => {
     mayBeLong: boolean
   ): Effect.Effect<Read, Problem | Body.Broken> => {
     const { longList } = route
-    if (!mayBeLong || longList === null) return read(incoming, bounds, route, hashed)
+    if (longList === null) return read(incoming, bounds, route, hashed)
+    if (!mayBeLong) return Effect.mapError(read(incoming, bounds, route, hashed), withLong(longList, long))
     const listed = {
       ...bounds,
       maxValues: long.maxValues,
@@ -118,6 +119,21 @@ export const reader = (bounds: Bounds, long: Long) => {
     )
   }
 }
+
+/** A body that is refused for its size alone, where a caller who does not wait may send more. */
+const withLong =
+  (list: string, { maxBytes, maxElements }: Long) =>
+  (failure: Problem | Body.Broken): Problem | Body.Broken => {
+    if (failure instanceof Body.Broken) return failure
+    const [detail] = failure.details
+    const isOfList = detail?.path === list && /^expected at most [0-9]+ elements$/.test(detail.message)
+    if (detail === undefined || (!isOfList && failure.code !== "body_too_large")) return failure
+    const most = isOfList ? `${maxElements} elements` : `${maxBytes} bytes`
+    return {
+      ...failure,
+      details: [{ ...detail, message: `${detail.message}; with Prefer: respond-async, ${most}` }]
+    }
+  }
 
 function* interpret(
   collector: Body.Collector,

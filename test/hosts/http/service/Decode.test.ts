@@ -4,8 +4,8 @@ import type * as Schema from "effect/Schema"
 import * as ExecuteOperations from "../../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as CreateWallets from "../../../../src/application/usecases/wallets/CreateWallets.js"
 import * as PredictWallets from "../../../../src/application/usecases/wallets/PredictWallets.js"
+import { closest } from "../../../../src/domain/primitives/Suggestion.js"
 import * as Decode from "../../../../src/hosts/http/service/Decode.js"
-import { closest } from "../../../../src/hosts/http/service/Suggestion.js"
 
 const problemOf = <A, I>(schema: Schema.Schema<A, I>, value: unknown) =>
   Either.match(Decode.decoder(schema)(value), {
@@ -40,7 +40,7 @@ describe("decode failures", () => {
         "operations[0].funcSignature: expected a string, got null",
         "operations[0].funcParams: expected an array, got an object",
         "operations[0].value: expected a string, got a number",
-        "operations[0].dependsOn: expected an integer, got a number"
+        "operations[0].dependsOn: expected an integer, got 0.5"
       ]
     })
   })
@@ -60,13 +60,13 @@ describe("decode failures", () => {
       "operations[0].to: expected an address: 0x and 40 hex digits"
     ])
     expect(execute({ value: "-1" })?.details).toEqual([
-      "operations[0].value: expected a non-negative integer as a decimal or 0x-hex string"
+      'operations[0].value: expected a non-negative integer as a decimal or 0x-hex string, got "-1"'
     ])
     expect(execute({}, { percentTxGasOvershoot: "1e3" })?.details).toEqual([
       "settings.percentTxGasOvershoot: expected a percentage from 0 to 1000 with at most four decimals"
     ])
     expect(execute({ validUnitl: -1 })?.details).toEqual([
-      "operations[0].validUnitl: expected Unix seconds: an integer from 0 to 2^48 - 1"
+      "operations[0].validUnitl: expected Unix seconds: an integer from 0 to 2^48 - 1, got -1"
     ])
   })
 
@@ -89,13 +89,23 @@ describe("decode failures", () => {
     expect(execute({ somethingElse: 1 })?.details).toEqual(["operations[0].somethingElse: unknown field"])
   })
 
-  it.each([6, -1, 1.5, "1", null, {}, [], true, 2 ** 53])(
-    "have the code of the value that failed: custody %j",
-    (walletCustody) => {
+  it.each([
+    [6, "6"],
+    [-1, "-1"],
+    [1.5, "1.5"],
+    ["1", 'the text "1"'],
+    [null, "null"],
+    [{}, "an object"],
+    [[], "an array"],
+    [true, "true"],
+    [2 ** 53, "9007199254740992"]
+  ] as const)(
+    "have the code of the value that failed, and say what it is: custody %j",
+    (walletCustody, shown) => {
       const expected = { code: "invalid_wallet_custody_type", message: "invalid wallet custody type" }
       expect(execute({ walletCustody })).toMatchObject({
         ...expected,
-        details: ["operations[0].walletCustody: expected an integer from 0 to 5"]
+        details: [`operations[0].walletCustody: expected an integer from 0 to 5, got ${shown}`]
       })
       expect(execute({ walletCustody, unknown: 1, to: 1 })).toMatchObject(expected)
     }

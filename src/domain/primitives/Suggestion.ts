@@ -1,4 +1,4 @@
-/** The known name that a mistyped one is most likely meant to be; null: none is near. */
+/** The known name that a mistyped one is most likely meant to be, whatever the case of its letters; null: none is near. */
 export const closest = (name: string, known: ReadonlyArray<string>): string | null => {
   if (name.length > 40) return null
   let best: string | null = null
@@ -11,6 +11,12 @@ export const closest = (name: string, known: ReadonlyArray<string>): string | nu
     }
   }
   return best
+}
+
+/** `; did you mean name?`, or nothing. */
+export const tell = (name: string, known: ReadonlyArray<string>): string => {
+  const best = closest(name, known)
+  return best === null ? "" : `; did you mean ${best}?`
 }
 
 /** Levenshtein: the fewest insertions, deletions and replacements of a character that make one text the other. */

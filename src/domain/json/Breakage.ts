@@ -1,0 +1,100 @@
+import * as Steps from "../primitives/Steps.js"
+
+/** Where a text stops to be JSON: engines say it in words of their own, which quote the text, or not at all. */
+
+const blank = /[ \t\n\r]*/y
+const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON has none in its texts
+const plain = /[^"\\\u0000-\u001f]*/y
+const escape = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
+const words = ["true", "false", "null"]
+
+const endOf = (pattern: RegExp, text: string, at: number): number => {
+  pattern.lastIndex = at
+  return pattern.test(text) ? pattern.lastIndex : at
+}
+
+/** A value, a name or a sign that was read: the place behind it; `broken`: where it is none. */
+type Token = { readonly next: number } | { readonly broken: number }
+
+const string = (text: string, start: number): Token => {
+  for (let at = start + 1; ; ) {
+    at = endOf(plain, text, at)
+    if (text[at] === '"') return { next: at + 1 }
+    const next = endOf(escape, text, at)
+    if (next === at) return { broken: text[at] === "\\" && at + 1 >= text.length ? text.length : at }
+    at = next
+  }
+}
+
+const scalar = (text: string, at: number): Token => {
+  if (text[at] === '"') return string(text, at)
+  const word = words.find((each) => each[0] === text[at])
+  if (word !== undefined) {
+    let same = 0
+    while (same < word.length && text[at + same] === word[same]) same += 1
+    return same === word.length ? { next: at + same } : { broken: at + same }
+  }
+  const next = endOf(number, text, at)
+  return next > at ? { next } : { broken: text[at] === "-" ? at + 1 : at }
+}
+
+/** What may stand next. */
+type Expected = "value" | "valueOrEnd" | "name" | "nameOrEnd" | "colon" | "more"
+
+/** Tokens between two stops. */
+const stride = 4_096
+
+/** The index at which a text stops to be JSON, its length when it ends too early; null when it is JSON. */
+function* indexSteps(text: string): Steps.Steps<number | null> {
+  const open: Array<"}" | "]"> = []
+  let expected: Expected = "value"
+  for (let at = 0, tokens = 1; ; tokens++) {
+    if (tokens % stride === 0) yield
+    at = endOf(blank, text, at)
+    const sign = text[at]
+    const closes = open.at(-1)
+    if (expected === "more" && closes === undefined) return at === text.length ? null : at
+    const mayEnd = expected === "more" || expected === (closes === "]" ? "valueOrEnd" : "nameOrEnd")
+    if (mayEnd && sign === closes) {
+      open.pop()
+      expected = "more"
+      at += 1
+    } else if (expected === "more" || expected === "colon") {
+      if (sign !== (expected === "more" ? "," : ":")) return at
+      expected = expected === "more" && closes === "}" ? "name" : "value"
+      at += 1
+    } else if (expected === "name" || expected === "nameOrEnd") {
+      const name: Token = sign === '"' ? string(text, at) : { broken: at }
+      if ("broken" in name) return name.broken
+      expected = "colon"
+      at = name.next
+    } else if (sign === "{" || sign === "[") {
+      open.push(sign === "{" ? "}" : "]")
+      expected = sign === "{" ? "nameOrEnd" : "valueOrEnd"
+      at += 1
+    } else {
+      const value = scalar(text, at)
+      if ("broken" in value) return value.broken
+      expected = "more"
+      at = value.next
+    }
+  }
+}
+
+const told = (text: string, index: number | null): string => {
+  if (index === null) return ""
+  if (text.startsWith("\ufeff")) return ": it begins with a byte order mark"
+  const before = text.slice(0, index)
+  const line = before.split("\n").length
+  const column = index - (before.lastIndexOf("\n") + 1) + 1
+  return `${index >= text.length ? ": it ends too early," : ":"} line ${line}, column ${column}`
+}
+
+/** `: line 3, column 7`, or what else there is to say of the place; never what stands there, which may be a secret. */
+export function* tellSteps(text: string): Steps.Steps<string> {
+  return told(text, yield* indexSteps(text))
+}
+
+/** `tellSteps` in one go. Nothing for text that is JSON. */
+export const tell = (text: string): string => Steps.finish(tellSteps(text))
