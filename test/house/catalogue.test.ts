@@ -26,10 +26,10 @@ describe("the reasons of refusals", () => {
       files.filter((path) => pattern.test(readFileSync(`${root}/${path}`, "utf8"))).sort()
     // Texts of failures that were made here before, or are kept in the journal.
     expect(using(/Reasons\.known\(/)).toEqual([
-      "application/intake/NodeFault.ts",
       "application/intake/encoded/ExternalProofs.ts",
       "application/pay/Sponsor.ts",
       "application/request/Answer.ts",
+      "application/request/Delays.ts",
       "application/request/Elements.ts"
     ])
     expect(using(/\bas (?:Reasons\.)?Text\b/)).toEqual(["application/request/Reasons.ts"])

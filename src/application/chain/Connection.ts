@@ -7,6 +7,7 @@ import type { LaneAccess } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
 import type { Caller } from "../request/Caller.js"
+import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, invalid, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import * as KillSwitch from "../tenants/KillSwitch.js"
@@ -40,6 +41,18 @@ const forbidden =
 /** Whether an origin names an address, which says to everybody that it is not public. */
 const isSpelledOut = (origin: string): boolean =>
   /^https?:\/\/(?:\[[0-9a-f:.]+\]|[0-9.]+|(?:[^/:]+\.)?localhost)\.?(?::\d+)?$/.test(origin)
+
+/** A failing node in what is said of it. A caller is not told where the operator's node is. */
+export const elementRefusal = (
+  { chain: { origin }, trust }: Pick<Connection, "chain" | "trust">,
+  message: string
+): ElementFailure =>
+  elementFailure(
+    "node_refused",
+    Reasons.text("nodeRefused", {
+      message: trust === "operator" ? message.replaceAll(origin, "the operator's node") : message
+    })
+  )
 
 /** What a failing node means for the request, as long as nothing was sent. */
 export const refusal = (

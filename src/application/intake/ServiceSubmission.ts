@@ -215,7 +215,10 @@ export const bind = (
   Effect.gen(function* () {
     const budgets = yield* Budgets
     if (yield* Effect.orDie(budgets.bind(chainId, idOf(caller, index)))) return
-    return yield* new SignerError({ reason: "refused", message: "what was set aside for it has expired" })
+    return yield* new SignerError({
+      reason: "unavailable",
+      message: "what was set aside for it has expired: it is set aside again"
+    })
   })
 
 /**

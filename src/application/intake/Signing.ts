@@ -4,17 +4,18 @@ import * as Aggregation from "../../domain/erc4337/Aggregation.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Words from "../../domain/primitives/Words.js"
+import * as Connection from "../chain/Connection.js"
 import * as Keys from "../keys/Keys.js"
 import type { PayerRefusal } from "../pay/Payer.js"
 import type { Aggregate, SignedOp } from "../ports/chain/Bundler.js"
 import type { CallResult, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import { OpJournal } from "../ports/journal/OpJournal.js"
 import type { SignerError } from "../ports/Signers.js"
+import * as Delays from "../request/Delays.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import * as Together from "../runtime/Together.js"
-import * as NodeFault from "./NodeFault.js"
 import type { OpContext } from "./Preparation.js"
 
 /** An op of which only signatures are missing, and who makes them. */
@@ -44,8 +45,6 @@ export type Obstacle =
   | { readonly _tag: "elements"; readonly failed: ReadonlyMap<number, ElementFailure> }
   /** Stands in the way of all of them. */
   | { readonly _tag: "all"; readonly failure: ElementFailure }
-  /** The node failed. */
-  | { readonly _tag: "node"; readonly trouble: NodeFault.NodeFault }
 
 const elements = (failed: ReadonlyArray<readonly [number, ElementFailure]>): Obstacle => ({
   _tag: "elements",
@@ -57,10 +56,7 @@ const all = (failure: ElementFailure): Obstacle => ({ _tag: "all", failure })
 const unavailable = (error: SignerError): Obstacle =>
   all(elementFailure("signer_unavailable", undefined, { reason: Keys.unavailable(error) }))
 
-const unkept = (failure: Failure): Obstacle => {
-  const trouble = NodeFault.ofFailure(failure)
-  return trouble === null ? all(NodeFault.asElement(failure)) : { _tag: "node", trouble }
-}
+const unkept = (failure: Failure): Obstacle => all(Delays.ofFailure(failure) ?? Delays.asElement(failure))
 
 /** The same for every op: the first failing signer ends it, what payers refuse is gathered. */
 const forEach = <A, B>(
@@ -115,7 +111,7 @@ const aggregated = (
     const { chain } = connection
     const ask = (data: Hex.Hex) => chain.call({ from: entryPoint, to: aggregator, data })
     const node = Effect.mapError(
-      (error: ChainRpcError): Obstacle => ({ _tag: "node", trouble: NodeFault.ofNode(connection, error) })
+      ({ message }: ChainRpcError): Obstacle => all(Connection.elementRefusal(connection, message))
     )
     const [each, together] = yield* node(
       Together.all([

@@ -1,6 +1,6 @@
 import * as BigInts from "effect/BigInt"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
@@ -15,6 +15,7 @@ import type { LaneAccess } from "../ports/journal/Transactions.js"
 import type { Signer } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../request/CurrentRequest.js"
+import * as Delays from "../request/Delays.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import * as LaneSlot from "./LaneSlot.js"
@@ -55,12 +56,9 @@ export interface Mined {
 /** Longer return values are not kept. */
 const maxReturned = 65_536
 
-/** A node that answers an accepted request with errors is asked three times. */
-const nodePauses = Schedule.intersect(Schedule.exponential("100 millis"), Schedule.recurs(2))
-
-/** A node that cannot be reached is no end of an accepted request: its work is tried again until it expires. */
-const isUnreachable = (failure: Failure | AnsweredElsewhere): boolean =>
-  "code" in failure && failure.code === "invalid_rpc"
+/** What passes is no end of an accepted request: its work is tried again until it expires. */
+const isPassing = (failure: Failure | AnsweredElsewhere): boolean =>
+  failure._tag === "AnsweredElsewhere" || Delays.ofFailure(failure) !== null
 
 /** A node whose nonces of the EOA make no sense. */
 const impossible = ({ chain: { origin }, trust }: Connection): Failure =>
@@ -192,17 +190,26 @@ export const run = <R>(
       })
     )
 
-    const askedAgain = {
-      schedule: nodePauses,
-      while: (failure: Failure | AnsweredElsewhere) =>
-        current.accepted() && "code" in failure && failure.code === "node_refused"
-    }
+    /** Something was signed for it long ago, whose nonce somebody else's has used: it expires as what was never signed. */
+    const isOverdue = Effect.gen(function* () {
+      const newest = (yield* load).txHashes.at(-1)
+      const record =
+        newest === undefined
+          ? null
+          : yield* Effect.orDie(transactionJournal.findTransaction(accountId, chainId, newest))
+      return (
+        record !== null && (yield* Clock.currentTimeMillis) > record.signedAt + profile.requestExpiryMillis
+      )
+    })
+
     let mined = current.resumed ? (yield* outcome).mined : null
     while (mined === null) {
-      yield* Effect.catchAll(Effect.retry(send, askedAgain), (failure) =>
-        current.accepted() && !isUnreachable(failure)
-          ? Effect.zipRight(current.conclude, Effect.fail(failure))
-          : Effect.fail(failure)
+      yield* Effect.catchAll(send, (failure) =>
+        Effect.gen(function* () {
+          const isOver = current.accepted() && (!isPassing(failure) || (yield* isOverdue))
+          if (isOver) yield* current.conclude
+          return yield* failure
+        })
       )
       mined = (yield* outcome).mined
     }

@@ -60,7 +60,6 @@ export const reasons = {
   nonceBlocked: execution(
     "operation not included: its nonce follows that of an earlier operation of the wallet, which failed"
   ),
-  timeLimit: execution("operation not sent: it could not be included within the request's time limit"),
 
   bundlerRefused: bundler("the bundler refused the operation: {message}"),
   aggregatorReverted: aggregator("the aggregator refused the {field}: {reason}"),
@@ -148,6 +147,8 @@ export const reasons = {
   notReplaceable: signer("the transaction with nonce {nonce} cannot be replaced: ask the operator"),
   notSigned: signer("{problem}"),
 
+  restExpired: of("request_expired")("request expired: {problem}"),
+
   creationCode: of("internal_application_error")("{problem}"),
   registryFull: of("registry_full")("{problem}"),
   chainPaused: paused("the operator has paused writes on chain {chain}"),
@@ -190,6 +191,19 @@ export const text = <R extends keyof Reasons>(
   return reasons[reason].text.replace(/\{([a-z0-9]+)\}/gi, (_, name: string) =>
     Revert.oneLine(String(known.get(name) ?? ""), longest)
   ) as Text
+}
+
+const shapes = Object.entries(reasons).map(([name, { text }]) => {
+  const constants = text.split(/\{[a-z0-9]+\}/i)
+  const pattern = constants.map((part) => part.replace(/[^a-z0-9 ]/gi, "\\$&")).join("[^]*")
+  return { name, constant: constants.join("").length, pattern: new RegExp(`^${pattern}$`) }
+})
+
+/** Whether a text is one of this reason, with whatever values: of all that it might be, the one with the most words of its own. */
+export const is = (reason: keyof Reasons, told: string): boolean => {
+  const fitting = shapes.filter(({ pattern }) => pattern.test(told))
+  const most = Math.max(...fitting.map(({ constant }) => constant))
+  return fitting.some(({ constant, name }) => name === reason && constant === most)
 }
 
 /** The text of a code. */

@@ -140,7 +140,7 @@ describe("what an op may cost the service's EOA", () => {
         yield* TestClock.adjust("10 minutes")
         expect(Exit.isSuccess(yield* Effect.exit(ServiceSubmission.bind(callerOf(), profile, 0)))).toBe(true)
         const late = yield* Effect.flip(ServiceSubmission.bind(callerOf(), profile, 1))
-        expect(late.reason).toBe("refused")
+        expect(late.reason).toBe("unavailable")
       })
     )
   )

@@ -19,6 +19,7 @@ import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { Signer } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import type { CurrentRequest } from "../../request/CurrentRequest.js"
+import * as Delays from "../../request/Delays.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
@@ -27,7 +28,6 @@ import * as EventLoop from "../../runtime/EventLoop.js"
 import * as Epochs from "../Epochs.js"
 import * as Estimation from "../estimate/Estimation.js"
 import type * as FirstLook from "../estimate/FirstLook.js"
-import * as NodeFault from "../NodeFault.js"
 import * as OwnedWallets from "../ops/OwnedWallets.js"
 import * as Windows from "../ops/Windows.js"
 import * as Preparation from "../Preparation.js"
@@ -147,7 +147,7 @@ const consentsOf = (
       if (Either.isLeft(bounds)) {
         if (!("_tag" in bounds.left)) failed.set(each.index, bounds.left)
         // Its time was up only after the request was accepted.
-        else if (current.accepted()) failed.set(each.index, NodeFault.asElement(bounds.left))
+        else if (current.accepted()) failed.set(each.index, Delays.asElement(bounds.left))
         else return yield* Effect.fail(bounds.left)
         continue
       }

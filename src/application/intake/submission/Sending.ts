@@ -4,6 +4,7 @@ import * as FailedOp from "../../../domain/erc4337/FailedOp.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
+import * as Connection from "../../chain/Connection.js"
 import { WakeUps } from "../../lanes/requests/WakeUps.js"
 import { withheld } from "../../ports/AuditLog.js"
 import { Bundler, type BundlerError } from "../../ports/chain/Bundler.js"
@@ -12,10 +13,10 @@ import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { Signer } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
+import * as Delays from "../../request/Delays.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Epochs from "../Epochs.js"
-import * as NodeFault from "../NodeFault.js"
 import type { OpContext } from "../Preparation.js"
 import * as Signing from "../Signing.js"
 import type { Bounds, Ready, Transfer } from "./Transfers.js"
@@ -36,8 +37,8 @@ export interface SendResult {
   readonly outdated: ReadonlyMap<number, ElementFailure>
   /** What stands in the way of every other bundle of the request as well. */
   readonly forAll: ElementFailure | null
-  /** The node failed before anything was sent: all of it is worth another try. */
-  readonly fault: NodeFault.NodeFault | null
+  /** What stood in the way before anything was sent, and passes: all that did not fail goes again after a pause. */
+  readonly delay: ElementFailure | null
   /** All of them are on their way: what becomes of them will be told. */
   readonly isSent: boolean
 }
@@ -62,13 +63,15 @@ const bundlerFailure = (
         "submission_unpaid",
         error.gas === null ? Reasons.text("notMeasured") : Reasons.text("chargedLess", error.gas)
       )
+    case "bundlerUnavailable":
     case "refusedByBundler":
       return bundlerRefused(error.message)
     case "signerRefused":
+      return elementFailure("signer_unavailable", undefined, { reason: Reasons.text("signerRefused") })
     case "signerUnavailable":
       return elementFailure("signer_unavailable")
     default:
-      return NodeFault.refused(connection, error.message)
+      return Connection.elementRefusal(connection, error.message)
   }
 }
 
@@ -103,22 +106,21 @@ export const send = (
           Effect.zipRight(wakeUps.signal({ chainId: connection.profile.chainId, signer: submitter.address }))
         )
 
-    const none = { failed, outdated, forAll: null, fault: null, isSent: false }
+    const none = { failed, outdated, forAll: null, delay: null, isSent: false }
+    const blocked = (failure: ElementFailure): SendResult => {
+      if (Delays.isPassing(failure)) return { ...none, delay: failure }
+      for (const { index } of bundle) failed.set(index, failure)
+      return { ...none, forAll: failure }
+    }
     const signing = yield* Effect.either(
       Effect.locally(Signing.sign(requestId, context, bundle, revert), withheld, true)
     )
     if (Either.isLeft(signing)) {
       yield* giveUp(bundle)
       const obstacle = signing.left
-      switch (obstacle._tag) {
-        case "elements":
-          return { ...none, failed: obstacle.failed }
-        case "all":
-          for (const { index } of bundle) failed.set(index, obstacle.failure)
-          return { ...none, forAll: obstacle.failure }
-        case "node":
-          return { ...none, fault: obstacle.trouble }
-      }
+      return obstacle._tag === "all"
+        ? blocked(obstacle.failure)
+        : { ...none, ...Delays.parted(obstacle.failed) }
     }
     const { aggregate, ops, release } = signing.right
     // Nodes see the signatures from here on: the ops own their nonces, whatever becomes of the machine.
@@ -155,14 +157,9 @@ export const send = (
     yield* giveUp(bundle)
     yield* release(ops)
     const error = outcome.left
-    if (error.reason === "nodeUnreachable" || error.reason === "nodeFailed") {
-      const failure = bundlerFailure(error, submitter.address, connection)
-      return { ...none, fault: { failure, unreachable: error.reason === "nodeUnreachable" } }
-    }
     if (error.reason !== "rejected") {
       const failure = bundlerFailure(error, submitter.address, connection)
-      for (const { index } of bundle) failed.set(index, failure)
-      return { ...none, forAll: failure }
+      return error.reason === "bundlerUnavailable" ? { ...none, delay: failure } : blocked(failure)
     }
     const unsigned = ops.filter(({ userOpHash }) =>
       FailedOp.isSignature(error.dropped.get(userOpHash) ?? Hex.empty)

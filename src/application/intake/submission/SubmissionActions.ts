@@ -10,10 +10,10 @@ import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
+import * as Delays from "../../request/Delays.js"
 import { elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as KillSwitch from "../../tenants/KillSwitch.js"
-import * as NodeFault from "../NodeFault.js"
 import * as Sending from "./Sending.js"
 import type { Action, Event, Failures, Outcomes as Seen, State } from "./SubmissionPhases.js"
 import type { Plan, Prepared } from "./SubmissionPlan.js"
@@ -78,11 +78,9 @@ const prepare = <R>(
     return Effect.matchEffect(plan.prepare(elements, held), {
       onFailure: (failure) => {
         if (!current.accepted()) return Effect.fail(failure)
-        const fault = NodeFault.ofFailure(failure)
+        const by = Delays.ofFailure(failure)
         return Effect.succeed<Event>(
-          fault === null
-            ? { _tag: "refused", failure: NodeFault.asElement(failure) }
-            : { _tag: "nodeFailed", fault }
+          by === null ? { _tag: "refused", failure: Delays.asElement(failure) } : { _tag: "delayed", by }
         )
       },
       onSuccess: (prepared): Effect.Effect<Event> => {
@@ -159,8 +157,8 @@ const send = <R>(run: Run<R>, place: number): Effect.Effect<Event, never, Servic
     run.ops = null
     const result = yield* Sending.send(plan, batch.prepared, transfer, revert)
     run.isSent = result.isSent
-    // Who waits for a node that fails waits no longer for it than for a transaction.
-    if (result.fault === null) yield* current.extend(plan.context.connection.profile.receiptTimeoutMillis)
+    // Who waits for what stands in the way waits no longer for it than for a transaction.
+    if (result.delay === null) yield* current.extend(plan.context.connection.profile.receiptTimeoutMillis)
     return { _tag: "sent", ...result }
   })
 

@@ -1,7 +1,16 @@
 import { elementFailure } from "../../request/Elements.js"
 import * as Backoff from "../../runtime/Backoff.js"
 import type { Event, Failures, Phase, State } from "./SubmissionPhases.js"
-import { alike, type Changes, cancelled, changed, failed, noted, unnotedOf } from "./SubmissionProgress.js"
+import {
+  alike,
+  type Changes,
+  cancelled,
+  changed,
+  failed,
+  noted,
+  renewed,
+  unnotedOf
+} from "./SubmissionProgress.js"
 
 /** The answer of the journal to ops that are offered to it, as a part of `SubmissionState`. */
 
@@ -17,13 +26,14 @@ const usedBackoff: Backoff.Backoff = { firstMillis: 100, longestMillis: 2_000 }
 export const after = (
   state: State,
   { transfers }: Extract<Phase, { readonly _tag: "offering" }>,
-  event: Event
+  event: Event,
+  now: number
 ): State => {
   switch (event._tag) {
     case "accepted": {
       const accepted: Changes = transfers.flat().map((index) => [index, { _tag: "accept" }])
       return {
-        ...changed(noted(state, unnotedOf(state)), accepted),
+        ...changed(noted(state.isAccepted ? state : renewed(state, now), unnotedOf(state)), accepted),
         isAccepted: true,
         phase: { _tag: "sending", transfers, place: 0, outdated: none }
       }
@@ -33,14 +43,17 @@ export const after = (
     // Leases stay: the key of that nonce is passed over by the next look.
     case "nonceUsed": {
       const { usedNonces } = state
-      if (usedNonces === maxUsedNonces)
+      if (usedNonces === maxUsedNonces && !state.isAccepted)
         return { ...failed(state, alike([event.index], walletBusy)), phase: releasing }
-      const millis = Backoff.pauseMillis(usedBackoff, usedNonces + 1)
-      return { ...state, usedNonces: usedNonces + 1, phase: { _tag: "pausing", millis, releases: false } }
+      const times = Math.min(usedNonces + 1, maxUsedNonces)
+      const millis = Backoff.pauseMillis(usedBackoff, times)
+      return { ...state, usedNonces: times, phase: { _tag: "pausing", millis, releases: false } }
     }
     case "deploymentPending": {
-      const pending = event.index === null ? [] : [event.index]
-      return { ...failed(state, alike(pending, elementFailure("deployment_pending"))), phase: releasing }
+      const pending = alike(event.index === null ? [] : [event.index], elementFailure("deployment_pending"))
+      return state.isAccepted
+        ? { ...state, phase: { _tag: "waiting", orFail: pending } }
+        : { ...failed(state, pending), phase: releasing }
     }
     case "cancelled":
       return { ...cancelled(state, event.failure), phase: releasing }

@@ -1,6 +1,5 @@
 import type { Dependencies } from "../../../domain/erc4337/Dependencies.js"
 import type { ElementFailure } from "../../request/Elements.js"
-import type { NodeFault } from "../NodeFault.js"
 import type { HeldNonces } from "./HeldNonces.js"
 import type { SendResult } from "./Sending.js"
 import type * as Elements from "./SubmissionElements.js"
@@ -12,13 +11,11 @@ export interface State {
   readonly elements: ReadonlyMap<number, Elements.Element>
   readonly phase: Phase
   readonly isAccepted: boolean
-  /** By `MonotonicTime`. */
-  readonly deadline: number
   /**
-   * A node that cannot be reached is waited for until then, by `MonotonicTime`: later than a request expires of which
-   * nothing was signed.
+   * By `MonotonicTime`. Before acceptance, until when others are waited for. From then on, when what is left expires: the
+   * sweep is earlier with a request of which nothing was signed, whichever process works on it.
    */
-  readonly outlasts: number
+  readonly deadline: number
   /** Whether something that was signed may have come back: the journal has to be asked which nonces are held. */
   readonly mayHold: boolean
   /** How often a transaction was mined without the element: one of its component alone, one that it shared. */
@@ -26,8 +23,8 @@ export interface State {
   readonly shared: ReadonlyMap<number, number>
   /** How often an op was prepared under a nonce of which the journal knows that it was used. */
   readonly usedNonces: number
-  /** What the node did, as long as it does it. */
-  readonly node: { readonly fault: NodeFault | null; readonly faults: number; readonly refusals: number }
+  /** What stood in the way of accepted work at last, and how often since something was sent. */
+  readonly delayed: { readonly by: ElementFailure | null; readonly times: number }
 }
 
 /** What stays as it is. */
@@ -35,9 +32,9 @@ export interface Terms {
   readonly dependencies: Dependencies
   /** Somebody else's bundler keeps nothing together: an op is given to it once the one it depends on has landed. */
   readonly isApart: boolean
-  /** How long the request is pursued, and again from each outcome on. */
+  /** How long a request that is not accepted waits for others. */
   readonly patienceMillis: number
-  /** How long after its acceptance a request of which nothing was signed is given up. */
+  /** How long after its acceptance, its last signature or its last outcome what is left of a request is given up. */
   readonly expiryMillis: number
 }
 
@@ -63,7 +60,7 @@ export type Phase =
   | { readonly _tag: "preparing"; readonly elements: ReadonlyArray<number> }
   | { readonly _tag: "offering"; readonly transfers: Transfers }
   | ({ readonly _tag: "sending" } & Batch)
-  | ({ readonly _tag: "following"; readonly result: Pick<SendResult, "fault" | "forAll"> } & Batch)
+  | ({ readonly _tag: "following"; readonly result: Pick<SendResult, "delay" | "forAll"> } & Batch)
   /** The accepted rest of a batch, one of whose transactions went otherwise than prepared, is given up. */
   | { readonly _tag: "yielding"; readonly elements: ReadonlyArray<number>; readonly next: Phase }
   /** Others have to release something first. */
@@ -112,9 +109,10 @@ export type Event =
     }
   /** The wallets of these elements have no nonce key left at the moment. */
   | { readonly _tag: "busy"; readonly elements: ReadonlyArray<number> }
-  /** Nothing of what was to be prepared can be done. */
+  /** Nothing of what was to be prepared can be done, ever. */
   | { readonly _tag: "refused"; readonly failure: ElementFailure }
-  | { readonly _tag: "nodeFailed"; readonly fault: NodeFault }
+  /** Something stands in the way of all of it that passes. */
+  | { readonly _tag: "delayed"; readonly by: ElementFailure }
   | { readonly _tag: "accepted" }
   /** Another request's op stands in the way of the element. */
   | { readonly _tag: "occupied"; readonly index: number }

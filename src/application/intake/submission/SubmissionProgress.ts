@@ -60,10 +60,6 @@ const indexesOf = ({ elements }: State, is: (element: Elements.Element) => boole
 
 export const waitingOf = (state: State) => indexesOf(state, Elements.isWaiting)
 
-/** Nothing of the request is on the chain, or may be, as far as is known. */
-export const isUnsigned = ({ elements }: State): boolean =>
-  [...elements.values()].every(({ _tag }) => _tag !== "landed" && _tag !== "held" && _tag !== "underWay")
-
 /** Why elements come to nothing, in the order of the request. */
 export const failuresOf = ({ elements }: State): Failures =>
   new Map(
@@ -129,14 +125,19 @@ export const named = ({ elements, terms: { dependencies } }: State, failures: Fa
   return all
 }
 
+/** What is left of the request has all its time again. */
+export const renewed = (state: State, now: number): State => ({
+  ...state,
+  deadline: now + state.terms.expiryMillis + state.terms.patienceMillis
+})
+
 export const included = (state: State, landed: Outcomes["landed"], now: number): State => {
   if (landed.size === 0) return state
   const after = changed(
     state,
     [...landed].map(([index, outcome]) => [index, { _tag: "include", outcome }])
   )
-  // What waited for the others has the time that they had.
-  return state.terms.isApart ? { ...after, deadline: now + state.terms.patienceMillis } : after
+  return renewed(after, now)
 }
 
 const bumped = (counts: ReadonlyMap<number, number>, index: number) =>
@@ -154,7 +155,7 @@ export const settled = (state: State, { landed, returned }: Outcomes, now: numbe
         ? { ...after, shared: bumped(after.shared, index) }
         : { ...after, tries: bumped(after.tries, index) }
     // The time until a revert is at settled depth is not the request's.
-    after = { ...after, deadline: now + state.terms.patienceMillis }
+    after = renewed(after, now)
     if ((after.tries.get(index) ?? 0) >= maxTries) after = failed(after, new Map([[index, notIncluded]]))
   }
   return after

@@ -5,6 +5,7 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
+import * as Connection from "../../chain/Connection.js"
 import * as Inclusions from "../../chain/Inclusions.js"
 import type { Watch } from "../../lanes/requests/WakeUps.js"
 import type { Receipt } from "../../ports/chain/ChainRpc.js"
@@ -15,7 +16,6 @@ import type { DeploymentIntent, FailedElement, OpRecord, RequestOps } from "../.
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { AcceptedWork, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Elements from "../../request/Elements.js"
-import * as NodeFault from "../NodeFault.js"
 import * as HeldNonces from "./HeldNonces.js"
 import type { SubmissionRoute } from "./Sending.js"
 import type { Landed } from "./SubmissionElements.js"
@@ -300,10 +300,10 @@ export const ask = (
       isUndecided: fate.undecided.some((index) => !landed.has(index))
     } as const
   }).pipe(
-    Effect.catchAll((error) =>
+    Effect.catchAll(({ message }) =>
       Effect.succeed({
-        _tag: "nodeFailed" as const,
-        fault: NodeFault.ofNode(run.plan.context.connection, error)
+        _tag: "delayed" as const,
+        by: Connection.elementRefusal(run.plan.context.connection, message)
       })
     )
   )

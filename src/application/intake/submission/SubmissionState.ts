@@ -1,11 +1,12 @@
-import { elementFailure } from "../../request/Elements.js"
+import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import * as Delays from "../../request/Delays.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Backoff from "../../runtime/Backoff.js"
-import type { NodeFault } from "../NodeFault.js"
 import * as HeldNonces from "./HeldNonces.js"
 import * as SubmissionOffer from "./SubmissionOffer.js"
 import { none, releasing, walletBusy } from "./SubmissionOffer.js"
-import type { Action, Event, Outcomes, Phase, State, Step, Terms } from "./SubmissionPhases.js"
+import type { Action, Event, Failures, Outcomes, Phase, State, Step, Terms } from "./SubmissionPhases.js"
 import {
   alike,
   cancelled,
@@ -16,7 +17,6 @@ import {
   held,
   heldOf,
   included,
-  isUnsigned,
   named,
   noted,
   settled,
@@ -31,46 +31,27 @@ import {
  * the actions.
  */
 
-/** A node that answers with errors is asked so often before a request that was accepted is given up. */
-export const maxRefusals = 3
-/** What a request waits before it asks a failing node again. */
-export const backoff: Backoff.Backoff = { firstMillis: 100, longestMillis: 2_000 }
+/** What accepted work waits before it is tried again whatever stood in its way. */
+export const backoff: Backoff.Backoff = { firstMillis: 100, longestMillis: 30_000 }
+/** What it waits for a block to become final, which tells by what a nonce was used. */
+const undecidedMillis = 2_000
 
 const nonceBlocked = elementFailure("execution_failed", Reasons.text("nonceBlocked"))
-const overdue = elementFailure("execution_failed", Reasons.text("timeLimit"))
+/** What was not done in time, and what stood in its way at last. */
+const expired = ({ delayed: { by } }: State): ElementFailure =>
+  elementFailure(
+    "request_expired",
+    by === null ? undefined : Reasons.text("restExpired", { problem: by.message })
+  )
 
 const asking: Phase = { _tag: "asking" }
 const over: Phase = { _tag: "over" }
 
-/**
- * Until when a failing node is asked again. The time for which a process cannot reach a node is not the time of an accepted
- * request of which nothing was signed, whichever process works on it: that expires, whatever delays it.
- */
-const deadlineAt = (state: State, { unreachable }: NodeFault, now: number): number =>
-  unreachable && state.isAccepted && isUnsigned(state)
-    ? Math.max(state.deadline, Math.min(now + state.terms.patienceMillis, state.outlasts))
-    : state.deadline
-
-/**
- * The node failed, and nothing is on its way: the same again after a pause, until the request's time is over. It ends
- * with all open elements given up at the latest.
- */
-const retried = (state: State, fault: NodeFault, now: number): State => {
-  const deadline = deadlineAt(state, fault, now)
-  const left = deadline - now
-  const refusals = fault.unreachable ? 0 : state.node.refusals + 1
-  const faults = state.node.faults + 1
-  const after = { ...state, deadline, node: { fault, faults, refusals } }
-  return refusals >= maxRefusals || left <= 0
-    ? { ...failed(after, alike(waitingOf(after), fault.failure)), phase: asking }
-    : {
-        ...after,
-        phase: {
-          _tag: "pausing",
-          millis: Math.min(Backoff.pauseMillis(backoff, faults), left),
-          releases: true
-        }
-      }
+/** Nothing more is on its way, and something stands in the way that passes: the same again after a pause. */
+const delayed = (state: State, by: ElementFailure, now: number): State => {
+  const times = state.delayed.times + 1
+  const millis = Math.max(Math.min(Backoff.pauseMillis(backoff, times), state.deadline - now), 1)
+  return { ...state, delayed: { by, times }, phase: { _tag: "pausing", millis, releases: true } }
 }
 
 /** What is to be prepared now: elements that wait for one at another bundler are not. */
@@ -82,16 +63,36 @@ const preparing = (state: State): State => {
   return { ...state, phase: { _tag: "preparing", elements } }
 }
 
-const ofPrepared = (state: State, event: Extract<Event, { readonly _tag: "prepared" }>): State => {
+/** Of what could not be prepared, what fails; once the request is accepted, what only delays it does not. */
+const refusedIn = (state: State, failures: Failures): ReturnType<typeof Delays.parted> => {
+  if (!state.isAccepted) return { failed: failures, delay: null }
+  const { dependencies } = state.terms
+  const { delay, failed: final } = Delays.parted(failures)
+  const lasting = new Map(final)
+  for (const index of Dependencies.order(dependencies, failures.keys())) {
+    const on = dependencies[index] ?? null
+    // What waits for one that is delayed is delayed with it.
+    if (on !== null && failures.has(on) && !lasting.has(on)) lasting.delete(index)
+  }
+  return { failed: lasting, delay }
+}
+
+const ofPrepared = (
+  state: State,
+  event: Extract<Event, { readonly _tag: "prepared" }>,
+  now: number
+): State => {
+  const refused = refusedIn(state, event.failed)
   const marked = failed(
     changed(state, [
       ...event.done.map((index) => [index, { _tag: "do" }] as const),
       ...[...event.scheduled].map(([index, until]) => [index, { _tag: "schedule", until }] as const)
     ]),
-    event.failed
+    refused.failed
   )
   const ready = event.transfers.flat()
-  if (ready.length === 0) return { ...marked, phase: asking }
+  if (ready.length === 0)
+    return refused.delay === null ? { ...marked, phase: asking } : delayed(marked, refused.delay, now)
   const { behind, moved } = HeldNonces.displaced(ready, heldOf(marked))
   if (moved.length === 0) {
     const transfers = event.transfers.map((ops) => ops.map(({ index }) => index))
@@ -120,10 +121,9 @@ const ofFollowed = (
   const rest = transfers.slice(place + 1).flat()
   const end: Phase = outdated.size > 0 ? { _tag: "waiting", orFail: outdated } : releasing
   if (bundle.every((index) => after.elements.get(index)?._tag === "landed")) {
-    const node: State["node"] = { fault: null, faults: 0, refusals: 0 }
     return rest.length > 0
-      ? { ...after, node, phase: { _tag: "sending", transfers, place: place + 1, outdated } }
-      : { ...after, node, phase: end }
+      ? { ...after, phase: { _tag: "sending", transfers, place: place + 1, outdated } }
+      : { ...after, phase: end }
   }
   const yielded = (next: State): State =>
     rest.length === 0 ? next : { ...next, phase: { _tag: "yielding", elements: rest, next: next.phase } }
@@ -132,7 +132,7 @@ const ofFollowed = (
     rest.map((index) => [index, { _tag: "return" }])
   )
   const refused = result.forAll === null ? left : failed(left, alike(rest, result.forAll))
-  return yielded(result.fault === null ? { ...refused, phase: end } : retried(refused, result.fault, now))
+  return yielded(result.delay === null ? { ...refused, phase: end } : delayed(refused, result.delay, now))
 }
 
 const ofResumed = (state: State, event: Extract<Event, { readonly _tag: "resumed" }>, now: number): State => {
@@ -149,41 +149,45 @@ const apply = (state: State, event: Event, now: number): State => {
     case "resuming":
       return event._tag === "resumed" ? ofResumed(state, event, now) : state
     case "asking": {
-      if (event._tag === "nodeFailed") return retried(state, event.fault, now)
+      if (event._tag === "delayed") return delayed(state, event.by, now)
       if (event._tag !== "asked") return state
       const after = held(included(state, event.landed, now), event.held)
       return event.isUndecided
-        ? { ...after, phase: { _tag: "pausing", millis: backoff.longestMillis, releases: false } }
+        ? { ...after, phase: { _tag: "pausing", millis: undecidedMillis, releases: false } }
         : preparing(failDependants(after))
     }
     case "preparing":
       switch (event._tag) {
         case "prepared":
-          return ofPrepared(state, event)
+          return ofPrepared(state, event, now)
         case "busy":
           return { ...state, phase: { _tag: "waiting", orFail: alike(event.elements, walletBusy) } }
         case "refused":
           return { ...failed(state, alike(phase.elements, event.failure)), phase: releasing }
-        case "nodeFailed":
-          return retried(state, event.fault, now)
+        case "delayed":
+          return delayed(state, event.by, now)
         default:
           return state
       }
     case "offering":
-      return SubmissionOffer.after(state, phase, event)
+      return SubmissionOffer.after(state, phase, event, now)
     case "sending": {
       if (event._tag !== "sent") return state
-      const { fault, forAll } = event
+      const { delay, forAll } = event
       const outdated = new Map([...phase.outdated, ...event.outdated])
-      const after = failed(state, named(state, event.failed))
-      return { ...after, phase: { ...phase, _tag: "following", outdated, result: { fault, forAll } } }
+      const after = failed(
+        event.isSent ? { ...state, delayed: { by: null, times: 0 } } : state,
+        named(state, event.failed)
+      )
+      return { ...after, phase: { ...phase, _tag: "following", outdated, result: { delay, forAll } } }
     }
     case "following":
       return event._tag === "followed" ? ofFollowed(state, phase, event, now) : state
     case "yielding":
       return event._tag === "yielded" ? { ...state, phase: phase.next } : state
     case "waiting":
-      if (event._tag === "waitedInVain") return { ...failed(state, phase.orFail), phase: asking }
+      if (event._tag === "waitedInVain")
+        return { ...(state.isAccepted ? state : failed(state, phase.orFail)), phase: asking }
       return event._tag === "woken" ? { ...state, phase: asking } : state
     case "pausing":
       return event._tag === "paused" ? { ...state, phase: asking } : state
@@ -201,13 +205,13 @@ const advanced = (state: State, now: number): State => {
   if (waiting.length === 0) return { ...after, phase: over }
   if (after.phase._tag !== "asking") return after
   if (after.isAccepted && now >= after.deadline)
-    return { ...failed(after, alike(waiting, after.node.fault?.failure ?? overdue)), phase: over }
+    return { ...failed(after, alike(waiting, expired(after))), phase: over }
   return after.mayHold ? after : preparing(after)
 }
 
 const isReleasing = (phase: Phase): boolean => phase._tag === "pausing" && phase.millis === 0
 
-const actionOf = (state: State): Action => {
+const actionOf = (state: State, now: number): Action => {
   const { phase } = state
   const failures = state.isAccepted && phase._tag !== "offering" ? unnotedOf(state) : none
   if (failures.size > 0) return { _tag: "note", failed: failures }
@@ -233,7 +237,10 @@ const actionOf = (state: State): Action => {
     case "yielding":
       return { _tag: "yield", elements: phase.elements }
     case "waiting":
-      return { _tag: "wait", deadline: state.deadline }
+      return {
+        _tag: "wait",
+        deadline: state.isAccepted ? Math.min(state.deadline, now + backoff.longestMillis) : state.deadline
+      }
     case "pausing":
       return { _tag: "pause", millis: phase.millis, releases: phase.releases }
     case "over":
@@ -243,7 +250,7 @@ const actionOf = (state: State): Action => {
 
 const at = (state: State, now: number): Step => {
   const after = advanced(state, now)
-  return { state: after, action: actionOf(after) }
+  return { state: after, action: actionOf(after, now) }
 }
 
 /** What becomes of the request's elements at an event, and what is to be done. */
@@ -265,13 +272,12 @@ export const begin = (
       elements: untouched(elements),
       phase: isResumed ? { _tag: "resuming" } : asking,
       isAccepted,
-      deadline: now + terms.patienceMillis,
-      outlasts: now + terms.expiryMillis + terms.patienceMillis,
+      deadline: now + terms.patienceMillis + (isAccepted ? terms.expiryMillis : 0),
       mayHold: isResumed,
       tries: new Map(),
       shared: new Map(),
       usedNonces: 0,
-      node: { fault: null, faults: 0, refusals: 0 }
+      delayed: { by: null, times: 0 }
     },
     now
   )

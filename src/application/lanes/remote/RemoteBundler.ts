@@ -80,13 +80,13 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
     { readonly chainId: bigint; readonly entryPoints: Set<Address> }
   >()
 
-  const unusable = (error: BundlerRpcError) => fail("refusedByBundler", error.message)
+  const unusable = (error: BundlerRpcError) => fail("bundlerUnavailable", error.message)
 
   /** The bundler, once it has said that it serves the chain and the EntryPoint. */
   const clientFor = ({ entryPoint, profile }: Bundle) =>
     Effect.gen(function* () {
       const { chainId, remoteBundler } = profile
-      if (remoteBundler === null) return yield* fail("refusedByBundler", "the profile names no bundler")
+      if (remoteBundler === null) return yield* fail("bundlerUnavailable", "the profile names no bundler")
       const client = yield* Effect.mapError(bundlers.connect(Redacted.value(remoteBundler)), unusable)
       let served = serving.get(client)
       if (served?.entryPoints.has(entryPoint) !== true) {
@@ -98,9 +98,9 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
         serving.set(client, served)
       }
       if (served.chainId !== chainId)
-        return yield* fail("refusedByBundler", `it serves chain ${served.chainId}`)
+        return yield* fail("bundlerUnavailable", `it serves chain ${served.chainId}`)
       if (!served.entryPoints.has(entryPoint))
-        return yield* fail("refusedByBundler", `it does not serve EntryPoint ${entryPoint}`)
+        return yield* fail("bundlerUnavailable", `it does not serve EntryPoint ${entryPoint}`)
       return client
     })
 

@@ -72,7 +72,8 @@ export interface Refusal {
  * Nothing of the bundle was sent.
  *
  * - `rejected`: ops would fail in the bundle; `dropped` has the revert data of each of them
- * - `refusedByBundler`: somebody else's bundler can not be used; `message` is the reason in words
+ * - `bundlerUnavailable`: somebody else's bundler can not be used at present; `message` is the reason in words
+ * - `refusedByBundler`: it can not be used for this bundle, ever
  * - `signerRefused`, `signerUnavailable`: the submitter did not sign
  * - `insufficientFunds`: the submitter can not pay `missing` wei
  * - `unpaid`: the submitter is the service's own EOA, and the ops would not give it back what the transaction costs
@@ -82,6 +83,7 @@ export interface Refusal {
 export class BundlerError extends Data.TaggedError("BundlerError")<{
   readonly reason:
     | "rejected"
+    | "bundlerUnavailable"
     | "refusedByBundler"
     | "signerRefused"
     | "signerUnavailable"

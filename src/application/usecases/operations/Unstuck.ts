@@ -5,7 +5,6 @@ import * as Schema from "effect/Schema"
 import * as Replacement from "../../../domain/erc4337/gas/Replacement.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Prices from "../../chain/Prices.js"
-import * as NodeFault from "../../intake/NodeFault.js"
 import * as Preparation from "../../intake/Preparation.js"
 import * as Results from "../../intake/submission/Results.js"
 import * as Keys from "../../keys/Keys.js"
@@ -23,6 +22,7 @@ import type { Signer, SignerError } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
+import * as Delays from "../../request/Delays.js"
 import { type Failure, unprocessable } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
 import * as Reasons from "../../request/Reasons.js"
@@ -93,6 +93,15 @@ const planOf = (record: RequestRecord | null): Plan | null =>
 const maxUnknown = 64n
 
 const path = "settings.signer"
+
+/**
+ * A node or a key that fails may do it later. Money and the operator's cap are of the moment in which it was asked for: what
+ * the caller wants then is for the caller to say again.
+ */
+const isAwaited = (failure: Failure): boolean =>
+  failure.code !== "fees_above_cap" &&
+  failure.code !== "insufficient_funds" &&
+  Delays.ofFailure(failure) !== null
 
 const toFailure =
   (nonce: bigint, { address }: Signer) =>
@@ -284,7 +293,7 @@ const work = (
           }
         })
         yield* Effect.catchAll(replaceRest, (failure) => {
-          if (NodeFault.ofFailure(failure) !== null) return Effect.fail(failure)
+          if (isAwaited(failure)) return Effect.fail(failure)
           // What is signed is on its way, and told; a request of which nothing is has come to its end.
           return done.length > 0 ? Effect.void : Effect.zipRight(current.conclude, Effect.fail(failure))
         })

@@ -36,12 +36,11 @@ const request = (
   phase: { _tag: "asking" },
   isAccepted: true,
   deadline: now,
-  outlasts: now,
   mayHold: false,
   tries: new Map(),
   shared: new Map(),
   usedNonces: 0,
-  node: { fault: null, faults: 0, refusals: 0 }
+  delayed: { by: null, times: 0 }
 })
 
 const tagsOf = ({ elements }: State) => [...elements.values()].map(({ _tag }) => _tag)

@@ -182,7 +182,7 @@ describe("an op that was signed and whose nonce is used", () => {
       expect(yield* ask).toMatchObject({ landed: new Map(), held, isUndecided: false })
       chain.say(used)
       chain.fallSilent(true)
-      expect(yield* ask).toMatchObject({ _tag: "nodeFailed" })
+      expect(yield* ask).toMatchObject({ _tag: "delayed" })
       expect(yield* state).toEqual(["accepted"])
     }).pipe(Effect.provide(InMemory.journal))
   )

@@ -24,8 +24,8 @@ const terms: Terms = { dependencies: [], isApart: false, patienceMillis, expiryM
 
 const wrong = elementFailure("execution_failed")
 const cancelled = elementFailure("request_cancelled")
-const refusing = { failure: elementFailure("node_refused"), unreachable: false }
-const away = { failure: elementFailure("signer_unavailable"), unreachable: true }
+const refusing = elementFailure("node_refused")
+const away = elementFailure("signer_unavailable")
 
 const landing = (index: number, success = true): Landed => ({
   success,
@@ -54,7 +54,7 @@ const sent = (result: Partial<Extract<Event, { _tag: "sent" }>>): Event => ({
   failed: none,
   outdated: none,
   forAll: null,
-  fault: null,
+  delay: null,
   isSent: true,
   ...result
 })
@@ -109,7 +109,7 @@ const steps = {
     { _tag: "paused" }
   ),
   waiting: through(fresh(), { _tag: "busy", elements: [0] }),
-  pausing: through(fresh(), { _tag: "nodeFailed", fault: away }),
+  pausing: through(fresh(), { _tag: "delayed", by: away }),
   over: through(
     fresh(),
     prepared([0], [1]),
@@ -136,7 +136,7 @@ const events = {
   nothingReady: { _tag: "prepared", failed: new Map([[0, wrong]]), done: [], scheduled: none, transfers: [] },
   busy: { _tag: "busy", elements: [0] },
   refused: { _tag: "refused", failure: wrong },
-  nodeFailed: { _tag: "nodeFailed", fault: away },
+  delayed: { _tag: "delayed", by: away },
   accepted,
   occupied: { _tag: "occupied", index: 0 },
   nonceUsed: { _tag: "nonceUsed", index: 0 },
@@ -156,13 +156,13 @@ const events = {
 const table: Readonly<Record<Phase["_tag"], Readonly<Partial<Record<keyof typeof events, Action["_tag"]>>>>> =
   {
     resuming: { resumed: "ask" },
-    asking: { asked: "prepare", askedInDoubt: "pause", nodeFailed: "pause" },
+    asking: { asked: "prepare", askedInDoubt: "pause", delayed: "pause" },
     preparing: {
       prepared: "accept",
       nothingReady: "prepare",
       busy: "wait",
       refused: "end",
-      nodeFailed: "pause"
+      delayed: "pause"
     },
     offering: {
       accepted: "send",
@@ -336,108 +336,125 @@ describe("the elements of a request", () => {
       follow({ returned: new Map([[0, "shared"]]) }),
       now + 5_000
     )
-    expect(state.deadline).toBe(now + 5_000 + patienceMillis)
+    expect(state.deadline).toBe(now + 5_000 + expiryMillis + patienceMillis)
     const foreign = SubmissionState.step(
       steps.following.state,
       follow({ returned: new Map([[0, "external"]]) }),
       now + 5_000
     )
-    expect(foreign.state.deadline).toBe(now + patienceMillis)
+    expect(foreign.state.deadline).toBe(now + expiryMillis + patienceMillis)
   })
 
-  it("fail when their time is over, for what the node did or for the time; before acceptance the time does not end them", () => {
-    const late = now + patienceMillis
-    expect(SubmissionState.step(steps.waiting.state, { _tag: "woken" }, late).action._tag).toBe("prepare")
+  it("expire when their time is over, with what stood in their way; before acceptance the time does not end them", () => {
+    expect(
+      SubmissionState.step(steps.waiting.state, { _tag: "woken" }, now + expiryMillis * 2).action._tag
+    ).toBe("prepare")
+    const late = now + expiryMillis + patienceMillis
     const yielded = through(steps.yielding, { _tag: "yielded" })
-    const overdue = SubmissionState.step(yielded.state, { _tag: "paused" }, late + 60_000)
-    expect(codesOf(overdue.state)).toEqual({ 0: "execution_failed", 1: "execution_failed" })
-    const troubled = through(steps.asking, { _tag: "nodeFailed", fault: away })
-    const given = SubmissionState.step(troubled.state, { _tag: "paused" }, late + 60_000)
-    expect(codesOf(given.state)).toEqual({ 0: "signer_unavailable", 1: "signer_unavailable" })
+    const early = SubmissionState.step(yielded.state, { _tag: "paused" }, late - 1)
+    expect(early.action._tag).toBe("ask")
+    const overdue = SubmissionState.step(yielded.state, { _tag: "paused" }, late)
+    expect(codesOf(overdue.state)).toEqual({ 0: "request_expired", 1: "request_expired" })
+    const troubled = through(steps.asking, { _tag: "delayed", by: away })
+    const given = SubmissionState.step(troubled.state, { _tag: "paused" }, late)
+    expect([...SubmissionProgress.failuresOf(given.state).values()].map(({ message }) => message)).toEqual([
+      "request expired: signer unavailable",
+      "request expired: signer unavailable"
+    ])
     expect(given.action._tag).toBe("note")
     expect(through(given, { _tag: "noted" }).action).toEqual({ _tag: "end" })
   })
 
-  it("end with a node that refuses three times in a row; one that is away is asked with twice the pause each time", () => {
-    let step = steps.asking
-    const pauses: Array<unknown> = []
-    for (let n = 0; n < 7; n++) {
-      step = through(step, { _tag: "nodeFailed", fault: away })
-      pauses.push(step.action._tag === "pause" && step.action.millis)
-      step = through(step, { _tag: "paused" })
+  it("are tried again with twice the pause each time, whatever passes stands in their way, until they expire", () => {
+    for (const by of [refusing, away]) {
+      let step = steps.asking
+      const pauses: Array<unknown> = []
+      for (let n = 0; n < 11; n++) {
+        step = through(step, { _tag: "delayed", by })
+        pauses.push(step.action._tag === "pause" && step.action.millis)
+        step = through(step, { _tag: "paused" })
+      }
+      expect(pauses).toEqual([100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000])
+      expect(codesOf(step.state)).toEqual({})
     }
-    expect(pauses).toEqual([100, 200, 400, 800, 1_600, 2_000, 2_000])
-    const refused: Event = { _tag: "nodeFailed", fault: refusing }
-    const twice = through(step, refused, { _tag: "paused" }, refused, { _tag: "paused" })
-    expect(codesOf(twice.state)).toEqual({})
-    const between = through(twice, { _tag: "nodeFailed", fault: away }, { _tag: "paused" }, refused)
-    expect(codesOf(between.state)).toEqual({})
-    expect(codesOf(through(twice, refused).state)).toEqual({ 0: "node_refused", 1: "node_refused" })
-  })
-
-  it("wait at a node that answers with errors no longer than their time", () => {
     const { state } = steps.asking
-    const { action } = SubmissionState.step(
-      state,
-      { _tag: "nodeFailed", fault: refusing },
-      state.deadline - 30
-    )
+    const { action } = SubmissionState.step(state, { _tag: "delayed", by: away }, state.deadline - 30)
     expect(action).toEqual({ _tag: "pause", millis: 30, releases: true })
   })
 
-  it("of which nothing was signed outlast a node that cannot be reached once they are accepted, until they expire", () => {
-    const { state } = steps.asking
-    const later = (millis: number) => SubmissionState.step(state, events.nodeFailed, state.deadline + millis)
-    const waiting = later(1)
-    const { firstMillis } = SubmissionState.backoff
-    expect(waiting.action).toEqual({ _tag: "pause", millis: firstMillis, releases: true })
-    expect(codesOf(waiting.state)).toEqual({})
-    // It is back: what is left to do has as much time as before.
-    const back = SubmissionState.step(waiting.state, { _tag: "paused" }, state.deadline + 1 + firstMillis)
-    expect(back.action._tag).toBe("ask")
-    // The sweep gives them up before that.
-    expect(later(expiryMillis - 30).action).toEqual({ _tag: "pause", millis: 30, releases: true })
-    const { code } = away.failure
-    expect(codesOf(later(expiryMillis).state)).toEqual({ 0: code, 1: code })
-  })
-
-  it("the others of which are on the chain wait no longer for a node that cannot be reached than their time", () => {
-    const part = through(steps.following, follow({ landed: landed(0) }), prepared([1]))
-    const lost = SubmissionState.step(
-      part.state,
-      sent({ fault: away, isSent: false }),
-      part.state.deadline + 1
+  it("that were accepted are delayed by what passes, alone and all together, and what depends on them too", () => {
+    const depending = through(
+      SubmissionState.begin({ ...terms, dependencies: [null, 0, null, null] }, [0, 1, 2, 3], {
+        isAccepted: true,
+        isResumed: false,
+        now
+      }),
+      {
+        ...prepared([3]),
+        failed: new Map([
+          [0, elementFailure("submission_limit")],
+          [1, Elements.dependencyFailed(0)],
+          [2, wrong]
+        ])
+      }
     )
-    const { state } = SubmissionState.step(lost.state, follow({}), part.state.deadline + 1)
-    expect([tagsOf(state), codesOf(state)]).toEqual([["landed", "failed"], { 1: away.failure.code }])
+    expect([depending.action._tag, codesOf(depending.state)]).toEqual(["accept", { 2: "execution_failed" }])
+    expect(tagsOf(depending.state)).toEqual(["open", "open", "failed", "open"])
+    const nothing = through(steps.asking, asked(), {
+      ...prepared(),
+      failed: new Map([0, 1].map((index) => [index, elementFailure("fees_above_cap")]))
+    })
+    expect([nothing.action, codesOf(nothing.state)]).toEqual([
+      { _tag: "pause", millis: 100, releases: true },
+      {}
+    ])
+    // Nothing is promised yet.
+    const fresher = through(fresh([0]), {
+      ...prepared(),
+      failed: new Map([[0, elementFailure("submission_limit")]])
+    })
+    expect(codesOf(fresher.state)).toEqual({ 0: "submission_limit" })
   })
 
-  it("forget what a node did once a whole transaction has landed", () => {
+  it("that were accepted outlast busy wallets, used nonces and deployments of others", () => {
+    const again = through(steps.asking, asked())
+    const busy = through(again, { _tag: "busy", elements: [0] })
+    expect(busy.action).toEqual({ _tag: "wait", deadline: now + SubmissionState.backoff.longestMillis })
+    const vain = through(busy, { _tag: "waitedInVain" })
+    expect([vain.action._tag, codesOf(vain.state)]).toEqual(["ask", {}])
+    const pending = through(again, prepared([0, 1]), events.deploymentPending)
+    expect([pending.action._tag, codesOf(pending.state)]).toEqual(["wait", {}])
+    let step = again
+    for (let n = 0; n < 20; n++)
+      step = through(step, prepared([0, 1]), events.nonceUsed, { _tag: "paused" }, asked())
+    expect(codesOf(step.state)).toEqual({})
+  })
+
+  it("forget what stood in their way once something was sent", () => {
     const troubled = through(
-      fresh(),
-      events.nodeFailed,
+      steps.asking,
+      { _tag: "delayed", by: away },
       { _tag: "paused" },
+      asked(),
       prepared([0, 1]),
-      accepted,
-      sent({})
+      accepted
     )
-    expect(troubled.state.node).toEqual({ fault: away, faults: 1, refusals: 0 })
-    const { state } = through(troubled, follow({ landed: landed(0, 1) }))
-    expect(state.node).toEqual({ fault: null, faults: 0, refusals: 0 })
+    expect(troubled.state.delayed).toEqual({ by: away, times: 1 })
+    expect(through(troubled, sent({})).state.delayed).toEqual({ by: null, times: 0 })
   })
 
   it("of which the node sent nothing wait, not those that are outdated first", () => {
     const outdated = new Map([[0, wrong]])
     const passing = through(steps.sending, sent({ outdated }), follow({}), { _tag: "yielded" })
     expect(passing.action._tag).toBe("wait")
-    const failing = through(steps.sending, sent({ outdated, fault: away }), follow({}), { _tag: "yielded" })
+    const failing = through(steps.sending, sent({ outdated, delay: away }), follow({}), { _tag: "yielded" })
     expect(failing.action).toEqual({
       _tag: "pause",
       millis: SubmissionState.backoff.firstMillis,
       releases: true
     })
     const vain = through(passing, { _tag: "waitedInVain" })
-    expect(codesOf(vain.state)).toEqual({ 0: "execution_failed" })
+    expect([vain.action._tag, codesOf(vain.state)]).toEqual(["prepare", {}])
   })
 
   it("fail with what they depend on: with one that fails, and with one that landed and reverted", () => {
@@ -476,7 +493,7 @@ describe("the elements of a request", () => {
     expect(begun.action).toMatchObject({ elements: [0, 2] })
     const under = through(begun, prepared([0, 2]), accepted, sent({}))
     const { state } = SubmissionState.step(under.state, follow({ landed: landed(0, 2) }), now + 7)
-    expect(state.deadline).toBe(now + 7 + patienceMillis)
+    expect(state.deadline).toBe(now + 7 + expiryMillis + patienceMillis)
     expect(SubmissionState.step(state, { _tag: "paused" }, now + 7).action).toMatchObject({ elements: [1] })
   })
 
@@ -530,7 +547,7 @@ const answers = (action: Action, state: State, pick: (most: number) => number, t
     case "ask": {
       const held = new Map(some(action.elements).map((index) => [index, nonceOf(index)]))
       const answer = { ...asked(), held, isUndecided: pick(6) === 0 }
-      return pick(6) === 0 ? { _tag: "nodeFailed", fault: away } : answer
+      return pick(6) === 0 ? { _tag: "delayed", by: away } : answer
     }
     case "prepare": {
       const failed = pick(4) === 0 ? some(action.elements) : []
@@ -543,8 +560,8 @@ const answers = (action: Action, state: State, pick: (most: number) => number, t
       const all: ReadonlyArray<Event> = [
         { _tag: "prepared", failed: failures(failed), done, scheduled: none, transfers },
         { _tag: "busy", elements: some(action.elements) },
-        { _tag: "nodeFailed", fault: away },
-        { _tag: "nodeFailed", fault: refusing }
+        { _tag: "delayed", by: away },
+        { _tag: "delayed", by: refusing }
       ]
       return all[Math.max(pick(10) - 6, 0)] ?? events.refused
     }
@@ -559,7 +576,7 @@ const answers = (action: Action, state: State, pick: (most: number) => number, t
         failed: failures(some(some(ops))),
         outdated: failures(some(some(ops))),
         forAll: pick(6) === 0 ? wrong : null,
-        fault: faults[pick(4)] ?? null
+        delay: faults[pick(4)] ?? null
       })
     }
     case "follow": {

@@ -150,7 +150,7 @@ describe("a remote bundler", () => {
       ] as const) {
         const { bundle, bundler, told } = yield* world(says)
         const failure = yield* Effect.flip(bundler.submit(bundle([op(0n)])))
-        expect(failure).toMatchObject({ reason: "refusedByBundler", message: why })
+        expect(failure).toMatchObject({ reason: "bundlerUnavailable", message: why })
         expect(told).toEqual([])
       }
     })
@@ -162,9 +162,12 @@ describe("a remote bundler", () => {
       Effect.gen(function* () {
         const { bundle, bundler, told } = yield* world()
         const aggregate = { aggregator: Make.address(1), signature: Hex.empty, gas: 0n }
-        for (const change of [{ aggregate }, { profile: Monitor.profile }]) {
+        for (const [change, reason] of [
+          [{ aggregate }, "refusedByBundler"],
+          [{ profile: Monitor.profile }, "bundlerUnavailable"]
+        ] as const) {
           const failure = yield* Effect.flip(bundler.submit(bundle([op(0n)], change)))
-          expect(failure.reason).toBe("refusedByBundler")
+          expect(failure.reason).toBe(reason)
         }
         expect(told).toEqual([])
       })
