@@ -27,9 +27,10 @@ describe("the reasons of refusals", () => {
     // Texts of failures that were made here before, or are kept in the journal.
     expect(using(/Reasons\.known\(/)).toEqual([
       "application/intake/encoded/ExternalProofs.ts",
+      "application/lanes/requests/Delays.ts",
       "application/pay/Sponsor.ts",
       "application/request/Answer.ts",
-      "application/request/Delays.ts",
+
       "application/request/Elements.ts"
     ])
     expect(using(/\bas (?:Reasons\.)?Text\b/)).toEqual(["application/request/Reasons.ts"])

@@ -58,30 +58,23 @@ describe("a node that fails between acceptance and the signature of the transact
     expect(await sentBy()).toBe(before + 1)
   })
 
-  it("and goes on to answer with errors is 422 with nothing sent, and leaves nothing behind", async () => {
-    const id = hashOf("lasting errors")
-    failing(Number.POSITIVE_INFINITY, refusal(-32_603, "no"))
-    const before = await sentBy()
-    const failure = await stack.refused(execute(id))
-    expect(failure).toMatchObject({ _tag: "Unprocessable", code: "node_refused" })
-    expect(await sentBy()).toBe(before)
-    node.behave()
-    const next = hashOf("next after errors")
-    expect((await stack.ask(execute(next))).status).toBe(1)
-    expect([await countOf(id), await countOf(next)]).toEqual([0, 1])
-  })
-
-  it("and goes on to hang up is 422 outcome_unknown with nothing sent: the op lands once the node is back, once", async () => {
-    const id = hashOf("lasting silence")
-    failing(Number.POSITIVE_INFINITY, null)
-    const before = await sentBy()
-    const failure = await stack.refused(execute(id))
-    expect(failure).toMatchObject({ _tag: "Unprocessable", code: "outcome_unknown" })
-    expect(await sentBy()).toBe(before)
-    node.behave()
-    await expect.poll(() => countOf(id), { timeout: 20_000 }).toBe(1)
-    const next = hashOf("next after silence")
-    expect((await stack.ask(execute(next))).status).toBe(1)
-    expect([await countOf(id), await countOf(next)]).toEqual([1, 1])
-  })
+  it.each([
+    ["hang up", null],
+    ["answer with errors", refusal(-32_603, "no")]
+  ])(
+    "and goes on to %s is 422 outcome_unknown with nothing sent: the op lands once the node is back, once",
+    async (what, answer) => {
+      const id = hashOf(`lasting ${what}`)
+      failing(Number.POSITIVE_INFINITY, answer)
+      const before = await sentBy()
+      const failure = await stack.refused(execute(id))
+      expect(failure).toMatchObject({ _tag: "Unprocessable", code: "outcome_unknown" })
+      expect(await sentBy()).toBe(before)
+      node.behave()
+      await expect.poll(() => countOf(id), { timeout: 20_000 }).toBe(1)
+      const next = hashOf(`next after ${what}`)
+      expect((await stack.ask(execute(next))).status).toBe(1)
+      expect([await countOf(id), await countOf(next)]).toEqual([1, 1])
+    }
+  )
 })

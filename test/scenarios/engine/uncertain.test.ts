@@ -157,6 +157,40 @@ describe("a signer that refuses", () => {
   )
 })
 
+describe("a key provider that does not answer once a request is accepted", () => {
+  it("delays it, whoever waits for it: nothing fails, and it is done once", async () => {
+    let isSilent = false
+    const stack = await startStack({
+      profile: { receiptTimeoutMillis: 1_000 },
+      wrapSigner: (signer) => ({
+        ...signer,
+        sign: (digest) =>
+          Effect.suspend(() =>
+            isSilent
+              ? Effect.fail(new SignerError({ reason: "unavailable", message: "no answer" }))
+              : signer.sign(digest)
+          )
+      })
+    })
+    try {
+      const [wallet] = await stack.create("silent")
+      await stack.mint(String(wallet), 100n)
+      const before = await stack.balanceOf(dead)
+      isSilent = true
+      const failure = await stack.refused(await execute(stack, "silent", "3"))
+      expect(failure).toMatchObject({ code: "outcome_unknown", details: [] })
+      // Longer than its caller has waited.
+      const late = await stack.refused(await execute(stack, "silent", "4"))
+      expect(late).toMatchObject({ code: "outcome_unknown", details: [] })
+      expect((await stack.balanceOf(dead)) - before).toBe(0n)
+      isSilent = false
+      await expect.poll(async () => (await stack.balanceOf(dead)) - before, { timeout: 20_000 }).toBe(7n)
+    } finally {
+      await stack.stop()
+    }
+  })
+})
+
 describe("a bundle that reverts on the chain", () => {
   it("is status 0 with the reason that the next look finds, and its ops leave neither a taken nonce nor reserved money behind", async () => {
     const stack = await startStack()

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
+import * as Delays from "../../lanes/requests/Delays.js"
 import { WakeUps } from "../../lanes/requests/WakeUps.js"
 import * as TakenBack from "../../lanes/TakenBack.js"
 import type { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
@@ -10,7 +11,6 @@ import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
-import * as Delays from "../../request/Delays.js"
 import { elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as KillSwitch from "../../tenants/KillSwitch.js"
@@ -158,7 +158,7 @@ const send = <R>(run: Run<R>, place: number): Effect.Effect<Event, never, Servic
     const result = yield* Sending.send(plan, batch.prepared, transfer, revert)
     run.isSent = result.isSent
     // Who waits for what stands in the way waits no longer for it than for a transaction.
-    if (result.delay === null) yield* current.extend(plan.context.connection.profile.receiptTimeoutMillis)
+    if (result.isSent) yield* current.extend(plan.context.connection.profile.receiptTimeoutMillis)
     return { _tag: "sent", ...result }
   })
 

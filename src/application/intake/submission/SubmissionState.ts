@@ -1,5 +1,5 @@
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
-import * as Delays from "../../request/Delays.js"
+import * as Delays from "../../lanes/requests/Delays.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Backoff from "../../runtime/Backoff.js"
@@ -119,11 +119,14 @@ const ofFollowed = (
     bundle.map((index) => [index, { _tag: "return" }])
   )
   const rest = transfers.slice(place + 1).flat()
-  const end: Phase = outdated.size > 0 ? { _tag: "waiting", orFail: outdated } : releasing
+  const ended = (last: State): State => {
+    const [first] = outdated.values()
+    return first === undefined ? { ...last, phase: releasing } : delayed(last, first, now)
+  }
   if (bundle.every((index) => after.elements.get(index)?._tag === "landed")) {
     return rest.length > 0
       ? { ...after, phase: { _tag: "sending", transfers, place: place + 1, outdated } }
-      : { ...after, phase: end }
+      : ended(after)
   }
   const yielded = (next: State): State =>
     rest.length === 0 ? next : { ...next, phase: { _tag: "yielding", elements: rest, next: next.phase } }
@@ -132,7 +135,7 @@ const ofFollowed = (
     rest.map((index) => [index, { _tag: "return" }])
   )
   const refused = result.forAll === null ? left : failed(left, alike(rest, result.forAll))
-  return yielded(result.delay === null ? { ...refused, phase: end } : delayed(refused, result.delay, now))
+  return yielded(result.delay === null ? ended(refused) : delayed(refused, result.delay, now))
 }
 
 const ofResumed = (state: State, event: Extract<Event, { readonly _tag: "resumed" }>, now: number): State => {

@@ -443,18 +443,20 @@ describe("the elements of a request", () => {
     expect(through(troubled, sent({})).state.delayed).toEqual({ by: null, times: 0 })
   })
 
-  it("of which the node sent nothing wait, not those that are outdated first", () => {
+  it("that were refused for what the chain has become go again after a pause, which grows", () => {
     const outdated = new Map([[0, wrong]])
-    const passing = through(steps.sending, sent({ outdated }), follow({}), { _tag: "yielded" })
-    expect(passing.action._tag).toBe("wait")
-    const failing = through(steps.sending, sent({ outdated, delay: away }), follow({}), { _tag: "yielded" })
-    expect(failing.action).toEqual({
-      _tag: "pause",
-      millis: SubmissionState.backoff.firstMillis,
-      releases: true
-    })
-    const vain = through(passing, { _tag: "waitedInVain" })
-    expect([vain.action._tag, codesOf(vain.state)]).toEqual(["prepare", {}])
+    const once = through(steps.sending, sent({ outdated, isSent: false }), follow({}), { _tag: "yielded" })
+    expect(once.action).toEqual({ _tag: "pause", millis: 100, releases: true })
+    const twice = through(
+      once,
+      { _tag: "paused" },
+      asked(),
+      prepared([0, 1]),
+      accepted,
+      sent({ outdated, isSent: false }),
+      follow({})
+    )
+    expect([twice.action, codesOf(twice.state)]).toEqual([{ _tag: "pause", millis: 200, releases: true }, {}])
   })
 
   it("fail with what they depend on: with one that fails, and with one that landed and reverted", () => {
