@@ -14,6 +14,7 @@ import type { Entry, Question } from "../../application/ports/AuditLog.js"
 import type { Lane } from "../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import type * as UnstickLane from "../../application/usecases/operator/UnstickLane.js"
+import * as HostPattern from "../../domain/net/HostPattern.js"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import { ListenError, type Listening } from "../node/server/Server.js"
@@ -28,8 +29,8 @@ export interface Options {
   readonly port: number
   /** What every request has to bring as `Authorization: Bearer`. */
   readonly token: Redacted.Redacted<string>
-  /** Names under which it may be asked for, beside loopback's: a page that has another name resolve to it gets nothing. */
-  readonly hosts: ReadonlyArray<string>
+  /** Hosts as which it may be asked for, beside loopback's: a page that has another name resolve to it gets nothing. */
+  readonly hosts: ReadonlyArray<HostPattern.HostPattern>
   readonly data: Data
 }
 
@@ -41,7 +42,7 @@ const json = (status: number, value: unknown): Response =>
 const refuse = (status: number, error: string, headers: Readonly<Record<string, string>> = {}): Response =>
   HttpServerResponse.setHeaders(json(status, { error }), headers)
 
-const loopback = ["localhost", "127.0.0.1", "[::1]"]
+const loopback = ["localhost", "127.0.0.1", "::1"].map((text) => Either.getOrThrow(HostPattern.parse(text)))
 
 /** Of equal length whatever was sent, so that the comparison takes one time. */
 const digest = (text: string): Buffer => createHash("sha256").update(text, "utf8").digest()
@@ -51,10 +52,8 @@ const isOperator =
   (sent: string): boolean =>
     timingSafeEqual(digest(sent), digest(Redacted.value(token)))
 
-const isNamed = ({ headers }: HttpServerRequest.HttpServerRequest, { hosts }: Options): boolean => {
-  const name = (headers.host ?? "").replace(/:[0-9]+$/, "").toLowerCase()
-  return [...loopback, ...hosts.map((own) => own.toLowerCase())].includes(name)
-}
+const isNamed = ({ headers }: HttpServerRequest.HttpServerRequest, { hosts }: Options): boolean =>
+  HostPattern.matches([...loopback, ...hosts], headers.host ?? "")
 
 /** Why a request that is no browser's is not listened to; null: it is. */
 const refusalOfOrigin = (
@@ -229,7 +228,10 @@ const app = (options: Options): HttpApp.Default => {
   return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
     if (!isNamed(request, options))
       return Effect.succeed(
-        refuse(421, "this port is not served under that name: admin.hosts of the configuration names others")
+        refuse(
+          421,
+          "this port is not served under that name or address: admin.hosts of the configuration names others"
+        )
       )
     if (isPage(request.url)) return pages
     const refused = refusalOfOrigin(request, options)

@@ -1,5 +1,7 @@
+import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
+import * as HostPattern from "../../domain/net/HostPattern.js"
 import { integer, isHttpUrl, Name, notHttpUrl, optional, Secret, says } from "../fields/FileFields.js"
 
 /** Fields of the configuration file about what the operator sees. */
@@ -37,8 +39,8 @@ export interface Operations {
     readonly host: string
     readonly port: number
     readonly token: Redacted.Redacted<string>
-    /** Names under which it may be asked for, beside loopback's. */
-    readonly hosts: ReadonlyArray<string>
+    /** Hosts as which it may be asked for, beside loopback's. */
+    readonly hosts: ReadonlyArray<HostPattern.HostPattern>
   } | null
   /** A collector of OpenTelemetry; null: none. */
   readonly telemetry: {
@@ -60,6 +62,21 @@ const collector = (
   return url
 }
 
+/** One that no request can match is a fault in it. */
+const patterns = (
+  texts: ReadonlyArray<string> = [],
+  say: (path: string, message: string) => void
+): ReadonlyArray<HostPattern.HostPattern> =>
+  texts.flatMap((text, index) =>
+    Either.match(HostPattern.parse(text), {
+      onLeft: (message) => {
+        say(`admin.hosts[${index}]`, `${JSON.stringify(text)} matches no Host header: ${message}`)
+        return []
+      },
+      onRight: (pattern) => [pattern]
+    })
+  )
+
 export const read = (
   { admin, telemetry }: typeof OperationsFile.Type,
   secret: (path: string, reference: Secret) => Redacted.Redacted<string>,
@@ -72,7 +89,7 @@ export const read = (
           host: admin.host ?? adminHost,
           port: admin.port,
           token: secret("admin.token", admin.token),
-          hosts: admin.hosts ?? []
+          hosts: patterns(admin.hosts, say)
         },
   telemetry:
     telemetry === undefined

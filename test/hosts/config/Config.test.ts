@@ -461,6 +461,18 @@ describe("a configuration that can not be used", () => {
     ).toEqual([`networks[0].maxFeePerGas: ${positive}`, `networks[0].maxTransactionGas: ${positive}`])
   })
 
+  it("names hosts of the operator's port that no request can have, and says what was perhaps meant", () => {
+    const of = (...hosts: ReadonlyArray<string>) =>
+      problems({ ...production, admin: { port: 0, token: { env: "PEPPER" }, hosts } })
+    expect(
+      of("castellan.internal", ".svc.cluster.local", "10.0.0.0/8", "fd00::/8", "[::1]", "10.1.2.3")
+    ).toEqual([])
+    expect(of("castellan.internal", "*.internal", "10.0.0.0/33")).toEqual([
+      'admin.hosts[1]: "*.internal" matches no Host header: a * is compared as it is; ".example.internal" stands for every name below example.internal',
+      'admin.hosts[2]: "10.0.0.0/33" matches no Host header: expected an IP address or a range of them, 10.0.0.0/8 for example'
+    ])
+  })
+
   it("names URLs that nothing can be asked at, and repeats none of them", () => {
     const why = "expected an http or https URL without user information"
     for (const secret of [

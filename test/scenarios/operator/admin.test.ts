@@ -89,7 +89,7 @@ beforeAll(async () => {
     return DevService.start({
       network: { lowBalance: "1000000000000000000000000" },
       config: {
-        admin: { port, token, hosts: ["castellan.internal"] },
+        admin: { port, token, hosts: ["castellan.internal", ".pods.internal", "10.0.0.0/8", "fd00::/8"] },
         telemetry: { url: collector.url, authorization: "Bearer of the collector", intervalMillis: 100 }
       }
     })
@@ -151,6 +151,10 @@ describe("the operator's port", () => {
     expect(await status({ host: "evil.example" })).toBe(421)
     expect(await status({ host: "localhost.evil.example:80" })).toBe(421)
     expect(await status({ host: "castellan.internal" })).toBe(200)
+    for (const host of ["a.pods.internal:9464", "10.1.2.3:9464", "[fd00::17]:9464", "10.1.2.3"])
+      expect([host, await status({ host })]).toEqual([host, 200])
+    for (const host of ["pods.internal", "evilpods.internal", "11.1.2.3", "[fe80::17]", "10.evil.example"])
+      expect([host, await status({ host })]).toEqual([host, 421])
     expect(await status({ origin: "https://evil.example" })).toBe(403)
     expect(await status({ "sec-fetch-site": "cross-site" })).toBe(403)
     expect(await status({ "sec-fetch-site": "same-site" })).toBe(403)

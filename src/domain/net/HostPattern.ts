@@ -1,0 +1,70 @@
+import * as Either from "effect/Either"
+import * as IpAddress from "./IpAddress.js"
+
+/**
+ * Which `Host` headers are meant: one name, all names below one (`.svc.cluster.local`), or the addresses of a network.
+ * A network is of addresses that the header itself has: no name is resolved, since whoever owns a name may let it resolve
+ * to anything.
+ */
+export type HostPattern =
+  | { readonly _tag: "name"; readonly name: string }
+  | { readonly _tag: "suffix"; readonly suffix: string }
+  | { readonly _tag: "network"; readonly range: IpAddress.Range }
+
+/** Of letters, digits, hyphens and underscores; a last label of digits alone makes it an address that is none. */
+const isName = (text: string): boolean =>
+  text.length <= 253 &&
+  text.split(".").every((label) => /^[a-z0-9_-]{1,63}$/.test(label)) &&
+  !/(^|\.)[0-9]+$/.test(text)
+
+/** Names are the same with a dot at their end, and whatever the case of their letters. */
+const plain = (text: string): string => text.toLowerCase().replace(/(?<=[^.])\.$/, "")
+
+/** An IPv6 address is written with and without brackets. */
+const unbracketed = (text: string): string => text.replace(/^\[([^\]]*)\](?=$|\/)/, "$1")
+
+/** What was perhaps meant by a text that no header can match. */
+const refusal = (text: string): string => {
+  if (text.includes("*"))
+    return 'a * is compared as it is; ".example.internal" stands for every name below example.internal'
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return "no header has a scheme or a path: write the host alone"
+  if (/^[0-9a-f.:[\]]+\/[0-9]+$/i.test(text))
+    return "expected a range of IP addresses, 10.0.0.0/8 for example"
+  if (/:[0-9]*$/.test(text)) return "the port is not compared: write the host alone"
+  if (text.includes("/")) return "no header has a path: write the host alone"
+  if (/^\.?[0-9][0-9.]*$/.test(text)) return "it is no IP address, and no name ends in a number"
+  if (/[^\0-\x7f]/.test(text)) {
+    const ascii = URL.canParse(`http://${text}`) ? new URL(`http://${text}`).hostname : "xn--..."
+    return `headers have names in ASCII: write ${ascii}`
+  }
+  return "expected a name, a suffix of names (.svc.cluster.local), an IP address or a range of them (10.0.0.0/8)"
+}
+
+/** `Left` says why no `Host` header can match the text. */
+export const parse = (text: string): Either.Either<HostPattern, string> => {
+  const bare = unbracketed(text)
+  if (IpAddress.parse(bare.split("/")[0] ?? "") !== undefined)
+    return Either.mapBoth(IpAddress.range(bare), {
+      onLeft: (message) => message,
+      onRight: (range) => ({ _tag: "network", range })
+    })
+  const name = plain(text)
+  if (isName(name)) return Either.right({ _tag: "name", name })
+  if (name.startsWith(".") && isName(name.slice(1))) return Either.right({ _tag: "suffix", suffix: name })
+  return Either.left(refusal(text))
+}
+
+/** Whether one of the patterns is met by the header. Its port is that of the connection, whatever it says. */
+export const matches = (patterns: ReadonlyArray<HostPattern>, header: string): boolean => {
+  const host = header.replace(/:[0-9]*$/, "")
+  const address = IpAddress.parse(unbracketed(host))
+  if (address !== undefined)
+    return patterns.some((each) => each._tag === "network" && IpAddress.contains(each.range, address))
+  const name = plain(host)
+  if (!isName(name)) return false
+  return patterns.some((each) =>
+    each._tag === "suffix"
+      ? name.endsWith(each.suffix) && name.length > each.suffix.length
+      : each._tag === "name" && each.name === name
+  )
+}
