@@ -22,7 +22,7 @@ import { NodeCache } from "./NodeCache.js"
  * named it, never the chain id: one caller's node decides nothing for another.
  */
 export interface ChainFacts {
-  /** Runtime code of an immutable contract; null while there is none. */
+  /** Runtime code of a contract; null while there is none. A delegation (EIP-7702) can be taken back: it is asked for anew. */
   readonly code: (chain: ChainClient, address: Address) => Effect.Effect<Hex | null, ChainRpcError>
   /** The code that `initCode` leaves at an address; null when it reverts. */
   readonly deployedCode: (chain: ChainClient, initCode: Hex) => Effect.Effect<Hex | null, ChainRpcError>
@@ -84,6 +84,9 @@ const tooMuchGas = /gas.{0,40}(?:too high|too large|exceed|above|cap\b|max|limit
 
 /** For so long the latest block is good for what does not go by it to the second. */
 export const recentMillis = 10_000
+
+/** What the code of an EOA with a delegation begins with, and no other code. */
+const delegation = "0xef0100"
 
 /** Of all facts of all nodes together. */
 const maxBytes = 32 * 1_024 * 1_024
@@ -159,7 +162,7 @@ export const make = (): ChainFacts => {
       if (known !== undefined) return Effect.succeed(known)
       return Effect.tap(ask, (answer) =>
         Effect.sync(() => {
-          if (answer !== null) facts.set(chain, key, answer)
+          if (answer !== null && !answer.startsWith(delegation)) facts.set(chain, key, answer)
         })
       )
     })

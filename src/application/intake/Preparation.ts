@@ -7,6 +7,7 @@ import * as Percent from "../../domain/erc4337/Percent.js"
 import * as Address from "../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
 import * as Deployment from "../../domain/wallet/Deployment.js"
+import type * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import { ChainFacts } from "../chain/ChainFacts.js"
 import { type Connection, entryPointVersion, open, openOperator, refusal } from "../chain/Connection.js"
 import * as Prices from "../chain/Prices.js"
@@ -22,6 +23,7 @@ import * as Reasons from "../request/Reasons.js"
 import type { ForOps } from "../request/Settings.js"
 import * as ChainTime from "../runtime/ChainTime.js"
 import * as Together from "../runtime/Together.js"
+import * as CalledContracts from "./CalledContracts.js"
 import * as Wallets from "./Wallets.js"
 
 const percentOf = (text: number): Percent.Percent => Either.getOrElse(Percent.from(text), () => Percent.zero)
@@ -119,6 +121,8 @@ export interface ChainSnapshot {
   readonly prices: Fees.FeePrices
   readonly entryPointCode: Hex
   readonly wallets: ReadonlyMap<Address.Address, Wallets.WalletState>
+  /** Where calls with data go and there is no contract. */
+  readonly codeless: ReadonlySet<Address.Address>
   /** Gas that one transaction may have: the block's bound or the operator's. */
   readonly gasBound: bigint
 }
@@ -129,21 +133,25 @@ const noBlock = () =>
 const gasBoundOf = ({ gasLimit }: Block, { profile }: Connection): bigint =>
   BigInts.min(gasLimit, profile.caps.transactionGas)
 
-/** Everything that is read before the measurement, in one batch; of a recent block where that will do. */
+/** Everything that is read before the measurement of these calls, in one batch; of a recent block where that will do. */
 export const snapshot = (
   { buffers, connection, entryPoint, formula }: OpContext,
   addresses: ReadonlyArray<Address.Address>,
+  calls: ReadonlyArray<WalletCalls.Call>,
   when: "now" | "recent" = "now"
 ): Effect.Effect<ChainSnapshot, Failure, ChainFacts> =>
   Effect.gen(function* () {
     const { chain, profile, trust } = connection
     const facts = yield* ChainFacts
-    const [block, fees, entryPointCode, wallets] = yield* Effect.mapError(
+    // A wallet that is not there makes no calls.
+    const called = CalledContracts.of(calls, profile).filter((target) => !addresses.includes(target))
+    const [block, fees, entryPointCode, wallets, codes] = yield* Effect.mapError(
       Together.all([
         facts.block(chain, when),
         facts.fees(chain),
         facts.code(chain, entryPoint),
-        Wallets.read(facts, chain, formula.initCode, addresses)
+        Wallets.read(facts, chain, formula.initCode, addresses),
+        Together.forEach(called, (target) => facts.code(chain, target))
       ]),
       refusal(trust)
     )
@@ -155,7 +163,8 @@ export const snapshot = (
         ])
       )
     const prices = yield* Prices.offered(profile, fees, buffers.price)
-    return { block, prices, entryPointCode, wallets, gasBound: gasBoundOf(block, connection) }
+    const codeless = new Set(called.filter((_, index) => codes[index] === null))
+    return { block, prices, entryPointCode, wallets, codeless, gasBound: gasBoundOf(block, connection) }
   })
 
 /** The same as it was told last; null: some of it was not, or the node asks for more than it may. */
@@ -179,6 +188,7 @@ export const lastSeen = (
           prices: prices.right,
           entryPointCode: code.right,
           wallets,
+          codeless: new Set(),
           gasBound: gasBoundOf(block, connection)
         }
   })

@@ -39,6 +39,8 @@ export interface NetworkProfile {
     /** Most ops of one account on their way at a time. */
     readonly maxInFlight: number
   }
+  /** Addresses beside 0x1 to 0x1ff at which the chain answers calls without having code there. */
+  readonly precompiles: ReadonlyArray<Address>
   /** The custody that `walletCustody` 0 stands for beside a salt. */
   readonly defaultCustody: 1 | 2 | 3 | 4 | 5
   readonly caps: {
@@ -98,6 +100,7 @@ export const defaults: Omit<NetworkProfile, "chainId"> = {
   sponsor: null,
   paymasterServices: [],
   serviceSubmission: { dailyLoss: 10n ** 16n, maxInFlight: 16 },
+  precompiles: [],
   defaultCustody: 1,
   caps: {
     maxFeePerGas: 1_000n * gwei,

@@ -283,6 +283,11 @@ export const catalogue = {
     "The op was estimated for a configuration of its wallet that has been replaced since: its nonce names that one, so that no signature of it counts any more.",
     "Estimate again, and have the new op signed by the validators that the wallet has now."
   ),
+  no_contract: refused(
+    "no contract at the called address",
+    "The call has data, and there is no code at its address on this chain: it would do nothing, and succeed. Nothing was sent.",
+    "Check the address and the chain. Value alone goes with funcSignature receive(). An operation that creates the contract comes first, or is named in dependsOn."
+  ),
   execution_failed: refused(
     "execution failed",
     "No element of the request can succeed; returnData says why for each. Nothing was sent.",

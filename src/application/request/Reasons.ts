@@ -52,6 +52,9 @@ export const reasons = {
     "the wallet's configuration has changed: the nonce of the operation names configuration {named}, in force is {current}; estimate the operation again"
   ),
 
+  noContract: of("no_contract")(
+    "no contract at {address} on chain {chain}: a call with data would do nothing there; check the address and the chain"
+  ),
   reverted: execution("{reason}"),
   refusedBeforeSending: execution("{text}: {problem}"),
   notIncluded: execution(

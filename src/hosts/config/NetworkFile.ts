@@ -105,6 +105,10 @@ const profileFields = (field: typeof ofChain) => ({
     "keccak256 of the wallet implementation's code that the operator has confirmed",
     "not pinned"
   ),
+  precompiles: field(
+    Schema.Array(Address.schema),
+    "Addresses beside 0x1 to 0x1ff at which the chain answers calls without having code there"
+  ),
   defaultCustody: field(
     Custody.storedSchema,
     "What walletCustody 0 stands for beside a salt",

@@ -39,6 +39,8 @@ export interface Network {
   readonly paymasters?: ReadonlyArray<{ readonly address: string; readonly url: Url }>
   /** Bounds of what the service EOA submits for one account. */
   readonly serviceSubmission?: { readonly dailyLoss?: Wei; readonly maxInFlight?: number }
+  /** Addresses beside 0x1 to 0x1ff at which the chain answers calls without having code there. */
+  readonly precompiles?: ReadonlyArray<string>
   /** The custody that `walletCustody` 0 stands for. */
   readonly defaultCustody?: 1 | 2 | 3 | 4 | 5
   /** Cap on maxFeePerGas of every transaction and op. */

@@ -26,12 +26,15 @@ let wallet: string
 beforeAll(async () => {
   service = await start()
   wallet = String((await service.create("main"))[0])
+  await service.provider.send("anvil_setCode", [taker, "0x00"])
 })
 afterAll(() => service.stop())
 
 const versions = ["v0.6", "v0.7", "v0.8"] as const
 type Version = (typeof versions)[number]
 const eoa = "0x000000000000000000000000000000000000dEaD"
+/** A contract that takes every call. */
+const taker = "0x7A7a7A7a7a7a7a7A7a7a7a7A7a7A7A7A7A7A7a7A"
 const coder = AbiCoder.defaultAbiCoder()
 
 const op = (
@@ -271,11 +274,11 @@ describe("an estimate", () => {
     ["f(tuple(uint256,(bool,bytes)),string)", [["7", ["true", "0xff"]], "z"], [[7n, [true, "0xff"]], "z"]],
     ["f(string[])", ['["a","[\\"b\\"]"]'], [["a", '["b"]']]]
   ] as const)("encodes %s %j like any other ABI encoder", async (signature, params, values) => {
-    const { data, target, value } = await callDataOf(op(eoa, signature, params, { value: "9" }))
+    const { data, target, value } = await callDataOf(op(taker, signature, params, { value: "9" }))
     const abi = new Interface([`function ${signature}`])
     expect({ data, target, value }).toEqual({
       data: abi.encodeFunctionData("f", [...values]),
-      target: eoa,
+      target: taker,
       value: 9n
     })
   })

@@ -22,10 +22,10 @@ import type { Caller } from "../../request/Caller.js"
 import type { CurrentRequest } from "../../request/CurrentRequest.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
-import * as Reasons from "../../request/Reasons.js"
 import type { ForOps } from "../../request/Settings.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import * as Epochs from "../Epochs.js"
+import * as CreatedContracts from "../estimate/CreatedContracts.js"
 import * as Estimation from "../estimate/Estimation.js"
 import type * as FirstLook from "../estimate/FirstLook.js"
 import * as OwnedWallets from "../ops/OwnedWallets.js"
@@ -36,6 +36,7 @@ import { dependencyFailed, type Landed } from "../submission/SubmissionElements.
 import type * as Transfers from "../submission/Transfers.js"
 import type * as EncodedOps from "./EncodedOps.js"
 import * as ExternalProofs from "./ExternalProofs.js"
+import * as NonceOrder from "./NonceOrder.js"
 import * as PreviousSubmission from "./PreviousSubmission.js"
 
 /** What is prepared of a request whose ops were handed out before: what landed, what its keys prove, what is sent. */
@@ -161,32 +162,6 @@ const consentsOf = (
     return consents
   })
 
-/**
- * Ops of one key follow each other: those whose nonce the EntryPoint has consumed may have landed elsewhere, those with a
- * nonce that is not the next one fail.
- */
-const nonceOrder = (
-  todo: ReadonlyArray<EncodedOps.Given>,
-  sequences: ReadonlyMap<number, bigint>,
-  failed: ReadonlyMap<number, ElementFailure>
-) => {
-  const next = new Map<string, bigint>()
-  const consumed: Array<EncodedOps.Given> = []
-  const misplaced = new Map<number, ElementFailure>()
-  for (const each of todo) {
-    const sequence = sequences.get(each.index)
-    if (sequence === undefined) continue
-    const nonceKey = `${each.op.sender}:${Nonce.keyOf(each.op.nonce)}`
-    const expected = next.get(nonceKey) ?? sequence
-    const own = Nonce.sequenceOf(each.op.nonce)
-    if (own < sequence) consumed.push(each)
-    else if (own === expected && !failed.has(each.index)) next.set(nonceKey, expected + 1n)
-    else if (!failed.has(each.index))
-      misplaced.set(each.index, elementFailure("invalid_nonce", Reasons.text("nonceOrder", { expected })))
-  }
-  return { consumed, misplaced }
-}
-
 /** An op as it is accepted and then signed. */
 const readyOf = (
   { budgets, caller, connection: { profile }, context: { spaceOf, version }, guarded }: Submitting,
@@ -224,9 +199,10 @@ export const prepare = (submitting: Submitting, elements: ReadonlyArray<number>)
     const { version } = context
     // Also when it is tried again: another request may have posted the same op in the meantime.
     const todo = yield* unposted(submitting, Dependencies.order(dependencies, elements))
+    const calls = todo.flatMap(({ op }) => WalletCalls.read(op.callData))
     const [snapshot, least] = yield* Effect.all(
       [
-        Preparation.snapshot(context, [...new Set(todo.map(({ op }) => op.sender))]),
+        Preparation.snapshot(context, [...new Set(todo.map(({ op }) => op.sender))], calls),
         guarded ? Prices.now(connection, Percent.zero) : Effect.succeed(null)
       ],
       { concurrency: "unbounded" }
@@ -249,22 +225,27 @@ export const prepare = (submitting: Submitting, elements: ReadonlyArray<number>)
       failed.set(index, objection)
       return []
     })
-    const estimate = yield* Estimation.estimate({
+    const view = {
       context,
       entryPointCode: snapshot.entryPointCode,
       from: submitting.submitter.address,
+      declared: true
+    }
+    const estimate = yield* Estimation.estimate({
+      ...view,
       drafts,
-      declared: true,
       lowestPrefund: false,
       revert: submitting.revert
     })
     yield* Preparation.checkImplementation(connection, estimate.implementation, settings.validator)
     for (const [index, failure] of estimate.failed) failed.set(index, failure)
+    const uncalled = yield* CreatedContracts.missing(view, drafts, snapshot.codeless)
+    for (const [index, failure] of uncalled) failed.set(index, failure)
     for (const index of Dependencies.order(dependencies, failed.keys())) {
       const on = dependencies[index] ?? null
       if (on !== null && failed.has(on)) failed.set(index, dependencyFailed(on))
     }
-    const { consumed, misplaced } = nonceOrder(todo, estimate.sequences, failed)
+    const { consumed, misplaced } = NonceOrder.of(todo, estimate.sequences, failed)
     const landed = yield* landedOf(submitting, consumed, snapshot)
     for (const { index, userOpHash } of consumed) {
       const outcome = landed.get(userOpHash)
@@ -283,7 +264,7 @@ export const prepare = (submitting: Submitting, elements: ReadonlyArray<number>)
     // The others were measured behind ops that will not run: they are looked at again without those.
     if (consumed.length > 0 || misplaced.size > 0) return { ...nothing, failed: misplaced }
     if (guarded) {
-      const { estimated } = estimate
+      const estimated = estimate.estimated.filter(({ index }) => !failed.has(index))
       const unreserved = yield* ServiceSubmission.reserve(caller, profile, version, estimated, prices)
       for (const [index, failure] of unreserved) failed.set(index, failure)
     }

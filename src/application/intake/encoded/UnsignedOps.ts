@@ -27,6 +27,7 @@ import type { Decoding } from "../../request/Decoding.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure, Unprocessable } from "../../request/Failure.js"
 import type { ForOps } from "../../request/Settings.js"
+import * as CreatedContracts from "../estimate/CreatedContracts.js"
 import * as Estimation from "../estimate/Estimation.js"
 import type { EncodedCall } from "../ops/Calls.js"
 import * as Drafts from "../ops/Drafts.js"
@@ -182,7 +183,11 @@ export const make = (
       calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
     )
     const walletOf = (index: number): Address => wallets[index] ?? entryPoint
-    const snapshot = yield* Preparation.snapshot(context, [...new Set(wallets)])
+    const snapshot = yield* Preparation.snapshot(
+      context,
+      [...new Set(wallets)],
+      calls.map(({ call }) => call)
+    )
     const found = yield* OwnedWallets.find(
       calls.map(({ index, selector }) => ({
         index,
@@ -245,12 +250,12 @@ export const make = (
         return [{ ...draft, op: yield* payer.draft(draft.op) }]
       })
     )
+    const view = { context, entryPointCode: snapshot.entryPointCode, from: submitter, declared: false }
+    const uncalled = yield* CreatedContracts.missing(view, drafts.flat(), snapshot.codeless)
+    for (const [index, failure] of uncalled) failed.set(index, failure)
     const estimate = yield* Estimation.estimate({
-      context,
-      entryPointCode: snapshot.entryPointCode,
-      from: submitter,
-      drafts: drafts.flat(),
-      declared: false,
+      ...view,
+      drafts: drafts.flat().filter(({ index }) => !failed.has(index)),
       lowestPrefund: true,
       revert: decoding.revert
     })

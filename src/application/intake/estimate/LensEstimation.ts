@@ -27,7 +27,7 @@ export interface View {
   /** The EOA that will submit (tx.origin). */
   readonly from: Address
   /** State as the simulation shall see it. */
-  readonly extra?: Readonly<Record<string, Omit<LensOverrides.AccountOverride, "code">>>
+  readonly extra?: Readonly<Record<string, LensOverrides.AccountOverride>>
   /** The ops carry their final limits: nothing is measured, they are only tried. */
   readonly declared: boolean
 }
@@ -73,7 +73,7 @@ const usual = new Lru<
 
 const overridesOf = (
   { context: { entryPoint }, entryPointCode }: View,
-  extra: Readonly<Record<string, Omit<LensOverrides.AccountOverride, "code">>>
+  extra: Readonly<Record<string, LensOverrides.AccountOverride>>
 ): ReadonlyMap<Address, StateOverride> => {
   const make = () => toOverrides(LensOverrides.overrides({ entryPoint, entryPointCode, extra }))
   if (Object.keys(extra).length > 0) return make()
@@ -161,7 +161,7 @@ export const look = (
     const plainly = Effect.mapError(FallbackEstimation.measure(chain, request), refusal(trust))
     if (facts.isPlain(chain)) return yield* plainly
     const data = yield* Either.mapLeft(GasLens.encodeCall(request), unavailable)
-    const extra: Record<string, Omit<LensOverrides.AccountOverride, "code">> = { ...view.extra }
+    const extra: Record<string, LensOverrides.AccountOverride> = { ...view.extra }
     for (const [wallet, balance] of balances)
       extra[wallet] = { ...extra[wallet], balance: Uint.toQuantity(balance) }
     const lookThrough: SharedLooks.Look = {

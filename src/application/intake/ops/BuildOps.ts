@@ -12,6 +12,7 @@ import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
+import * as CreatedContracts from "../estimate/CreatedContracts.js"
 import * as Estimation from "../estimate/Estimation.js"
 import * as FirstLook from "../estimate/FirstLook.js"
 import * as Preparation from "../Preparation.js"
@@ -95,6 +96,14 @@ export const look = (input: Input): Effect.Effect<FirstLook.FirstLook, Failure, 
     return Effect.flatMap(FirstLook.trials(draft), (trials) => FirstLook.at(draft, trials))
   })
 
+/** The calls that find no contract where they go, behind those before them. */
+export const uncalled = (input: Input): Effect.Effect<Map<number, ElementFailure>, Failure, ChainFacts> =>
+  Effect.suspend(() => {
+    const order = Dependencies.order(input.dependencies, input.willing.keys())
+    const draft = drafted(input, order, placeholders(input, order))
+    return CreatedContracts.missing(draft, draft.drafts, input.snapshot.codeless)
+  })
+
 /** The measured ops, one after the other, with the nonces and the names that this order gives them. */
 const finish = (
   { dependencies, context, ledger, willing }: Input,
@@ -166,15 +175,22 @@ export interface Assembled {
  * Encodes, measures and orders the ops. What depends on each other is linked, and in the order of the request but
  * for that; only when it does not fit into one transaction so, it is brought together.
  */
-export const assemble = (input: Input): Effect.Effect<Assembled, Failure, BundlerRpc | ChainFacts> =>
+export const assemble = (all: Input): Effect.Effect<Assembled, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
-    const { dependencies, context, snapshot, willing } = input
+    const { dependencies, context, snapshot } = all
+    const lost = all.snapshot.codeless.size === 0 ? new Map<number, ElementFailure>() : yield* uncalled(all)
+    for (const index of Dependencies.order(dependencies, all.willing.keys())) {
+      const on = dependencies[index] ?? null
+      if (on !== null && lost.has(on)) lost.set(index, dependencyFailed(on))
+    }
+    const willing = new Map([...all.willing].filter(([index]) => !lost.has(index)))
+    const input = { ...all, willing }
     const attempt = (order: ReadonlyArray<number>) =>
       Effect.gen(function* () {
         const measured = placeholders(input, order)
         const estimate = yield* Estimation.estimate(drafted(input, order, measured))
         yield* Preparation.checkImplementation(context.connection, estimate.implementation, input.validator)
-        const failed = new Map<number, ElementFailure>(estimate.failed)
+        const failed = new Map<number, ElementFailure>([...lost, ...estimate.failed])
         for (const index of order) {
           const on = dependencies[index] ?? null
           if (on !== null && failed.has(on)) failed.set(index, dependencyFailed(on))

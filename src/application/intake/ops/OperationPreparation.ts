@@ -104,6 +104,8 @@ export const make = (input: Input) =>
       return first.some((index) => waiting.includes(dependencies[index] ?? -1)) ? elements : first
     }
 
+    const callsOf = (elements: ReadonlyArray<number>) => elements.flatMap((index) => calls[index]?.call ?? [])
+
     /** The chain's clock at the last look. */
     let clock: Pick<Preparation.ChainSnapshot["block"], "timestamp"> = { timestamp: 0 }
     const windowOf = (index: number) => calls[index]?.window ?? {}
@@ -177,7 +179,7 @@ export const make = (input: Input) =>
         const when = elements.every(isTimeless) ? "recent" : "now"
         const read = Effect.map(
           Together.all([
-            Preparation.snapshot(context, distinct, when),
+            Preparation.snapshot(context, distinct, callsOf(elements), when),
             Links.present(ledger, dependencies, connection)
           ]),
           ([seen]) => seen
@@ -248,14 +250,17 @@ export const make = (input: Input) =>
     /** Why some of these elements cannot be executed at any time, as far as it can be told without measuring them. */
     const check = (elements: ReadonlyArray<number>) =>
       Effect.gen(function* () {
-        const snapshot = yield* Preparation.snapshot(context, [...new Set(elements.map(walletOf))])
+        const wallets = [...new Set(elements.map(walletOf))]
+        const snapshot = yield* Preparation.snapshot(context, wallets, callsOf(elements))
         const { timestamp } = snapshot.block
         const early = NotBegun.until(elements, windowOf, [], {
           timestamp,
           isApart: true,
           version: context.version
         })
-        return (yield* executable(elements, snapshot, early)).failed
+        const { failed, ready } = yield* executable(elements, snapshot, early)
+        const uncalled = yield* BuildOps.uncalled(inputOf(ready, snapshot, () => 0n, null))
+        return new Map([...failed, ...uncalled])
       })
 
     const prepare = (all: ReadonlyArray<number>, held: HeldNonces.HeldNonces) => prepareOn(all, held, true)

@@ -9,6 +9,7 @@ import * as Uint from "../../../domain/primitives/Uint.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Prices from "../../chain/Prices.js"
+import * as CalledContracts from "../../intake/CalledContracts.js"
 import * as L1Fees from "../../intake/estimate/L1Fees.js"
 import * as Calls from "../../intake/ops/Calls.js"
 import * as Preparation from "../../intake/Preparation.js"
@@ -122,16 +123,23 @@ const work = (
 
     const prepare = Effect.gen(function* () {
       const answered = Effect.mapError(Connection.refusal(trust))
-      const [prices, block, balance, estimated, called] = yield* Effect.all(
+      const [prices, block, balance, estimated, called, code] = yield* Effect.all(
         [
           Prices.now(connection, buffers.price),
           answered(facts.block(chain, "recent")),
           answered(chain.balance(signer.address)),
           Effect.either(answered(chain.estimateGas(transaction))),
-          Effect.either(answered(chain.call(transaction)))
+          Effect.either(answered(chain.call(transaction))),
+          CalledContracts.needsOne({ target: to, data }, profile)
+            ? answered(facts.code(chain, to))
+            : Effect.succeed(undefined)
         ],
         { concurrency: "unbounded" }
       )
+      if (code === null) {
+        const { code, message } = CalledContracts.failureAt(to, profile)
+        return yield* refused(code, { path: "to", message })
+      }
       // Before what the node says of it, which nodes put in words of their own.
       yield* affordable(signer.address, balance, value)
       const estimate = yield* estimated

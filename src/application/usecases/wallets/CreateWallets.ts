@@ -146,7 +146,8 @@ const work = (
         if (busy !== undefined) return { busy: [busy.index] }
         const snapshot = yield* Preparation.snapshot(
           context,
-          todo.map(({ wallet }) => wallet)
+          todo.map(({ wallet }) => wallet),
+          []
         )
         const failed = new Map<number, ElementFailure>()
         const others: Array<RefusalDetail> = []

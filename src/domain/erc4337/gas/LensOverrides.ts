@@ -20,21 +20,22 @@ export interface AccountOverride {
 /**
  * The third parameter of the `eth_call`. `entryPointCode` is the EntryPoint's real runtime code (`eth_getCode`);
  * `extra` is merged per address of any case (a balance for the estimate, the slot of a factory's deployer) and
- * cannot replace code.
+ * cannot replace the code of the lens.
  */
 export const overrides = (options: {
   readonly entryPoint: Address.Address
   readonly entryPointCode: Hex.Hex
-  readonly extra?: Readonly<Record<string, Omit<AccountOverride, "code">>>
+  readonly extra?: Readonly<Record<string, AccountOverride>>
 }): Readonly<Record<string, AccountOverride>> => {
   const accounts = new Map<string, AccountOverride>([
     [options.entryPoint.toLowerCase(), { code: Hex.unsafe(gasLensRuntime) }],
     [EntryPoint.senderCreator(options.entryPoint).toLowerCase(), { code: delegateTo(options.entryPoint) }],
     [spare.toLowerCase(), { code: options.entryPointCode }]
   ])
-  for (const [address, { balance, stateDiff }] of Object.entries(options.extra ?? {})) {
+  for (const [address, { balance, code, stateDiff }] of Object.entries(options.extra ?? {})) {
     const known = accounts.get(address.toLowerCase())
     accounts.set(address.toLowerCase(), {
+      ...(code !== undefined && { code }),
       ...known,
       ...(balance !== undefined && { balance }),
       ...(stateDiff !== undefined && { stateDiff: { ...known?.stateDiff, ...stateDiff } })
