@@ -25,11 +25,15 @@ const listening = (nodes: ChainRpc["Type"]): ChainRpc["Type"] => ({
     }))
 })
 
+/** A contract that takes every call. */
+const taker = Address.unsafe(`0x${"7c".repeat(20)}`)
+
 let stack: Stack
 beforeAll(async () => {
   stack = await startStack({ wrapChain: listening })
   await stack.create("payer")
   await stack.mint(stack.predict("payer"), 10n)
+  await stack.provider.send("anvil_setCode", [taker, "0x00"])
 })
 afterAll(() => stack.stop())
 
@@ -37,7 +41,7 @@ afterAll(() => stack.stop())
 const withBytes = (count: number) => ({
   salt: "payer",
   walletCustody: 1 as const,
-  to: Address.unsafe(`0x${"7c".repeat(20)}`),
+  to: taker,
   funcSignature: "anything(bytes)",
   funcParams: [hexlify(randomBytes(count))]
 })
