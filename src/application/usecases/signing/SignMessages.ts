@@ -81,13 +81,17 @@ function* digestOf(
   message: string
 ): Steps<Either.Either<Digest, string>> {
   if (hashed) return digest(InvalidValue.toText(Hex.from32(message)), false)
-  const document = TypedData.read(message)
+  const read = TypedData.read(message)
+  if (read !== null && Either.isLeft(read)) return Either.left(read.left)
+  const document = read?.right ?? null
   if (eip712 === undefined) {
+    // Typed data that is signed as the text that it is has to be good all the same.
+    const checked = document === null ? null : yield* TypedData.digestSteps(document, {})
+    if (checked !== null && Either.isLeft(checked)) return Either.left(checked.left)
     const bytes = PersonalMessage.bytes(message)
     if (Either.isLeft(bytes)) return Either.left(bytes.left)
     const isProof =
-      OperationProof.isMessage(bytes.right) ||
-      (document !== null && Either.isRight(document) && OperationProof.isDocument(document.right))
+      OperationProof.isMessage(bytes.right) || (document !== null && OperationProof.isDocument(document))
     return digest(Either.right(yield* PersonalMessage.digestSteps(bytes.right)), isProof)
   }
   const { address: verifyingContract, chainId } = eip712
@@ -96,9 +100,7 @@ function* digestOf(
     ...(chainId !== undefined && { chainId })
   }
   if (document !== null)
-    return Either.isLeft(document)
-      ? Either.left(document.left)
-      : digest(yield* TypedData.digestSteps(document.right, given), OperationProof.isDocument(document.right))
+    return digest(yield* TypedData.digestSteps(document, given), OperationProof.isDocument(document))
   return chainId === undefined || verifyingContract === undefined
     ? Either.left("a message that is no typed data needs eip712.address and eip712.chainId")
     : digest(yield* TypedData.digestSteps(TypedData.wrapped(message), given), false)

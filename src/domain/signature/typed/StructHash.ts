@@ -1,5 +1,6 @@
 import * as Either from "effect/Either"
 import * as Eip712 from "../../evm/Eip712.js"
+import * as Json from "../../json/Json.js"
 import * as Address from "../../primitives/Address.js"
 import * as Hex from "../../primitives/Hex.js"
 import * as Keccak from "../../primitives/Keccak.js"
@@ -130,7 +131,10 @@ export function* hashStruct(
       : misfit(at, "is missing")
   })
   if (Either.isLeft(words)) return Either.left(words.left)
-  if (given.size !== struct.members.length)
-    return Either.left(`${path}: has members that type ${name} has not`)
+  if (given.size !== struct.members.length) {
+    const known = new Set(struct.members.map((member) => member.name))
+    const extra = [...given.keys()].find((key) => !known.has(key)) ?? ""
+    return Either.left(`${Json.member(path, extra)}: type ${name} has no such member`)
+  }
   return Either.right(Eip712.hashStruct(struct.typeHash, [words.right]))
 }

@@ -37,8 +37,10 @@ export const maxNameLength = 80
 export const maxDepth = 16
 
 const identifier = /^[A-Za-z_$][A-Za-z0-9_$]*$/
-const shape = /^([A-Za-z_$][A-Za-z0-9_$]*)((?:\[(?:[1-9][0-9]{0,5})?\])*)$/
-const isName = (text: string): boolean => text.length <= maxNameLength && identifier.test(text)
+/** Structs may be named with colons, as those of Hyperliquid are: `HyperliquidTransaction:UsdSend`. */
+const structName = /^[A-Za-z_$][A-Za-z0-9_$:]*$/
+const shape = /^([A-Za-z_$][A-Za-z0-9_$:]*)((?:\[(?:[1-9][0-9]{0,5})?\])*)$/
+const isName = (text: string, pattern: RegExp): boolean => text.length <= maxNameLength && pattern.test(text)
 
 /** Types that are no structs; `undefined` for every other name. */
 const atomic = (name: string): Type | undefined => {
@@ -82,7 +84,7 @@ const written = (
   json: unknown,
   structs: ReadonlySet<string>
 ): Either.Either<Written, string> => {
-  if (!isName(name) || atomic(name) !== undefined || reserved.test(name))
+  if (!isName(name, structName) || atomic(name) !== undefined || reserved.test(name))
     return Either.left(`types: expected names that are identifiers of at most ${maxNameLength} characters`)
   if (!Array.isArray(json)) return Either.left(`types.${name}: expected an array`)
   const members: Array<Member> = []
@@ -92,7 +94,7 @@ const written = (
     const at = `types.${name}[${index}]`
     if (!Predicate.isRecord(each) || typeof each.name !== "string" || typeof each.type !== "string")
       return Either.left(`${at}: expected an object of name and type`)
-    if (!isName(each.name) || seen.has(each.name))
+    if (!isName(each.name, identifier) || seen.has(each.name))
       return Either.left(`${at}.name: expected an identifier that no other member has`)
     if (each.type.length > 2 * maxNameLength) return Either.left(`${at}.type: the name is too long`)
     const type = Either.mapLeft(typeOf(each.type, structs), (why) => `${at}.type: ${why}`)

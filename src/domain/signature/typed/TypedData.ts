@@ -5,6 +5,7 @@ import * as Json from "../../json/Json.js"
 import type * as Address from "../../primitives/Address.js"
 import type * as Hex from "../../primitives/Hex.js"
 import * as Steps from "../../primitives/Steps.js"
+import * as DocumentText from "./DocumentText.js"
 import * as StructHash from "./StructHash.js"
 import * as TypeTable from "./TypeTable.js"
 
@@ -33,36 +34,20 @@ const standard = [
 const domainType = "EIP712Domain"
 const members = new Set(["types", "primaryType", "domain", "message"])
 
-/** How many members all objects inside a value have together. */
-const membersOf = (value: unknown): number => {
-  let count = 0
-  const open: Array<unknown> = [value]
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    if (typeof next !== "object" || next === null) continue
-    const inside = Object.values(next)
-    if (!Array.isArray(next)) count += inside.length
-    for (const each of inside) open.push(each)
-  }
-  return count
-}
-
-/** How many members are written: JSON.parse keeps one of two that have the same name. */
-const writtenMembers = (text: string): number => text.replace(/"(?:[^"\\]|\\.)*"/g, "").split(":").length - 1
+/** Deeper than any document whose types are within their bounds. */
+const bounds: Json.Bounds = { ...Json.unbounded, maxDepth: 512 }
 
 /**
- * The document that a text is; null when it is any other text. An object with `types` and one of `primaryType`,
- * `domain` and `message` is a document, and then has to be a good one.
+ * The document that a text is; null when it is any other text. Text of an object or array that names `types` or
+ * `primaryType` means to be a document, and then has to be a good one: `Left` says where it is none.
  */
 export const read = (text: string): Either.Either<Document, string> | null => {
-  if (!/^\s*\{/.test(text)) return null
-  const parsed = Either.getOrNull(Either.try(() => JSON.parse(text) as unknown))
-  if (!Predicate.isRecord(parsed) || !Object.hasOwn(parsed, "types")) return null
-  if (!["primaryType", "domain", "message"].some((name) => Object.hasOwn(parsed, name))) return null
-  if (text.length > maxLength) return Either.left(`the typed data is longer than ${maxLength} characters`)
-  if (writtenMembers(text) !== membersOf(parsed))
-    return Either.left("two members of the typed data have one name")
-  const lost = Json.inexactNumber(text)
-  return lost === null ? Either.right(parsed) : Either.left(`${lost.path}: ${lost.message}`)
+  const meaning = DocumentText.of(text, maxLength)
+  if (meaning === null) return null
+  if (meaning.problem !== null) return Either.left(meaning.problem)
+  return Either.flatMap(Either.mapLeft(Json.parse(text, bounds), DocumentText.refused), (json) =>
+    Predicate.isRecord(json) ? Either.right(json) : Either.left("expected an object")
+  )
 }
 
 /** The value of one member of the domain: the document's and the caller's must not contradict each other. */
@@ -109,8 +94,12 @@ export function* digestSteps(
   given: Given
 ): Steps.Steps<Either.Either<Hex.Bytes32, string>> {
   const { message, primaryType, types } = document
-  if (Object.keys(document).some((name) => !members.has(name)))
-    return Either.left("expected types, primaryType, domain and message, and nothing else")
+  const extra = Object.keys(document).find((name) => !members.has(name))
+  if (extra !== undefined)
+    return Either.left(
+      `${Json.member("", extra)}: expected types, primaryType, domain and message, and nothing else`
+    )
+  if (!Object.hasOwn(document, "types")) return Either.left("types: is missing")
   const table = TypeTable.from(types)
   if (Either.isLeft(table)) return Either.left(table.left)
   if (typeof primaryType !== "string" || primaryType === domainType || !table.right.has(primaryType))

@@ -142,6 +142,33 @@ describe("messages", () => {
     })
   )
 
+  it.effect("that are damaged typed data are no text, with eip712 and without", () =>
+    Effect.gen(function* () {
+      const good = { types: { It: [{ name: "x", type: "uint8" }] }, primaryType: "It", message: { x: 1 } }
+      const text = JSON.stringify(good)
+      const messages = [
+        text.slice(0, -1),
+        `\ufeff${text}`,
+        JSON.stringify(text),
+        JSON.stringify({ ...good, message: { x: 1, y: 2 } }),
+        JSON.stringify({ ...good, types: undefined }),
+        "{1, 2, 3}"
+      ]
+      for (const eip712 of [{ address: `0x${"cc".repeat(20)}`, chainId: "5" }, undefined]) {
+        const { errors, signatures } = yield* answer({ messages, ...(eip712 && { eip712 }) })
+        expect(errors).toEqual([
+          `the typed data is not JSON: it ends too early, line 1, column ${text.length}`,
+          "the typed data is not JSON: it begins with a byte order mark",
+          "the typed data is encoded twice, as text inside of JSON: sign the document itself",
+          "message.y: type It has no such member",
+          "types: is missing",
+          null
+        ])
+        expect(signatures.map((each) => each !== null)).toEqual([false, false, false, false, false, true])
+      }
+    })
+  )
+
   it.effect("none at all get no signatures and no errors", () =>
     Effect.map(answer({ messages: [] }), ({ errors, lines, signatures }) => {
       expect([errors, lines, signatures]).toEqual([null, [], []])

@@ -13,6 +13,31 @@ const digest = (document: unknown, given: TypedData.Given = {}) => {
   return Either.flatMap(read, (json) => TypedData.digest(json, given))
 }
 
+/** A struct that Hyperliquid has its users sign. */
+const usdSend = {
+  types: {
+    "HyperliquidTransaction:UsdSend": [
+      { name: "hyperliquidChain", type: "string" },
+      { name: "destination", type: "string" },
+      { name: "amount", type: "string" },
+      { name: "time", type: "uint64" }
+    ]
+  },
+  primaryType: "HyperliquidTransaction:UsdSend",
+  domain: {
+    name: "HyperliquidSignTransaction",
+    version: "1",
+    chainId: 42_161,
+    verifyingContract: "0x0000000000000000000000000000000000000000"
+  },
+  message: {
+    hyperliquidChain: "Mainnet",
+    destination: "0x5e9ee1089755c3435139848e47e6635505d5a13a",
+    amount: "1",
+    time: 1_700_000_000_000
+  }
+}
+
 const problem = (document: unknown, given: TypedData.Given = {}): string =>
   Either.match(digest(document, given), { onLeft: (why) => why, onRight: () => "it has a digest" })
 
@@ -97,7 +122,7 @@ describe("typed data", () => {
       domain: { name: "Ether Mail" }
     }
     expect(Either.isRight(digest(narrow))).toBe(true)
-    expect(problem(narrow, { chainId: 1n })).toBe("domain: has members that type EIP712Domain has not")
+    expect(problem(narrow, { chainId: 1n })).toBe("domain.chainId: type EIP712Domain has no such member")
   })
 
   it("that another text is wrapped in is Message(string contents) in the service's domain", () => {
@@ -169,7 +194,10 @@ interface Structs {
   readonly values: fc.Arbitrary<Record<string, unknown>>
 }
 
-/** Struct `S<depth>`, whose last member is the struct below it. */
+/** Names of structs; colons are in no name of Solidity, and in names that people sign. */
+const nameAt = (depth: number): string => ["S0", "My:Order", "S2:a:b", "$:3_"][depth] ?? `S${depth}`
+
+/** Struct `nameAt(depth)`, whose last member is the struct below it. */
 const structs = (depth: number): fc.Arbitrary<Structs> =>
   (depth === 0 ? fc.constant<Structs | null>(null) : structs(depth - 1)).chain((below) =>
     fc
@@ -177,14 +205,14 @@ const structs = (depth: number): fc.Arbitrary<Structs> =>
         fc.array(atoms.chain(arraysOf), { minLength: 1, maxLength: 4 }),
         below === null
           ? fc.constant<Typed | null>(null)
-          : arraysOf({ type: `S${depth - 1}`, values: below.values })
+          : arraysOf({ type: nameAt(depth - 1), values: below.values })
       )
       .map(([plain, last]) => {
         const all = [...plain, ...(last === null ? [] : [last])]
         return {
           types: {
             ...below?.types,
-            [`S${depth}`]: all.map(({ type }, index) => ({ name: `m${index}`, type }))
+            [nameAt(depth)]: all.map(({ type }, index) => ({ name: `m${index}`, type }))
           },
           values: fc.record(Object.fromEntries(all.map(({ values }, index) => [`m${index}`, values])))
         }
@@ -208,7 +236,7 @@ describe("the digest of typed data", () => {
       structs(depth).chain(({ types, values }) =>
         fc.record({
           types: fc.constant(types),
-          primaryType: fc.constant(`S${depth}`),
+          primaryType: fc.constant(nameAt(depth)),
           message: values,
           domain: domains
         })
@@ -220,6 +248,18 @@ describe("the digest of typed data", () => {
         expect(digest(document)).toEqual(Either.right(TypedDataEncoder.hash(domain, types, message)))
       }),
       { numRuns: 300 }
+    )
+  })
+
+  it("is that of ethers for a struct whose name has a colon", () => {
+    const { domain, message, types } = usdSend
+    expect(digest(usdSend)).toEqual(Either.right(TypedDataEncoder.hash(domain, types, message)))
+    const nested = {
+      ...single("My:It[2]", [{ y: "1" }, { y: "2" }]),
+      types: { It: [{ name: "x", type: "My:It[2]" }], "My:It": [{ name: "y", type: "uint8" }] }
+    }
+    expect(digest(nested)).toEqual(
+      Either.right(TypedDataEncoder.hash(nested.domain, nested.types, nested.message))
     )
   })
 
@@ -268,10 +308,14 @@ describe("the digest of typed data", () => {
     const { contents, ...less } = mail.message
     expect(problem({ ...mail, message: less })).toBe("message.contents: is missing")
     expect(problem({ ...mail, message: { ...mail.message, more: contents } })).toBe(
-      "message: has members that type Mail has not"
+      "message.more: type Mail has no such member"
+    )
+    const from = { ...mail.message.from, "e-mail": "cow@example.com", telephone: "1" }
+    expect(problem({ ...mail, message: { ...mail.message, from } })).toBe(
+      'message.from["e-mail"]: type Person has no such member'
     )
     expect(problem({ ...mail, domain: { ...mail.domain, salt: `0x${"00".repeat(32)}` } })).toBe(
-      "domain: has members that type EIP712Domain has not"
+      "domain.salt: type EIP712Domain has no such member"
     )
   })
 
@@ -315,7 +359,12 @@ describe("the digest of typed data", () => {
       expect(problem({ types: { A: [], EIP712Domain: [] }, primaryType: primary, message: {} })).toBe(
         "primaryType: expected one of types"
       )
-    expect(problem({ ...mail, note: "look here" })).toContain("and nothing else")
+    expect(problem({ ...mail, note: "look here" })).toBe(
+      "note: expected types, primaryType, domain and message, and nothing else"
+    )
+    const { types: dropped, ...without } = mail
+    expect(problem(without)).toBe("types: is missing")
+    expect(problem({ types: dropped })).toBe("primaryType: expected one of types")
   })
 
   it("costs bounded work", () => {
@@ -346,6 +395,8 @@ describe("the digest of typed data", () => {
 })
 
 describe("a text", () => {
+  const good = JSON.stringify(mail)
+
   it("is a document when it is an object of types and something that they describe", () => {
     for (const text of [
       "",
@@ -356,16 +407,21 @@ describe("a text", () => {
       "null",
       "7",
       "{}",
-      '{"types":{}}',
       '{"message":{},"domain":{}}',
-      ` [${JSON.stringify(mail)}]`,
-      `${JSON.stringify(mail)} and more`
+      '["types","primaryType"]',
+      '{"note":"types: all","of":["primaryType"]}',
+      "[Terms] I accept all types of cookies",
+      "[note]\nprimaryType = none",
+      "{name} agrees to these types: none",
+      `I sign ${JSON.stringify(mail)}`
     ])
       expect(TypedData.read(text)).toBeNull()
     for (const text of [
       JSON.stringify(mail),
       `\n\t ${JSON.stringify(mail, null, 2)}\n`,
-      '{"types":7,"message":7}'
+      '{"types":7,"message":7}',
+      '{"types":{}}',
+      '{"primaryType":"Mail"}'
     ])
       expect(TypedData.read(text)).not.toBeNull()
   })
@@ -378,7 +434,9 @@ describe("a text", () => {
       text.replace('"chainId":1', '"chainId":1,"cha\\u0069nId":5')
     ]) {
       const read = TypedData.read(twice)
-      expect(read).toEqual(Either.left("two members of the typed data have one name"))
+      expect(read).toMatchObject({
+        left: expect.stringMatching(/^[a-zA-Z.]+: the name occurs twice in one object$/)
+      })
     }
     const colons = { ...mail, message: { ...mail.message, contents: 'a:b\\":"' } }
     expect(Either.isRight(digest(colons))).toBe(true)
@@ -400,6 +458,114 @@ describe("a text", () => {
       expect(inText !== null && Either.isRight(inText)).toBe(true)
     }
   )
+
+  it.each<readonly [string, string, string]>([
+    [
+      "with a comma too many",
+      good.replace('Hello, Bob!"', 'Hello, Bob!",'),
+      "the typed data is not JSON: line 1, column"
+    ],
+    [
+      "with a comma too few",
+      good.replace(',"domain"', '"domain"'),
+      "the typed data is not JSON: line 1, column"
+    ],
+    ["cut off", good.slice(0, -1), "the typed data is not JSON: it ends too early, line 1, column"],
+    ["cut off early", good.slice(0, 12), "the typed data is not JSON: it ends too early, line 1, column 13"],
+    [
+      "cut off in a name",
+      good.slice(0, 7),
+      "the typed data is not JSON: it ends too early, line 1, column 8"
+    ],
+    ["with more behind it", `${good} and more`, "the typed data is not JSON: line 1, column"],
+    ["twice in a row", `${good}\n${good}`, "the typed data is not JSON: line 2, column 1"],
+    [
+      "behind a byte order mark",
+      `\ufeff${good}`,
+      "the typed data is not JSON: it begins with a byte order mark"
+    ],
+    ["behind one that was read as Latin-1", `ï»¿${good}`, "the typed data is not JSON: line 1, column 1"],
+    [
+      "behind white space of other kinds",
+      `\u00a0\u200b${good}`,
+      "the typed data is not JSON: line 1, column 1"
+    ],
+    ["in single quotes", good.replaceAll('"', "'"), "the typed data is not JSON: line 1, column 2"],
+    [
+      "in typographic quotes",
+      good.replaceAll('"types"', "“types”"),
+      "the typed data is not JSON: line 1, column 2"
+    ],
+    [
+      "with names without quotes",
+      good.replace(/"(\w+)":/g, "$1:"),
+      "the typed data is not JSON: line 1, column 2"
+    ],
+    ["with NaN", good.replace('"chainId":1', '"chainId":NaN'), "the typed data is not JSON: line 1, column"],
+    [
+      "with a bigint",
+      good.replace('"chainId":1', '"chainId":1n'),
+      "the typed data is not JSON: line 1, column"
+    ],
+    [
+      "with undefined",
+      good.replace('"chainId":1', '"chainId":undefined'),
+      "the typed data is not JSON: line 1, column"
+    ],
+    [
+      "with a number in hex",
+      good.replace('"chainId":1', '"chainId":0x1'),
+      "the typed data is not JSON: line 1, column"
+    ],
+    ["with a comment", `{ // mail\n${good.slice(1)}`, "the typed data is not JSON: line 1, column 3"],
+    [
+      "with a line break in a text",
+      good.replace("Hello, ", "Hello,\n"),
+      "the typed data is not JSON: line 1, column"
+    ],
+    [
+      "with an escape that is none",
+      good.replace("Hello", "\\xHello"),
+      "the typed data is not JSON: line 1, column"
+    ],
+    ["encoded twice", JSON.stringify(good), "the typed data is encoded twice"],
+    ["encoded thrice", JSON.stringify(JSON.stringify(good)), "the typed data is encoded twice"],
+    [
+      "encoded twice and cut off",
+      JSON.stringify(good).slice(0, -9),
+      "the typed data is not JSON: it ends too early"
+    ],
+    ["damaged and encoded", JSON.stringify(good.slice(0, -1)), "the typed data is encoded twice"],
+    [
+      "with escapes of its quotes alone",
+      good.replaceAll('"', '\\"'),
+      "the typed data is not JSON: line 1, column 2"
+    ],
+    ["in quotes of a shell", `'${good}'`, "the typed data is not JSON: line 1, column 1"],
+    ["in an array", ` [${good}]`, "[0]: the typed data is inside of another value"],
+    ["as parameters of a node", `["0x00",${JSON.stringify(good)}]`, "[1]: the typed data is encoded twice"],
+    ["in an object", `{"data":${good}}`, "data: the typed data is inside of another value"],
+    ["deep inside", `{"a":[{"b":${good}}]}`, "a[0].b: the typed data is inside of another value"],
+    ["as text inside", `{"data":${JSON.stringify(good)}}`, "data: the typed data is encoded twice"]
+  ])("that is a document %s says where it breaks", (_, text, problem) => {
+    expect(TypedData.read(text)).toMatchObject({ left: expect.stringContaining(problem) })
+  })
+
+  it("that is a document with any one character taken out or put in is a good one, or says where it breaks", () => {
+    const other = fc.constantFrom(..."{}[],:\"'0n \ufeff/")
+    fc.assert(
+      fc.property(fc.nat(good.length - 1), fc.option(other), (at, put) => {
+        const text = `${good.slice(0, at)}${put ?? ""}${good.slice(put === null ? at + 1 : at)}`
+        // Without its first brace, and before it, it is no text of an object any more.
+        fc.pre(/^[\s\ufeff]*[{[("']/.test(text) && !text.startsWith('"'))
+        const read = TypedData.read(text)
+        expect(read).not.toBeNull()
+        const isJson = Either.isRight(Either.try(() => JSON.parse(text)))
+        expect(read !== null && Either.isRight(read) && !isJson).toBe(false)
+      }),
+      { numRuns: 500 }
+    )
+  })
 
   it("never throws, whatever it says", () => {
     const words = fc.constantFrom(
