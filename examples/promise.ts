@@ -15,7 +15,7 @@ export const program = async () => {
     const settings = { rpc: RPC, entryPoint, signer: { clientId: "treasury", versionId: "1" } }
     const alice = { salt: "alice", walletCustody: 1 } as const
     const created = await castellan.create({ accounts: [alice], settings })
-    const wallet = created.returnData[0]?.[0]?.wallet
+    const wallet = created.outcomes[0]?.wallet
     const operations = [
       { ...alice, to: TOKEN, funcSignature: "mint(address,uint256)", funcParams: [wallet, "1000"] }
     ]

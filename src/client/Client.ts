@@ -16,7 +16,17 @@ import * as Webhooks from "./Webhooks.js"
  */
 
 export { CastellanError, type Problem } from "./CastellanError.js"
-export type { Reads, Signing, Writes } from "./Endpoints.js"
+export type {
+  Account,
+  CreateResult,
+  ExecuteResult,
+  Operation,
+  Outcome,
+  Reads,
+  Settings,
+  Signing,
+  Writes
+} from "./Endpoints.js"
 export type { EventsOptions, RequestEvent } from "./Events.js"
 export type { Options } from "./Transport.js"
 export type { Watches } from "./Watches.js"
@@ -32,8 +42,10 @@ export interface WriteOptions extends CallOptions {
 }
 
 /** A write that the service has taken on; `waitFor` tells what became of it. */
-export interface Accepted {
+export interface Accepted<A = unknown> {
   readonly requestId: string
+  /** What became of it, if that is known at once: of a repeat, and where there was nothing to do. */
+  readonly answer?: A
 }
 
 export type RequestState = typeof GetRequest.Response.Encoded
@@ -44,7 +56,7 @@ type Read<E extends { request: unknown; response: unknown }> = (
 ) => Promise<E["response"]>
 
 interface Write<E extends { request: unknown; response: unknown }> {
-  (request: E["request"], options: WriteOptions & { readonly async: true }): Promise<E["response"] | Accepted>
+  (request: E["request"], options: WriteOptions & { readonly async: true }): Promise<Accepted<E["response"]>>
   (request: E["request"], options?: WriteOptions): Promise<E["response"]>
 }
 
@@ -91,6 +103,27 @@ export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
   ) => Promise<Writes[K]["response"]>
 }
 
+/** With the elements of `returnData` as they are, without the objects that name each one's index. */
+const flat = (answer: unknown): unknown => {
+  const { returnData } = Object(answer)
+  return Array.isArray(returnData)
+    ? { ...Object(answer), outcomes: returnData.flatMap((one) => Object.values(Object(one))) }
+    : answer
+}
+
+/** Answers that were there at once, for `waitFor`: the service knows them under the id of an earlier call. */
+const settledAnswers = (most: number) => {
+  const known = new Map<string, unknown>()
+  return {
+    known,
+    add: (requestId: string, answer: unknown): Accepted => {
+      for (const oldest of known.keys()) if (known.size >= most) known.delete(oldest)
+      known.set(requestId, answer)
+      return { requestId, answer }
+    }
+  }
+}
+
 /** Headers take no more. */
 const inAscii = (json: string): string =>
   json.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
@@ -99,7 +132,8 @@ const inAscii = (json: string): string =>
 const waitSeconds = 30
 
 /**
- * Makes a client. Throws a TypeError where no request can be made to the `baseUrl` or with the `apiKey`.
+ * Makes a client. Throws a TypeError where no request can be made to the `baseUrl` or with the `apiKey`, an
+ * empty one too.
  *
  * @example
  * const client = Client.make({ baseUrl: "https://castellan.example", apiKey })
@@ -107,6 +141,7 @@ const waitSeconds = 30
  */
 export const make = (options: Transport.Options): Client => {
   const send = Transport.make(options)
+  const settled = settledAnswers(256)
 
   const read =
     (name: string, repeatable: boolean) =>
@@ -129,7 +164,9 @@ export const make = (options: Transport.Options): Client => {
         ...(metadata !== undefined && { "request-metadata": inAscii(JSON.stringify(metadata)) })
       }
       const exchange = { method: "POST", path: `/${name}`, body, headers, idempotencyKey, signal } as const
-      return (await send({ ...exchange, repeatable: true })).body
+      const { body: answer, requestId, status } = await send({ ...exchange, repeatable: true })
+      if (status === 202) return answer
+      return async ? settled.add(requestId ?? idempotencyKey, flat(answer)) : flat(answer)
     }
 
   const plain = async (
@@ -154,11 +191,12 @@ export const make = (options: Transport.Options): Client => {
     )) as RequestState
 
   const waitFor = async (requestId: string, more: CallOptions = {}): Promise<unknown> => {
+    if (settled.known.has(requestId)) return settled.known.get(requestId)
     for (;;) {
       more.signal?.throwIfAborted()
       const { answer, httpStatus, state } = await request(requestId, { ...more, wait: waitSeconds })
       if (state !== "final") continue
-      if (httpStatus === 200) return answer
+      if (httpStatus === 200) return flat(answer)
       throw CastellanError.of(httpStatus ?? 0, answer, null)
     }
   }

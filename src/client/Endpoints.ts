@@ -29,15 +29,45 @@ interface Of<M extends Module> {
   readonly response: M["Response"]["Encoded"]
 }
 
+/** One object per element of the request, with one member: its index. It has no other, as `error` would be. */
+export interface Keyed<A> {
+  readonly [index: number]: A
+}
+
+/**
+ * An answer with `returnData`, and what the client adds: `outcomes` has the same elements without the objects that name
+ * each one's index.
+ */
+type Flat<R> = R extends { readonly returnData: ReadonlyArray<Readonly<Record<string, infer A>>> }
+  ? Omit<R, "returnData"> & {
+      readonly returnData: ReadonlyArray<Keyed<A>>
+      readonly outcomes: ReadonlyArray<A>
+    }
+  : never
+
+interface Writing<M extends Module> {
+  readonly request: M["Request"]["Encoded"]
+  readonly response: Flat<M["Response"]["Encoded"]>
+}
+
 /** Endpoints that write: each call has an idempotency key. */
 export interface Writes {
-  readonly create: Of<typeof CreateWallets>
-  readonly execute: Of<typeof ExecuteOperations>
-  readonly executeEncoded: Of<typeof ExecuteEncoded>
-  readonly executePasskey: Of<typeof ExecutePasskey>
-  readonly transactSigner: Of<typeof TransactSigner>
-  readonly unstuck: Of<typeof Unstuck>
+  readonly create: Writing<typeof CreateWallets>
+  readonly execute: Writing<typeof ExecuteOperations>
+  readonly executeEncoded: Writing<typeof ExecuteEncoded>
+  readonly executePasskey: Writing<typeof ExecutePasskey>
+  readonly transactSigner: Writing<typeof TransactSigner>
+  readonly unstuck: Writing<typeof Unstuck>
 }
+
+/** The `settings` of a request that signs. */
+export type Settings = Writes["execute"]["request"]["settings"]
+export type Account = Writes["create"]["request"]["accounts"][number]
+export type Operation = Writes["execute"]["request"]["operations"][number]
+export type CreateResult = Writes["create"]["response"]
+export type ExecuteResult = Writes["execute"]["response"]
+/** What became of one operation. */
+export type Outcome = ExecuteResult["outcomes"][number]
 
 /** Endpoints whose repetition does nothing twice. */
 export interface Reads {

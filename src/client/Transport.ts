@@ -29,6 +29,8 @@ export interface Exchange {
 
 export interface Answer {
   readonly status: number
+  /** What the service calls the request; null where its header does not arrive. */
+  readonly requestId: string | null
   readonly body: unknown
 }
 
@@ -92,7 +94,8 @@ const noAnswer = ({ idempotencyKey }: Exchange, cause: unknown): CastellanError 
 
 const whole = async (response: Response): Promise<Answer | undefined> => {
   const body = await parsed(response)
-  return body === undefined ? undefined : { status: response.status, body }
+  const requestId = response.headers.get("x-request-id")
+  return body === undefined ? undefined : { status: response.status, requestId, body }
 }
 
 /** Of a page, which relative URLs begin with. */
@@ -101,8 +104,9 @@ const pageUrl = (): string | undefined =>
 
 /** What no request could be made to: it would be told as a service that does not answer. Nothing of it is repeated. */
 const refuse = ({ apiKey, baseUrl, fetch: own }: Options): void => {
-  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(apiKey))
-    throw new TypeError("apiKey: expected text that fits a header")
+  // Programs without types give what the environment lacks.
+  if (typeof apiKey !== "string" || apiKey.trim() === "" || !/^[\t\x20-\x7e\x80-\xff]*$/.test(apiKey))
+    throw new TypeError("apiKey: expected text that fits a header, and is not empty")
   // Whoever brings a fetch knows what it takes.
   if (own !== undefined) return
   const url = URL.canParse(baseUrl, pageUrl()) ? new URL(baseUrl, pageUrl()) : null

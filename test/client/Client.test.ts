@@ -119,7 +119,6 @@ describe("a write", () => {
       json(200, { requestId: "r7", state: "final", httpStatus: 200, answer: result })
     )
     const accepted = await client.transactSigner(writing, { async: true })
-    if (!("requestId" in accepted)) throw new Error("it is final at once")
     expect(await client.waitFor<"transactSigner">(accepted.requestId)).toEqual(result)
     expect(sent[0]?.headers.get("prefer")).toBe("respond-async")
     expect(sent[1]?.url).toBe("https://castellan.example/wallets/requests/r7?wait=30")
@@ -189,7 +188,10 @@ describe("a client", () => {
       expect(made(baseUrl)).toThrow(/^baseUrl: expected /)
       expect(made(baseUrl)).not.toThrow(/secret/)
     }
-    expect(made("https://castellan.example", "secret\n")).toThrow("apiKey: expected text that fits a header")
+    for (const apiKey of ["secret\n", "", " ", "\t", undefined as unknown as string])
+      expect(() => Client.make({ baseUrl: "https://castellan.example", apiKey })).toThrow(
+        "apiKey: expected text that fits a header, and is not empty"
+      )
   })
 
   it("is made for a URL of the service, and for whatever a fetch of one's own takes", async () => {

@@ -154,6 +154,19 @@ const program = readFileSync(join(root, "test/embed/program.ts"), "utf8")
 const all = paths.map((path, n) => `import * as I${n} from "${path}"`).join("\n")
 writeFileSync(join(folder, "program.ts"), program)
 writeFileSync(join(folder, "all.ts"), `${all}\nexport const all = [${paths.map((_, n) => `I${n}`)}]\n`)
+writeFileSync(
+  join(folder, "client.ts"),
+  `import { make, type ExecuteResult, type Operation, type Outcome, type Settings } from "castellan/client"
+  export const pay = async (operation: Operation, settings: Settings): Promise<ReadonlyArray<Outcome>> => {
+    const client = make({ baseUrl: "https://castellan.example", apiKey: "key" })
+    const result: ExecuteResult = await client.execute({ operations: [operation], settings })
+    // @ts-expect-error: the element is in returnData[0][0]
+    const error: unknown = result.returnData[0].error
+    const { requestId } = await client.execute({ operations: [operation], settings }, { async: true })
+    return (await client.waitFor<"execute">(requestId)).outcomes
+  }
+`
+)
 const nodeTypes = join(modules, "@types/node")
 if (!existsSync(nodeTypes)) symlinkSync(join(root, "node_modules/@types/node"), nodeTypes)
 for (const [module, resolution] of [
@@ -173,7 +186,10 @@ for (const [module, resolution] of [
     outDir: "out"
   }
   const file = `tsconfig.${resolution}.json`
-  writeFileSync(join(folder, file), JSON.stringify({ compilerOptions, files: ["program.ts", "all.ts"] }))
+  writeFileSync(
+    join(folder, file),
+    JSON.stringify({ compilerOptions, files: ["program.ts", "client.ts", "all.ts"] })
+  )
   expect(`the README's program type-checks with ${resolution}`, run(process.execPath, [compiler, "-p", file]))
 }
 

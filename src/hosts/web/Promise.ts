@@ -23,7 +23,19 @@ import { answering } from "./WebHandler.js"
  */
 
 export { CastellanError, type Problem } from "../../client/CastellanError.js"
-export type { Accepted, CallOptions, Client, RequestState, WriteOptions } from "../../client/Client.js"
+export type {
+  Accepted,
+  Account,
+  CallOptions,
+  Client,
+  CreateResult,
+  ExecuteResult,
+  Operation,
+  Outcome,
+  RequestState,
+  Settings,
+  WriteOptions
+} from "../../client/Client.js"
 
 export interface Options extends Embedded.Options {
   /** Takes the lines of the log, each a JSON object. Default: warnings and errors, to standard error. */

@@ -1,0 +1,86 @@
+import { describe, expect, expectTypeOf, it } from "vitest"
+import * as Client from "../../src/client/Client.js"
+import type * as Promises from "../../src/hosts/web/Promise.js"
+
+const json = (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  new Response(JSON.stringify(body), { status, headers })
+
+const clientOf = (...answers: ReadonlyArray<Response>): Client.Client => {
+  const left = [...answers]
+  return Client.make({
+    baseUrl: "https://castellan.example",
+    apiKey: "key",
+    fetch: () => Promise.resolve(left.shift() ?? json(500, {}))
+  })
+}
+
+const signer = { clientId: "c", versionId: "1" }
+const settings: Client.Settings = { rpc: "https://node.example", entryPoint: "0x1", signer }
+const operation: Client.Operation = { wallet: "0x2", walletCustody: 1, to: "0x3", funcSignature: "f()" }
+const writing = { operations: [operation], settings }
+
+const done: Client.Outcome = { userOpHash: "0x4", success: true, error: null, result: null, txHash: "0x5" }
+const failed: Client.Outcome = { ...done, success: false, error: "reverted", txHash: null }
+const answer = { status: 4, txHash: "0x5", returnData: [{ "0": done }, { "1": failed }] }
+
+describe("an answer with returnData", () => {
+  it("has its elements in outcomes too, in their order", async () => {
+    const result: Client.ExecuteResult = await clientOf(json(200, answer)).execute(writing)
+    expect(result).toEqual({ ...answer, outcomes: [done, failed] })
+    expect(result.outcomes.map(({ error }) => error)).toEqual([null, "reverted"])
+    expectTypeOf(result.outcomes).toEqualTypeOf<ReadonlyArray<Client.Outcome>>()
+  })
+
+  it("has no element that is what the element's one member is", async () => {
+    const result = await clientOf(json(200, answer)).execute(writing)
+    expect(result.returnData[1]?.[1]?.error).toBe("reverted")
+    // @ts-expect-error: it is in returnData[1][1]
+    expect(result.returnData[1]?.error).toBeUndefined()
+    // @ts-expect-error: the same of /create
+    expectTypeOf<Client.CreateResult["returnData"][number]>().toHaveProperty("wallet")
+    expectTypeOf<Client.CreateResult["outcomes"][number]["wallet"]>().toBeString()
+  })
+
+  it("has outcomes when it is waited for, and those of /create are accounts", async () => {
+    const created = { status: 1, returnData: [{ "0": { salt: "bob", wallet: "0x6" } }] }
+    const client = clientOf(json(200, { state: "final", httpStatus: 200, answer: created }))
+    const { outcomes } = await client.waitFor<"create">("r1")
+    expect(outcomes).toEqual([{ salt: "bob", wallet: "0x6" }])
+  })
+})
+
+describe("an asynchronous write", () => {
+  it("is answered with what waitFor takes", async () => {
+    const client = clientOf(json(202, { requestId: "r1", state: "pending" }))
+    const accepted = await client.execute(writing, { async: true })
+    expectTypeOf(accepted).toEqualTypeOf<Client.Accepted<Client.ExecuteResult>>()
+    // @ts-expect-error: nothing is known of its operations yet
+    expect(accepted.outcomes).toBeUndefined()
+    expect(accepted.requestId).toBe("r1")
+  })
+
+  it("that is final at once is waited for by its requestId as any other", async () => {
+    const whole = { ...answer, outcomes: [done, failed] }
+    for (const headers of [{ "x-request-id": "r2" }, {}]) {
+      const client = clientOf(json(200, answer, headers))
+      const accepted = await client.execute(writing, { async: true, idempotencyKey: "mine" })
+      expect(accepted).toEqual({ requestId: headers["x-request-id"] ?? "mine", answer: whole })
+      expect(await client.waitFor<"execute">(accepted.requestId)).toEqual(whole)
+    }
+  })
+
+  it("is one whether or not it is known when the program is written", () => {
+    type Execute = Client.Client["execute"]
+    expectTypeOf<Execute>().toBeCallableWith(writing, { async: true })
+    expectTypeOf<Execute>().toBeCallableWith(writing, { idempotencyKey: "k" })
+  })
+})
+
+it("castellan/promise has the same types", () => {
+  expectTypeOf<Promises.Settings>().toEqualTypeOf<Client.Settings>()
+  expectTypeOf<Promises.Account>().toEqualTypeOf<Client.Account>()
+  expectTypeOf<Promises.Operation>().toEqualTypeOf<Client.Operation>()
+  expectTypeOf<Promises.Outcome>().toEqualTypeOf<Client.Outcome>()
+  expectTypeOf<Promises.CreateResult>().toEqualTypeOf<Client.CreateResult>()
+  expectTypeOf<Awaited<ReturnType<Promises.Castellan["execute"]>>>().toEqualTypeOf<Promises.ExecuteResult>()
+})
