@@ -28,9 +28,7 @@ describe("the reasons of refusals", () => {
     expect(using(/Reasons\.known\(/)).toEqual([
       "application/intake/encoded/ExternalProofs.ts",
       "application/lanes/requests/Delays.ts",
-      "application/pay/Sponsor.ts",
       "application/request/Answer.ts",
-
       "application/request/Elements.ts"
     ])
     expect(using(/\bas (?:Reasons\.)?Text\b/)).toEqual(["application/request/Reasons.ts"])

@@ -176,7 +176,8 @@ const clientOf = (origin: string, parts: Parts): ChainClient => {
       answer(
         Effect.suspend(() => {
           const number = state.numberOf(tag)
-          if (state.blocks[Number(number)] === undefined) return fail("rejected", "header not found", -32_000)
+          if (state.blocks[Number(number)] === undefined)
+            return fail("unavailable", "header not found", -32_000)
           return Effect.map(execution(callOf(call), number, overrides), ({ data, success }) => ({
             success,
             data
@@ -213,7 +214,7 @@ const clientOf = (origin: string, parts: Parts): ChainClient => {
       answer(
         Effect.suspend(() => {
           const block = state.blocks.find((one) => one.hash === hash)?.number
-          if (block === undefined) return fail("rejected", "unknown block", -32_000)
+          if (block === undefined) return fail("unavailable", "unknown block", -32_000)
           const within = { fromBlock: block, toBlock: block }
           return Effect.succeed(found({ topics, ...within, ...(address !== undefined && { address }) }))
         })

@@ -2,13 +2,14 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import { type ChainClient, ChainRpc, type ChainRpcError } from "../ports/chain/ChainRpc.js"
+import { type ChainClient, ChainRpc, type ChainRpcError, isAnswer } from "../ports/chain/ChainRpc.js"
 import type { LaneAccess } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
 import type { Caller } from "../request/Caller.js"
+import { catalogue } from "../request/Catalogue.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
-import { type Failure, invalid, unprocessable } from "../request/Failure.js"
+import { type Failure, invalid, Unavailable, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import * as KillSwitch from "../tenants/KillSwitch.js"
 
@@ -54,31 +55,55 @@ export const elementRefusal = (
     })
   )
 
+/** So long a caller waits before it asks again, seconds, where the node has not said how long. */
+const waitSeconds = 5
+
+/** The node cannot be asked now, and may be soon: the same request is worth another try. */
+const notNow = (path: string, { retryAfterMillis = 0 }: ChainRpcError, message: string): Failure =>
+  new Unavailable({
+    code: "node_unavailable",
+    message: catalogue.node_unavailable.text,
+    details: [{ path, message }],
+    retryAfterSeconds: Math.max(waitSeconds, Math.ceil(retryAfterMillis / 1_000))
+  })
+
+/** What a node says in place of an answer. */
+const excuseOf = (name: string, error: ChainRpcError): string =>
+  error.reason === "rateLimited"
+    ? `${name} limits the rate of requests`
+    : `${name} answered${error.rpcCode === undefined ? " with " : ": "}${whyOf(error)}`
+
 /** What a failing node means for the request, as long as nothing was sent. */
 export const refusal = (
   trust: "caller" | "operator",
   path = "settings.rpc"
 ): ((error: ChainRpcError) => Failure) => {
+  // A caller is not told where the operator's node is.
+  const operators = "the operator's node"
   const rejected = (error: ChainRpcError) =>
     unprocessable("node_refused", [
       {
         path: trust === "caller" ? path : "",
-        message:
-          error.reason === "rejected" || error.reason === "unsupported"
-            ? Reasons.text("nodeAnswered", {
-                // A caller is not told where the operator's node is.
-                origin: trust === "caller" ? error.origin : "the operator's node",
-                message: whyOf(error)
-              })
-            : Reasons.text("operatorNodeSilent")
+        message: Reasons.text("nodeAnswered", {
+          origin: trust === "caller" ? error.origin : operators,
+          message: whyOf(error)
+        })
       }
     ])
-  if (trust === "operator") return rejected
+  if (trust === "operator")
+    return (error) => {
+      if (isAnswer(error)) return rejected(error)
+      const speaks = error.reason === "rateLimited" || error.reason === "unavailable"
+      return notNow("", error, speaks ? excuseOf(operators, error) : `${operators} did not answer`)
+    }
   return (error) => {
     switch (error.reason) {
       case "rejected":
       case "unsupported":
         return rejected(error)
+      case "unavailable":
+      case "rateLimited":
+        return notNow(path, error, excuseOf(error.origin, error))
       case "invalidUrl":
         return invalid("invalid_rpc", [
           {
@@ -93,8 +118,6 @@ export const refusal = (
         return invalid("invalid_rpc", [
           { path, message: isSpelledOut(error.origin) ? forbidden : noConnection }
         ])
-      case "rateLimited":
-        return invalid("invalid_rpc", [{ path, message: `${error.origin} limits the rate of requests` }])
       case "notAnRpc":
         return invalid("invalid_rpc", [
           { path, message: `${error.origin} does not answer as a JSON-RPC node: ${whyOf(error)}` }
@@ -153,7 +176,7 @@ const openCallers = (
     ).pipe(
       // A node that does not even say its chain (it refuses the key in the URL, say) is no RPC for this caller.
       Effect.mapError((error) =>
-        error.reason === "rejected" || error.reason === "unsupported"
+        isAnswer(error)
           ? invalid("invalid_rpc", [{ path, message: `${error.origin} answered: ${error.message}` }])
           : refusal("caller", path)(error)
       )

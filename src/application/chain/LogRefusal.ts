@@ -81,6 +81,8 @@ const mostParts = 16n
 /** A node that gave up without a word may have taken all of its time: three halvings at once. */
 const eighth = (size: bigint): bigint => BigInts.max(size / 8n, 1n)
 
+const refusals: ReadonlySet<ChainRpcError["reason"]> = new Set(["rejected", "unsupported", "unavailable"])
+
 /** What the adapter says of answers that never came to an end, or were too large to be read. */
 const endless =
   /answer within \d+ ms|larger than \d+ bytes|cut off|ECONNRESET|EPIPE|HTTP status (?:408|413|500|502|504|52\d)/
@@ -93,9 +95,13 @@ const endless =
 export const cure = ({ message, reason, rpcCode }: ChainRpcError, range: BlockRange): Cure | null => {
   const size = sizeOf(range)
   if (size <= 1n) return null
-  if (reason === "unreachable" || reason === "notAnRpc")
+  if (
+    reason === "unreachable" ||
+    reason === "notAnRpc" ||
+    (reason === "unavailable" && rpcCode === undefined)
+  )
     return endless.test(message) ? { where: "here", size: eighth(size) } : null
-  if ((reason !== "rejected" && reason !== "unsupported") || incurable.test(message)) return null
+  if (!refusals.has(reason) || incurable.test(message)) return null
   if (!tooMuch.test(message) && !queryCodes.has(rpcCode)) return null
 
   const limit = aboutBlocks.test(message) ? stated(message, range) : null

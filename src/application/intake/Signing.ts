@@ -58,18 +58,19 @@ const unavailable = (error: SignerError): Obstacle =>
 
 const unkept = (failure: Failure): Obstacle => all(Delays.ofFailure(failure) ?? Delays.asElement(failure))
 
-/** The same for every op: the first failing signer ends it, what payers refuse is gathered. */
+/** The same for every op: the first failing signer or node ends it, what payers refuse is gathered. */
 const forEach = <A, B>(
   ops: ReadonlyArray<A & { readonly index: number }>,
-  make: (op: A & { readonly index: number }) => Effect.Effect<B, SignerError | PayerRefusal>
+  make: (op: A & { readonly index: number }) => Effect.Effect<B, SignerError | PayerRefusal | Failure>
 ): Effect.Effect<ReadonlyArray<B>, Obstacle> =>
   Effect.gen(function* () {
     const made = yield* Together.forEach(ops, (op) =>
       make(op).pipe(
         Effect.map(Either.right),
-        Effect.catchTags({
-          PayerRefusal: ({ failure }) => Effect.succeed(Either.left([op.index, failure] as const)),
-          SignerError: (error) => Effect.fail(unavailable(error))
+        Effect.catchAll((error) => {
+          if (error._tag === "PayerRefusal")
+            return Effect.succeed(Either.left([op.index, error.failure] as const))
+          return Effect.fail(error._tag === "SignerError" ? unavailable(error) : unkept(error))
         })
       )
     )

@@ -47,11 +47,14 @@ export interface Payer {
   readonly release: (ops: ReadonlyArray<Pick<Part, "op">>) => Effect.Effect<void>
   /** Nothing of the request is on its way any more. */
   readonly end: Effect.Effect<void>
-  /** What comes behind the op's own signature. From here on its money is kept until the chain has decided about it. */
+  /**
+   * What comes behind the op's own signature. From here on its money is kept until the chain has decided about it. A `Failure`
+   * is one of the node that is asked.
+   */
   readonly seal: (
     op: UserOperation,
     userOpHash: Hex.Bytes32
-  ) => Effect.Effect<Hex.Hex, SignerError | PayerRefusal>
+  ) => Effect.Effect<Hex.Hex, SignerError | PayerRefusal | Failure>
 }
 
 /** Each wallet pays for itself. */

@@ -184,14 +184,7 @@ export const make = (
       end: Effect.suspend(() => release([...kept.keys()])),
       seal: (op, userOpHash) =>
         Effect.gen(function* () {
-          const now = yield* Effect.mapError(Effect.flatMap(latest, ChainTime.present), (failure) =>
-            refuse(
-              elementFailure(
-                failure.code === "node_refused" ? failure.code : "execution_failed",
-                Reasons.known(failure.message)
-              )
-            )
-          )
+          const now = yield* Effect.flatMap(latest, ChainTime.present)
           const why = objection(op, now)
           if (why !== null) return yield* refuse(why)
           const known =

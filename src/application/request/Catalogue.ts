@@ -94,7 +94,7 @@ export const catalogue = {
   ),
   invalid_rpc: invalid(
     "invalid rpc",
-    "The rpc URL is malformed, forbidden, redirects, does not answer, or is not an EVM JSON-RPC.",
+    "The rpc URL is malformed, forbidden, redirects, cannot be connected to, or is not an EVM JSON-RPC. One that says that it cannot answer now is node_unavailable.",
     "Check the URL and that the service can reach it."
   ),
   unsupported_chain: invalid(
@@ -360,7 +360,7 @@ export const catalogue = {
   ),
   node_refused: refused(
     "the node refused the request",
-    "The chain's node answered a needed call with an error. Nothing was sent.",
+    "The chain's node answered a needed call with an error that is no outage, or with what makes no sense. Nothing was sent.",
     "Read details; try another RPC."
   ),
   internal_application_error: refused(
@@ -403,6 +403,11 @@ export const catalogue = {
     "temporarily unavailable",
     "A store that the service needs does not answer, or what counts the account's requests; or the request did not arrive in time.",
     "Try again after Retry-After."
+  ),
+  node_unavailable: unavailable(
+    "node unavailable",
+    "The operator's node does not answer, or a node, also one that rpc names, says that it cannot answer now: HTTP 5xx, a limit of its rate, a JSON-RPC error of an outage, a block that it has not got yet. Nothing was sent; what was accepted waits for the node.",
+    "Try again after Retry-After, a write with the same Idempotency-Key and the same bytes."
   ),
   overloaded: unavailable(
     "overloaded",

@@ -116,7 +116,7 @@ export const reasons = {
 
   nodeRefused: node("the node refused the request: {message}"),
   nodeAnswered: node("{origin} answered: {message}"),
-  operatorNodeSilent: node("the operator's node did not answer"),
+  nodeUnavailable: node("the node is unavailable: {message}"),
   operatorNodeUnread: node("the operator's node is not read at present"),
   operatorNodeOfOtherChain: node("the operator's node serves another chain"),
   operatorNodeWithoutBlock: node("the operator's node has no latest block"),

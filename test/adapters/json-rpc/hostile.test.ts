@@ -172,7 +172,7 @@ describe("a node that answers with an HTTP status", () => {
       })
     )
 
-  for (const status of [400, 401, 403, 404, 405, 500, 501])
+  for (const status of [400, 401, 403, 404, 405, 501])
     it.scopedLive(`${status} with a page: unreachable, and not asked again`, () =>
       Effect.gen(function* () {
         const node = yield* http((response) => {
@@ -201,7 +201,7 @@ describe("a node that answers with an HTTP status", () => {
     })
   )
 
-  for (const status of [502, 503, 504])
+  for (const status of [408, 500, 502, 503, 504, 521, 599])
     it.scopedLive(`${status} is asked again twice`, () =>
       Effect.gen(function* () {
         const node = yield* http((response) => {
@@ -209,7 +209,9 @@ describe("a node that answers with an HTTP status", () => {
           response.end()
         })
         const chain = yield* connect(node)
-        expect(yield* reasonOf(chain.chainId, node)).toBe("unreachable")
+        const error = yield* failure(chain.chainId, node)
+        expect(error.reason).toBe("unavailable")
+        expect(error.message).toContain(`HTTP status ${status}`)
         expect(node.seen.length).toBe(3)
       })
     )
@@ -224,7 +226,8 @@ describe("a node that answers with an HTTP status", () => {
       const chain = yield* connect(node)
       const answers = yield* balances(chain, 30)
       expect(answers.every((answer) => answer._tag === "Right" && answer.right === 7n)).toBe(true)
-      expect(node.seen.length).toBe(21)
+      // In requests of 1, 1, 2, 2, 4, 4, 8 and 8.
+      expect(node.seen.length).toBe(28)
     })
   )
 
@@ -320,7 +323,7 @@ describe("a transaction is sent exactly once", () => {
     ["is cut off", "unreachable", (response) => void response.socket?.destroy()],
     ["meets silence", "unreachable", () => undefined],
     ["meets 429", "rateLimited", (response) => void response.writeHead(429, { "retry-after": "0" }).end()],
-    ["meets 503", "unreachable", (response) => void response.writeHead(503).end()],
+    ["meets 503", "unavailable", (response) => void response.writeHead(503).end()],
     ["meets a redirect", "unreachable", (response) => void response.writeHead(307, { location: "/" }).end()],
     [
       "is rate limited by the node",

@@ -192,7 +192,7 @@ describe("a call at a block that the node has not seen yet", () => {
       const { batches, times } = yield* node(() => behind)
       const result = yield* outcome(batches.read("eth_call", [{}, "0x10"]))
       expect(Either.isLeft(result) && result.left).toMatchObject({
-        reason: "rejected",
+        reason: "unavailable",
         rpcCode: -32_000,
         message: "header not found"
       })
@@ -202,11 +202,11 @@ describe("a call at a block that the node has not seen yet", () => {
   )
 
   fact(
-    "is not repeated when another method says so, or a contract",
+    "is not repeated when it is the block of logs, or a contract says so",
     Effect.gen(function* () {
-      for (const [method, message] of [
-        ["eth_getLogs", "header not found"],
-        ["eth_call", "execution reverted: header not found"]
+      for (const [method, message, told] of [
+        ["eth_getLogs", "header not found", "unavailable"],
+        ["eth_call", "execution reverted: header not found", "error"]
       ] as const) {
         const { batches, times } = yield* node(() =>
           Either.right({
@@ -216,7 +216,7 @@ describe("a call at a block that the node has not seen yet", () => {
           })
         )
         const result = yield* outcome(batches.read(method, []))
-        expect(Either.isRight(result) && result.right._tag).toBe("error")
+        expect(Either.isRight(result) ? result.right._tag : result.left.reason).toBe(told)
         expect(times).toEqual([0])
       }
     })

@@ -166,8 +166,7 @@ describe("a node that has the method", () => {
     [-32_602, "invalid argument 0: json: cannot unmarshal"],
     [-32_602, "invalid params: unknown field `validation`"],
     [-32_000, "missing trie node: state is not available"],
-    [-32_000, "header not found"],
-    [-32_603, "internal error in method handler"]
+    [-32_603, "invalid params in method handler"]
   ] as const)("and refuses with %i %s is asked again", ([code, message]) =>
     asking(refusingEach({ code, message }), (chain, bodies) =>
       Effect.gen(function* () {

@@ -208,6 +208,63 @@ describe("a connection to the operator's node", () => {
   )
 })
 
+describe("a node that fails before anything is sent", () => {
+  const reasons = [
+    "invalidUrl",
+    "forbidden",
+    "unreachable",
+    "unavailable",
+    "notAnRpc",
+    "rateLimited"
+  ] as const
+  const told = (trust: "caller" | "operator", over: Partial<ChainRpcError>) => {
+    const error = {
+      reason: "unreachable" as const,
+      origin: "http://node",
+      message: "http://node: no",
+      ...over
+    }
+    return Connection.refusal(trust)(new ChainRpcError(error))
+  }
+
+  it("is unavailable where it is the operator's and gives no answer, and is named to nobody", () => {
+    for (const reason of reasons) {
+      const failure = told("operator", { reason })
+      expect(failure).toMatchObject({ _tag: "Unavailable", code: "node_unavailable", retryAfterSeconds: 5 })
+      expect(JSON.stringify(failure)).not.toContain("http://node")
+    }
+  })
+
+  it("is unavailable where it is the caller's and says that it cannot answer now; else it is none", () => {
+    const codes = reasons.map((reason) => told("caller", { reason }).code)
+    const [now, never] = ["node_unavailable", "invalid_rpc"]
+    expect(codes).toEqual([never, never, never, now, never, now])
+  })
+
+  it("has refused where it looked at the request, whoever's it is", () => {
+    for (const trust of ["caller", "operator"] as const)
+      for (const reason of ["rejected", "unsupported"] as const)
+        expect(told(trust, { reason })).toMatchObject({ _tag: "Unprocessable", code: "node_refused" })
+  })
+
+  it("is asked again when it has asked to be, no sooner than in some seconds", () => {
+    const asking = (retryAfterMillis: number) => told("caller", { reason: "rateLimited", retryAfterMillis })
+    expect(asking(61_001)).toMatchObject({ retryAfterSeconds: 62 })
+    expect(asking(1)).toMatchObject({ retryAfterSeconds: 5 })
+  })
+
+  it("says what it said, and in whose words", () => {
+    const message = (over: Partial<ChainRpcError>) => told("caller", over).details[0]?.message
+    expect(message({ reason: "unavailable", message: "http://node: HTTP status 503" })).toBe(
+      "http://node answered with HTTP status 503"
+    )
+    expect(message({ reason: "unavailable", message: "header not found", rpcCode: -32_000 })).toBe(
+      "http://node answered: header not found"
+    )
+    expect(message({ reason: "rateLimited" })).toBe("http://node limits the rate of requests")
+  })
+})
+
 describe("an EntryPoint", () => {
   it.effect("is one that the operator accepts, and not any that is known", () =>
     Effect.gen(function* () {

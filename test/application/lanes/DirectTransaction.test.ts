@@ -46,7 +46,8 @@ interface Tells {
   readonly latest?: bigint
   readonly pending?: bigint
   readonly balance?: bigint
-  readonly isSilent?: boolean
+  /** Why it does not tell how many transactions there are. */
+  readonly fails?: ChainRpcError["reason"]
   readonly signer?: Signer
   /** How often another transaction has the nonce, before one is mined. */
   takenNonces?: number
@@ -63,12 +64,13 @@ const world = (tells: Tells = {}) =>
     const tell = (text: string) => Effect.sync(() => void told.push(text))
     const node = yield* Monitor.node("http://node")
     const { balance = 10n ** 18n, latest = 0n, pending = 0n, trust = "caller" } = tells
-    const down = new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "down" })
+    const down = (reason: ChainRpcError["reason"]) =>
+      Effect.fail(new ChainRpcError({ reason, origin: "http://node", message: "down" }))
     const chain = {
       ...node.chain,
       origin: "http://node",
       transactionCount: (_: unknown, tag: unknown) =>
-        tells.isSilent === true ? Effect.fail(down) : Effect.succeed(tag === "pending" ? pending : latest),
+        tells.fails !== undefined ? down(tells.fails) : Effect.succeed(tag === "pending" ? pending : latest),
       balance: () => Effect.succeed(balance)
     }
     const settle = ({ nonce, versions }: TransactionRecord) =>
@@ -218,7 +220,7 @@ describe("a transaction of the EOA itself", () => {
     })
   )
 
-  it.scoped("ends when its key refuses to sign, and not when its key or its node cannot be reached", () =>
+  it.scoped("ends when its key refuses to sign, and not when its key or its node cannot be asked now", () =>
     Effect.gen(function* () {
       const refusing = Effect.fail(new SignerError({ reason: "refused", message: "no" }))
       const keyless = yield* world({ signer: { ...signer, sign: () => refusing } })
@@ -228,10 +230,17 @@ describe("a transaction of the EOA itself", () => {
       const silent = yield* world({ signer: { ...signer, sign: () => away } })
       expect(yield* silent.failure).toMatchObject({ code: "signer_unavailable" })
       expect(silent.told).toEqual([])
-      const { failure, signed, told } = yield* world({ isSilent: true })
-      expect(yield* failure).toMatchObject({ code: "invalid_rpc" })
-      expect(told).toEqual([])
-      expect(yield* signed).toEqual([])
+      for (const [trust, fails, code] of [
+        ["caller", "unreachable", "invalid_rpc"],
+        ["caller", "unavailable", "node_unavailable"],
+        ["operator", "unreachable", "node_unavailable"],
+        ["operator", "unavailable", "node_unavailable"]
+      ] as const) {
+        const { failure, signed, told } = yield* world({ trust, fails })
+        expect(yield* failure).toMatchObject({ code })
+        expect(told).toEqual([])
+        expect(yield* signed).toEqual([])
+      }
     })
   )
 })

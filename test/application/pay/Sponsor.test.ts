@@ -54,7 +54,10 @@ const world = (
     const refusal = (op: UserOperation, userOpHash = hashOf(op)) =>
       Effect.map(Effect.either(payer.seal(op, userOpHash)), (sealed) =>
         Either.match(sealed, {
-          onLeft: (error) => (error._tag === "PayerRefusal" ? error.failure.code : error.reason),
+          onLeft: (error) => {
+            if (error._tag === "PayerRefusal") return error.failure.code
+            return error._tag === "SignerError" ? error.reason : error.code
+          },
           onRight: () => null
         })
       )

@@ -46,7 +46,8 @@ describe("a node that fails between acceptance and the signature of the transact
 
   it.each([
     ["hangs up", 3, null],
-    ["answers with an error", 2, refusal(-32_603, "header not found")]
+    ["answers with an error", 2, refusal(-32_000, "no")],
+    ["says that it cannot answer now", 12, refusal(-32_603, "Internal error")]
   ])("and %s a few times only is asked again: the op lands, once", async (what, times, answer) => {
     const id = hashOf(`passing ${what}`)
     const asked = failing(times, answer)
@@ -59,10 +60,14 @@ describe("a node that fails between acceptance and the signature of the transact
   })
 
   it.each([
-    ["hang up", null],
-    ["answer with errors", refusal(-32_603, "no")]
+    ["to hang up", null],
+    ["to answer with errors", refusal(-32_000, "no")],
+    ["to say -32603", refusal(-32_603, "Internal JSON-RPC error.")],
+    ["to say -32011", refusal(-32_011, "no backends available for method")],
+    ["to say 502", refusal(-32_000, "502 Bad Gateway")],
+    ["not to find the block", refusal(-32_000, "header not found")]
   ])(
-    "and goes on to %s is 422 outcome_unknown with nothing sent: the op lands once the node is back, once",
+    "and goes on %s is 422 outcome_unknown with nothing sent: the op lands once the node is back, once",
     async (what, answer) => {
       const id = hashOf(`lasting ${what}`)
       failing(Number.POSITIVE_INFINITY, answer)

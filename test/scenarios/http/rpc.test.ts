@@ -1,5 +1,14 @@
+import type { ServerResponse } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type HostileNode, honest, httpNode, json, secret, tcpNode } from "../../support/HostileNode.js"
+import {
+  callsOf,
+  type HostileNode,
+  honest,
+  httpNode,
+  json,
+  secret,
+  tcpNode
+} from "../../support/HostileNode.js"
 import {
   type CreateResult,
   type DevService,
@@ -124,9 +133,34 @@ describe("a node", () => {
     await invalid(wrong.url, "does not answer as a JSON-RPC node: ")
   })
 
-  it.each([401, 403, 404, 500, 503])("that answers with status %d is no node", async (status) => {
+  it.each([401, 403, 404])("that answers with status %d is no node", async (status) => {
     const failing = await node(httpNode((response) => response.writeHead(status).end(secret)))
     await invalid(failing.url, `answered with HTTP status ${status}`)
+  })
+
+  /** One error for each call. */
+  const failing = (error: object) => (response: ServerResponse, body: string) => {
+    const answers = callsOf(body).map(({ id }) => ({ jsonrpc: "2.0", id, error }))
+    json(response, body.startsWith("[") ? answers : answers[0])
+  }
+  const outages: ReadonlyArray<readonly [string, (response: ServerResponse, body: string) => void]> = [
+    ["HTTP 500", (response) => response.writeHead(500).end(secret)],
+    ["HTTP 503", (response) => response.writeHead(503, { "retry-after": "0" }).end(secret)],
+    ["HTTP 429 for an hour", (response) => response.writeHead(429, { "retry-after": "3600" }).end()],
+    ["-32603", failing({ code: -32_603, message: "Internal error" })],
+    ["-32011", failing({ code: -32_011, message: "no backends available for method" })],
+    ["header not found", failing({ code: -32_000, message: "header not found" })],
+    ["a 502 of its gateway in JSON-RPC", failing({ code: -32_000, message: "502 Bad Gateway" })],
+    ["a 502 of its gateway in a page", (response) => response.end("<h1>502 Bad Gateway</h1>")]
+  ]
+  it.each(outages)("that says %s cannot answer now: 503, and when to ask again", async (name, answer) => {
+    const away = await node(httpNode(answer))
+    for (const { code, details, error } of await refuses(away.url, [503])) {
+      expect({ code, error }).toEqual({ code: "node_unavailable", error: "node unavailable" })
+      expect(details[0]?.message).toContain(new URL(away.url).origin)
+    }
+    const { headers } = await service.ask<Envelope>("/receipt", { txHashes: [], rpc: away.url })
+    expect(headers.get("retry-after")).toBe(name.endsWith("hour") ? "3600" : "5")
   })
 
   it.each(["0x", "x", 31337, null, {}, "0xzz", "-0x1", `0x${"f".repeat(70)}`])(

@@ -30,11 +30,14 @@ type Reason = ChainRpcError["reason"]
 const refusals: ReadonlySet<Reason> = new Set<Reason>(["rejected", "unsupported"])
 const noAnswers: ReadonlySet<Reason> = new Set<Reason>(["rejected", "unsupported", "notAnRpc"])
 
-/** Null for what the node does not say. A node that cannot be reached fails all the same. */
+/**
+ * Null for what the node does not say. A node that cannot be reached fails all the same; one that has an internal error of
+ * its own for this question alone may answer the next one.
+ */
 const orNull = <A>(ask: Effect.Effect<A, ChainRpcError>, reasons: ReadonlySet<Reason>) =>
   Effect.catchIf(
     ask,
-    (error) => reasons.has(error.reason),
+    ({ reason, rpcCode }) => reasons.has(reason) || (reason === "unavailable" && rpcCode !== undefined),
     () => Effect.succeed(null)
   )
 

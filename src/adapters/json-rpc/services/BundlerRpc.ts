@@ -59,6 +59,7 @@ const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
 
   const transport = (error: ChainRpcError): BundlerRpcError => {
     const { message, reason, rpcCode } = error
+    if (reason === "unavailable") return new BundlerRpcError({ reason: "unreachable", origin, message })
     if (reason !== "rejected") return new BundlerRpcError({ reason, origin, message })
     return errorOf({ code: rpcCode ?? 0, message, data: undefined })
   }

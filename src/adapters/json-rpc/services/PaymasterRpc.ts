@@ -49,7 +49,7 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
     new PaymasterRpcError({ reason, origin, message })
 
   const transport = ({ message, reason }: ChainRpcError): PaymasterRpcError =>
-    fail(reason === "rejected" ? "refused" : reason, message)
+    fail(reason === "rejected" ? "refused" : reason === "unavailable" ? "unreachable" : reason, message)
 
   /** An op without paymaster has none of its members; one without signature neither. */
   const opOf = ({ op, version }: Offer) => {

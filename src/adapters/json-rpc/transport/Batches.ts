@@ -11,6 +11,7 @@ import type * as Egress from "./Egress.js"
 import type * as Http from "./Http.js"
 import * as JsonRpc from "./JsonRpc.js"
 import * as Refusal from "./Refusal.js"
+import { RequestSize } from "./RequestSize.js"
 import * as ResponseClassifier from "./ResponseClassifier.js"
 import * as Retry from "./Retry.js"
 
@@ -79,9 +80,13 @@ interface Entry {
 const waits = ({ fiber, interruptible }: Asker): boolean =>
   !interruptible || Cause.isEmpty(fiber.getFiberRef(FiberRef.interruptedCause))
 
-/** Entries for which a later attempt may fare better, each with its error until then. */
+/**
+ * Entries for which a later attempt may fare better, each with its error until then, and why it may: the node was `cut` off,
+ * limits the rate, or is `behind` another one.
+ */
 class Again extends Data.TaggedError("Again")<{
   readonly entries: ReadonlyMap<Entry, ChainRpcError>
+  readonly kind: "cut" | "limited" | "behind"
   readonly afterMillis: number
 }> {}
 
@@ -110,8 +115,8 @@ interface Room {
 /** Finds two calls of a full batch whose answers are too large, while a node that always says too much is left soon. */
 const maxSplits = 16
 
-/** After so long twice as many calls are tried at once where the node took fewer: it, or what is before it, may have changed. */
-const wideningMillis = 600_000
+/** All that is left of a moment is given up that many times later than a single call that is repeated in vain. */
+const patience = 3
 
 /** Nodes take their time for these: the headers of the answer come when the work is done. */
 const slow = new Set(["eth_call", "eth_simulateV1", "eth_getLogs"])
@@ -131,6 +136,28 @@ const split = (entries: ReadonlyArray<Entry>, limits: Limits): ReadonlyArray<Rea
     }
   }
   return parts
+}
+
+/** A failure that has been, and then what is tried after it: a schedule is set up for what needs one. */
+const from = <A, E>(failed: E, next: Effect.Effect<A, E>): Effect.Effect<A, E> => {
+  let first: E | null = failed
+  return Effect.suspend(() => {
+    const error = first
+    first = null
+    return error === null ? next : Effect.fail(error)
+  })
+}
+
+/** Whether it is worth another try, until that moment, Unix milliseconds. */
+const mayRepeat = (retry: Retry.Retry, until: number) => {
+  const tries = { cut: 0, limited: 0, behind: 0 }
+  return ({ afterMillis, kind }: Again) => {
+    tries[kind] += 1
+    if (afterMillis > retry.withinMillis) return Effect.succeed(false)
+    if (tries.cut > retry.unreachable || tries.limited > retry.rateLimited || tries.behind > retry.behind)
+      return Effect.succeed(false)
+    return Effect.map(Clock.currentTimeMillis, (now) => now + afterMillis <= until)
+  }
 }
 
 const turn = Effect.async<void>((resume) => {
@@ -155,9 +182,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   const judge = ResponseClassifier.judge({ origin, scrub: Refusal.scrubber(target) })
   const backoff = Retry.waits(retry)
   let nextId = 1
-  let batchCalls = limits.batchCalls
-  /** When that was changed last, Unix milliseconds. */
-  let changedAt = 0
+  const size = new RequestSize(limits.batchCalls)
   /** The reads of the present moment; undefined between moments. */
   let moment: Moment | undefined
 
@@ -169,9 +194,14 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     for (const { settle } of open) settle(Effect.fail(error))
   }
 
-  const giveUpEach = ({ entries }: Again) =>
+  const giveUpEach = ({ afterMillis, entries }: Pick<Again, "afterMillis" | "entries">) =>
     Effect.sync(() => {
-      for (const [{ settle }, error] of entries) settle(Effect.fail(error))
+      for (const [{ settle }, error] of entries)
+        settle(
+          Effect.fail(
+            afterMillis === 0 ? error : new ChainRpcError({ ...error, retryAfterMillis: afterMillis })
+          )
+        )
     })
 
   /** Without anybody who listens to spans there is none: it would cost a stack trace. */
@@ -198,8 +228,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       const now = yield* Clock.currentTimeMillis
       const classified = judge(posted, calls, now)
       if (classified._tag === "smaller") {
-        changedAt = now
-        batchCalls = Math.min(batchCalls, Math.max(1, entries.length >> 1))
+        size.tooMany(entries.length, now)
         return yield* firstAlone(entries, room)
       }
       if (classified._tag === "halves")
@@ -212,58 +241,90 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       }
       const later = new Map<Entry, ChainRpcError>()
       const crowded = new Map<Entry, ChainRpcError>()
+      const kinds = new Set<Again["kind"]>()
       for (const entry of entries) {
         const result = classified.of(entry.call)
-        if (result._tag === "again") later.set(entry, result.error)
-        else if (result._tag === "crowded") crowded.set(entry, result.error)
+        if (result._tag === "again" || result._tag === "behind") {
+          later.set(entry, result.error)
+          const kind = result.error.reason === "rateLimited" ? "limited" : "cut"
+          kinds.add(result._tag === "behind" ? "behind" : kind)
+        } else if (result._tag === "crowded") crowded.set(entry, result.error)
         else
           entry.settle(
             result._tag === "answered" ? Effect.succeed(result.outcome) : Effect.fail(result.error)
           )
       }
       if (crowded.size > 0) yield* halve(crowded, room, "unbounded")
-      if (later.size > 0) return yield* new Again({ entries: later, afterMillis: classified.afterMillis })
+      if (later.size === 0) return size.taken(entries.length, now)
+      const kind = kinds.has("cut") ? "cut" : kinds.has("limited") ? "limited" : "behind"
+      const again = new Again({ entries: later, kind, afterMillis: classified.afterMillis })
+      if (kind !== "behind" && later.size === entries.length) size.refused(entries.length, now)
+      return yield* again
     })
 
-  /** Repeats what may be repeated, all of it together, and gives up in bounded time. */
+  /** What goes now of what is left: all of it, unless the rate is limited. */
+  const nextOf = (left: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Entry>> =>
+    size.isSlowed
+      ? Effect.map(Clock.currentTimeMillis, (now) => {
+          size.grow(now)
+          return split(left, { ...limits, batchCalls: size.calls })[0] ?? []
+        })
+      : Effect.succeed(left)
+
+  /**
+   * Repeats what may be repeated, all of it together as long as the node takes it, and gives up in bounded time: what is not
+   * answered by then fails with what is in its way.
+   */
   const persist = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> =>
     Effect.suspend(() => {
-      let pending = entries
-      let cut = 0
-      let limited = 0
-      let behind = 0
-      const attempt = Effect.suspend(() => {
-        pending = pending.filter(({ askers }) => askers.some(waits))
-        return pending.length === 0 ? Effect.void : exchange(pending, room)
-      })
-      const mayRepeat = (again: Again) => {
-        pending = [...again.entries.keys()]
-        const errors = [...again.entries.values()]
-        if (errors.some(({ reason }) => reason === "unreachable")) cut += 1
-        else if (errors.some(({ reason }) => reason === "rateLimited")) limited += 1
-        else behind += 1
-        return (
-          again.afterMillis <= retry.withinMillis &&
-          cut <= retry.unreachable &&
-          limited <= retry.rateLimited &&
-          behind <= retry.behind
+      let left = entries
+      let isAnswered = false
+      /** Goes on until all is answered (null), or a request is not: a success where others were before it. */
+      const attempt: Effect.Effect<Again | null, Again> = Effect.suspend(() => {
+        left = left.filter(({ askers }) => askers.some(waits))
+        if (left.length === 0) return Effect.succeed(null)
+        return Effect.flatMap(nextOf(left), (part) =>
+          Effect.matchEffect(exchange(part, room), {
+            onSuccess: () => {
+              left = left.slice(part.length)
+              isAnswered = true
+              return attempt
+            },
+            onFailure: (again) => {
+              left = [...again.entries.keys(), ...left.slice(part.length)]
+              const isProgress = isAnswered || again.entries.size < part.length
+              isAnswered = false
+              return isProgress ? Effect.succeed(again) : Effect.fail(again)
+            }
+          })
         )
-      }
-      // A schedule is set up for what needs one.
-      return Effect.catchAll(attempt, (failed) => {
-        let first: Again | null = failed
-        const next = Effect.suspend(() => {
-          const again = first
-          first = null
-          return again === null ? attempt : Effect.fail(again)
-        })
-        return Effect.catchAll(Effect.retry(next, { schedule: backoff, while: mayRepeat }), giveUpEach)
       })
+      /** From a failure on: waits, and tries again. Those before something was answered count no more. */
+      const repeat = (failed: Again, until: number): Effect.Effect<void, Again> =>
+        Effect.flatMap(
+          Effect.retry(from(failed, attempt), { schedule: backoff, while: mayRepeat(retry, until) }),
+          (again) => (again === null ? Effect.void : repeat(again, until))
+        )
+      return Effect.merge(attempt).pipe(
+        Effect.flatMap((again) =>
+          again === null
+            ? Effect.void
+            : Effect.flatMap(Clock.currentTimeMillis, (now) =>
+                repeat(again, now + patience * retry.withinMillis)
+              )
+        ),
+        Effect.catchAll((again) => {
+          const [why] = again.entries.values()
+          if (why === undefined) return Effect.void
+          const errors = left.map((entry) => [entry, again.entries.get(entry) ?? why] as const)
+          return giveUpEach({ ...again, entries: new Map(errors) })
+        })
+      )
     })
 
   /** The first part finds out how many calls are few enough, so that the others need not be refused as well. */
   const firstAlone = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> => {
-    const [first = [], ...rest] = split(entries, { ...limits, batchCalls })
+    const [first = [], ...rest] = split(entries, { ...limits, batchCalls: size.calls })
     return Effect.zipRight(
       inParts(first, room),
       Effect.suspend(() => inParts(rest.flat(), room))
@@ -271,18 +332,14 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   }
 
   const deliver = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> =>
-    batchCalls < limits.batchCalls && entries.length > batchCalls
-      ? Effect.flatMap(Clock.currentTimeMillis, (now) => {
-          // Not to be remembered for longer where the clock was set back.
-          if (now >= changedAt && now < changedAt + wideningMillis) return inParts(entries, room)
-          changedAt = now
-          batchCalls = Math.min(limits.batchCalls, 2 * batchCalls)
-          return firstAlone(entries, room)
-        })
+    size.isNarrow && entries.length > size.calls && !size.isSlowed
+      ? Effect.flatMap(Clock.currentTimeMillis, (now) =>
+          size.grow(now) ? firstAlone(entries, room) : inParts(entries, room)
+        )
       : inParts(entries, room)
 
   const inParts = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> => {
-    const parts = split(entries, { ...limits, batchCalls })
+    const parts = split(entries, size.isSlowed ? limits : { ...limits, batchCalls: size.calls })
     const [only] = parts
     return parts.length === 1 && only !== undefined
       ? persist(only, room)

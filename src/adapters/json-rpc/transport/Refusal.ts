@@ -4,6 +4,9 @@ import { isRecord, type RpcError } from "./JsonRpc.js"
 
 /** What the error objects of nodes mean. They agree on little: codes, texts and the place of the data all vary. */
 
+/** Characters of a text that is shown. */
+const maxMessage = 300
+
 const revertWords = /revert/i
 
 /** EVM halts, as Geth, Reth (anvil), Erigon, Nethermind and Besu word them. Nothing is returned by them. */
@@ -67,15 +70,68 @@ const behindWords =
 export const isBehind = ({ code, message }: RpcError): boolean =>
   code !== 3 && !revertWords.test(message) && behindWords.test(message)
 
+/** Members under which nodes, their proxies and libraries pass on what another one said. */
+const nests = ["data", "return", "originalError", "error", "cause"] as const
+
+/** The words of the errors that an error wraps, bytes apart. */
+const wrapped = (value: unknown, depth: number): ReadonlyArray<string> => {
+  if (typeof value === "string") return Hex.is(value) ? [] : [value.slice(0, maxMessage)]
+  if (!isRecord(value) || depth === 0) return []
+  const own = typeof value.message === "string" ? [value.message.slice(0, maxMessage)] : []
+  return [...own, ...nests.flatMap((name) => wrapped(value[name], depth - 1))]
+}
+
+/** What the error says, with the words of those that it wraps: "internal error" alone tells nothing. */
+export const textOf = ({ code, data, message }: RpcError): string =>
+  code !== internalError
+    ? message
+    : wrapped(data, 4).reduce((text, words) => (text.includes(words) ? text : `${text}: ${words}`), message)
+
+const internalError = -32_603
+
+/** Internal errors, and what Optimism's proxy says without a node behind it. */
+const outageCodes: ReadonlySet<number> = new Set([internalError, -32_011])
+
+/** What is said by gateways without a node, or by nodes that cannot work, under whatever code. */
+const outageWords =
+  /\b(?:bad gateway|gateway time-?out|(?:service|server|node|backend|temporarily|currently) (?:is )?(?:temporarily |currently )?unavailable|internal (?:server|json-?rpc)? ?error|no (?:\w+ )?(?:backends?|upstreams?)\b|(?:backend|upstream)s? (?:is |are |was )?(?:currently )?(?:not |un)?(?:healthy|offline|down|request|connect|error|timed? ?out|failed|returned)|connection (?:was |is )?(?:refused|reset|closed|timed out)|ECONN(?:REFUSED|RESET|ABORTED)|ETIMEDOUT|no such host|unexpected EOF|(?:try|retry) (?:again|later)|overloaded|(?:server|node|backend) (?:is )?(?:too )?busy|under maintenance|shutting down|not (?:yet )?(?:ready|synced)|(?:still|is) syncing)|\b(?:http|status|code|error)\W{0,3}(?:(?:status )?code\W{0,3})?5(?:0[0234]|2\d)\b|^\W*50[0234]\b/i
+
+/** Said of a request that was looked at: more than that there is no answer now. */
+const lookedAt =
+  /revert|nonce|already|\bknown transaction|underpriced|insufficient|\bfees?\b|\btip\b|\bgas\b|\bfunds\b|balance|\bprice|opcode|\bjump|\bstack\b|\bexecution (?:error|failed)|VM (?:exception|execution)|invalid (?:argument|param|request|sender|chain|signature|transaction|tx|address|input|block|hex|hash|type|length|data|instruction|json|method|key|api)|\bargument|\bparam|unsupported|not (?:supported|implemented|allowed|permitted|enabled|exist)|unimplemented|does(?:n't| not) exist|unauthori[sz]ed|forbidden|denied|\bapi[ -]?key|too (?:large|big|wide|long|many (?:results|blocks|logs|topics|addresses))|\branges?\b|\bresults?\b|\blogs\b|response size|query time|limit exceeded|exceeds|trie node|prun(?:ed|ing)|archive|\bhistor/i
+
+/** What gateways without a node say in pages, and in JSON of their own, whatever the HTTP status. Other pages are no nodes. */
+const outagePage =
+  /\bbad gateway\b|\bgateway time-?out\b|\b50[0-4]\b[^a-z]{0,16}(?:service (?:temporarily )?unavailable|internal server error)|no healthy upstream|upstream connect error/i
+
+export const isOutagePage = (text: string): boolean => outagePage.test(text)
+
+/**
+ * The node cannot answer now, whatever it is asked: an outage that is told as a JSON-RPC error. Internal errors are one only
+ * where nothing says that the request was looked at: neither data of a revert nor words of it.
+ */
+export const isOutage = (error: RpcError): boolean => {
+  if (revertData(error) !== undefined || isUnsupported(error)) return false
+  const text = textOf(error)
+  return (outageCodes.has(error.code) || outageWords.test(text)) && !lookedAt.test(text)
+}
+
+/** Methods of bundlers and paymasters, whose internal errors are about the op. */
+export const isOfNode = (method: string): boolean => !/UserOperation|^pm_/.test(method)
+
 /** Answers of a batch are cut off where all of them together are too large or take too long (Geth). */
 export const isOfCrowd = ({ code, message }: RpcError): boolean =>
   (code === -32_003 && /too large/i.test(message)) || (code === -32_002 && /timed? ?out/i.test(message))
 
-/** The node wants fewer calls in one request, or none but single ones. */
-export const isOfBatches = ({ code, message }: RpcError): boolean => code === -32600 || /batch/i.test(message)
+const batchWords =
+  /batch|too many (?:calls|rpc)|(?:calls|requests) (?:in one|per) request|(?:number|count|limit|max\w*) of (?:rpc )?(?:calls|requests)/i
 
-/** Members under which nodes, their proxies and libraries pass on the data of a revert. */
-const nests = ["data", "return", "originalError", "error", "cause"] as const
+/** It speaks of how many calls there are in a request. */
+export const namesBatches = (error: RpcError): boolean =>
+  batchWords.test(error.message) && revertData(error) === undefined
+
+/** The node wants fewer calls in one request, or none but single ones. */
+export const isOfBatches = (error: RpcError): boolean => error.code === -32_600 || namesBatches(error)
 
 const dataOf = (value: unknown, depth: number): Hex.Hex | undefined => {
   if (typeof value === "string") {
@@ -109,7 +165,6 @@ export const revertData = ({ code, data, message }: RpcError): Hex.Hex | undefin
   return haltWords.test(message) ? Hex.empty : undefined
 }
 
-const maxMessage = 300
 /** Shorter parts of a path are words like `v3`. */
 const secretLength = 8
 

@@ -62,6 +62,11 @@ export const parted = (
 /** A failure of the whole request, as that of an element once others have been accepted. */
 export const asElement = (failure: Failure): ElementFailure => {
   const [detail] = failure.details
+  if (failure.code === "node_unavailable")
+    return elementFailure(
+      "node_refused",
+      Reasons.text("nodeUnavailable", { message: detail?.message ?? failure.message })
+    )
   return elementFailure(
     failure._tag === "Unprocessable" ? failure.code : "execution_failed",
     detail === undefined

@@ -10,7 +10,7 @@ import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { LaneAccess } from "../journal/Transactions.js"
 import type { NetworkProfile } from "../NetworkProfile.js"
 import type { Signer } from "../Signers.js"
-import type { ChainClient, ChainRpcError } from "./ChainRpc.js"
+import { type ChainClient, type ChainRpcError, isAnswer } from "./ChainRpc.js"
 
 /** One accepted, signed op. */
 export interface SignedOp {
@@ -77,7 +77,7 @@ export interface Refusal {
  * - `signerRefused`, `signerUnavailable`: the submitter did not sign
  * - `insufficientFunds`: the submitter can not pay `missing` wei
  * - `unpaid`: the submitter is the service's own EOA, and the ops would not give it back what the transaction costs
- * - `nodeUnreachable`: the node could not be asked
+ * - `nodeUnreachable`: the node could not be asked, or says that it cannot answer now
  * - `nodeFailed`: the node answered with an error, or with what can not be
  */
 export class BundlerError extends Data.TaggedError("BundlerError")<{
@@ -99,10 +99,10 @@ export class BundlerError extends Data.TaggedError("BundlerError")<{
 }> {}
 
 /** What a node's failure means for a bundle. */
-export const ofNode = ({ message, reason }: ChainRpcError): BundlerError =>
+export const ofNode = (error: ChainRpcError): BundlerError =>
   new BundlerError({
-    reason: reason === "rejected" || reason === "unsupported" ? "nodeFailed" : "nodeUnreachable",
-    message,
+    reason: isAnswer(error) ? "nodeFailed" : "nodeUnreachable",
+    message: error.message,
     missing: 0n,
     gas: null,
     dropped: new Map()

@@ -11,7 +11,9 @@ import type { AccountId } from "../Tenants.js"
  *
  * - `invalidUrl`: not an http(s) URL
  * - `forbidden`: an address that the service may not connect to
- * - `unreachable`: no connection, no answer in time, an HTTP error, a redirect
+ * - `unreachable`: no connection, no answer in time, an HTTP error that is no outage, a redirect
+ * - `unavailable`: it, or the gateway before it, says that it cannot answer now: HTTP 5xx and the JSON-RPC errors that say
+ *   the same, a block that it has not got yet. With `rpcCode` where it said so in JSON-RPC
  * - `notAnRpc`: it answered with something that is not JSON-RPC, or too much of it
  * - `rateLimited`: HTTP 429 or its JSON-RPC equivalents
  * - `unsupported`: the node has no such method, or does not serve it; asking again is of no use
@@ -24,6 +26,7 @@ export class ChainRpcError extends Data.TaggedError("ChainRpcError")<{
     | "invalidUrl"
     | "forbidden"
     | "unreachable"
+    | "unavailable"
     | "notAnRpc"
     | "rateLimited"
     | "unsupported"
@@ -31,7 +34,13 @@ export class ChainRpcError extends Data.TaggedError("ChainRpcError")<{
   readonly origin: string
   readonly message: string
   readonly rpcCode?: number
+  /** What the node asked to wait before it is asked again. */
+  readonly retryAfterMillis?: number
 }> {}
+
+/** The node answered, and said no: asking again may be of no use. */
+export const isAnswer = ({ reason }: Pick<ChainRpcError, "reason">): boolean =>
+  reason === "rejected" || reason === "unsupported"
 
 export type BlockTag = "latest" | "pending" | "safe" | "finalized" | bigint
 
