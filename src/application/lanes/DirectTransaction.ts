@@ -109,7 +109,9 @@ export const run = <R>(
     )
 
     const send = Effect.gen(function* () {
+      yield* current.work
       const prepared = yield* plan.prepare
+      yield* current.rest
       const note = kept(prepared.returned)
       // It goes again, perhaps from a state on which it returns something else.
       if (current.accepted()) yield* Effect.orDie(requestJournal.note(requestId, note))
@@ -202,6 +204,7 @@ export const run = <R>(
       )
     })
 
+    if (current.resumed) yield* current.rest
     let mined = current.resumed ? (yield* outcome).mined : null
     while (mined === null) {
       yield* Effect.catchAll(send, (failure) =>

@@ -54,6 +54,12 @@ export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
     readonly dismiss: Effect.Effect<void>
     /** Transactions that the journal does not count to the request, and of which its caller shall hear when they take long. */
     readonly sent: (txHashes: ReadonlyArray<Bytes32>) => Effect.Effect<void>
+    /**
+     * Once it is accepted it asks nodes in its turn, see `Turns`: `work` waits for that, and has it until `rest`, which comes
+     * before all that may take long for another reason.
+     */
+    readonly work: Effect.Effect<void>
+    readonly rest: Effect.Effect<void>
     /** All elements have come to an end: what follows is the final answer, good or bad. */
     readonly conclude: Effect.Effect<void>
   }

@@ -111,6 +111,8 @@ const world = (tells: Tells = {}) =>
             isAccepted = true
             return Effect.orDie(requests.accept({ ...Make.acceptance("r", [], { lane }), ...acceptance }))
           }),
+        work: Effect.void,
+        rest: Effect.void,
         conclude: tell("concluded")
       } as unknown as CurrentRequest["Type"])
     )

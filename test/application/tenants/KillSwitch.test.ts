@@ -29,6 +29,8 @@ const world = (accepted = false) => {
     extend: () => Effect.void,
     dismiss: Effect.void,
     sent: () => Effect.void,
+    work: Effect.void,
+    rest: Effect.void,
     conclude: Effect.void
   }
   const switches: KillSwitches["Type"] = {

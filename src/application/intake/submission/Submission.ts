@@ -117,6 +117,7 @@ export const run = <R>(
           const now: number = yield* MonotonicTime.millis
           ;({ action, state } = SubmissionState.step(state, event, now))
         }
+        yield* current.rest
         const scheduled = SubmissionProgress.scheduledOf(state)
         return current.accepted() && scheduled.size === 0
           ? yield* conclude(run, state)

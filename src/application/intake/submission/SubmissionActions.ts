@@ -189,17 +189,37 @@ const note = <R>({ plan }: Run<R>, failed: Failures): Effect.Effect<Event, never
     })
   )
 
+/** What asks nodes has its turn; what waits for something else leaves it to others. */
+const inTurn = ({ current }: Pick<Run<never>, "current">, action: Going): Effect.Effect<void> => {
+  switch (action._tag) {
+    case "resume":
+    case "ask":
+    case "prepare":
+      return current.work
+    case "send":
+    case "follow":
+    case "wait":
+    case "pause":
+      return current.rest
+    default:
+      return Effect.void
+  }
+}
+
 export type Going = Exclude<Action, { readonly _tag: "end" }>
 
 /** Does what the state machine says, and tells what came of it. */
-export const execute = <R>(
+export const execute = <R>(run: Run<R>, action: Going, state: State) =>
+  Effect.zipRight(inTurn(run, action), perform(run, action, state))
+
+const perform = <R>(
   run: Run<R>,
   action: Going,
   state: State
 ): Effect.Effect<Event, Failure | AnsweredElsewhere, R | Services> => {
   switch (action._tag) {
     case "resume":
-      return Records.resume(run)
+      return Records.resume(run, run.current)
     case "ask":
       return Records.ask(run, action.elements)
     case "prepare":

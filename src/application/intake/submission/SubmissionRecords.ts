@@ -227,7 +227,10 @@ const recordOf = (run: Reader) =>
   })
 
 /** What the request has recorded before a restart. */
-export const resume = (run: Reader): Effect.Effect<Event, never, ChainFacts | SubmissionJournals> =>
+export const resume = (
+  run: Reader,
+  turn: Pick<CurrentRequest["Type"], "rest" | "work">
+): Effect.Effect<Event, never, ChainFacts | SubmissionJournals> =>
   Effect.gen(function* () {
     const { elements } = run.plan
     const remoteOpJournal = yield* RemoteOpJournal
@@ -245,11 +248,10 @@ export const resume = (run: Reader): Effect.Effect<Event, never, ChainFacts | Su
       ({ index, state }) =>
         state !== "abandoned" && !left.has(index) && !(state === "sent" && failed.has(index))
     )
-    const { landed, returned } = yield* follow(
-      run,
-      sent.map(({ index }) => index),
-      false
-    )
+    const given = sent.map(({ index }) => index)
+    if (given.length > 0) yield* turn.rest
+    const { landed, returned } = yield* follow(run, given, false)
+    yield* turn.work
     const versions = before.signed.map(({ index }) => index)
     const unknown = versions.filter((each, at) => !landed.has(each) || versions.indexOf(each) < at)
     const found = yield* Effect.orDie(takeLanded(run, unknown, { since: before.acceptedAt }))

@@ -1,4 +1,5 @@
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -24,6 +25,7 @@ import type { LaneClaims } from "./LaneClaims.js"
 import type { OpenRequests } from "./OpenRequests.js"
 import * as RequestState from "./RequestState.js"
 import type { ScheduledRequests } from "./ScheduledRequests.js"
+import type { Turn, Turns } from "./Turns.js"
 import type { WakeUps } from "./WakeUps.js"
 
 /**
@@ -38,6 +40,7 @@ export interface Dependencies {
   readonly openRequests: OpenRequests
   readonly scheduledRequests: ScheduledRequests
   readonly replicas: Replicas["Type"]
+  readonly turns: Turns
   readonly scope: Scope.Scope
 }
 
@@ -72,12 +75,16 @@ export interface Live<B, J, R> {
   /** What its caller is told. */
   readonly result: Deferred.Deferred<B, Failure | AnsweredElsewhere | PatienceOver>
   readonly sent: Array<Bytes32>
+  /** Among the accepted requests of its account and chain. */
+  readonly turn: Turn
   state: RequestState.State<Outcome<B>>
   /** Whether its caller is to wait no longer, once it is accepted. */
   isDismissed: boolean
   /** Calls off the time until which its caller waits; null: none has been set. */
   callOff: (() => void) | null
   lane: Lane | null
+  /** When it was accepted, Unix milliseconds; null: not known. */
+  acceptedAt: number | null
   /** The attempt, or the pause before the next one: what may be ended from outside. */
   interruptible: Fiber.RuntimeFiber<unknown, unknown> | null
   exit: Exit.Exit<B, Failure | AnsweredElsewhere> | null
@@ -124,6 +131,7 @@ const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis:
   Effect.gen(function* () {
     tell(live, { _tag: "accepted" })
     live.lane = lane
+    live.acceptedAt ??= yield* Clock.currentTimeMillis
     // What goes again is accepted again, which gives its caller no more time: see `extend`.
     if (live.callOff === null) yield* waitFor(live, patienceMillis)
     yield* Deferred.succeed(live.decided, undefined)
@@ -135,7 +143,11 @@ const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis:
 const isOurs = <B, J, R>(live: Live<B, J, R>) =>
   Effect.gen(function* () {
     if (live.state.isElsewhere) return false
-    live.lane ??= (yield* load(live))?.lane ?? null
+    if (live.lane === null) {
+      const record = yield* load(live)
+      live.lane = record?.lane ?? null
+      live.acceptedAt = record?.acceptedAt ?? null
+    }
     if (live.lane === null || (yield* Effect.orDie(live.dependencies.claims.take(live.lane)))) return true
     tell(live, { _tag: "left" })
     return false
@@ -193,6 +205,8 @@ const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentReque
     extend: (patienceMillis) => waitFor(live, patienceMillis),
     dismiss: dismiss(live),
     sent: (txHashes) => Effect.sync(() => void live.sent.push(...txHashes)),
+    work: Effect.suspend(() => (isAccepted(live) ? live.turn.take : Effect.void)),
+    rest: live.turn.leave,
     conclude: Effect.sync(() => tell(live, { _tag: "concluded" }))
   }
 }
@@ -228,8 +242,11 @@ const attempt = <B, J, R>(
   Effect.gen(function* () {
     const began = yield* MonotonicTime.millis
     // A fiber of its own: an interruption that is meant for it shall not end what is around it.
+    const current = currentOf(live, resumed)
     const fiber = yield* Effect.fork(
-      Effect.interruptible(Effect.provideService(live.task.run, CurrentRequest, currentOf(live, resumed)))
+      Effect.interruptible(
+        Effect.provideService(Effect.zipRight(current.work, live.task.run), CurrentRequest, current)
+      ).pipe(Effect.ensuring(live.turn.leave))
     )
     live.exit = yield* ended(live, fiber)
     const lastedMillis = (yield* MonotonicTime.millis) - began

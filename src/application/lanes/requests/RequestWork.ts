@@ -143,10 +143,15 @@ export const begin = <B, J, R>(
       decided: yield* Deferred.make<void>(),
       result: yield* Deferred.make<B, Failure | AnsweredElsewhere | PatienceOver>(),
       sent: [],
+      turn: dependencies.turns(
+        () => `${caller.principal.accountId} ${live.lane?.chainId}`,
+        () => live.acceptedAt ?? 0
+      ),
       state: RequestState.begin(caller.resumed === true),
       isDismissed: false,
       callOff: null,
       lane: null,
+      acceptedAt: null,
       interruptible: null,
       exit: null
     }

@@ -24,6 +24,7 @@ import type { Task } from "./RequestActions.js"
 import * as RequestWork from "./RequestWork.js"
 import * as Room from "./Room.js"
 import type { ScheduledRequests } from "./ScheduledRequests.js"
+import * as Turns from "./Turns.js"
 import type { WakeUps } from "./WakeUps.js"
 
 /** A writing endpoint, as far as its requests outlive the process. */
@@ -100,6 +101,7 @@ export const make = (options: {
     Pick<RequestWork.RequestWork<unknown>, "dismiss" | "lane" | "leave" | "review">
   >()
   const keys = KeyOrder.make()
+  const dependencies = { ...options, turns: Turns.make() }
 
   const outcomeUnknown = (
     { list }: { readonly list?: ElementList },
@@ -179,7 +181,7 @@ export const make = (options: {
           openRequests.end(requestId, isAccepted)
         })
       const task = { caller, endpoint, Response, body, elements, run, onEnd }
-      const work = yield* RequestWork.begin(options, task)
+      const work = yield* RequestWork.begin(dependencies, task)
       if (!over) live.set(requestId, work)
       if (yield* Deferred.isDone(stopping)) yield* work.dismiss
       return work

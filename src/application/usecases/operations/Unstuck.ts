@@ -305,6 +305,7 @@ const work = (
         return done
       })
     )
+    yield* current.rest
     const [oldest] = sent
     const oldestHash = oldest?.record.versions.at(-1)?.txHash
     const mined =

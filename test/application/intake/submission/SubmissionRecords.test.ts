@@ -101,7 +101,9 @@ const longAgo = Effect.gen(function* () {
   const facts = Effect.provideService(ChainFacts.ChainFacts, ChainFacts.make())
   const ask = Effect.suspend(() => facts(SubmissionRecords.ask(reader(null), [0])))
   const resume = Effect.suspend(() =>
-    wakeUps.watching("r1", (watch) => facts(SubmissionRecords.resume(reader(watch))))
+    wakeUps.watching("r1", (watch) =>
+      facts(SubmissionRecords.resume(reader(watch), { rest: Effect.void, work: Effect.void }))
+    )
   )
   const follow = Effect.suspend(() =>
     wakeUps.watching("r1", (watch) => SubmissionRecords.follow(reader(watch), [0], false))

@@ -1,0 +1,74 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Turns from "../../../../src/application/lanes/requests/Turns.js"
+
+const settled = Effect.repeatN(Effect.yieldNow(), 20)
+
+/** Requests of these places; each notes when it has its turn. */
+const world = () => {
+  const turns = Turns.make()
+  const going: Array<string> = []
+  const enter = (name: string, since: number, place = "alice 1") => {
+    const turn = turns(
+      () => place,
+      () => since
+    )
+    return {
+      ...turn,
+      name,
+      go: Effect.zipRight(
+        turn.take,
+        Effect.sync(() => void going.push(name))
+      )
+    }
+  }
+  /** All turns of the place taken. */
+  const full = Effect.forEach(
+    Array.from({ length: Turns.most }, (_, n) => enter(`early ${n}`, n)),
+    (turn) => Effect.as(turn.go, turn)
+  )
+  return { enter, full, going }
+}
+
+describe("accepted requests", () => {
+  it.effect("have their turns a few at a time, the oldest first, and others' are their own", () =>
+    Effect.gen(function* () {
+      const { enter, full, going } = world()
+      const first = yield* full
+      const late = yield* Effect.forEach([7, 5, 6], (since) =>
+        Effect.tap(Effect.fork(enter(`late ${since}`, since).go), () => settled)
+      )
+      const other = enter("other", 9, "bob 1")
+      yield* other.go
+      expect(going.slice(Turns.most)).toEqual(["other"])
+      for (const turn of first.slice(0, 2)) yield* turn.leave
+      // To leave twice gives nobody a turn.
+      for (const turn of first.slice(0, 2)) yield* turn.leave
+      yield* settled
+      expect(going.slice(Turns.most)).toEqual(["other", "late 5", "late 6"])
+      yield* first[2]?.leave ?? Effect.void
+      yield* Fiber.joinAll(late)
+      expect(going.at(-1)).toBe("late 7")
+    })
+  )
+
+  it.effect("that wait no longer keep no turn, nor do parts of one that wait beside each other", () =>
+    Effect.gen(function* () {
+      const { enter, full, going } = world()
+      const first = yield* full
+      const gone = yield* Effect.fork(enter("gone", 1).go)
+      const parts = enter("parts", 2)
+      const both = yield* Effect.fork(Effect.all([parts.go, parts.go], { concurrency: 2 }))
+      yield* settled
+      yield* Fiber.interrupt(gone)
+      for (const turn of first) yield* turn.leave
+      yield* Fiber.join(both)
+      yield* parts.leave
+      const again = yield* Effect.fork(full)
+      yield* settled
+      expect(yield* Fiber.poll(again)).toMatchObject({ _tag: "Some" })
+      expect(going.filter((name) => name === "gone")).toEqual([])
+    })
+  )
+})
