@@ -5,6 +5,7 @@ import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { OpOutcome } from "../ports/chain/Bundler.js"
 import {
+  type Block,
   type BlockTag,
   type ChainClient,
   ChainRpcError,
@@ -18,6 +19,32 @@ import * as LogRefusal from "./LogRefusal.js"
 
 /** How far back an op is looked for that is not in the transaction that should have carried it. */
 const lookBackBlocks = 1_024n
+
+const noHash = `0x${"00".repeat(32)}`
+
+/**
+ * Whether the latest block says that the receipt's is sealed: nodes of some chains give a receipt as soon as the sequencer
+ * has executed the transaction, of the next block, which has no hash yet, or one that it will not have. Null: a block
+ * above it does not tell.
+ */
+export const isSealedBy = ({ blockHash, blockNumber }: Receipt, head: Block | null): boolean | null => {
+  if (blockHash === noHash) return false
+  if (head === null || head.number > blockNumber) return null
+  return head.number === blockNumber && head.hash === blockHash
+}
+
+/** The receipt; null as long as the node has no such block. `head`: its latest one where that was asked for. */
+export const sealed = (
+  chain: Pick<ChainClient, "block">,
+  receipt: Receipt,
+  head: Block | null = null
+): Effect.Effect<Receipt | null, ChainRpcError> => {
+  const known = isSealedBy(receipt, head)
+  if (known !== null) return Effect.succeed(known ? receipt : null)
+  return Effect.map(chain.block(receipt.blockNumber), (block) =>
+    block?.hash === receipt.blockHash ? receipt : null
+  )
+}
 
 /** An op's outcome, and what the EntryPoint took for it from its wallet or its paymaster, wei. */
 export interface Charged extends OpOutcome {

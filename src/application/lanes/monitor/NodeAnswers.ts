@@ -1,6 +1,7 @@
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Inclusions from "../../chain/Inclusions.js"
 import type { Block, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import * as Together from "../../runtime/Together.js"
 import type { Entry, LaneNode } from "./Entry.js"
@@ -27,18 +28,41 @@ const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
   )
 }
 
-/** Asks a node of all these entries, in one batch. */
+/** Of what was not known as mined the receipt counts once its block is sealed. */
+const sealed = (
+  { chain }: LaneNode,
+  entry: Entry | undefined,
+  seen: Effect.Effect.Success<ReturnType<typeof receiptOf>>,
+  head: Block | null
+) =>
+  seen.receipt === null || entry === undefined || entry.record.mined !== null
+    ? Effect.succeed(seen)
+    : Effect.match(Inclusions.sealed(chain, seen.receipt, head), {
+        onFailure: () => ({ receipt: null, told: false }),
+        onSuccess: (receipt) => ({ ...seen, receipt })
+      })
+
+/** Asks a node of all these entries, in one batch; of blocks with new receipts in another one where that does not tell. */
 export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect<NodeAnswers> => {
   const { chain } = node
   const isDeep = entries.some(({ profile }) => profile.settledDepth > 1)
   const blockOf = ({ missedSince, record: { mined } }: Entry) =>
     mined === null || missedSince === null ? Effect.succeed(null) : orNull(chain.block(mined.blockNumber))
   return Effect.map(
-    Together.all([
-      orNull(chain.chainId),
-      isDeep ? orNull(chain.block("latest")) : Effect.succeed(null),
-      Together.forEach(entries, (entry) => Together.all([receiptOf(node, entry), blockOf(entry)]))
-    ]),
+    Effect.flatMap(
+      Together.all([
+        orNull(chain.chainId),
+        isDeep ? orNull(chain.block("latest")) : Effect.succeed(null),
+        Together.forEach(entries, (entry) => Together.all([receiptOf(node, entry), blockOf(entry)]))
+      ]),
+      ([chainId, head, told]) =>
+        Effect.map(
+          Together.forEach(told, ([seen, block], place) =>
+            Effect.map(sealed(node, entries[place], seen, head), (ours) => [ours, block] as const)
+          ),
+          (checked) => [chainId, head, checked] as const
+        )
+    ),
     ([chainId, head, told]) => {
       const answers = new Map<Entry, Answer>()
       // What a node of another chain tells is of no meaning.

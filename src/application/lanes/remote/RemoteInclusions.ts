@@ -134,7 +134,12 @@ export const hinted = ({
   hint === null
     ? Effect.succeed(null)
     : Effect.map(
-        Effect.orElseSucceed(chain.receipt(hint), () => null),
+        Effect.orElseSucceed(
+          Effect.flatMap(chain.receipt(hint), (receipt) =>
+            receipt === null ? Effect.succeed(null) : Inclusions.sealed(chain, receipt)
+          ),
+          () => null
+        ),
         (receipt) => {
           if (receipt === null) return null
           const outcome = Inclusions.inReceipt(space.entryPoint, receipt, [userOpHash]).get(userOpHash)

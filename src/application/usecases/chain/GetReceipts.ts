@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Connection from "../../chain/Connection.js"
+import * as Inclusions from "../../chain/Inclusions.js"
 import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type * as Port from "../../ports/chain/ChainRpc.js"
@@ -86,9 +87,20 @@ const reasonOf = (
       : decoding.revert(again.data)
   }).pipe(Effect.orElseSucceed(() => null))
 
-/** Receipts of the hashes, null of those that are not mined. */
+/** Receipts of the hashes, null of those that are in no sealed block. */
 const receiptsOf = (chain: Port.ChainClient, hashes: ReadonlyArray<Hex.Bytes32>) =>
-  Effect.forEach(hashes, (txHash) => chain.receipt(txHash), together)
+  hashes.length === 0
+    ? Effect.succeed([])
+    : Effect.map(
+        Effect.all(
+          [Effect.forEach(hashes, (txHash) => chain.receipt(txHash), together), chain.block("latest")],
+          together
+        ),
+        ([receipts, head]) =>
+          receipts.map((receipt) =>
+            receipt === null || Inclusions.isSealedBy(receipt, head) === false ? null : receipt
+          )
+      )
 
 /**
  * What became of a hash that is not mined: the receipt of the version of the same transaction that is, or whether it

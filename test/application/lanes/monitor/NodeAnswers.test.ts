@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
 import { LaneNodes } from "../../../../src/application/lanes/monitor/LaneNodes.js"
 import * as NodeAnswers from "../../../../src/application/lanes/monitor/NodeAnswers.js"
+import type { Receipt } from "../../../../src/application/ports/chain/ChainRpc.js"
 import { type ChainClient, ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
 import type { TransactionRecord } from "../../../../src/application/ports/journal/Transactions.js"
 import * as Make from "../../../support/journal/Make.js"
@@ -87,6 +88,43 @@ describe("a node", () => {
       const entry = entryOf(node, 0, { versions })
       const { answers } = yield* NodeAnswers.at(node, [entry])
       expect(answers.get(entry)?.receipt?.txHash).toBe(Make.word(0x200))
+    })
+  )
+
+  it.effect.each([
+    ["of the next block", { blockNumber: 2n }],
+    ["without a hash", { blockHash: Make.word(0) }],
+    ["with another hash than its block has", { blockHash: Make.word(0xdead) }]
+  ] as const)("that gives a receipt %s gives none, whether its head is asked for or not", ([, over]) =>
+    Effect.gen(function* () {
+      let given: Partial<Receipt> = over
+      const { node, state } = yield* nodeOf({
+        receipt: (hash) => Effect.succeed({ ...receiptOf(hash), ...given })
+      })
+      // The node's blocks have one hash, whatever their number; there is none above its head.
+      const { block } = node.chain
+      const chain = {
+        ...node.chain,
+        block: (tag: Parameters<typeof block>[0]) =>
+          typeof tag === "bigint" && tag > state.height ? Effect.succeed(null) : block(tag)
+      }
+      for (const depth of [1, 64]) {
+        given = over
+        const entry = entryOf(node, 0, {}, depth)
+        const early = yield* NodeAnswers.at({ ...node, chain }, [entry])
+        expect(early.answers.get(entry)).toMatchObject({ receipt: null })
+        given = {}
+        const late = yield* NodeAnswers.at({ ...node, chain }, [entry])
+        expect(late.answers.get(entry)?.receipt?.blockNumber).toBe(1n)
+        // Blocks above do not make it one of the chain.
+        state.height = 9n
+        given = over
+        const above = yield* NodeAnswers.at({ ...node, chain }, [entry])
+        expect(above.answers.get(entry)?.receipt ?? null).toEqual(
+          "blockNumber" in over ? expect.anything() : null
+        )
+        state.height = 1n
+      }
     })
   )
 
