@@ -9,6 +9,7 @@ import * as Leases from "./journal/Leases.suite.js"
 import * as Listing from "./journal/Listing.suite.js"
 import * as Ops from "./journal/Ops.suite.js"
 import * as Records from "./journal/Records.suite.js"
+import * as Recovery from "./journal/Recovery.suite.js"
 import * as Reorganisations from "./journal/Reorganisations.suite.js"
 import * as Requests from "./journal/Requests.suite.js"
 import * as Routes from "./journal/Routes.suite.js"
@@ -29,6 +30,7 @@ for (const { layer, name } of adaptersOn(Postgres.perFile())) {
   Handovers.suite(name, layer)
   Ops.suite(name, layer)
   Cancellations.suite(name, layer)
+  Recovery.suite(name, layer)
   Events.suite(name, layer)
   Listing.suite(name, layer)
   Schedules.suite(name, layer)

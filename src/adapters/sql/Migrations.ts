@@ -16,6 +16,7 @@ import { handovers, landings } from "./schema/Handovers.js"
 import { journal } from "./schema/Journal.js"
 import { lanes } from "./schema/LaneClaims.js"
 import { rateCounts } from "./schema/RateCounts.js"
+import { recovery } from "./schema/Recovery.js"
 import {
   cancellations,
   declinedRequests,
@@ -68,7 +69,8 @@ export const migrations = {
   "0026_submissions": submissions,
   "0027_watch_parts": watchParts,
   "0028_webhook_secrets": webhookSecrets,
-  "0029_shorter_indexes": shorterIndexes
+  "0029_shorter_indexes": shorterIndexes,
+  "0030_recovery": recovery
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -13,6 +13,7 @@ interface Row {
   readonly chain_id: string
   readonly state: "open" | "final" | "forgotten"
   readonly accepted_at: number | string
+  readonly held: string | null
 }
 
 const entryOf = (row: Row): Entry => ({
@@ -21,7 +22,7 @@ const entryOf = (row: Row): Entry => ({
   accountId: row.account_id as AccountId,
   endpoint: row.endpoint,
   chainId: BigInt(row.chain_id),
-  state: row.state === "open" ? "pending" : row.state,
+  state: row.state !== "open" ? row.state : row.held === null ? "pending" : "held",
   acceptedAt: Number(row.accepted_at)
 })
 
@@ -34,14 +35,17 @@ export const make: Migrations.Stored<RequestHistory["Type"]> = Effect.gen(functi
   return {
     find: ({ accountId, before, chainId, endpoint, limit, state }) =>
       sql<Row>`
-        select request_no, request_id, account_id, endpoint, chain_id, state, accepted_at from requests
+        select request_no, request_id, account_id, endpoint, chain_id, state, accepted_at, held from requests
         where ${sql.and([
           sql`declined_at is null`,
           sql`request_no < ${before === undefined ? Number.MAX_SAFE_INTEGER : before.toString()}`,
           ...(accountId === undefined ? [] : [sql`account_id = ${accountId}`]),
           ...(chainId === undefined ? [] : [sql`chain_id = ${chainId.toString()}`]),
           ...(endpoint === undefined ? [] : [sql`endpoint = ${endpoint}`]),
-          ...(state === undefined ? [] : [sql`state = ${state === "pending" ? "open" : state}`])
+          ...(state === undefined
+            ? []
+            : [sql`state = ${state === "pending" || state === "held" ? "open" : state}`]),
+          ...(state === "held" ? [sql`held is not null`] : [])
         ])}
         order by request_no desc limit ${Math.min(Math.max(1, limit), 1_000)}`.pipe(
         Effect.withTracerEnabled(false),

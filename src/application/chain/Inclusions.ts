@@ -2,7 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Outcome from "../../domain/erc4337/Outcome.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Words from "../../domain/primitives/Words.js"
 import type { OpOutcome } from "../ports/chain/Bundler.js"
 import {
   type Block,
@@ -55,10 +56,10 @@ export interface Charged extends OpOutcome {
 export const inReceipt = (
   entryPoint: Address,
   receipt: Receipt,
-  userOpHashes: ReadonlyArray<Bytes32>
-): ReadonlyMap<Bytes32, Charged> => {
+  userOpHashes: ReadonlyArray<Hex.Bytes32>
+): ReadonlyMap<Hex.Bytes32, Charged> => {
   const parsed = Outcome.parse(entryPoint, receipt.logs)
-  const outcomes = new Map<Bytes32, Charged>()
+  const outcomes = new Map<Hex.Bytes32, Charged>()
   for (const hash of userOpHashes) {
     const outcome = parsed.get(hash)
     if (outcome === undefined) continue
@@ -71,7 +72,25 @@ export const inReceipt = (
 /** An op's outcome, and the block that it is in. */
 export interface Inclusion extends Charged {
   readonly blockNumber: bigint
-  readonly blockHash: Bytes32
+  readonly blockHash: Hex.Bytes32
+}
+
+/** An inclusion, and whose op it is under which nonce. */
+export interface Seen extends Inclusion {
+  readonly sender: Address
+  readonly nonce: bigint
+}
+
+const seenIn = (entryPoint: Address, logs: ReadonlyArray<FoundLog>): ReadonlyMap<Hex.Bytes32, Seen> => {
+  const inclusions = new Map<Hex.Bytes32, Seen>()
+  for (const { blockHash, blockNumber, txHash } of new Map(logs.map((log) => [log.txHash, log])).values()) {
+    const own = logs.filter((log) => log.txHash === txHash)
+    for (const [hash, outcome] of Outcome.parse(entryPoint, own)) {
+      const { actualGasCost: cost, nonce, revertData, sender, success } = outcome
+      inclusions.set(hash, { success, revertData, txHash, blockNumber, blockHash, cost, nonce, sender })
+    }
+  }
+  return inclusions
 }
 
 /** Questions that one look at a range may cost; it is halved where the node takes fewer blocks at a time. */
@@ -79,14 +98,22 @@ const bounds: LogRanges.Bounds = { asks: 128, concurrency: 2, results: 1_024, by
 /** The same where what is overlooked would be done twice. */
 const generous: LogRanges.Bounds = { ...bounds, asks: 1_024, concurrency: 4 }
 
+/** Which ops are looked for: those of these hashes, or all of these wallets. */
+type Wanted = { readonly hashes: ReadonlyArray<Hex.Bytes32> } | { readonly wallets: ReadonlyArray<Address> }
+
 const filterOf = (
   entryPoint: Address,
-  userOpHashes: ReadonlyArray<Bytes32>,
+  wanted: Wanted,
   fromBlock: BlockTag,
   toBlock: BlockTag
 ): LogFilter => ({
   address: [entryPoint],
-  topics: [[Outcome.userOperationEvent, Outcome.userOperationRevertReason], userOpHashes],
+  topics: [
+    [Outcome.userOperationEvent, Outcome.userOperationRevertReason],
+    ...("hashes" in wanted
+      ? [wanted.hashes]
+      : [null, wanted.wallets.map((wallet) => Hex.unsafe32(`0x${Words.address(wallet)}`))])
+  ],
   fromBlock,
   toBlock
 })
@@ -119,10 +146,19 @@ const logsOf = (
 export const within = (
   chain: ChainClient,
   entryPoint: Address,
-  userOpHashes: ReadonlyArray<Bytes32>,
+  userOpHashes: ReadonlyArray<Hex.Bytes32>,
   range: LogRefusal.BlockRange,
   { known = null, most = bounds }: { readonly known?: bigint | null; readonly most?: LogRanges.Bounds } = {}
-): Effect.Effect<ReadonlyMap<Bytes32, Inclusion>, ChainRpcError | LogRanges.TooManyAsks> =>
+): Effect.Effect<ReadonlyMap<Hex.Bytes32, Inclusion>, ChainRpcError | LogRanges.TooManyAsks> =>
+  wantedWithin(chain, entryPoint, { hashes: userOpHashes }, range, { known, most })
+
+const wantedWithin = (
+  chain: ChainClient,
+  entryPoint: Address,
+  wanted: Wanted,
+  range: LogRefusal.BlockRange,
+  { known, most }: { readonly known: bigint | null; readonly most: LogRanges.Bounds }
+): Effect.Effect<ReadonlyMap<Hex.Bytes32, Seen>, ChainRpcError | LogRanges.TooManyAsks> =>
   Effect.gen(function* () {
     const logs = yield* LogRanges.read({
       range,
@@ -130,17 +166,11 @@ export const within = (
       bytesOf: LogRanges.bytesOf,
       beforeSplit: Effect.void,
       ask: ({ from, to }) => {
-        const filter = filterOf(entryPoint, userOpHashes, from, to)
+        const filter = filterOf(entryPoint, wanted, from, to)
         return known === null ? chain.logs(filter) : logsOf(chain, filter, known)
       }
     }).pipe(Effect.catchTag("TooManyResults", () => new LogRanges.TooManyAsks({ span: 1n })))
-    const inclusions = new Map<Bytes32, Inclusion>()
-    for (const { blockHash, blockNumber, txHash } of new Map(logs.map((log) => [log.txHash, log])).values()) {
-      const own = logs.filter((log) => log.txHash === txHash)
-      for (const [hash, { actualGasCost: cost, revertData, success }] of Outcome.parse(entryPoint, own))
-        inclusions.set(hash, { success, revertData, txHash, blockNumber, blockHash, cost })
-    }
-    return inclusions
+    return seenIn(entryPoint, logs)
   })
 
 /** An op's outcome, and the number of the block that it is in. */
@@ -153,10 +183,14 @@ export const confirmationsOf = (blockNumber: bigint, head: bigint): number =>
   head < blockNumber ? 1 : Number(head - blockNumber) + 1
 
 /** The clock of a chain may be that far from this one. */
-const skewMillis = 600_000
+export const skewMillis = 600_000
 
 /** A block that is older than that time, Unix milliseconds; at least this old a one, or the chain's first. */
-const olderThan = (chain: ChainClient, block: bigint, millis: number): Effect.Effect<bigint, ChainRpcError> =>
+export const olderThan = (
+  chain: ChainClient,
+  block: bigint,
+  millis: number
+): Effect.Effect<bigint, ChainRpcError> =>
   Effect.gen(function* () {
     let from = block
     for (let step = lookBackBlocks; from > 0n; step *= 4n) {
@@ -171,15 +205,15 @@ const olderThan = (chain: ChainClient, block: bigint, millis: number): Effect.Ef
 const inParts = (
   chain: ChainClient,
   entryPoint: Address,
-  userOpHashes: ReadonlyArray<Bytes32>,
+  wanted: Wanted,
   from: bigint,
   known: bigint
-): Effect.Effect<ReadonlyMap<Bytes32, Found>, ChainRpcError> =>
+): Effect.Effect<ReadonlyMap<Hex.Bytes32, Seen>, ChainRpcError> =>
   Effect.gen(function* () {
     const head = yield* chain.block("latest")
     const to = head === null || head.number < known ? known : head.number
     return yield* Effect.catchTag(
-      within(chain, entryPoint, userOpHashes, { from, to }, { known, most: generous }),
+      wantedWithin(chain, entryPoint, wanted, { from, to }, { known, most: generous }),
       "TooManyAsks",
       ({ span }) =>
         new ChainRpcError({
@@ -190,6 +224,26 @@ const inParts = (
     )
   })
 
+const lookFor = (
+  chain: ChainClient,
+  entryPoint: Address,
+  wanted: Wanted,
+  block: bigint,
+  since: number | null
+): Effect.Effect<ReadonlyMap<Hex.Bytes32, Seen>, ChainRpcError> =>
+  Effect.gen(function* () {
+    const recent = block > lookBackBlocks ? block - lookBackBlocks : 0n
+    const fromBlock = since === null ? recent : yield* olderThan(chain, recent, since)
+    const answer = yield* Effect.either(
+      logsOf(chain, filterOf(entryPoint, wanted, fromBlock, "latest"), block)
+    )
+    if (Either.isLeft(answer)) {
+      const isTooWide = LogRefusal.cure(answer.left, { from: fromBlock, to: block + lookBackBlocks }) !== null
+      return isTooWide ? yield* inParts(chain, entryPoint, wanted, fromBlock, block) : yield* answer.left
+    }
+    return seenIn(entryPoint, answer.right)
+  })
+
 /**
  * The inclusions of these ops, in any transaction: an unbound op can be copied into anybody's bundle. Searches from
  * 1,024 blocks before `block` on, and from before `since` (Unix milliseconds) on where that is given: an op that is
@@ -198,32 +252,29 @@ const inParts = (
 export const find = (
   chain: ChainClient,
   entryPoint: Address,
-  userOpHashes: ReadonlyArray<Bytes32>,
+  userOpHashes: ReadonlyArray<Hex.Bytes32>,
   block: bigint,
   since: number | null = null
-): Effect.Effect<ReadonlyMap<Bytes32, Found>, ChainRpcError> =>
-  Effect.gen(function* () {
-    const outcomes = new Map<Bytes32, Found>()
-    if (userOpHashes.length === 0) return outcomes
-    const recent = block > lookBackBlocks ? block - lookBackBlocks : 0n
-    const fromBlock = since === null ? recent : yield* olderThan(chain, recent, since)
-    const answer = yield* Effect.either(
-      logsOf(chain, filterOf(entryPoint, userOpHashes, fromBlock, "latest"), block)
-    )
-    if (Either.isLeft(answer)) {
-      const isTooWide = LogRefusal.cure(answer.left, { from: fromBlock, to: block + lookBackBlocks }) !== null
-      return isTooWide
-        ? yield* inParts(chain, entryPoint, userOpHashes, fromBlock, block)
-        : yield* answer.left
-    }
-    const logs = answer.right
-    for (const { blockNumber, txHash } of new Map(logs.map((log) => [log.txHash, log])).values()) {
-      const parsed = Outcome.parse(
-        entryPoint,
-        logs.filter((log) => log.txHash === txHash)
+): Effect.Effect<ReadonlyMap<Hex.Bytes32, Found>, ChainRpcError> =>
+  userOpHashes.length === 0
+    ? Effect.succeed(new Map())
+    : Effect.map(
+        lookFor(chain, entryPoint, { hashes: userOpHashes }, block, since),
+        (seen) =>
+          new Map(
+            [...seen].map(([hash, { blockNumber, revertData, success, txHash }]) => [
+              hash,
+              { success, revertData, txHash, blockNumber }
+            ])
+          )
       )
-      for (const [hash, { revertData, success }] of parsed)
-        outcomes.set(hash, { success, revertData, txHash, blockNumber })
-    }
-    return outcomes
-  })
+
+/** The same of all ops of these wallets, whoever made them and under whatever nonces. */
+export const ofWallets = (
+  chain: ChainClient,
+  entryPoint: Address,
+  wallets: ReadonlyArray<Address>,
+  block: bigint,
+  since: number
+): Effect.Effect<ReadonlyMap<Hex.Bytes32, Seen>, ChainRpcError> =>
+  lookFor(chain, entryPoint, { wallets }, block, since)

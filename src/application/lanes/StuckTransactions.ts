@@ -9,6 +9,7 @@ import * as Hex from "../../domain/primitives/Hex.js"
 import * as NonceUse from "../chain/NonceUse.js"
 import type { ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
 import { isFenced } from "../ports/journal/JournalError.js"
+import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { TransactionRecord } from "../ports/journal/Transactions.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import * as Together from "../runtime/Together.js"
@@ -32,6 +33,7 @@ const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: Known
 const attendMillis = 5_000
 
 export interface Dependencies extends OpenNonces.Dependencies {
+  readonly transactionJournal: Pick<TransactionJournal["Type"], "adopt" | "transactionsBetween">
   readonly settlement: Settlement
   readonly scope: Scope.Scope
 }
@@ -44,7 +46,7 @@ export interface Dependencies extends OpenNonces.Dependencies {
  * Long, since the steps of one look at a lane share what is under way there.
  */
 export const make = (dependencies: Dependencies): Attend => {
-  const { lanes, scope, settlement, signerOf } = dependencies
+  const { lanes, scope, settlement, signerOf, transactionJournal } = dependencies
   const openNonces = OpenNonces.make(dependencies)
   const busy = new Set<string>()
 
@@ -77,7 +79,7 @@ export const make = (dependencies: Dependencies): Attend => {
   const offer = (entry: Entry.Entry, node: Entry.LaneNode, now: number): Effect.Effect<boolean> =>
     Effect.suspend(() => {
       const newest = entry.record.versions.at(-1)
-      if (newest === undefined) return Effect.succeed(true)
+      if (newest === undefined || newest.raw === Hex.empty) return Effect.succeed(true)
       return Effect.matchEffect(node.chain.sendRawTransaction(newest.raw), {
         onSuccess: () =>
           Effect.as(
@@ -157,10 +159,19 @@ export const make = (dependencies: Dependencies): Attend => {
           const now = yield* MonotonicTime.millis
           const { action } = TransactionState.step(TransactionState.from(record), event, now)
           if (action._tag !== "recordExternalUse") return
-          if (record.direct !== null && isPayloadOf(record, user))
-            return yield* Effect.logError(
-              "a transaction that is not in the journal has the nonce and does the same; whether it is ours is for the operator to say"
+          if (record.direct !== null && isPayloadOf(record, user)) {
+            // A version of it that an older journal does not know: it was priced anew after the backup was taken.
+            const { access, chainId, direct: requestId, nonce, signer } = record
+            yield* transactionJournal.adopt({ chainId, signer, nonce, requestId, access, transaction: user })
+            const adopted = yield* lanes.current(record)
+            if (adopted !== null) yield* monitor.watch({ chain, profile, record: adopted })
+            return yield* Effect.annotateLogs(
+              Effect.logWarning(
+                "a transaction that is not in the journal has the nonce and does the same: it is ours"
+              ),
+              { txHash }
             )
+          }
           const { settledDepth: confirmations } = profile
           const settledTo = BigInts.max((head?.number ?? 0n) - BigInt(confirmations) + 1n, blockNumber)
           if (!(yield* settlement.stranded(chain, record, { blockNumber, settledTo, confirmations }))) return

@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import * as Hex from "../../domain/primitives/Hex.js"
 import type { ChainClient, Receipt } from "../ports/chain/ChainRpc.js"
 import { isFenced } from "../ports/journal/JournalError.js"
 import type { Lane, LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
@@ -56,7 +56,7 @@ export interface TransactionMonitor {
    * The receipt of a transaction that the journal knows as mined: as it was seen, else by this node or by another one
    * whose word its reader may be told.
    */
-  readonly receiptOf: (chain: ChainClient, txHash: Bytes32) => Effect.Effect<Receipt>
+  readonly receiptOf: (chain: ChainClient, txHash: Hex.Bytes32) => Effect.Effect<Receipt>
 }
 
 export const TransactionMonitor: Context.Tag<TransactionMonitor, TransactionMonitor> = Context.GenericTag(
@@ -260,7 +260,8 @@ export const make = (options: {
         if (known !== undefined && WatchedLane.isSame(known.record, record))
           return lane.put({ ...known, profile, home: known.home ?? home })
         const newest = record.versions.at(-1)
-        const isOffered = newest !== undefined && record.state === "signed"
+        // Of what was found on the chain the bytes are not known: nodes have it.
+        const isOffered = newest !== undefined && record.state === "signed" && newest.raw !== Hex.empty
         const taken = !isOffered || (home !== null && (yield* Asking.offer(home, newest, scope)))
         const now = yield* MonotonicTime.millis
         const waited = (yield* Clock.currentTimeMillis) - record.signedAt

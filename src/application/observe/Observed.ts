@@ -13,6 +13,7 @@ import { JournalError } from "../ports/journal/JournalError.js"
 import type { Journals } from "../ports/journal/Journals.js"
 import { LaneJournal } from "../ports/journal/LaneJournal.js"
 import { OpJournal } from "../ports/journal/OpJournal.js"
+import { RecoveryJournal } from "../ports/journal/RecoveryJournal.js"
 import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
@@ -221,6 +222,7 @@ export const journal = (ports: Context.Context<Journals>, record: Recording): Co
     Context.add(OpJournal, spanned(Context.get(ports, OpJournal))),
     Context.add(LaneJournal, spanned(Context.get(ports, LaneJournal))),
     Context.add(TransactionJournal, transactions(spanned(Context.get(ports, TransactionJournal)), record)),
+    Context.add(RecoveryJournal, spanned(Context.get(ports, RecoveryJournal))),
     Context.add(RemoteOpJournal, spanned(Context.get(ports, RemoteOpJournal)))
   )
 

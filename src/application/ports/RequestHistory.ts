@@ -15,8 +15,8 @@ export interface Entry {
   readonly accountId: AccountId
   readonly endpoint: string
   readonly chainId: bigint
-  /** `forgotten`: final, and its answer is not kept any more. */
-  readonly state: "pending" | "final" | "forgotten"
+  /** `held`: it waits for the operator; `forgotten`: final, and its answer is not kept any more. */
+  readonly state: "pending" | "held" | "final" | "forgotten"
   /** Unix milliseconds. */
   readonly acceptedAt: number
 }
@@ -26,6 +26,7 @@ export interface Question {
   readonly accountId?: AccountId | undefined
   readonly chainId?: bigint | undefined
   readonly endpoint?: string | undefined
+  /** `pending`: what is held, too. */
   readonly state?: Entry["state"] | undefined
   /** Entries below this number only: the next page. */
   readonly before?: bigint | undefined

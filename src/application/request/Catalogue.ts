@@ -333,6 +333,11 @@ export const catalogue = {
     "The caller or the operator cancelled the request before this was signed. It never will be, and nothing of it was sent.",
     "Make a new request, under a new Idempotency-Key, for what is wanted all the same."
   ),
+  request_dropped: refused(
+    "request dropped by the operator",
+    "The request was held, since it may have been done by a transaction that the service's database does not know of, as after the restoration of a backup. The operator decided that it is not to be done, or not again.",
+    "Look on the chain whether it was done. Make a new request, under a new Idempotency-Key, only if it was not."
+  ),
   request_expired: refused(
     "request expired",
     "The request was accepted, and nothing of it was signed within the time that the network allows. It never will be.",

@@ -12,6 +12,7 @@ import { WakeUps } from "../lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "../lanes/TransactionMonitor.js"
 import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { LaneJournal } from "../ports/journal/LaneJournal.js"
+import type { RecoveryJournal } from "../ports/journal/RecoveryJournal.js"
 import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
@@ -21,6 +22,7 @@ import { Networks } from "../ports/Networks.js"
 import { Lifetime } from "../runtime/Lifetime.js"
 import * as CancelRequest from "../usecases/operations/CancelRequest.js"
 import * as Obstacles from "./Obstacles.js"
+import * as Recovery from "./recovery/Recovery.js"
 import * as TakeUp from "./TakeUp.js"
 
 /**
@@ -44,8 +46,18 @@ const tolerated = <E, R>(effect: Effect.Effect<unknown, E, R>): Effect.Effect<vo
       : Effect.logWarning("a sweep of the journal failed and is repeated", cause)
   )
 
+/** What the sweeps of a process remember. */
+interface Sweeping {
+  readonly taken: Obstacles.Obstacles
+  readonly recovery: Recovery.Recovery
+  /** Requests of which something was signed: they do not expire. */
+  readonly signed: Set<string>
+}
+
+const sweeping = (): Sweeping => ({ taken: Obstacles.make(), recovery: Recovery.make(), signed: new Set() })
+
 /** Takes up what nothing in this process works on, of a lane that is this process's. */
-const sweepLane = (work: LaneWork, taken: Obstacles.Obstacles) =>
+const sweepLane = (work: LaneWork, { recovery, signed, taken }: Sweeping) =>
   Effect.gen(function* () {
     const { lane } = work
     const transactionJournal = yield* TransactionJournal
@@ -61,6 +73,7 @@ const sweepLane = (work: LaneWork, taken: Obstacles.Obstacles) =>
     })
     const isOurs = yield* canSign ? claims.take(lane) : withoutKey
     if (!isOurs) {
+      yield* tolerated(expire(work, { signed, recovery: null }))
       yield* monitor.leave(lane)
       return yield* requests.leave(lane)
     }
@@ -71,25 +84,47 @@ const sweepLane = (work: LaneWork, taken: Obstacles.Obstacles) =>
     const key = canSign ? Effect.void : Obstacles.of("its key is not configured: its requests wait for it")
     yield* taken.past(`lane ${lane.chainId}:${lane.signer}`, key)
     if (!canSign) return
-    for (const { requestId } of work.requests)
-      if (!requests.isWorkedOn(requestId))
+    const left = work.requests.filter(({ requestId }) => !requests.isWorkedOn(requestId))
+    if (left.length > 0)
+      yield* taken.past(
+        `recovery ${lane.chainId}:${lane.signer}`,
+        recovery.examine(
+          lane,
+          left.map(({ requestId }) => requestId)
+        )
+      )
+    yield* tolerated(expire({ ...work, requests: left }, { recovery, signed }))
+    for (const { requestId } of left)
+      if (recovery.isExamined(requestId) && !requests.isWorkedOn(requestId))
         yield* Effect.forkIn(taken.past(`request ${requestId}`, TakeUp.resume(requestId)), scope)
   })
 
 /**
  * Gives up requests of the lane whose time was over before anything of them was signed, whoever works on the lane, and
- * also when nobody can. What was signed once goes on to its end: `signed` remembers it.
+ * also when nobody can; what was accepted before this process began, once it is known that the chain has nothing of it.
+ * What was signed once goes on to its end: `signed` remembers it. `recovery`: null for a lane that another process works on.
  */
-const expire = ({ accountId, lane, requests }: LaneWork, signed: Set<string>) =>
+const expire = (
+  { accountId, lane, requests }: LaneWork,
+  { recovery, signed }: Pick<Sweeping, "signed"> & { readonly recovery: Recovery.Recovery | null }
+) =>
   Effect.gen(function* () {
     const requestJournal = yield* RequestJournal
     const wakeUps = yield* WakeUps
     const networks = yield* Networks
-    const { review } = yield* Requests
+    const { isWorkedOn, review } = yield* Requests
     const profile = yield* networks.profile(accountId, lane.chainId)
-    const before = (yield* Clock.currentTimeMillis) - (profile ?? NetworkProfile.defaults).requestExpiryMillis
+    const { requestExpiryMillis } = profile ?? NetworkProfile.defaults
+    // Whoever has the lane holds the chain against its requests first, and has as much time for that again.
+    const before =
+      (yield* Clock.currentTimeMillis) - requestExpiryMillis - (recovery === null ? requestExpiryMillis : 0)
     for (const { acceptedAt, endpoint, notBefore, requestId } of requests) {
       if (Math.max(acceptedAt, (notBefore ?? 0) * 1_000) >= before || signed.has(requestId)) continue
+      const isKnown =
+        recovery === null ||
+        isWorkedOn(requestId) ||
+        (yield* recovery.mayExpire(lane, requestId, requestExpiryMillis))
+      if (!isKnown) continue
       const became = yield* Cancellations.cancel(requestJournal, requestId, "request_expired", {
         onlyUnsigned: true,
         // It has noted what it is about to replace.
@@ -128,15 +163,17 @@ interface Busy {
 }
 
 /** Begins the sweep of every lane that has work; a lane whose node or key is silent holds up neither another nor the next. */
-const sweepLanes = (taken: Obstacles.Obstacles, busy: Map<string, Busy>, signed: Set<string>) =>
+const sweepLanes = (all: Sweeping, busy: Map<string, Busy>) =>
   Effect.gen(function* () {
+    const { recovery, signed, taken } = all
     const { nudges, scope } = yield* Lifetime
     const lanes = yield* openWork
     yield* counted(lanes)
     const open = new Set(lanes.flatMap(({ requests }) => requests).map(({ requestId }) => requestId))
     for (const requestId of signed) if (!open.has(requestId)) signed.delete(requestId)
+    recovery.keep(open)
     // What can not be given up or ended keeps no lane from its sweep.
-    yield* Effect.forEach(lanes, (work) => tolerated(expire(work, signed)), { discard: true })
+    yield* Effect.forEach(lanes, (work) => tolerated(expire(work, all)), { discard: true })
     yield* tolerated(endAnswered)
     yield* taken.forgetUnseen
     return yield* Effect.forEach(lanes, (work) => {
@@ -149,7 +186,7 @@ const sweepLanes = (taken: Obstacles.Obstacles, busy: Map<string, Busy>, signed:
       }
       const own: Busy = { isAskedAgain: false }
       busy.set(name, own)
-      const sweep = sweepLane(work, taken).pipe(
+      const sweep = sweepLane(work, all).pipe(
         Effect.catchAllCause((cause) => Effect.logWarning("a lane could not be looked after", cause)),
         Effect.annotateLogs({ chainId: chainId.toString(), signer }),
         Effect.ensuring(
@@ -192,6 +229,7 @@ type Surroundings =
   | RequestJournal
   | LaneJournal
   | TransactionJournal
+  | RecoveryJournal
   | RemoteOpJournal
   | Engine
   | ChainRpc
@@ -199,8 +237,9 @@ type Surroundings =
 
 /** Takes up, once, everything in the journal that is this process's and that nothing works on. */
 export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() => {
-  const taken = Obstacles.make()
-  const lanes = Effect.flatMap(sweepLanes(taken, new Map(), new Set()), Fiber.joinAll)
+  const own = sweeping()
+  const { taken } = own
+  const lanes = Effect.flatMap(sweepLanes(own, new Map()), Fiber.joinAll)
   const all = [
     tolerated(lanes),
     tolerated(sweepRemote(taken)),
@@ -218,16 +257,13 @@ export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() =
  */
 export const start: Effect.Effect<void, never, Surroundings> = Effect.gen(function* () {
   const { nudges, scope } = yield* Lifetime
-  const taken = Obstacles.make()
+  const all = sweeping()
+  const { taken } = all
   const repeat = <E, R>(effect: Effect.Effect<unknown, E, R>, pause: Effect.Effect<unknown>) =>
     Effect.forkIn(Effect.forever(Effect.zipRight(tolerated(effect), pause)), scope)
   const busy = new Map<string, Busy>()
-  const signed = new Set<string>()
   yield* tolerated(Effect.flatMap(openWork, counted))
-  yield* repeat(
-    sweepLanes(taken, busy, signed),
-    Effect.raceFirst(Queue.take(nudges), Effect.sleep(sweepInterval))
-  )
+  yield* repeat(sweepLanes(all, busy), Effect.raceFirst(Queue.take(nudges), Effect.sleep(sweepInterval)))
   yield* repeat(sweepRemote(taken), Effect.sleep(remoteInterval))
   yield* repeat(TakeUp.followSponsored, Effect.sleep("1 minute"))
   yield* repeat(TakeUp.giveBackEnded, Effect.sleep("1 minute"))

@@ -65,7 +65,7 @@ const endpoints: ReadonlyMap<string, Resume> = new Map([
   resumable(Unstuck)
 ])
 
-const callerOf = ({ accountId, lane, requestId }: RequestRecord): Caller => ({
+export const callerOf = ({ accountId, lane, requestId }: RequestRecord): Caller => ({
   principal: { accountId, name: accountId, tier: "free", scopes: new Set(["write"]), paused: false },
   requestId,
   resumed: true,
@@ -81,7 +81,7 @@ export const resume = (
   Effect.gen(function* () {
     const requestJournal = yield* RequestJournal
     const record = yield* Effect.mapError(requestJournal.request(requestId), ofJournal)
-    if (record === null || record.outcome !== null) return
+    if (record === null || record.outcome !== null || record.held != null) return
     const go = endpoints.get(record.endpoint)
     if (go === undefined) return yield* Obstacles.of(`this version has no endpoint ${record.endpoint}`)
     if (record.body === null)

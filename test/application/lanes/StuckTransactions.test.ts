@@ -129,7 +129,7 @@ describe("a nonce that another transaction of the key has used", () => {
     })
   )
 
-  it.scoped("sets a request's own transaction free, and not when that one does the same", () =>
+  it.scoped("sets a request's own transaction free, and takes one that does the same for its own", () =>
     Effect.gen(function* () {
       const direct = { versions: [own], direct: "r" }
       expect((yield* setFree(foreign, 100n, direct))[0]).toBe(0n)

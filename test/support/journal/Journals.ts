@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type { Journals } from "../../../src/application/ports/journal/Journals.js"
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
 import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
+import { RecoveryJournal } from "../../../src/application/ports/journal/RecoveryJournal.js"
 import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
@@ -14,6 +15,7 @@ export type Methods = RequestJournal["Type"] &
   OpJournal["Type"] &
   LaneJournal["Type"] &
   TransactionJournal["Type"] &
+  RecoveryJournal["Type"] &
   RemoteOpJournal["Type"]
 
 export const methodsOf = (ports: Context.Context<Ports>): Methods => ({
@@ -21,6 +23,7 @@ export const methodsOf = (ports: Context.Context<Ports>): Methods => ({
   ...Context.get(ports, OpJournal),
   ...Context.get(ports, LaneJournal),
   ...Context.get(ports, TransactionJournal),
+  ...Context.get(ports, RecoveryJournal),
   ...Context.get(ports, RemoteOpJournal)
 })
 
@@ -36,6 +39,7 @@ export const mapped =
       Context.add(OpJournal, methods),
       Context.add(LaneJournal, methods),
       Context.add(TransactionJournal, methods),
+      Context.add(RecoveryJournal, methods),
       Context.add(RemoteOpJournal, methods)
     )
   }

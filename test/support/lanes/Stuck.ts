@@ -48,6 +48,7 @@ export const start = (
     const records = new Map(held.map((record) => [record.nonce, record]))
     const filled: Array<bigint> = []
     const stranded: Array<bigint> = []
+    const adopted: Array<bigint> = []
     const uses: Array<Settlement.ExternalUse> = []
     const prices: Array<FeePrices> = []
     const counts = { reads: 0, signers: 0 }
@@ -88,6 +89,7 @@ export const start = (
       attend: StuckTransactions.make({
         accessNodes: { ofOperator: () => Effect.succeed(node.chain), ofCaller: () => Effect.succeed(null) },
         transactionJournal: {
+          adopt: ({ nonce }) => Effect.sync(() => void adopted.push(nonce)),
           transactionsBetween: (_, from, below) =>
             Effect.sync(() => [...records.values()].filter(({ nonce }) => nonce >= from && nonce < below))
         },
@@ -113,5 +115,16 @@ export const start = (
         scope: yield* Effect.scope
       })
     })
-    return { counts, filled, monitor, node, prices, replaced: () => replacements, records, stranded, uses }
+    return {
+      adopted,
+      counts,
+      filled,
+      monitor,
+      node,
+      prices,
+      replaced: () => replacements,
+      records,
+      stranded,
+      uses
+    }
   })

@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import type { Journals } from "../../../application/ports/journal/Journals.js"
 import { LaneJournal } from "../../../application/ports/journal/LaneJournal.js"
 import { OpJournal } from "../../../application/ports/journal/OpJournal.js"
+import { RecoveryJournal } from "../../../application/ports/journal/RecoveryJournal.js"
 import { RemoteOpJournal } from "../../../application/ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
@@ -13,12 +14,12 @@ import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
 import * as GroupCommit from "../sqlite/GroupCommit.js"
 import * as Acceptances from "./Acceptances.js"
-import * as Cancellations from "./Cancellations.js"
 import * as Claims from "./Claims.js"
 import * as Finishing from "./Finishing.js"
 import * as Leases from "./Leases.js"
 import * as Ops from "./Ops.js"
 import * as Records from "./Records.js"
+import * as Recovery from "./Recovery.js"
 import * as RemoteSubmissions from "./RemoteSubmissions.js"
 import * as Requests from "./Requests.js"
 import * as Retention from "./Retention.js"
@@ -57,7 +58,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         schedule: early(Schedules.schedule(store)),
         waiting: Schedules.waiting(store),
         finish: Finishing.finish(store),
-        cancel: Cancellations.cancel(store),
+        cancel: Finishing.cancel(store),
         durable: store.durable,
         request: told(Requests.request(store)),
         requestOf: told(Requests.requestOf(store)),
@@ -84,6 +85,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         allocate: early(Transactions.allocate(store)),
         unallocate: early(Transactions.unallocate(store)),
         recordSigned: Transactions.recordSigned(store),
+        adopt: Recovery.adopt(store),
         recordSubmitted: early(Transactions.recordSubmitted(store)),
         settle: early(Settlements.settle(store)),
         finalise: early(Settlements.finalise(store)),
@@ -94,6 +96,16 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         transactionsBetween: early(Records.transactionsBetween(store)),
         findTransaction: told(Records.findTransaction(store)),
         transactionOf: early(Records.transactionOf(store))
+      }),
+      Context.add(RecoveryJournal, {
+        knownTo: early(Recovery.knownTo(store)),
+        explain: early(Recovery.explain(store)),
+        openIn: early(Recovery.openIn(store)),
+        known: early(Recovery.known(store)),
+        identifyAnew: early(Recovery.identifyAnew(store)),
+        expose: early(Recovery.expose(store)),
+        hold: Recovery.hold(store),
+        release: Recovery.release(store)
       }),
       Context.add(RemoteOpJournal, {
         submitRemotely: RemoteSubmissions.submitRemotely(store),

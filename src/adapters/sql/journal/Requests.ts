@@ -34,7 +34,9 @@ interface Row extends Terms.Place, Pick<FailedRow, "failed"> {
   readonly state: "open" | "final" | "forgotten"
   readonly note: Compact.Column | null
   readonly outcome: Compact.Column | null
-  readonly cancelled: CancellationCode | null
+  readonly cancelled: Exclude<CancellationCode, "request_dropped"> | null
+  readonly held: string | null
+  readonly decision: "released" | "dropped" | null
   readonly metadata: string | null
   readonly elements: number
   readonly not_before: number | string | null
@@ -143,7 +145,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
     const kept = before.filter((element) => !anew.has(element.index))
     if (failed.length > 0 || kept.length < before.length)
       yield* writeFailed(store, requestId, merged(kept, failed))
-    return { owner: requestId, place: row, isNew, cancelled: row.cancelled }
+    return { owner: requestId, place: row, isNew, cancelled: cancelledOf(row) }
   })
 
 export const decline =
@@ -209,6 +211,10 @@ export const reopen = ({ send, sql }: Store.Store, requestIds: ReadonlyArray<str
     { discard: true }
   )
 
+/** The word of earlier versions for what the operator dropped is `request_cancelled`, which stays in the column. */
+const cancelledOf = ({ cancelled, decision }: Row): CancellationCode | null =>
+  cancelled !== null && decision === "dropped" ? "request_dropped" : cancelled
+
 const idempotencyOf = (row: Row): Idempotency | null =>
   row.idempotency_key === null || row.body_hash === null
     ? null
@@ -246,7 +252,8 @@ export const request =
           signed,
           failed: failedOf(row),
           txHashes: Ops.hashes([...nonces, ...own]),
-          cancelled: row.cancelled,
+          cancelled: cancelledOf(row),
+          held: row.state === "open" ? row.held : null,
           notBefore:
             row.state === "open" && row.due_at !== null && row.not_before !== null
               ? Number(row.not_before)

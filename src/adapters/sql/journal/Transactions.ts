@@ -149,7 +149,7 @@ const lockOps = (store: Store.Store, { chainId, ops, signer }: AllocationRequest
   })
 
 /** Refuses a request that may not have a transaction of its own in this lane. */
-const checkDirect = (store: Store.Store, { chainId }: Lane, requestId: string) =>
+export const checkDirect = (store: Store.Store, { chainId }: Lane, requestId: string) =>
   Effect.gen(function* () {
     const row = yield* Requests.locked(store, requestId)
     if (row?.chain_id !== chainId.toString())

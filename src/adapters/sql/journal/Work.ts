@@ -42,9 +42,9 @@ export const work = ({ sql, reading }: Store.Store): Effect.Effect<ReadonlyArray
       )
       // Of what waits for its time there may be very much: only what is due is read.
       const requests = yield* sql<RequestRow>`
-        select ${columns} from requests where state = 'open' and due_at is null
+        select ${columns} from requests where state = 'open' and due_at is null and held is null
         union all
-        select ${columns} from requests where state = 'open' and due_at is not null and due_at <= ${now}
+        select ${columns} from requests where state = 'open' and due_at is not null and due_at <= ${now} and held is null
         order by 1`
       // Ops at somebody else's bundler are watched until they are at settled depth, whatever their requests are.
       const remote = yield* sql<LaneRow & Pick<RequestRow, "lane_key">>`

@@ -1,5 +1,6 @@
 import type { LaneJournal } from "./LaneJournal.js"
 import type { OpJournal } from "./OpJournal.js"
+import type { RecoveryJournal } from "./RecoveryJournal.js"
 import type { RemoteOpJournal } from "./RemoteOpJournal.js"
 import type { RequestJournal } from "./RequestJournal.js"
 import type { TransactionJournal } from "./TransactionJournal.js"
@@ -10,4 +11,10 @@ import type { TransactionJournal } from "./TransactionJournal.js"
  * too, if need be from the moment on at which a later method has returned: methods after which something leaves the process
  * (signed bytes, what another bundler gets, final answers, what is read for a caller, `RequestJournal.durable`) return when it does.
  */
-export type Journals = RequestJournal | OpJournal | LaneJournal | TransactionJournal | RemoteOpJournal
+export type Journals =
+  | RequestJournal
+  | OpJournal
+  | LaneJournal
+  | TransactionJournal
+  | RemoteOpJournal
+  | RecoveryJournal

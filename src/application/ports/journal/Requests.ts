@@ -122,8 +122,11 @@ export type AcceptanceResult =
   | { readonly _tag: "otherConfiguration"; readonly deployment: number }
   | { readonly _tag: "cancelled"; readonly index: number; readonly code: CancellationCode }
 
-/** Why what was not signed of a request never will be: its caller, or the operator, said so; or its time was over. */
-export type CancellationCode = "request_cancelled" | "request_expired"
+/**
+ * Why what was not signed of a request never will be: its caller, or the operator, said so; its time was over; or the operator
+ * dropped it when it was held.
+ */
+export type CancellationCode = "request_cancelled" | "request_expired" | "request_dropped"
 
 export interface Cancellation {
   readonly code: CancellationCode
@@ -193,6 +196,8 @@ export interface RequestRecord {
   readonly notBefore: number | null
   /** What was not signed when it was cancelled never will be; null: it was not cancelled. */
   readonly cancelled: CancellationCode | null
+  /** Why it waits for the operator, see `RecoveryJournal.hold`; null, or absent: it does not. */
+  readonly held?: string | null
   /** What `finish` or `cancel` stored; null while the request is not final. */
   readonly outcome: string | null
 }

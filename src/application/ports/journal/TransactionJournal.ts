@@ -8,9 +8,11 @@ import type {
   AllocationRequest,
   AllocationResult,
   Lane,
+  LaneAccess,
   SignedTransaction,
   TransactionRecord,
-  TransactionSettlement
+  TransactionSettlement,
+  TransactionVersion
 } from "./Transactions.js"
 
 /** The transactions of the lanes: their nonces, signed bytes, and what became of them and of their ops. See `Journals`. */
@@ -84,6 +86,19 @@ export class TransactionJournal extends Context.Tag("castellan/TransactionJourna
       nonce: bigint,
       ops: ReadonlyArray<OpSettlement>
     ) => Effect.Effect<Affected, JournalError>
+    /**
+     * A mined transaction of the lane's key, of which the journal did not know, is this accepted request's own: it is a version
+     * of the nonce, `signed` until `settle` tells of it, as if it had been signed here. Fails when something else was signed
+     * for the nonce, or for the request.
+     */
+    readonly adopt: (
+      adopted: Lane & {
+        readonly nonce: bigint
+        readonly requestId: string
+        readonly access: LaneAccess
+        readonly transaction: Pick<TransactionVersion, "maxFeePerGas" | "maxPriorityFeePerGas" | "txHash">
+      }
+    ) => Effect.Effect<void, JournalError>
     /** Every transaction that is signed or mined and not settled, by lane and nonce. */
     readonly open: Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
     /** Those of one lane. */

@@ -8,7 +8,7 @@ import { code, facts, table, time } from "./Page.js"
 
 const perPage = 50
 
-const states = ["pending", "final", "forgotten"] as const
+const states = ["pending", "held", "final", "forgotten"] as const
 
 const stateOf = (text: string | null): Entry["state"] | undefined => states.find((state) => state === text)
 
@@ -22,7 +22,7 @@ const row = (entry: Entry) => [
   entry.accountId,
   code(entry.endpoint),
   entry.chainId.toString(),
-  html`<span class="${entry.state === "pending" ? "wrong" : "ok"}">${entry.state}</span>`
+  html`<span class="${entry.state === "pending" || entry.state === "held" ? "wrong" : "ok"}">${entry.state}</span>`
 ]
 
 const filters = (account: string, state: string | undefined): Html =>
@@ -93,7 +93,16 @@ ${facts([
     html`<a href="/console/lanes/${record.lane.chainId}/${record.lane.signer}">${record.lane.chainId} ${code(record.lane.signer)}</a>`
   ],
   ["Accepted (UTC)", time(record.acceptedAt)],
-  ["State", record.outcome === null ? "pending" : "final"],
+  ["State", record.outcome !== null ? "final" : record.held == null ? "pending" : "held"],
+  ...(record.held == null
+    ? []
+    : [
+        ["Held", record.held] as const,
+        [
+          "To decide",
+          html`${code(`castellan requests release ${record.requestId}`)} or ${code(`castellan requests drop ${record.requestId}`)}`
+        ] as const
+      ]),
   ...(record.cancelled === null ? [] : [["Cancelled", record.cancelled] as const])
 ])}
 ${table(

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Cancellations from "../../../application/lanes/requests/Cancellations.js"
 import type { RequestRecord } from "../../../application/ports/journal/Requests.js"
 import type { Entry } from "../../../application/ports/RequestHistory.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
@@ -33,7 +34,7 @@ const list = Command.make({
     account: Command.optional("account", "ID", "of this account"),
     chain: Command.optional("chain", "CHAIN", "on this chain"),
     endpoint: Command.optional("endpoint", "PATH", "only requests of this endpoint, for example /execute"),
-    state: Command.choice("state", ["pending", "final", "forgotten"], "in this state"),
+    state: Command.choice("state", ["pending", "held", "final", "forgotten"], "in this state"),
     before: Command.optional("before", "NUMBER", "with numbers below this one: the next page"),
     limit: Command.optional("limit", "COUNT", "number of requests: default 100, at most 1000")
   },
@@ -71,7 +72,8 @@ const detailed = (record: RequestRecord) =>
       endpoint: record.endpoint,
       chainId: Number(record.lane.chainId),
       signer: record.lane.signer,
-      state: final === null ? "pending" : "final",
+      state: final === null ? (record.held == null ? "pending" : "held") : "final",
+      held: record.held ?? null,
       acceptedAt: Table.time(record.acceptedAt),
       idempotencyKey: record.idempotency?.key ?? null,
       txHashes: record.txHashes,
@@ -122,6 +124,7 @@ const show = Command.make({
           row("chain", String(shown.chainId)),
           row("signer", shown.signer ?? "-"),
           row("state", shown.state),
+          ...(shown.held === null ? [] : [row("held", shown.held)]),
           row("accepted", shown.acceptedAt),
           ...shown.txHashes.map((hash) => row("transaction", hash)),
           ...shown.ops.map(({ index, state, userOpHash, wallet }) =>
@@ -159,9 +162,55 @@ const cancel = Command.make({
   }
 })
 
-export const commands = [list, show, cancel] as const
+/** The held request of this id; fails of another one. */
+const findHeld = (requestId: string) =>
+  Effect.filterOrFail(
+    find(requestId),
+    ({ record }) => record.held != null,
+    () => `request ${requestId} is not held; "castellan requests list --state held" tells which are`
+  )
+
+const release = Command.make({
+  name: "release",
+  about:
+    "Lets a held request go on: what is not known to be done of it is done, even if it was done before in a transaction that the database does not know of.",
+  examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
+  operands: { requestId },
+  run: function* ({ requestId }) {
+    const { journal } = yield* findHeld(requestId)
+    if (!(yield* journal.release(requestId)))
+      return yield* Effect.fail(`request ${requestId} is not held any more`)
+    return {
+      json: { requestId, state: "pending" },
+      text: `request ${requestId} is released: a running service goes on with it within a few seconds`
+    }
+  }
+})
+
+const drop = Command.make({
+  name: "drop",
+  about:
+    "Ends a held request for good: what is not known to be done of it never will be, and its answer says so (request_dropped).",
+  examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
+  operands: { requestId },
+  run: function* ({ requestId }) {
+    const { journal } = yield* findHeld(requestId)
+    const became = yield* Cancellations.cancel(journal, requestId, "request_dropped", { onlyUnsigned: false })
+    const state = became === "final" ? "final" : "pending"
+    return {
+      json: { requestId, state },
+      text:
+        state === "final"
+          ? `request ${requestId} is dropped`
+          : `request ${requestId} is dropped but for what was signed before, which goes on to its end`
+    }
+  }
+})
+
+export const commands = [list, show, cancel, release, drop] as const
 
 export const notes = [
-  "The commands read the journal; the service need not run. Only cancel changes something: a running service checks for it before it signs, and answers waiting callers within a few seconds.",
+  "The commands read the journal; the service need not run. Only cancel, release and drop change something: a running service checks for it before it signs, and answers waiting callers within a few seconds.",
+  "A request is held when the chain has, or may have, its work in a transaction that the database does not know of, as after the restoration of a backup: show tells why. Look on the chain, then release or drop it.",
   "The content of a request is not shown: it is encrypted, and may have a node's URL with a key in it."
 ]

@@ -1,0 +1,205 @@
+import * as BigInts from "effect/BigInt"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type { RecoveryJournal } from "../../../application/ports/journal/RecoveryJournal.js"
+import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Events from "../events/Events.js"
+import * as Store from "../Store.js"
+import * as Claims from "./Claims.js"
+import * as Ops from "./Ops.js"
+import * as Requests from "./Requests.js"
+import * as Transactions from "./Transactions.js"
+
+/** What a journal that is older than the chain is told. */
+
+type Method<K extends keyof RecoveryJournal["Type"]> = (store: Store.Store) => RecoveryJournal["Type"][K]
+
+export const knownTo: Method<"knownTo"> =
+  ({ reading, sql }) =>
+  ({ chainId, signer }) =>
+    reading(
+      Effect.gen(function* () {
+        const [lane] = yield* sql<{ readonly explained: string | null }>`
+          select explained from lanes where chain_id = ${chainId.toString()} and signer = ${signer}`
+        const [highest] = yield* sql<{ readonly nonce: string }>`
+          select nonce from transactions
+          where chain_id = ${chainId.toString()} and signer = ${signer}
+            and state in ('signed', 'mined', 'settled', 'foreign')
+          order by nonce desc limit 1`
+        const told = [
+          ...(lane?.explained == null ? [] : [BigInt(lane.explained)]),
+          ...(highest === undefined ? [] : [BigInt(highest.nonce) + 1n])
+        ]
+        return told.length === 0 ? null : told.reduce(BigInts.max)
+      })
+    )
+
+export const explain: Method<"explain"> = (store) => (lane, below) =>
+  Effect.gen(function* () {
+    const { chainId, signer } = lane
+    yield* Store.fits(64, [below])
+    yield* Claims.fence(store, lane)
+    yield* store.send(store.sql`
+      update lanes set explained = ${Store.uint64(below)}
+      where chain_id = ${chainId.toString()} and signer = ${signer}
+        and (explained is null or explained < ${Store.uint64(below)})`)
+  }).pipe(Claims.inLane(store, lane))
+
+export const openIn: Method<"openIn"> =
+  ({ reading, sql }) =>
+  ({ chainId, signer }) =>
+    reading(
+      Effect.map(
+        sql<{ readonly request_id: string; readonly decision: string | null }>`
+          select request_id, decision from requests
+          where state = 'open' and chain_id = ${chainId.toString()} and signer = ${signer} and held is null
+          order by request_no`,
+        (rows) => rows.map((row) => ({ requestId: row.request_id, isReleased: row.decision === "released" }))
+      )
+    )
+
+export const known: Method<"known"> =
+  ({ reading, sql }) =>
+  (chainId, entryPoint, userOpHashes) =>
+    reading(
+      Effect.map(
+        Store.inChunks(
+          Store.distinct(userOpHashes),
+          (chunk) => sql<{ readonly user_op_hash: string }>`
+            select user_op_hash from ops
+            where chain_id = ${chainId.toString()} and entry_point = ${entryPoint}
+              and ${sql.in("user_op_hash", chunk)}`
+        ),
+        (rows) => new Set(rows.map((row) => Hex.unsafe32(row.user_op_hash)))
+      )
+    )
+
+/** The request's accepted ops of these elements, kept from others until the transaction ends. */
+const accepted = (store: Store.Store, requestId: string, indexes: ReadonlyArray<number>) =>
+  Effect.map(Ops.lockElements(store, requestId, indexes), (ops) =>
+    ops.filter(({ state }) => state === "accepted")
+  )
+
+export const identifyAnew: Method<"identifyAnew"> = (store) => (lane, requestId, ops) =>
+  store.transaction(
+    Effect.gen(function* () {
+      yield* Claims.fence(store, lane)
+      const hashes = new Map(ops.map(({ index, userOpHash }) => [index, userOpHash]))
+      for (const { op_id, op_index } of yield* accepted(store, requestId, [...hashes.keys()]))
+        yield* store.send(store.sql`
+          update ops set user_op_hash = ${hashes.get(op_index) ?? null}, was_public = 1 where op_id = ${op_id}`)
+    })
+  )
+
+export const expose: Method<"expose"> = (store) => (lane, requestId, indexes) =>
+  store.transaction(
+    Effect.gen(function* () {
+      yield* Claims.fence(store, lane)
+      yield* Ops.publish(store, yield* accepted(store, requestId, indexes))
+    })
+  )
+
+export const hold: Method<"hold"> = (store) => (lane, requestId, why) =>
+  store.transaction(
+    Effect.gen(function* () {
+      const row = yield* Requests.locked(store, requestId)
+      if (row?.state !== "open" || row.decision !== null) return false
+      yield* Claims.fence(store, lane)
+      yield* store.send(store.sql`update requests set held = ${why} where request_id = ${requestId}`)
+      return true
+    })
+  )
+
+/** Not fenced, like a cancellation: whoever works on the lane finds it among the lane's work from then on. */
+export const release: Method<"release"> = (store) => (requestId) =>
+  store.transaction(
+    Effect.gen(function* () {
+      const row = yield* Requests.locked(store, requestId)
+      if (row?.state !== "open" || row.held === null) return false
+      yield* store.send(store.sql`
+        update requests set held = null, decision = 'released' where request_id = ${requestId}`)
+      return true
+    })
+  )
+
+type Adopted = Parameters<TransactionJournal["Type"]["adopt"]>[0]
+
+/** The nonce's row, as if the transaction had been signed here. */
+const write = (store: Store.Store, adopted: Adopted, epoch: number) =>
+  Effect.gen(function* () {
+    const { seal, send, sql } = store
+    const { access, chainId, nonce, requestId, signer } = adopted
+    const { accountId, key, rpc, trust } = access
+    yield* Transactions.checkDirect(store, adopted, requestId)
+    yield* send(sql`
+      delete from transactions
+      where ${Transactions.at(store, adopted, nonce)} and state in ('free', 'allocated')`)
+    yield* send(sql`
+      insert into transactions ${sql.insert({
+        chain_id: chainId.toString(),
+        signer,
+        nonce: Store.uint64(nonce),
+        state: "signed",
+        epoch,
+        account_id: accountId,
+        key_client: key === "serviceEoa" ? null : key.clientId,
+        key_version: key === "serviceEoa" ? null : (key.versionId ?? null),
+        key_asset: key === "serviceEoa" ? null : (key.assetId ?? null),
+        rpc: seal.close(Transactions.sealName(adopted, nonce), rpc === null ? "" : Redacted.value(rpc)),
+        trust,
+        direct: requestId,
+        // It is mined: nothing of the balance waits for it.
+        max_cost: "0",
+        submitted: 0,
+        allocated_at: yield* Clock.currentTimeMillis
+      })}`)
+  })
+
+export const adopt =
+  (store: Store.Store): TransactionJournal["Type"]["adopt"] =>
+  (adopted) =>
+    Effect.gen(function* () {
+      const { sql } = store
+      const { nonce, requestId, transaction } = adopted
+      yield* Store.fits(64, [nonce])
+      const epoch = yield* Claims.fence(store, adopted)
+      const [row] = yield* sql<Pick<Transactions.State, "direct" | "state">>`
+        select direct, state from transactions where ${Transactions.at(store, adopted, nonce)}`
+      const isNew = row === undefined || row.state === "free" || row.state === "allocated"
+      if (isNew) yield* write(store, adopted, epoch)
+      else if (row.state !== "signed" || row.direct !== requestId)
+        return yield* Store.refuse("the nonce is another transaction's")
+      const prices = {
+        max_fee_per_gas: transaction.maxFeePerGas.toString(),
+        max_priority_fee_per_gas: transaction.maxPriorityFeePerGas.toString()
+      }
+      // Its signature is not known: it is in a block, and nodes have it.
+      const added = yield* sql`
+        insert into transaction_versions ${sql.insert({
+          chain_id: adopted.chainId.toString(),
+          signer: adopted.signer,
+          nonce: Store.uint64(nonce),
+          tx_hash: transaction.txHash,
+          raw: store.column(Hex.empty),
+          ...prices,
+          signed_at: yield* Clock.currentTimeMillis
+        })}
+        on conflict (chain_id, signer, nonce, tx_hash) do nothing
+        returning tx_hash`
+      if (added.length > 0 && isNew)
+        yield* Events.tell(
+          store,
+          Events.ofElements(
+            "signed",
+            {
+              txHash: transaction.txHash,
+              maxFeePerGas: prices.max_fee_per_gas,
+              maxPriorityFeePerGas: prices.max_priority_fee_per_gas
+            },
+            [requestId],
+            []
+          )
+        )
+    }).pipe(Claims.inLane(store, adopted))

@@ -1,0 +1,147 @@
+import { describe, expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
+import * as Make from "../../support/journal/Make.js"
+
+const drop = { code: "request_dropped", outcome: "dropped", onlyUnsigned: false } as const
+const cancellation = { code: "request_cancelled", outcome: "cancelled", onlyUnsigned: false } as const
+
+const transaction = (nonce: bigint, requestId = "r1") => ({
+  ...Make.lane,
+  nonce,
+  requestId,
+  access: Make.access(),
+  transaction: { txHash: Make.word(0xf0n + nonce), maxFeePerGas: 7n, maxPriorityFeePerGas: 3n }
+})
+
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
+  const fact = factOf(layer)
+
+  describe(`what a journal that is older than the chain is told, in ${name}`, () => {
+    fact(
+      "nonces are known up to the highest one that something was signed for, or that was explained",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        expect(yield* journal.knownTo(Make.lane)).toBeNull()
+        yield* acceptOp("r1", 1)
+        yield* journal.explain(Make.lane, 9n)
+        expect(yield* journal.knownTo(Make.lane)).toBe(9n)
+        yield* journal.explain(Make.lane, 4n)
+        expect(yield* journal.knownTo(Make.lane)).toBe(9n)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1], chainNonce: 20n }))
+        expect(yield* journal.knownTo(Make.lane)).toBe(9n)
+        yield* journal.identify("r1", [{ index: 1, userOpHash: Make.word(1) }])
+        yield* journal.recordSigned(Make.signed(20n))
+        expect(yield* journal.knownTo(Make.lane)).toBe(21n)
+        expect(yield* journal.knownTo({ ...Make.lane, chainId: 1n })).toBeNull()
+      })
+    )
+
+    fact(
+      "a held request is no work of its lane, is not cancelled by its caller and does not expire, until it is released",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r2", 2)
+        const workOf = Effect.map(journal.work, (lanes) =>
+          lanes.flatMap(({ requests }) => requests.map(({ requestId }) => requestId))
+        )
+        expect(yield* journal.openIn(Make.lane)).toEqual([
+          { requestId: "r1", isReleased: false },
+          { requestId: "r2", isReleased: false }
+        ])
+        expect(yield* journal.hold(Make.lane, "r1", "why")).toBe(true)
+        expect(yield* workOf).toEqual(["r2"])
+        expect(yield* journal.openIn(Make.lane)).toEqual([{ requestId: "r2", isReleased: false }])
+        expect(yield* journal.request("r1")).toMatchObject({ held: "why", outcome: null })
+        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
+        expect(
+          yield* journal.cancel("r1", { ...cancellation, code: "request_expired", onlyUnsigned: true })
+        ).toBe("kept")
+        expect(yield* journal.request("r1")).toMatchObject({ cancelled: null, outcome: null })
+        expect(yield* journal.release("r1")).toBe(true)
+        expect(yield* workOf).toEqual(["r1", "r2"])
+        expect(yield* journal.openIn(Make.lane)).toContainEqual({ requestId: "r1", isReleased: true })
+        expect(yield* journal.request("r1")).toMatchObject({ held: null })
+        // The operator's word stays.
+        expect(yield* journal.hold(Make.lane, "r1", "again")).toBe(false)
+        expect(yield* journal.release("r1")).toBe(false)
+      })
+    )
+
+    fact(
+      "only a held request is dropped: it is final, or is kept with what was signed of it",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r1", 1)
+        expect(yield* journal.cancel("r1", drop)).toBe("kept")
+        expect(yield* journal.request("r1")).toMatchObject({ cancelled: null, outcome: null })
+        yield* journal.hold(Make.lane, "r1", "why")
+        expect(yield* journal.cancel("r1", drop)).toBe("final")
+        expect(yield* journal.request("r1")).toMatchObject({
+          cancelled: "request_dropped",
+          held: null,
+          outcome: "dropped"
+        })
+        yield* signOps("r2", [2])
+        yield* journal.hold(Make.lane, "r2", "why")
+        expect(yield* journal.cancel("r2", drop)).toBe("kept")
+        expect(yield* journal.request("r2")).toMatchObject({
+          cancelled: "request_dropped",
+          held: null,
+          outcome: null
+        })
+      })
+    )
+
+    fact(
+      "an accepted op that was signed under another hash has that one, and keeps its nonce",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r2", 2)
+        yield* journal.identifyAnew(Make.lane, "r1", [{ index: 1, userOpHash: Make.word(77) }])
+        const hashes = [Make.word(1), Make.word(2), Make.word(77)]
+        expect(yield* journal.known(Make.chainId, Make.entryPoint, hashes)).toEqual(
+          new Set([Make.word(2), Make.word(77)])
+        )
+        yield* journal.abandonUnsigned("r1", [1])
+        expect((yield* journal.ofRequest("r1")).ops).toMatchObject([
+          { state: "accepted", userOpHash: Make.word(77) }
+        ])
+        yield* journal.expose(Make.lane, "r2", [2])
+        yield* journal.abandonUnsigned("r2", [2])
+        expect((yield* journal.ofRequest("r2")).ops).toMatchObject([{ state: "accepted" }])
+      })
+    )
+
+    fact(
+      "a transaction that was found is the request's own, followed and settled as if it had been signed here",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* journal.accept(Make.acceptance("r1", []))
+        yield* journal.accept(Make.acceptance("r2", []))
+        yield* journal.adopt(transaction(5n))
+        yield* journal.adopt(transaction(5n))
+        const { txHash } = transaction(5n).transaction
+        expect(yield* journal.openOf(Make.lane)).toMatchObject([
+          { nonce: 5n, state: "signed", direct: "r1", versions: [{ txHash, raw: "0x" }] }
+        ])
+        yield* refused(journal.adopt(transaction(5n, "r2")))
+        yield* refused(journal.adopt(transaction(6n)))
+        yield* journal.settle(Make.mined(5n, { txHash }), [], true)
+        expect((yield* journal.request("r1"))?.txHashes).toEqual([txHash])
+        expect((yield* journal.events("r1", 0, 10)).map(({ kind }) => kind)).toEqual([
+          "accepted",
+          "signed",
+          "submitted",
+          "included",
+          "settled"
+        ])
+        expect(yield* stateOf(1)).toBeUndefined()
+      })
+    )
+  })
+}
