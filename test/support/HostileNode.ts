@@ -100,3 +100,46 @@ export const honest = (response: ServerResponse, body: string, result: (asked: A
   const answers = callsOf(body).map((asked) => ({ jsonrpc: "2.0", id: asked.id, result: result(asked) }))
   json(response, body.startsWith("[") ? answers : answers[0])
 }
+
+/** How a gateway says that the calls of a request do not fit into its limit. */
+export type Refusing = (response: ServerResponse, body: string) => void
+
+const limited = { code: -32_005, message: "rate limit exceeded" }
+
+export const refusing: Readonly<Record<string, Refusing>> = {
+  "429 and a time": (response) => response.writeHead(429, { "retry-after": "1" }).end(),
+  "429 alone": (response) => response.writeHead(429).end("slow down"),
+  "one error": (response) => json(response, { jsonrpc: "2.0", id: null, error: limited }),
+  "one error for each call": (response, body) => {
+    const answers = callsOf(body).map(({ id }) => ({ jsonrpc: "2.0", id, error: limited }))
+    json(response, body.startsWith("[") ? answers : answers[0])
+  },
+  "errors that speak of the batch": (response, body) => {
+    const error = { code: -32_000, message: "too many calls in one request" }
+    const answers = callsOf(body).map(({ id }) => ({ jsonrpc: "2.0", id, error }))
+    if (body.startsWith("[")) json(response, answers)
+    else response.writeHead(429).end()
+  }
+}
+
+/**
+ * A gateway that counts calls, so many a second and no more at once. A request that does not fit is refused whole, and costs
+ * nothing.
+ */
+export const countingGateway = (
+  perSecond: number,
+  refuse: Refusing,
+  result: (asked: Asked) => unknown
+): Promise<HostileNode> => {
+  let left = perSecond
+  let at = performance.now()
+  return httpNode((response, body) => {
+    const now = performance.now()
+    left = Math.min(perSecond, left + ((now - at) * perSecond) / 1_000)
+    at = now
+    const { length } = callsOf(body)
+    if (length > left) return refuse(response, body)
+    left -= length
+    honest(response, body, result)
+  })
+}

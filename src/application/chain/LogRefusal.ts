@@ -24,7 +24,12 @@ export interface Cure {
 
 /** Refusals that fewer blocks do not cure, whatever else their text speaks of. */
 const incurable =
-  /\barchive|prun(?:ed|ing)|\bauth|api[ -]?key|quota|credits?\b|per (?:second|minute|hour|day|month)|not (?:found|available)|unavailable|method.{0,40}(?:disabled|not supported|not allowed)|invalid block range|beyond|future|unknown block/i
+  /prun(?:ed|ing)|per (?:second|minute|hour|day|month)|not (?:found|available)|unavailable|method.{0,40}(?:disabled|not supported|not allowed)|invalid block range|beyond|future|unknown block/i
+
+/** What the plan or the key does not grant: no fewer blocks cure it, unless a limit of them is named beside it. */
+const aboutPlan = /\barchive|\bauth|api[ -]?key|quota|credits?\b/i
+const limitOfQuery =
+  /\brange\b.{0,40}(?:limit|exceed|too (?:large|wide|big|long)|larger|greater|up to|at most|max|more than)|(?:limit|exceed|max|up to|at most|more than|fewer).{0,60}\b(?:blocks?|range|results|logs)\b|too many (?:results|logs|blocks)/i
 
 /** Words for too many blocks, too many results, too large an answer, too long a search. */
 const tooMuch =
@@ -102,6 +107,7 @@ export const cure = ({ message, reason, rpcCode }: ChainRpcError, range: BlockRa
   )
     return endless.test(message) ? { where: "here", size: eighth(size) } : null
   if (!refusals.has(reason) || incurable.test(message)) return null
+  if (aboutPlan.test(message) && !limitOfQuery.test(message)) return null
   if (!tooMuch.test(message) && !queryCodes.has(rpcCode)) return null
 
   const limit = aboutBlocks.test(message) ? stated(message, range) : null

@@ -40,6 +40,17 @@ describe("a refusal of logs", () => {
   })
 
   it.each([
+    ["eth_getLogs is limited to a 10000 block range; upgrade your plan for archive access", 10_000n],
+    ["block range limit exceeded (max 10000): use an API key of a paid plan", 10_000n],
+    ["query exceeds max block range 10000, it would use too many credits", 10_000n],
+    ["up to 10000 blocks without authentication", 10_000n],
+    ["more than 10000 results: archive queries cost credits", 50_000n]
+  ])("that names a limit is met with it, whatever it says of the plan: %s", (message, size) => {
+    const error = new ChainRpcError({ reason: "rejected", origin, message, rpcCode: -32_000 })
+    expect(cure(error, range)?.size).toBe(size)
+  })
+
+  it.each([
     ["rejected", "Archive requests require a paid plan: block range too old"],
     ["rejected", "the method eth_getLogs does not exist/is not available"],
     ["rejected", "invalid api key"],
