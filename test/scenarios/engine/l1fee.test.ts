@@ -71,7 +71,8 @@ describe.each(versions)("the layer 1 fee of an OP-stack chain on EntryPoint %s",
       const event = npmInterface(version, "EntryPoint").parseLog(log)
       return event?.name === "UserOperationEvent" ? sum + BigInt(event.args.actualGasCost) : sum
     }, 0n)
-    const l1Fee: bigint = await oracle.getFunction("getL1Fee")(raw)
+    const data: bigint = await oracle.getFunction("getL1Fee")(raw)
+    const l1Fee = data + BigInt(await oracle.getFunction("getOperatorFee")(receipt.gasUsed))
     return { paid, l1Fee, l2Fee: receipt.gasUsed * receipt.gasPrice }
   }
 
@@ -120,6 +121,27 @@ describe.each(versions)("the layer 1 fee of an OP-stack chain on EntryPoint %s",
     })
   })
 
+  it.each([
+    ["for each unit of gas", 5n * 10n ** 14n, 0n],
+    ["for each transaction", 0n, 10n ** 14n],
+    ["for both", 10n ** 14n, 10n ** 13n]
+  ])("what the chain's operator takes is paid back too: %s", async (_, scalar, constant) => {
+    const setOperator = async (...fee: ReadonlyArray<bigint>) => {
+      await (await oracle.getFunction("setOperator")(...fee)).wait()
+    }
+    await setPrice(0n)
+    await setOperator(scalar, constant)
+    try {
+      const { status, txHash } = await stack.ask(execute(transfer("one")))
+      expect(status).toBe(1)
+      const { l1Fee, l2Fee, paid } = await account(txHash)
+      expect(l1Fee).toBeGreaterThan(10n ** 13n)
+      expect(paid).toBeGreaterThanOrEqual(l2Fee + l1Fee)
+    } finally {
+      await setOperator(0n, 0n)
+    }
+  })
+
   it("creations pay it too", async () => {
     await stack.fund(stack.predict("new"), 10n ** 18n)
     const { status, txHash } = await stack.ask(
@@ -142,7 +164,7 @@ describe.each(versions)("the layer 1 fee of an OP-stack chain on EntryPoint %s",
     const own = exchanges.filter((methods) => !methods.every((method) => polls.test(method)))
     expect(own).toHaveLength(4)
     // The op was measured in the first exchange; the second asks the oracle, of the bytes that the measurement gave.
-    expect([...(own[1] ?? [])].sort()).toEqual(["eth_call", "eth_getBlockByNumber"])
+    expect([...(own[1] ?? [])].sort()).toEqual(["eth_call", "eth_call", "eth_call", "eth_getBlockByNumber"])
   })
 
   it("is in the preVerificationGas that /estimateGas hands out, more when layer 1 is dearer", async () => {
@@ -175,8 +197,7 @@ describe.each(versions)("the layer 1 fee of an OP-stack chain on EntryPoint %s",
       await stack.fund(stack.signer.address, enough)
       await setPrice(400n * gwei)
       const failure = await stack.refused(execute(transfer("one")))
-      expect(failure).toMatchObject({ message: "insufficient funds" })
-      expect(JSON.stringify(failure)).toContain(stack.signer.address)
+      expect(failure).toMatchObject({ code: "outcome_unknown", extra: { txHash: "" } })
     } finally {
       await stack.fund(stack.signer.address, before)
     }

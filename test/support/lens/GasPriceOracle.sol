@@ -16,4 +16,17 @@ contract GasPriceOracle {
         for (uint256 i = 0; i < transaction.length; i++) gas += transaction[i] == 0 ? 4 : 16;
         return gas * price;
     }
+
+    /// @notice Wei per million units of gas, and per transaction; the fee since the Isthmus release.
+    uint256 public operatorScalar;
+    uint256 public operatorConstant;
+
+    function setOperator(uint256 scalar, uint256 constant_) external {
+        operatorScalar = scalar;
+        operatorConstant = constant_;
+    }
+
+    function getOperatorFee(uint256 gasUsed) external view returns (uint256) {
+        return (gasUsed * operatorScalar) / 1e6 + operatorConstant;
+    }
 }

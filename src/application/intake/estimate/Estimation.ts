@@ -137,18 +137,15 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Bundler
     const applied = (measures: ReadonlyArray<GasLens.Measure>) =>
       drafts.map((draft, position) => {
         const measure = measures[position]
-        const op =
+        const priced = (l1Gas: bigint) =>
           measure === undefined
             ? draft.op
-            : withLimits(
-                input,
-                draft,
-                measure,
-                l1Fees[position]?.gas ?? 0n,
-                leastPreVerification[position] ?? 0n
-              )
-        const l1Fee = l1Fees[position]?.wei ?? 0n
-        return { ...draft, op, prefund: Gas.requiredPrefund(version, op), measure, l1Fee }
+            : withLimits(input, draft, measure, l1Gas, leastPreVerification[position] ?? 0n)
+        // The chain's operator takes his part of the gas that the limits allow; what pays for that part is no gas used.
+        const allowed = Gas.requiredPrefund(version, { ...priced(0n), maxFeePerGas: 1n })
+        const fee = l1Fees[position]?.(allowed) ?? { wei: 0n, gas: 0n }
+        const op = priced(fee.gas)
+        return { ...draft, op, prefund: Gas.requiredPrefund(version, op), measure, l1Fee: fee.wei }
       })
     let current = applied(report.measures.map(judged(grant, cap)))
     if (!input.declared && connection.profile.remoteBundler !== null) {

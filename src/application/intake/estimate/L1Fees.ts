@@ -11,14 +11,17 @@ import * as Reasons from "../../request/Reasons.js"
 import * as Together from "../../runtime/Together.js"
 import type { OpContext } from "../Preparation.js"
 
-/** What layer 1 asks for an op's data, a fifth of margin included. */
+/** What layer 1 asks for an op's data, and the chain's operator for its gas, a fifth of margin included. */
 export interface OpFee {
   readonly wei: bigint
   /** The same in gas at the price that the op will pay: belongs into its preVerificationGas. */
   readonly gas: bigint
 }
 
-const nothing: OpFee = { wei: 0n, gas: 0n }
+/** The fee of an op, by the gas that its limits allow. */
+export type FeeOf = (gas: bigint) => OpFee
+
+const nothing: FeeOf = () => ({ wei: 0n, gas: 0n })
 
 /** More gas than any op can have; a node that wants it makes no sense. */
 const mostGas = 2n ** 48n
@@ -28,10 +31,11 @@ const refused = (path: string, message: Reasons.Text) =>
 
 /** The oracle's fees of these transactions, wei, without a margin. */
 const ask = (
-  { chain, profile, trust }: Connection,
+  connection: Connection,
   transactions: ReadonlyArray<Hex>
-): Effect.Effect<ReadonlyArray<bigint>, Failure> =>
-  Together.forEach(transactions, (transaction) =>
+): Effect.Effect<ReadonlyArray<bigint>, Failure> => {
+  const { chain, trust } = connection
+  return Together.forEach(transactions, (transaction) =>
     Effect.flatMap(
       Effect.mapError(chain.call({ to: L1Fee.oracle, data: L1Fee.question(transaction) }), refusal(trust)),
       ({ data, success }) => {
@@ -41,32 +45,50 @@ const ask = (
             trust === "caller" ? "settings.rpc" : "",
             Reasons.text("noL1Oracle", { oracle: L1Fee.oracle })
           )
-        // No transaction may cost more than this, whatever a node says.
-        const cap = profile.caps.maxFeePerGas * profile.caps.transactionGas
-        return L1Fee.bound(fee) > cap
-          ? Effect.fail(
-              unprocessable("fees_above_cap", [{ path: "", message: Reasons.text("l1Fee", { fee, cap }) }])
-            )
-          : Effect.succeed(fee)
+        return capped(connection, fee)
       }
     )
   )
+}
 
-/** What layer 1 may ask for a transaction's data, wei, a fifth of margin included; 0 on chains without such a fee. */
+/** What the chain's operator takes for so much gas, wei; 0 of an oracle that has no such fee. */
+const askOperator = ({ chain, trust }: Connection, gas: bigint): Effect.Effect<bigint, Failure> =>
+  Effect.map(
+    Effect.mapError(chain.call({ to: L1Fee.oracle, data: L1Fee.operatorQuestion(gas) }), refusal(trust)),
+    ({ data, success }) => (success ? (L1Fee.answer(data) ?? 0n) : 0n)
+  )
+
+/** No transaction may cost more than the operator of the service allows, whatever a node says. */
+const capped = ({ profile: { caps } }: Connection, fee: bigint): Effect.Effect<bigint, Failure> => {
+  const cap = caps.maxFeePerGas * caps.transactionGas
+  return L1Fee.bound(fee) > cap
+    ? Effect.fail(
+        unprocessable("fees_above_cap", [{ path: "", message: Reasons.text("l1Fee", { fee, cap }) }])
+      )
+    : Effect.succeed(fee)
+}
+
+/**
+ * What layer 1 may ask for a transaction's data, and the chain's operator for its gas, wei, a fifth of margin included; 0 on
+ * chains without such a fee.
+ */
 export const ofTransaction = (
   connection: Connection,
-  payload: L1Fee.Payload
+  payload: L1Fee.Payload & { readonly gasLimit: bigint }
 ): Effect.Effect<bigint, Failure> =>
   connection.profile.l1Fee === null
     ? Effect.succeed(0n)
-    : Effect.map(ask(connection, [L1Fee.likeness(payload)]), ([fee = 0n]) => L1Fee.bound(fee))
+    : Effect.flatMap(
+        Together.all([ask(connection, [L1Fee.likeness(payload)]), askOperator(connection, payload.gasLimit)]),
+        ([[fee = 0n], operator]) => Effect.map(capped(connection, fee + operator), L1Fee.bound)
+      )
 
 /** Of each op, as if it were alone in its transaction; whatever is asked at the same moment leaves with it. */
 export const ofOps = (
   { chainId, connection, entryPoint, version }: OpContext,
   beneficiary: Address,
   ops: ReadonlyArray<UserOperation>
-): Effect.Effect<ReadonlyArray<OpFee>, Failure> =>
+): Effect.Effect<ReadonlyArray<FeeOf>, Failure> =>
   connection.profile.l1Fee === null || ops.length === 0
     ? Effect.succeed(ops.map(() => nothing))
     : Effect.flatMap(
@@ -75,18 +97,28 @@ export const ofOps = (
             connection,
             ops.map((op) => L1Fee.ofOp(version, entryPoint, chainId, beneficiary, op))
           ),
+          askOperator(connection, 0n),
+          askOperator(connection, L1Fee.operatorUnits),
           Effect.mapError(connection.chain.block("latest"), refusal(connection.trust))
         ]),
-        ([fees, block]) =>
-          Effect.forEach(ops, ({ maxFeePerGas, maxPriorityFeePerGas }, position) => {
+        ([fees, ofNone, ofUnits, block]) => {
+          const operator = L1Fee.operatorFee(ofNone, ofUnits)
+          const most = L1Fee.operatorWei(operator, connection.profile.caps.transactionGas)
+          return Effect.forEach(ops, ({ maxFeePerGas, maxPriorityFeePerGas }, position) => {
             const fee = fees[position] ?? 0n
             const paid =
               block === null || block.baseFeePerGas === null
                 ? maxFeePerGas
                 : BigInts.min(maxFeePerGas, block.baseFeePerGas + maxPriorityFeePerGas)
-            const gas = Gas.l1DataGas(fee, paid)
-            return gas < mostGas
-              ? Effect.succeed({ wei: L1Fee.bound(fee), gas })
-              : refused("", Reasons.text("senselessL1Fee", { fee, price: paid }))
+            const of: FeeOf = (gas) => {
+              const wei = fee + L1Fee.operatorWei(operator, gas)
+              return { wei: L1Fee.bound(wei), gas: Gas.l1DataGas(wei, paid) }
+            }
+            return Effect.flatMap(capped(connection, fee + most), () =>
+              Gas.l1DataGas(fee + most, paid) < mostGas
+                ? Effect.succeed(of)
+                : refused("", Reasons.text("senselessL1Fee", { fee: fee + most, price: paid }))
+            )
           })
+        }
       )

@@ -17,6 +17,31 @@ const getL1Fee = "0x49948e0e" as Hex.Hex
 /** Calldata that asks for the fee of a transaction's bytes. */
 export const question = (transaction: Hex.Hex): Hex.Hex => Words.call(getL1Fee, [Words.bytes(transaction)])
 
+/** `getOperatorFee(uint256)`. */
+const getOperatorFee = "0x275aedd2" as Hex.Hex
+
+/** Calldata that asks for what the chain's operator takes for so much gas, since the Isthmus upgrade. */
+export const operatorQuestion = (gas: bigint): Hex.Hex => Words.call(getOperatorFee, [Words.uint(gas)])
+
+/** What an operator takes: so much a transaction, and so much for a number of gas units. Wei. */
+export interface OperatorFee {
+  readonly constant: bigint
+  readonly ofUnits: bigint
+}
+
+/** Gas for which an oracle is asked beside none: however the scalar is divided, the fee of a unit is exact by it. */
+export const operatorUnits = 10n ** 12n
+
+/** The fee by what the oracle takes for no gas, and for `operatorUnits`. */
+export const operatorFee = (ofNone: bigint, ofUnits: bigint): OperatorFee => ({
+  constant: ofNone,
+  ofUnits: ofUnits > ofNone ? ofUnits - ofNone : 0n
+})
+
+/** Wei for so much gas, rounded up. */
+export const operatorWei = ({ constant, ofUnits }: OperatorFee, gas: bigint): bigint =>
+  constant + (gas * ofUnits + operatorUnits - 1n) / operatorUnits
+
 /** Wei; null when it is no answer of the oracle (a chain without one). */
 export const answer = (data: Hex.Hex): bigint | null =>
   Hex.size(data) === 32 ? Words.readUint(Words.read(data), 0) : null

@@ -170,3 +170,32 @@ describe("the layer 1 fee", () => {
     }
   )
 })
+
+describe("the fee of a chain's operator", () => {
+  it("is linear in the gas, by what the oracle takes for none and for many units, and never less", () => {
+    fc.assert(
+      fc.property(
+        uint(32),
+        uint(64),
+        uint(40),
+        fc.constantFrom(1n, 10n ** 6n),
+        (scalar, constant, gas, divisor) => {
+          const oracleOf = (units: bigint) => (units * scalar) / divisor + constant
+          const fee = L1Fee.operatorFee(oracleOf(0n), oracleOf(L1Fee.operatorUnits))
+          const wei = L1Fee.operatorWei(fee, gas)
+          expect(wei).toBeGreaterThanOrEqual(oracleOf(gas))
+          expect(wei - oracleOf(gas)).toBeLessThanOrEqual(1n)
+        }
+      )
+    )
+  })
+
+  it("is asked for as the oracle's own function", () => {
+    const own = new Interface(["function getOperatorFee(uint256) view returns (uint256)"])
+    expect(L1Fee.operatorQuestion(77n)).toBe(own.encodeFunctionData("getOperatorFee", [77n]))
+  })
+
+  it("is nothing where the oracle has none", () => {
+    expect(L1Fee.operatorWei(L1Fee.operatorFee(0n, 0n), 10n ** 7n)).toBe(0n)
+  })
+})
