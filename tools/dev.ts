@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process"
+import * as NpmShell from "../src/hosts/node/NpmShell.js"
 import * as Bundle from "../test/support/process/Bundle.js"
 
 /** `npm run dev`: `castellan dev` of the present sources, which are bundled once; node reads and runs that in half the time. */
@@ -10,4 +11,5 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
   process.on(signal, () => {
     if (!process.stdin.isTTY) child.kill(signal)
   })
+NpmShell.onEnd(/^node --import tsx tools\/dev\.ts(?: |$)/, () => child.kill("SIGTERM"))
 child.once("exit", (code, signal) => process.exit(code ?? (signal === null ? 1 : 128)))

@@ -4,6 +4,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
+import * as NpmShell from "./NpmShell.js"
 
 /** Something that could not start; `message` is for the operator. */
 interface Refusal {
@@ -42,6 +43,9 @@ export const run = <E extends Refusal>(program: Effect.Effect<void, E, Scope.Sco
       if (stopping === null) stop()
       else if (performance.now() - stopping > echoMillis) process.exit(130)
     })
+  NpmShell.onEnd(NpmShell.castellan, () => {
+    if (stopping === null) stop()
+  })
   process.on("uncaughtException", (error) => {
     crash(error.stack ?? error.message)
     if (stopping === null) stop()

@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process"
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import * as Bundle from "../process/Bundle.js"
 import * as Finished from "../process/Finished.js"
+import * as Npx from "../process/Npx.js"
 import { root } from "../process/Program.js"
 import * as Snippets from "./Snippets.js"
 
@@ -40,26 +40,22 @@ const tarball = `castellan-${version}.tgz`
 
 /** A folder in which `castellan` and what it depends on are installed: the command line of the present sources. */
 export const prepare = async (folder: string): Promise<void> => {
-  const castellan = await Bundle.of("src/hosts/cli/castellan.ts")
   const shims = {
     // What a guide leaves out of an answer may say why a test of it fails.
     curl: `set -o pipefail; "${onPath("curl")}" "$@" | tee -a "${answers(folder)}"`,
-    npx: `[ "$1" = castellan ] || { echo "npx $1 is not of the guides" >&2; exit 1; }
-shift
-exec "${process.execPath}" "${castellan}" "$@"`,
-    castellan: `exec npx castellan "$@"`,
+    castellan: `exec "${join(folder, "node_modules/.bin/castellan")}" "$@"`,
     // No registry has the package; what it installs is tried by npm run test:package.
     npm: `if [ "$1" = run ]; then
   shift; [ "$1" = --silent ] && shift
   [ "$1 $2" = "castellan --" ] || { echo "npm run $* is not of the guides" >&2; exit 1; }
-  shift 2; exec npx castellan "$@"
+  shift 2; exec castellan "$@"
 fi
 case "$1 $2" in
   "install ./${tarball}" | "install ../${tarball}" | "install ethers") ;;
   *) echo "npm $* is not of the guides" >&2; exit 1 ;;
 esac`
   }
-  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
+  await Npx.install(folder)
   mkdirSync(join(folder, "bin"))
   for (const [name, text] of Object.entries(shims))
     writeFileSync(join(folder, "bin", name), `#!/usr/bin/env bash\n${text}\n`, { mode: 0o755 })
@@ -96,7 +92,8 @@ export const perform = (folder: string, text: string, choices: Choices): Promise
       "-c",
       ["set -euo pipefail", `export PATH="${join(folder, "bin")}:$PATH"`, end, script].join("\n")
     ],
-    folder
+    folder,
+    Npx.environment()
   )
 }
 

@@ -11,9 +11,14 @@ export interface Finished {
  * Runs a command to its end without holding up this process: a test runner that is not heard of for a minute takes its
  * worker for dead.
  */
-export const finished = (command: string, args: ReadonlyArray<string>, cwd: string): Promise<Finished> =>
+export const finished = (
+  command: string,
+  args: ReadonlyArray<string>,
+  cwd: string,
+  env: NodeJS.ProcessEnv = process.env
+): Promise<Finished> =>
   new Promise((resolve, reject) => {
-    const child = spawn(command, [...args], { cwd, stdio: ["ignore", "pipe", "pipe"] })
+    const child = spawn(command, [...args], { cwd, env, stdio: ["ignore", "pipe", "pipe"] })
     const parts = { stdout: "", stderr: "" }
     for (const name of ["stdout", "stderr"] as const) {
       child[name].setEncoding("utf8")

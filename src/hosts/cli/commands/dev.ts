@@ -92,7 +92,8 @@ export const notes = [
   "Its keys are known to everybody: it does not start with NODE_ENV=production, nor with a CASTELLAN_CONFIG of another profile than development, and on no other nodes than those of anvil and Hardhat.",
   "It needs anvil: on the PATH, or the npm package @foundry-rs/anvil in the working folder; or a node that runs already (--rpc).",
   "The EntryPoints are in npm packages of their authors. Those that are not installed npm puts into .castellan in the working folder.",
-  "Addresses, keys and settings are in .castellan/dev.json while it runs. SIGINT and SIGTERM stop it; the service's data are gone then."
+  "Addresses, keys and settings are in .castellan/dev.json while it runs. SIGINT and SIGTERM stop it; the service's data are gone then.",
+  "npx is another process, which ends before the service: who stops it by a pid starts node_modules/.bin/castellan itself."
 ]
 
 export const environment = [
