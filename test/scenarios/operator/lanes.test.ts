@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import Database from "better-sqlite3"
 import * as Effect from "effect/Effect"
 import { computeAddress } from "ethers"
 import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
@@ -239,6 +240,60 @@ describe("castellan requests cancel", () => {
     await service.automine(true)
     expect(await payment).toMatchObject({ status: 200, body: { status: 1 } })
     expect(await refused("requests cancel nobody")).toContain("castellan requests list")
+  }, 120_000)
+})
+
+describe("castellan requests release and drop", () => {
+  it("decide about what is held, which the list and the request name", async () => {
+    const { rpc, settings, token: erc20 } = service.info
+    const transfer = () =>
+      service.ask<DevService.Envelope>("/execute", {
+        operations: [
+          {
+            salt: "payer",
+            walletCustody: 1,
+            to: erc20,
+            funcSignature: "transfer(address,uint256)",
+            funcParams: [recipient, "1"]
+          }
+        ],
+        settings
+      })
+    await service.automine(false)
+    const before = await service.provider.getTransactionCount(service.signer.address, "pending")
+    const payment = service.ask("/transactSigner", {
+      to: recipient,
+      value: "1",
+      settings: { rpc, signer: settings.signer }
+    })
+    while ((await service.provider.getTransactionCount(service.signer.address, "pending")) <= before);
+    const [one, other] = [transfer(), transfer()]
+    const pending = () =>
+      json<ReadonlyArray<{ readonly requestId: string }>>("requests list --state pending --endpoint /execute")
+    await expect.poll(pending, { timeout: 20_000 }).toHaveLength(2)
+    const ids = (await pending()).map(({ requestId }) => requestId)
+    expect(await refused(`requests release ${ids[0]}`)).toContain("is not held")
+    expect(await refused(`requests drop ${ids[0]}`)).toContain("is not held")
+    const journal = new Database(database.path)
+    journal
+      .prepare("update requests set held = 'nobody knows' where state = 'open' and endpoint = '/execute'")
+      .run()
+    journal.close()
+    expect(await json("requests list --state held")).toMatchObject(
+      ids.map((requestId) => ({ requestId, state: "held" }))
+    )
+    const [first = "", second = ""] = ids
+    expect(await json(`requests show ${first}`)).toMatchObject({ state: "held", held: "nobody knows" })
+    expect(await said(`requests show ${first}`)).toContain("nobody knows")
+    expect(await json(`requests cancel ${first}`)).toMatchObject({ state: "pending", cancelled: [] })
+    expect(await json(`requests drop ${first}`)).toEqual({ requestId: first, state: "final" })
+    expect(await json(`requests release ${second}`)).toEqual({ requestId: second, state: "pending" })
+    expect(await refused(`requests release ${second}`)).toContain("is not held")
+    await service.automine(true)
+    const answers = await Promise.all([one, other])
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 422])
+    expect(answers.find(({ status }) => status === 422)?.body).toMatchObject({ code: "request_dropped" })
+    expect(await payment).toMatchObject({ status: 200 })
   }, 120_000)
 })
 
