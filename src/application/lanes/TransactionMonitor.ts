@@ -1,8 +1,10 @@
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Hex from "../../domain/primitives/Hex.js"
+import * as Troubles from "../observe/Troubles.js"
 import type { ChainClient, Receipt } from "../ports/chain/ChainRpc.js"
 import { isFenced } from "../ports/journal/JournalError.js"
 import type { Lane, LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
@@ -85,6 +87,7 @@ export const make = (options: {
     const lanes = new Map<string, WatchedLane.WatchedLane>()
     const search = ReceiptSearch.make(accessNodes)
     const pace = Pace.make()
+    const troubles = Troubles.make()
     /** Clients of the operator, whose answers are never those of an account's node. */
     const operators = new WeakSet<ChainClient>()
 
@@ -151,11 +154,17 @@ export const make = (options: {
         return Effect.void
       }
       const witness = told.find(({ answer }) => event._tag === "shown" && answer.receipt === event.receipt)
+      const trouble = {
+        what: "a mined transaction could not be settled and is tried again",
+        place: WatchedLane.nameOf(record),
+        subject: record.nonce.toString()
+      }
       return execute(lane, entry, step, witness?.node, began).pipe(
+        Effect.zipRight(troubles.passed(trouble)),
         Effect.catchAllCause((cause) =>
           isFenced(cause)
             ? Effect.logDebug("the lane of a transaction is another process's by now")
-            : Effect.logError("a mined transaction could not be settled and is tried again", cause)
+            : troubles.failed(trouble, cause)
         ),
         Effect.annotateLogs(WatchedLane.describe(record))
       )
@@ -181,6 +190,12 @@ export const make = (options: {
           WatchedLane.describe(unserved.record)
         )
       })
+
+    const crash = ({ entries }: WatchedLane.WatchedLane) => {
+      const [first] = entries.values()
+      const place = first === undefined ? "" : WatchedLane.nameOf(first.record)
+      return { what: "a look at watched transactions crashed", place }
+    }
 
     const round = (lane: WatchedLane.WatchedLane) =>
       Effect.gen(function* () {
@@ -210,7 +225,8 @@ export const make = (options: {
         yield* attend({ entries, nodesOf }, monitor)
       }).pipe(
         // The loop serves everybody who waits for the lane: it ends with the process only.
-        Effect.catchAllDefect((defect) => Effect.logError("a look at watched transactions crashed", defect))
+        Effect.zipRight(troubles.passed(crash(lane))),
+        Effect.catchAllDefect((defect) => troubles.failed(crash(lane), Cause.die(defect)))
       )
 
     const loop = (name: string, lane: WatchedLane.WatchedLane): Effect.Effect<void> =>

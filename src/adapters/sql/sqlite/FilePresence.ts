@@ -7,13 +7,32 @@ import type { SqliteConnection } from "./SqliteConnection.js"
 /** How often the name of the file is looked at while there are statements, milliseconds. */
 const lookMillis = 1_000
 
-/** Which file has the name; null: none, or nobody may know. */
-const identityOf = (filename: string): string | null => {
+interface Fault {
+  readonly what: string
+  readonly remedy: string
+}
+
+const gone: Fault = { what: "was removed or replaced", remedy: "put it back, or restart the service" }
+const denied: Fault = {
+  what: "may not be looked at any more",
+  remedy: "give the user of the service the rights to it and to its folders back"
+}
+
+/** Which file has the name. Throws where there is none, or nobody may know. */
+const identityOf = (filename: string): string => {
+  const { dev, ino } = statSync(filename, { bigint: true })
+  return `${dev}:${ino}`
+}
+
+const isDenied = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && (error.code === "EACCES" || error.code === "EPERM")
+
+/** What is wrong with a file that was another one when it was opened, or cannot be looked at; null: nothing. */
+export const faultOf = (opened: string, identity: () => string): Fault | null => {
   try {
-    const { dev, ino } = statSync(filename, { bigint: true })
-    return `${dev}:${ino}`
-  } catch {
-    return null
+    return identity() === opened ? null : gone
+  } catch (error) {
+    return isDenied(error) ? denied : gone
   }
 }
 
@@ -28,8 +47,9 @@ export const guarded = (connection: SqliteConnection, filename: string): Effect.
   Effect.gen(function* () {
     const log = Runtime.runFork(yield* Effect.runtime())
     const clock = yield* Effect.clock
-    const opened = identityOf(filename)
-    let isThere = true
+    const identity = () => identityOf(filename)
+    const opened = yield* Effect.catchAllDefect(Effect.sync(identity), () => Effect.succeed(""))
+    let fault: Fault | null = null
     let lookedAt = clock.unsafeCurrentTimeMillis()
 
     const look = (): void => {
@@ -37,15 +57,13 @@ export const guarded = (connection: SqliteConnection, filename: string): Effect.
       // A clock may be set back.
       if (Math.abs(now - lookedAt) < lookMillis) return
       lookedAt = now
-      const before = isThere
-      isThere = identityOf(filename) === opened
-      if (isThere === before) return
+      const before = fault
+      fault = faultOf(opened, identity)
+      if (fault === before) return
       log(
-        isThere
+        fault === null
           ? Effect.logInfo("the database file is back, and is used again")
-          : Effect.logError(
-              `the database file ${filename} was removed or replaced while it is in use: put it back, or restart the service`
-            )
+          : Effect.logError(`the database file ${filename} ${fault.what} while it is in use: ${fault.remedy}`)
       )
     }
 
@@ -53,9 +71,9 @@ export const guarded = (connection: SqliteConnection, filename: string): Effect.
       all: (text, parameters) => {
         if (!ending.test(text)) {
           look()
-          if (!isThere)
+          if (fault !== null)
             throw new SqlError({
-              cause: new Error(`${filename} was removed or replaced`),
+              cause: new Error(`${filename} ${fault.what}`),
               message: "the statement failed"
             })
         }

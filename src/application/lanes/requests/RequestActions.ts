@@ -11,6 +11,7 @@ import * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
+import type * as Troubles from "../../observe/Troubles.js"
 import { isFenced } from "../../ports/journal/JournalError.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
@@ -41,6 +42,7 @@ export interface Dependencies {
   readonly scheduledRequests: ScheduledRequests
   readonly replicas: Replicas["Type"]
   readonly turns: Turns
+  readonly troubles: Troubles.Troubles
   readonly scope: Scope.Scope
 }
 
@@ -93,6 +95,22 @@ export interface Live<B, J, R> {
 /** What the answer of an accepted request is. */
 export type Outcome<B> = Either.Either<B, ReturnType<typeof Answer.asUnprocessable>>
 export type Event<B> = RequestState.Event<Outcome<B>>
+
+const goesOn = "an accepted request could not go on and is tried again"
+const fails = "the journal of an accepted request fails"
+
+/** What fails again and again is told by lane. */
+export const troubleOf = <B, J, R>({ lane, task }: Live<B, J, R>, what: string) => ({
+  what,
+  place: lane === null ? "" : `${lane.chainId}:${lane.signer}`,
+  subject: task.caller.requestId
+})
+
+/** It has come to an end in this process, whatever failed on the way. */
+export const untroubled = <B, J, R>(live: Live<B, J, R>): Effect.Effect<void> =>
+  Effect.forEach([goesOn, fails], (what) => live.dependencies.troubles.passed(troubleOf(live, what)), {
+    discard: true
+  })
 
 /** What has happened to it. */
 export const tell = <B, J, R>(live: Live<B, J, R>, event: Event<B>): void => {
@@ -283,7 +301,7 @@ const judge = <B, J, R>(live: Live<B, J, R>): Effect.Effect<Event<B>> =>
     const record = yield* load(live)
     if (record !== null && record.outcome !== null) return { _tag: "final" }
     if (live.exit !== null && Exit.isFailure(live.exit) && !Cause.isInterruptedOnly(live.exit.cause))
-      yield* Effect.logWarning("an accepted request could not go on and is tried again", live.exit.cause)
+      yield* live.dependencies.troubles.failed(troubleOf(live, goesOn), live.exit.cause)
     return { _tag: "open" }
   })
 

@@ -21,7 +21,9 @@ import {
   type PatienceOver,
   perform,
   type Task,
-  tell
+  tell,
+  troubleOf,
+  untroubled
 } from "./RequestActions.js"
 import * as RequestState from "./RequestState.js"
 
@@ -112,15 +114,19 @@ const lead = <B, J, R>(live: Live<B, J, R>): Effect.Effect<void, never, Exclude<
   Effect.gen(function* () {
     for (;;) {
       const { phase } = live.state
-      if (phase._tag === "ended") return yield* conclude(live, phase.as)
+      if (phase._tag === "ended") return yield* Effect.zipRight(untroubled(live), conclude(live, phase.as))
       const event = yield* Effect.catchAllDefect(
         perform(live, phase),
         (defect): Effect.Effect<Event<B>> =>
           isFenced(Cause.die(defect))
             ? Effect.succeed({ _tag: "fenced" })
-            : Effect.as(Effect.logError("the journal of an accepted request fails", defect), {
-                _tag: "journalFailed"
-              })
+            : Effect.as(
+                live.dependencies.troubles.failed(
+                  troubleOf(live, "the journal of an accepted request fails"),
+                  Cause.die(defect)
+                ),
+                { _tag: "journalFailed" }
+              )
       )
       tell(live, event)
     }

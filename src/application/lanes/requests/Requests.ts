@@ -8,6 +8,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
+import * as Troubles from "../../observe/Troubles.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
@@ -101,7 +102,7 @@ export const make = (options: {
     Pick<RequestWork.RequestWork<unknown>, "dismiss" | "lane" | "leave" | "review">
   >()
   const keys = KeyOrder.make()
-  const dependencies = { ...options, turns: Turns.make() }
+  const dependencies = { ...options, turns: Turns.make(), troubles: Troubles.make() }
 
   const outcomeUnknown = (
     { list }: { readonly list?: ElementList },

@@ -1,0 +1,19 @@
+import { describe, expect, it } from "vitest"
+import * as FilePresence from "../../../../src/adapters/sql/sqlite/FilePresence.js"
+
+const failing = (code: string) => () => {
+  throw Object.assign(new Error(code), { code })
+}
+
+describe("the file of a database in use", () => {
+  it("whose rights are lost is told apart from one that is gone, or another one", () => {
+    expect(FilePresence.faultOf("1:2", () => "1:2")).toBeNull()
+    for (const code of ["EACCES", "EPERM"])
+      expect(FilePresence.faultOf("1:2", failing(code))).toMatchObject({
+        what: "may not be looked at any more",
+        remedy: expect.stringContaining("rights")
+      })
+    for (const identity of [failing("ENOENT"), () => "1:3"])
+      expect(FilePresence.faultOf("1:2", identity)).toMatchObject({ what: "was removed or replaced" })
+  })
+})
