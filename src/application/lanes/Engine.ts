@@ -132,7 +132,7 @@ export const layer: Layer.Layer<
       replicas,
       scope
     })
-    const own = SelfBundler.make({ lanes, slots, monitor, scope })
+    const own = SelfBundler.make({ inFlight, lanes, slots, monitor, scope })
     const remote = RemoteBundler.make({ remoteOpJournal, bundlers, remoteOps })
     return Context.make(ChainFacts.ChainFacts, facts).pipe(
       Context.add(NonceManager.NonceManager, lanes),

@@ -20,14 +20,27 @@ export interface InFlight {
   readonly total: () => number
   /** Whether a transaction of this route may go beside all of them. */
   readonly admits: (lane: Lane, route: Route) => boolean
+  /** A transaction that is about to be watched does nothing but create wallets. */
+  readonly noteCreation: (transaction: Lane & { readonly nonce: bigint }) => void
+  /**
+   * Whether ops are on their way that call contracts. Any of them may deploy a wallet whose creation goes behind it: the
+   * bundle with the creation would revert, at the expense of the EOA.
+   */
+  readonly isCalling: (lane: Lane) => boolean
   /** Wakes everybody who waits for the lane. */
   readonly wake: (lane: Lane) => void
   /** Waits until one of the lane's transactions is added or removed, or it is woken, from this call on. */
   readonly changed: (lane: Lane) => Effect.Effect<void>
 }
 
+/** Nonces below the newest of a creation of which it is remembered: more than may be on their way. */
+const mostNoted = 1_024n
+
 export const make = (): InFlight => {
   const lanes = new Map<string, Map<Route, number>>()
+  /** By lane, the nonces whose transactions carry ops that call contracts, and those of which that is not so. */
+  const calling = new Map<string, Set<bigint>>()
+  const creations = new Map<string, Set<bigint>>()
   const bells = new Map<string, Deferred.Deferred<void>>()
 
   const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
@@ -38,8 +51,20 @@ export const make = (): InFlight => {
     if (bell !== undefined) Deferred.unsafeDone(bell, Effect.void)
   }
 
+  const noted = (table: Map<string, Set<bigint>>, { nonce, ...lane }: Lane & { readonly nonce: bigint }) => {
+    const set = table.get(nameOf(lane)) ?? new Set<bigint>()
+    table.set(nameOf(lane), set.add(nonce))
+  }
+  const forgotten = (table: Map<string, Set<bigint>>, record: TransactionRecord): void => {
+    const set = table.get(nameOf(record))
+    set?.delete(record.nonce)
+    if (set?.size === 0) table.delete(nameOf(record))
+  }
+
   const change = (record: TransactionRecord, by: 1 | -1): void => {
     const name = nameOf(record)
+    if (by === -1) forgotten(calling, record)
+    else if (record.ops.length > 0 && creations.get(name)?.has(record.nonce) !== true) noted(calling, record)
     const routes = lanes.get(name) ?? new Map<Route, number>()
     const left = (routes.get(routeOf(record)) ?? 0) + by
     if (left > 0) routes.set(routeOf(record), left)
@@ -52,6 +77,13 @@ export const make = (): InFlight => {
   return {
     add: (record) => change(record, 1),
     remove: (record) => change(record, -1),
+    noteCreation: (transaction) => {
+      noted(creations, transaction)
+      const set = creations.get(nameOf(transaction))
+      // A record that is renewed is removed and added: what was noted of it stays.
+      for (const nonce of set ?? []) if (nonce + mostNoted < transaction.nonce) set?.delete(nonce)
+    },
+    isCalling: (lane) => calling.has(nameOf(lane)),
     count: (lane) => [...(lanes.get(nameOf(lane))?.values() ?? [])].reduce((sum, each) => sum + each, 0),
     total: () =>
       [...lanes.values()].flatMap((routes) => [...routes.values()]).reduce((sum, each) => sum + each, 0),

@@ -14,6 +14,8 @@ export interface Work extends Lane {
   readonly route: Route
   /** The lane has fewer transactions in flight than that when it goes. */
   readonly below: number
+  /** It creates a wallet: not while ops are on their way that call contracts. Work behind it waits with it. */
+  readonly creates?: boolean
   /** Its place among the lane's work, from `arrive`. */
   readonly arrival: number
   /** The EOA's next nonce at the profile's `confirmations`. */
@@ -97,7 +99,11 @@ export const make = (lanes: NonceManager, inFlight: InFlight): LaneSlots => {
 
   const look = (work: Work, watched: boolean): Effect.Effect<bigint | null> =>
     Effect.suspend(() =>
-      inFlight.count(work) < work.below && isFirst(work) ? clearTo(work, watched) : Effect.succeed(null)
+      inFlight.count(work) < work.below &&
+      isFirst(work) &&
+      !(work.creates === true && inFlight.isCalling(work))
+        ? clearTo(work, watched)
+        : Effect.succeed(null)
     )
 
   const ready = (work: Work, watched: boolean): Effect.Effect<void> =>

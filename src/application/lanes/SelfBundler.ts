@@ -11,6 +11,7 @@ import * as EoaNonces from "../chain/EoaNonces.js"
 import { type Bundler, BundlerError, ofNode } from "../ports/chain/Bundler.js"
 import * as Together from "../runtime/Together.js"
 import * as BundleSimulation from "./BundleSimulation.js"
+import type { InFlight } from "./InFlight.js"
 import * as LaneSlot from "./LaneSlot.js"
 import type { NonceManager, OtherRoute } from "./NonceManager.js"
 import type { TransactionMonitor } from "./TransactionMonitor.js"
@@ -19,6 +20,7 @@ import * as TransactionPlan from "./TransactionPlan.js"
 interface Dependencies {
   readonly lanes: NonceManager
   readonly slots: LaneSlot.LaneSlots
+  readonly inFlight: InFlight
   readonly monitor: TransactionMonitor
   readonly scope: Scope.Scope
 }
@@ -35,7 +37,7 @@ const fail = (
  *
  * Long, since a transaction is made over the queue that its bundles leave on the way, from its first check to its signature.
  */
-export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["Type"] => {
+export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): Bundler["Type"] => {
   const nonces = EoaNonces.make()
   const queues = new Map<string, Array<TransactionPlan.QueuedBundle>>()
 
@@ -61,8 +63,13 @@ export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["T
     most = queue.length
   ): Effect.Effect<void, OtherRoute> =>
     Effect.gen(function* () {
-      const [first, ...others] = queue.slice(0, most)
-      if (first === undefined) return
+      const [oldest] = queue
+      if (oldest === undefined) return
+      const lane = { chainId: oldest.bundle.profile.chainId, signer: oldest.bundle.submitter.address }
+      const [first = oldest, ...others] = TransactionPlan.before(
+        queue.slice(0, most),
+        inFlight.isCalling(lane)
+      )
       const plan = TransactionPlan.from([first, ...others])
       const { access, aggregate, chain, entryPoint, profile, submitter, version } = first.bundle
       const leave = (bundles: ReadonlyArray<TransactionPlan.QueuedBundle>) => {
@@ -187,6 +194,7 @@ export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["T
             })
         }
       }
+      if (plan.bundles.every(TransactionPlan.isCreation)) inFlight.noteCreation(signed.right)
       yield* monitor.watch({ chain, profile, record: signed.right })
       leave(plan.bundles)
       for (const { sent } of plan.bundles) Deferred.unsafeDone(sent, Effect.void)
@@ -205,6 +213,7 @@ export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["T
         signer: submitter.address,
         route: entryPoint,
         below: profile.maxInFlight,
+        creates: TransactionPlan.creates(first),
         arrival: first.arrival,
         confirmedNonce: LaneSlot.confirmedNonce(chain, submitter.address, profile)
       }

@@ -5,6 +5,7 @@ import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import * as Gas from "../../domain/erc4337/gas/Gas.js"
 import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimbursement.js"
 import type * as Percent from "../../domain/erc4337/Percent.js"
+import * as Hex from "../../domain/primitives/Hex.js"
 import type { Bundle, BundlerError } from "../ports/chain/Bundler.js"
 
 /** A bundle that waits for its transaction. */
@@ -28,6 +29,23 @@ export interface TransactionPlan {
 
 /** Its ops have to give the submitter back what the transaction costs. */
 export const isService = ({ bundle }: QueuedBundle): boolean => bundle.access.key === "serviceEoa"
+
+/** It brings wallets into being, while its transaction is checked: before any op of it is executed. */
+export const creates = ({ bundle }: QueuedBundle): boolean =>
+  bundle.ops.some(({ op }) => op.initCode !== Hex.empty)
+
+/** It executes nothing. */
+export const isCreation = ({ bundle }: QueuedBundle): boolean =>
+  bundle.ops.every(({ op }) => op.initCode !== Hex.empty && op.callData === Hex.empty)
+
+/** Those before the first that creates a wallet; all where the first does, or nothing that is on its way calls contracts. */
+export const before = (
+  queue: ReadonlyArray<QueuedBundle>,
+  isCalling: boolean
+): ReadonlyArray<QueuedBundle> => {
+  const at = isCalling ? queue.findIndex(creates) : -1
+  return at > 0 ? queue.slice(0, at) : queue
+}
 
 /** What the ops declare, or what the transaction used when it was tried and the buffer; at most the bound. */
 export const gasLimit = (

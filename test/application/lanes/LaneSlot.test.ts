@@ -308,3 +308,37 @@ describe("the nonce of an EOA that counts as used", () => {
     })
   )
 })
+
+it.scoped("work that creates a wallet waits until no op that calls contracts is on its way", () =>
+  Effect.gen(function* () {
+    const inFlight = InFlight.make()
+    const lanes = {
+      ...NonceManager.make(Journals.methodsOf(yield* InMemory.makeJournal)),
+      admits: () => Effect.succeed(true)
+    }
+    const slots = LaneSlot.make(lanes, inFlight)
+    const [call, created] = [recordOf(0, Make.entryPoint), recordOf(1, Make.entryPoint)]
+    inFlight.add(call)
+    inFlight.noteCreation(created)
+    inFlight.add(created)
+    let went = false
+    const work = {
+      ...Make.lane,
+      route: Make.entryPoint,
+      below: 9,
+      arrival: slots.arrive(),
+      confirmedNonce: none
+    }
+    const go = Effect.sync(() => {
+      went = true
+    })
+    // What calls waits for nothing.
+    yield* slots.take(work, () => Effect.void)
+    const fiber = yield* Effect.fork(slots.take({ ...work, creates: true }, () => go))
+    yield* TestClock.adjust("10 seconds")
+    expect(went).toBe(false)
+    inFlight.remove(call)
+    yield* Fiber.join(fiber)
+    expect(went).toBe(true)
+  })
+)

@@ -6,6 +6,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
 import { Interface } from "ethers"
+import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import type * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import * as SelfBundler from "../../../src/application/lanes/SelfBundler.js"
@@ -138,7 +139,9 @@ const world = (tells: Tells = {}) =>
     const signed: Array<NonceManager.Payload> = []
     const attempts: Array<ReadonlyArray<string>> = []
     const mayGo = yield* Deferred.make<void>()
+    const inFlight = InFlight.make()
     const bundler = SelfBundler.make({
+      inFlight,
       lanes: {
         exclusive: (_, effect) => effect,
         sign: (payload) =>
@@ -226,7 +229,20 @@ const world = (tells: Tells = {}) =>
         const told = yield* Effect.forEach(fibers, Fiber.join)
         return { told, transactions: signed.map(({ ops }) => ops.map(({ requestId }) => requestId)) }
       })
-    return { attempts, bundle, bundler, chain, mayGo, nodes, outcomes, signed, together, wanted, watched }
+    return {
+      attempts,
+      bundle,
+      bundler,
+      chain,
+      inFlight,
+      mayGo,
+      nodes,
+      outcomes,
+      signed,
+      together,
+      wanted,
+      watched
+    }
   })
 
 describe("a nonce that a node tells", () => {
@@ -549,6 +565,47 @@ describe("a bundle", () => {
       expect(Exit.isFailure(exit)).toBe(true)
       yield* TestClock.adjust("1 second")
       expect(attempts).toEqual([["a"]])
+    })
+  )
+})
+
+describe("a creation of a wallet", () => {
+  const creation = (index: number) => ({
+    ops: [{ ...signedOp(index), op: { ...signedOp(index).op, initCode: Hex.unsafe("0x1234") } }]
+  })
+  const called = (inFlight: InFlight.InFlight) =>
+    inFlight.add(
+      Monitor.recordOf(99, Monitor.callers, {
+        ops: [{ requestId: "r", index: 0, userOpHash: Make.word(9), entryPoint }]
+      })
+    )
+
+  it.scoped(
+    "goes behind no call that is on its way; calls behind it wait with it, those before it do not",
+    () =>
+      Effect.gen(function* () {
+        const { bundle, inFlight, together, wanted } = yield* world()
+        called(inFlight)
+        const transactions = yield* together(
+          bundle("a"),
+          bundle("b", creation(1)),
+          bundle("c", { ops: [signedOp(2)] })
+        )
+        expect(transactions).toEqual([["a"], ["b", "c"]])
+        expect(wanted.map(({ creates }) => creates)).toEqual([false, true])
+      })
+  )
+
+  it.scoped("goes with others in one transaction where no call is on its way, and is no call itself", () =>
+    Effect.gen(function* () {
+      const { bundle, inFlight, together } = yield* world()
+      expect(yield* together(bundle("a"), bundle("b", creation(1)))).toEqual([["a", "b"]])
+      const alone = yield* world()
+      yield* alone.together(alone.bundle("b", creation(1)))
+      alone.inFlight.add(Monitor.recordOf(0, Monitor.callers, { ops: alone.signed[0]?.ops ?? [] }))
+      expect(alone.inFlight.isCalling(Make.lane)).toBe(false)
+      called(inFlight)
+      expect(inFlight.isCalling(Make.lane)).toBe(true)
     })
   )
 })
