@@ -17,6 +17,10 @@ export const elementFailure = (
   figures: Readonly<Record<string, string>> = {}
 ): ElementFailure => ({ code, message, figures })
 
+/** The revert data that an element's answer shows beside its error, where no definition decodes them. */
+export const revertDataOf = (failure: ElementFailure | undefined): { readonly data?: string } =>
+  failure?.figures.data === undefined ? {} : { data: failure.figures.data }
+
 /** Codes whose text stands alone: the elements' messages add the reason. */
 const withReasons: ReadonlySet<string> = new Set([
   "execution_failed",

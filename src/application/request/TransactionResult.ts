@@ -12,13 +12,19 @@ export const DecodedLog = Schema.Struct({
   data: Schema.String
 }).annotations({ identifier: "Log" })
 
+/** Beside an error. */
+export const RevertData = optional(Schema.String).annotations({
+  description: "Revert data that no definition decodes, whole, in hex."
+})
+
 /** What became of one operation. */
 export const OperationResult = Schema.Struct({
   userOpHash: Schema.NullOr(Schema.String),
   success: Schema.Boolean,
   error: Schema.NullOr(Schema.String),
   result: Schema.Unknown,
-  txHash: Schema.NullOr(Schema.String)
+  txHash: Schema.NullOr(Schema.String),
+  data: RevertData
 }).annotations({ identifier: "OperationResult" })
 export type OperationResult = typeof OperationResult.Type
 
@@ -26,7 +32,8 @@ export type OperationResult = typeof OperationResult.Type
 export const CreatedAccount = Schema.Struct({
   salt: Schema.String,
   wallet: Schema.String,
-  error: optional(Schema.String)
+  error: optional(Schema.String),
+  data: RevertData
 }).annotations({ identifier: "CreatedAccount" })
 export type CreatedAccount = typeof CreatedAccount.Type
 

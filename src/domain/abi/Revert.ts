@@ -176,6 +176,12 @@ const described = (
   }
 }
 
+const unknown = (data: Hex.Hex): string => `reverted with ${shownBytes(data)}`
+
+/** Revert data of which a message shows no more than their first bytes, since no definition fits; null: one does. */
+export const undecoded = (data: Hex.Hex, message: string): Hex.Hex | null =>
+  data !== Hex.empty && message === unknown(data) ? data : null
+
 const decodeWith = (decoding: Decoding, data: Hex.Hex): Revert => {
   if (data === Hex.empty)
     return { kind: "empty", name: null, args: null, message: "reverted without a reason", code: null }
@@ -198,8 +204,7 @@ const decodeWith = (decoding: Decoding, data: Hex.Hex): Revert => {
         code
       }
     }
-  const message = `reverted with ${shownBytes(data)}`
-  return { kind: "unknown", name: null, args: null, message, code: null }
+  return { kind: "unknown", name: null, args: null, message: unknown(data), code: null }
 }
 
 /** Errors by selector, in order of precedence. It may be kept. */

@@ -158,7 +158,7 @@ describe("calls to anvil", () => {
     on((chain) =>
       Effect.gen(function* () {
         for (const data of ["0xfe", "0x01", "0xef", "0x600456", "0x5b600056"])
-          expect(yield* chain.call({ data: Hex.unsafe(data), gas: 200_000n })).toEqual({
+          expect(yield* chain.call({ data: Hex.unsafe(data), gas: 200_000n })).toMatchObject({
             success: false,
             data: "0x"
           })

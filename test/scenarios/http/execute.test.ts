@@ -67,7 +67,8 @@ const errorOf = async (operation: unknown, settings: object = {}) => {
     success: false,
     error: element.error,
     result: null,
-    txHash: null
+    txHash: null,
+    ...(String(element.error).startsWith("reverted with 0x") && { data: expect.stringMatching(/^0x/) })
   })
   return element.error
 }

@@ -1,4 +1,4 @@
-import { AbiCoder, getAddress, Interface, ZeroAddress } from "ethers"
+import { AbiCoder, getAddress, Interface, id, ZeroAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
 import { anvilKey, type DevService, start } from "../../support/http/DevService.js"
@@ -161,9 +161,12 @@ describe("a read that fails", () => {
         `Refused(who: ${holder}, needed: 7, had: 5)`
       ],
       [read(reverter, "failCustomEmpty()", "uint256"), "JustRefused()"],
-      [read(reverter, "failWithoutReason()", "uint256"), "reverted without a reason, or ran out of gas"],
+      [read(reverter, "failWithoutReason()", "uint256"), "reverted without a reason"],
       [read(reverter, "failRaw(bytes)", "uint256", "0xdeadbeef"), "reverted with 0xdeadbeef"],
-      [read(reverter, "noSuchFunction()", "uint256"), "reverted without a reason, or ran out of gas"],
+      [
+        read(reverter, "noSuchFunction()", "uint256"),
+        `the contract at ${reverter} has no function with the selector ${id("noSuchFunction()").slice(0, 10)}: check the signature`
+      ],
       [read(holder, "balanceOf(address)", "uint256", holder), /^nothing was returned/],
       [read(token, "decimals()", "string"), /^the data do not fit \(string\)/],
       [read(token, "decimals(", "uint8"), /^invalid function signature: /],
@@ -173,7 +176,7 @@ describe("a read that fails", () => {
       [read(token, "balanceOf(address)", "uint256"), /^invalid function parameters: expected 1/],
       [read("nobody", "decimals()", "uint8"), /^invalid to: expected an address/],
       [{ ...good, from: "0x1" }, /^invalid from: expected an address/],
-      [read(reverter, "failOutOfGas()", "uint256"), "reverted without a reason, or ran out of gas"]
+      [read(reverter, "failOutOfGas()", "uint256"), "ran out of gas"]
     ]
     const useABI = ["error Refused(address who, uint256 needed, uint256 had)", "error JustRefused()"]
     for (const from of [undefined, holder]) {
@@ -203,7 +206,7 @@ describe("a read that fails", () => {
     const heavy = read(at.heavy, "work()", "uint256")
     const proud = read(at.proud, "hasGas()", "bool")
     const expected = new Map<Read, Omit<Element, "readIndex">>([
-      [burn, { results: [], errors: "reverted without a reason, or ran out of gas" }],
+      [burn, { results: [], errors: "ran out of gas" }],
       [arson, { results: [], errors: null }],
       [proud, { results: [true], errors: null }],
       [heavy, { results: ["1"], errors: null }]

@@ -1,4 +1,4 @@
-import { Interface } from "ethers"
+import { Interface, id } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import {
   anvilKey,
@@ -119,8 +119,19 @@ describe("a transaction of the signer itself", () => {
       ],
       [onReverter("failAssert()"), "Panic(0x01): assertion failed"],
       [onReverter("failWithoutReason()"), "reverted without a reason"],
-      [onReverter("failOnValue()", [], { value: "1" }), "reverted without a reason"],
-      [{ to: service.info.reverter, value: "1" }, "reverted without a reason"]
+      [
+        onReverter("failOnValue()", [], { value: "1" }),
+        `the function ${id("failOnValue()").slice(0, 10)} of the contract at ${service.info.reverter} takes no value: it is not payable`
+      ],
+      [
+        { to: service.info.reverter, value: "1" },
+        `the contract at ${service.info.reverter} takes no value without a call: it has no receive()`
+      ],
+      [onReverter("failOutOfGas()"), "ran out of gas"],
+      [
+        onReverter("noSuchFunction()"),
+        `the contract at ${service.info.reverter} has no function with the selector ${id("noSuchFunction()").slice(0, 10)}: check the signature`
+      ]
     ]
     for (const [call, message, useABI = []] of cases) {
       const answer = await refused(422, request(call, { useABI }))

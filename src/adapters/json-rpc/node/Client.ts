@@ -168,7 +168,9 @@ export const make = (origin: string, batches: Batches): ChainClient => {
           if (outcome._tag === "result")
             return Effect.map(decodeCall(outcome.value), (data) => ({ success: true, data }))
           const data = Refusal.revertData(outcome.error)
-          return data === undefined ? rejected(outcome.error) : Effect.succeed({ success: false, data })
+          return data === undefined
+            ? rejected(outcome.error)
+            : Effect.succeed({ success: false, data, ...Refusal.gas(outcome.error) })
         }
       ),
     estimateGas: (call) =>
@@ -180,7 +182,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
           const data = Refusal.revertData(outcome.error)
           return data === undefined
             ? rejected(outcome.error)
-            : Effect.succeed({ success: false, data, gas: 0n })
+            : Effect.succeed({ success: false, data, gas: 0n, ...Refusal.gas(outcome.error) })
         }
       ),
     simulate: (calls) =>

@@ -165,6 +165,10 @@ export const revertData = ({ code, data, message }: RpcError): Hex.Hex | undefin
   return haltWords.test(message) ? Hex.empty : undefined
 }
 
+/** Whether a call that failed while it ran had too little gas, in the words of its node. */
+export const gas = ({ message }: RpcError): { readonly outOfGas?: true } =>
+  /out ?of ?gas/i.test(message) ? { outOfGas: true } : {}
+
 /** Shorter parts of a path are words like `v3`. */
 const secretLength = 8
 

@@ -1,12 +1,14 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
+import * as Revert from "../../../domain/abi/Revert.js"
 import * as Gas from "../../../domain/erc4337/gas/Gas.js"
 import type * as GasLens from "../../../domain/erc4337/gas/GasLens.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import type * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../domain/primitives/Address.js"
-import type * as Hex from "../../../domain/primitives/Hex.js"
-import type { ChainFacts } from "../../chain/ChainFacts.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
+import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Funding from "../../pay/Funding.js"
 import * as PaymasterFailure from "../../pay/PaymasterFailure.js"
 import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
@@ -16,6 +18,7 @@ import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Together from "../../runtime/Together.js"
 import type { OpContext } from "../Preparation.js"
+import * as SilentRevert from "../SilentRevert.js"
 import * as FirstLook from "./FirstLook.js"
 import * as L1Fees from "./L1Fees.js"
 import * as LensEstimation from "./LensEstimation.js"
@@ -81,19 +84,44 @@ const judged =
       ? { ...measure, stage: "starved" }
       : measure
 
-const stageFailure = (input: Input, { op }: FirstLook.Draft, measure: GasLens.Measure): ElementFailure =>
-  LensEstimation.isStarved(measure)
-    ? elementFailure("too_large_to_bundle", Reasons.text("simulationGas"))
-    : elementFailure(
-        "execution_failed",
-        Reasons.text("reverted", {
-          reason: PaymasterFailure.message(
-            Funding.paymasterOf(input.context.version, op),
-            measure,
-            input.revert
-          )
-        })
-      )
+/** Why a call failed of which nothing came back; `most` is the gas that it was given. */
+const silentReason = (
+  { context: { connection } }: Input,
+  op: UserOperation.UserOperation,
+  { callGas }: GasLens.Measure,
+  most: bigint
+): Effect.Effect<string, never, ChainFacts> =>
+  Effect.gen(function* () {
+    const { chain, profile } = connection
+    if (callGas * 32n > most * 31n) return SilentRevert.outOfGas
+    const [call, ...others] = WalletCalls.read(op.callData).filter(({ target }) => target !== profile.ledger)
+    if (call === undefined || others.length > 0) return SilentRevert.withoutReason
+    const { data, target, value } = call
+    return yield* SilentRevert.reason(chain, yield* ChainFacts, { from: op.sender, to: target, data, value })
+  })
+
+const stageFailure = (
+  input: Input,
+  { op }: FirstLook.Draft,
+  measure: GasLens.Measure,
+  callGas: bigint
+): Effect.Effect<ElementFailure, never, ChainFacts> =>
+  Effect.gen(function* () {
+    if (LensEstimation.isStarved(measure))
+      return elementFailure("too_large_to_bundle", Reasons.text("simulationGas"))
+    const { data, stage } = measure
+    const isSilent = stage === "call" && data === Hex.empty
+    const silent = isSilent ? yield* silentReason(input, op, measure, callGas) : null
+    const reason =
+      silent ??
+      PaymasterFailure.message(Funding.paymasterOf(input.context.version, op), measure, input.revert)
+    const undecoded = Revert.undecoded(data, input.revert(data))
+    return elementFailure(
+      "execution_failed",
+      Reasons.text("reverted", { reason }),
+      undecoded === null ? {} : { data: undecoded }
+    )
+  })
 
 /**
  * Measures the ops in order, each on the state after its predecessors, and fills in the least limits under which they
@@ -197,12 +225,20 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Bundler
     const failed = new Map<number, ElementFailure>()
     const unfunded = Funding.failures(version, current, funds)
     const estimated: Array<Estimated> = []
+    const stopped: Array<Effect.Effect<void, never, ChainFacts>> = []
     for (const [position, { measure, ...each }] of current.entries()) {
       const lack = unfunded.get(position)
       if (lack !== undefined) failed.set(each.index, lack)
       else if (measure === undefined) failed.set(each.index, elementFailure("execution_failed"))
-      else if (measure.stage !== "ok") failed.set(each.index, stageFailure(input, each, measure))
-      else {
+      else if (measure.stage !== "ok") {
+        const callGas = input.declared ? each.op.callGasLimit : grant.callGas
+        stopped.push(
+          Effect.map(
+            stageFailure(input, each, measure, callGas),
+            (failure) => void failed.set(each.index, failure)
+          )
+        )
+      } else {
         const why = PaymasterFailure.objection(version, each.op, measure, report.block.timestamp)
         if (why === null) estimated.push({ ...each, returned: measure.data })
         else
@@ -212,6 +248,7 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Bundler
           )
       }
     }
+    yield* Together.all(stopped)
     const { block, implementation } = report
     return { ...funds, estimated, failed, sequences, implementation, timestamp: Number(block.timestamp) }
   })

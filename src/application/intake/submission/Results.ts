@@ -1,14 +1,16 @@
 import * as Effect from "effect/Effect"
+import * as Revert from "../../../domain/abi/Revert.js"
 import type { Dependencies } from "../../../domain/erc4337/Dependencies.js"
 import * as Outcome from "../../../domain/erc4337/Outcome.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Ledger from "../../../domain/wallet/Ledger.js"
 import type { Receipt } from "../../ports/chain/ChainRpc.js"
 import type { Decoding } from "../../request/Decoding.js"
-import { refuseAll } from "../../request/Elements.js"
+import { refuseAll, revertDataOf } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import type { Executed, OperationResult } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
+import * as SilentRevert from "../SilentRevert.js"
 import type * as Submission from "./Submission.js"
 
 import { dependencyFailed } from "./SubmissionElements.js"
@@ -41,20 +43,26 @@ const element = (
   revert: (data: Hex.Hex) => string
 ): OperationResult => {
   const landed = outcomes.landed.get(index)
+  const failure = outcomes.failed.get(index)
   if (landed === undefined)
     return {
       userOpHash: null,
       success: false,
-      error: outcomes.failed.get(index)?.message ?? null,
+      error: failure?.message ?? null,
       result: null,
-      txHash: null
+      txHash: null,
+      ...revertDataOf(failure)
     }
+  const reverted = landed.revertData ?? Hex.empty
+  const error = landed.success ? null : reverted === Hex.empty ? SilentRevert.mined : revert(reverted)
+  const undecoded = error === null ? null : Revert.undecoded(reverted, error)
   return {
     userOpHash: landed.userOpHash,
     success: landed.success,
-    error: landed.success ? null : revert(landed.revertData ?? Hex.empty),
+    error,
     result: landed.success && landed.returned !== null ? (decode(index, landed.returned) ?? null) : null,
-    txHash: landed.txHash
+    txHash: landed.txHash,
+    ...(undecoded !== null && { data: undecoded })
   }
 }
 

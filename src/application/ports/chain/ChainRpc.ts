@@ -91,6 +91,8 @@ export interface CallResult {
   /** False: the call reverted, and `data` is the revert data. */
   readonly success: boolean
   readonly data: Hex
+  /** The node says that the call failed for want of gas. Absent: it does not say so. */
+  readonly outOfGas?: true
 }
 
 export interface SimulatedCall extends CallResult {

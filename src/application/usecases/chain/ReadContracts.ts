@@ -5,12 +5,14 @@ import * as Schema from "effect/Schema"
 import * as FunctionSignature from "../../../domain/abi/FunctionSignature.js"
 import type { Parameter } from "../../../domain/abi/Parameter.js"
 import * as Parameters from "../../../domain/abi/Parameters.js"
+import * as Revert from "../../../domain/abi/Revert.js"
 import * as Values from "../../../domain/abi/Values.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Reads from "../../chain/Reads.js"
+import * as SilentRevert from "../../intake/SilentRevert.js"
 import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { Call, ChainRpc, ChainRpcError } from "../../ports/chain/ChainRpc.js"
@@ -19,6 +21,7 @@ import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
 import type { Failure } from "../../request/Failure.js"
 import { node, optional } from "../../request/Fields.js"
+import { RevertData } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 
 const Read = Schema.Struct({
@@ -61,13 +64,14 @@ export const Response = Schema.Array(
     results: Schema.Array(Schema.Unknown).annotations({
       description: "The decoded values in order; empty when the read failed."
     }),
-    errors: Schema.NullOr(Schema.String).annotations({ description: "Why the read failed." })
+    errors: Schema.NullOr(Schema.String).annotations({ description: "Why the read failed." }),
+    data: RevertData
   })
 ).annotations({ identifier: "ReadResponse" })
 export type Response = typeof Response.Type
 
 interface Prepared {
-  readonly call: Call
+  readonly call: Call & SilentRevert.FailedCall
   readonly outputs: ReadonlyArray<Parameter>
 }
 
@@ -95,7 +99,6 @@ const prepare = ({
     return { call: { to: target, data, ...(sender !== undefined && { from: sender }) }, outputs }
   })
 
-const silent = "reverted without a reason, or ran out of gas"
 const nothing = "nothing was returned: there is no contract at the address, or no such function"
 
 /** Why the node gave no result of one call. Messages of nodes show nothing of the URL but scheme and host. */
@@ -129,11 +132,28 @@ export const run = (
       ),
       Connection.refusal(trust, "rpc")
     )
+    const reasons = new Map<Reads.Outcome, string>()
+    yield* Effect.forEach(
+      Arr.zip(asked, outcomes),
+      ([{ call }, outcome]) => {
+        if (Either.isLeft(outcome) || !SilentRevert.isSilent(outcome.right)) return Effect.void
+        const why = outcome.right.outOfGas
+          ? Effect.succeed(SilentRevert.outOfGas)
+          : SilentRevert.reason(chain, facts, call)
+        return Effect.map(why, (reason) => void reasons.set(outcome, reason))
+      },
+      { concurrency: "unbounded" }
+    )
+    const undecoded = (outcome: Reads.Outcome | undefined, message: string) => {
+      const data =
+        outcome === undefined || Either.isLeft(outcome) ? null : Revert.undecoded(outcome.right.data, message)
+      return data === null ? {} : { data }
+    }
     const allowance: Values.Allowance = { left: maxValuesInAll }
     const valuesOf = ({ outputs }: Prepared, outcome: Reads.Outcome) =>
       Effect.gen(function* () {
         const { data, success } = yield* Either.mapLeft(outcome, refused)
-        if (!success) return yield* Either.left(data === Hex.empty ? silent : decoding.revert(data))
+        if (!success) return yield* Either.left(reasons.get(outcome) ?? decoding.revert(data))
         if (data === Hex.empty && outputs.length > 0) return yield* Either.left(nothing)
         const decoded = yield* EventLoop.drive(() =>
           Values.decodeSteps(outputs, data, { allowance, maxValues: Values.maxValues })
@@ -144,11 +164,17 @@ export const run = (
       Effect.map(Effect.either(valuesOf(one, outcome)), (values) => [one, values] as const)
     )
     const values = new Map(read)
+    const outcomeOf = new Map(Arr.zip(asked, outcomes))
     return prepared.map((one, readIndex) =>
       Either.match(
         Either.flatMap(one, (asking) => values.get(asking) ?? Either.left(nothing)),
         {
-          onLeft: (errors) => ({ readIndex, results: [], errors }),
+          onLeft: (errors) => ({
+            readIndex,
+            results: [],
+            errors,
+            ...undecoded(Either.isRight(one) ? outcomeOf.get(one.right) : undefined, errors)
+          }),
           onRight: (results) => ({ readIndex, results, errors: null })
         }
       )

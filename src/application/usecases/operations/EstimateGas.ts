@@ -13,8 +13,10 @@ import type { Networks } from "../../ports/Networks.js"
 import type { Signers, SystemSigners } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
+import { revertDataOf } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
+import { RevertData } from "../../request/TransactionResult.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
@@ -43,7 +45,8 @@ export const Response = Schema.Struct({
   status: Schema.Int.annotations({ description: "0 failed, 1 success" }),
   gas: Schema.Int.annotations({ description: "Sum of the ops' gas limits, buffers included." }),
   userOps: Schema.Array(EstimatedOp),
-  error: Schema.NullOr(Schema.String)
+  error: Schema.NullOr(Schema.String),
+  data: RevertData
 }).annotations({ identifier: "EstimateGasResponse" })
 export type Response = typeof Response.Type
 
@@ -83,7 +86,8 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
         bundler,
         aggrIndexes: [index]
       })),
-      error: firstFailed === undefined ? null : `operations[${firstFailed[0]}]: ${firstFailed[1].message}`
+      error: firstFailed === undefined ? null : `operations[${firstFailed[0]}]: ${firstFailed[1].message}`,
+      ...revertDataOf(firstFailed?.[1])
     }
   }).pipe(
     Effect.catchTag("Unprocessable", (failure) =>

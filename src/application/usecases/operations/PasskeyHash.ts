@@ -8,10 +8,11 @@ import * as ServiceSubmission from "../../intake/ServiceSubmission.js"
 import * as Span from "../../observe/Span.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
-import { elementFailure } from "../../request/Elements.js"
+import { elementFailure, revertDataOf } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Settings from "../../request/Settings.js"
+import { RevertData } from "../../request/TransactionResult.js"
 import type * as EstimateGas from "./EstimateGas.js"
 
 export const Request = Schema.Struct({
@@ -35,7 +36,8 @@ export const PasskeyHashResult = Schema.Struct({
   aggrIndexes: Schema.Array(Schema.Int).annotations({
     description: "Indexes of the request's operations that this op carries."
   }),
-  error: Schema.NullOr(Schema.String)
+  error: Schema.NullOr(Schema.String),
+  data: RevertData
 }).annotations({ identifier: "PasskeyHashResult" })
 type PasskeyHashResult = typeof PasskeyHashResult.Type
 
@@ -88,7 +90,10 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     const byIndex = new Map(ops.map((each) => [each.index, each]))
     const results = operations.map((_, index): PasskeyHashResult => {
       const own = byIndex.get(index)
-      if (own === undefined) return without(index, failed.get(index)?.message ?? "")
+      if (own === undefined) {
+        const failure = failed.get(index)
+        return { ...without(index, failure?.message ?? ""), ...revertDataOf(failure) }
+      }
       const { encodedUserOp, signingHash, userOpHash } = own
       return { userOpHash, signingHash, encodedUserOp, bundler, aggrIndexes: [index], error: null }
     })

@@ -1,6 +1,7 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as Revert from "../../../domain/abi/Revert.js"
 import * as Gas from "../../../domain/erc4337/gas/Gas.js"
 import * as Transaction from "../../../domain/evm/Transaction.js"
 import * as Address from "../../../domain/primitives/Address.js"
@@ -13,6 +14,7 @@ import * as CalledContracts from "../../intake/CalledContracts.js"
 import * as L1Fees from "../../intake/estimate/L1Fees.js"
 import * as Calls from "../../intake/ops/Calls.js"
 import * as Preparation from "../../intake/Preparation.js"
+import * as SilentRevert from "../../intake/SilentRevert.js"
 import * as Results from "../../intake/submission/Results.js"
 import * as Keys from "../../keys/Keys.js"
 import * as DirectTransaction from "../../lanes/DirectTransaction.js"
@@ -74,7 +76,16 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
 
 /** 422 that says why the transaction is not sent, in its element too, as the other writes do. */
 const refused = (code: RefusalCode, detail: RefusalDetail): Effect.Effect<never, Failure> => {
-  const element = { userOpHash: null, success: false, error: detail.message, result: null, txHash: null }
+  const { data } = detail
+  const shown = typeof data === "string" ? { data } : {}
+  const element = {
+    userOpHash: null,
+    success: false,
+    error: detail.message,
+    result: null,
+    txHash: null,
+    ...shown
+  }
   return Effect.fail(unprocessable(code, [detail], { extra: { returnData: [{ "0": element }] } }))
 }
 
@@ -142,15 +153,23 @@ const work = (
       }
       // Before what the node says of it, which nodes put in words of their own.
       yield* affordable(signer.address, balance, value)
-      const estimate = yield* estimated
       const seen = yield* called
-      if (!estimate.success || !seen.success)
+      const estimate = seen.success ? yield* estimated : { ...seen, gas: 0n }
+      const failure = seen.success ? estimate : seen
+      if (!failure.success) {
+        const data = failure.data
+        const reason = failure.outOfGas
+          ? SilentRevert.outOfGas
+          : SilentRevert.isSilent(failure)
+            ? yield* SilentRevert.reason(chain, facts, transaction)
+            : decoding.revert(data)
+        const undecoded = Revert.undecoded(data, reason)
         return yield* refused("execution_failed", {
           path: "",
-          message: Reasons.text("reverted", {
-            reason: decoding.revert(estimate.success ? seen.data : estimate.data)
-          })
+          message: Reasons.text("reverted", { reason }),
+          ...(undecoded !== null && { data: undecoded })
         })
+      }
       const gasLimit = Gas.overshoot(estimate.gas, buffers.transaction)
       // No block takes a transaction with a higher limit than its own: the lane would wait for it for ever.
       const bound = BigInts.min(profile.caps.transactionGas, block?.gasLimit ?? profile.caps.transactionGas)

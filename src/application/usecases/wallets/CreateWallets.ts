@@ -28,7 +28,7 @@ import type { Caller } from "../../request/Caller.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
 import type { ElementFailure } from "../../request/Elements.js"
-import { elementFailure, refuseAll } from "../../request/Elements.js"
+import { elementFailure, refuseAll, revertDataOf } from "../../request/Elements.js"
 import {
   type Failure,
   type InvalidRequest,
@@ -306,7 +306,11 @@ const work = (
     }
     const returnData = wanted.map(({ account: { salt }, index, wallet }) => {
       const failure = outcomes.failed.get(index)
-      const element: CreatedAccount = { salt: salt ?? "", wallet, ...(failure && { error: failure.message }) }
+      const element: CreatedAccount = {
+        salt: salt ?? "",
+        wallet,
+        ...(failure && { error: failure.message, ...revertDataOf(failure) })
+      }
       return { [String(index)]: element }
     })
     const status = Outcome.createStatus(wanted.map(({ index }) => creationOf(index)))
