@@ -158,7 +158,7 @@ describe("receipts and transactions", () => {
         { logs: [{ ...log, data: "0x1" }] },
         { logs: null },
         { status: "0x2" },
-        { status: undefined },
+        { status: undefined, logs: [] },
         { from: "0xad" },
         { gasUsed: 21_000 }
       ])

@@ -63,6 +63,21 @@ export const make = (origin: string, batches: Batches) => {
       Effect.forEach(list, (one, index) => Effect.suspend(() => decodeElement(one, ...at, index)))
   }
 
+  /** Of a list what can be read, and where the rest cannot be. */
+  const readable = <A, I>(element: Schema.Schema<A, I>) => {
+    const decodeElement = ParseResult.decodeUnknownEither(element)
+    return (list: ReadonlyArray<unknown>, ...at: ReadonlyArray<PropertyKey>) =>
+      Effect.map(
+        Effect.forEach(list, (one) => Effect.sync(() => decodeElement(one))),
+        (decoded) => ({
+          values: decoded.flatMap((each) => (each._tag === "Right" ? [each.right] : [])),
+          odd: decoded.flatMap((each, index) =>
+            each._tag === "Left" ? [[...at, index, ...pathOf(each.left)].map(String).join(".")] : []
+          )
+        })
+      )
+  }
+
   const reader = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
     const decode = decoder(method, schema)
     return (...params: ReadonlyArray<unknown>): Effect.Effect<A, ChainRpcError> =>
@@ -91,5 +106,5 @@ export const make = (origin: string, batches: Batches) => {
       })
   }
 
-  return { malformed, rejected, decoder, listDecoder, reader, optional }
+  return { malformed, rejected, decoder, listDecoder, readable, reader, optional }
 }

@@ -96,7 +96,10 @@ const shared = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
 
 /** The methods of the port in terms of the Ethereum JSON-RPC. Long, since they are many; each is short. */
 export const make = (origin: string, batches: Batches): ChainClient => {
-  const { decoder, listDecoder, malformed, optional, reader, rejected } = Answers.make(origin, batches)
+  const { decoder, listDecoder, malformed, optional, readable, reader, rejected } = Answers.make(
+    origin,
+    batches
+  )
 
   const ethChainId = reader("eth_chainId", RpcSchemas.Quantity)
   const ethGetBlockByNumber = reader("eth_getBlockByNumber", RpcSchemas.MaybeBlock)
@@ -115,7 +118,8 @@ export const make = (origin: string, batches: Batches): ChainClient => {
   const decodeLogs = listDecoder("eth_getLogs", RpcSchemas.LogAnswer)
   const decodeReceiptLogs = listDecoder("eth_getTransactionReceipt", RpcSchemas.ReceiptLog)
   const decodeSimulatedLogs = listDecoder("eth_simulateV1", RpcSchemas.SimulatedLog)
-  const decodeTransactions = listDecoder("eth_getBlockByNumber", RpcSchemas.TransactionAnswer)
+  const readTransactions = readable(RpcSchemas.TransactionAnswer)
+  const readReceiptLogs = readable(RpcSchemas.ReceiptLog)
   const decodeCall = decoder("eth_call", Hex.schema)
   const decodeGas = decoder("eth_estimateGas", RpcSchemas.GasUsed)
   const decodeHash = decoder("eth_sendRawTransaction", Hex.schema32)
@@ -130,6 +134,44 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       block === null ? undefined : (block.baseFeePerGas ?? null)
     )
   })
+
+  const nothingBeside: RpcSchemas.BesideReceipt = { transaction: null, baseFeePerGas: null }
+
+  /** The transaction of a receipt that leaves out what it tells as well, and the base fee of its block. */
+  const besideOf = ({ blockNumber, effectiveGasPrice, from, transactionHash }: RpcSchemas.ReceiptAnswer) =>
+    effectiveGasPrice != null && from != null
+      ? Effect.succeed(nothingBeside)
+      : Effect.map(
+          Effect.all(
+            [
+              ethGetTransactionByHash(transactionHash),
+              ethGetBlockByNumber(Uint.toQuantity(blockNumber), false)
+            ],
+            { concurrency: "unbounded" }
+          ),
+          ([found, block]) => ({
+            transaction: found?.hash === transactionHash && found.blockNumber === blockNumber ? found : null,
+            baseFeePerGas: block?.number === blockNumber ? (block.baseFeePerGas ?? null) : null
+          })
+        )
+
+  const receiptOf = (answer: RpcSchemas.ReceiptAnswer, asTold: boolean) =>
+    Effect.gen(function* () {
+      const beside = yield* asTold
+        ? Effect.orElseSucceed(besideOf(answer), () => nothingBeside)
+        : besideOf(answer)
+      const list = answer.logs ?? []
+      const { odd, values } = asTold
+        ? yield* readReceiptLogs(list, "logs")
+        : { values: yield* decodeReceiptLogs(list, "logs"), odd: [] }
+      const { missing: left, ...receipt } = RpcSchemas.toReceipt(answer, values, beside)
+      const missing = [...left, ...odd]
+      const [first] = missing
+      if (first === undefined) return receipt
+      return asTold
+        ? { ...receipt, missing }
+        : yield* malformed("eth_getTransactionReceipt", `is malformed at ${first}`)
+    })
 
   return {
     origin,
@@ -154,8 +196,9 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       Effect.flatMap(ethGetFullBlock(toTag(block), true), (answer) =>
         answer === null
           ? Effect.succeed(null)
-          : Effect.map(decodeTransactions(answer.transactions, "transactions"), (list) =>
-              list.map(RpcSchemas.toTransaction)
+          : // Those of kinds that only the chain itself makes lack what a transaction of an EOA has.
+            Effect.map(readTransactions(RpcSchemas.transactionsOf(answer.transactions)), ({ values }) =>
+              values.map(RpcSchemas.toTransaction)
             )
       ),
     call: (call, overrides, at = "latest") =>
@@ -207,14 +250,12 @@ export const make = (origin: string, batches: Batches): ChainClient => {
                 : Effect.fail(malformed("eth_sendRawTransaction", "is the hash of another transaction"))
             )
       ),
-    receipt: (txHash) =>
+    receipt: (txHash, asTold) =>
       Effect.flatMap(ethGetTransactionReceipt(txHash), (answer) => {
         if (answer === null) return Effect.succeed(null)
         if (answer.transactionHash !== txHash)
           return Effect.fail(malformed("eth_getTransactionReceipt", "is of another transaction"))
-        return "status" in answer
-          ? Effect.map(decodeReceiptLogs(answer.logs, "logs"), (logs) => RpcSchemas.toReceipt(answer, logs))
-          : Effect.succeed(null)
+        return "gasUsed" in answer ? receiptOf(answer, asTold === true) : Effect.succeed(null)
       }),
     transaction: (txHash) =>
       Effect.flatMap(ethGetTransactionByHash(txHash), (answer) =>

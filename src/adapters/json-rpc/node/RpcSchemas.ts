@@ -1,3 +1,4 @@
+import * as BigInts from "effect/BigInt"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import type {
@@ -10,6 +11,7 @@ import type {
 import type { RawLog } from "../../../domain/evm/RawLog.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
+import { isRecord } from "../transport/JsonRpc.js"
 
 /** The results of the Ethereum JSON-RPC (execution-apis), decoded from whatever a node sends. */
 
@@ -100,37 +102,84 @@ export const ReceiptLog = Schema.Struct({ ...LogMembers, logIndex: Count })
 
 const ReceiptAnswer = Schema.Struct({
   transactionHash: Hex.schema32,
-  status: Schema.Literal("0x1", "0x0", "0x01", "0x00"),
+  status: absent(Schema.Literal("0x1", "0x0", "0x01", "0x00")),
   blockNumber: BlockNumber,
   blockHash: Hex.schema32,
   gasUsed: GasUsed,
-  cumulativeGasUsed: GasUsed,
-  effectiveGasPrice: Quantity,
+  cumulativeGasUsed: absent(GasUsed),
+  effectiveGasPrice: absent(Quantity),
   l1Fee: absent(Quantity),
-  from: Address.schema,
-  logs: Schema.Array(Schema.Unknown)
+  from: absent(Address.schema),
+  logs: absent(Schema.Array(Schema.Unknown))
 })
+export type ReceiptAnswer = typeof ReceiptAnswer.Type
 
 /** Null as long as the transaction is in no block: some nodes give receipts of pending ones, without a block. */
 export const MaybeReceipt = Schema.NullOr(
   Schema.Union(ReceiptAnswer, Schema.Struct({ transactionHash: Hex.schema32, blockHash: Schema.Null }))
 )
 
+/** What can be known of a transaction beside its receipt; null: nothing. */
+export interface BesideReceipt {
+  readonly transaction: typeof TransactionAnswer.Type | null
+  /** Of its block. */
+  readonly baseFeePerGas: bigint | null
+}
+
+/** What the transaction paid for a gas unit, by its own terms and its block's; null when they do not tell. */
+const paidOf = ({ baseFeePerGas, transaction }: BesideReceipt): bigint | null => {
+  if (transaction === null) return null
+  const { gasPrice, maxFeePerGas, maxPriorityFeePerGas } = transaction
+  if (typeof maxFeePerGas !== "bigint") return gasPrice ?? null
+  if (baseFeePerGas === null || typeof maxPriorityFeePerGas !== "bigint") return null
+  return BigInts.min(baseFeePerGas + maxPriorityFeePerGas, maxFeePerGas)
+}
+
+/** Its logs prove that a transaction succeeded: one that fails leaves none. */
+const statusOf = ({ logs, status }: ReceiptAnswer): "0x0" | "0x1" | null => {
+  if (typeof status === "string") return status.endsWith("1") ? "0x1" : "0x0"
+  return logs != null && logs.length > 0 ? "0x1" : null
+}
+
+/** The receipt; `missing` names what is neither told nor known otherwise, and has a value that says nothing. */
 export const toReceipt = (
-  answer: typeof ReceiptAnswer.Type,
-  logs: ReadonlyArray<typeof ReceiptLog.Type>
-): Receipt => ({
-  txHash: answer.transactionHash,
-  success: answer.status.endsWith("1"),
-  blockNumber: answer.blockNumber,
-  blockHash: answer.blockHash,
-  gasUsed: answer.gasUsed,
-  cumulativeGasUsed: answer.cumulativeGasUsed,
-  effectiveGasPrice: answer.effectiveGasPrice,
-  ...(typeof answer.l1Fee === "bigint" && { l1Fee: answer.l1Fee }),
-  from: answer.from,
-  logs
-})
+  answer: ReceiptAnswer,
+  logs: ReadonlyArray<typeof ReceiptLog.Type>,
+  beside: BesideReceipt
+): Receipt & { readonly missing: ReadonlyArray<string> } => {
+  const status = statusOf(answer)
+  const price = answer.effectiveGasPrice ?? paidOf(beside)
+  const from = answer.from ?? beside.transaction?.from ?? null
+  const told = {
+    status,
+    cumulativeGasUsed: answer.cumulativeGasUsed,
+    effectiveGasPrice: price,
+    from,
+    logs: answer.logs
+  }
+  return {
+    txHash: answer.transactionHash,
+    success: status === "0x1",
+    blockNumber: answer.blockNumber,
+    blockHash: answer.blockHash,
+    gasUsed: answer.gasUsed,
+    cumulativeGasUsed: answer.cumulativeGasUsed ?? 0n,
+    effectiveGasPrice: price ?? 0n,
+    ...(typeof answer.l1Fee === "bigint" && { l1Fee: answer.l1Fee }),
+    from: from ?? Address.zero,
+    logs,
+    missing: Object.entries(told).flatMap(([name, value]) => (value == null ? [name] : []))
+  }
+}
+
+/** Some nodes have the calldata under the name that calls have it by. */
+const withInput = (answer: unknown): unknown =>
+  isRecord(answer) && answer.input === undefined && answer.data !== undefined
+    ? { ...answer, input: answer.data }
+    : answer
+
+/** Transactions of a block as they are decoded. */
+export const transactionsOf = (list: ReadonlyArray<unknown>): ReadonlyArray<unknown> => list.map(withInput)
 
 export const TransactionAnswer = Schema.Struct({
   hash: Hex.schema32,

@@ -109,7 +109,7 @@ const receiptsBefore = (
   // A transaction may carry other requests' ops, and some of both parts of this one's.
   const own = new Set([...earlier.values(), ...landed.values()].map(({ userOpHash }) => userOpHash))
   const hashes = new Set([...earlier.values()].map(({ txHash }) => txHash))
-  return Effect.forEach(hashes, chain.receipt, { concurrency: "unbounded" }).pipe(
+  return Effect.forEach(hashes, (txHash) => chain.receipt(txHash), { concurrency: "unbounded" }).pipe(
     Effect.map((found) =>
       found.flatMap((receipt) =>
         receipt === null ? [] : [{ ...receipt, logs: Outcome.logsOf(entryPoint, receipt.logs, own) }]

@@ -112,6 +112,8 @@ export interface Receipt {
   readonly l1Fee?: bigint
   readonly from: Address
   readonly logs: ReadonlyArray<RawLog>
+  /** Members that the node left out, or that cannot be read, where it was asked for as told: their values say nothing. */
+  readonly missing?: ReadonlyArray<string>
 }
 
 export interface LogFilter {
@@ -190,8 +192,11 @@ export interface ChainClient {
    * a lost answer means.
    */
   readonly sendRawTransaction: (raw: Hex) => Effect.Effect<void, ChainRpcError>
-  /** Null while the transaction is not mined, or unknown. */
-  readonly receipt: (txHash: Bytes32) => Effect.Effect<Receipt | null, ChainRpcError>
+  /**
+   * Null while the transaction is not mined, or unknown. Of one that lacks what cannot be known otherwise nothing is believed,
+   * unless it is asked for `asTold`: then `missing` names it.
+   */
+  readonly receipt: (txHash: Bytes32, asTold?: true) => Effect.Effect<Receipt | null, ChainRpcError>
   /** Null when the node knows it neither as mined nor as waiting. */
   readonly transaction: (txHash: Bytes32) => Effect.Effect<KnownTransaction | null, ChainRpcError>
   readonly logs: (filter: LogFilter) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>

@@ -32,7 +32,9 @@ export const Request = Schema.Struct({
 export type Request = typeof Request.Type
 
 export const Receipt = Schema.Struct({
-  status: Schema.Int.annotations({ description: "0 failed, 1 success" }),
+  status: Schema.Int.annotations({
+    description: "0 failed, 1 success; -1 where the node does not tell, and missing names it"
+  }),
   txHash: Schema.String,
   requestedHash: optional(
     Schema.String.annotations({
@@ -46,6 +48,12 @@ export const Receipt = Schema.Struct({
   }),
   effectiveGasPrice: Schema.String.annotations({ description: "Wei, decimal." }),
   logs: Schema.Array(DecodedLog),
+  missing: optional(
+    Schema.Array(Schema.String).annotations({
+      description:
+        "Members of the node's receipt that it left out, or that cannot be read (logs.3.data: that log is not shown). What stands here for them says nothing."
+    })
+  ),
   error: Schema.NullOr(Schema.String).annotations({
     description:
       "Why a failed transaction failed: what its call says on the state of the block before. Null for a success, and where the node can not tell."
@@ -93,7 +101,7 @@ const receiptsOf = (chain: Port.ChainClient, hashes: ReadonlyArray<Hex.Bytes32>)
     ? Effect.succeed([])
     : Effect.map(
         Effect.all(
-          [Effect.forEach(hashes, (txHash) => chain.receipt(txHash), together), chain.block("latest")],
+          [Effect.forEach(hashes, (txHash) => chain.receipt(txHash, true), together), chain.block("latest")],
           together
         ),
         ([receipts, head]) =>
@@ -152,18 +160,20 @@ export const run = (
     )
     const shown = ([requested, fate]: readonly [Hex.Bytes32, Port.Receipt | "pending" | "unknown"]) => {
       if (typeof fate === "string") return []
-      const { txHash } = fate
+      const { missing = [], txHash } = fate
+      const isUntold = missing.includes("status")
       return Effect.zipWith(
-        fate.success ? Effect.succeed(null) : reasonOf(chain, decoding, fate),
+        fate.success || isUntold ? Effect.succeed(null) : reasonOf(chain, decoding, fate),
         EventLoop.map(fate.logs, decoding.log),
         (error, logs): Receipt => ({
-          status: fate.success ? 1 : 0,
+          status: isUntold ? -1 : fate.success ? 1 : 0,
           txHash,
           ...(txHash !== requested && { requestedHash: requested }),
           gasUsed: Number(fate.gasUsed),
           cumulativeGasUsed: Number(fate.cumulativeGasUsed),
           effectiveGasPrice: fate.effectiveGasPrice.toString(),
           logs,
+          ...(missing.length > 0 && { missing }),
           error
         })
       )

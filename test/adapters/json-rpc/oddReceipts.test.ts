@@ -1,0 +1,133 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { honest } from "../../support/HostileNode.js"
+import { connect, http } from "./support.js"
+
+const hash = Hex.unsafe32(`0x${"5e".repeat(32)}`)
+const other = `0x${"0d".repeat(32)}`
+const address = Address.unsafe(`0x${"ad".repeat(20)}`)
+const log = { address, topics: [other], data: "0x01", logIndex: "0x3" }
+const whole = {
+  transactionHash: hash,
+  status: "0x1",
+  blockNumber: "0x5",
+  blockHash: other,
+  gasUsed: "0x5208",
+  cumulativeGasUsed: "0x5209",
+  effectiveGasPrice: "0x1",
+  from: address,
+  logs: [log]
+}
+const transaction = {
+  hash,
+  from: address,
+  nonce: "0x7",
+  to: null,
+  input: "0x60",
+  value: "0x1",
+  gas: "0x5208",
+  gasPrice: "0x3",
+  blockNumber: "0x5"
+}
+const block = { number: "0x5", hash: other, timestamp: "0x64", gasLimit: "0x1c9c380", baseFeePerGas: "0x7" }
+
+/** A node with this receipt, and this transaction. */
+const telling = (receipt: object, of: object | null = transaction) =>
+  Effect.flatMap(
+    http((response, body) =>
+      honest(response, body, ({ method }) => {
+        if (method === "eth_getTransactionReceipt") return receipt
+        return method === "eth_getTransactionByHash" ? of : block
+      })
+    ),
+    connect
+  )
+
+const without = (...names: ReadonlyArray<keyof typeof whole>) =>
+  Object.fromEntries(Object.entries(whole).filter(([name]) => !names.some((one) => one === name)))
+
+describe("a receipt that lacks", () => {
+  it.scopedLive("its price and its sender has those of its transaction, by the base fee of its block", () =>
+    Effect.gen(function* () {
+      const receipt = without("effectiveGasPrice", "from")
+      for (const [terms, price] of [
+        [{}, 3n],
+        [{ gasPrice: "0x64", maxFeePerGas: "0x64", maxPriorityFeePerGas: "0x2" }, 9n],
+        [{ gasPrice: "0x8", maxFeePerGas: "0x8", maxPriorityFeePerGas: "0x2" }, 8n]
+      ] as const) {
+        const chain = yield* telling(receipt, { ...transaction, ...terms })
+        const told = yield* chain.receipt(hash)
+        expect(told).toMatchObject({ effectiveGasPrice: price, from: address, success: true })
+        expect(told).not.toHaveProperty("missing")
+      }
+    })
+  )
+
+  it.scopedLive("its price is not believed where its transaction is unknown, or in another block", () =>
+    Effect.gen(function* () {
+      for (const of of [null, { ...transaction, blockNumber: "0x6" }, { ...transaction, hash: other }]) {
+        const chain = yield* telling(without("effectiveGasPrice"), of)
+        const { message, reason } = yield* Effect.flip(chain.receipt(hash))
+        expect([reason, message.endsWith("at effectiveGasPrice")]).toEqual(["notAnRpc", true])
+        expect(yield* chain.receipt(hash, true)).toMatchObject({
+          missing: ["effectiveGasPrice"],
+          from: address
+        })
+      }
+    })
+  )
+
+  it.scopedLive("its status is a success where it has logs, and neither where it has none", () =>
+    Effect.gen(function* () {
+      const proven = yield* telling(without("status"))
+      expect(yield* proven.receipt(hash)).toMatchObject({ success: true })
+      const open = yield* telling({ ...without("status"), logs: [] })
+      expect((yield* Effect.flip(open.receipt(hash))).reason).toBe("notAnRpc")
+      expect(yield* open.receipt(hash, true)).toMatchObject({ missing: ["status"] })
+    })
+  )
+
+  it.scopedLive("anything else is believed by nobody, and told with what it has where it is asked for", () =>
+    Effect.gen(function* () {
+      const { data: _, ...bare } = log
+      const cases: ReadonlyArray<readonly [object, string, number]> = [
+        [without("cumulativeGasUsed"), "cumulativeGasUsed", 1],
+        [without("logs"), "logs", 0],
+        [{ ...whole, logs: [log, bare, log] }, "logs.1.data", 2]
+      ]
+      for (const [receipt, name, logs] of cases) {
+        const chain = yield* telling(receipt)
+        expect((yield* Effect.flip(chain.receipt(hash))).message).toContain(`at ${name}`)
+        const told = yield* chain.receipt(hash, true)
+        expect(told).toMatchObject({ missing: [name], effectiveGasPrice: 1n })
+        expect(told?.logs.length).toBe(logs)
+      }
+    })
+  )
+})
+
+describe("a block", () => {
+  it.scopedLive("has the transactions that can be read, whatever lies beside them", () =>
+    Effect.gen(function* () {
+      const { nonce: _, ...kindless } = transaction
+      const { input, ...alias } = transaction
+      const odd = [kindless, { type: "0x7e" }, null, alias]
+      const chain = yield* Effect.flatMap(
+        http((response, body) =>
+          honest(response, body, () => ({
+            ...block,
+            transactions: [...odd, transaction, { ...alias, data: input }]
+          }))
+        ),
+        connect
+      )
+      const found = yield* chain.transactionsIn(5n)
+      expect(found?.map(({ data, nonce }) => [nonce, data])).toEqual([
+        [7n, "0x60"],
+        [7n, "0x60"]
+      ])
+    })
+  )
+})
