@@ -196,13 +196,13 @@ describe("an op at a remote bundler", () => {
       .toEqual([])
   })
 
-  it("is not given to a bundler that does not say what it serves", async () => {
+  it("waits, unsent, for a bundler that does not say what it serves", async () => {
     await start()
     const caller = stack.caller()
     await bundler.stop()
     const fresh = await begin()
     const failure = await fresh.run(Effect.flip(execute(caller, "6")))
-    expect(failure).toMatchObject({ code: "bundler_refused" })
+    expect(failure).toMatchObject({ code: "outcome_unknown" })
     expect(JSON.stringify({ ...failure, message: failure.message })).not.toContain("a-key-of-the-operator")
     expect(
       await fresh.run(Effect.flatMap(RemoteOpJournal, ({ remoteSubmissions: handedOver }) => handedOver))
