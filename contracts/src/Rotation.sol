@@ -7,7 +7,8 @@ import {ConfigStorage} from "./ConfigStorage.sol";
 
 /// @title Rotation
 /// @notice Who may replace a wallet's configuration: the wallet itself at any time, and, if the wallet has named one,
-/// a recovery address after a delay in which the wallet can object. There is none until the wallet names one.
+/// a recovery address after a delay in which the wallet can object. There is none until the wallet names one, and none
+/// after a rotation until the wallet names one again: whoever has held the keys that are replaced may have named it.
 abstract contract Rotation {
     using ConfigStorage for ConfigStorage.Layout;
 
@@ -27,11 +28,15 @@ abstract contract Rotation {
     /// @return Seconds.
     uint48 public constant MIN_RECOVERY_DELAY = 48 hours;
 
+    /// @notice Most time between the start of a recovery and its end: one that never ends recovers nothing. Anybody may ask.
+    /// @return Seconds.
+    uint48 public constant MAX_RECOVERY_DELAY = 365 days;
+
     /// @notice A configuration replaced another one.
     /// @param configHash keccak256(abi.encode(config)) of the new one.
     /// @param configNonce How many have been installed, the first one included.
     event ConfigChanged(bytes32 configHash, uint64 configNonce);
-    /// @notice The wallet named, replaced or removed its recovery address.
+    /// @notice The wallet named, replaced or removed its recovery address, or a rotation removed it.
     /// @param recovery Who may start a recovery from now on; the zero address is nobody.
     /// @param delay Seconds between the start of a recovery and its end.
     event RecoveryChanged(address indexed recovery, uint48 delay);
@@ -53,7 +58,7 @@ abstract contract Rotation {
     /// @notice The custody of a wallet is part of its address and never changes.
     /// @param custody That of the refused configuration.
     error CustodyIsFixed(uint8 custody);
-    /// @notice The delay is below {MIN_RECOVERY_DELAY}, or a delay was given without an address.
+    /// @notice The delay is below {MIN_RECOVERY_DELAY} or above {MAX_RECOVERY_DELAY}, or was given without an address.
     /// @param delay The delay that was given, in seconds.
     error InvalidRecoveryDelay(uint48 delay);
     /// @notice No recovery to this configuration is pending.
@@ -75,8 +80,8 @@ abstract contract Rotation {
         _;
     }
 
-    /// @notice Replaces the whole configuration at once, under the rules of creation. Ends a pending recovery. Only for
-    /// the wallet itself.
+    /// @notice Replaces the whole configuration at once, under the rules of creation. Ends a pending recovery, and removes
+    /// the recovery address. Only for the wallet itself.
     /// @param config The new one, of the same custody.
     function setConfig(Config calldata config) external onlySelf {
         _dropPending();
@@ -86,14 +91,13 @@ abstract contract Rotation {
     /// @notice Names the address that may start a recovery; the zero address with delay 0 removes it. Ends a pending one.
     /// Only for the wallet itself.
     /// @param recovery An address of the wallet holder's choice, e.g. a second device, a multisig, a notary.
-    /// @param delay Seconds between start and end, at least {MIN_RECOVERY_DELAY}.
+    /// @param delay Seconds between start and end, from {MIN_RECOVERY_DELAY} to {MAX_RECOVERY_DELAY}.
     function setRecovery(address recovery, uint48 delay) external onlySelf {
-        if (recovery == address(0) ? delay != 0 : delay < MIN_RECOVERY_DELAY) revert InvalidRecoveryDelay(delay);
+        bool sound =
+            recovery == address(0) ? delay == 0 : delay >= MIN_RECOVERY_DELAY && delay <= MAX_RECOVERY_DELAY;
+        if (!sound) revert InvalidRecoveryDelay(delay);
         _dropPending();
-        RecoveryLayout storage stored = _recovery();
-        stored.recovery = recovery;
-        stored.delay = delay;
-        emit RecoveryChanged(recovery, delay);
+        _nameRecovery(recovery, delay);
     }
 
     /// @notice Announces a configuration. Replaces an earlier announcement and its time. Only for the recovery address.
@@ -109,7 +113,8 @@ abstract contract Rotation {
         emit RecoveryStarted(configHash, readyAt);
     }
 
-    /// @notice Installs the announced configuration once its time has come. Only for the recovery address.
+    /// @notice Installs the announced configuration once its time has come, and removes the recovery address like every
+    /// rotation. Only for the recovery address.
     /// @param config The one that was announced.
     function finishRecovery(Config calldata config) external onlyRecovery {
         RecoveryLayout storage stored = _recovery();
@@ -145,6 +150,14 @@ abstract contract Rotation {
         _checkReplacement(config);
         uint64 configNonce = ConfigStorage.get().install(config);
         emit ConfigChanged(keccak256(abi.encode(config)), configNonce);
+        if (_recovery().recovery != address(0)) _nameRecovery(address(0), 0);
+    }
+
+    function _nameRecovery(address recovery, uint48 delay) private {
+        RecoveryLayout storage stored = _recovery();
+        stored.recovery = recovery;
+        stored.delay = delay;
+        emit RecoveryChanged(recovery, delay);
     }
 
     function _checkReplacement(Config calldata config) private view {

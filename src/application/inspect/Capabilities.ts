@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
+import * as P256Precompile from "../chain/P256Precompile.js"
 import type { ChainClient } from "../ports/chain/ChainRpc.js"
 
 /** What nodes can do beside what every node can. Null: the node did not say. */
@@ -9,23 +10,11 @@ export interface Capabilities {
   readonly simulation: boolean | null
   /** State overrides of `eth_call`. */
   readonly overrides: boolean | null
-  /** The P-256 precompile of RIP-7212 and EIP-7951. */
-  readonly p256: boolean | null
+  /** The P-256 precompile of RIP-7212 and EIP-7951. `broken`: what stands in its place takes wrong signatures too. */
+  readonly p256: "there" | "absent" | "broken" | null
 }
 
 const identity = Address.unsafe(`0x${"04".padStart(40, "0")}`)
-const precompile = Address.unsafe(`0x${"0100".padStart(40, "0")}`)
-
-/** A valid signature: digest, r, s and the point's coordinates. */
-const signature = Hex.unsafe(
-  `0x${[
-    "11".repeat(32),
-    "d6f2e1964e01c37cffde27f4b48f6b2f0e5b9500b0e0d100a5d4de0e3048fa9a",
-    "3bd2807dadd1c28ad33b56005b7748c8deda1495bacb92da2c7a43dd7e3bbd25",
-    "d65a93977caa3d1b081852ff57a79e465f1660577304baead505dd3a48589cf3",
-    "50185e895372df6221ea3a137557e473fddb6755f05bd507c3c533fce9c91285"
-  ].join("")}`
-)
 
 /** An address that nobody has, and code that returns 42. */
 const nobody = Address.unsafe(`0x${"c0de".repeat(10)}`)
@@ -50,6 +39,14 @@ export const simulates = (chain: ChainClient): Effect.Effect<boolean | null> =>
         )
   )
 
+const p256 = (chain: ChainClient): Effect.Effect<Capabilities["p256"]> =>
+  Effect.zipWith(
+    P256Precompile.believesForgeries(chain),
+    P256Precompile.isThere(chain),
+    (broken, there): Capabilities["p256"] => (broken ? "broken" : there ? "there" : "absent"),
+    { concurrent: true }
+  ).pipe(Effect.catchAll(() => Effect.succeed(null)))
+
 export const ask = (chain: ChainClient): Effect.Effect<Capabilities> =>
   Effect.all(
     {
@@ -60,10 +57,7 @@ export const ask = (chain: ChainClient): Effect.Effect<Capabilities> =>
           Effect.succeed(reason === "rejected" || reason === "unsupported" ? false : null)
         )
       ),
-      p256: chain.call({ to: precompile, data: signature }).pipe(
-        Effect.map(({ data, success }) => success && isWord(data, 1n)),
-        Effect.catchAll(() => Effect.succeed(null))
-      )
+      p256: p256(chain)
     },
     { concurrency: "unbounded" }
   )

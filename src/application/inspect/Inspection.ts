@@ -205,7 +205,12 @@ const capabilities = (chain: ChainClient, { remoteBundler }: NetworkProfile, say
         "limited",
         `${chain.origin} takes no state overrides: gas is found by eth_estimateGas, in more calls and less exactly`
       )
-    if (p256 === false)
+    if (p256 === "broken")
+      say(
+        "broken",
+        `what ${chain.origin} has at 0x100 takes a wrong P-256 signature for a right one, so that everybody passes for each passkey: writes of wallets with passkeys (custody 2, 4, 5) are refused until the chain has the precompile of EIP-7951 there, or nothing`
+      )
+    if (p256 === "absent")
       say(
         "limited",
         "the chain has no P-256 precompile: wallets verify passkeys in Solidity, for about 300,000 gas more each"

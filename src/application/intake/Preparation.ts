@@ -10,6 +10,7 @@ import * as Deployment from "../../domain/wallet/Deployment.js"
 import type * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import { ChainFacts } from "../chain/ChainFacts.js"
 import { type Connection, entryPointVersion, open, openOperator, refusal } from "../chain/Connection.js"
+import * as P256Precompile from "../chain/P256Precompile.js"
 import * as Prices from "../chain/Prices.js"
 import type * as Payer from "../pay/Payer.js"
 import { Payers } from "../pay/Payers.js"
@@ -123,6 +124,8 @@ export interface ChainSnapshot {
   readonly wallets: ReadonlyMap<Address.Address, Wallets.WalletState>
   /** Where calls with data go and there is no contract. */
   readonly codeless: ReadonlySet<Address.Address>
+  /** Everybody passes for a passkey there; false too where none of the wallets has one. */
+  readonly forgeable: boolean
   /** Gas that one transaction may have: the block's bound or the operator's. */
   readonly gasBound: bigint
 }
@@ -133,25 +136,35 @@ const noBlock = () =>
 const gasBoundOf = ({ gasLimit }: Block, { profile }: Connection): bigint =>
   BigInts.min(gasLimit, profile.caps.transactionGas)
 
-/** Everything that is read before the measurement of these calls, in one batch; of a recent block where that will do. */
+/**
+ * Everything that is read before the measurement of these calls, in one batch; of a recent block where that will do.
+ * `passkeys`: one of the wallets will have them.
+ */
 export const snapshot = (
   { buffers, connection, entryPoint, formula }: OpContext,
   addresses: ReadonlyArray<Address.Address>,
   calls: ReadonlyArray<WalletCalls.Call>,
-  when: "now" | "recent" = "now"
+  when: "now" | "recent" = "now",
+  passkeys = false
 ): Effect.Effect<ChainSnapshot, Failure, ChainFacts> =>
   Effect.gen(function* () {
     const { chain, profile, trust } = connection
     const facts = yield* ChainFacts
     // A wallet that is not there makes no calls.
     const called = CalledContracts.of(calls, profile).filter((target) => !addresses.includes(target))
-    const [block, fees, entryPointCode, wallets, codes] = yield* Effect.mapError(
+    const believes = P256Precompile.believesForgeries(chain)
+    // Asked along with the rest where it is known that it matters.
+    const early =
+      passkeys ||
+      addresses.some((address) => Wallets.hasPasskeys(facts.wallet(chain, address, formula.initCode)))
+    const [block, fees, entryPointCode, wallets, codes, forged] = yield* Effect.mapError(
       Together.all([
         facts.block(chain, when),
         facts.fees(chain),
         facts.code(chain, entryPoint),
         Wallets.read(facts, chain, formula.initCode, addresses),
-        Together.forEach(called, (target) => facts.code(chain, target))
+        Together.forEach(called, (target) => facts.code(chain, target)),
+        early ? believes : Effect.succeed(null)
       ]),
       refusal(trust)
     )
@@ -164,7 +177,12 @@ export const snapshot = (
       )
     const prices = yield* Prices.offered(profile, fees, buffers.price)
     const codeless = new Set(called.filter((_, index) => codes[index] === null))
-    return { block, prices, entryPointCode, wallets, codeless, gasBound: gasBoundOf(block, connection) }
+    const some = [...wallets.values()].some(
+      (state) => state._tag === "deployed" && Wallets.hasPasskeys(state.configuration)
+    )
+    const forgeable = forged ?? (some && (yield* Effect.mapError(believes, refusal(trust))))
+    const gasBound = gasBoundOf(block, connection)
+    return { block, prices, entryPointCode, wallets, codeless, forgeable, gasBound }
   })
 
 /** The same as it was told last; null: some of it was not, or the node asks for more than it may. */
@@ -189,6 +207,8 @@ export const lastSeen = (
           entryPointCode: code.right,
           wallets,
           codeless: new Set(),
+          // The present look tells.
+          forgeable: false,
           gasBound: gasBoundOf(block, connection)
         }
   })

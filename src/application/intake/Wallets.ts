@@ -164,6 +164,10 @@ export type WalletState =
   | { readonly _tag: "foreign" }
   | { readonly _tag: "deployed"; readonly configuration: WalletConfig.Configuration }
 
+/** Whether anybody acts for the wallet whose signature the chain has to verify as P-256. */
+export const hasPasskeys = (configuration: WalletConfig.Configuration | null): boolean =>
+  configuration !== null && configuration.config.passkeys.length > 0
+
 /** The epoch that nonces of the wallet's ops name; 0 where nothing is deployed. */
 export const epochOf = (state: WalletState | undefined): bigint =>
   state?._tag === "deployed" ? WalletConfig.epochOf(state.configuration) : 0n

@@ -208,6 +208,11 @@ export const catalogue = {
     "The beacon's implementation is not the one that the operator pinned.",
     "Wait until the operator has confirmed the new implementation."
   ),
+  passkeys_forgeable: refused(
+    "the chain takes forged passkey signatures",
+    "What the chain has at 0x100, where wallets verify P-256, says that a wrong signature is right: everybody could act for a wallet with passkeys (custody 2, 4 or 5). Nothing was sent.",
+    "Use a chain with the P-256 precompile of EIP-7951, or with nothing at 0x100, or wallets without passkeys (custody 1 and 3)."
+  ),
   threshold_not_met: refused(
     "threshold not met",
     "The signatures at hand do not reach the wallet's threshold.",

@@ -114,6 +114,20 @@ contract ValidatePaymasterUserOpTest is WalletTest {
         vm.assertFalse(success, "twice");
     }
 
+    function testFuzz_it_is_for_the_chain_that_its_domain_names(uint8 which, uint64 one, uint64 other) external {
+        vm.assume(one != other);
+        Version version = Version(which % 3);
+        Op memory op = _op(version, wallet, "");
+        op.paymasterAndData = _sponsorData(version, 0, 0, true);
+        // One hash on both chains: nothing but the paymaster's domain tells them apart.
+        bytes32 hash = op.hash(version);
+        vm.chainId(one);
+        Op memory signed = _withTail(op, _sponsorship(hash, bundler, SPONSOR_KEY));
+        vm.assertEq(_validate(version, signed, hash), 0, "on its chain");
+        vm.chainId(other);
+        vm.assertEq(_validate(version, signed, hash), 1, "on another chain");
+    }
+
     function testFuzz_paymasterAndData_of_another_length_is_worthless(uint8 which, bytes calldata junk) external {
         Version version = Version(which % 3);
         Op memory op = _op(version, wallet, "");

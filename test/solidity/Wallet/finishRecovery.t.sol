@@ -27,9 +27,20 @@ contract FinishRecoveryTest is RecoveryTest {
         (Config memory installed, uint64 configNonce) = wallet.configuration();
         vm.assertEq(abi.encode(installed), abi.encode(config), "configuration");
         vm.assertEq(configNonce, 2, "configNonce");
-        (bytes32 pending, uint48 ready) = _pending();
-        vm.assertEq(pending, 0, "pending");
-        vm.assertEq(ready, 0, "readyAt");
+    }
+
+    function test_the_recovery_address_is_named_no_longer() external {
+        Config memory config = Configs.valid(1, 3);
+        _start(config);
+        vm.warp(block.timestamp + DELAY);
+        vm.expectEmit(address(wallet));
+        emit Rotation.RecoveryChanged(address(0), 0);
+        _finish(config);
+        (address recovery, uint48 delay, bytes32 pending, uint48 readyAt) = wallet.recoveryState();
+        vm.assertEq(abi.encode(recovery, delay, pending, readyAt), new bytes(128), "recoveryState");
+        vm.prank(notary);
+        vm.expectRevert(abi.encodeWithSelector(Rotation.OnlyRecovery.selector, notary));
+        wallet.startRecovery(config);
     }
 
     function testFuzz_not_a_second_earlier(uint48 early) external {
@@ -64,6 +75,8 @@ contract FinishRecoveryTest is RecoveryTest {
         _start(config);
         vm.warp(block.timestamp + DELAY);
         _finish(config);
+        vm.prank(address(wallet));
+        wallet.setRecovery(notary, DELAY);
         vm.prank(notary);
         vm.expectRevert(abi.encodeWithSelector(Rotation.NoSuchRecovery.selector, Proving.hashOf(config)));
         wallet.finishRecovery(config);

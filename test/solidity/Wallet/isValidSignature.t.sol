@@ -79,6 +79,52 @@ contract IsValidSignatureTest is WalletTest {
         _is(another, hash, Proving.ecdsa(key, _personal(one, hash)), INVALID, "for another one");
     }
 
+    /// @dev The domain of a wallet that was never rotated, as docs/contracts.md says, on that chain.
+    function _domainOn(uint256 chainId, Wallet wallet) private pure returns (bytes memory) {
+        return abi.encode(keccak256("castellan"), keccak256("1"), chainId, address(wallet));
+    }
+
+    function _personalOn(uint256 chainId, Wallet wallet, bytes32 hash) private pure returns (bytes32) {
+        bytes32 typeHash =
+            keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
+        return MessageHashUtils.toTypedDataHash(
+            keccak256(bytes.concat(typeHash, _domainOn(chainId, wallet))),
+            keccak256(abi.encode(keccak256("PersonalSign(bytes prefixed)"), hash))
+        );
+    }
+
+    function _typedOn(uint256 chainId, Wallet wallet, bytes32 domain, bytes32 contents) private pure returns (bytes32) {
+        bytes32 typeHash = keccak256(
+            bytes.concat(
+                "TypedDataSign(Mail contents,string name,string version,uint256 chainId,",
+                "address verifyingContract,bytes32 salt)",
+                bytes(CONTENTS)
+            )
+        );
+        bytes memory nested =
+            bytes.concat(abi.encode(typeHash, contents), _domainOn(chainId, wallet), bytes32(0));
+        return MessageHashUtils.toTypedDataHash(domain, keccak256(nested));
+    }
+
+    function testFuzz_a_signature_for_one_chain_is_worthless_on_every_other(uint64 one, uint64 other, bytes32 contents)
+        external
+    {
+        vm.assume(one != other);
+        (Wallet wallet, uint256 key) = _ecdsaWallet(1);
+        bytes32 domain = keccak256("domain of an application");
+        bytes32 hash = MessageHashUtils.toTypedDataHash(domain, contents);
+        bytes memory personal = Proving.ecdsa(key, _personalOn(one, wallet, contents));
+        bytes memory typed = _nested(Proving.ecdsa(key, _typedOn(one, wallet, domain, contents)), domain, contents);
+        vm.chainId(one);
+        _is(wallet, contents, personal, VALID, "a personal message on its chain");
+        _is(wallet, hash, typed, VALID, "typed data on their chain");
+        (,,, uint256 chainId,,,) = wallet.eip712Domain();
+        vm.assertEq(chainId, one, "the chain of the domain");
+        vm.chainId(other);
+        _is(wallet, contents, personal, INVALID, "a personal message on another chain");
+        _is(wallet, hash, typed, INVALID, "typed data on another chain");
+    }
+
     function test_the_signature_of_an_operation_is_none_of_its_hash_as_a_message() external {
         (Wallet wallet, uint256 key) = _ecdsaWallet(1);
         for (uint256 i = 0; i < 3; ++i) {

@@ -62,6 +62,32 @@ contract SetConfigTest is ConfigRulesTest {
         vm.assertEq(stranger.balance, 3, "the new owner has paid");
     }
 
+    function _nothingIsNamed() private view {
+        (address recovery, uint48 delay, bytes32 pending, uint48 readyAt) = wallet.recoveryState();
+        vm.assertEq(abi.encode(recovery, delay, pending, readyAt), new bytes(128), "recoveryState");
+    }
+
+    function testFuzz_what_was_named_before_is_gone_and_starts_nothing(address recovery, uint48 delay) external {
+        vm.assume(recovery != address(0));
+        delay = 48 hours + delay % (365 days - 48 hours + 1);
+        vm.prank(address(wallet));
+        wallet.setRecovery(recovery, delay);
+        vm.expectEmit(address(wallet));
+        emit Rotation.RecoveryChanged(address(0), 0);
+        _installs(Configs.valid(1, 61));
+        _nothingIsNamed();
+        vm.warp(block.timestamp + delay);
+        vm.prank(recovery);
+        vm.expectRevert(abi.encodeWithSelector(Rotation.OnlyRecovery.selector, recovery));
+        wallet.startRecovery(Configs.valid(1, 60));
+    }
+
+    function test_where_nothing_was_named_nothing_is_said() external {
+        vm.recordLogs();
+        _installs(Configs.valid(1, 61));
+        vm.assertEq(vm.getRecordedLogs().length, 1, "ConfigChanged alone");
+    }
+
     function test_a_pending_recovery_is_off() external {
         Config memory config = Configs.valid(1, 60);
         vm.prank(address(wallet));
@@ -71,10 +97,19 @@ contract SetConfigTest is ConfigRulesTest {
         vm.expectEmit(address(wallet));
         emit Rotation.RecoveryCancelled(Proving.hashOf(config));
         _installs(Configs.valid(1, 61));
-        (address recovery,, bytes32 pending, uint48 readyAt) = wallet.recoveryState();
-        vm.assertEq(recovery, stranger, "the recovery address stays");
-        vm.assertEq(pending, 0, "pending");
-        vm.assertEq(readyAt, 0, "readyAt");
+        _nothingIsNamed();
+    }
+
+    function test_a_configuration_that_is_refused_leaves_the_recovery_as_it_is() external {
+        vm.prank(address(wallet));
+        wallet.setRecovery(stranger, 48 hours);
+        Config memory config = Configs.valid(5, 60);
+        vm.prank(address(wallet));
+        vm.expectRevert(abi.encodeWithSelector(Rotation.CustodyIsFixed.selector, 5));
+        wallet.setConfig(config);
+        (address recovery, uint48 delay,,) = wallet.recoveryState();
+        vm.assertEq(recovery, stranger, "recovery");
+        vm.assertEq(delay, 48 hours, "delay");
     }
 
     function testFuzz_only_the_wallet_itself_may_call(address caller) external {

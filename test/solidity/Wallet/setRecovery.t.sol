@@ -14,8 +14,9 @@ contract SetRecoveryTest is RecoveryTest {
         wallet.setRecovery(recovery, delay);
     }
 
-    function testFuzz_names_an_address_and_a_delay_of_at_least_48_hours(address recovery, uint48 delay) external {
-        vm.assume(recovery != address(0) && delay >= 48 hours);
+    function testFuzz_names_an_address_and_a_delay_of_48_hours_to_365_days(address recovery, uint48 delay) external {
+        vm.assume(recovery != address(0));
+        delay = 48 hours + delay % (365 days - 48 hours + 1);
         vm.expectEmit(address(wallet));
         emit Rotation.RecoveryChanged(recovery, delay);
         _set(recovery, delay);
@@ -30,6 +31,24 @@ contract SetRecoveryTest is RecoveryTest {
         vm.prank(address(wallet));
         vm.expectRevert(abi.encodeWithSelector(Rotation.InvalidRecoveryDelay.selector, delay));
         wallet.setRecovery(recovery, delay);
+    }
+
+    function test_both_bounds_are_delays() external {
+        _set(notary, 48 hours);
+        _set(notary, 365 days);
+        (, uint48 wait,,) = wallet.recoveryState();
+        vm.assertEq(wait, 365 days, "delay");
+    }
+
+    function testFuzz_a_longer_delay_is_refused(address recovery, uint48 delay) external {
+        vm.assume(recovery != address(0));
+        if (delay <= 365 days) delay += 365 days + 1;
+        vm.prank(address(wallet));
+        vm.expectRevert(abi.encodeWithSelector(Rotation.InvalidRecoveryDelay.selector, delay));
+        wallet.setRecovery(recovery, delay);
+        vm.prank(address(wallet));
+        vm.expectRevert(abi.encodeWithSelector(Rotation.InvalidRecoveryDelay.selector, 365 days + 1));
+        wallet.setRecovery(recovery, 365 days + 1);
     }
 
     function testFuzz_a_delay_without_an_address_is_refused(uint48 delay) external {

@@ -7,6 +7,7 @@ import {PasskeyProof, Proofs} from "../../../contracts/src/Proofs.sol";
 import {Config, UserOperationV06} from "../../../contracts/src/Types.sol";
 import {Wallet} from "../../../contracts/src/Wallet.sol";
 import {IEntryPointCommon, Op, Ops, Version} from "../support/Ops.sol";
+import {PasskeyCases} from "../support/PasskeyCases.sol";
 import {Proving} from "../support/Proving.sol";
 import {Terms, WalletTest} from "../support/WalletTest.sol";
 import {vm} from "../support/Vm.sol";
@@ -335,5 +336,53 @@ contract ValidateUserOpTest is WalletTest {
             op.nonce = uint256(epoch) << 192;
             _refused(Version(i), _signed(op, Version(i), key), WRONG);
         }
+    }
+
+    function test_a_passkey_of_an_earlier_configuration_is_of_no_index_though_its_key_is_still_stored() external {
+        uint256[] memory three = Proving.passkeys(5, 3);
+        uint256[] memory owners = Proving.owners(5, 2);
+        for (uint8 custody = 2; custody < 6; ++custody) {
+            if (custody == 3) continue;
+            uint256[] memory signers = new uint256[](custody == 5 ? 0 : custody == 4 ? 2 : 1);
+            for (uint256 i = 0; i < signers.length; ++i) signers[i] = owners[i];
+            wallet = _wallet(Proving.config(custody, 1, signers, three));
+            uint256[] memory first = new uint256[](1);
+            first[0] = three[0];
+            vm.prank(address(wallet));
+            wallet.setConfig(Proving.config(custody, 1, signers, first));
+            for (uint256 i = 0; i < 3; ++i) {
+                for (uint8 index = 1; index < 3; ++index) {
+                    _refused(Version(i), _signedByPasskey(_payment(Version(i)), Version(i), three[index], index), WRONG);
+                }
+                _handle(Version(i), _signedByPasskey(_payment(Version(i)), Version(i), three[0], 0));
+            }
+        }
+    }
+}
+
+/// @notice The wallet's own verification of one assertion, in operations of each EntryPoint and in messages.
+contract ValidateUserOpByPasskeyTest is PasskeyCases {
+    using Ops for Op;
+
+    Wallet private wallet;
+
+    function setUp() public override {
+        super.setUp();
+        wallet = _wallet(_twoPasskeys());
+    }
+
+    function _verdicts(PasskeyProof memory by) internal override returns (bool[] memory verdicts) {
+        verdicts = new bool[](4);
+        Op memory op = _op(Version.V07, wallet, "");
+        op.signature = _signature(unbound, Proving.single(by));
+        (UserOperationV06 memory unpacked, PackedUserOperation memory packed) = (op.asV06(), op.pack());
+        vm.prank(Ops.ENTRY_POINT_V06, bundler);
+        verdicts[0] = wallet.validateUserOp(unpacked, HASH, 0) == 0;
+        vm.prank(Ops.ENTRY_POINT_V07, bundler);
+        verdicts[1] = wallet.validateUserOp(packed, HASH, 0) == 0;
+        vm.prank(Ops.ENTRY_POINT_V08, bundler);
+        verdicts[2] = wallet.validateUserOp(packed, HASH, 0) == 0;
+        vm.prank(address(wallet));
+        verdicts[3] = wallet.isSignedByValidators(HASH, Proving.single(by));
     }
 }

@@ -23,6 +23,9 @@ import {
 import { mixedProof, opSignature, signingHash, unbound } from "../../support/suite/Layouts.js"
 import { createWallet, execute, handleOps, hashOf, newOp, nonceOf, refusal } from "../../support/suite/Ops.js"
 
+/** Not that of the other files: a domain with one chain in it would go unnoticed. */
+const chainId = 84_532
+
 let chain: Chain
 let wallet: Contract
 let address: string
@@ -30,7 +33,7 @@ const [a, b] = [devKey(20), devKey(21)] as const
 const passkey = newPasskey()
 
 beforeAll(async () => {
-  chain = await startChain()
+  chain = await startChain([], chainId)
   wallet = await createWallet(chain, "v0.7", "signs", configOf(1, [a]))
   address = await wallet.getAddress()
 })
@@ -45,23 +48,23 @@ const domainOf = (verifyingContract: string) => Erc7739.domainOf(chain, verifyin
 const personalDigest = (hash: string, of = address) => Erc7739.personalDigest(chain, hash, of)
 
 const app = {
-  domain: { name: "Exchange", version: "3", chainId: 31337, verifyingContract: `0x${"ee".repeat(20)}` },
+  domain: { name: "Exchange", version: "3", chainId, verifyingContract: `0x${"ee".repeat(20)}` },
   types: { Order: [{ name: "amount", type: "uint256" }] },
   type: "Order(uint256 amount)",
   value: { amount: 12n }
 }
 
 /** ERC-7739, typed data: what is asked, what is signed, and what is appended to the proof. */
-const typed = (of = address) => {
+const typed = (of = address, on = chainId) => {
   const appSeparator = TypedDataEncoder.hashDomain(app.domain)
   const contents = TypedDataEncoder.from(app.types).hash(app.value)
   const typeHash = id(
     `TypedDataSign(Order contents,string name,string version,uint256 chainId,address verifyingContract,bytes32 salt)${app.type}`
   )
-  const { name, version, chainId, verifyingContract } = domainOf(of)
+  const { name, version, verifyingContract } = domainOf(of)
   const nested = AbiCoder.defaultAbiCoder().encode(
     ["bytes32", "bytes32", "bytes32", "bytes32", "uint256", "address", "bytes32"],
-    [typeHash, contents, id(name), id(version), chainId, verifyingContract, `0x${"00".repeat(32)}`]
+    [typeHash, contents, id(name), id(version), on, verifyingContract, `0x${"00".repeat(32)}`]
   )
   return {
     hash: TypedDataEncoder.hash(app.domain, app.types, app.value),
@@ -116,6 +119,16 @@ describe("a wallet's signature", () => {
     expect(await ask(hash, good, twin)).toBe(invalid)
     const { hash: order, digest, trailer } = typed()
     expect(await ask(order, concat([ecdsa(digest, a), trailer]), twin)).toBe(invalid)
+  })
+
+  test("is worthless when it is for another chain", async () => {
+    const hash = hashMessage("pay 12 to the miller")
+    for (const other of [31_337, 1, 0]) {
+      const digest = Erc7739.personalDigest({ chainId: BigInt(other) }, hash, address)
+      expect(await ask(hash, ecdsa(digest, a)), `${other}`).toBe(invalid)
+      const { hash: order, digest: nested, trailer } = typed(address, other)
+      expect(await ask(order, concat([ecdsa(nested, a), trailer])), `${other}`).toBe(invalid)
+    }
   })
 
   test("is by whom the custody says", async () => {

@@ -229,23 +229,26 @@ describe("recovery", () => {
     await chain.provider.send("evm_increaseTime", [seconds])
     await chain.provider.send("evm_mine", [])
   }
+  const none = [zeroAddress, 0n, `0x${"00".repeat(32)}`, 0n]
   const state = async () => (await wallet.getFunction("recoveryState").staticCall()).toArray()
 
   test("does not exist until the wallet names an address", async () => {
-    const none = [zeroAddress, 0n, `0x${"00".repeat(32)}`, 0n]
     expect(await state()).toEqual(none)
     for (const from of [recovery.address, zeroAddress, a.address])
       for (const method of ["startRecovery", "finishRecovery"])
         expect(await answer(wallet, from, method, configOf(1, [b]))).toBe(`OnlyRecovery(${from})`)
   })
 
-  test("is named by the wallet alone, with a delay of at least 48 hours", async () => {
+  test("is named by the wallet alone, with a delay of 48 hours to 365 days", async () => {
     const self = await wallet.getAddress()
     expect(await answer(wallet, a.address, "setRecovery", recovery.address, 2 * day)).toBe(
       `OnlySelf(${a.address})`
     )
     expect(await answer(wallet, self, "setRecovery", recovery.address, 2 * day - 1)).toBe(
       `InvalidRecoveryDelay(${2 * day - 1})`
+    )
+    expect(await answer(wallet, self, "setRecovery", recovery.address, 365 * day + 1)).toBe(
+      `InvalidRecoveryDelay(${365 * day + 1})`
     )
     expect(await answer(wallet, self, "setRecovery", zeroAddress, 2 * day)).toBe(
       `InvalidRecoveryDelay(${2 * day})`
@@ -270,23 +273,40 @@ describe("recovery", () => {
     )
     await send(recovery.connect(chain.provider), wallet, "finishRecovery", lost)
     expect(await configurationOf(wallet)).toEqual({ config: lost, configNonce: 2n })
-    expect(await finish(lost)).toBe(`NoSuchRecovery(${configHash(lost)})`)
+    expect(await state()).toEqual(none)
+    expect(await finish(lost)).toBe(`OnlyRecovery(${recovery.address})`)
+  })
+
+  test("is of nobody after a rotation: who had the keys before may have named it", async () => {
+    await named()
+    const { events } = await selfCall(wallet, by(a), "setConfig", configOf(1, [b]))
+    expect(events).toEqual([
+      `ConfigChanged(${configHash(configOf(1, [b]))},2)`,
+      `RecoveryChanged(${zeroAddress},0)`
+    ])
+    expect(await state()).toEqual(none)
+    await wait(365 * day)
+    for (const method of ["startRecovery", "finishRecovery"])
+      expect(await answer(wallet, recovery.address, method, configOf(1, [c]))).toBe(
+        `OnlyRecovery(${recovery.address})`
+      )
   })
 
   test("is called off by the wallet: cancelled, or overtaken by new keys or another recovery address", async () => {
     const target = configOf(1, [b])
-    await named()
-    const overtakers: ReadonlyArray<readonly [string, ...ReadonlyArray<unknown>]> = [
-      ["cancelRecovery"],
-      ["setConfig", configOf(1, [a])],
-      ["setRecovery", recovery.address, 3 * day]
+    const [nothing, nobody] = [`NoSuchRecovery(${configHash(target)})`, `OnlyRecovery(${recovery.address})`]
+    const overtakers: ReadonlyArray<readonly [string, string, ...ReadonlyArray<unknown>]> = [
+      [nothing, "cancelRecovery"],
+      [nobody, "setConfig", configOf(1, [a])],
+      [nothing, "setRecovery", recovery.address, 3 * day]
     ]
-    for (const [method, ...args] of overtakers) {
+    for (const [left, method, ...args] of overtakers) {
+      await named()
       await start(target)
       const { events } = await selfCall(wallet, by(a), method, ...args)
       expect(events[0]).toBe(`RecoveryCancelled(${configHash(target)})`)
       await wait(4 * day)
-      expect(await finish(target)).toBe(`NoSuchRecovery(${configHash(target)})`)
+      expect(await finish(target)).toBe(left)
     }
     expect(await answer(wallet, recovery.address, "cancelRecovery")).toBe(`OnlySelf(${recovery.address})`)
   })

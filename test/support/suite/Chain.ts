@@ -83,8 +83,7 @@ const deployContracts = async (payer: Signer): Promise<Suite> => {
 }
 
 /** Starts an anvil of its own with the three EntryPoints and the suite on it. */
-export const startChain = async (args: ReadonlyArray<string> = []): Promise<Chain> => {
-  const chainId = 31337
+export const startChain = async (args: ReadonlyArray<string> = [], chainId = 31337): Promise<Chain> => {
   const anvil = await startPrepared("suite", { chainId, args }, (fresh) =>
     deployContracts(devKey(0).connect(fresh))
   )

@@ -209,7 +209,7 @@ export const prepare = (submitting: Submitting, elements: ReadonlyArray<number>)
     )
     const found = yield* OwnedWallets.find(
       todo.map(({ index, op, walletCustody }) => ({ index, wallet: op.sender, walletCustody })),
-      snapshot.wallets
+      snapshot
     )
     const failed = new Map<number, ElementFailure>(found.failed)
     for (const [index, failure] of yield* replaced(submitting, todo, snapshot, found))

@@ -194,7 +194,7 @@ export const make = (
         wallet: walletOf(index),
         walletCustody: selector.walletCustody
       })),
-      snapshot.wallets
+      snapshot
     )
     const failed = new Map<number, ElementFailure>(found.failed)
     const bundler = Submitter.boundTo(profile, submitter)

@@ -36,7 +36,7 @@ export interface Found {
 export const find = (
   { calls, context, signers, walletOf }: Input,
   elements: ReadonlyArray<number>,
-  { block, wallets }: Preparation.ChainSnapshot,
+  snapshot: Preparation.ChainSnapshot,
   scheduled: ReadonlyMap<number, number>,
   isAccepted: boolean
 ): Effect.Effect<Found, Failure> =>
@@ -48,14 +48,14 @@ export const find = (
         wallet: walletOf(index),
         walletCustody
       })),
-      wallets
+      snapshot
     )
     const failed = new Map<number, ElementFailure>(found.failed)
     const ready = new Map<number, Executable>()
-    const lastSecond = yield* Preparation.validUntil(block)
+    const lastSecond = yield* Preparation.validUntil(snapshot.block)
     for (const call of todo) {
       const { index } = call
-      const bounds = Windows.check(call.window, `operations[${index}]`, block, context.version)
+      const bounds = Windows.check(call.window, `operations[${index}]`, snapshot.block, context.version)
       if (Either.isLeft(bounds) && "_tag" in bounds.left && !isAccepted)
         return yield* Effect.fail(bounds.left)
       const config = found.configs.get(index)

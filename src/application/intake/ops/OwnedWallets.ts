@@ -3,7 +3,7 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import { type Failure, invalid } from "../../request/Failure.js"
-import type { WalletState } from "../Wallets.js"
+import type { ChainSnapshot } from "../Preparation.js"
 
 /** An element that acts for a wallet. */
 export interface Acting {
@@ -23,13 +23,13 @@ export interface Found {
 /** The wallets of the elements. A custody that is not the wallet's is a 400 of the whole request. */
 export const find = (
   elements: ReadonlyArray<Acting>,
-  states: ReadonlyMap<Address, WalletState>
+  { forgeable, wallets }: Pick<ChainSnapshot, "forgeable" | "wallets">
 ): Effect.Effect<Found, Failure> =>
   Effect.gen(function* () {
     const failed = new Map<number, ElementFailure>()
     const configs = new Map<number, WalletConfig>()
     for (const { index, wallet, walletCustody } of elements) {
-      const state = states.get(wallet)
+      const state = wallets.get(wallet)
       if (state === undefined || state._tag === "absent") {
         failed.set(index, elementFailure("wallet_not_deployed", undefined, { wallet }))
         continue
@@ -48,7 +48,10 @@ export const find = (
             }
           ])
         )
-      configs.set(index, config)
+      // Whoever signs: what is sent there is no longer the owners' alone to spend.
+      if (forgeable && config.passkeys.length > 0)
+        failed.set(index, elementFailure("passkeys_forgeable", undefined, { wallet }))
+      else configs.set(index, config)
     }
     return { configs, failed }
   })

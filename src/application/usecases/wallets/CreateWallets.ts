@@ -64,6 +64,9 @@ interface Missing {
   readonly making: WantedWallets.Making
 }
 
+const hasPasskeys = ({ making }: WantedWallets.Wanted): boolean =>
+  making !== null && making.config.passkeys.length > 0
+
 /** A wallet that is named by its address alone has to exist: its address does not tell how to make it. */
 const saltRequired = ({ index, wallet }: WantedWallets.Wanted): InvalidRequest =>
   invalid("salt_required", [
@@ -147,7 +150,9 @@ const work = (
         const snapshot = yield* Preparation.snapshot(
           context,
           todo.map(({ wallet }) => wallet),
-          []
+          [],
+          "now",
+          todo.some(hasPasskeys)
         )
         const failed = new Map<number, ElementFailure>()
         const others: Array<RefusalDetail> = []
@@ -166,6 +171,8 @@ const work = (
                 wallet
               })
           } else if (making === null) yield* Effect.fail(saltRequired(each))
+          else if (snapshot.forgeable && hasPasskeys(each))
+            failed.set(index, elementFailure("passkeys_forgeable", undefined, { wallet }))
           else missing.push({ index, wallet, making })
         }
         if (others.length > 0) return yield* Effect.fail(unprocessable("account_exists", others))

@@ -1,0 +1,36 @@
+import * as Effect from "effect/Effect"
+import * as Address from "../../domain/primitives/Address.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
+
+/** Where chains have RIP-7212 or EIP-7951: the wallets ask there first whether a passkey has signed. */
+const address = Address.unsafe(`0x${"0100".padStart(40, "0")}`)
+
+/** r, s and the point's coordinates of a signature over 32 times 0x11. */
+const signature = [
+  "d6f2e1964e01c37cffde27f4b48f6b2f0e5b9500b0e0d100a5d4de0e3048fa9a",
+  "3bd2807dadd1c28ad33b56005b7748c8deda1495bacb92da2c7a43dd7e3bbd25",
+  "d65a93977caa3d1b081852ff57a79e465f1660577304baead505dd3a48589cf3",
+  "50185e895372df6221ea3a137557e473fddb6755f05bd507c3c533fce9c91285"
+].join("")
+
+/** As the wallets read the answer: a first word that is not zero is a yes. */
+const saysYes = (chain: ChainClient, digest: string): Effect.Effect<boolean, ChainRpcError> =>
+  Effect.map(
+    chain.call({ to: address, data: Hex.unsafe(`0x${digest.repeat(32)}${signature}`) }),
+    ({ data, success }) => success && !/^0x0*$/.test(data.slice(0, 66))
+  )
+
+/** Whether there is something that says yes to a signature that is right. */
+export const isThere = (chain: ChainClient): Effect.Effect<boolean, ChainRpcError> => saysYes(chain, "11")
+
+/**
+ * Whether what is there also says yes to a wrong one: then wallets take everybody for each of their passkeys. A node that
+ * refuses the question says nothing of that.
+ */
+export const believesForgeries = (chain: ChainClient): Effect.Effect<boolean, ChainRpcError> =>
+  Effect.catchIf(
+    saysYes(chain, "12"),
+    ({ reason }) => reason === "rejected" || reason === "unsupported",
+    () => Effect.succeed(false)
+  )

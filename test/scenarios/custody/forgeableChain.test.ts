@@ -1,0 +1,132 @@
+import * as Effect from "effect/Effect"
+import { id, Wallet } from "ethers"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import * as Capabilities from "../../../src/application/inspect/Capabilities.js"
+import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
+import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
+import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
+import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
+import * as Authenticator from "../../support/custody/Authenticator.js"
+import * as Journey from "../../support/custody/Journey.js"
+import { type Stack, startStack } from "../../support/stack/Stack.js"
+import { ecdsa } from "../../support/suite/Keys.js"
+
+/** What stands where the wallets expect the P-256 precompile: a chain before Osaka leaves the place free. */
+const place = `0x${"100".padStart(40, "0")}`
+const codes = [
+  ["answers 1 to everything", "0x600160005260206000f3"],
+  ["answers a word of what it is given", "0x60003560005260206000f3"],
+  ["answers one byte that is not zero", "0x600160005360016000f3"],
+  ["answers more than a word", "0x600160005260406000f3"]
+] as const
+
+let stack: Stack
+let journey: Journey.Journey
+const alice = new Wallet(id("alice"))
+const phone = Authenticator.make()
+const passkeyPubKey = [phone.spki.toString("base64")]
+const accountOf = (salt: string, walletCustody: 2 | 4 | 5) => ({
+  salt,
+  walletCustody,
+  passkeyPubKey,
+  ...(walletCustody === 4 && { signers: [alice.address], threshold: "1" })
+})
+const wallets = { 1: "", 2: "", 4: "", 5: "" }
+
+const put = (code: string) => stack.provider.send("anvil_setCode", [place, code])
+const p256 = () =>
+  stack.runtime.runPromise(
+    Effect.gen(function* () {
+      const chain = yield* (yield* ChainRpc).connect(stack.settings.rpc, "operator")
+      return (yield* Capabilities.ask(chain)).p256
+    })
+  )
+
+beforeAll(async () => {
+  stack = await startStack({ anvil: ["--hardfork", "prague"] })
+  journey = Journey.make(stack, "v0.7")
+  wallets[1] = await journey.created({ salt: "no passkey", walletCustody: 1 })
+  for (const custody of [2, 4, 5] as const)
+    wallets[custody] = await journey.created(accountOf(`${custody}`, custody))
+})
+afterEach(() => put("0x"))
+afterAll(() => stack.stop())
+
+const refused = {
+  code: "passkeys_forgeable",
+  message: "the chain takes forged passkey signatures"
+}
+
+describe.each(codes)("where something at 0x100 %s", (name, code) => {
+  it("no wallet with passkeys writes, whoever signs, and nothing is sent", async () => {
+    const to = Journey.recipient()
+    const hashed = await Promise.all(
+      [wallets[2], wallets[5]].map((wallet) => journey.hashed(journey.transfer(wallet, to)))
+    )
+    const estimated = await journey.estimated(journey.transfer(wallets[4], to))
+    expect(await p256()).toBe("absent")
+
+    await put(code)
+    expect(await p256()).toBe("broken")
+    const block = await stack.provider.getBlockNumber()
+    for (const custody of [2, 4, 5] as const)
+      expect(await stack.refused(journey.create([accountOf(`${custody} ${name}`, custody)]))).toMatchObject(
+        refused
+      )
+    for (const op of hashed)
+      expect(await stack.refused(journey.executePasskey(op, phone.get(op.signingHash)))).toMatchObject(
+        refused
+      )
+    const signature = ecdsa(estimated.signingHash, alice)
+    expect(await stack.refused(journey.executeEncoded(estimated, signature))).toMatchObject(refused)
+    expect(await stack.refused(journey.execute(journey.transfer(wallets[2], to)))).toMatchObject(refused)
+    expect(await stack.provider.getBlockNumber()).toBe(block)
+    expect(await stack.balanceOf(to)).toBe(0n)
+  })
+})
+
+describe("where something at 0x100 answers 1 to everything", () => {
+  it("nothing is handed out to be signed", async () => {
+    await put(codes[0][1])
+    const operations = [journey.transfer(wallets[5], Journey.recipient())]
+    const { signer: _, ...settings } = journey.settings
+    const hash = PasskeyHash.run(stack.caller(), { operations, settings })
+    const none = [{ encodedUserOp: null, signingHash: null, error: refused.message }]
+    expect((await stack.ask(hash)).results).toMatchObject(none)
+    // A service that has never seen the wallet.
+    const life = stack.begin()
+    expect((await life.runPromise(hash)).results).toMatchObject(none)
+    await life.dispose()
+    const estimate = await stack.ask(
+      EstimateGas.run(stack.caller(), { operations, settings: journey.settings })
+    )
+    expect(estimate).toMatchObject({ status: 0, error: expect.stringContaining(refused.message) })
+  })
+
+  it("wallets without passkeys write, in one request with others too, and existing ones are found", async () => {
+    await put(codes[0][1])
+    const to = Journey.recipient()
+    const operations = [journey.transfer(wallets[2], to), journey.transfer(wallets[1], to)]
+    const answer = await stack.ask(
+      ExecuteOperations.run(stack.caller(), { operations, settings: journey.settings })
+    )
+    expect(answer.returnData).toMatchObject([
+      { "0": { success: false, error: refused.message } },
+      { "1": { success: true } }
+    ])
+    const found = await stack.ask(journey.create([accountOf("5", 5)]))
+    expect(found.returnData).toMatchObject([{ "0": { wallet: wallets[5] } }])
+  })
+})
+
+it("wallets with passkeys write as soon as the place is free again", async () => {
+  await put(codes[0][1])
+  const to = Journey.recipient()
+  expect(await stack.refused(journey.execute(journey.transfer(wallets[2], to)))).toMatchObject(refused)
+  await put("0x")
+  await journey.transferred(
+    await stack.ask(journey.execute(journey.transfer(wallets[2], to))),
+    wallets[2],
+    to
+  )
+})
