@@ -48,9 +48,13 @@ const ChainId = Schema.Int.pipe(Schema.positive()).annotations({
 /** The node of a request: the caller's, or the operator's of a chain. */
 export const node = { rpc: optional(RpcUrl), chainId: optional(ChainId) }
 
+/** The last second of the year 2200. What is later was meant in milliseconds: a window that never begins, or never ends. */
+const latestSecond = 7_289_654_399
+
 /** Unix seconds; 0 means no bound. */
-export const UnixSeconds = Schema.Int.pipe(Schema.between(0, 2 ** 48 - 1)).annotations({
+export const UnixSeconds = Schema.Int.pipe(Schema.between(0, latestSecond)).annotations({
   identifier: "UnixSeconds",
-  description: "Unix seconds; 0 means no bound.",
-  message: () => "expected Unix seconds: an integer from 0 to 2^48 - 1"
+  description: "Unix seconds up to the end of the year 2200, not milliseconds; 0 means no bound.",
+  message: () =>
+    `expected Unix seconds, not milliseconds: an integer from 0 to ${latestSecond}, the end of the year 2200`
 })

@@ -39,6 +39,32 @@ export const outermostStrings = (bytes: Uint8Array): ReadonlyArray<number> => {
   return found
 }
 
+/**
+ * What wallets read one by one up to the later of both indexes, in the gas of a character outside of strings: a string
+ * costs as much as three, an escape in it as much as two. Nothing where the client data begin as the specification says.
+ */
+export const steps = (bytes: Uint8Array, typeIndex: bigint, challengeIndex: bigint): number => {
+  if (typeIndex === first && challengeIndex === second) return 0
+  const last = Math.min(Math.max(Number(typeIndex), Number(challengeIndex)), bytes.length - 1)
+  let count = 0
+  for (let at = 0; at <= last; ) {
+    if (bytes[at] !== quote) {
+      count += 1
+      at += 1
+      continue
+    }
+    const behind = behindString(bytes, at)
+    count += 3
+    for (let inside = at + 1; inside < behind; inside += 1)
+      if (bytes[inside] === backslash) {
+        count += 2
+        inside += 1
+      }
+    at = behind
+  }
+  return count
+}
+
 /** How every serialisation of the WebAuthn specification begins: `{"type":"webauthn.get","challenge":"`. */
 const [first, second] = [1n, 23n] as const
 

@@ -9,6 +9,7 @@ import * as Words from "../primitives/Words.js"
 import type { WalletConfig } from "../wallet/WalletConfig.js"
 import * as Conditions from "./Conditions.js"
 import * as PasskeyProof from "./PasskeyProof.js"
+import * as WebAuthn from "./WebAuthn.js"
 
 /**
  * Who has signed an op. The ECDSA form of a proof is r (32 bytes) || s (32) || v (1), once or up to 16 times in any
@@ -50,6 +51,32 @@ const problemOf = ({ r, s, v }: Part): string | undefined => {
   return v === 0 || v === 1 || v === 27 || v === 28 ? undefined : `v is ${v}, expected 27 or 28 (or 0 or 1)`
 }
 
+/** Bytes of one signature in the compact form of EIP-2098: r, and s with the parity of v in its highest bit. */
+const compactPart = 64
+
+/** Both forms of signatures cannot be confused either: 65 * k is no multiple of 64 for any k up to 16. */
+const isCompact = (ecdsa: Hex.Hex): boolean => {
+  const size = Hex.size(ecdsa)
+  return size > 0 && size % compactPart === 0 && size <= compactPart * maxParts
+}
+
+/** The first word of every proof with passkeys: where `ecdsa` begins. As an r it would be of a key that nobody has. */
+const abiHead = `0x${"40".padStart(64, "0")}`
+
+const top = 1n << 255n
+
+/** Signatures of 64 bytes in 65. */
+const expanded = (compact: Hex.Hex): Hex.Hex => {
+  let text = "0x"
+  for (let at = 2; at < compact.length; at += 2 * compactPart) {
+    const ofV = BigInt(`0x${compact.slice(at + 64, at + 128)}`)
+    const odd = ofV >= top
+    const s = (odd ? ofV - top : ofV).toString(16).padStart(64, "0")
+    text += `${compact.slice(at, at + 64)}${s}${odd ? "1c" : "1b"}`
+  }
+  return Hex.unsafe(text)
+}
+
 const isEcdsa = (proof: Hex.Hex): boolean => {
   const size = Hex.size(proof)
   return size > 0 && size % part === 0 && size <= part * maxParts
@@ -74,15 +101,20 @@ export const encode = (parts: Parts): Hex.Hex =>
   parts.passkeys.length === 0 && parts.ecdsa !== Hex.empty ? parts.ecdsa : PasskeyProof.encode(parts)
 
 /** The parts of a proof of either form. Only the canonical encoding is one; what the parts say is not looked at. */
-export const decode = (proof: Hex.Hex): Either.Either<Parts, string> => {
+export const decode = (proof: Hex.Hex): Either.Either<Parts, string> => read(proof, (ecdsa) => ecdsa)
+
+const read = (proof: Hex.Hex, written: (ecdsa: Hex.Hex) => Hex.Hex): Either.Either<Parts, string> => {
   if (isEcdsa(proof)) return Either.right({ ecdsa: proof, passkeys: [] })
   const size = Hex.size(proof)
   if (size % word !== 0 || size === 0)
     return Either.left(
-      `expected 1 to ${maxParts} signatures of ${part} bytes (r, s, v), or the ABI form with passkeys, but the proof has ${size} bytes`
+      `expected 1 to ${maxParts} signatures of ${part} bytes (r, s, v) or of ${compactPart} (EIP-2098), or the ABI form with passkeys, but the proof has ${size} bytes`
     )
   return Either.filterOrLeft(
-    PasskeyProof.decode(proof),
+    Either.map(PasskeyProof.decode(proof), ({ ecdsa, passkeys }) => ({
+      ecdsa: written(ecdsa),
+      passkeys
+    })),
     ({ ecdsa }) => ecdsa === Hex.empty || isEcdsa(ecdsa),
     ({ ecdsa }) =>
       `expected at most ${maxParts} signatures of ${part} bytes (r, s, v), but ecdsa has ${Hex.size(ecdsa)} bytes`
@@ -91,13 +123,20 @@ export const decode = (proof: Hex.Hex): Either.Either<Parts, string> => {
 
 const word = 32
 
+const isCompactProof = (proof: Hex.Hex): boolean =>
+  isCompact(proof) && (Hex.size(proof) === compactPart || !proof.startsWith(abiHead))
+
 /**
  * The proof as the wallets accept it: every v 27 or 28 (0 and 1 are raised), the ECDSA form where there are no
- * passkeys. `Left` says what is wrong: neither form, r or s out of range, s in the upper half, another v.
+ * passkeys, and signatures of 65 bytes where all of them have 64. `Left` says what is wrong: neither form, r or s out of range, s in the upper half, another v.
  */
 export const normalise = (proof: Hex.Hex): Either.Either<Hex.Hex, string> =>
-  Either.flatMap(decode(proof), ({ ecdsa, passkeys }) =>
-    Either.map(normaliseEcdsa(ecdsa), (normal) => encode({ ecdsa: normal, passkeys }))
+  Either.flatMap(
+    read(isCompactProof(proof) ? expanded(proof) : proof, (ecdsa) =>
+      isCompact(ecdsa) ? expanded(ecdsa) : ecdsa
+    ),
+    ({ ecdsa, passkeys }) =>
+      Either.map(normaliseEcdsa(ecdsa), (normal) => encode({ ecdsa: normal, passkeys }))
   )
 
 /** What a wallet's `personal_sign` signs for these 32 bytes: keccak256 of the EIP-191 prefix for 32 bytes and them. */
@@ -141,16 +180,18 @@ const ecdsaDummies = (count: number): Hex.Hex =>
 const placeholder = Base64.encodeUrl(Keccak.hashText("castellan dummy challenge"))
 
 /**
- * Bytes of a dummy's clientDataJSON. Browsers write 134 and the origin, at most 395, and some add a member of 110;
- * only a page in a frame of another origin has more.
+ * The longest client data, in an order that no specification has: wallets read all of it, and of what they read one by
+ * one brackets cost most.
  */
-const dummyClientData = 512
-
-/** In an order that no specification has: wallets read all of it, which costs more than the usual order. */
 const dummyJson = (() => {
-  const end = `","challenge":"${placeholder}","type":"webauthn.get"}`
-  return `{"origin":"`.padEnd(dummyClientData - end.length, "o").concat(end)
+  const end = `":${"[".repeat(23)}${"]".repeat(23)}, "challenge":"${placeholder}","type":"webauthn.get"}`
+  return `{"`.padEnd(WebAuthn.maxClientData - end.length, "o").concat(end)
 })()
+
+/** The longest, without a zero byte: user present and verified. */
+const dummyAuthenticatorData = Hex.unsafe(
+  `0x${"11".repeat(32)}05${"11".repeat(WebAuthn.maxAuthenticatorData - 33)}`
+)
 
 /** A valid r and a low s in which no byte is zero: the coordinates of P-256's generator. */
 const dummyP256: P256.Signature = {
@@ -164,14 +205,14 @@ const dummyPasskey = (index: number): PasskeyPart => ({
     ...dummyP256,
     challengeIndex: BigInt(dummyJson.indexOf('"challenge"')),
     typeIndex: BigInt(dummyJson.indexOf('"type"')),
-    authenticatorData: Hex.unsafe(`0x${"11".repeat(32)}0511111111`),
+    authenticatorData: dummyAuthenticatorData,
     clientDataJSON: dummyJson
   }
 })
 
 /**
- * A proof for gas estimation by so many owners and so many of the configuration's passkeys: of the real form and of at
- * least the usual length. Wallets give it up before the curve unless `challenged` puts the challenge in.
+ * A proof for gas estimation by so many owners and so many of the configuration's passkeys: of the real form, as long and
+ * as dear as one can be. Wallets give it up before the curve unless `challenged` puts the challenge in.
  */
 export const dummy = (
   config: WalletConfig,

@@ -22,11 +22,22 @@ export interface Auth {
   readonly clientDataJSON: string
 }
 
-/** Most bytes of `clientDataJSON`. */
-export const maxClientData = 1024
+/*
+ * Gas is estimated before anybody signs, for the longest and costliest assertion within these bounds: what is beyond them
+ * would be paid for by nobody.
+ */
 
-/** Most bytes of `authenticatorData`. */
-export const maxAuthenticatorData = 512
+/**
+ * Most bytes of `clientDataJSON`. Browsers write 134 and the origin, at most 395, and some add a member of 110; what a
+ * page in a frame of another origin adds finds room as long as both names together have less than 250 bytes.
+ */
+export const maxClientData = 512
+
+/** Most bytes of `authenticatorData`: 37, and room for what an extension such as `prf` adds, 95. */
+export const maxAuthenticatorData = 160
+
+/** Most of `ClientData.steps`: other orders than that of the specification were written by browsers with 35 to 60. */
+export const maxSteps = 64
 
 /** rpIdHash, flags and signCount. */
 const minAuthenticatorData = 37
@@ -176,6 +187,9 @@ const problemOf = (auth: Auth, signingHash: Hex.Bytes32): string | null => {
     !ClientData.areMembers(bytes, auth.typeIndex, auth.challengeIndex)
   )
     return `clientDataJSON: ${problemOfMembers(auth.clientDataJSON, signingHash, challenge)}`
+  const steps = ClientData.steps(bytes, auth.typeIndex, auth.challengeIndex)
+  if (steps > maxSteps)
+    return `clientDataJSON: expected type and challenge in front, as browsers write them, or at most ${maxSteps} characters outside of strings before them, of which a string counts as 3 and an escape as 2, but there are ${steps}`
   const signature = { r: auth.r, s: auth.s }
   if (!P256.inRanges(signature)) return `signature: ${outOfRange}`
   if (!P256.isLow(signature)) return "signature: s is in the upper half"

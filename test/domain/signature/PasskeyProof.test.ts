@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import { AbiCoder } from "ethers"
 import * as fc from "fast-check"
+import * as ClientData from "../../../src/domain/op/ClientData.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Words from "../../../src/domain/primitives/Words.js"
 import * as Conditions from "../../../src/domain/signature/Conditions.js"
@@ -23,7 +24,7 @@ const part: fc.Arbitrary<Proof.PasskeyPart> = fc.record({
     s: bytes32,
     challengeIndex: uint(256),
     typeIndex: uint(256),
-    authenticatorData: hex(512),
+    authenticatorData: hex(WebAuthn.maxAuthenticatorData),
     clientDataJSON: fc.string({ unit: "grapheme", maxLength: 200 })
   })
 })
@@ -133,14 +134,17 @@ describe("A dummy", () => {
     expect(Proof.dummy({ ...config, passkeys: [] }, { owners: 0, passkeys: 2 })).toBe(Proof.dummyEcdsa(1))
   })
 
-  it("has the parts of the proof that it stands for, of the usual length and without zero bytes", () => {
+  it("has the parts of the proof that it stands for, of the greatest length and without zero bytes", () => {
     const { ecdsa, passkeys: found } = Either.getOrThrow(
       Proof.decode(Proof.dummy(config, { owners: 2, passkeys: 3 }))
     )
     expect(Proof.signatures(ecdsa)).toBe(2)
     expect(found.map(({ index }) => index)).toEqual([0, 1, 2])
     for (const { auth } of found) {
-      expect(auth.clientDataJSON).toHaveLength(512)
+      expect(auth.clientDataJSON).toHaveLength(WebAuthn.maxClientData)
+      expect(Hex.size(auth.authenticatorData)).toBe(WebAuthn.maxAuthenticatorData)
+      const bytes = Hex.toBytes(WebAuthn.clientDataOf(auth))
+      expect(ClientData.steps(bytes, auth.typeIndex, auth.challengeIndex)).toBe(WebAuthn.maxSteps)
       const all = Hex.concat(auth.r, auth.s, auth.authenticatorData, WebAuthn.clientDataOf(auth))
       expect(all.slice(2).match(/../g)).not.toContain("00")
       expect(() => JSON.parse(auth.clientDataJSON)).not.toThrow()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
-import { concat, getBytes, hashMessage, recoverAddress, SigningKey, Wallet } from "ethers"
+import { AbiCoder, concat, getBytes, hashMessage, recoverAddress, SigningKey, Wallet } from "ethers"
 import * as fc from "fast-check"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Proof from "../../../src/domain/signature/Proof.js"
@@ -42,6 +42,42 @@ describe("Proof", () => {
     )
   })
 
+  it("of compact signatures (EIP-2098), as ethers writes them, is that of whole ones", () => {
+    fc.assert(
+      fc.property(bytes32, fc.array(key, { minLength: 1, maxLength: 16 }), (hash, keys) => {
+        const signatures = keys.map((each) => each.signingKey.sign(hash))
+        const whole = Hex.concat(...signatures.map(({ serialized }) => Hex.unsafe(serialized)))
+        const compact = Hex.concat(
+          ...signatures.map(({ compactSerialized }) => Hex.unsafe(compactSerialized))
+        )
+        expect(Proof.normalise(compact)).toEqual(Either.right(whole))
+        // In the ABI form too, beside passkeys or not.
+        const abi = (ecdsa: string) =>
+          Hex.unsafe(
+            AbiCoder.defaultAbiCoder().encode(
+              ["bytes", "tuple(uint8,tuple(bytes32,bytes32,uint256,uint256,bytes,string))[]"],
+              [ecdsa, []]
+            )
+          )
+        expect(Proof.normalise(abi(compact))).toEqual(Either.right(whole))
+        expect(Proof.normalise(abi(whole))).toEqual(Either.right(whole))
+      }),
+      few
+    )
+  })
+
+  it("of compact signatures is refused beside whole ones, of more than 16, and out of range", () => {
+    const { compactSerialized, serialized } = new Wallet(new SigningKey(`0x${digits(1n)}`)).signingKey.sign(
+      `0x${"ab".repeat(32)}`
+    )
+    const said = (...parts: ReadonlyArray<string>) =>
+      message(Proof.normalise(Hex.concat(...parts.map((part) => Hex.unsafe(part)))))
+    expect(said(compactSerialized, serialized)).toContain("65 bytes (r, s, v) or of 64 (EIP-2098)")
+    expect(said(...Array.from({ length: 17 }, () => compactSerialized))).toContain("expected abi.encode")
+    expect(said(`0x${digits(0n)}${digits(1n)}`)).toContain("r is not between")
+    expect(said(`0x${digits(1n)}${digits(n / 2n + 1n)}`)).toContain("upper half")
+  })
+
   it("is refused with s in the upper half, and then names nobody", () => {
     fc.assert(
       fc.property(bytes32, key, fc.nat(3), (hash, by, place) => {
@@ -73,7 +109,7 @@ describe("Proof", () => {
     expect(message(Proof.normalise(proof))).toContain(text)
   })
 
-  it("has 65 bytes, 1 to 16 times", () => {
+  it("has 65 bytes, or 64, 1 to 16 times", () => {
     const part = rsv(1n, 1n, 27)
     for (const count of [1, 2, 16])
       expect(Either.isRight(Proof.normalise(Hex.concat(...Array(count).fill(part))))).toBe(true)
@@ -83,7 +119,9 @@ describe("Proof", () => {
       fc.property(hex(1200), (proof) => {
         const size = Hex.size(proof)
         if (Either.isRight(Proof.normalise(proof)))
-          expect(size > 0 && size % 65 === 0 && size <= 1040).toBe(true)
+          expect(
+            size > 0 && ((size % 65 === 0 && size <= 1_040) || (size % 64 === 0 && size <= 1_024))
+          ).toBe(true)
       })
     )
   })

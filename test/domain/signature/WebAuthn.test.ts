@@ -120,23 +120,47 @@ describe("An assertion", () => {
     const longest = filler(WebAuthn.maxClientData - used)
     expect(why(authOf(longest))).toBeUndefined()
     const over = filler(WebAuthn.maxClientData - used + 1)
-    expect(problem(over)).toEqual({ field: "clientDataJSON", message: "expected at most 1024 bytes" })
+    expect(problem(over)).toEqual({ field: "clientDataJSON", message: "expected at most 512 bytes" })
     const good = authOf()
     const long = { ...good, clientDataJSON: respond(hash, passkey, over).clientDataJSON.toString() }
-    expect(why(long)).toBe("clientDataJSON: expected at most 1024 bytes")
-    expect(why({ ...good, clientDataJSON: "é".repeat(513) })).toBe(
-      "clientDataJSON: expected at most 1024 bytes"
+    expect(why(long)).toBe("clientDataJSON: expected at most 512 bytes")
+    expect(why({ ...good, clientDataJSON: "é".repeat(257) })).toBe(
+      "clientDataJSON: expected at most 512 bytes"
     )
 
-    expect(why(authOf({ extensions: Buffer.alloc(475) }))).toBeUndefined()
-    expect(problem({ extensions: Buffer.alloc(476) })).toEqual({
+    expect(why(authOf({ extensions: Buffer.alloc(123) }))).toBeUndefined()
+    expect(problem({ extensions: Buffer.alloc(124) })).toEqual({
       field: "authenticatorData",
-      message: "expected at most 512 bytes"
+      message: "expected at most 160 bytes"
     })
-    const stretched = { ...good, authenticatorData: Hex.unsafe(`0x${"05".repeat(513)}`) }
-    expect(why(stretched)).toBe("authenticatorData: expected 37 to 512 bytes, but there are 513")
+    const stretched = { ...good, authenticatorData: Hex.unsafe(`0x${"05".repeat(161)}`) }
+    expect(why(stretched)).toBe("authenticatorData: expected 37 to 160 bytes, but there are 161")
     const short = { ...good, authenticatorData: Hex.unsafe(`0x${"05".repeat(36)}`) }
-    expect(why(short)).toBe("authenticatorData: expected 37 to 512 bytes, but there are 36")
+    expect(why(short)).toBe("authenticatorData: expected 37 to 160 bytes, but there are 36")
+  })
+
+  it("is as dear to read as gas is estimated for, and no dearer, unless both members are in front", () => {
+    const both = `"challenge":"${challenge}","type":"webauthn.get"`
+    const reading = "expected type and challenge in front, as browsers write them, or at most 64"
+    const good = (members: string) => expect(why(authOf({ json: json(members) }))).toBeUndefined()
+    const dear = (members: string, steps: number) => {
+      expect(why(authOf({ json: json(members) }))).toContain(reading)
+      expect(why(authOf({ json: json(members) }))).toMatch(new RegExp(`but there are ${steps}$`))
+    }
+    // The brace, a name with its value, a colon, a comma, and the name of the later one.
+    const own = 1 + 3 * 3 + 2
+    const room = WebAuthn.maxSteps - own
+    good(`${" ".repeat(room)}${both}`)
+    dear(`${" ".repeat(room + 1)}${both}`, 65)
+    // A name, its colon and its comma.
+    const member = 3 + 2
+    good(`"x":${"[".repeat(23)} ${"]".repeat(23)},${both}`)
+    dear(`"x":${"[".repeat(24)}${"]".repeat(24)},${both}`, own + member + 48)
+    dear(`"x":[${'"",'.repeat(30)}""],${both}`, own + member + 2 + 30 * 4 + 3)
+    dear(`"x":"${'\\"'.repeat(60)}",${both}`, own + member + 3 + 120)
+    good(`"x":"${"x".repeat(300)}",${both}`)
+    good(`"type":"webauthn.get","challenge":"${challenge}","x":[${"[],".repeat(80)}[]]`)
+    expect(why(authOf({ json: json(`${both},"x":[${"[],".repeat(80)}[]]`) }))).toBeUndefined()
   })
 
   const spelled =
@@ -176,7 +200,7 @@ describe("An assertion", () => {
   })
 
   it("of an endless challenge or type is refused with a message that ends", () => {
-    const long = "x".repeat(700)
+    const long = "x".repeat(350)
     for (const text of [
       `"type":"${long}","challenge":"${challenge}"`,
       `"type":"webauthn.get","challenge":"${long}"`
@@ -223,9 +247,9 @@ describe("An assertion", () => {
     ["signature", Buffer.alloc(73).toString("base64"), "expected at most 72 bytes"],
     ["signature", "A".repeat(1_000_000), "expected at most 72 bytes"],
     ["authenticatorData", "a b", "expected base64 or base64url, without white space"],
-    ["authenticatorData", "A".repeat(1_000_000), "expected at most 512 bytes"],
+    ["authenticatorData", "A".repeat(1_000_000), "expected at most 160 bytes"],
     ["clientDataJSON", "a b", "expected base64 or base64url, without white space"],
-    ["clientDataJSON", "A".repeat(1_000_000), "expected at most 1024 bytes"]
+    ["clientDataJSON", "A".repeat(1_000_000), "expected at most 512 bytes"]
   ] as const)("whose %s is %.8s is not read", (field, text, message) => {
     const wrong = WebAuthn.read({ ...encoded(respond(hash, passkey)), [field]: text })
     expect(wrong).toEqual(Either.left({ field, message }))

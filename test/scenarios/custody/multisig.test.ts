@@ -1,9 +1,10 @@
-import { id, Wallet } from "ethers"
+import { concat, id, Wallet } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import * as Journey from "../../support/custody/Journey.js"
 import { keyOf, type Stack, startStack } from "../../support/stack/Stack.js"
 import { ecdsa, personal } from "../../support/suite/Keys.js"
+import { mixedProof } from "../../support/suite/Layouts.js"
 
 let stack: Stack
 beforeAll(async () => {
@@ -43,6 +44,24 @@ describe.each(entryPointVersions)("a wallet of custody 3, 2 of 3, on EntryPoint 
       code: "threshold_not_met",
       message: "threshold not met: have 1 of 2"
     })
+  })
+
+  it("executes with two of its signers' compact signatures, alone or in the ABI form", async () => {
+    const compact = (hash: string) =>
+      concat([own, alice].map((each) => each.signingKey.sign(hash).compactSerialized))
+    for (const proof of [compact, (hash: string) => mixedProof(compact(hash), [])]) {
+      const to = Journey.recipient()
+      const op = await journey.estimated(journey.transfer(wallet, to))
+      const answer = await stack.ask(journey.executeEncoded(op, proof(op.signingHash)))
+      await journey.transferred(answer, wallet, to)
+    }
+    const op = await journey.estimated(journey.transfer(wallet, Journey.recipient()))
+    const mixed = concat([
+      own.signingKey.sign(op.signingHash).compactSerialized,
+      ecdsa(op.signingHash, alice)
+    ])
+    const failure = await stack.refused(journey.executeEncoded(op, mixed))
+    expect(failure.code).toBe("invalid_signature")
   })
 
   it("executes with two of its signers' signatures, raw and personal, in any order", async () => {

@@ -25,6 +25,10 @@ export interface GetOptions {
   readonly flags?: number
   /** Members that browsers put behind the four known ones. */
   readonly extra?: Readonly<Record<string, unknown>>
+  /** The whole client data of a challenge in base64url, instead of what the others make. */
+  readonly json?: (challenge: string) => string
+  /** What extensions put behind the counter. */
+  readonly extensions?: Buffer
   readonly encoding?: "base64" | "base64url"
   /** A browser gives DER. */
   readonly form?: "der" | "ieee-p1363"
@@ -67,14 +71,16 @@ export const make = (passkey: Passkey = newPasskey()): Authenticator => {
     spki: Buffer.concat([header, point]),
     get: (challenge, options = {}) => {
       counter += 1
+      const asked = Buffer.from(getBytes(challenge)).toString("base64url")
       const clientData = Buffer.from(
-        JSON.stringify({
-          type: options.type ?? "webauthn.get",
-          challenge: Buffer.from(getBytes(challenge)).toString("base64url"),
-          origin: options.origin ?? "https://wallet.example",
-          crossOrigin: false,
-          ...options.extra
-        })
+        options.json?.(asked) ??
+          JSON.stringify({
+            type: options.type ?? "webauthn.get",
+            challenge: asked,
+            origin: options.origin ?? "https://wallet.example",
+            crossOrigin: false,
+            ...options.extra
+          })
       )
       const { hostname } = new URL(options.origin ?? "https://wallet.example")
       const count = Buffer.alloc(4)
@@ -82,7 +88,8 @@ export const make = (passkey: Passkey = newPasskey()): Authenticator => {
       const authenticatorData = Buffer.concat([
         createHash("sha256").update(hostname).digest(),
         Buffer.of(options.flags ?? 0x05),
-        count
+        count,
+        options.extensions ?? Buffer.alloc(0)
       ])
       const message = Buffer.concat([authenticatorData, createHash("sha256").update(clientData).digest()])
       const raw = signature(message, privateKey, options.s)

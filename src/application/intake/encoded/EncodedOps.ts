@@ -36,7 +36,7 @@ export const EncodedOperation = Schema.Struct({
   ...windowFields,
   signature: optional(Hex.schema).annotations({
     description:
-      "The proof: signatures of 65 bytes (r, s, v) one behind the other, or the ABI form with passkeys. Without a window over userOpHash or signingHash, with one over signingHash. Absent: settings.signer and settings.cosigners sign."
+      "The proof: signatures of 65 bytes (r, s, v) one behind the other, or all of 64 (EIP-2098), or the ABI form with passkeys. Without a window over userOpHash or signingHash, with one over signingHash. Absent: settings.signer and settings.cosigners sign."
   })
 }).annotations({ identifier: "EncodedOperation" })
 export type EncodedOperation = typeof EncodedOperation.Type
@@ -48,11 +48,11 @@ export const PasskeyOperation = Schema.Struct({
       description: "base64 or base64url: the assertion's signature, DER or r || s."
     }),
     authenticatorData: Schema.String.annotations({
-      description: "base64 or base64url, at most 512 bytes; user present and user verified are set."
+      description: "base64 or base64url, at most 160 bytes; user present and user verified are set."
     }),
     clientDataJSON: Schema.String.annotations({
       description:
-        "base64 or base64url, at most 1024 bytes. Its challenge is base64url of signingHash, or of userOpHash when there is no window."
+        "base64 or base64url, at most 512 bytes. Its challenge is base64url of signingHash, or of userOpHash when there is no window."
     }),
     ...windowFields
   }).annotations({ identifier: "PasskeyValidationData" })

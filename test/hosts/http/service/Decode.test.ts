@@ -1,7 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import type * as Schema from "effect/Schema"
+import * as EstimateGas from "../../../../src/application/usecases/operations/EstimateGas.js"
+import * as ExecuteEncoded from "../../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../../src/application/usecases/operations/ExecuteOperations.js"
+import * as ExecutePasskey from "../../../../src/application/usecases/operations/ExecutePasskey.js"
+import * as PasskeyHash from "../../../../src/application/usecases/operations/PasskeyHash.js"
 import * as CreateWallets from "../../../../src/application/usecases/wallets/CreateWallets.js"
 import * as PredictWallets from "../../../../src/application/usecases/wallets/PredictWallets.js"
 import { closest } from "../../../../src/domain/primitives/Suggestion.js"
@@ -25,6 +29,21 @@ const execute = (change: object, change2: object = {}) =>
     operations: [{ ...operation, ...change }],
     settings: { ...settings, ...change2 }
   })
+
+const signed = { encodedUserOp: "0x", userOpHash: `0x${"ab".repeat(32)}`, walletCustody: 0 }
+const assertion = { signature: "", authenticatorData: "", clientDataJSON: "" }
+const sent = (endpoint: keyof typeof requests, op: object) => {
+  const { walletCustody: _, ...passkey } = op as { walletCustody?: number }
+  const element = endpoint === "executePasskey" ? passkey : op
+  return problemOf(requests[endpoint] as Schema.Schema<unknown, unknown>, { operations: [element], settings })
+    ?.details
+}
+const requests = {
+  estimateGas: EstimateGas.Request,
+  executeEncoded: ExecuteEncoded.Request,
+  executePasskey: ExecutePasskey.Request,
+  passkeyHash: PasskeyHash.Request
+}
 
 describe("decode failures", () => {
   it("accepts a good request", () => {
@@ -66,8 +85,23 @@ describe("decode failures", () => {
       "settings.percentTxGasOvershoot: expected a percentage from 0 to 1000 with at most four decimals"
     ])
     expect(execute({ validUnitl: -1 })?.details).toEqual([
-      "operations[0].validUnitl: expected Unix seconds: an integer from 0 to 2^48 - 1, got -1"
+      "operations[0].validUnitl: expected Unix seconds, not milliseconds: an integer from 0 to 7289654399, the end of the year 2200, got -1"
     ])
+  })
+
+  const outOfTime =
+    "expected Unix seconds, not milliseconds: an integer from 0 to 7289654399, the end of the year 2200"
+  it.each(["validAfter", "validUnitl"])("say that %s in milliseconds is none, in every endpoint", (name) => {
+    for (const time of [7_289_654_400, 1_790_000_000_000, 2 ** 48 - 1, 1e21]) {
+      const told = (path: string) => [`operations[0].${path}${name}: ${outOfTime}, got ${time}`]
+      expect(execute({ [name]: time })?.details).toEqual(told(""))
+      expect(sent("executeEncoded", { ...signed, [name]: time })).toEqual(told(""))
+      expect(sent("estimateGas", { ...operation, [name]: time })).toEqual(told(""))
+      expect(sent("passkeyHash", { ...operation, [name]: time })).toEqual(told(""))
+      const validationData = { ...assertion, [name]: time }
+      expect(sent("executePasskey", { ...signed, validationData })).toEqual(told("validationData."))
+    }
+    for (const time of [0, 1_790_000_000, 7_289_654_399]) expect(execute({ [name]: time })).toBeNull()
   })
 
   it("name the header that takes what other services have in the body", () => {
