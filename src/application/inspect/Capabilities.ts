@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
-import * as P256Precompile from "../chain/P256Precompile.js"
 import type { ChainClient } from "../ports/chain/ChainRpc.js"
+import * as P256Precompile from "./P256Precompile.js"
 
 /** What nodes can do beside what every node can. Null: the node did not say. */
 export interface Capabilities {
