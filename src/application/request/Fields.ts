@@ -56,5 +56,5 @@ export const UnixSeconds = Schema.Int.pipe(Schema.between(0, latestSecond)).anno
   identifier: "UnixSeconds",
   description: "Unix seconds up to the end of the year 2200, not milliseconds; 0 means no bound.",
   message: () =>
-    `expected Unix seconds, not milliseconds: an integer from 0 to ${latestSecond}, the end of the year 2200`
+    `expected Unix seconds and no milliseconds: an integer from 0 to ${latestSecond} (the end of the year 2200)`
 })

@@ -85,12 +85,12 @@ describe("decode failures", () => {
       "settings.percentTxGasOvershoot: expected a percentage from 0 to 1000 with at most four decimals"
     ])
     expect(execute({ validUnitl: -1 })?.details).toEqual([
-      "operations[0].validUnitl: expected Unix seconds, not milliseconds: an integer from 0 to 7289654399, the end of the year 2200, got -1"
+      "operations[0].validUnitl: expected Unix seconds and no milliseconds: an integer from 0 to 7289654399 (the end of the year 2200), got -1"
     ])
   })
 
   const outOfTime =
-    "expected Unix seconds, not milliseconds: an integer from 0 to 7289654399, the end of the year 2200"
+    "expected Unix seconds and no milliseconds: an integer from 0 to 7289654399 (the end of the year 2200)"
   it.each(["validAfter", "validUnitl"])("say that %s in milliseconds is none, in every endpoint", (name) => {
     for (const time of [7_289_654_400, 1_790_000_000_000, 2 ** 48 - 1, 1e21]) {
       const told = (path: string) => [`operations[0].${path}${name}: ${outOfTime}, got ${time}`]
