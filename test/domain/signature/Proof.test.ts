@@ -119,9 +119,9 @@ describe("Proof", () => {
       fc.property(hex(1200), (proof) => {
         const size = Hex.size(proof)
         if (Either.isRight(Proof.normalise(proof)))
-          expect(
-            size > 0 && ((size % 65 === 0 && size <= 1_040) || (size % 64 === 0 && size <= 1_024))
-          ).toBe(true)
+          expect(size > 0 && ((size % 65 === 0 && size <= 1_040) || (size % 64 === 0 && size <= 1_024))).toBe(
+            true
+          )
       })
     )
   })
