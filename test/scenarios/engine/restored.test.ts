@@ -71,15 +71,14 @@ type Work = (caller: Caller) => Effect.Effect<unknown, Failure, Ports>
 let files = 0
 
 /**
- * Accepts this work in a new database and signs nothing of it. `backup`: a copy of the moment; `database`: the one with which
- * the service goes on.
+ * Begins this work and stops there. `backup`: a copy of the moment; `database`: the one with which the service goes on.
  */
-const acceptedIn = async (database: string, ...all: ReadonlyArray<Work>) => {
+const stoppedAt = async (spot: Power.Spot, database: string, all: ReadonlyArray<Work>) => {
   files += 1
   const backup = join(folder, `${files} backup.sqlite`)
   const requestIds: Array<string> = []
   for (const work of all) {
-    const power = Power.make({ step: "allocate", moment: "before" })
+    const power = Power.make(spot)
     const life = stack.begin({ database, ...power.life })
     const caller = stack.caller()
     requestIds.push(caller.requestId)
@@ -95,10 +94,16 @@ const acceptedIn = async (database: string, ...all: ReadonlyArray<Work>) => {
   const [requestId = "", ...others] = requestIds
   return { backup, database, hash, others, requestId }
 }
-const accepted = (...all: ReadonlyArray<Work>) => {
+const fresh = () => {
   files += 1
-  return acceptedIn(join(folder, `${files}.sqlite`), ...all)
+  return join(folder, `${files}.sqlite`)
 }
+/** Accepts this work and signs nothing of it. */
+const acceptedIn = (database: string, ...all: ReadonlyArray<Work>) =>
+  stoppedAt({ step: "allocate", moment: "before" }, database, all)
+const accepted = (...all: ReadonlyArray<Work>) => acceptedIn(fresh(), ...all)
+/** Signs its transaction too, which no node gets. */
+const signed = (work: Work) => stoppedAt({ step: "recordSigned", moment: "after" }, fresh(), [work])
 
 /** The service goes on with the database until this request has its answer, which it gives. */
 const executed = async (database: string, ...requestIds: ReadonlyArray<string>) => {
@@ -275,6 +280,26 @@ describe("a database from before the work was executed", () => {
     expect(signed).toBe(0)
     expect([await hits.countOf(own), await hits.countOf(other)]).toEqual([1, 1])
   }, 60_000)
+
+  it.each([
+    ["an op", (id: string) => hit("one", id)],
+    ["a transaction of the signer", directly]
+  ])(
+    "%s was signed, somebody else's transaction took its nonce, and it was executed under another one",
+    async (kind, workOf) => {
+      const id = hashOf(`${kind} without its nonce`)
+      const { backup, database, requestId } = await signed(workOf(id))
+      await hits.foreign(await hits.nonce())
+      await hits.mine()
+      const [before] = await executed(database, requestId)
+      expect(await hits.countOf(id)).toBe(1)
+      const life = await live(backup)
+      const after = await hits.answerOf(life, requestId)
+      expect(after.answer).toMatchObject({ status: 1, txHash: before.answer.txHash })
+      expect(await hits.countOf(id)).toBe(1)
+    },
+    60_000
+  )
 
   it("only somebody else has used the key: the work goes on without anybody", async () => {
     const [op, direct] = [hashOf("after others"), hashOf("direct after others")]

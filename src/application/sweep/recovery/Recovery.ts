@@ -372,6 +372,18 @@ export const make = (): Recovery => {
         )
     })
 
+  /** Fails while the chain has used nonces of signed transactions, and it is not known whether that was theirs. */
+  const awaitSigned = (lane: Lane, latest: bigint) =>
+    Effect.gen(function* () {
+      const transactionJournal = yield* TransactionJournal
+      const signed = yield* Effect.mapError(transactionJournal.openOf(lane), ofJournal)
+      if (!signed.some(({ nonce, state }) => state === "signed" && nonce < latest)) return
+      targets.set(nameOf(lane), latest)
+      return yield* Obstacles.of(
+        "the chain has used nonces of its signed transactions, and it is not known for good by what: its accepted requests wait for that"
+      )
+    })
+
   const look = (lane: Lane, requestIds: ReadonlyArray<string>) =>
     Effect.gen(function* () {
       const recovery = yield* RecoveryJournal
@@ -383,6 +395,8 @@ export const make = (): Recovery => {
       const isBehind = known === null || nonces.next > known
       if (!isBehind && !nonces.isRemote) return requestIds
       yield* awaitPool(lane, nonces)
+      // What lost its nonce would go on under another one, under which it may have been done already.
+      if (isBehind) yield* awaitSigned(lane, nonces.latest)
       const open = (yield* Effect.mapError(recovery.openIn(lane), ofJournal)).filter(
         ({ requestId }) => !requests.isWorkedOn(requestId)
       )

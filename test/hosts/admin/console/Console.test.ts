@@ -10,6 +10,7 @@ import { html } from "../../../../src/hosts/admin/console/Html.js"
 import * as Page from "../../../../src/hosts/admin/console/Page.js"
 import * as Sessions from "../../../../src/hosts/admin/console/Sessions.js"
 import * as Empty from "../../../support/admin/Data.js"
+import * as Make from "../../../support/journal/Make.js"
 
 const token = "an operator's token of the console's tests"
 const hostile = `<script>alert("1")</script>'&`
@@ -60,6 +61,44 @@ const browser = (data: Data) =>
   })
 
 describe("the operator's console", () => {
+  it.scopedLive("shows that a request is held, why, and the commands that decide", () =>
+    Effect.gen(function* () {
+      const held = {
+        requestId: "r-1",
+        accountId: account.accountId,
+        endpoint: "/execute",
+        idempotency: null,
+        elements: 1,
+        metadata: {},
+        lane: Make.lane,
+        body: null,
+        acceptedAt: 0,
+        ops: [],
+        signed: [],
+        failed: [],
+        txHashes: [],
+        cancelled: null,
+        held: `it may be done <already>`,
+        notBefore: null,
+        note: null,
+        outcome: null
+      }
+      const { get, signIn } = yield* browser({
+        ...Empty.empty,
+        requests: { request: () => Effect.succeed(held) }
+      })
+      yield* signIn
+      const { text } = yield* get("/console/requests/r-1")
+      for (const part of [
+        ">held<",
+        "it may be done &lt;already&gt;",
+        "castellan requests release r-1",
+        "castellan requests drop r-1"
+      ])
+        expect(text).toContain(part)
+    }).pipe(Effect.provide(silent))
+  )
+
   it.scopedLive("shows nothing to whoever has not brought the token", () =>
     Effect.gen(function* () {
       const { get, post, signIn } = yield* browser({ ...Empty.empty, accounts: [account] })
