@@ -145,6 +145,11 @@ export const make = (options: {
       const event = TransactionState.eventOf(record, answers, profile)
       // Its home answers, and not to this question.
       if (event._tag === "silent" && record.state === "signed") entry.doubtAt = Math.min(entry.doubtAt, now)
+      const next = lane.entries.get(record.nonce + 1n)
+      if (record.state === "signed" && event._tag === "shown" && next?.isTaken === false) {
+        Entry.follow(next, now)
+        waiting.push(next)
+      }
       const step = TransactionState.step(TransactionState.from(record, entry.missedSince), event, now)
       if (record.state === "mined")
         for (const { head } of answers) entry.lookedAt = head?.number ?? entry.lookedAt
@@ -212,7 +217,7 @@ export const make = (options: {
           lane,
           turn.filter((entry) => !pace.isYoung(entry, now))
         )
-        const left = waiting.filter((entry) => lane.isCurrent(entry))
+        const left = [...new Set(waiting)].filter((entry) => lane.isCurrent(entry))
         // To the end of the queue: transactions that never are mined shall not keep others from their turn.
         for (const entry of left) {
           lane.entries.delete(entry.record.nonce)

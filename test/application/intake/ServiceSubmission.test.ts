@@ -53,7 +53,6 @@ describe("the service's EOA works", () => {
       expect(yield* refusal(own)).toBeNull()
       const other = Make.address(0x0f)
       for (const [name, value] of [
-        ["factory", other],
         ["beaconAdminAddress", other],
         ["beaconAdminCreationCode", "0xabce"],
         ["aggregator", other]

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as TestClock from "effect/TestClock"
 import { SigningKey } from "ethers"
+import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -292,6 +293,50 @@ describe("accounts that share a key", () => {
         expect([...new Set(alices.given)]).toEqual([rawOf(0)])
         expect([...new Set(bobs.given)]).toEqual([rawOf(1)])
       }
+    })
+  )
+})
+
+describe("a node that takes one transaction of an EOA at a time, since its code is delegated", () => {
+  /** A block comes every 2 seconds; what the node took is in the next one, and in no later one. */
+  const blockMillis = 2_000
+  const refusal = "in-flight transaction limit reached for delegated accounts"
+
+  it.scoped("is given each in the moment that the one before it is mined, in nonce order, at one price", () =>
+    Effect.gen(function* () {
+      const records = Array.from({ length: 8 }, (_, nonce) => recordOf(nonce, service))
+      let pending: Hex.Hex | null = null
+      const { monitor, node, replaced } = yield* start(records, undefined, {
+        chain: (state) => ({
+          sendRawTransaction: (raw) =>
+            Effect.suspend(() => {
+              if (pending !== null || raw !== rawOf(Number(state.nonce)))
+                return Effect.fail(
+                  new ChainRpcError({ reason: "rejected", origin: "operator", message: refusal })
+                )
+              pending = raw
+              state.has.add(raw)
+              return Effect.void
+            })
+        })
+      })
+      yield* Effect.forEach(records, (record) =>
+        monitor.watch({
+          chain: null,
+          profile: { ...profile, pollIntervalMillis: 1_000, settledDepth: 1 },
+          record
+        })
+      )
+      const blocks: Array<ReadonlyArray<Hex.Hex>> = []
+      for (const _ of records) {
+        yield* Effect.repeatN(TestClock.adjust(blockMillis / 8), 7)
+        blocks.push(pending === null ? [] : [pending])
+        if (pending !== null) node.shows.add(Make.word(0x100 + Number(node.nonce++)))
+        pending = null
+        node.height += 1n
+      }
+      expect(blocks).toEqual(records.map((_, nonce) => [rawOf(nonce)]))
+      expect(replaced()).toBe(0)
     })
   )
 })

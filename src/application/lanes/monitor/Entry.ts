@@ -49,7 +49,7 @@ export interface Entry {
   /** By node, those that the newest bytes were offered to. */
   readonly offers: Map<LaneNode, Offer>
   /** When its newest bytes came and were given to its home, milliseconds. */
-  readonly offeredAt: number
+  offeredAt: number
   /** From then on the lane's other nodes are asked and given the bytes too: its own may have lost them, or lie. */
   doubtAt: number
   /** When it has waited long enough for a look at what keeps it, milliseconds. */
@@ -141,6 +141,19 @@ export const taken = (entry: Entry, node: LaneNode, now: number): void => {
 export const putOff = ({ offers }: Entry, node: LaneNode, now: number): void => {
   const delay = Math.min((offers.get(node)?.delay ?? firstOfferMillis / 2) * 2, offerMillis)
   offers.set(node, { at: now + delay, delay })
+}
+
+/**
+ * The transaction before it was seen on the chain. No node had this one meanwhile: of an EOA with delegated code (EIP-7702)
+ * pools take one at a time. It goes now, and has waited for nothing yet that a price would help.
+ */
+export const follow = (entry: Entry, now: number): void => {
+  const { bumpAfterMillis } = entry.profile
+  for (const node of entry.offers.keys()) entry.offers.set(node, { at: now, delay: firstOfferMillis / 2 })
+  entry.offeredAt = now
+  entry.careAt = now + bumpAfterMillis
+  entry.sinceAt = now + bumpAfterMillis / 4
+  entry.since = null
 }
 
 /** A node took it, and the journal does not know. */
