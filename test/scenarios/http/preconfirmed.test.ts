@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type DevService, start, type TransactionResult } from "../../support/http/DevService.js"
+import { type Fault, type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
+
+interface Receipts {
+  readonly requestStatus: number
+  readonly receipts: ReadonlyArray<unknown>
+  readonly pending: ReadonlyArray<string>
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+let service: DevService
+let node: FaultyNode
+beforeAll(async () => {
+  service = await start({ network: { confirmations: 1, settledDepth: 3, bumpAfterMillis: 3_600_000 } })
+  node = await startFaultyNode(service.info.rpc)
+  await service.create("early")
+})
+afterAll(async () => {
+  await node.stop()
+  await service.stop()
+})
+
+const send = (method: string, ...params: ReadonlyArray<unknown>) => service.provider.send(method, [...params])
+
+/** What sequencers show of a transaction that they have executed and that is in no block. */
+const forms: ReadonlyArray<readonly [name: string, block: (latest: number) => Json]> = [
+  [
+    "of the block after the latest one",
+    (latest) => ({ blockNumber: `0x${(latest + 1).toString(16)}`, blockHash: `0x${"ab".repeat(32)}` })
+  ],
+  [
+    "with the zero hash",
+    (latest) => ({ blockNumber: `0x${latest.toString(16)}`, blockHash: `0x${"00".repeat(32)}` })
+  ],
+  [
+    "with a hash that the block of its number has not",
+    (latest) => ({ blockNumber: `0x${latest.toString(16)}`, blockHash: `0x${"cd".repeat(32)}` })
+  ]
+]
+
+/**
+ * Takes a transaction, executes it in a block that it takes back, and shows its receipt so. The node shows it as long as
+ * it has no other one, `shown` times so far.
+ */
+const sequencer = (block: (latest: number) => Json) => {
+  const early = new Map<string, Json>()
+  const state = { hash: "", shown: 0 }
+  const behaviour: Fault = async ({ method, params }, ask) => {
+    if (method === "eth_sendRawTransaction") {
+      const before = await send("evm_snapshot")
+      const answer = await ask()
+      if ("error" in answer) return answer
+      await send("evm_mine")
+      const hash = String(answer.result)
+      early.set(hash, await send("eth_getTransactionReceipt", hash))
+      await send("evm_revert", before)
+      state.hash = hash
+      return ask()
+    }
+    const answer = await ask()
+    const receipt = early.get(String(params[0]))
+    if (method !== "eth_getTransactionReceipt" || receipt === undefined) return answer
+    if ("error" in answer || answer.result !== null) return answer
+    state.shown += 1
+    const place = block(await service.provider.getBlockNumber())
+    const logs = (receipt.logs as ReadonlyArray<Json>).map((log) => ({ ...log, ...place }))
+    return { result: { ...receipt, ...place, logs } }
+  }
+  return { behaviour, state }
+}
+
+/** What is told of a request until it is settled. */
+const told = async (requestId: string): Promise<ReadonlyArray<string>> => {
+  const answer = await fetch(`${service.info.baseUrl}/requests/${requestId}/events`, {
+    headers: { "x-api-key": service.info.apiKeys.enterprise }
+  })
+  return [...(await answer.text()).matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => JSON.parse(data).type)
+}
+
+describe("a receipt that a node gives before the block is sealed", () => {
+  it.each(forms)(
+    "%s is none: the answer waits, /receipt says pending, and each event is told once",
+    async (_, block) => {
+      const { behaviour, state } = sequencer(block)
+      node.behave(behaviour)
+      const settings = { ...service.info.settings, rpc: node.url }
+      await service.automine(false)
+      let answered = false
+      const answer = service
+        .ask<TransactionResult>("/execute", {
+          operations: [
+            {
+              salt: "early",
+              walletCustody: 1,
+              to: service.info.token,
+              funcSignature: "mint(address,uint256)",
+              funcParams: [service.signer.address, "1"]
+            }
+          ],
+          settings
+        })
+        .finally(() => {
+          answered = true
+        })
+      await expect.poll(() => answered || state.shown > 5, { timeout: 20_000 }).toBe(true)
+      expect(answered).toBe(false)
+      const asked = await service.ok<Receipts>("/receipt", { txHashes: [state.hash], rpc: node.url })
+      expect(asked).toMatchObject({ requestStatus: 202, receipts: [], pending: [state.hash] })
+      expect(answered).toBe(false)
+
+      await service.automine(true)
+      const { body, headers, status } = await answer
+      expect(status).toBe(200)
+      expect(body).toMatchObject({ status: 1, txHash: state.hash })
+      const sealed = await service.ok<Receipts>("/receipt", { txHashes: [state.hash], rpc: node.url })
+      expect(sealed).toMatchObject({ requestStatus: 200, receipts: [{ txHash: state.hash }], pending: [] })
+
+      const requestId = String(headers.get("x-request-id"))
+      for (let depth = 1; depth < 3; depth++) await send("evm_mine")
+      await expect.poll(() => told(requestId), { timeout: 20_000 }).toContain("settled")
+      const events = await told(requestId)
+      expect(events.filter((type) => type !== "submitted")).toEqual([
+        "accepted",
+        "signed",
+        "included",
+        "final",
+        "settled"
+      ])
+    },
+    60_000
+  )
+})
