@@ -209,6 +209,7 @@ const clientOf = (origin: string, parts: Parts): ChainClient => {
       answer(Effect.flatMap(Effect.forkDaemon(parts.miner.withPermits(1)(send(raw))), Fiber.join)),
     receipt: (txHash) => tell(() => state.mined.get(txHash)?.receipt ?? null),
     transaction: (txHash) => tell(() => state.known(txHash)),
+    knows: (txHash) => tell(() => state.known(txHash) !== null),
     logs: (filter) => tell(() => found(filter)),
     logsOf: (hash, { address, topics }) =>
       answer(

@@ -138,15 +138,15 @@ const asker = (
   const address = contracts.size === 0 ? {} : { address: [...contracts] }
   const asked = queries(filters).map((query) => ({ ...query, ...address }))
   const event = (log: FoundLog): FoundEvent | null => {
-    for (const { definition, match } of filters) {
-      const decoded = match(log)
+    for (const { definition, match, matchTopics } of filters) {
+      const decoded = log.missing?.includes("data") === true ? matchTopics(log) : match(log)
       if (decoded !== null) return { log, definition, decoded }
     }
     return null
   }
   return ({ from, to }) =>
     Effect.map(
-      Effect.forEach(asked, (query) => chain.logs({ ...query, fromBlock: from, toBlock: to }), {
+      Effect.forEach(asked, (query) => chain.logs({ ...query, fromBlock: from, toBlock: to }, true), {
         concurrency: "unbounded"
       }),
       (answers) => answers.flat()
@@ -154,9 +154,12 @@ const asker = (
       Effect.flatMap((logs) => {
         const found = new Map<string, FoundEvent>()
         const look = (log: FoundLog): void => {
-          if (log.blockNumber < from || log.blockNumber > to) return
+          const { blockNumber, logIndex, missing = [] } = log
+          if (!missing.includes("blockNumber") && (blockNumber < from || blockNumber > to)) return
           if (contracts.size > 0 && !contracts.has(log.address)) return
-          const place = `${log.blockNumber} ${log.logIndex}`
+          // Each without a place of its own is another one.
+          const isPlaced = !missing.includes("blockNumber") && !missing.includes("logIndex")
+          const place = isPlaced ? `${blockNumber} ${logIndex}` : `odd ${found.size}`
           const one = found.has(place) ? null : event(log)
           if (one !== null) found.set(place, one)
         }

@@ -130,7 +130,8 @@ export const chainRpc = (
       sendRawTransaction: (raw) => called("sendRawTransaction", client.sendRawTransaction(raw)),
       receipt: (txHash, asTold) => called("receipt", client.receipt(txHash, asTold)),
       transaction: (txHash) => called("transaction", client.transaction(txHash)),
-      logs: (filter) => called("logs", client.logs(filter)),
+      knows: (txHash) => called("knows", client.knows(txHash)),
+      logs: (filter, asTold) => called("logs", client.logs(filter, asTold)),
       logsOf: (blockHash, filter) => called("logsOf", client.logsOf(blockHash, filter))
     }
     watched.set(client, made)

@@ -26,6 +26,8 @@ export interface EventFilter {
    * it are those of this filter, or of all that were given the same allowance.
    */
   readonly match: (log: RawLog, allowance?: Values.Allowance) => Log.DecodedLog | null
+  /** The same of a log whose data is not known: null where a condition is on what is in it. */
+  readonly matchTopics: (log: RawLog) => Log.DecodedLog | null
 }
 
 /** Values that one parameter may be given. */
@@ -214,18 +216,21 @@ export function* makeSteps(
   const topicSets = topics.map((list) => (list === null ? null : new Set<string>(list)))
   const plain = yield* plainOf(definition, conditions)
   const own: Values.Allowance = { left: maxValuesInAll }
+  const hasTopics = (log: RawLog): boolean =>
+    topicSets.every((set, place) => set === null || set.has(log.topics[place] ?? ""))
   return Either.right({
     definition,
     topics,
     match: (log, allowance = own) => {
-      if (!topicSets.every((set, place) => set === null || set.has(log.topics[place] ?? ""))) return null
+      if (!hasTopics(log)) return null
       const decoded = Log.read(definition, log, allowance)
       if (decoded === "tooMuch") return Log.raw(log)
       if (decoded === null) return null
       if (plain.length === 0) return decoded
       const args = new Map<string, Values.Json>(Object.entries(Object(decoded.args)))
       return plain.every(({ keys, place }) => keys.has(keyOf(args.get(place) ?? null))) ? decoded : null
-    }
+    },
+    matchTopics: (log) => (plain.length === 0 && hasTopics(log) ? Log.readTopics(definition, log) : null)
   })
 }
 

@@ -45,12 +45,21 @@ const values = (
     { maxValues: Values.maxValuesAtOnce, allowance }
   )
   if (Either.isLeft(plain)) return plain.left.tooMuch ? "tooMuch" : null
+  return merge(definition, topics, plain.right)
+}
+
+/** Values of topics and of data in order of declaration; null for those that the data does not have. */
+const merge = (
+  definition: EventDefinition,
+  topics: RawLog["topics"],
+  plain: ReadonlyArray<Values.Json>
+): ReadonlyArray<Values.Json> | null => {
   const merged: Array<Values.Json> = []
   let topic = 0
   let value = 0
   for (const input of definition.inputs) {
     if (input.indexed !== true) {
-      merged.push(plain.right[value++] ?? null)
+      merged.push(plain[value++] ?? null)
       continue
     }
     const hash = topics[topic++]
@@ -108,6 +117,15 @@ export const read = (
   const args = values(definition, log, allowance)
   if (args === null || args === "tooMuch") return args
   return definition.anonymous && !isExact(definition, log, args) ? null : decoded(definition, log, args)
+}
+
+/** A log without its data as this event, by its topics: null stands for what is in the data. */
+export const readTopics = (definition: EventDefinition, log: RawLog): DecodedLog | null => {
+  const [topic, ...topics] = log.topics
+  if (definition.anonymous || topic !== definition.topic) return null
+  if (definition.inputs.filter(({ indexed }) => indexed === true).length !== topics.length) return null
+  const args = merge(definition, topics, [])
+  return args === null ? null : decoded(definition, log, args)
 }
 
 /** What decides whether a log fits: definitions that agree in it differ in names only. */

@@ -42,6 +42,18 @@ const accountDeployed = Keccak.hashText("AccountDeployed(bytes32,address,address
 const beforeExecution = Keccak.hashText("BeforeExecution()")
 const signatureAggregatorChanged = Keccak.hashText("SignatureAggregatorChanged(address)")
 
+const telling = new Set<string>([
+  userOperationEvent,
+  userOperationRevertReason,
+  postOpRevertReason,
+  accountDeployed,
+  beforeExecution,
+  signatureAggregatorChanged
+])
+
+/** Whether a log with these topics is one by which `parse` tells outcomes, if it is the EntryPoint's. */
+export const isTelling = ([topic]: RawLog["topics"]): boolean => topic !== undefined && telling.has(topic)
+
 /** What was parsed of a list of logs, by EntryPoint: each request of a bundle looks at the logs of all of it. */
 const parsed = new WeakMap<ReadonlyArray<RawLog>, Map<Address, ReadonlyMap<Hex.Bytes32, Outcome>>>()
 

@@ -8,6 +8,7 @@ import * as Tracer from "effect/Tracer"
 import * as fc from "fast-check"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import { type ChainClient, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import * as Outcome from "../../../src/domain/erc4337/Outcome.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { type Asked, callsOf, httpNode, json, secret } from "../../support/HostileNode.js"
@@ -155,7 +156,7 @@ describe("receipts and transactions", () => {
     Effect.gen(function* () {
       for (const wrong of [
         { logs: [{ ...log, topics: Array.from({ length: 5 }, () => other) }] },
-        { logs: [{ ...log, data: "0x1" }] },
+        { logs: [{ ...log, topics: [Outcome.userOperationEvent], data: "0x1" }] },
         { logs: null },
         { status: "0x2" },
         { status: undefined, logs: [] },

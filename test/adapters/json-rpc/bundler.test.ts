@@ -207,6 +207,16 @@ describe("asking a bundler", () => {
     })
   )
 
+  it.scoped("a senseless member is named, and one EntryPoint that cannot be read hides no other", () =>
+    Effect.gen(function* () {
+      const odd = yield* answering({ result: { transactionHash: "0xzz" } })
+      const { message } = yield* failure((yield* connect(odd)).find(userOpHash), odd)
+      expect(message).toMatch(/eth_getUserOperationByHash is malformed at transactionHash$/)
+      const mixed = yield* answering({ result: [null, offer.entryPoint, "0x1"] })
+      expect(yield* (yield* connect(mixed)).entryPoints).toEqual([offer.entryPoint])
+    })
+  )
+
   it.scopedLive("reads are repeated when the connection was cut", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body, turn) =>

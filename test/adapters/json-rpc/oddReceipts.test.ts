@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Outcome from "../../../src/domain/erc4337/Outcome.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { honest } from "../../support/HostileNode.js"
@@ -91,18 +92,57 @@ describe("a receipt that lacks", () => {
 
   it.scopedLive("anything else is believed by nobody, and told with what it has where it is asked for", () =>
     Effect.gen(function* () {
-      const { data: _, ...bare } = log
+      const { data: _, ...bare } = { ...log, topics: [Outcome.userOperationEvent, other, other, other] }
+      const { topics: __, ...mute } = log
       const cases: ReadonlyArray<readonly [object, string, number]> = [
         [without("cumulativeGasUsed"), "cumulativeGasUsed", 1],
+        [without("gasUsed"), "gasUsed", 1],
+        [{ ...whole, gasUsed: 21_000 }, "gasUsed", 1],
+        [{ ...whole, cumulativeGasUsed: "many" }, "cumulativeGasUsed", 1],
+        [{ ...whole, status: 1 }, "status", 1],
+        [{ ...whole, status: "0x2" }, "status", 1],
+        [{ ...whole, l1Fee: "0x" }, "l1Fee", 1],
+        [without("blockNumber"), "blockNumber", 1],
+        [without("blockHash"), "blockHash", 1],
+        [without("transactionHash"), "transactionHash", 1],
         [without("logs"), "logs", 0],
-        [{ ...whole, logs: [log, bare, log] }, "logs.1.data", 2]
+        [{ ...whole, logs: "none" }, "logs", 0],
+        [{ ...whole, logs: [log, bare, log] }, "logs.1.data", 2],
+        [{ ...whole, logs: [log, mute, log] }, "logs.1.topics", 2],
+        [{ ...whole, logs: [log, null, log] }, "logs.1", 2]
       ]
       for (const [receipt, name, logs] of cases) {
         const chain = yield* telling(receipt)
-        expect((yield* Effect.flip(chain.receipt(hash))).message).toContain(`at ${name}`)
+        expect((yield* Effect.flip(chain.receipt(hash))).message).toMatch(new RegExp(`at ${name}$`))
         const told = yield* chain.receipt(hash, true)
         expect(told).toMatchObject({ missing: [name], effectiveGasPrice: 1n })
         expect(told?.logs.length).toBe(logs)
+      }
+    })
+  )
+
+  it.scopedLive("a part of somebody else's log is believed without that log", () =>
+    Effect.gen(function* () {
+      const { data: _, ...silent } = log
+      for (const odd of [
+        silent,
+        { ...log, logIndex: null },
+        { ...log, address: "0x1" },
+        { ...log, data: "0x1" }
+      ]) {
+        const chain = yield* telling({ ...whole, logs: [log, odd] })
+        expect(yield* chain.receipt(hash)).toMatchObject({ success: true, logs: [{ logIndex: 3 }] })
+      }
+    })
+  )
+
+  it.scopedLive("everything, or is no receipt of it, is told with nothing", () =>
+    Effect.gen(function* () {
+      for (const odd of ["0x", [], {}, { ...whole, transactionHash: other }]) {
+        const chain = yield* telling(odd)
+        expect((yield* Effect.flip(chain.receipt(hash))).reason).toBe("notAnRpc")
+        const told = yield* chain.receipt(hash, true)
+        expect(told).toMatchObject({ txHash: hash, missing: expect.arrayContaining(["transactionHash"]) })
       }
     })
   )

@@ -11,7 +11,7 @@ import * as Refusal from "../transport/Refusal.js"
 const missingMillis = 3_600_000
 
 /** Where the answer first differs from what it should be: names of our own schemas, nothing that the node wrote. */
-const pathOf = (issue: ParseResult.ParseIssue): ReadonlyArray<PropertyKey> => {
+export const pathOf = (issue: ParseResult.ParseIssue): ReadonlyArray<PropertyKey> => {
   switch (issue._tag) {
     case "Pointer":
       return [issue.path, pathOf(issue.issue)].flat()
@@ -26,6 +26,9 @@ const pathOf = (issue: ParseResult.ParseIssue): ReadonlyArray<PropertyKey> => {
       return []
   }
 }
+
+export const malformedAt = (path: ReadonlyArray<PropertyKey>): string =>
+  path.length === 0 ? "is malformed" : `is malformed at ${path.map(String).join(".")}`
 
 /** Asks a node and decodes what it answers. What does not fit is the node's fault, and says where it does not. */
 export const make = (origin: string, batches: Batches) => {
@@ -48,22 +51,14 @@ export const make = (origin: string, batches: Batches) => {
 
   const decoder = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
     const decode = ParseResult.decodeUnknownEither(schema)
-    return (value: unknown, ...at: ReadonlyArray<PropertyKey>) => {
-      const decoded = decode(value)
-      if (decoded._tag === "Right") return Effect.succeed(decoded.right)
-      const path = [...at, ...pathOf(decoded.left)].map(String).join(".")
-      return Effect.fail(malformed(method, `is malformed${path === "" ? "" : ` at ${path}`}`))
-    }
+    return (value: unknown) =>
+      Effect.mapError(decode(value), (issue) => malformed(method, malformedAt(pathOf(issue))))
   }
 
-  /** Of a list each element is decoded in a step of its own: of thousands, they are not decoded in one go. */
-  const listDecoder = <A, I>(method: string, element: Schema.Schema<A, I>) => {
-    const decodeElement = decoder(method, element)
-    return (list: ReadonlyArray<unknown>, ...at: ReadonlyArray<PropertyKey>) =>
-      Effect.forEach(list, (one, index) => Effect.suspend(() => decodeElement(one, ...at, index)))
-  }
-
-  /** Of a list what can be read, and where the rest cannot be. */
+  /**
+   * Of a list what can be read, and of the rest what it is, and where it cannot be. Each element is decoded in a step of its
+   * own: of thousands, they are not decoded in one go.
+   */
   const readable = <A, I>(element: Schema.Schema<A, I>) => {
     const decodeElement = ParseResult.decodeUnknownEither(element)
     return (list: ReadonlyArray<unknown>, ...at: ReadonlyArray<PropertyKey>) =>
@@ -72,7 +67,9 @@ export const make = (origin: string, batches: Batches) => {
         (decoded) => ({
           values: decoded.flatMap((each) => (each._tag === "Right" ? [each.right] : [])),
           odd: decoded.flatMap((each, index) =>
-            each._tag === "Left" ? [[...at, index, ...pathOf(each.left)].map(String).join(".")] : []
+            each._tag === "Left"
+              ? [{ value: list[index], where: [...at, index, ...pathOf(each.left)].map(String).join(".") }]
+              : []
           )
         })
       )
@@ -106,5 +103,5 @@ export const make = (origin: string, batches: Batches) => {
       })
   }
 
-  return { malformed, rejected, decoder, listDecoder, readable, reader, optional }
+  return { malformed, rejected, decoder, readable, reader, optional }
 }

@@ -1,6 +1,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
+import * as Schema from "effect/Schema"
 import type {
   BlockTag,
   Call,
@@ -18,6 +19,7 @@ import type { Batches } from "../transport/Batches.js"
 import * as Refusal from "../transport/Refusal.js"
 import * as Answers from "./Answers.js"
 import * as NodeFees from "./NodeFees.js"
+import * as OddLogs from "./OddLogs.js"
 import * as RpcSchemas from "./RpcSchemas.js"
 
 const toTag = (tag: BlockTag): string => (typeof tag === "bigint" ? Uint.toQuantity(tag) : tag)
@@ -96,10 +98,7 @@ const shared = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
 
 /** The methods of the port in terms of the Ethereum JSON-RPC. Long, since they are many; each is short. */
 export const make = (origin: string, batches: Batches): ChainClient => {
-  const { decoder, listDecoder, malformed, optional, readable, reader, rejected } = Answers.make(
-    origin,
-    batches
-  )
+  const { decoder, malformed, optional, readable, reader, rejected } = Answers.make(origin, batches)
 
   const ethChainId = reader("eth_chainId", RpcSchemas.Quantity)
   const ethGetBlockByNumber = reader("eth_getBlockByNumber", RpcSchemas.MaybeBlock)
@@ -112,12 +111,12 @@ export const make = (origin: string, batches: Batches): ChainClient => {
   const ethGetCode = reader("eth_getCode", Hex.schema)
   const ethGetTransactionCount = reader("eth_getTransactionCount", RpcSchemas.Quantity)
   const ethSimulateV1 = optional("eth_simulateV1", RpcSchemas.Simulated)
-  const ethGetTransactionReceipt = reader("eth_getTransactionReceipt", RpcSchemas.MaybeReceipt)
+  const ethGetTransactionReceipt = reader("eth_getTransactionReceipt", Schema.Unknown)
   const ethGetTransactionByHash = reader("eth_getTransactionByHash", RpcSchemas.MaybeTransaction)
+  const ethHasTransaction = reader("eth_getTransactionByHash", Schema.Unknown)
   const ethGetLogs = reader("eth_getLogs", RpcSchemas.List)
-  const decodeLogs = listDecoder("eth_getLogs", RpcSchemas.LogAnswer)
-  const decodeReceiptLogs = listDecoder("eth_getTransactionReceipt", RpcSchemas.ReceiptLog)
-  const decodeSimulatedLogs = listDecoder("eth_simulateV1", RpcSchemas.SimulatedLog)
+  const readLogs = readable(RpcSchemas.LogAnswer)
+  const readSimulatedLogs = readable(RpcSchemas.SimulatedLog)
   const readTransactions = readable(RpcSchemas.TransactionAnswer)
   const readReceiptLogs = readable(RpcSchemas.ReceiptLog)
   const decodeCall = decoder("eth_call", Hex.schema)
@@ -138,8 +137,11 @@ export const make = (origin: string, batches: Batches): ChainClient => {
   const nothingBeside: RpcSchemas.BesideReceipt = { transaction: null, baseFeePerGas: null }
 
   /** The transaction of a receipt that leaves out what it tells as well, and the base fee of its block. */
-  const besideOf = ({ blockNumber, effectiveGasPrice, from, transactionHash }: RpcSchemas.ReceiptAnswer) =>
-    effectiveGasPrice != null && from != null
+  const besideOf = (
+    transactionHash: Hex.Bytes32,
+    { blockNumber, effectiveGasPrice, from }: RpcSchemas.ReceiptAnswer
+  ) =>
+    blockNumber === null || (effectiveGasPrice !== null && from !== null)
       ? Effect.succeed(nothingBeside)
       : Effect.map(
           Effect.all(
@@ -155,22 +157,39 @@ export const make = (origin: string, batches: Batches): ChainClient => {
           })
         )
 
-  const receiptOf = (answer: RpcSchemas.ReceiptAnswer, asTold: boolean) =>
+  const receiptOf = (txHash: Hex.Bytes32, answer: RpcSchemas.ReceiptAnswer, asTold: boolean) =>
     Effect.gen(function* () {
       const beside = yield* asTold
-        ? Effect.orElseSucceed(besideOf(answer), () => nothingBeside)
-        : besideOf(answer)
-      const list = answer.logs ?? []
-      const { odd, values } = asTold
-        ? yield* readReceiptLogs(list, "logs")
-        : { values: yield* decodeReceiptLogs(list, "logs"), odd: [] }
-      const { missing: left, ...receipt } = RpcSchemas.toReceipt(answer, values, beside)
-      const missing = [...left, ...odd]
+        ? Effect.orElseSucceed(besideOf(txHash, answer), () => nothingBeside)
+        : besideOf(txHash, answer)
+      const { odd, values } = yield* readReceiptLogs(answer.logs ?? [], "logs")
+      const { missing: left, ...receipt } = RpcSchemas.toReceipt(txHash, answer, values, beside)
+      // Of others' logs nothing is decided.
+      const lacking = asTold ? odd : odd.filter(({ value }) => OddLogs.mayTellOfOps(value))
+      const missing = [...left, ...lacking.map(({ where }) => where)]
       const [first] = missing
       if (first === undefined) return receipt
       return asTold
         ? { ...receipt, missing }
         : yield* malformed("eth_getTransactionReceipt", `is malformed at ${first}`)
+    })
+
+  const logsIn = (
+    list: ReadonlyArray<unknown>,
+    filter: Pick<LogFilter, "address" | "topics">,
+    asTold?: true
+  ) =>
+    Effect.flatMap(readLogs(list), ({ odd, values }) => {
+      const found = RpcSchemas.toFoundLogs(values)
+      if (asTold === true)
+        return Effect.succeed([
+          ...found,
+          ...odd.map(({ value }) => OddLogs.asTold(value, filter)).filter((log) => log !== null)
+        ])
+      const ours = odd.find(({ value }) => OddLogs.mayMatch(value, filter))
+      return ours === undefined
+        ? Effect.succeed(found)
+        : Effect.fail(malformed("eth_getLogs", `is malformed at ${ours.where}`))
     })
 
   return {
@@ -234,8 +253,14 @@ export const make = (origin: string, batches: Batches): ChainClient => {
         ([block]) =>
           block.calls.length === calls.length
             ? Effect.forEach(block.calls, (call, index) =>
-                Effect.map(decodeSimulatedLogs(call.logs ?? [], "calls", index, "logs"), (logs) =>
-                  RpcSchemas.toSimulatedCall(call, logs)
+                Effect.flatMap(
+                  readSimulatedLogs(call.logs ?? [], "calls", index, "logs"),
+                  ({ odd, values }) => {
+                    const lacking = odd.find(({ value }) => OddLogs.mayTellOfOps(value))
+                    return lacking === undefined
+                      ? Effect.succeed(RpcSchemas.toSimulatedCall(call, values))
+                      : Effect.fail(malformed("eth_simulateV1", `is malformed at ${lacking.where}`))
+                  }
                 )
               )
             : Effect.fail(malformed("eth_simulateV1", "has another number of calls"))
@@ -251,34 +276,36 @@ export const make = (origin: string, batches: Batches): ChainClient => {
             )
       ),
     receipt: (txHash, asTold) =>
-      Effect.flatMap(ethGetTransactionReceipt(txHash), (answer) => {
+      Effect.flatMap(ethGetTransactionReceipt(txHash), (value) => {
+        const answer = RpcSchemas.readReceipt(value)
         if (answer === null) return Effect.succeed(null)
-        if (answer.transactionHash !== txHash)
-          return Effect.fail(malformed("eth_getTransactionReceipt", "is of another transaction"))
-        return "gasUsed" in answer ? receiptOf(answer, asTold === true) : Effect.succeed(null)
+        return asTold === true || answer.transactionHash === null || answer.transactionHash === txHash
+          ? receiptOf(txHash, answer, asTold === true)
+          : Effect.fail(malformed("eth_getTransactionReceipt", "is of another transaction"))
       }),
+    knows: (txHash) => Effect.map(ethHasTransaction(txHash), (answer) => answer !== null),
     transaction: (txHash) =>
       Effect.flatMap(ethGetTransactionByHash(txHash), (answer) =>
         answer === null || answer.hash === txHash
           ? Effect.succeed(answer === null ? null : RpcSchemas.toTransaction(answer))
           : Effect.fail(malformed("eth_getTransactionByHash", "is another transaction"))
       ),
-    logs: (filter) =>
-      Effect.map(
-        Effect.flatMap(ethGetLogs(toFilter(filter)), (list) => decodeLogs(list)),
-        RpcSchemas.toFoundLogs
-      ),
-    logsOf: (blockHash, { address, topics }) =>
+    logs: (filter, asTold) =>
+      Effect.flatMap(ethGetLogs(toFilter(filter)), (list) => logsIn(list, filter, asTold)),
+    logsOf: (blockHash, filter) =>
       Effect.flatMap(
-        Effect.flatMap(ethGetLogs({ blockHash, topics, ...(address !== undefined && { address }) }), (list) =>
-          decodeLogs(list)
+        Effect.flatMap(
+          ethGetLogs({
+            blockHash,
+            topics: filter.topics,
+            ...(filter.address !== undefined && { address: filter.address })
+          }),
+          (list) => logsIn(list, filter)
         ),
-        (answers) => {
-          const logs = RpcSchemas.toFoundLogs(answers)
-          return logs.every((log) => log.blockHash === blockHash)
+        (logs) =>
+          logs.every((log) => log.blockHash === blockHash)
             ? Effect.succeed(logs)
             : Effect.fail(malformed("eth_getLogs", "is of another block"))
-        }
       )
   }
 }

@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { ChainRpcError, NetworkFees } from "../../../application/ports/chain/ChainRpc.js"
 import * as Fees from "../../../domain/erc4337/gas/Fees.js"
-import type { FeeHistory } from "./RpcSchemas.js"
+import { type FeeHistory, quantityOrNull } from "./RpcSchemas.js"
 
 /** Blocks whose tips are looked at: more than a burst of empty or odd ones, no more than a minute of most chains. */
 export const pastBlocks = 10
@@ -42,14 +42,15 @@ const orNull = <A>(ask: Effect.Effect<A, ChainRpcError>, reasons: ReadonlySet<Re
   )
 
 const pastOf = ({ gasUsedRatio, reward }: typeof FeeHistory.Type): ReadonlyArray<Fees.PastBlock> =>
-  (reward ?? []).flatMap(([paid], place) =>
-    paid === undefined ? [] : [{ reward: paid, empty: gasUsedRatio?.[place] === 0 }]
-  )
+  (reward ?? []).flatMap((row, place) => {
+    const paid = Array.isArray(row) ? quantityOrNull(row[0]) : null
+    return paid === null ? [] : [{ reward: paid, empty: gasUsedRatio?.[place] === 0 }]
+  })
 
 /** What a history and a suggestion say together; null when that is not enough. */
 const marketOf = (history: typeof FeeHistory.Type | null, suggested: bigint | null): NetworkFees | null => {
-  const nextBaseFee = history?.baseFeePerGas.at(-1)
-  if (history === null || nextBaseFee === undefined) return null
+  const nextBaseFee = quantityOrNull(history?.baseFeePerGas.at(-1))
+  if (history === null || nextBaseFee === null) return null
   const tip = Fees.tipOf(pastOf(history), suggested)
   return tip === null ? null : { nextBaseFee, tip }
 }

@@ -1,4 +1,5 @@
 import * as BigInts from "effect/BigInt"
+import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import type {
@@ -40,18 +41,24 @@ export const GasUsed: Schema.Schema<bigint, string> = FromQuantity(Schema.BigInt
 })
 
 /** Eight bytes, as headers have it. */
-const BlockNumber: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, (text) => {
+export const BlockNumber: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, (text) => {
   const value = BigInt(text)
   return value < 2n ** 64n ? value : undefined
 })
 
 /** A quantity that a JavaScript number holds exactly. */
-const Count: Schema.Schema<number, string> = FromQuantity(Schema.Number, (text) => {
+export const Count: Schema.Schema<number, string> = FromQuantity(Schema.Number, (text) => {
   const value = Number(BigInt(text))
   return Number.isSafeInteger(value) ? value : undefined
 })
 
-const Topics = Schema.Array(Hex.schema32).pipe(Schema.maxItems(4))
+export const Topics = Schema.Array(Hex.schema32).pipe(Schema.maxItems(4))
+
+/** Reads what may be of another kind, or not there. */
+export const readOrNull = <A, I>(schema: Schema.Schema<A, I>) => {
+  const decode = ParseResult.decodeUnknownOption(schema)
+  return (value: unknown): A | null => Option.getOrNull(decode(value))
+}
 
 const absent = <A, I>(schema: Schema.Schema<A, I>) => Schema.optional(Schema.NullOr(schema))
 
@@ -62,7 +69,7 @@ const LogMembers = {
 }
 
 /** A pending block has no hash at some nodes: the zero hash then. */
-const zeroHash = Hex.unsafe32(`0x${"00".repeat(32)}`)
+export const zeroHash = Hex.unsafe32(`0x${"00".repeat(32)}`)
 
 const BlockAnswer = Schema.Struct({
   number: Quantity,
@@ -87,37 +94,55 @@ export const MaybeHeader = Schema.NullOr(
   Schema.Struct({ number: BlockNumber, hash: Hex.schema32, parentHash: Hex.schema32 })
 )
 
+/** What it says of one block is read apart from what it says of the others. */
 export const FeeHistory = Schema.Struct({
   /**
    * Of the blocks asked for and of the one after them. Nodes may answer for fewer blocks than asked: the last one is of
    * the next block all the same, and stands alone while anvil has not yet noted the fees of the block just mined.
    */
-  baseFeePerGas: Schema.Array(Quantity).pipe(Schema.minItems(1), Schema.maxItems(1_025)),
+  baseFeePerGas: Schema.Array(Schema.Unknown).pipe(Schema.minItems(1), Schema.maxItems(1_025)),
   /** Of each block; 0 says that nothing is in it. */
   gasUsedRatio: absent(Schema.Array(Schema.Unknown)),
-  reward: absent(Schema.Array(Schema.Array(Quantity)).pipe(Schema.maxItems(1_024)))
+  reward: absent(Schema.Array(Schema.Unknown).pipe(Schema.maxItems(1_024)))
 })
+
+export const quantityOrNull = readOrNull(Quantity)
 
 export const ReceiptLog = Schema.Struct({ ...LogMembers, logIndex: Count })
 
-const ReceiptAnswer = Schema.Struct({
-  transactionHash: Hex.schema32,
-  status: absent(Schema.Literal("0x1", "0x0", "0x01", "0x00")),
-  blockNumber: BlockNumber,
-  blockHash: Hex.schema32,
-  gasUsed: GasUsed,
-  cumulativeGasUsed: absent(GasUsed),
-  effectiveGasPrice: absent(Quantity),
-  l1Fee: absent(Quantity),
-  from: absent(Address.schema),
-  logs: absent(Schema.Array(Schema.Unknown))
-})
-export type ReceiptAnswer = typeof ReceiptAnswer.Type
+const hashOrNull = readOrNull(Hex.schema32)
+const gasOrNull = readOrNull(GasUsed)
+const statusOrNull = readOrNull(Schema.Literal("0x1", "0x0", "0x01", "0x00"))
+const blockNumberOrNull = readOrNull(BlockNumber)
+const addressOrNull = readOrNull(Address.schema)
+const listOrNull = readOrNull(Schema.Array(Schema.Unknown))
+
+/** Of each member what it says: null where it is not there, or cannot be read, which `odd` tells. */
+const membersOf = (answer: Readonly<Record<string, unknown>>) => {
+  const members = {
+    transactionHash: hashOrNull(answer.transactionHash),
+    status: statusOrNull(answer.status),
+    blockNumber: blockNumberOrNull(answer.blockNumber),
+    blockHash: hashOrNull(answer.blockHash),
+    gasUsed: gasOrNull(answer.gasUsed),
+    cumulativeGasUsed: gasOrNull(answer.cumulativeGasUsed),
+    effectiveGasPrice: quantityOrNull(answer.effectiveGasPrice),
+    l1Fee: quantityOrNull(answer.l1Fee),
+    from: addressOrNull(answer.from),
+    logs: listOrNull(answer.logs)
+  }
+  const odd = Object.entries(members).flatMap(([name, member]) =>
+    member === null && answer[name] != null ? [name] : []
+  )
+  return { ...members, odd: new Set(odd) }
+}
+export type ReceiptAnswer = ReturnType<typeof membersOf>
 
 /** Null as long as the transaction is in no block: some nodes give receipts of pending ones, without a block. */
-export const MaybeReceipt = Schema.NullOr(
-  Schema.Union(ReceiptAnswer, Schema.Struct({ transactionHash: Hex.schema32, blockHash: Schema.Null }))
-)
+export const readReceipt = (answer: unknown): ReceiptAnswer | null => {
+  if (!isRecord(answer)) return answer === null ? null : membersOf({})
+  return answer.blockHash === null ? null : membersOf(answer)
+}
 
 /** What can be known of a transaction beside its receipt; null: nothing. */
 export interface BesideReceipt {
@@ -135,14 +160,15 @@ const paidOf = ({ baseFeePerGas, transaction }: BesideReceipt): bigint | null =>
   return BigInts.min(baseFeePerGas + maxPriorityFeePerGas, maxFeePerGas)
 }
 
-/** Its logs prove that a transaction succeeded: one that fails leaves none. */
-const statusOf = ({ logs, status }: ReceiptAnswer): "0x0" | "0x1" | null => {
-  if (typeof status === "string") return status.endsWith("1") ? "0x1" : "0x0"
-  return logs != null && logs.length > 0 ? "0x1" : null
+/** Its logs prove that a transaction succeeded: one that fails leaves none. Not beside a status that says something else. */
+const statusOf = ({ logs, odd, status }: ReceiptAnswer): "0x0" | "0x1" | null => {
+  if (status !== null) return status.endsWith("1") ? "0x1" : "0x0"
+  return logs !== null && logs.length > 0 && !odd.has("status") ? "0x1" : null
 }
 
 /** The receipt; `missing` names what is neither told nor known otherwise, and has a value that says nothing. */
 export const toReceipt = (
+  txHash: Hex.Bytes32,
   answer: ReceiptAnswer,
   logs: ReadonlyArray<typeof ReceiptLog.Type>,
   beside: BesideReceipt
@@ -151,24 +177,29 @@ export const toReceipt = (
   const price = answer.effectiveGasPrice ?? paidOf(beside)
   const from = answer.from ?? beside.transaction?.from ?? null
   const told = {
+    transactionHash: answer.transactionHash === txHash ? txHash : null,
     status,
+    blockNumber: answer.blockNumber,
+    blockHash: answer.blockHash,
+    gasUsed: answer.gasUsed,
     cumulativeGasUsed: answer.cumulativeGasUsed,
     effectiveGasPrice: price,
+    l1Fee: answer.odd.has("l1Fee") ? null : (answer.l1Fee ?? 0n),
     from,
     logs: answer.logs
   }
   return {
-    txHash: answer.transactionHash,
+    txHash,
     success: status === "0x1",
-    blockNumber: answer.blockNumber,
-    blockHash: answer.blockHash,
-    gasUsed: answer.gasUsed,
+    blockNumber: answer.blockNumber ?? 0n,
+    blockHash: answer.blockHash ?? zeroHash,
+    gasUsed: answer.gasUsed ?? 0n,
     cumulativeGasUsed: answer.cumulativeGasUsed ?? 0n,
     effectiveGasPrice: price ?? 0n,
-    ...(typeof answer.l1Fee === "bigint" && { l1Fee: answer.l1Fee }),
+    ...(answer.l1Fee !== null && { l1Fee: answer.l1Fee }),
     from: from ?? Address.zero,
     logs,
-    missing: Object.entries(told).flatMap(([name, value]) => (value == null ? [name] : []))
+    missing: Object.entries(told).flatMap(([name, value]) => (value === null ? [name] : []))
   }
 }
 
@@ -241,7 +272,7 @@ const SimulatedCallAnswer = Schema.Struct({
   returnData: Hex.schema,
   gasUsed: Quantity,
   logs: absent(Schema.Array(Schema.Unknown)),
-  error: absent(Schema.Struct({ data: absent(Schema.Unknown) }))
+  error: absent(Schema.Unknown)
 })
 
 /** A log of a simulated call: the logs of an answer may be many, and are decoded one by one. */
@@ -256,7 +287,7 @@ export const toSimulatedCall = (
   found: ReadonlyArray<typeof SimulatedLog.Type>
 ): SimulatedCall => {
   const success = answer.status.endsWith("1")
-  const inError = answer.error?.data
+  const inError = isRecord(answer.error) ? answer.error.data : undefined
   const data =
     !success && answer.returnData === "0x" && typeof inError === "string" && Hex.is(inError)
       ? Hex.unsafe(inError)

@@ -12,6 +12,7 @@ import {
 import type { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Answers from "../node/Answers.js"
 import * as Client from "../node/Client.js"
 import * as RpcSchemas from "../node/RpcSchemas.js"
 import type * as Batches from "../transport/Batches.js"
@@ -48,7 +49,11 @@ const known =
   /already (?:known|present|exists?|submitted|received|pending|in\b|been (?:submitted|received|added))/i
 
 const Quantity = RpcSchemas.Quantity
-const EntryPoints = Schema.Array(Address.schema)
+const entryPoint = RpcSchemas.readOrNull(Address.schema)
+/** Of those that it names in ways of its own none is ours. */
+const EntryPoints = Schema.Array(Schema.Unknown).pipe(
+  Schema.filter((list) => list.length === 0 || list.some((each) => entryPoint(each) !== null))
+)
 const Estimate = Schema.Struct({ preVerificationGas: Quantity })
 const Found = Schema.NullOr(Schema.Struct({ transactionHash: Schema.optional(Schema.NullOr(Hex.schema32)) }))
 
@@ -69,11 +74,11 @@ const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
     return (value: unknown) =>
       Effect.mapError(
         decode(value),
-        () =>
+        (issue) =>
           new BundlerRpcError({
             reason: "notAnRpc",
             origin,
-            message: `${origin}: the answer to ${method} is malformed`
+            message: `${origin}: the answer to ${method} ${Answers.malformedAt(Answers.pathOf(issue))}`
           })
       )
   }
@@ -91,7 +96,9 @@ const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
   return {
     origin,
     chainId: read("eth_chainId", Quantity, []),
-    entryPoints: read("eth_supportedEntryPoints", EntryPoints, []),
+    entryPoints: Effect.map(read("eth_supportedEntryPoints", EntryPoints, []), (list) =>
+      list.map(entryPoint).filter((each) => each !== null)
+    ),
     preVerificationGas: (offer, state) =>
       Effect.map(
         read("eth_estimateUserOperationGas", Estimate, [

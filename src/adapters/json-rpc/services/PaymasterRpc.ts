@@ -16,6 +16,7 @@ import { EntryPointSpec } from "../../../domain/erc4337/entrypoint/EntryPointSpe
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
+import * as Answers from "../node/Answers.js"
 import * as RpcSchemas from "../node/RpcSchemas.js"
 import type * as Batches from "../transport/Batches.js"
 import * as Refusal from "../transport/Refusal.js"
@@ -70,9 +71,11 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
           Refusal.isUnsupported(outcome.error) ? "unsupported" : "refused",
           outcome.error.message
         )
-      const answer = Either.getOrNull(decode(outcome.value))
-      const parts = answer === null ? null : partsOf(offer, answer)
-      return parts ?? (yield* fail("notAnRpc", `${origin}: the answer to ${method} is malformed`))
+      const answer = decode(outcome.value)
+      const parts = Either.isLeft(answer) ? null : partsOf(offer, answer.right)
+      if (parts !== null) return parts
+      const where = Either.isLeft(answer) ? Answers.pathOf(answer.left) : []
+      return yield* fail("notAnRpc", `${origin}: the answer to ${method} ${Answers.malformedAt(where)}`)
     })
 
   return { origin, stub: ask("pm_getPaymasterStubData"), data: ask("pm_getPaymasterData") }

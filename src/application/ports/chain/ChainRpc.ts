@@ -128,6 +128,8 @@ export interface FoundLog extends RawLog {
   readonly txHash: Bytes32
   readonly blockNumber: bigint
   readonly blockHash: Bytes32
+  /** Members that the node left out, or that cannot be read, where it was asked for as told: their values say nothing. */
+  readonly missing?: ReadonlyArray<string>
 }
 
 /** A transaction as the node knows it, mined or waiting. */
@@ -199,7 +201,14 @@ export interface ChainClient {
   readonly receipt: (txHash: Bytes32, asTold?: true) => Effect.Effect<Receipt | null, ChainRpcError>
   /** Null when the node knows it neither as mined nor as waiting. */
   readonly transaction: (txHash: Bytes32) => Effect.Effect<KnownTransaction | null, ChainRpcError>
-  readonly logs: (filter: LogFilter) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
+  /** Whether the node knows the transaction, mined or waiting, whatever else it says of it. */
+  readonly knows: (txHash: Bytes32) => Effect.Effect<boolean, ChainRpcError>
+  /**
+   * One that cannot be read is left out where it is another than was asked for. Where it may be one of them, all is an error:
+   * what is not among them is not on the chain. `asTold`: those that are of them for certain are there with what can be
+   * read, `missing` names the rest.
+   */
+  readonly logs: (filter: LogFilter, asTold?: true) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
   /** The logs of the block of this hash: of that block, or an error where the node does not have it. */
   readonly logsOf: (
     blockHash: Bytes32,

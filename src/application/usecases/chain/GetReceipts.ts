@@ -33,7 +33,7 @@ export type Request = typeof Request.Type
 
 export const Receipt = Schema.Struct({
   status: Schema.Int.annotations({
-    description: "0 failed, 1 success; -1 where the node does not tell, and missing names it"
+    description: "0 failed, 1 success"
   }),
   txHash: Schema.String,
   requestedHash: optional(
@@ -67,11 +67,18 @@ export const Response = Schema.Struct({
     description: "Of the mined transactions, in request order."
   }),
   pending: Schema.Array(Schema.String).annotations({
-    description: "Hashes that wait to be mined, themselves or in what the service has replaced them by."
+    description:
+      "Hashes that wait to be mined, themselves or in what the service has replaced them by, and those of incomplete."
   }),
   unknown: Schema.Array(Schema.String).annotations({
     description: "Hashes that neither the node nor the service knows."
-  })
+  }),
+  incomplete: optional(
+    Schema.Array(Schema.Struct({ txHash: Schema.String, missing: Schema.Array(Schema.String) })).annotations({
+      description:
+        "Those of pending whose receipt the node has, but without what says that they are mined or whether they failed: missing names what it left out, or what cannot be read. Ask again, or another node."
+    })
+  )
 }).annotations({ identifier: "ReceiptResponse" })
 export type Response = typeof Response.Type
 
@@ -95,6 +102,11 @@ const reasonOf = (
       : decoding.revert(again.data)
   }).pipe(Effect.orElseSucceed(() => null))
 
+/** Without these it is not known whether the transaction is mined, or whether it failed. */
+const essential: ReadonlySet<string> = new Set(["transactionHash", "status", "blockNumber", "blockHash"])
+
+const isWhole = ({ missing = [] }: Port.Receipt): boolean => !missing.some((name) => essential.has(name))
+
 /** Receipts of the hashes, null of those that are in no sealed block. */
 const receiptsOf = (chain: Port.ChainClient, hashes: ReadonlyArray<Hex.Bytes32>) =>
   hashes.length === 0
@@ -106,7 +118,9 @@ const receiptsOf = (chain: Port.ChainClient, hashes: ReadonlyArray<Hex.Bytes32>)
         ),
         ([receipts, head]) =>
           receipts.map((receipt) =>
-            receipt === null || Inclusions.isSealedBy(receipt, head) === false ? null : receipt
+            receipt === null || (isWhole(receipt) && Inclusions.isSealedBy(receipt, head) === false)
+              ? null
+              : receipt
           )
       )
 
@@ -123,7 +137,7 @@ const fateOf = (
     const transactionJournal = yield* TransactionJournal
     const [known, ours] = yield* Effect.all(
       [
-        chain.transaction(txHash),
+        chain.knows(txHash),
         Effect.orDie(transactionJournal.findTransaction(caller.principal.accountId, profile.chainId, txHash))
       ],
       together
@@ -133,9 +147,9 @@ const fateOf = (
       chain,
       versions.filter((version) => version !== txHash)
     )
-    const mined = others.find((receipt) => receipt !== null) ?? null
+    const mined = others.find((receipt) => receipt !== null && isWhole(receipt)) ?? null
     if (mined !== null) return mined
-    return known !== null || (ours !== null && ours.state !== "external") ? "pending" : "unknown"
+    return known || (ours !== null && ours.state !== "external") ? "pending" : "unknown"
   })
 
 /** The receipts of mined transactions with decoded logs; the other hashes are told apart from failed ones. */
@@ -159,14 +173,13 @@ export const run = (
       )
     )
     const shown = ([requested, fate]: readonly [Hex.Bytes32, Port.Receipt | "pending" | "unknown"]) => {
-      if (typeof fate === "string") return []
+      if (typeof fate === "string" || !isWhole(fate)) return []
       const { missing = [], txHash } = fate
-      const isUntold = missing.includes("status")
       return Effect.zipWith(
-        fate.success || isUntold ? Effect.succeed(null) : reasonOf(chain, decoding, fate),
+        fate.success ? Effect.succeed(null) : reasonOf(chain, decoding, fate),
         EventLoop.map(fate.logs, decoding.log),
         (error, logs): Receipt => ({
-          status: isUntold ? -1 : fate.success ? 1 : 0,
+          status: fate.success ? 1 : 0,
           txHash,
           ...(txHash !== requested && { requestedHash: requested }),
           gasUsed: Number(fate.gasUsed),
@@ -180,12 +193,17 @@ export const run = (
     }
     const told = Arr.zip(hashes, fates)
     const receipts = yield* Effect.all(told.flatMap(shown), together)
-    const pending = hashes.filter((_, index) => fates[index] === "pending")
+    const incomplete = fates.flatMap((fate) =>
+      typeof fate === "string" || isWhole(fate) ? [] : [{ txHash: fate.txHash, missing: fate.missing ?? [] }]
+    )
+    const untold = new Set(incomplete.map(({ txHash }) => txHash))
+    const pending = hashes.filter((txHash, index) => fates[index] === "pending" || untold.has(txHash))
     const unknown = hashes.filter((_, index) => fates[index] === "unknown")
     return {
       requestStatus: pending.length + unknown.length === 0 ? 200 : 202,
       receipts,
       pending,
-      unknown
+      unknown,
+      ...(incomplete.length > 0 && { incomplete })
     }
   }).pipe(Span.named("GetReceipts"))

@@ -27,5 +27,9 @@ export const run = (
 ): Effect.Effect<Response, Failure, AbiStore | ChainRpc | Networks> =>
   Effect.map(EventReader.read(caller, request), (events) => ({
     requestStatus: 200,
-    txHashes: [...new Set(events.map(({ log }) => log.txHash))]
+    txHashes: [
+      ...new Set(
+        events.flatMap(({ log }) => (log.missing?.includes("transactionHash") === true ? [] : [log.txHash]))
+      )
+    ]
   })).pipe(Span.named("FilterEvents"))

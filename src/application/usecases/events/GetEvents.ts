@@ -8,6 +8,7 @@ import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
+import { optional } from "../../request/Fields.js"
 
 export const Request = EventQuery.Request
 export type Request = EventQuery.Request
@@ -23,7 +24,13 @@ export const FoundEvent = Schema.Struct({
   args: Schema.Unknown.annotations({
     description:
       "By name, or an array when a parameter has none. Indexed values of dynamic types are their hashes."
-  })
+  }),
+  missing: optional(
+    Schema.Array(Schema.String).annotations({
+      description:
+        "Members of the node's log that it left out, or that cannot be read: what stands here for them says nothing. Without data the values that are not indexed are null; without transactionHash txHash is empty."
+    })
+  )
 }).annotations({ identifier: "FoundEvent" })
 
 export const Response = Schema.Struct({
@@ -40,12 +47,13 @@ export const run = (
   Effect.map(EventReader.read(caller, request), (events) => ({
     requestStatus: 200,
     events: events.map(({ decoded, definition, log }) => ({
-      txHash: log.txHash,
+      txHash: log.missing?.includes("transactionHash") === true ? "" : log.txHash,
       blockNumber: Number(log.blockNumber),
       logIndex: log.logIndex,
       address: log.address,
       eventName: definition.name,
       eventDef: definition.canonical,
-      args: decoded.args
+      args: decoded.args,
+      ...(log.missing !== undefined && { missing: log.missing })
     }))
   })).pipe(Span.named("GetEvents"))

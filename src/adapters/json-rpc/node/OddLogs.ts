@@ -1,0 +1,77 @@
+import type { FoundLog, LogFilter } from "../../../application/ports/chain/ChainRpc.js"
+import * as Outcome from "../../../domain/erc4337/Outcome.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import { isRecord } from "../transport/JsonRpc.js"
+import { BlockNumber, Count, readOrNull, Topics, zeroHash } from "./RpcSchemas.js"
+
+/** Logs that do not have what a log has: what can be read of them all the same, and whether they can be left out. */
+
+const addressOf = readOrNull(Address.schema)
+const topicsOf = readOrNull(Topics)
+const dataOf = readOrNull(Hex.schema)
+const countOf = readOrNull(Count)
+const hashOf = readOrNull(Hex.schema32)
+const blockOf = readOrNull(BlockNumber)
+
+type Filter = Pick<LogFilter, "address" | "topics"> & Partial<Pick<LogFilter, "fromBlock" | "toBlock">>
+
+/** A pending log has no place yet, a removed one none any more. */
+const isPlaced = (log: Readonly<Record<string, unknown>>): boolean =>
+  log.removed !== true &&
+  ["blockNumber", "blockHash", "logIndex", "transactionHash"].every((name) => log[name] !== null)
+
+const isOutside = (block: bigint | null, { fromBlock, toBlock }: Filter): boolean =>
+  block !== null &&
+  ((typeof fromBlock === "bigint" && block < fromBlock) || (typeof toBlock === "bigint" && block > toBlock))
+
+/** Whether the log may be one that the filter means: what it does not tell speaks for it. */
+export const mayMatch = (value: unknown, filter: Filter): boolean => {
+  if (!isRecord(value)) return true
+  const address = addressOf(value.address)
+  const topics = topicsOf(value.topics)
+  return (
+    isPlaced(value) &&
+    !isOutside(blockOf(value.blockNumber), filter) &&
+    (address === null || filter.address === undefined || filter.address.includes(address)) &&
+    (topics === null ||
+      filter.topics.every((wanted, place) => {
+        const topic = topics[place]
+        if (wanted === null) return true
+        return topic !== undefined && (typeof wanted === "string" ? wanted === topic : wanted.includes(topic))
+      }))
+  )
+}
+
+/** The log with what it has, and what it lacks; null when what it has does not prove that the filter means it. */
+export const asTold = (value: unknown, filter: Filter): FoundLog | null => {
+  if (!isRecord(value) || !mayMatch(value, filter)) return null
+  const topics = topicsOf(value.topics)
+  const address = addressOf(value.address)
+  if (topics === null || (address === null && filter.address !== undefined)) return null
+  const told = {
+    address,
+    data: dataOf(value.data),
+    logIndex: countOf(value.logIndex),
+    transactionHash: hashOf(value.transactionHash),
+    blockNumber: blockOf(value.blockNumber),
+    removed: value.removed == null || value.removed === false ? false : null
+  }
+  const missing = Object.entries(told).flatMap(([name, member]) => (member === null ? [name] : []))
+  return {
+    address: address ?? Address.zero,
+    topics,
+    data: told.data ?? Hex.empty,
+    logIndex: told.logIndex ?? 0,
+    txHash: told.transactionHash ?? zeroHash,
+    blockNumber: told.blockNumber ?? 0n,
+    blockHash: hashOf(value.blockHash) ?? zeroHash,
+    ...(missing.length > 0 && { missing })
+  }
+}
+
+/** Whether the log of a transaction may tell what became of an op: not when its topics are those of something else. */
+export const mayTellOfOps = (value: unknown): boolean => {
+  const topics = isRecord(value) ? topicsOf(value.topics) : null
+  return topics === null || Outcome.isTelling(topics)
+}
