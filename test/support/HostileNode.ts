@@ -101,6 +101,16 @@ export const honest = (response: ServerResponse, body: string, result: (asked: A
   json(response, body.startsWith("[") ? answers : answers[0])
 }
 
+/** Passes what fits on to a real node. */
+export const relaying =
+  (target: string) =>
+  (response: ServerResponse, body: string): void => {
+    void fetch(target, { method: "POST", headers: { "content-type": "application/json" }, body })
+      .then((answer) => answer.text())
+      .then((text) => response.writeHead(200, { "content-type": "application/json" }).end(text))
+      .catch(() => response.destroy())
+  }
+
 /** How a gateway says that the calls of a request do not fit into its limit. */
 export type Refusing = (response: ServerResponse, body: string) => void
 
@@ -129,7 +139,7 @@ export const refusing: Readonly<Record<string, Refusing>> = {
 export const countingGateway = (
   perSecond: number,
   refuse: Refusing,
-  result: (asked: Asked) => unknown
+  answer: (response: ServerResponse, body: string) => void
 ): Promise<HostileNode> => {
   let left = perSecond
   let at = performance.now()
@@ -140,6 +150,6 @@ export const countingGateway = (
     const { length } = callsOf(body)
     if (length > left) return refuse(response, body)
     left -= length
-    honest(response, body, result)
+    answer(response, body)
   })
 }

@@ -1,12 +1,16 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { RequestSize } from "../../../src/adapters/json-rpc/transport/RequestSize.js"
-import { callsOf, countingGateway, type HostileNode, refusing } from "../../support/HostileNode.js"
+import { callsOf, countingGateway, type HostileNode, honest, refusing } from "../../support/HostileNode.js"
 import { balances, connect } from "./support.js"
 
 const counting = (perSecond: number, how: string) =>
   Effect.acquireRelease(
-    Effect.promise(() => countingGateway(perSecond, refusing[how] ?? (() => undefined), () => "0x7")),
+    Effect.promise(() =>
+      countingGateway(perSecond, refusing[how] ?? (() => undefined), (response, body) =>
+        honest(response, body, () => "0x7")
+      )
+    ),
     (node: HostileNode) => Effect.promise(node.close)
   )
 

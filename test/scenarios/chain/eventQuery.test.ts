@@ -333,12 +333,17 @@ describe("a node", () => {
   it.each<readonly [string, () => Fault]>([
     ["null", () => logs(() => ({ result: null }))],
     ["an object", () => logs(() => ({ result: {} }))],
-    ["logs without topics", () => logs(() => ({ result: [transferLog(0, { topics: undefined })] }))],
     [
-      "logs with five topics",
-      () => logs(() => ({ result: [transferLog(0, { topics: Array(5).fill(`0x${"00".repeat(32)}`) })] }))
+      "nothing but logs without topics",
+      () => logs(() => ({ result: [transferLog(0, { blockNumber: undefined, topics: undefined })] }))
     ],
-    ["logs with odd data", () => logs(() => ({ result: [transferLog(0, { data: "0x123" })] }))],
+    [
+      "nothing but logs with five topics",
+      () =>
+        logs(() => ({
+          result: [transferLog(0, { blockNumber: 1, topics: Array(5).fill(`0x${"00".repeat(32)}`) })]
+        }))
+    ],
     [
       "a latest block beyond all numbers",
       () =>
@@ -369,5 +374,63 @@ describe("a node", () => {
     ]
     node.behave(logs(() => ({ result: others.map((change, i) => transferLog(i, change)) })))
     expect(await find({ rpc: node.url, contracts: [service.info.token] })).toEqual([])
+  })
+})
+
+describe("a log that cannot be read", () => {
+  /** The real node's logs, the first of which `change` makes something else of, behind others of its own. */
+  const spoil = (change: object, ...foreign: ReadonlyArray<unknown>) =>
+    node.behave(async (question, ask) => {
+      const answer = await ask()
+      if (question.method !== "eth_getLogs" || !("result" in answer)) return answer
+      const [log, ...rest] = Object(answer.result)
+      return { result: [...foreign, { ...log, ...change }, ...rest] }
+    })
+  interface Shown {
+    readonly txHash: string
+    readonly logIndex: number
+    readonly args: object
+    readonly missing?: ReadonlyArray<string>
+  }
+  const asked = () => ({ contracts: [service.info.token], rpc: node.url, useABI: [erc20], eventDef: erc20 })
+  const shown = async (rest: object = {}) =>
+    (await service.ok<{ events: ReadonlyArray<Shown> }>("/getEvents", query({ ...asked(), ...rest }))).events
+
+  it("is left out where it is foreign, and hides none of the others", async () => {
+    const bare = { address: service.info.token, topics: [id("Other()")], logIndex: "0x0" }
+    const elsewhere = { ...bare, address: owners[0], topics: [id("Transfer(address,address,uint256)")] }
+    for (const odd of [null, {}, "log", bare, elsewhere, { topics: bare.topics }]) {
+      spoil({}, odd)
+      expect(await find(asked())).toEqual(minted)
+      expect((await shown()).map(({ missing, txHash }) => [txHash, missing])).toEqual(
+        minted.map((hash) => [hash, undefined])
+      )
+    }
+  })
+
+  it("is shown with what it has where it is what was asked for, and says what is missing", async () => {
+    spoil({ data: undefined })
+    expect(await find(asked())).toEqual(minted)
+    const [first, ...others] = await shown()
+    expect(first).toMatchObject({ txHash: minted[0], missing: ["data"], args: { value: null } })
+    expect(Object(first?.args).to.toLowerCase()).toBe(owners[0])
+    expect(others.map(({ missing, txHash }) => [txHash, missing])).toEqual(
+      minted.slice(1).map((hash) => [hash, undefined])
+    )
+    // Nobody knows whether it has that value.
+    expect(await find({ ...asked(), fields: { value: ["5", "7"] } })).toEqual([minted[1]])
+
+    spoil({ logIndex: undefined })
+    expect(await find(asked())).toEqual(minted)
+    expect((await shown())[0]).toMatchObject({ missing: ["logIndex"], args: { value: "5" } })
+
+    spoil({ transactionHash: "0x" })
+    expect(await find(asked())).toEqual(minted.slice(1))
+    expect((await shown())[0]).toMatchObject({ txHash: "", missing: ["transactionHash"] })
+
+    for (const name of ["topics", "address"]) {
+      spoil({ [name]: undefined })
+      expect(await find(asked())).toEqual(minted.slice(1))
+    }
   })
 })

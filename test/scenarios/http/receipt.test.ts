@@ -1,6 +1,7 @@
 import { Contract, concat, Interface, type TransactionRequest, ZeroAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
+import { countingGateway, refusing, relaying } from "../../support/HostileNode.js"
 import { anvilKey, type DevService, type Log, start } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
 import { type Proxy, startProxy } from "../../support/http/Proxy.js"
@@ -14,9 +15,11 @@ interface Receipts {
     readonly txHash: string
     readonly logs: ReadonlyArray<Log>
     readonly error: string | null
+    readonly missing?: ReadonlyArray<string>
   }>
   readonly pending: ReadonlyArray<string>
   readonly unknown: ReadonlyArray<string>
+  readonly incomplete?: ReadonlyArray<object>
 }
 
 let service: DevService
@@ -201,6 +204,91 @@ describe("a hash", () => {
   })
 })
 
+describe("a node whose receipts are not whole", () => {
+  /** Answers of the real node, of which `change` makes something else for one hash. */
+  const spoil = (hash: string, change: (receipt: Readonly<Record<string, unknown>>) => unknown) =>
+    node.behave(async (question, askNode) => {
+      const answer = await askNode()
+      const isIt = question.method === "eth_getTransactionReceipt" && question.params[0] === hash
+      return isIt && "result" in answer ? { result: change(Object(answer.result)) } : answer
+    })
+
+  it("spoils none of the others, and each says what is missing", async () => {
+    const one = await send(call(service.info.token, token, "mint", anvilKey(9).address, 1))
+    const other = await send(call(service.info.token, token, "mint", anvilKey(9).address, 2))
+    const cases: ReadonlyArray<readonly [object, string, number]> = [
+      [{ cumulativeGasUsed: undefined }, "cumulativeGasUsed", 1],
+      [{ gasUsed: undefined }, "gasUsed", 1],
+      [{ gasUsed: 21_000 }, "gasUsed", 1],
+      [{ logs: undefined }, "logs", 0],
+      [{ logs: [{ address: service.info.token }] }, "logs.0.topics", 0]
+    ]
+    for (const [change, name, logs] of cases) {
+      spoil(one, (receipt) => ({ ...receipt, ...change }))
+      const { receipts, requestStatus } = await ask([one, other], { rpc: node.url })
+      expect(requestStatus).toBe(200)
+      expect(receipts.map(({ missing, status, txHash }) => ({ missing, status, txHash }))).toEqual([
+        { txHash: one, status: 1, missing: [name] },
+        { txHash: other, status: 1, missing: undefined }
+      ])
+      expect(receipts.map((receipt) => receipt.logs.length)).toEqual([logs, 1])
+    }
+  })
+
+  it("and do not say whether a transaction failed leaves it pending, and says why", async () => {
+    const one = await send({ to: ZeroAddress, value: 1n })
+    const other = await send({ to: ZeroAddress, value: 2n })
+    const cases: ReadonlyArray<readonly [object, string]> = [
+      [{ status: undefined }, "status"],
+      [{ status: 1 }, "status"],
+      [{ blockHash: undefined }, "blockHash"],
+      [{ blockNumber: "5" }, "blockNumber"],
+      [{ transactionHash: other }, "transactionHash"]
+    ]
+    for (const [change, name] of cases) {
+      spoil(one, (receipt) => ({ ...receipt, ...change }))
+      const answer = await ask([one, other], { rpc: node.url })
+      expect({ ...answer, receipts: answer.receipts.map(({ txHash }) => txHash) }).toEqual({
+        requestStatus: 202,
+        receipts: [other],
+        pending: [one],
+        unknown: [],
+        incomplete: [{ txHash: one, missing: [name] }]
+      })
+    }
+  })
+
+  it("and whose transactions are not whole either tells a waiting one all the same", async () => {
+    const hash = `0x${"77".repeat(32)}`
+    node.behave((question, askNode) =>
+      question.method === "eth_getTransactionByHash" ? Promise.resolve({ result: { hash } }) : askNode()
+    )
+    expect((await ask([hash], { rpc: node.url })).pending).toEqual([hash])
+  })
+})
+
+describe("a gateway that counts the calls of a batch", () => {
+  it.each(["429 and a time", "429 alone", "one error", "one error for each call"])(
+    "and refuses it whole by %s gives 20 receipts all the same",
+    async (how) => {
+      const hashes: Array<string> = []
+      for (let n = 0; n < 20; n++) hashes.push(await send({ to: ZeroAddress, value: BigInt(n) }))
+      const gateway = await countingGateway(
+        15,
+        refusing[how] ?? (() => undefined),
+        relaying(service.info.rpc)
+      )
+      try {
+        const { receipts, requestStatus } = await ask(hashes, { rpc: gateway.url })
+        expect(requestStatus).toBe(200)
+        expect(receipts.map(({ txHash }) => txHash)).toEqual(hashes)
+      } finally {
+        await gateway.close()
+      }
+    }
+  )
+})
+
 describe("what a request of hashes costs", () => {
   const sizes = () => proxy.take().map(({ methods }) => methods.length)
 
@@ -233,7 +321,8 @@ describe("what a request of hashes costs", () => {
         seen.map(({ methods }) => ({ methods: [...methods, "counted"] }))
       )
       console.log(`/receipt of ${count}: ${roundTrips} round trips, ${calls - seen.length} calls`)
-      expect(seen.map(({ methods }) => methods.length)).toEqual([count])
+      // The latest block is asked for in the same batch: it tells which receipts are of sealed blocks.
+      expect(seen.map(({ methods }) => methods.length)).toEqual([count + 1])
       expect(answer.requestStatus).toBe(200)
       expect(answer.receipts.map(({ txHash }) => txHash)).toEqual(hashes.slice(0, count))
     }
@@ -246,7 +335,7 @@ describe("what a request of hashes costs", () => {
     expect((await ask(hashes)).unknown).toEqual(hashes)
     const seen = sizes()
     console.log(`/receipt of 256 unknown: ${seen.length} round trips, ${seen} calls`)
-    expect(seen).toEqual([256, 256])
+    expect(seen).toEqual([257, 256])
   })
 
   it("a failed one: two more calls for its reason", async () => {
@@ -255,7 +344,7 @@ describe("what a request of hashes costs", () => {
     proxy.take()
     expect((await ask([hash])).receipts[0]?.error).toBe("counted")
     expect(proxy.take().map(({ methods }) => methods.join())).toEqual([
-      "eth_getTransactionReceipt",
+      "eth_getBlockByNumber,eth_getTransactionReceipt",
       "eth_getTransactionByHash",
       "eth_call"
     ])

@@ -43,8 +43,9 @@ export const defaults = {
     connectionsPerHost: 16,
     accounts: 1_024
   },
-  // Anvil, among others, refuses bodies above 2 MiB.
-  batches: { batchCalls: 256, batchBytes: 1_024 * 1_024 },
+  // One question for each of the 256 hashes of a request, and one for the latest block. Anvil, among others, refuses bodies
+  // above 2 MiB.
+  batches: { batchCalls: 257, batchBytes: 1_024 * 1_024 },
   retry: {
     baseMillis: 50,
     maxMillis: 1_000,

@@ -20,6 +20,7 @@ import * as Refusal from "../transport/Refusal.js"
 import * as Answers from "./Answers.js"
 import * as NodeFees from "./NodeFees.js"
 import * as OddLogs from "./OddLogs.js"
+import * as Receipts from "./Receipts.js"
 import * as RpcSchemas from "./RpcSchemas.js"
 
 const toTag = (tag: BlockTag): string => (typeof tag === "bigint" ? Uint.toQuantity(tag) : tag)
@@ -134,12 +135,12 @@ export const make = (origin: string, batches: Batches): ChainClient => {
     )
   })
 
-  const nothingBeside: RpcSchemas.BesideReceipt = { transaction: null, baseFeePerGas: null }
+  const nothingBeside: Receipts.BesideReceipt = { transaction: null, baseFeePerGas: null }
 
   /** The transaction of a receipt that leaves out what it tells as well, and the base fee of its block. */
   const besideOf = (
     transactionHash: Hex.Bytes32,
-    { blockNumber, effectiveGasPrice, from }: RpcSchemas.ReceiptAnswer
+    { blockNumber, effectiveGasPrice, from }: Receipts.ReceiptAnswer
   ) =>
     blockNumber === null || (effectiveGasPrice !== null && from !== null)
       ? Effect.succeed(nothingBeside)
@@ -157,13 +158,13 @@ export const make = (origin: string, batches: Batches): ChainClient => {
           })
         )
 
-  const receiptOf = (txHash: Hex.Bytes32, answer: RpcSchemas.ReceiptAnswer, asTold: boolean) =>
+  const receiptOf = (txHash: Hex.Bytes32, answer: Receipts.ReceiptAnswer, asTold: boolean) =>
     Effect.gen(function* () {
       const beside = yield* asTold
         ? Effect.orElseSucceed(besideOf(txHash, answer), () => nothingBeside)
         : besideOf(txHash, answer)
       const { odd, values } = yield* readReceiptLogs(answer.logs ?? [], "logs")
-      const { missing: left, ...receipt } = RpcSchemas.toReceipt(txHash, answer, values, beside)
+      const { missing: left, ...receipt } = Receipts.toReceipt(txHash, answer, values, beside)
       // Of others' logs nothing is decided.
       const lacking = asTold ? odd : odd.filter(({ value }) => OddLogs.mayTellOfOps(value))
       const missing = [...left, ...lacking.map(({ where }) => where)]
@@ -181,14 +182,13 @@ export const make = (origin: string, batches: Batches): ChainClient => {
   ) =>
     Effect.flatMap(readLogs(list), ({ odd, values }) => {
       const found = RpcSchemas.toFoundLogs(values)
-      if (asTold === true)
-        return Effect.succeed([
-          ...found,
-          ...odd.map(({ value }) => OddLogs.asTold(value, filter)).filter((log) => log !== null)
-        ])
+      const told = asTold === true ? odd.map(({ value }) => OddLogs.asTold(value, filter)) : []
+      const all = [...found, ...told.filter((log) => log !== null)]
+      // An answer of which nothing can be read is none.
+      if (asTold === true && (all.length > 0 || values.length > 0)) return Effect.succeed(all)
       const ours = odd.find(({ value }) => OddLogs.mayMatch(value, filter))
       return ours === undefined
-        ? Effect.succeed(found)
+        ? Effect.succeed(all)
         : Effect.fail(malformed("eth_getLogs", `is malformed at ${ours.where}`))
     })
 
@@ -277,7 +277,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       ),
     receipt: (txHash, asTold) =>
       Effect.flatMap(ethGetTransactionReceipt(txHash), (value) => {
-        const answer = RpcSchemas.readReceipt(value)
+        const answer = Receipts.readReceipt(value)
         if (answer === null) return Effect.succeed(null)
         return asTold === true || answer.transactionHash === null || answer.transactionHash === txHash
           ? receiptOf(txHash, answer, asTold === true)

@@ -1,4 +1,3 @@
-import * as BigInts from "effect/BigInt"
 import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
@@ -6,7 +5,6 @@ import type {
   Block,
   FoundLog,
   KnownTransaction,
-  Receipt,
   SimulatedCall
 } from "../../../application/ports/chain/ChainRpc.js"
 import type { RawLog } from "../../../domain/evm/RawLog.js"
@@ -109,99 +107,6 @@ export const FeeHistory = Schema.Struct({
 export const quantityOrNull = readOrNull(Quantity)
 
 export const ReceiptLog = Schema.Struct({ ...LogMembers, logIndex: Count })
-
-const hashOrNull = readOrNull(Hex.schema32)
-const gasOrNull = readOrNull(GasUsed)
-const statusOrNull = readOrNull(Schema.Literal("0x1", "0x0", "0x01", "0x00"))
-const blockNumberOrNull = readOrNull(BlockNumber)
-const addressOrNull = readOrNull(Address.schema)
-const listOrNull = readOrNull(Schema.Array(Schema.Unknown))
-
-/** Of each member what it says: null where it is not there, or cannot be read, which `odd` tells. */
-const membersOf = (answer: Readonly<Record<string, unknown>>) => {
-  const members = {
-    transactionHash: hashOrNull(answer.transactionHash),
-    status: statusOrNull(answer.status),
-    blockNumber: blockNumberOrNull(answer.blockNumber),
-    blockHash: hashOrNull(answer.blockHash),
-    gasUsed: gasOrNull(answer.gasUsed),
-    cumulativeGasUsed: gasOrNull(answer.cumulativeGasUsed),
-    effectiveGasPrice: quantityOrNull(answer.effectiveGasPrice),
-    l1Fee: quantityOrNull(answer.l1Fee),
-    from: addressOrNull(answer.from),
-    logs: listOrNull(answer.logs)
-  }
-  const odd = Object.entries(members).flatMap(([name, member]) =>
-    member === null && answer[name] != null ? [name] : []
-  )
-  return { ...members, odd: new Set(odd) }
-}
-export type ReceiptAnswer = ReturnType<typeof membersOf>
-
-/** Null as long as the transaction is in no block: some nodes give receipts of pending ones, without a block. */
-export const readReceipt = (answer: unknown): ReceiptAnswer | null => {
-  if (!isRecord(answer)) return answer === null ? null : membersOf({})
-  return answer.blockHash === null ? null : membersOf(answer)
-}
-
-/** What can be known of a transaction beside its receipt; null: nothing. */
-export interface BesideReceipt {
-  readonly transaction: typeof TransactionAnswer.Type | null
-  /** Of its block. */
-  readonly baseFeePerGas: bigint | null
-}
-
-/** What the transaction paid for a gas unit, by its own terms and its block's; null when they do not tell. */
-const paidOf = ({ baseFeePerGas, transaction }: BesideReceipt): bigint | null => {
-  if (transaction === null) return null
-  const { gasPrice, maxFeePerGas, maxPriorityFeePerGas } = transaction
-  if (typeof maxFeePerGas !== "bigint") return gasPrice ?? null
-  if (baseFeePerGas === null || typeof maxPriorityFeePerGas !== "bigint") return null
-  return BigInts.min(baseFeePerGas + maxPriorityFeePerGas, maxFeePerGas)
-}
-
-/** Its logs prove that a transaction succeeded: one that fails leaves none. Not beside a status that says something else. */
-const statusOf = ({ logs, odd, status }: ReceiptAnswer): "0x0" | "0x1" | null => {
-  if (status !== null) return status.endsWith("1") ? "0x1" : "0x0"
-  return logs !== null && logs.length > 0 && !odd.has("status") ? "0x1" : null
-}
-
-/** The receipt; `missing` names what is neither told nor known otherwise, and has a value that says nothing. */
-export const toReceipt = (
-  txHash: Hex.Bytes32,
-  answer: ReceiptAnswer,
-  logs: ReadonlyArray<typeof ReceiptLog.Type>,
-  beside: BesideReceipt
-): Receipt & { readonly missing: ReadonlyArray<string> } => {
-  const status = statusOf(answer)
-  const price = answer.effectiveGasPrice ?? paidOf(beside)
-  const from = answer.from ?? beside.transaction?.from ?? null
-  const told = {
-    transactionHash: answer.transactionHash === txHash ? txHash : null,
-    status,
-    blockNumber: answer.blockNumber,
-    blockHash: answer.blockHash,
-    gasUsed: answer.gasUsed,
-    cumulativeGasUsed: answer.cumulativeGasUsed,
-    effectiveGasPrice: price,
-    l1Fee: answer.odd.has("l1Fee") ? null : (answer.l1Fee ?? 0n),
-    from,
-    logs: answer.logs
-  }
-  return {
-    txHash,
-    success: status === "0x1",
-    blockNumber: answer.blockNumber ?? 0n,
-    blockHash: answer.blockHash ?? zeroHash,
-    gasUsed: answer.gasUsed ?? 0n,
-    cumulativeGasUsed: answer.cumulativeGasUsed ?? 0n,
-    effectiveGasPrice: price ?? 0n,
-    ...(answer.l1Fee !== null && { l1Fee: answer.l1Fee }),
-    from: from ?? Address.zero,
-    logs,
-    missing: Object.entries(told).flatMap(([name, value]) => (value === null ? [name] : []))
-  }
-}
 
 /** Some nodes have the calldata under the name that calls have it by. */
 const withInput = (answer: unknown): unknown =>

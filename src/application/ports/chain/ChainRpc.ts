@@ -206,7 +206,7 @@ export interface ChainClient {
   /**
    * One that cannot be read is left out where it is another than was asked for. Where it may be one of them, all is an error:
    * what is not among them is not on the chain. `asTold`: those that are of them for certain are there with what can be
-   * read, `missing` names the rest.
+   * read, `missing` names the rest; an answer of which nothing can be read is an error.
    */
   readonly logs: (filter: LogFilter, asTold?: true) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
   /** The logs of the block of this hash: of that block, or an error where the node does not have it. */
