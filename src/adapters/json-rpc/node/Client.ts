@@ -3,16 +3,12 @@ import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
 import * as Schema from "effect/Schema"
 import type {
-  BlockTag,
-  Call,
   CallResult,
   ChainClient,
   ChainRpcError,
-  LogFilter,
-  StateOverride
+  LogFilter
 } from "../../../application/ports/chain/ChainRpc.js"
 import * as Transaction from "../../../domain/evm/Transaction.js"
-import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
 import type { Batches } from "../transport/Batches.js"
@@ -20,59 +16,9 @@ import * as Refusal from "../transport/Refusal.js"
 import * as Answers from "./Answers.js"
 import * as NodeFees from "./NodeFees.js"
 import * as OddLogs from "./OddLogs.js"
+import * as Params from "./Params.js"
 import * as Receipts from "./Receipts.js"
 import * as RpcSchemas from "./RpcSchemas.js"
-
-const toTag = (tag: BlockTag): string => (typeof tag === "bigint" ? Uint.toQuantity(tag) : tag)
-
-const toCall = ({ data, from, gas, to, value }: Call) => ({
-  ...(from !== undefined && { from }),
-  ...(to !== undefined && { to }),
-  data,
-  ...(value !== undefined && { value: Uint.toQuantity(value) }),
-  ...(gas !== undefined && { gas: Uint.toQuantity(gas) })
-})
-
-/** Overrides as `eth_call` and the bundlers' estimates take them. */
-export const toOverrides = (overrides: ReadonlyMap<Address, StateOverride>) =>
-  Object.fromEntries(
-    [...overrides].map(([address, { balance, code, stateDiff }]) => [
-      address,
-      {
-        ...(balance !== undefined && { balance: Uint.toQuantity(balance) }),
-        ...(code !== undefined && { code }),
-        ...(stateDiff !== undefined && { stateDiff })
-      }
-    ])
-  )
-
-/** The overrides as JSON. Those that are asked with again and again are long: each is written once. */
-const overridesText = (() => {
-  const written = new WeakMap<ReadonlyMap<Address, StateOverride>, string>()
-  return (overrides: ReadonlyMap<Address, StateOverride>): string => {
-    const known = written.get(overrides)
-    if (known !== undefined) return known
-    const text = JSON.stringify(toOverrides(overrides))
-    written.set(overrides, text)
-    return text
-  }
-})()
-
-const toParams = (
-  call: Call,
-  overrides: ReadonlyMap<Address, StateOverride> | undefined,
-  at: BlockTag
-): ReadonlyArray<unknown> | string =>
-  overrides === undefined || overrides.size === 0
-    ? [toCall(call), toTag(at)]
-    : `[${JSON.stringify(toCall(call))},"${toTag(at)}",${overridesText(overrides)}]`
-
-const toFilter = ({ address, fromBlock, toBlock, topics }: LogFilter) => ({
-  fromBlock: toTag(fromBlock),
-  toBlock: toTag(toBlock),
-  topics,
-  ...(address !== undefined && { address })
-})
 
 /** Concurrent askers get one answer; a good one is kept for ever, a bad one not at all. */
 const shared = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
@@ -196,13 +142,13 @@ export const make = (origin: string, batches: Batches): ChainClient => {
     origin,
     chainId: shared(ethChainId()),
     block: (tag) =>
-      Effect.flatMap(ethGetBlockByNumber(toTag(tag), false), (answer) =>
+      Effect.flatMap(ethGetBlockByNumber(Params.toTag(tag), false), (answer) =>
         answer !== null && typeof tag === "bigint" && answer.number !== tag
           ? Effect.fail(malformed("eth_getBlockByNumber", "is another block"))
           : Effect.succeed(answer === null ? null : RpcSchemas.toBlock(answer))
       ),
     header: (block) =>
-      Effect.flatMap(ethGetHeader(toTag(block), false), (answer) =>
+      Effect.flatMap(ethGetHeader(Params.toTag(block), false), (answer) =>
         answer !== null && typeof block === "bigint" && answer.number !== block
           ? Effect.fail(malformed("eth_getBlockByNumber", "is another block"))
           : Effect.succeed(answer)
@@ -210,9 +156,9 @@ export const make = (origin: string, batches: Batches): ChainClient => {
     fees,
     balance: (address) => ethGetBalance(address, "latest"),
     code: (address) => ethGetCode(address, "latest"),
-    transactionCount: (address, tag) => ethGetTransactionCount(address, toTag(tag)),
+    transactionCount: (address, tag) => ethGetTransactionCount(address, Params.toTag(tag)),
     transactionsIn: (block) =>
-      Effect.flatMap(ethGetFullBlock(toTag(block), true), (answer) =>
+      Effect.flatMap(ethGetFullBlock(Params.toTag(block), true), (answer) =>
         answer === null
           ? Effect.succeed(null)
           : // Those of kinds that only the chain itself makes lack what a transaction of an EOA has.
@@ -224,7 +170,9 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       Effect.flatMap(
         batches.read(
           "eth_call",
-          typeof call === "function" ? () => toParams(call(), overrides, at) : toParams(call, overrides, at)
+          typeof call === "function"
+            ? () => Params.toParams(call(), overrides, at)
+            : Params.toParams(call, overrides, at)
         ),
         (outcome): Effect.Effect<CallResult, ChainRpcError> => {
           if (outcome._tag === "result")
@@ -237,7 +185,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       ),
     estimateGas: (call) =>
       Effect.flatMap(
-        batches.read("eth_estimateGas", [toCall(call)]),
+        batches.read("eth_estimateGas", [Params.toCall(call)]),
         (outcome): Effect.Effect<CallResult & { readonly gas: bigint }, ChainRpcError> => {
           if (outcome._tag === "result")
             return Effect.map(decodeGas(outcome.value), (gas) => ({ success: true, data: Hex.empty, gas }))
@@ -249,7 +197,10 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       ),
     simulate: (calls) =>
       Effect.flatMap(
-        ethSimulateV1({ blockStateCalls: [{ calls: calls.map(toCall) }], validation: false }, "latest"),
+        ethSimulateV1(
+          { blockStateCalls: [{ calls: calls.map(Params.toCall) }], validation: false },
+          "latest"
+        ),
         ([block]) =>
           block.calls.length === calls.length
             ? Effect.forEach(block.calls, (call, index) =>
@@ -291,7 +242,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
           : Effect.fail(malformed("eth_getTransactionByHash", "is another transaction"))
       ),
     logs: (filter, asTold) =>
-      Effect.flatMap(ethGetLogs(toFilter(filter)), (list) => logsIn(list, filter, asTold)),
+      Effect.flatMap(ethGetLogs(Params.toFilter(filter)), (list) => logsIn(list, filter, asTold)),
     logsOf: (blockHash, filter) =>
       Effect.flatMap(
         Effect.flatMap(

@@ -13,7 +13,7 @@ import type { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Answers from "../node/Answers.js"
-import * as Client from "../node/Client.js"
+import * as Params from "../node/Params.js"
 import * as RpcSchemas from "../node/RpcSchemas.js"
 import type * as Batches from "../transport/Batches.js"
 import type { RpcError } from "../transport/JsonRpc.js"
@@ -103,7 +103,7 @@ const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
       Effect.map(
         read("eth_estimateUserOperationGas", Estimate, [
           ...paramsOf(offer),
-          ...(state.size === 0 ? [] : [Client.toOverrides(state)])
+          ...(state.size === 0 ? [] : [Params.toOverrides(state)])
         ]),
         ({ preVerificationGas }) => preVerificationGas
       ),
