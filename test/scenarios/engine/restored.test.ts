@@ -11,10 +11,16 @@ import { RequestJournal } from "../../../src/application/ports/journal/RequestJo
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
 import * as Sweep from "../../../src/application/sweep/Sweep.js"
+import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
+import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
+import * as ExecutePasskey from "../../../src/application/usecases/operations/ExecutePasskey.js"
+import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
 import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
 import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
 import * as Hits from "../../support/stack/Hits.js"
 import * as Power from "../../support/stack/Power.js"
@@ -27,6 +33,7 @@ import {
   startStack
 } from "../../support/stack/Stack.js"
 
+const phone = Authenticator.make()
 let stack: Stack
 let hits: Hits.Hits
 let folder: string
@@ -37,6 +44,11 @@ beforeAll(async () => {
   stack = await startStack({ profile: { bumpAfterMillis: 600_000 } })
   hits = await Hits.make(stack)
   await stack.create("one", "two")
+  await Journey.make(stack, "v0.7").created({
+    salt: "phone",
+    walletCustody: 5,
+    passkeyPubKey: [phone.spki.toString("base64")]
+  })
   multisig = await Journey.make(stack, "v0.7").created({
     salt: "several",
     walletCustody: 3,
@@ -279,6 +291,74 @@ describe("a database from before the work was executed", () => {
       expect((await hits.answerOf(life, each)).answer).toMatchObject({ status: 1 })
     expect(signed).toBe(0)
     expect([await hits.countOf(own), await hits.countOf(other)]).toEqual([1, 1])
+  }, 60_000)
+
+  it("an op that its caller had estimated has been executed: it is not executed again", async () => {
+    const id = hashOf("encoded")
+    const { settings } = stack
+    const { userOps } = await stack.ask(
+      EstimateGas.run(stack.caller(), { operations: [hits.hit("one", id)], settings })
+    )
+    const operations = userOps.map((op) => ({
+      encodedUserOp: Hex.unsafe(op.encodedUserOp),
+      userOpHash: Hex.unsafe32(op.userOpHash),
+      walletCustody: 1 as const,
+      signature: Hex.unsafe(stack.signer.signingKey.sign(op.signingHash).serialized)
+    }))
+    const { backup, database, requestId } = await accepted((caller) =>
+      ExecuteEncoded.run(caller, { operations, settings })
+    )
+    await hits.mine()
+    const [before] = await executed(database, requestId)
+    const nonce = await hits.nonce()
+    const life = await live(backup)
+    const after = await hits.answerOf(life, requestId)
+    expect(after.answer).toMatchObject({ status: 1, txHash: before.answer.txHash })
+    expect([await hits.countOf(id), await hits.nonce()]).toEqual([1, nonce])
+  }, 60_000)
+
+  it("an op that a passkey has signed has been executed: it is not executed again", async () => {
+    const id = hashOf("passkey")
+    const { entryPoint, rpc } = stack.settings
+    const settings = { rpc, entryPoint }
+    const { results } = await stack.ask(
+      PasskeyHash.run(stack.caller(), {
+        operations: [{ ...hits.hit("phone", id), walletCustody: 5 }],
+        settings
+      })
+    )
+    const operations = results.map((op) => ({
+      encodedUserOp: Hex.unsafe(String(op.encodedUserOp)),
+      userOpHash: Hex.unsafe32(String(op.userOpHash)),
+      validationData: phone.get(String(op.signingHash))
+    }))
+    const { backup, database, requestId } = await accepted((caller) =>
+      ExecutePasskey.run(caller, { operations, settings })
+    )
+    await hits.mine()
+    const [before] = await executed(database, requestId)
+    const service = keyOf(2).address
+    const nonce = await stack.provider.getTransactionCount(service)
+    const life = await live(backup)
+    const after = await hits.answerOf(life, requestId)
+    expect(after.answer).toMatchObject({ status: 1, txHash: before.answer.txHash })
+    expect([await hits.countOf(id), await stack.provider.getTransactionCount(service)]).toEqual([1, nonce])
+  }, 60_000)
+
+  it("an op with a window has been executed, which is over: it is not executed again", async () => {
+    const id = hashOf("window")
+    const time = Number((await stack.provider.getBlock("latest"))?.timestamp)
+    const validUnitl = time + 300
+    const { backup, database, requestId } = await accepted((caller) =>
+      hits.execute(caller, { ...hits.hit("one", id), validAfter: time - 5, validUnitl })
+    )
+    const [before] = await executed(database, requestId)
+    await stack.provider.send("evm_setNextBlockTimestamp", [validUnitl + 1])
+    await hits.mine()
+    const life = await live(backup)
+    const after = await hits.answerOf(life, requestId)
+    expect(after.answer).toMatchObject({ status: 1, txHash: before.answer.txHash })
+    expect(await hits.countOf(id)).toBe(1)
   }, 60_000)
 
   it.each([
