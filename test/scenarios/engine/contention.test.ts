@@ -3,6 +3,7 @@ import * as Either from "effect/Either"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
+import { SignerError } from "../../../src/application/ports/Signers.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
@@ -20,14 +21,16 @@ const dead = Address.unsafe("0x000000000000000000000000000000000000dead")
 describe("requests that want the same", () => {
   let stack: Stack
   let token: Address.Address
-  let dying = false
+  let refusing = false
   beforeAll(async () => {
     stack = await startStack({
       profile: { receiptTimeoutMillis: 4_000 },
       wrapSigner: (signer) => ({
         ...signer,
         sign: (digest) =>
-          dying ? Effect.die(new Error("the provider's library threw")) : signer.sign(digest)
+          refusing
+            ? Effect.fail(new SignerError({ reason: "refused", message: "the key provider refused to sign" }))
+            : signer.sign(digest)
       })
     })
     token = Address.unsafe(await stack.token.getAddress())
@@ -137,11 +140,11 @@ describe("requests that want the same", () => {
     expect((await stack.ask(execute(transfer("young", "0")))).status).toBe(1)
   })
 
-  it("a signer that breaks leaves no nonce key taken", async () => {
-    dying = true
+  it("a signer that refuses leaves no nonce key taken", async () => {
+    refusing = true
     for (let n = 0; n < 17; n += 1)
       await expect(stack.ask(execute(transfer("one", "0")))).rejects.toThrow(/signer unavailable/)
-    dying = false
+    refusing = false
     expect((await stack.ask(execute(transfer("one", "0")))).status).toBe(1)
   })
 

@@ -27,11 +27,14 @@ import * as Journals from "../../support/journal/Journals.js"
 
 const hashOf = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
 
+/** The sealed block of each receipt. */
+const block: Block = { number: 1n, hash: hashOf(9_999), timestamp: 0, gasLimit: 0n, baseFeePerGas: null }
+
 const receiptOf = (txHash: Hex.Bytes32): Receipt => ({
   txHash,
   success: true,
-  blockNumber: 1n,
-  blockHash: hashOf(0),
+  blockNumber: block.number,
+  blockHash: block.hash,
   gasUsed: 21_000n,
   cumulativeGasUsed: 21_000n,
   effectiveGasPrice: 1n,
@@ -41,7 +44,7 @@ const receiptOf = (txHash: Hex.Bytes32): Receipt => ({
 
 const profile = NetworkProfile.make({ chainId: 80_002n, settledDepth: 1, pollIntervalMillis: 1 })
 
-const version = { txHash: hashOf(0), raw: Hex.empty, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }
+const version = { txHash: hashOf(0), raw: Hex.unsafe("0x02"), maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }
 
 const recordOf = (n: number): TransactionRecord => ({
   chainId: 31_337n,
@@ -65,7 +68,11 @@ const recordOf = (n: number): TransactionRecord => ({
 const lastOf = (count: number, receipt: ChainClient["receipt"]) =>
   Effect.gen(function* () {
     const node = yield* MemoryRpc.make({ chainId: 31_337n })
-    const chain: ChainClient = { ...node.client("http://node"), receipt }
+    const chain: ChainClient = {
+      ...node.client("http://node"),
+      receipt,
+      block: () => Effect.succeed(block)
+    }
     const last = yield* Deferred.make<Receipt>()
     const inFlight = InFlight.make()
     const watcher = yield* TransactionMonitor.make({
@@ -121,11 +128,12 @@ describe("the watcher", () => {
   /** A watched transaction that is mined in block 1, at a node whose receipt and block 1 are as they are set. */
   const mined = Effect.gen(function* () {
     const node = yield* MemoryRpc.make({ chainId: 31_337n })
+    yield* node.mine
     const seen = { looks: 0, vanished: 0 }
     const say: {
       receipt: Effect.Effect<Receipt | null, ChainRpcError>
       block: Block | null
-    } = { receipt: Effect.succeed(receiptOf(hashOf(1))), block: null }
+    } = { receipt: Effect.succeed(receiptOf(hashOf(1))), block }
     const client = node.client("http://node")
     const chain: ChainClient = {
       ...client,
@@ -156,6 +164,7 @@ describe("the watcher", () => {
     yield* watcher.watch({ chain, profile: deep, record: recordOf(1) })
     yield* TestClock.adjust(1_000)
     expect(inFlight.count(recordOf(1))).toBe(0)
+    say.block = null
     return { inFlight, node, say, seen }
   })
 

@@ -45,14 +45,15 @@ const sealed = (
 /** Asks a node of all these entries, in one batch; of blocks with new receipts in another one where that does not tell. */
 export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect<NodeAnswers> => {
   const { chain } = node
-  const isDeep = entries.some(({ profile }) => profile.settledDepth > 1)
+  // A receipt's block is mostly the latest: then no further question tells whether it is sealed.
+  const needsHead = entries.some(({ profile, record }) => profile.settledDepth > 1 || record.mined === null)
   const blockOf = ({ missedSince, record: { mined } }: Entry) =>
     mined === null || missedSince === null ? Effect.succeed(null) : orNull(chain.block(mined.blockNumber))
   return Effect.map(
     Effect.flatMap(
       Together.all([
         orNull(chain.chainId),
-        isDeep ? orNull(chain.block("latest")) : Effect.succeed(null),
+        needsHead ? orNull(chain.block("latest")) : Effect.succeed(null),
         Together.forEach(entries, (entry) => Together.all([receiptOf(node, entry), blockOf(entry)]))
       ]),
       ([chainId, head, told]) =>

@@ -128,11 +128,13 @@ describe("a node", () => {
     })
   )
 
-  it.effect("is asked for its head only where one block does not settle", () =>
+  it.effect("is asked for its head until what is settled by one block is mined", () =>
     Effect.gen(function* () {
       const { node } = yield* nodeOf()
-      expect((yield* NodeAnswers.at(node, [entryOf(node, 0, {}, 1)])).head).toBeNull()
-      expect((yield* NodeAnswers.at(node, [entryOf(node, 0, {}, 2)])).head?.number).toBe(1n)
+      const mined = missedIn(node, 0, 1n)
+      expect((yield* NodeAnswers.at(node, [entryOf(node, 0, mined.record, 1)])).head).toBeNull()
+      expect((yield* NodeAnswers.at(node, [entryOf(node, 0, {}, 1)])).head?.number).toBe(1n)
+      expect((yield* NodeAnswers.at(node, [entryOf(node, 0, mined.record, 2)])).head?.number).toBe(1n)
     })
   )
 })
