@@ -61,13 +61,13 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           yield* journal.cancel("r1", { ...cancellation, code: "request_expired", onlyUnsigned: true })
         ).toBe("kept")
         expect(yield* journal.request("r1")).toMatchObject({ cancelled: null, outcome: null })
-        expect(yield* journal.release("r1")).toBe(true)
+        expect(yield* journal.unhold("r1")).toBe(true)
         expect(yield* workOf).toEqual(["r1", "r2"])
         expect(yield* journal.openIn(Make.lane)).toContainEqual({ requestId: "r1", isReleased: true })
         expect(yield* journal.request("r1")).toMatchObject({ held: null })
         // The operator's word stays.
         expect(yield* journal.hold(Make.lane, "r1", "again")).toBe(false)
-        expect(yield* journal.release("r1")).toBe(false)
+        expect(yield* journal.unhold("r1")).toBe(false)
       })
     )
 

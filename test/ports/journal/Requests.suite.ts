@@ -45,6 +45,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           acceptedAt: 1_900_000_000_123,
           metadata: { order: "№ 4711 🏰", by: "a:b" },
           ops: [0, 2].map((index) => expect.objectContaining({ index, state: "accepted" })),
+          held: null,
           signed: [],
           failed: [Make.failed(3), Make.failed(5, { figures })],
           txHashes: [],

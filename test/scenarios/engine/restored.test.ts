@@ -415,7 +415,7 @@ describe("work that may have been done already", () => {
     const next = await live(backup)
     const recovery = await next.runPromise(RecoveryJournal)
     expect(await hits.requestOf(next, requestId)).toMatchObject({ outcome: null })
-    expect(await next.runPromise(recovery.release(requestId))).toBe(true)
+    expect(await next.runPromise(recovery.unhold(requestId))).toBe(true)
     expect((await hits.answerOf(next, requestId)).answer).toMatchObject({ status: 1 })
     expect(await hits.countOf(id)).toBe(2)
   }, 60_000)

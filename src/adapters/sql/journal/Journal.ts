@@ -105,7 +105,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         identifyAnew: early(Recovery.identifyAnew(store)),
         expose: early(Recovery.expose(store)),
         hold: Recovery.hold(store),
-        release: Recovery.release(store)
+        unhold: Recovery.unhold(store)
       }),
       Context.add(RemoteOpJournal, {
         submitRemotely: RemoteSubmissions.submitRemotely(store),

@@ -113,7 +113,7 @@ export const hold: Method<"hold"> = (store) => (lane, requestId, why) =>
   )
 
 /** Not fenced, like a cancellation: whoever works on the lane finds it among the lane's work from then on. */
-export const release: Method<"release"> = (store) => (requestId) =>
+export const unhold: Method<"unhold"> = (store) => (requestId) =>
   store.transaction(
     Effect.gen(function* () {
       const row = yield* Requests.locked(store, requestId)

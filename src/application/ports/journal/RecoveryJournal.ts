@@ -52,6 +52,6 @@ export class RecoveryJournal extends Context.Tag("castellan/RecoveryJournal")<
      */
     readonly hold: (lane: Lane, requestId: string, why: string) => Effect.Effect<boolean, JournalError>
     /** Lets a held request go on, for good. False, and nothing changes: it is not held. */
-    readonly release: (requestId: string) => Effect.Effect<boolean, JournalError>
+    readonly unhold: (requestId: string) => Effect.Effect<boolean, JournalError>
   }
 >() {}

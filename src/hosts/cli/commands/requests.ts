@@ -178,7 +178,7 @@ const release = Command.make({
   operands: { requestId },
   run: function* ({ requestId }) {
     const { journal } = yield* findHeld(requestId)
-    if (!(yield* journal.release(requestId)))
+    if (!(yield* journal.unhold(requestId)))
       return yield* Effect.fail(`request ${requestId} is not held any more`)
     return {
       json: { requestId, state: "pending" },

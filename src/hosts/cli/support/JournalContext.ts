@@ -14,10 +14,10 @@ export const open = Effect.gen(function* () {
   const context = yield* Layer.build(Wiring.journal(config))
   const { cancel, request } = Context.get(context, RequestJournal)
   const { open, openOf } = Context.get(context, TransactionJournal)
-  const { release } = Context.get(context, RecoveryJournal)
+  const { unhold } = Context.get(context, RecoveryJournal)
   return {
     config,
-    journal: { cancel, open, openOf, release, request },
+    journal: { cancel, open, openOf, request, unhold },
     history: Context.get(context, RequestHistory)
   }
 })
