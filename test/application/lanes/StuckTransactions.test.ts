@@ -302,7 +302,7 @@ describe("a node that takes one transaction of an EOA at a time, since its code 
   const blockMillis = 2_000
   const refusal = "in-flight transaction limit reached for delegated accounts"
 
-  it.scoped("is given each in the moment that the one before it is mined, in nonce order, at one price", () =>
+  const inTurn = (depth: number) =>
     Effect.gen(function* () {
       const records = Array.from({ length: 8 }, (_, nonce) => recordOf(nonce, service))
       let pending: Hex.Hex | null = null
@@ -323,7 +323,7 @@ describe("a node that takes one transaction of an EOA at a time, since its code 
       yield* Effect.forEach(records, (record) =>
         monitor.watch({
           chain: null,
-          profile: { ...profile, pollIntervalMillis: 1_000, settledDepth: 1 },
+          profile: { ...profile, pollIntervalMillis: 1_000, confirmations: depth, settledDepth: depth },
           record
         })
       )
@@ -338,5 +338,9 @@ describe("a node that takes one transaction of an EOA at a time, since its code 
       expect(blocks).toEqual(records.map((_, nonce) => [rawOf(nonce)]))
       expect(replaced()).toBe(0)
     })
+
+  it.scoped("is given each in the moment that the one before it is mined, in nonce order, at one price", () =>
+    inTurn(1)
   )
+  it.scoped("does not wait until the block of the one before it is deep enough to count", () => inTurn(20))
 })
