@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
 import type { Provider } from "./application/keys/KeyRing.js"
 import * as KeyRing from "./application/keys/KeyRing.js"
 import * as Engine from "./application/lanes/Engine.js"
@@ -14,6 +15,7 @@ import type { Bundler } from "./application/ports/chain/Bundler.js"
 import type { BundlerRpc } from "./application/ports/chain/BundlerRpc.js"
 import type { ChainRpc } from "./application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc } from "./application/ports/chain/PaymasterRpc.js"
+import * as ClockTrust from "./application/ports/clock/ClockTrust.js"
 import type { Journals } from "./application/ports/journal/Journals.js"
 import type { Networks } from "./application/ports/Networks.js"
 import type { RateLimit } from "./application/ports/RateLimit.js"
@@ -23,6 +25,7 @@ import type { AccountId } from "./application/ports/Tenants.js"
 import type { Watches } from "./application/ports/Watches.js"
 import type { WebhookSender, Webhooks } from "./application/ports/Webhooks.js"
 import type { Caller } from "./application/request/Caller.js"
+import * as ClockCheck from "./application/sweep/ClockCheck.js"
 import * as Sweep from "./application/sweep/Sweep.js"
 import * as Followers from "./application/watches/Followers.js"
 import * as Deliver from "./application/webhooks/Deliver.js"
@@ -76,6 +79,11 @@ export interface Options {
   readonly providers?: Readonly<Record<string, Provider>>
   /** A file of SQLite, or PostgreSQL. Default: SQLite in memory, which forgets with the process. */
   readonly database?: Database
+  /**
+   * Whether the host's clock is right though a chain's latest block is over an hour from it. Nothing in a database is deleted for
+   * its age otherwise, and no accepted request expires, while that is so at the start. Default: false.
+   */
+  readonly clockConfirmed?: boolean
   /** Where the RPC URLs of requests may lead beside public addresses. Default: nowhere. */
   readonly egress?: { readonly allowLoopback?: boolean; readonly allow?: ReadonlyArray<string> }
   readonly abiStore?: Port<AbiStore>
@@ -212,6 +220,17 @@ const keys = ({ providers = {}, signers, systemKeys = {} }: Options): Port<Signe
     ? signers
     : KeyRing.layer(SignerOptions.registry({ signers, systemKeys, providers }, openKeys))
 
+/** What is in memory began with the process, whatever its clock says. */
+const clockCheck = (
+  { clockConfirmed = false, database }: Options,
+  profiles: ClockCheck.Options["profiles"]
+): Effect.Effect<void, never, ChainRpc | Scope.Scope> =>
+  ClockCheck.start({
+    profiles: clockConfirmed || database === undefined ? [] : profiles,
+    remedy: "say so with the option clockConfirmed",
+    confirmation: Effect.succeed(null)
+  })
+
 const isLayer = <A, P>(given: ReadonlyArray<A> | Port<P>): given is Port<P> => Layer.isLayer(given)
 
 const leastSealingKeyBytes = 16
@@ -274,6 +293,7 @@ export const layer = (options: Options): Layer.Layer<Services, LayerError> => {
     keys(options)
   )
   return Layer.mergeAll(
+    Layer.scopedDiscard(clockCheck(options, networks.right.profiles)),
     Layer.effectDiscard(Sweep.start),
     Layer.scopedDiscard(Deliver.start),
     Layer.scopedDiscard(Followers.start)
@@ -283,6 +303,7 @@ export const layer = (options: Options): Layer.Layer<Services, LayerError> => {
       ConfigWatch.layer({ networks: networks.right.profiles, lowBalances: networks.right.lowBalances })
     ),
     Layer.provideMerge(adapters),
+    Layer.provide(Layer.sync(ClockTrust.ClockTrust, ClockTrust.make)),
     Layer.provide(nativeCrypto),
     Layer.mapError(failed)
   )

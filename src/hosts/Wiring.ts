@@ -23,6 +23,7 @@ import * as NativeCrypto from "../adapters/native/Crypto.js"
 import * as AbiStore from "../adapters/sql/AbiStore.js"
 import * as AuditLog from "../adapters/sql/AuditLog.js"
 import * as Budgets from "../adapters/sql/Budgets.js"
+import * as SqlClockConfirmations from "../adapters/sql/clock/ClockConfirmations.js"
 import * as StoreCopy from "../adapters/sql/copy/StoreCopy.js"
 import * as ErrorCode from "../adapters/sql/ErrorCode.js"
 import * as Journal from "../adapters/sql/journal/Journal.js"
@@ -45,6 +46,8 @@ import type { AuditLog as AuditLogPort } from "../application/ports/AuditLog.js"
 import type { Budgets as BudgetsPort } from "../application/ports/Budgets.js"
 import type { Bundler } from "../application/ports/chain/Bundler.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/chain/ChainRpc.js"
+import { ClockConfirmations } from "../application/ports/clock/ClockConfirmations.js"
+import * as ClockTrust from "../application/ports/clock/ClockTrust.js"
 import type { Journals } from "../application/ports/journal/Journals.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import {
@@ -61,6 +64,7 @@ import type {
   WebhookSender as WebhookSenderPort,
   Webhooks as WebhooksPort
 } from "../application/ports/Webhooks.js"
+import * as ClockCheck from "../application/sweep/ClockCheck.js"
 import * as Sweep from "../application/sweep/Sweep.js"
 import * as Counting from "../application/tenants/Counting.js"
 import * as Directory from "../application/tenants/Directory.js"
@@ -190,6 +194,10 @@ export const watches = (
 export const auditLog = (config: Config): Layer.Layer<AuditLogPort, StartError> =>
   Layer.mapError(Layer.provide(AuditLog.layer, commandClient(config)), failed)
 
+/** What the command line says of the clock, in the configuration's database. */
+export const clockConfirmations = (config: Config): Layer.Layer<ClockConfirmations, StartError> =>
+  Layer.mapError(Layer.provide(SqlClockConfirmations.layer, commandClient(config)), failed)
+
 /**
  * Copies what a service has in a file of SQLite to the PostgreSQL of another configuration, which a service with the same
  * secrets goes on with. Nobody may use the file meanwhile.
@@ -306,6 +314,16 @@ const boundsOf = ({ limits }: Config, what: "open" | "scheduled"): Bounds => ({
   elementsPerAccount: limits[`${what}ElementsPerAccount`]
 })
 
+/** A development chain has whatever time its blocks are given. */
+const clockCheck = ({ networks, profile }: Config) =>
+  Effect.flatMap(ClockConfirmations, ({ latest }) =>
+    ClockCheck.start({
+      profiles: profile === "development" ? [] : networks,
+      remedy: 'confirm it with "castellan store confirm-clock"',
+      confirmation: latest
+    })
+  )
+
 /** The one place where technologies are put behind the ports. */
 export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
   const sql = client(config)
@@ -327,9 +345,11 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     between === undefined ? journal : Layer.map(journal, between),
     rateLimit(config, sql),
     webhooksOn(config, sql),
-    Layer.provide(SqlWatches.layer({ sealingKey: config.keyPepper }), sql)
+    Layer.provide(SqlWatches.layer({ sealingKey: config.keyPepper }), sql),
+    Layer.provide(SqlClockConfirmations.layer, sql)
   )
   return Layer.mergeAll(
+    Layer.scopedDiscard(clockCheck(config)),
     Layer.effectDiscard(Sweep.start),
     Layer.scopedDiscard(Deliver.start),
     Layer.scopedDiscard(Followers.start)
@@ -337,6 +357,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(ConfigWatch.layer(config)),
     Layer.provideMerge(adapters),
+    Layer.provide(Layer.sync(ClockTrust.ClockTrust, ClockTrust.make)),
     Layer.provide(Layer.effectDiscard(NativeCrypto.install)),
     Layer.mapError(failed)
   )

@@ -76,7 +76,8 @@ const commands = [
   ["signers", "list"],
   ["chains", "paused"],
   ["webhooks", "list"],
-  ["watches", "list"]
+  ["watches", "list"],
+  ["store", "confirm-clock"]
 ]
 
 const engines: ReadonlyArray<readonly [string, Effect.Effect<Database, unknown>]> = [

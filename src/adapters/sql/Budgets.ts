@@ -13,6 +13,7 @@ import {
   lackOf,
   type Reservation
 } from "../../application/ports/Budgets.js"
+import { ClockTrust } from "../../application/ports/clock/ClockTrust.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Migrations from "./Migrations.js"
@@ -62,6 +63,7 @@ const holdOf = (row: Row): Hold => ({
 export const make: Migrations.Stored<Budgets["Type"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const lock = Store.lock(sql)
+  const { mayDelete } = yield* ClockTrust
   /** This instance among the holders of a reservation. */
   const self = `${randomUUID()} `
 
@@ -149,8 +151,9 @@ export const make: Migrations.Stored<Budgets["Type"]> = Effect.gen(function* () 
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         yield* lockAll(entries)
-        yield* sql`
-          delete from budget_holds where state = 'settled' and day < ${dayOf(now) - keptDays}`
+        if (yield* mayDelete)
+          yield* sql`
+            delete from budget_holds where state = 'settled' and day < ${dayOf(now) - keptDays}`
         for (const entry of entries) {
           const lack = yield* hold(entry, now)
           // Failing undoes what was held before.
@@ -249,7 +252,7 @@ export const make: Migrations.Stored<Budgets["Type"]> = Effect.gen(function* () 
       transaction(
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
-          yield* sql`delete from budget_ops where until < ${Math.floor(now / 1_000)}`
+          if (yield* mayDelete) yield* sql`delete from budget_ops where until < ${Math.floor(now / 1_000)}`
           yield* sql`
             insert into budget_ops ${sql.insert({
               account_id: accountId,

@@ -4,6 +4,7 @@ import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import { clockConfirmations } from "./clock/Schema.js"
 import * as ErrorCode from "./ErrorCode.js"
 import { requestEvents, submissions } from "./events/Schema.js"
 import * as Schedules from "./journal/Schedules.js"
@@ -70,7 +71,8 @@ export const migrations = {
   "0027_watch_parts": watchParts,
   "0028_webhook_secrets": webhookSecrets,
   "0029_shorter_indexes": shorterIndexes,
-  "0030_recovery": recovery
+  "0030_recovery": recovery,
+  "0031_clock_confirmations": clockConfirmations
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

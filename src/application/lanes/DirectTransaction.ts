@@ -8,6 +8,7 @@ import { type Connection, refusal } from "../chain/Connection.js"
 import * as EoaNonces from "../chain/EoaNonces.js"
 import * as Keys from "../keys/Keys.js"
 import { ChainRpcError, type Receipt } from "../ports/chain/ChainRpc.js"
+import { ClockTrust } from "../ports/clock/ClockTrust.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../ports/journal/Requests.js"
 import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
@@ -200,7 +201,9 @@ export const run = <R>(
           ? null
           : yield* Effect.orDie(transactionJournal.findTransaction(accountId, chainId, newest))
       return (
-        record !== null && (yield* Clock.currentTimeMillis) > record.signedAt + profile.requestExpiryMillis
+        record !== null &&
+        (yield* (yield* ClockTrust).mayExpire) &&
+        (yield* Clock.currentTimeMillis) > record.signedAt + profile.requestExpiryMillis
       )
     })
 

@@ -96,6 +96,11 @@ export const workStranded = gauge(
   "work_stranded",
   "Requests, transactions and ops in the journal that cannot be taken up at the moment; the log names each."
 )
+/** Labels: none. */
+export const clockDoubted = gauge(
+  "clock_doubted",
+  "1: the clock is over an hour from a chain's time and unconfirmed, so that nothing is deleted for its age."
+)
 /** Labels: outcome (`delivered`, `failed`, `dead`: given up). */
 export const webhookDeliveries = counter(
   "webhook_deliveries_total",

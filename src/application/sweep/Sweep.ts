@@ -3,6 +3,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
 import * as LaneSigners from "../keys/LaneSigners.js"
 import type { Engine } from "../lanes/Engine.js"
 import * as Cancellations from "../lanes/requests/Cancellations.js"
@@ -11,6 +12,7 @@ import { Requests } from "../lanes/requests/Requests.js"
 import { WakeUps } from "../lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "../lanes/TransactionMonitor.js"
 import type { ChainRpc } from "../ports/chain/ChainRpc.js"
+import { ClockTrust } from "../ports/clock/ClockTrust.js"
 import { LaneJournal } from "../ports/journal/LaneJournal.js"
 import type { RecoveryJournal } from "../ports/journal/RecoveryJournal.js"
 import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
@@ -109,6 +111,7 @@ const expire = (
   { recovery, signed }: Pick<Sweeping, "signed"> & { readonly recovery: Recovery.Recovery | null }
 ) =>
   Effect.gen(function* () {
+    if (!(yield* (yield* ClockTrust).mayExpire)) return
     const requestJournal = yield* RequestJournal
     const wakeUps = yield* WakeUps
     const networks = yield* Networks
@@ -216,6 +219,9 @@ const dayMillis = 86_400_000
 const keepMillis = 30 * dayMillis
 
 const forget = Effect.gen(function* () {
+  const { mayDelete } = yield* ClockTrust
+  // It is held against the chains' time at the start, and may be confirmed at any time.
+  yield* Effect.repeat(mayDelete, { schedule: Schedule.spaced("10 seconds"), until: (may) => may })
   const requestJournal = yield* RequestJournal
   yield* requestJournal.forget((yield* Clock.currentTimeMillis) - keepMillis)
 })

@@ -8,6 +8,7 @@ import type * as Scope from "effect/Scope"
 import * as StandardWebhook from "../../domain/crypto/StandardWebhook.js"
 import { WakeUps } from "../lanes/requests/WakeUps.js"
 import * as Metrics from "../observe/Metrics.js"
+import { ClockTrust } from "../ports/clock/ClockTrust.js"
 import { Replicas } from "../ports/Replicas.js"
 import { type Delivery, type Target, WebhookSender, Webhooks, type WebhooksError } from "../ports/Webhooks.js"
 import * as Backoff from "./Backoff.js"
@@ -41,6 +42,7 @@ interface Parts {
   readonly store: Webhooks["Type"]
   readonly sender: WebhookSender["Type"]
   readonly process: string
+  readonly trust: ClockTrust["Type"]
   /** Rounds in a row of which an endpoint has taken nothing; of this process alone. */
   readonly idle: Map<string, number>
 }
@@ -121,7 +123,7 @@ class Claim {
 const deliver = (parts: Parts, claim: Claim, target: Target, delivery: Delivery) =>
   Effect.gen(function* () {
     if (!(yield* claim.hold)) return "lost"
-    const { store } = parts
+    const { store, trust } = parts
     const began = yield* Clock.currentTimeMillis
     if (claim.asksUntil > began) return "untouched"
     const { event } = delivery
@@ -142,7 +144,9 @@ const deliver = (parts: Parts, claim: Claim, target: Target, delivery: Delivery)
     }
     const now = yield* Clock.currentTimeMillis
     const asked = Backoff.asked({ status, ...answered })
-    const retryAt = Backoff.next(delivery, now, asked)
+    const next = Backoff.next(delivery, now, asked)
+    // Nothing is given up by a clock that is in doubt: three days are not over, perhaps.
+    const retryAt = next !== null || (yield* trust.mayExpire) ? next : now + longestRestMillis
     if (asked > 0 && retryAt !== null) claim.asks(Math.min(now + asked, retryAt))
     const reason = Either.match(sent, {
       onLeft: ({ message }) => message,
@@ -201,7 +205,13 @@ export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replic
   Effect.gen(function* () {
     const { process } = yield* Replicas
     const { tell, told } = yield* WakeUps
-    const parts: Parts = { store: yield* Webhooks, sender: yield* WebhookSender, process, idle: new Map() }
+    const parts: Parts = {
+      store: yield* Webhooks,
+      sender: yield* WebhookSender,
+      process,
+      trust: yield* ClockTrust,
+      idle: new Map()
+    }
     const served = new Set<string>()
     /** Endpoints to which more became due while they were served. */
     const missed = new Set<string>()

@@ -47,7 +47,7 @@ const groups: Readonly<Record<string, { readonly about: string; readonly load: (
     load: () => import("./commands/deploy.js")
   },
   store: {
-    about: "copy the database of a service from SQLite to PostgreSQL",
+    about: "copy a database from SQLite to PostgreSQL, confirm the clock",
     load: () => import("./commands/store.js")
   },
   config: {

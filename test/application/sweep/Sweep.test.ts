@@ -17,6 +17,7 @@ import { Sponsorships } from "../../../src/application/pay/Sponsorships.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { BundlerRpc } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
+import * as ClockTrust from "../../../src/application/ports/clock/ClockTrust.js"
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
 import { RecoveryJournal } from "../../../src/application/ports/journal/RecoveryJournal.js"
 import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
@@ -177,11 +178,15 @@ const swept = (
     readonly isConfigured?: boolean
     /** How long the journal has the lane's work, milliseconds. */
     readonly lasts?: number
+    /** What is known of its clock. */
+    readonly clock?: ClockTrust.Standing
   } = {}
 ) =>
   Effect.gen(function* () {
     const { became = "final", isAlone = true, isOurs = true, keyless = null, times = 1 } = process
-    const { address = lane.lane.signer, isConfigured = true } = process
+    const { address = lane.lane.signer, clock = "trusted", isConfigured = true } = process
+    const trust = ClockTrust.make()
+    yield* trust.become(clock)
     const { lasts = Number.POSITIVE_INFINITY, underWay = [] } = process
     yield* TestClock.setTime(now)
     const told: Array<string> = []
@@ -198,6 +203,7 @@ const swept = (
       scope: yield* Effect.scope,
       stopWaiting: Effect.void
     }).pipe(
+      Context.add(ClockTrust.ClockTrust, trust),
       Context.add(LaneJournal, {
         work: Effect.map(Clock.currentTimeMillis, (millis) =>
           millis < now + lasts ? [{ ...lane, key: ownKey, hasTransactions: true, ...work }] : []
@@ -368,6 +374,15 @@ describe("a request of which nothing was signed", () => {
       })
   )
 
+  it.scoped("is not given up by a clock that is in doubt", () =>
+    Effect.gen(function* () {
+      const requests = [requestOf("late", { acceptedAt: late })]
+      for (const clock of ["asking", "doubted"] as const)
+        expect(yield* givenUp(requests, { clock })).toEqual([])
+      expect(yield* givenUp(requests, { clock: "unheard" })).toHaveLength(3)
+    })
+  )
+
   it.scoped("has its whole time from when its window begins", () =>
     Effect.gen(function* () {
       const scheduled = (notBefore: number) => [requestOf("scheduled", { acceptedAt: 0, notBefore })]
@@ -414,5 +429,9 @@ it.scoped("what can not be taken up is counted until the journal has had it no m
 it.scoped("bodies, answers and idempotency keys are kept for 30 days", () =>
   Effect.gen(function* () {
     expect(yield* swept({})).toContain(`forgotten: what is older than ${30 * 24 * 60 * 60 * 1_000} ms`)
+    for (const clock of ["asking", "unheard", "doubted"] as const)
+      expect((yield* swept({}, { clock, times: 10 })).filter((each) => each.startsWith("forgotten"))).toEqual(
+        []
+      )
   })
 )

@@ -63,11 +63,18 @@ const endpoints = (found: Found) => {
 export const overview = (data: Data, _view: View): Effect.Effect<Html> =>
   Effect.map(Effect.zipRight(data.refresh, Figures.read), (found) => {
     const stranded = sum(found.get("work_stranded"))
+    const isDoubted = sum(found.get("clock_doubted")) > 0
     const journalErrors = sum(found.get("journal_errors_total"))
     const marked = (count: number) => (count === 0 ? 0 : html`<span class="wrong">${count}</span>`)
     return html`${facts([
       ["Transactions that wait", sum(found.get("lane_pending"))],
       ["Work that cannot be taken up", marked(stranded)],
+      [
+        "Clock",
+        isDoubted
+          ? html`<span class="wrong">over an hour from a chain's time: nothing is deleted for its age, see the log</span>`
+          : "not in doubt"
+      ],
       ["Calls of the journal that failed", marked(journalErrors)],
       ["JSON-RPC calls that failed", sum(found.get("rpc_errors_total"))],
       ["Signatures that failed", marked(sum(found.get("signature_errors_total")))]

@@ -1,6 +1,10 @@
+import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
+import { ClockConfirmations } from "../../../application/ports/clock/ClockConfirmations.js"
 import * as Config from "../../config/Config.js"
 import * as Wiring from "../../Wiring.js"
 import * as Command from "../support/Command.js"
+import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
 export const commands = [
@@ -29,10 +33,27 @@ export const commands = [
         ].join("\n")
       }
     }
+  }),
+  Command.make({
+    name: "confirm-clock",
+    about:
+      "Says that the clock is right, for services that doubt it: they delete and expire what is old again within seconds.",
+    examples: [""],
+    run: function* () {
+      const config = yield* OperatorContext.config
+      const { confirm } = Context.get(
+        yield* Layer.build(Wiring.clockConfirmations(config)),
+        ClockConfirmations
+      )
+      const at = Table.time((yield* confirm).at)
+      return { text: `the clock is confirmed: it is ${at}`, json: { confirmedAt: at } }
+    }
   })
 ] as const
 
 export const notes = [
   "CASTELLAN_CONFIG names the configuration of the present service, whose database is the SQLite file. A service that runs on the file, and a database that is not empty, are refused. All is copied in one transaction, or nothing.",
-  "From then on never start a service on the file again: two services would use the same nonces."
+  "From then on never start a service on the file again: two services would use the same nonces.",
+  "A service whose clock is over an hour from a chain's latest block at its start deletes nothing for its age, and no accepted request expires. Where the clock is wrong set it and start the service again; confirm it where the node is behind or the chain makes no blocks. A confirmation counts for the services that run, and for those that start within an hour.",
+  "The time that confirm-clock confirms is the database server's on PostgreSQL, and this machine's on SQLite."
 ]

@@ -1,0 +1,132 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/TestClock"
+import { type ChainClient, ChainRpc, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { Confirmation } from "../../../src/application/ports/clock/ClockConfirmations.js"
+import * as ClockTrust from "../../../src/application/ports/clock/ClockTrust.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
+import * as ClockCheck from "../../../src/application/sweep/ClockCheck.js"
+import * as Log from "../../support/Log.js"
+
+const now = 1_800_000_000_000
+const hour = 3_600_000
+
+/** What a process allows whose chains have these times at its start, by chain id: milliseconds; null: the node is away. */
+const started = (times: Readonly<Record<string, number | null>>, confirmedAt: number | null = null) =>
+  Effect.gen(function* () {
+    yield* TestClock.setTime(now)
+    const at = new Map(Object.entries(times))
+    const trust = ClockTrust.make()
+    const log = Log.make()
+    let latest: Confirmation | null = confirmedAt === null ? null : { number: 1n, at: confirmedAt }
+    const connect = (url: string) =>
+      Effect.succeed({
+        block: () =>
+          Effect.suspend(() => {
+            const time = at.get(url)
+            return time === undefined || time === null
+              ? Effect.fail(new ChainRpcError({ reason: "unavailable", message: "away" } as never))
+              : Effect.succeed({ timestamp: time / 1_000 })
+          })
+      } as unknown as ChainClient)
+    yield* ClockCheck.start({
+      profiles: Object.keys(times).map((id) =>
+        NetworkProfile.make({ chainId: BigInt(id), rpc: Redacted.make(id) })
+      ),
+      remedy: "confirm it",
+      confirmation: Effect.sync(() => latest)
+    }).pipe(
+      Effect.provide(Context.make(ClockTrust.ClockTrust, trust).pipe(Context.add(ChainRpc, { connect }))),
+      Effect.provide(log.layer)
+    )
+    const before = yield* Effect.all([trust.mayDelete, trust.mayExpire])
+    yield* TestClock.adjust(1)
+    return {
+      at,
+      before,
+      /** Whether it deletes, and whether requests expire. */
+      may: Effect.all([trust.mayDelete, trust.mayExpire]),
+      confirm: (time: number) => {
+        latest = { number: (latest?.number ?? 0n) + 1n, at: time }
+      },
+      lines: log.lines
+    }
+  })
+
+describe("the clock of a process that starts", () => {
+  it.scoped("does away with nothing before a chain has answered, and is trusted within an hour of it", () =>
+    Effect.gen(function* () {
+      for (const time of [now - hour, now, now + hour]) {
+        const { before, lines, may } = yield* started({ 1: time })
+        expect(before).toEqual([false, false])
+        expect(yield* may).toEqual([true, true])
+        expect(lines).toEqual([])
+      }
+    })
+  )
+
+  it.scoped(
+    "is doubted beyond the hour, either way, and says once what is kept, by whom, and the remedy",
+    () =>
+      Effect.gen(function* () {
+        for (const ahead of [hour + 1_000, -hour - 1_000]) {
+          const { lines, may } = yield* started({ 1: now - ahead, 10: now })
+          yield* TestClock.adjust("1 minute")
+          expect(yield* may).toEqual([false, false])
+          expect(lines.map(({ level }) => level)).toEqual(["WARN"])
+          expect(lines[0]?.message).toContain("confirm it")
+          expect(lines[0]?.annotations).toEqual({
+            aheadOfChains: `1: ${ahead / 1_000} s`,
+            nearToChains: "10"
+          })
+        }
+      })
+  )
+
+  it.scoped("is trusted again as soon as the operator confirms it, without a start", () =>
+    Effect.gen(function* () {
+      const { confirm, lines, may } = yield* started({ 1: now - 100 * hour }, now - 90 * hour)
+      yield* TestClock.adjust("10 minutes")
+      expect(yield* may).toEqual([false, false])
+      confirm(now)
+      yield* TestClock.adjust("5 seconds")
+      expect(yield* may).toEqual([true, true])
+      expect(lines.map(({ level }) => level)).toEqual(["WARN", "INFO"])
+    })
+  )
+
+  it.scoped("is trusted at a start within the hour after the operator's word, and doubted later", () =>
+    Effect.gen(function* () {
+      for (const [confirmedAt, is] of [
+        [now - hour, true],
+        [now - hour - 1, false]
+      ] as const) {
+        const { may } = yield* started({ 1: now - 100 * hour }, confirmedAt)
+        expect(yield* may).toEqual([is, is])
+      }
+    })
+  )
+
+  it.scoped("is not held against development chains, nor against none", () =>
+    Effect.gen(function* () {
+      for (const times of [{ 31337: 0, 1337: 0 }, {}]) {
+        const { before } = yield* started(times)
+        expect(before).toEqual([true, true])
+      }
+    })
+  )
+
+  it.scoped("lets requests expire while no node answers, deletes nothing, and asks again", () =>
+    Effect.gen(function* () {
+      const { at, may } = yield* started({ 1: null, 10: null })
+      expect(yield* may).toEqual([false, true])
+      at.set("10", now - 2 * hour)
+      yield* TestClock.adjust("10 seconds")
+      expect(yield* may).toEqual([false, false])
+      const other = yield* started({ 1: null, 10: now })
+      expect(yield* other.may).toEqual([true, true])
+    })
+  )
+})
