@@ -1,3 +1,5 @@
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { AbiCoder } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
@@ -127,6 +129,38 @@ describe("a node that lies, refuses or hangs up", () => {
     )
     expect([answer.status, failures > times]).toEqual([1, true])
     expect((await stack.balanceOf(dead)) - before).toBe(7n)
+  })
+
+  /** Leaves the data out of those logs of receipts and log queries. */
+  const withoutData = (isSpoilt: (address: string) => boolean) =>
+    node.behave(async (question, ask) => {
+      const answer = await ask()
+      const spoil = (log: { readonly address: string }) =>
+        isSpoilt(log.address.toLowerCase()) ? { ...log, data: undefined } : log
+      if (!("result" in answer) || answer.result === null) return answer
+      if (question.method === "eth_getLogs") return { result: Object(answer.result).map(spoil) }
+      if (question.method !== "eth_getTransactionReceipt") return answer
+      const receipt = Object(answer.result)
+      return { result: { ...receipt, logs: receipt.logs.map(spoil) } }
+    })
+
+  it("that leaves the data out of a log is believed as far as that log is somebody else's", async () => {
+    const own = { rpc: Redacted.make(node.url), receiptTimeoutMillis: 2_000 }
+    const life = stack.begin({ profile: own })
+    try {
+      const before = await stack.balanceOf(dead)
+      withoutData((address) => address === token.toLowerCase())
+      expect((await life.runPromise(execute("1"))).status).toBe(1)
+      // Of the EntryPoint's it tells neither success nor failure, and the op is not done again.
+      withoutData((address) => address !== token.toLowerCase())
+      const { code } = await life.runPromise(Effect.flip(execute("1")))
+      expect(code).toBe("outcome_unknown")
+      node.behave()
+      expect((await life.runPromise(execute("1"))).status).toBe(1)
+      expect((await stack.balanceOf(dead)) - before).toBe(3n)
+    } finally {
+      await life.dispose()
+    }
   })
 
   it("that goes away between two transactions of a request delays the second", async () => {
