@@ -3,8 +3,8 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Metric from "effect/Metric"
-import * as Option from "effect/Option"
 import * as Metrics from "../observe/Metrics.js"
+import * as Troubles from "../observe/Troubles.js"
 import * as Backoff from "../runtime/Backoff.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 
@@ -13,7 +13,7 @@ const backoff: Backoff.Backoff = { firstMillis: 2_000, longestMillis: 60_000 }
 
 /** What could not be taken up: each is tried again later, and later each time. */
 export interface Obstacles {
-  /** Runs the effect unless it failed a short while ago; what fails is logged, and counted as long as it fails. */
+  /** Runs the effect unless it failed a short while ago; what fails is counted as long as it fails, and logged once for each cause. */
   readonly past: <R>(name: string, effect: Effect.Effect<void, Obstacle, R>) => Effect.Effect<void, never, R>
   /** Counts what is not to be taken up any more (cancelled, expired, another process's) no longer. */
   readonly forgetUnseen: Effect.Effect<void>
@@ -28,7 +28,18 @@ interface Known {
   readonly seenAt: number
 }
 
+/** What is in the way of one may be in the way of all of a kind: a request, a transaction, an op, a lane. */
+const troubleOf = (name: string): Troubles.Trouble => {
+  const [kind = ""] = name.split(" ")
+  return {
+    what: "work in the journal cannot be taken up and is tried again later",
+    place: kind,
+    subject: name
+  }
+}
+
 export const make = (): Obstacles => {
+  const troubles = Troubles.make()
   const known = new Map<string, Known>()
   const tell = Effect.suspend(() => Metric.set(Metrics.workStranded, known.size))
   return {
@@ -41,26 +52,23 @@ export const make = (): Obstacles => {
           return
         }
         const outcome = yield* Effect.exit(effect)
-        if (Exit.isSuccess(outcome) || Cause.isInterruptedOnly(outcome.cause)) known.delete(name)
-        else {
+        if (Exit.isSuccess(outcome) || Cause.isInterruptedOnly(outcome.cause)) {
+          known.delete(name)
+          yield* troubles.passed(troubleOf(name))
+        } else {
           const failures = (before?.failures ?? 0) + 1
           known.set(name, { failures, until: now + Backoff.pauseMillis(backoff, failures), seenAt: now })
-          yield* Effect.annotateLogs(
-            Effect.logError("work in the journal cannot be taken up and is tried again later"),
-            {
-              work: name,
-              reason: Option.match(Cause.failureOption(outcome.cause), {
-                onNone: () => Cause.pretty(outcome.cause),
-                onSome: ({ message }) => message
-              })
-            }
-          )
+          yield* Effect.annotateLogs(troubles.failed(troubleOf(name), outcome.cause), { work: name })
         }
         yield* tell
       }),
     forgetUnseen: Effect.gen(function* () {
       const since = (yield* MonotonicTime.millis) - unseenMillis
-      for (const [name, { seenAt }] of known) if (seenAt < since) known.delete(name)
+      for (const [name, { seenAt }] of known)
+        if (seenAt < since) {
+          known.delete(name)
+          yield* troubles.passed(troubleOf(name))
+        }
       yield* tell
     })
   }

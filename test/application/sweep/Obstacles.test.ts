@@ -4,6 +4,7 @@ import * as Metric from "effect/Metric"
 import * as TestClock from "effect/TestClock"
 import * as Metrics from "../../../src/application/observe/Metrics.js"
 import * as Obstacles from "../../../src/application/sweep/Obstacles.js"
+import * as Log from "../../support/Log.js"
 
 const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
 const fails = Effect.fail(Obstacles.of("it can not be read"))
@@ -68,3 +69,22 @@ it.effect("what is interrupted was not in the way", () =>
     expect(yield* stranded).toBe(1)
   })
 )
+
+it.effect("what keeps many from being taken up is logged once for each cause, and when it is over", () => {
+  const log = Log.make()
+  return Effect.gen(function* () {
+    const { past } = Obstacles.make()
+    const requests = Array.from({ length: 50 }, (_, n) => `request ${n}`)
+    yield* Effect.forEach(requests, (name) => past(name, fails))
+    yield* past("request other", Effect.fail(Obstacles.of("it has no node")))
+    yield* TestClock.adjust("2 seconds")
+    yield* Effect.forEach(requests, (name) => past(name, fails))
+    expect(log.lines.map(({ annotations, level }) => [level, annotations.work])).toEqual([
+      ["ERROR", "request 0"],
+      ["ERROR", "request other"]
+    ])
+    yield* TestClock.adjust("4 seconds")
+    yield* Effect.forEach(requests, (name) => past(name, Effect.void))
+    expect(log.lines.slice(2)).toMatchObject([{ level: "INFO", annotations: { times: 100, seconds: 6 } }])
+  }).pipe(Effect.provide(log.layer))
+})
