@@ -255,7 +255,9 @@ describe("the schema", () => {
         { migration_id: 26, name: "submissions" },
         { migration_id: 27, name: "watch_parts" },
         { migration_id: 28, name: "webhook_secrets" },
-        { migration_id: 29, name: "shorter_indexes" }
+        { migration_id: 29, name: "shorter_indexes" },
+        { migration_id: 30, name: "recovery" },
+        { migration_id: 31, name: "clock_confirmations" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

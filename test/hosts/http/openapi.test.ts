@@ -192,7 +192,7 @@ describe("the OpenAPI document", () => {
       toBlock: "latest",
       useABI: []
     })
-    expect(defaults("SignRequest")).toEqual({ format: "rsv", hashed: false })
+    expect(defaults("SignRequest")).toEqual({ allowOperationHash: false, format: "rsv", hashed: false })
     expect(defaults("UnstuckRequest")).toEqual({ dryRun: false, fillUnknown: false })
     expect(defaults("Account")).toEqual({ legacyWallet: false })
     const required = (name: string) => document.components.schemas[name]?.required

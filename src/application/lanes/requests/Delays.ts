@@ -5,8 +5,8 @@ import * as Reasons from "../../request/Reasons.js"
 
 /**
  * What only delays accepted work: nodes, key providers, other people's services, money of the operator, and other work in
- * the way. Accepted work waits for these until it expires. What the chain, its signer or its caller's own bytes refuse
- * is final, and nothing here.
+ * the way. Accepted work waits for these until it expires. What the chain, its signer, a spent budget or its caller's own
+ * bytes refuse is final, and nothing here.
  */
 
 const passing: ReadonlySet<Code> = new Set<Code>([
@@ -19,7 +19,6 @@ const passing: ReadonlySet<Code> = new Set<Code>([
   "operator_rpc_missing",
   "outcome_unknown",
   "paymaster_unavailable",
-  "sponsorship_exhausted",
   "submission_limit",
   "wallet_busy",
   "writes_paused"
@@ -30,7 +29,6 @@ const passingReasons = [
   "depositReserved",
   "maxFeePerGas",
   "maxPriorityFeePerGas",
-  "notMeasured",
   "signerFunds",
   "submitterFunds"
 ] as const satisfies ReadonlyArray<keyof typeof Reasons.reasons>

@@ -13,15 +13,13 @@ describe("what accepted work waits for", () => {
     elementFailure("wallet_busy"),
     elementFailure("fees_above_cap"),
     elementFailure("submission_limit", Reasons.text("tooManyInFlight", { count: 3 })),
-    elementFailure("sponsorship_exhausted"),
     elementFailure("paymaster_unavailable"),
     elementFailure("signer_unavailable"),
     elementFailure("signer_unavailable", undefined, { reason: Reasons.text("signerSilent") }),
     elementFailure("signer_unavailable", Reasons.text("systemKeyMissing")),
     elementFailure("insufficient_funds", Reasons.text("submitterFunds", { ...wei, submitter: "0x01" })),
     elementFailure("insufficient_funds", Reasons.text("depositReserved", { ...wei, paymaster: "0x01" })),
-    elementFailure("submission_unpaid", Reasons.text("maxFeePerGas", { given: 1n, least: 2n })),
-    elementFailure("submission_unpaid", Reasons.text("notMeasured"))
+    elementFailure("submission_unpaid", Reasons.text("maxFeePerGas", { given: 1n, least: 2n }))
   ])("is what passes: $message $figures", (failure) => {
     expect(Delays.isPassing(failure)).toBe(true)
     const whole = unprocessable(failure.code, [{ path: "", message: failure.message }])
@@ -33,6 +31,8 @@ describe("what accepted work waits for", () => {
     elementFailure("insufficient_funds", Reasons.text("walletFunds", { ...wei, wallet: "0x01" })),
     elementFailure("signer_unavailable", undefined, { reason: Reasons.text("signerRefused") }),
     elementFailure("submission_unpaid", Reasons.text("preVerificationGas", { given: 1n, least: 2n })),
+    elementFailure("submission_unpaid", Reasons.text("notMeasured")),
+    elementFailure("sponsorship_exhausted"),
     elementFailure("paymaster_refused"),
     elementFailure("too_large_to_bundle"),
     elementFailure("invalid_nonce"),
