@@ -72,7 +72,7 @@ const steps: ReadonlyArray<Step> = [
   {
     name: "integration",
     command: vitest(...shared(4), ...unitFolders.flatMap((path) => ["--exclude", `${path}/**`])),
-    limitMinutes: 40,
+    limitMinutes: 55,
     again: "files",
     processors: 1
   },
