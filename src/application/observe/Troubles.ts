@@ -20,6 +20,8 @@ export interface Trouble {
   readonly what: string
   readonly place: string
   readonly subject?: string
+  /** It only delays: a warning. Default: an error. */
+  readonly isDelay?: boolean
 }
 
 /** The least time between two lines of one trouble: at first, and at most, milliseconds. */
@@ -74,7 +76,8 @@ export const make = (): Troubles => {
         known.tellAt = now + known.interval
         known.interval = Math.min(known.interval * 2, intervals.longest)
         known.untold = 0
-        yield* Effect.annotateLogs(Effect.logError(trouble.what, cause), times === 1 ? {} : { times, untold })
+        const log = trouble.isDelay === true ? Effect.logWarning : Effect.logError
+        yield* Effect.annotateLogs(log(trouble.what, cause), times === 1 ? {} : { times, untold })
       }),
     passed: (trouble) =>
       Effect.suspend(() => {

@@ -301,7 +301,7 @@ const judge = <B, J, R>(live: Live<B, J, R>): Effect.Effect<Event<B>> =>
     const record = yield* load(live)
     if (record !== null && record.outcome !== null) return { _tag: "final" }
     if (live.exit !== null && Exit.isFailure(live.exit) && !Cause.isInterruptedOnly(live.exit.cause))
-      yield* live.dependencies.troubles.failed(troubleOf(live, goesOn), live.exit.cause)
+      yield* live.dependencies.troubles.failed({ ...troubleOf(live, goesOn), isDelay: true }, live.exit.cause)
     return { _tag: "open" }
   })
 
