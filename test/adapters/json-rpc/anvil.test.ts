@@ -85,7 +85,7 @@ describe("HTTP round trips to anvil", () => {
         )
         const answers = yield* Effect.forEach(data, (each) => chain.call({ to: echo, data: each }), together)
         expect(answers.map((answer) => answer.data)).toEqual(data)
-        expect(exchanges.map(({ length }) => length)).toEqual([256, 256, 88])
+        expect(exchanges.map(({ length }) => length)).toEqual([257, 257, 86])
       })
     ))
 

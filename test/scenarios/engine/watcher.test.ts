@@ -128,6 +128,8 @@ describe("the watcher", () => {
   /** A watched transaction that is mined in block 1, at a node whose receipt and block 1 are as they are set. */
   const mined = Effect.gen(function* () {
     const node = yield* MemoryRpc.make({ chainId: 31_337n })
+    // The latest block is above the one of the receipt, which is asked for.
+    yield* node.mine
     yield* node.mine
     const seen = { looks: 0, vanished: 0 }
     const say: {
