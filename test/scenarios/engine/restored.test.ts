@@ -14,8 +14,6 @@ import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
-import * as ExecutePasskey from "../../../src/application/usecases/operations/ExecutePasskey.js"
-import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
 import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
 import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -315,34 +313,6 @@ describe("a database from before the work was executed", () => {
     const after = await hits.answerOf(life, requestId)
     expect(after.answer).toMatchObject({ status: 1, txHash: before.answer.txHash })
     expect([await hits.countOf(id), await hits.nonce()]).toEqual([1, nonce])
-  }, 60_000)
-
-  it("an op that a passkey has signed has been executed: it is not executed again", async () => {
-    const id = hashOf("passkey")
-    const { entryPoint, rpc } = stack.settings
-    const settings = { rpc, entryPoint }
-    const { results } = await stack.ask(
-      PasskeyHash.run(stack.caller(), {
-        operations: [{ ...hits.hit("phone", id), walletCustody: 5 }],
-        settings
-      })
-    )
-    const operations = results.map((op) => ({
-      encodedUserOp: Hex.unsafe(String(op.encodedUserOp)),
-      userOpHash: Hex.unsafe32(String(op.userOpHash)),
-      validationData: phone.get(String(op.signingHash))
-    }))
-    const { backup, database, requestId } = await accepted((caller) =>
-      ExecutePasskey.run(caller, { operations, settings })
-    )
-    await hits.mine()
-    const [before] = await executed(database, requestId)
-    const service = keyOf(2).address
-    const nonce = await stack.provider.getTransactionCount(service)
-    const life = await live(backup)
-    const after = await hits.answerOf(life, requestId)
-    expect(after.answer).toMatchObject({ status: 1, txHash: before.answer.txHash })
-    expect([await hits.countOf(id), await stack.provider.getTransactionCount(service)]).toEqual([1, nonce])
   }, 60_000)
 
   it("an op with a window has been executed, which is over: it is not executed again", async () => {

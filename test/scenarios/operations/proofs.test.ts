@@ -105,8 +105,8 @@ describe("a proof of a 2-of-3 wallet", () => {
         "invalid signature: signature 1: s is in the upper half: only the low form of a signature is accepted"
     ],
     [
-      "of 64 bytes",
-      () => ecdsa(op.signingHash, alice).slice(0, -2),
+      "of 63 bytes",
+      () => ecdsa(op.signingHash, alice).slice(0, -4),
       "invalid_signature",
       () => /^invalid signature: /
     ],
@@ -236,15 +236,15 @@ describe("an assertion for a wallet of passkeys", () => {
     ["what is no base64", () => ({ authenticatorData: "***" }), "authenticatorData", /base64/],
     [
       "too long authenticator data",
-      () => ({ authenticatorData: Buffer.alloc(513).toString("base64") }),
+      () => ({ authenticatorData: Buffer.alloc(161).toString("base64") }),
       "authenticatorData",
-      "expected at most 512 bytes"
+      "expected at most 160 bytes"
     ],
     [
       "a too long text",
-      (good) => ({ clientDataJSON: base64(jsonOf(good).padEnd(1025)) }),
+      (good) => ({ clientDataJSON: base64(jsonOf(good).padEnd(513)) }),
       "clientDataJSON",
-      "expected at most 1024 bytes"
+      "expected at most 512 bytes"
     ],
     [
       "a text that is no JSON",
