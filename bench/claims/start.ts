@@ -26,13 +26,13 @@ const dev = async (context: Context): Promise<number> => {
   const { scripts }: { readonly scripts: Readonly<Record<string, string>> } = JSON.parse(
     readFileSync(join(root, "package.json"), "utf8")
   )
-  const [command = "", file = "", ...args] = (scripts.dev ?? "").split(" ")
-  ensure(command === "tsx", `npm run dev is ${scripts.dev}, not a program of tsx`)
+  const file = /^node --import tsx (\S+)$/.exec(scripts.dev ?? "")?.[1] ?? ""
+  ensure(file !== "", `npm run dev is ${scripts.dev}, not a program of tsx`)
   const began = performance.now()
   // As `npm run dev` has it, in a folder of its own: it writes down there where it listens.
   const child = spawn(
     join(root, "node_modules/.bin/tsx"),
-    [join(root, file), ...args, "--port", "0", "--rpc-port", "0"],
+    [join(root, file), "--port", "0", "--rpc-port", "0"],
     {
       cwd: folder,
       stdio: ["ignore", "pipe", "inherit"]
