@@ -1,8 +1,44 @@
 import { fileURLToPath } from "node:url"
-import { defineConfig } from "vitest/config"
-import Sequencer from "./test/support/run/Sequencer.js"
+import { configDefaults, defineConfig } from "vitest/config"
+import * as Tools from "./test/support/Tools.js"
 
 const source = (path: string) => fileURLToPath(new URL(`src/${path}`, import.meta.url))
+
+/** Minutes in all, or other programs beside them: `npm run test:all`. */
+const slow = [
+  "test/adapters/json-rpc/memory.test.ts",
+  "test/commands.test.ts",
+  "test/faults/breaches.test.ts",
+  "test/hosts/cli/commands/accounts.test.ts",
+  "test/hosts/http/hold.test.ts",
+  "test/hosts/rateLimit.test.ts",
+  "test/hosts/replicas.test.ts",
+  "test/ports/journal/Durability.test.ts",
+  "test/ports/webhooks/Deliver.test.ts",
+  "test/scenarios/browser/*.test.ts",
+  "test/scenarios/chain/events.test.ts",
+  "test/scenarios/dev.test.ts",
+  "test/scenarios/docs/*.test.ts",
+  "test/scenarios/engine/{databaseAway,foreign,nodes,outage,schedules,silentNode,transports}.test.ts",
+  "test/scenarios/faults.test.ts",
+  "test/scenarios/http/{expiry,idempotencyRestart,rpc}.test.ts",
+  "test/scenarios/lens/{bundles,figures,measures}.test.ts",
+  "test/scenarios/regressions/{bundles,lanes,replacements}.test.ts",
+  "test/scenarios/remote/{lives,remote}.test.ts",
+  "test/scenarios/replicas/*.test.ts",
+  "test/scenarios/secrets.test.ts",
+  "test/scenarios/store/*.test.ts"
+]
+const unit = ["test/client/**/*.test.ts", "test/domain/**/*.test.ts", "test/application/**/*.test.ts"]
+const ports = ["test/ports/**/*.test.ts", "test/adapters/**/*.test.ts"]
+const all = ["test/**/*.test.ts"]
+
+const leftOut = Tools.leftOut().map(({ files }) => files)
+
+const project = (name: string, include: Array<string>, exclude: ReadonlyArray<string>) => ({
+  extends: true as const,
+  test: { name, include, exclude: [...configDefaults.exclude, ...leftOut, ...exclude] }
+})
 
 export default defineConfig({
   // The package under its own name, as programs that embed it write it.
@@ -16,14 +52,21 @@ export default defineConfig({
     ]
   },
   test: {
-    include: ["test/**/*.test.ts"],
+    projects: [
+      project("unit", unit, slow),
+      project("ports", ports, slow),
+      project("service", all, [...unit, ...ports, ...slow]),
+      project("slow", slow, [])
+    ],
     // Setup files one after the other: each undoes and wraps what those before it have left as it was.
-    sequence: { setupFiles: "list", sequencer: Sequencer },
-    setupFiles: ["test/support/run/setup.ts", "test/support/secrets/setup.ts", "test/support/http/setup.ts"],
+    sequence: { setupFiles: "list" },
+    setupFiles: ["test/support/setup.ts", "test/support/secrets/setup.ts", "test/support/http/setup.ts"],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: "forks",
-    poolOptions: { forks: { maxForks: 3 } },
-    reporters: ["default"]
+    // A process loads the libraries once for many files.
+    poolOptions: { forks: { isolate: false, minForks: 3, maxForks: 3 } },
+    silent: "passed-only",
+    reporters: ["dot", "./test/support/Counts.ts"]
   }
 })

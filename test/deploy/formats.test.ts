@@ -11,6 +11,7 @@ import { PodDisruptionBudget } from "kubernetes-models/policy/v1/PodDisruptionBu
 import { Service } from "kubernetes-models/v1/Service"
 import { afterAll, describe, expect, it } from "vitest"
 import * as Yaml from "yaml"
+import * as Tools from "../support/Tools.js"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const read = (path: string) => readFileSync(`${root}deploy/${path}`, "utf8")
@@ -76,7 +77,8 @@ describe("the files of deploy/", () => {
     expect(kubernetesProblems(file.replace("policy/v1", "policy/v1beta1"))).not.toEqual([])
   })
 
-  it("have a unit that systemd takes as it is", () => {
+  it("have a unit that systemd takes as it is", async () => {
+    await Tools.need("systemd")
     const file = read("castellan.service")
     expect(unitProblems(file)).toBe("")
     expect(unitProblems(file.replace("KillMode=mixed", "KillMode=most"))).toContain("kill mode")

@@ -17,16 +17,18 @@ import * as RedisServer from "../support/redis/Redis.js"
 import { suite } from "./RateLimit.suite.js"
 
 const databases = PostgresServer.perFile()
-const redis = await RedisServer.start()
-afterAll(() => redis.stop())
+let started: Promise<RedisServer.Server> | undefined
+afterAll(async () => (await started)?.stop())
 
-/** A machine under load may take its time: that is no failure of the count. */
-const options = { url: Redacted.make(redis.url), commandTimeoutMillis: 20_000 }
-
+/** Options of a client of the file's one Redis, which is empty. */
 const emptied = Effect.promise(async () => {
-  const client = new Redis(redis.url)
+  started ??= RedisServer.start()
+  const { url } = await started
+  const client = new Redis(url)
   await client.flushall()
   client.disconnect()
+  // A machine under load may take its time: that is no failure of the count.
+  return { url: Redacted.make(url), commandTimeoutMillis: 20_000 }
 })
 
 const onSql = <E>(client: Layer.Layer<SqlClient.SqlClient, E>): Layer.Layer<RateLimit> =>
@@ -39,7 +41,7 @@ const onSql = <E>(client: Layer.Layer<SqlClient.SqlClient, E>): Layer.Layer<Rate
 suite("memory", Layer.fresh(MemoryRateLimit.layer))
 
 const redisLayer = Layer.fresh(
-  Layer.unwrapEffect(Effect.map(emptied, () => Layer.orDie(RedisRateLimit.layer(options))))
+  Layer.unwrapEffect(Effect.map(emptied, (options) => Layer.orDie(RedisRateLimit.layer(options))))
 )
 suite("Redis", redisLayer)
 
@@ -78,7 +80,7 @@ describe("several replicas", () => {
     }).pipe(Effect.scoped)
 
   it.effect("with one Redis let through together what the tier has, and not one more", () =>
-    Effect.zipRight(emptied, together(RedisRateLimit.layer(options)))
+    Effect.flatMap(emptied, (options) => together(RedisRateLimit.layer(options)))
   )
 
   it.effect("with one PostgreSQL let through together what the tier has, and not one more", () =>

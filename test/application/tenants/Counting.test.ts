@@ -1,21 +1,15 @@
-import { afterAll, describe, expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Redacted from "effect/Redacted"
-import * as Schedule from "effect/Schedule"
 import * as TestClock from "effect/TestClock"
 import * as MemoryRateLimit from "../../../src/adapters/memory/RateLimit.js"
-import * as RedisRateLimit from "../../../src/adapters/redis/RateLimit.js"
 import { limits, type RateLimit, RateLimitError } from "../../../src/application/ports/RateLimit.js"
 import * as Counting from "../../../src/application/tenants/Counting.js"
 import { alice } from "../../support/journal/Make.js"
-import * as RedisServer from "../../support/redis/Redis.js"
 
 type Limiter = RateLimit["Type"]
 
 const noon = Date.UTC(2026, 0, 2, 12)
-const redis = await RedisServer.start()
-afterAll(() => redis.stop())
 
 /** Counts how often it is asked; fails as long as it is told to. */
 const scripted = (limiter: Limiter) => {
@@ -85,45 +79,5 @@ describe("a count with another one to fall back on", () => {
       yield* TestClock.adjust(2_000)
       expect((yield* Fiber.join(fiber))._tag).toBe("RateLimitError")
     })
-  )
-})
-
-describe("Redis", () => {
-  const url = Redacted.make(redis.url)
-
-  it.live("that ends, or hangs, or is back, is noticed", () =>
-    Effect.gen(function* () {
-      const limiter = yield* RedisRateLimit.make({ url, commandTimeoutMillis: 1_000 })
-      expect((yield* take(limiter)).allowed).toBe(true)
-      redis.hold(true)
-      expect((yield* Effect.flip(take(limiter)))._tag).toBe("RateLimitError")
-      redis.hold(false)
-      yield* Effect.promise(redis.end)
-      expect((yield* Effect.flip(take(limiter))).message).toBe("Redis does not count")
-      yield* Effect.promise(redis.begin)
-      const back = yield* Effect.retry(take(limiter), { times: 100, schedule: Schedule.spaced("100 millis") })
-      expect(back.allowed).toBe(true)
-    }).pipe(Effect.scoped)
-  )
-
-  it.live(
-    "that is not there when the service starts does not keep it from starting, and counts once it is",
-    () =>
-      Effect.gen(function* () {
-        yield* Effect.promise(redis.end)
-        const limiter = yield* RedisRateLimit.make({ url, commandTimeoutMillis: 1_000 })
-        expect((yield* Effect.flip(take(limiter)))._tag).toBe("RateLimitError")
-        yield* Effect.promise(redis.begin)
-        yield* Effect.retry(take(limiter), { times: 100, schedule: Schedule.spaced("100 millis") })
-      }).pipe(Effect.scoped)
-  )
-
-  it.effect("is named by a URL, which is told to nobody", () =>
-    Effect.gen(function* () {
-      for (const wrong of ["", "127.0.0.1", "http://secret@h", "redis//secret"]) {
-        const error = yield* Effect.flip(RedisRateLimit.make({ url: Redacted.make(wrong) }))
-        expect(error.message).toBe("rateLimit.redis is no URL of a Redis server")
-      }
-    }).pipe(Effect.scoped)
   )
 })

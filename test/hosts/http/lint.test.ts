@@ -127,10 +127,8 @@ describe("an exchange", () => {
         })
     }
     const planted = Conformance.install(voice)
-    planted.counts()
     await (voice as { fetch: typeof globalThis.fetch }).fetch("http://127.0.0.1/health/live")
     planted.remove()
-    expect(planted.counts().answers).toBe(1)
     expect(planted.take()).toEqual([expect.stringContaining("GET /health/live 200: /status")])
     expect(readFileSync(local("../../../vitest.config.ts"), "utf8")).toContain('"test/support/http/setup.ts"')
   })

@@ -2,25 +2,19 @@ import type { Exchange } from "./OpenApiDocument.js"
 
 type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
-/** What was held against the OpenAPI document, and what of it the document does not say. */
+/** The watch over exchanges with the service, and what of them the OpenAPI document does not say. */
 export interface Conformance {
-  /** Since they were asked last: test files may share the process. */
-  readonly counts: () => { readonly requests: number; readonly answers: number }
   /** What was found since this was asked last. */
   readonly take: () => ReadonlyArray<string>
   readonly remove: () => void
 }
 
-let requests = 0
-let answers = 0
 const found: Array<string> = []
 
 /** Holds one exchange with the service against the document. */
 export const note = async (exchange: Exchange): Promise<void> => {
   // Few test files speak to the service: the contract is loaded by those that do.
   const { untruths } = await import("./OpenApiDocument.js")
-  answers++
-  if (exchange.sent !== null && exchange.sent !== "") requests++
   found.push(...untruths(exchange))
 }
 
@@ -61,12 +55,6 @@ export const install = (voice: { fetch: Fetch }): Conformance => {
     return answer
   }
   return {
-    counts: () => {
-      const counts = { requests, answers }
-      requests = 0
-      answers = 0
-      return counts
-    },
     take: () => found.splice(0),
     remove: () => {
       voice.fetch = plain

@@ -1,8 +1,6 @@
 import { existsSync, readdirSync } from "node:fs"
 import { delimiter, join } from "node:path"
 
-export const absent = "PostgreSQL's initdb and postgres are neither on the PATH nor in /usr/lib/postgresql"
-
 /** The folder of the server's programs: on the PATH, or where Debian puts them. */
 export const folder = (): string | undefined => {
   const debian = "/usr/lib/postgresql"

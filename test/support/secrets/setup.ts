@@ -1,5 +1,5 @@
 import { afterAll, expect } from "vitest"
-import * as LeftBehind from "../run/LeftBehind.js"
+import * as LeftBehind from "../LeftBehind.js"
 import * as Guard from "./Guard.js"
 
 /** In every test file: what is logged and answered while it runs tells no private key of the tests. */

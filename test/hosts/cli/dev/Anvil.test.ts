@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, test } from "@effect/vitest"
 import { startAnvil } from "../../../../src/hosts/cli/dev/Anvil.js"
-import { remember } from "../../../support/run/LeftBehind.js"
+import { remember } from "../../../support/LeftBehind.js"
 
 const files = (folder: string) => readdirSync(folder, { recursive: true })
 

@@ -1,0 +1,53 @@
+import { afterAll, describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import * as RedisRateLimit from "../../../src/adapters/redis/RateLimit.js"
+import { limits, type RateLimit } from "../../../src/application/ports/RateLimit.js"
+import { alice } from "../../support/journal/Make.js"
+import * as RedisServer from "../../support/redis/Redis.js"
+
+const redis = await RedisServer.start()
+afterAll(() => redis.stop())
+
+const take = (limiter: RateLimit["Type"]) => limiter.take(alice, limits.free)
+
+describe("Redis", () => {
+  const url = Redacted.make(redis.url)
+
+  it.live("that ends, or hangs, or is back, is noticed", () =>
+    Effect.gen(function* () {
+      const limiter = yield* RedisRateLimit.make({ url, commandTimeoutMillis: 1_000 })
+      expect((yield* take(limiter)).allowed).toBe(true)
+      redis.hold(true)
+      expect((yield* Effect.flip(take(limiter)))._tag).toBe("RateLimitError")
+      redis.hold(false)
+      yield* Effect.promise(redis.end)
+      expect((yield* Effect.flip(take(limiter))).message).toBe("Redis does not count")
+      yield* Effect.promise(redis.begin)
+      const back = yield* Effect.retry(take(limiter), { times: 100, schedule: Schedule.spaced("100 millis") })
+      expect(back.allowed).toBe(true)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "that is not there when the service starts does not keep it from starting, and counts once it is",
+    () =>
+      Effect.gen(function* () {
+        yield* Effect.promise(redis.end)
+        const limiter = yield* RedisRateLimit.make({ url, commandTimeoutMillis: 1_000 })
+        expect((yield* Effect.flip(take(limiter)))._tag).toBe("RateLimitError")
+        yield* Effect.promise(redis.begin)
+        yield* Effect.retry(take(limiter), { times: 100, schedule: Schedule.spaced("100 millis") })
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect("is named by a URL, which is told to nobody", () =>
+    Effect.gen(function* () {
+      for (const wrong of ["", "127.0.0.1", "http://secret@h", "redis//secret"]) {
+        const error = yield* Effect.flip(RedisRateLimit.make({ url: Redacted.make(wrong) }))
+        expect(error.message).toBe("rateLimit.redis is no URL of a Redis server")
+      }
+    }).pipe(Effect.scoped)
+  )
+})

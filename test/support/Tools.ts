@@ -1,0 +1,92 @@
+import { spawnSync } from "node:child_process"
+import { existsSync } from "node:fs"
+import { delimiter, join } from "node:path"
+import * as Postgres from "./postgres/Programs.js"
+
+const onPath = (name: string): boolean =>
+  (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name)))
+
+interface Tool {
+  readonly has: () => boolean
+  readonly lacks: string
+  readonly install: string
+  /** Test files that do nothing without it. */
+  readonly files: ReadonlyArray<string>
+}
+
+/** Programs that tests start and a machine may lack. */
+const tools = {
+  PostgreSQL: {
+    has: () => Postgres.folder() !== undefined,
+    lacks: "initdb and postgres",
+    install: "postgresql",
+    files: [
+      "test/adapters/cluster/*.test.ts",
+      "test/adapters/sql/Postgres.test.ts",
+      "test/adapters/sql/postgres/*.test.ts",
+      "test/scenarios/docs/operating.test.ts",
+      "test/scenarios/faults.test.ts",
+      "test/scenarios/replicas/*.test.ts",
+      "test/scenarios/store/*.test.ts"
+    ]
+  },
+  Redis: {
+    has: () => onPath("redis-server"),
+    lacks: "redis-server",
+    install: "redis-server",
+    files: [
+      "test/adapters/redis/*.test.ts",
+      "test/hosts/rateLimit.test.ts",
+      "test/hosts/replicas.test.ts",
+      "test/scenarios/replicas/*.test.ts"
+    ]
+  },
+  SoftHSM2: {
+    has: () => onPath("softhsm2-util"),
+    lacks: "softhsm2-util",
+    install: "softhsm2",
+    files: [
+      "test/adapters/pkcs11/{KeyProvider,Losses,Pin}.test.ts",
+      "test/hosts/cli/commands/signers.test.ts",
+      "test/scenarios/hsm.test.ts"
+    ]
+  },
+  "g++": {
+    has: () => spawnSync("g++", ["--version"]).status === 0,
+    lacks: "g++",
+    install: "g++",
+    files: ["test/adapters/pkcs11/{Losses,Pin}.test.ts"]
+  },
+  Chromium: {
+    has: () => existsSync(process.env.CHROMIUM ?? "/usr/bin/chromium"),
+    lacks: "chromium (CHROMIUM=/path/to/it)",
+    install: "chromium",
+    files: ["test/scenarios/browser/*.test.ts"]
+  },
+  systemd: { has: () => onPath("systemd-analyze"), lacks: "systemd-analyze", install: "systemd", files: [] }
+} satisfies Readonly<Record<string, Tool>>
+
+/** With `CASTELLAN_TEST_COMPLETE`, a test that would be left out fails. */
+const mustHaveAll = process.env.CASTELLAN_TEST_COMPLETE !== undefined
+
+const reason = (name: string, { install, lacks }: Tool): string =>
+  `${name}: ${lacks} not found; apt-get install ${install}`
+
+/** Test files that a missing tool leaves out, each with the reason. */
+export const leftOut = (): ReadonlyArray<{ readonly files: string; readonly why: string }> => {
+  const found = Object.entries(tools).flatMap(([name, tool]: [string, Tool]) =>
+    tool.has() ? [] : tool.files.map((files) => ({ files, why: reason(name, tool) }))
+  )
+  if (mustHaveAll && found[0] !== undefined) throw new Error(found[0].why)
+  return found
+}
+
+/** Skips the test that runs where the machine lacks the tool. */
+export const need = async (name: keyof typeof tools): Promise<void> => {
+  const tool: Tool = tools[name]
+  if (tool.has()) return
+  const { getCurrentTest } = await import("vitest/suite")
+  const test = getCurrentTest()
+  if (mustHaveAll || test === undefined) throw new Error(reason(name, tool))
+  test.context.skip(reason(name, tool))
+}
