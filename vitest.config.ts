@@ -9,8 +9,9 @@ const slow = [
   "test/adapters/json-rpc/memory.test.ts",
   "test/commands.test.ts",
   "test/faults/breaches.test.ts",
-  "test/hosts/cli/commands/accounts.test.ts",
-  "test/hosts/http/hold.test.ts",
+  "test/hosts/cli/commands/{accounts,signers}.test.ts",
+  "test/hosts/http/{fuzz,hold}.test.ts",
+  "test/hosts/node/server/Server.test.ts",
   "test/hosts/rateLimit.test.ts",
   "test/hosts/replicas.test.ts",
   "test/ports/journal/Durability.test.ts",
@@ -19,15 +20,18 @@ const slow = [
   "test/scenarios/chain/events.test.ts",
   "test/scenarios/dev.test.ts",
   "test/scenarios/docs/*.test.ts",
-  "test/scenarios/engine/{databaseAway,foreign,nodes,outage,schedules,silentNode,transports}.test.ts",
+  "test/scenarios/engine/{databaseAway,foreign,foundLandings,nodes,outage,schedules,senseless,silentNode,transports}.test.ts",
   "test/scenarios/faults.test.ts",
   "test/scenarios/http/{expiry,idempotencyRestart,rpc}.test.ts",
-  "test/scenarios/lens/{bundles,figures,measures}.test.ts",
+  "test/scenarios/lens/{bundles,figures,measures,submission}.test.ts",
+  "test/scenarios/operator/inspection.test.ts",
+  "test/scenarios/process.test.ts",
   "test/scenarios/regressions/{bundles,lanes,replacements}.test.ts",
   "test/scenarios/remote/{lives,remote}.test.ts",
   "test/scenarios/replicas/*.test.ts",
   "test/scenarios/secrets.test.ts",
-  "test/scenarios/store/*.test.ts"
+  "test/scenarios/store/*.test.ts",
+  "test/solidity/live/erc7562.test.ts"
 ]
 const unit = ["test/client/**/*.test.ts", "test/domain/**/*.test.ts", "test/application/**/*.test.ts"]
 const ports = ["test/ports/**/*.test.ts", "test/adapters/**/*.test.ts"]

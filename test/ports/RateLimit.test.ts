@@ -14,6 +14,7 @@ import { limits, RateLimit } from "../../src/application/ports/RateLimit.js"
 import { alice } from "../support/journal/Make.js"
 import * as PostgresServer from "../support/postgres/Postgres.js"
 import * as RedisServer from "../support/redis/Redis.js"
+import * as Tools from "../support/Tools.js"
 import { suite } from "./RateLimit.suite.js"
 
 const databases = PostgresServer.perFile()
@@ -22,6 +23,7 @@ afterAll(async () => (await started)?.stop())
 
 /** Options of a client of the file's one Redis, which is empty. */
 const emptied = Effect.promise(async () => {
+  await Tools.need("Redis")
   started ??= RedisServer.start()
   const { url } = await started
   const client = new Redis(url)
@@ -47,7 +49,8 @@ suite("Redis", redisLayer)
 
 let database: Promise<Postgres.Options> | undefined
 const postgres = Layer.unwrapEffect(
-  Effect.promise(() => {
+  Effect.promise(async () => {
+    await Tools.need("PostgreSQL")
     database ??= Effect.runPromise(databases.fresh)
     return database
   }).pipe(Effect.map((address) => onSql(Postgres.layer(address))))

@@ -10,6 +10,7 @@ import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import type { Databases } from "../postgres/Postgres.js"
+import * as Tools from "../Tools.js"
 import * as Journals from "./Journals.js"
 
 /** A folder that is removed with its content when the scope ends. */
@@ -65,7 +66,8 @@ export const postgresOn = ({ fresh }: Databases): Layer.Layer<Journals.Ports> =>
     yield* Effect.forEach(tables, (table) => sql`delete from ${sql(table)}`, { discard: true })
   })
   return Layer.unwrapEffect(
-    Effect.promise(() => {
+    Effect.promise(async () => {
+      await Tools.need("PostgreSQL")
       database ??= Effect.runPromise(fresh)
       return database
     }).pipe(

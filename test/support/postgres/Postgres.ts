@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { afterAll } from "vitest"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
+import * as Tools from "../Tools.js"
 import * as Server from "./Server.js"
 
 /** The PostgreSQL of one test file. */
@@ -21,7 +22,8 @@ export const perFile = (): Databases => {
   let started: Promise<Server.Server> | undefined
   let count = 0
   afterAll(async () => (await started)?.stop())
-  const server = Effect.promise(() => {
+  const server = Effect.promise(async () => {
+    await Tools.need("PostgreSQL")
     started ??= Server.start()
     return started
   })

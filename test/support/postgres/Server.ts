@@ -10,7 +10,6 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Port from "../process/Port.js"
-import * as Tools from "../Tools.js"
 import * as Programs from "./Programs.js"
 
 /** A throw-away PostgreSQL server on loopback: a folder, a port and a password of its own. */
@@ -99,7 +98,6 @@ const stopFamily = (pid: number): ReadonlyArray<number> => {
 
 /** Starts a server; its caller stops it. */
 export const start = async (): Promise<Server> => {
-  await Tools.need("PostgreSQL")
   const bin = Programs.folder() ?? ""
   const as = identity()
   const folder = mkdtempSync(join(tmpdir(), "castellan-postgres-"))

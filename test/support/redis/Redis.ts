@@ -5,7 +5,6 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Port from "../process/Port.js"
-import * as Tools from "../Tools.js"
 
 /** A throw-away Redis on loopback with a password of its own. */
 export interface Server {
@@ -32,7 +31,6 @@ const ready = (child: ChildProcess): Promise<void> =>
 
 /** Starts a server; its caller stops it. */
 export const start = async (): Promise<Server> => {
-  await Tools.need("Redis")
   const folder = mkdtempSync(join(tmpdir(), "castellan-redis-"))
   const password = randomBytes(16).toString("hex")
   const launch = async (port: number): Promise<ChildProcess> => {
