@@ -8,9 +8,6 @@ const npm = (pattern) => `node_modules/${pattern}`
 
 const anyNpm = npm("")
 
-/** Packages that nobody has to install with castellan: what is used of them is in its own files. */
-const bundled = npm(`(${require("./tools/bundled.json").join("|")})/`)
-
 /** Modules of `effect` without fibers, clock, randomness or other effects. */
 const pureEffectModules = [
   "Array",
@@ -63,7 +60,7 @@ const sdks = {
   pkcs11: [npm("pkcs11js/")],
   redis: [npm("ioredis/")],
   "private-key": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],
-  sql: [npm("@effect/(sql|sql-pg|experimental)/"), npm("(better-sqlite3|pg)/")]
+  sql: [npm("@effect/(sql|sql-pg|experimental)/"), npm("pg/")]
 }
 
 const forbid = (name, comment, from, to) => ({ name, comment, severity: "error", from, to })
@@ -210,8 +207,9 @@ module.exports = {
     forbid(
       "no-development-packages",
       "Only the development commands may lean on what production does not install.",
-      { path: "^src/", pathNot: "^src/hosts/cli/" },
-      { dependencyTypes: ["npm-dev"], pathNot: bundled }
+      { path: "^src/" },
+      // What is opt-in is for development as well.
+      { dependencyTypes: ["npm-dev"], dependencyTypesNot: ["npm-peer"] }
     ),
     forbid(
       "client-is-not-bundled",

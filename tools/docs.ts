@@ -8,7 +8,6 @@ import * as ConfigSchema from "../src/hosts/config/ConfigSchema.js"
 import { api } from "../src/hosts/http/contract/Api.js"
 import * as OpenApi from "../src/hosts/http/docs/OpenApi.js"
 import * as BrowserModule from "./BrowserModule.js"
-import * as Licences from "./Licences.js"
 import * as PublicApi from "./PublicApi.js"
 import * as Markdown from "./reference/Markdown.js"
 import * as Reference from "./reference/Reference.js"
@@ -57,9 +56,6 @@ export const pages = (): Readonly<Record<string, string>> => {
   return {
     "docs/cli.md": `${commandLine()}\n`,
     "docs/config.schema.json": `${ConfigSchema.text}\n`,
-    "docs/licences.md": Licences.page(
-      JSON.parse(readFileSync(new URL("package-lock.json", root), "utf8")).packages
-    ),
     "src/hosts/http/playground/Passkeys.generated.ts": BrowserModule.page(
       new URL("src/client/Passkeys.ts", root),
       "castellan/passkeys"

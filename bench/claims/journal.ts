@@ -67,7 +67,7 @@ export const claim: Claim = {
     return {
       rows: [...rowsOf("alone", alone, null), ...rowsOf("at 40 callers", together, 0.2)],
       notes: [
-        "Statements are counted where better-sqlite3 is called, by a module loaded before the service; fsyncs and bytes by strace, in a run of their own, for the files of the database (write-ahead log, and what is moved from it into the database).",
+        "Statements are counted where node:sqlite is called, by a module loaded before the service; fsyncs and bytes by strace, in a run of their own, for the files of the database (write-ahead log, and what is moved from it into the database).",
         ...(strace ? [] : ["This machine has no strace: fsyncs and bytes are not known."])
       ],
       raw: { alone, together }

@@ -1,11 +1,18 @@
-import BetterSqlite3 from "better-sqlite3"
+import { DatabaseSync, type SQLInputValue } from "node:sqlite"
 
 /** Looks into the database of a running service, or fills that of a stopped one. */
 
-const read = <Row>(file: string, query: string, ...values: ReadonlyArray<unknown>): ReadonlyArray<Row> => {
-  const database = new BetterSqlite3(file, { readonly: true })
+/** How long it waits while the service writes. */
+const busyMillis = 5_000
+
+const read = <Row>(
+  file: string,
+  query: string,
+  ...values: ReadonlyArray<SQLInputValue>
+): ReadonlyArray<Row> => {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: busyMillis })
   try {
-    return database.prepare(query).all(...values) as ReadonlyArray<Row>
+    return database.prepare(query).all(...values) as ReadonlyArray<unknown> as ReadonlyArray<Row>
   } finally {
     database.close()
   }
@@ -58,9 +65,9 @@ const transactionColumns: Overrides = {
  * the values of the copied row; numbers of rows are new.
  */
 export const fill = (file: string, requests: number): void => {
-  const database = new BetterSqlite3(file)
+  const database = new DatabaseSync(file, { timeout: busyMillis })
   try {
-    database.pragma("synchronous = off")
+    database.exec("pragma synchronous = off")
     const { had, from } = database
       .prepare(
         `select count(*) as had, max(request_id) filter (where request_no = (
@@ -68,14 +75,13 @@ export const fill = (file: string, requests: number): void => {
              and exists (select 1 from ops where ops.request_id = requests.request_id)
          )) as "from" from requests`
       )
-      .get() as { readonly had: number; readonly from: string }
+      .get() as unknown as { readonly had: number; readonly from: string }
     const numbers = `with recursive numbers(n) as (select ${had} union all select n + 1 from numbers where n < ${requests - 1})`
     const copy = (table: string, own: string, overrides: Overrides, template: string) => {
       const columns = database
         .prepare(`select name from pragma_table_info('${table}')`)
-        .pluck()
         .all()
-        .map(String)
+        .map(({ name }) => String(name))
         .filter((name) => name !== own)
       const values = columns.map((name) => overrides[name] ?? `template.${name}`)
       database
@@ -85,18 +91,18 @@ export const fill = (file: string, requests: number): void => {
         )
         .run(from)
     }
-    database.transaction(() => {
-      copy("requests", "request_no", requestColumns, "select * from requests where request_id = ?")
-      copy("ops", "op_id", opColumns, "select * from ops where request_id = ? limit 1")
-      const its = "select tx_hash from ops where request_id = ?"
-      copy(
-        "transactions",
-        "",
-        transactionColumns,
-        `select * from transactions where tx_hash = (${its} limit 1)`
-      )
-    })()
-    database.pragma("wal_checkpoint(truncate)")
+    database.exec("begin")
+    copy("requests", "request_no", requestColumns, "select * from requests where request_id = ?")
+    copy("ops", "op_id", opColumns, "select * from ops where request_id = ? limit 1")
+    const its = "select tx_hash from ops where request_id = ?"
+    copy(
+      "transactions",
+      "",
+      transactionColumns,
+      `select * from transactions where tx_hash = (${its} limit 1)`
+    )
+    database.exec("commit")
+    database.exec("pragma wal_checkpoint(truncate)")
   } finally {
     database.close()
   }

@@ -24,8 +24,7 @@ export const counted = (context: Context) => {
   return {
     nodeArgs: ["--import", fileURLToPath(new URL("statements.mjs", import.meta.url))],
     env: {
-      CASTELLAN_BENCH_COUNTS: file,
-      CASTELLAN_BENCH_MAIN: context.build.main
+      CASTELLAN_BENCH_COUNTS: file
     },
     /** Once what is under way has been written down. */
     read: async (): Promise<Statements> => {

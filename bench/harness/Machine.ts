@@ -30,12 +30,12 @@ interface Manifest {
 export const describe = (peers: Readonly<Record<string, string>>): ReadonlyArray<string> => {
   const manifest: Manifest = JSON.parse(readFileSync(`${root}package.json`, "utf8"))
   const [cpu] = cpus()
-  const own = ["effect", "ethers", "better-sqlite3"].map(
+  const own = ["effect", "ethers"].map(
     (name) => `${name} ${manifest.dependencies[name] ?? manifest.devDependencies[name]}`
   )
   return [
     `- ${cpus().length} x ${cpu?.model.trim() ?? "?"}, ${Math.round(totalmem() / 2 ** 30)} GB, ${process.platform} ${release()}`,
-    `- Node ${process.versions.node}, V8 ${process.versions.v8}, OpenSSL ${process.versions.openssl}`,
+    `- Node ${process.versions.node}, V8 ${process.versions.v8}, OpenSSL ${process.versions.openssl}, SQLite ${process.versions.sqlite}`,
     `- castellan at commit ${version("git", "rev-parse", "--short", "HEAD")}, ${own.join(", ")}, anvil ${manifest.devDependencies["@foundry-rs/anvil"]}`,
     `- peers: ${Object.entries(peers)
       .map(([name, exact]) => `${name} ${exact}`)

@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs"
-import { createRequire } from "node:module"
+import { DatabaseSync } from "node:sqlite"
 import { threadId } from "node:worker_threads"
 
 /**
@@ -7,7 +7,6 @@ import { threadId } from "node:worker_threads"
  * `$CASTELLAN_BENCH_COUNTS-<thread>` ten times a second. The service itself is as it ships.
  */
 const file = `${process.env.CASTELLAN_BENCH_COUNTS}-${threadId}`
-const Database = createRequire(process.env.CASTELLAN_BENCH_MAIN)("better-sqlite3")
 const counts = { reads: 0, writes: 0, commits: 0 }
 
 const count = (source) => {
@@ -18,12 +17,12 @@ const count = (source) => {
   else if (verb === "select" || verb === "with") counts.reads += 1
 }
 
-const { exec, prepare } = Database.prototype
-Database.prototype.exec = function (source) {
+const { exec, prepare } = DatabaseSync.prototype
+DatabaseSync.prototype.exec = function (source) {
   count(source)
   return exec.call(this, source)
 }
-Database.prototype.prepare = function (source) {
+DatabaseSync.prototype.prepare = function (source) {
   const statement = prepare.call(this, source)
   for (const method of ["run", "get", "all", "iterate"]) {
     const original = statement[method]

@@ -91,7 +91,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
         Contracts: "/contracts",
         "Contracts, function by function": "/contracts-reference",
         Tests: "/testing",
-        Licences: "/licences"
+        Dependencies: "/dependencies"
       })
     ]
   }

@@ -75,6 +75,7 @@ import * as AccountNetworks from "./config/AccountNetworks.js"
 import * as AccountSigners from "./config/AccountSigners.js"
 import type { Config } from "./config/Config.js"
 import * as KeyProviders from "./keys/KeyProviders.js"
+import * as Packages from "./Packages.js"
 
 /**
  * Everything that the use cases and the HTTP front require.
@@ -255,7 +256,10 @@ const redis = (url: Redacted.Redacted<string>) =>
   Effect.flatMap(
     Effect.tryPromise({
       try: () => import("../adapters/redis/RateLimit.js"),
-      catch: () => new RateLimitError({ message: "what Redis needs is not installed: npm install ioredis" })
+      catch: () =>
+        new RateLimitError({
+          message: `what Redis needs is not installed: ${Packages.installation(["ioredis"])}`
+        })
     }),
     ({ make }) => make({ url })
   )

@@ -32,7 +32,7 @@ export const lawful: ReadonlyArray<Planted> = [
   ["src/adapters/json-rpc/Good.ts", importing("node:net", "effect/Layer", "../../application/ports/Port.js")],
   ["src/adapters/memory/Good.ts", importing("effect/Ref", "node:crypto", "../../application/ports/Port.js")],
   ["src/adapters/private-key/Good.ts", importing("ethers/crypto", "../../application/ports/Port.js")],
-  ["src/adapters/sql/Good.ts", importing("@effect/sql/SqlClient", "better-sqlite3", "../../domain/Value.js")],
+  ["src/adapters/sql/Good.ts", importing("@effect/sql/SqlClient", "pg", "../../domain/Value.js")],
   [
     "src/hosts/Wiring.ts",
     importing("../adapters/json-rpc/Good.js", "../adapters/sql/Good.js", "./Config.js")

@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process"
-import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import * as Lockfile from "../support/Lockfile.js"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
@@ -16,38 +17,28 @@ const need = (...of: Parameters<typeof run>): string => {
   return stdout
 }
 
-interface Locked {
-  readonly dev?: boolean
-  readonly optional?: boolean
-}
-
-/** What is installed besides castellan itself: places in `node_modules`, nested ones as well. */
-const locked = (): ReadonlyArray<readonly [path: string, locked: Locked]> => {
-  const lock: { readonly packages: Readonly<Record<string, Locked>> } = JSON.parse(
-    readFileSync(join(root, "package-lock.json"), "utf8")
+/** What npm puts beside castellan: the outermost of node_modules, of this platform. */
+const beside = (): ReadonlyArray<string> =>
+  [...Lockfile.closure(Lockfile.installed).keys()].filter(
+    (path) => /^node_modules\/(@[^/]+\/)?[^/]+$/.test(path) && existsSync(join(root, path))
   )
-  return Object.entries(lock.packages).filter(([path, { dev }]) => path !== "" && dev !== true)
-}
 
-const isOutermost = (path: string): boolean => /^node_modules\/(@[^/]+\/)?[^/]+$/.test(path)
-
-/** Of a folder's files and those below it, packages within packages aside. */
-const size = (path: string): number =>
+/** Of a folder's files and those below it. */
+export const bytes = (path: string): number =>
   readdirSync(path, { withFileTypes: true }).reduce((sum, entry) => {
-    if (entry.name === "node_modules") return sum
     const at = join(path, entry.name)
-    return sum + (entry.isDirectory() ? size(at) : lstatSync(at).size)
+    return sum + (entry.isDirectory() ? bytes(at) : lstatSync(at).size)
   }, 0)
 
-/** What castellan and all that it needs take, optional packages aside. */
-export const bytes = (folder: string): number =>
-  locked()
-    .filter(([, { optional }]) => optional !== true)
-    .reduce((sum, [path]) => sum + size(join(root, path)), size(join(folder, "node_modules/castellan")))
+/** The files themselves, where the system has one disk for both. */
+const copy = (from: string, to: string): void => {
+  mkdirSync(dirname(to), { recursive: true })
+  if (!run("cp", ["-al", from, to], root).ok) cpSync(from, to, { recursive: true })
+}
 
 /**
  * Packs the package, and unpacks it in the empty folder where npm would put it, beside the packages that it declares: none
- * of those for development.
+ * of those for development, and none that is opt-in.
  */
 export const install = (
   folder: string
@@ -61,14 +52,17 @@ export const install = (
   const at = join(folder, "node_modules/castellan")
   mkdirSync(at, { recursive: true })
   need("tar", ["-xzf", tarball, "--strip-components=1", "-C", at], folder)
-  for (const [path] of locked())
-    if (isOutermost(path)) {
-      mkdirSync(dirname(join(folder, path)), { recursive: true })
-      symlinkSync(join(root, path), join(folder, path))
-    }
+  // Of another platform.
+  for (const path of beside()) if (existsSync(join(root, path))) copy(join(root, path), join(folder, path))
+  const effect = Lockfile.manifest.dependencies?.effect
   writeFileSync(
     join(folder, "package.json"),
-    JSON.stringify({ name: "consumer", private: true, type: "module", dependencies: { castellan: "*" } })
+    JSON.stringify({
+      name: "consumer",
+      private: true,
+      type: "module",
+      dependencies: { castellan: "*", effect }
+    })
   )
   need("npm", ["rebuild", "castellan", "--ignore-scripts"], folder)
   return { tarball, files }

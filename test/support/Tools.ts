@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import { delimiter, join } from "node:path"
+import { fileURLToPath } from "node:url"
 import * as Postgres from "./postgres/Programs.js"
 
 const onPath = (name: string): boolean =>
@@ -9,7 +10,7 @@ const onPath = (name: string): boolean =>
 interface Tool {
   readonly has: () => boolean
   readonly lacks: string
-  readonly install: string
+  readonly remedy: string
   /** Test files that do nothing without it. */
   readonly files: ReadonlyArray<string>
 }
@@ -19,7 +20,7 @@ const tools = {
   PostgreSQL: {
     has: () => Postgres.folder() !== undefined,
     lacks: "initdb and postgres",
-    install: "postgresql",
+    remedy: "apt-get install postgresql",
     files: [
       "test/adapters/cluster/*.test.ts",
       "test/adapters/sql/Postgres.test.ts",
@@ -33,7 +34,7 @@ const tools = {
   Redis: {
     has: () => onPath("redis-server"),
     lacks: "redis-server",
-    install: "redis-server",
+    remedy: "apt-get install redis-server",
     files: [
       "test/adapters/redis/*.test.ts",
       "test/hosts/rateLimit.test.ts",
@@ -44,7 +45,17 @@ const tools = {
   SoftHSM2: {
     has: () => onPath("softhsm2-util"),
     lacks: "softhsm2-util",
-    install: "softhsm2",
+    remedy: "apt-get install softhsm2",
+    files: [
+      "test/adapters/pkcs11/{KeyProvider,Losses,Pin}.test.ts",
+      "test/hosts/cli/commands/signers.test.ts",
+      "test/scenarios/hsm.test.ts"
+    ]
+  },
+  pkcs11js: {
+    has: () => existsSync(fileURLToPath(new URL("../../node_modules/pkcs11js/build/Release/pkcs11.node", import.meta.url))),
+    lacks: "its compiled binding",
+    remedy: "npm run build --prefix node_modules/pkcs11js, with python3, make and g++",
     files: [
       "test/adapters/pkcs11/{KeyProvider,Losses,Pin}.test.ts",
       "test/hosts/cli/commands/signers.test.ts",
@@ -54,23 +65,22 @@ const tools = {
   "g++": {
     has: () => spawnSync("g++", ["--version"]).status === 0,
     lacks: "g++",
-    install: "g++",
+    remedy: "apt-get install g++",
     files: ["test/adapters/pkcs11/{Losses,Pin}.test.ts"]
   },
   Chromium: {
     has: () => existsSync(process.env.CHROMIUM ?? "/usr/bin/chromium"),
     lacks: "chromium (CHROMIUM=/path/to/it)",
-    install: "chromium",
+    remedy: "apt-get install chromium",
     files: ["test/scenarios/browser/*.test.ts"]
   },
-  systemd: { has: () => onPath("systemd-analyze"), lacks: "systemd-analyze", install: "systemd", files: [] }
+  systemd: { has: () => onPath("systemd-analyze"), lacks: "systemd-analyze", remedy: "apt-get install systemd", files: [] }
 } satisfies Readonly<Record<string, Tool>>
 
 /** With `CASTELLAN_TEST_COMPLETE`, a test that would be left out fails. */
 const mustHaveAll = process.env.CASTELLAN_TEST_COMPLETE !== undefined
 
-const reason = (name: string, { install, lacks }: Tool): string =>
-  `${name}: ${lacks} not found; apt-get install ${install}`
+const reason = (name: string, { lacks, remedy }: Tool): string => `${name}: ${lacks} not found; ${remedy}`
 
 /** Test files that a missing tool leaves out, each with the reason. */
 export const leftOut = (): ReadonlyArray<{ readonly files: string; readonly why: string }> => {

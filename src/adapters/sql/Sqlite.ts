@@ -1,16 +1,15 @@
 import { closeSync, openSync, realpathSync, statSync } from "node:fs"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
-import Database from "better-sqlite3"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { identity } from "effect/Function"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as ErrorCode from "./ErrorCode.js"
-import * as Binding from "./sqlite/Binding.js"
 import * as FilePresence from "./sqlite/FilePresence.js"
 import * as GroupCommit from "./sqlite/GroupCommit.js"
+import * as ResultCode from "./sqlite/ResultCode.js"
 import * as SqliteClient from "./sqlite/SqliteClient.js"
 import * as SqliteConnection from "./sqlite/SqliteConnection.js"
 import * as WriteAheadLog from "./sqlite/WriteAheadLog.js"
@@ -25,7 +24,7 @@ export interface Options {
   readonly busyTimeoutMillis?: number
 }
 
-const inMemory = ":memory:"
+const { inMemory } = SqliteConnection
 
 /** How long one statement may hold the thread while another process writes. */
 const heldMillis = 20
@@ -105,9 +104,7 @@ export const make = (
       cause instanceof SqliteError
         ? cause
         : new SqliteError({
-            message:
-              Binding.problem(cause) ??
-              `cannot use the database file ${options.filename}${ErrorCode.suffix(cause)}`
+            message: `cannot use the database file ${options.filename}${ErrorCode.suffix(cause)}`
           })
     ),
     Effect.withTracerEnabled(false)
@@ -133,7 +130,7 @@ const resolved = (filename: string) =>
 const lock = (filename: string, file: string) =>
   Effect.try({
     try: () => {
-      const database = new Database(`${file}-lock`, { timeout: 0 })
+      const database = SqliteConnection.connect(`${file}-lock`, 0)
       try {
         database.exec("begin exclusive")
       } catch (cause) {
@@ -142,14 +139,15 @@ const lock = (filename: string, file: string) =>
       }
       return database
     },
-    catch: (cause) =>
-      new SqliteError({
+    catch: (thrown) => {
+      const cause = ResultCode.refusal(thrown)
+      return new SqliteError({
         message:
-          Binding.problem(cause) ??
-          (ErrorCode.suffix(cause) === " (SQLITE_BUSY)"
+          cause instanceof ResultCode.Refused && cause.isBusy
             ? `another process uses the database file ${filename}: stop it first, or give both a PostgreSQL database`
-            : `cannot lock the database file ${filename}${ErrorCode.suffix(cause)}`)
+            : `cannot lock the database file ${filename}${ErrorCode.suffix(cause)}`
       })
+    }
   })
 
 /**

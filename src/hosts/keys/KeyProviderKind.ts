@@ -5,6 +5,7 @@ import type * as Scope from "effect/Scope"
 import type { RingKeyLimits } from "../../application/keys/RingKeyLimits.js"
 import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../application/ports/KeyProvider.js"
 import type { Secret } from "../fields/FileFields.js"
+import * as Packages from "../Packages.js"
 
 type Redact = Redacted.Redacted<string>
 
@@ -65,7 +66,7 @@ export const loaded = <M, A, R>(
       catch: () =>
         new KeyProviderError({
           reason: "refused",
-          message: `what kind ${kind} needs is not installed: npm install ${packages.join(" ")}`
+          message: `what kind ${kind} needs is not installed: ${Packages.installation(packages)}`
         })
     }),
     make

@@ -1,22 +1,6 @@
-import * as Effect from "effect/Effect"
-import * as Config from "../config/Config.js"
-import * as Inspections from "../Inspections.js"
-import * as JsonLog from "../telemetry/JsonLog.js"
-import * as Process from "./Process.js"
-import * as Service from "./Service.js"
+import * as Launch from "./Launch.js"
 
-/** The service as a process: configured by the file that CASTELLAN_CONFIG names, stopped by a signal. Logs are JSON lines on stdout. */
-Process.run(
-  Effect.gen(function* () {
-    const config = yield* Config.load(process.env)
-    const { url } = yield* Effect.catchTag(
-      Service.start(config, { inspect: true }),
-      "StartError",
-      (refusal) =>
-        Effect.flatMap(Inspections.explained(config, refusal.message), (message) => Effect.fail({ message }))
-    )
-    yield* Effect.annotateLogs(Effect.logInfo("listening"), { url, profile: config.profile })
-    return yield* Effect.never
-    // Of a scope inside of the log: what the end of the service says is written, too.
-  }).pipe(Effect.scoped, Effect.provide(JsonLog.layer))
-)
+/** The service as a process: `node dist/hosts/node/main.js`. */
+Launch.check()
+Launch.bound()
+await import("./Serve.js")

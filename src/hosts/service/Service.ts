@@ -24,6 +24,7 @@ import * as Playground from "../http/playground/Playground.js"
 import * as HttpService from "../http/service/HttpService.js"
 import * as Inspections from "../Inspections.js"
 import type { ListenError } from "../node/server/Server.js"
+import * as Packages from "../Packages.js"
 import * as Wiring from "../Wiring.js"
 import * as Readiness from "./Readiness.js"
 
@@ -121,7 +122,13 @@ export const make = <A, E, R>(
     yield* Effect.addFinalizer(() => (isServing ? Effect.logInfo("stopped") : Effect.void))
     // First: what is begun before has no tracer.
     if (telemetry !== null) {
-      const Otlp = yield* Effect.promise(() => import("../telemetry/Otlp.js"))
+      const Otlp = yield* Effect.tryPromise({
+        try: () => import("../telemetry/Otlp.js"),
+        catch: () =>
+          new Wiring.StartError({
+            message: `what telemetry needs is not installed: ${Packages.installation(["@effect/opentelemetry"])}`
+          })
+      })
       yield* Layer.build(Otlp.layer(telemetry))
     }
     const served = yield* Effect.withTracerEnabled(build(config, options, serve), yield* isTraced)

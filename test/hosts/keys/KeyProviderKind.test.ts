@@ -5,29 +5,26 @@ import { loaded } from "../../../src/hosts/keys/KeyProviderKind.js"
 
 const manifest = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8"))
 
-describe("a key provider whose optional package is missing", () => {
-  it.effect("is refused with the command that installs it", () =>
+describe("a technology whose opt-in package is missing", () => {
+  it.effect("is refused with the command that installs the tested version", () =>
     Effect.gen(function* () {
       const away = () => Promise.reject(new Error("Cannot find package"))
-      const error = yield* Effect.flip(loaded("cloud", ["one", "@scope/two"], away, () => Effect.void))
+      const names = ["@azure/identity", "@azure/keyvault-keys"]
+      const error = yield* Effect.flip(loaded("cloud", names, away, () => Effect.void))
+      const [one, two] = names.map((name) => `${name}@${manifest.devDependencies[name]}`)
       expect(error).toMatchObject({
         reason: "refused",
-        message: "what kind cloud needs is not installed: npm install one @scope/two"
+        message: `what kind cloud needs is not installed: npm install ${one} ${two}`
       })
     })
   )
 
-  it("has every package named that is optional", () => {
-    const named = ["AwsKms", "AzureKeyVault", "Fireblocks", "GcpKms", "Pkcs11", "../Wiring"].flatMap(
-      (name) => {
-        const text = readFileSync(new URL(`../../../src/hosts/keys/${name}.ts`, import.meta.url), "utf8")
-        return Object.keys(manifest.optionalDependencies).filter(
-          (each) => text.includes(`"${each}"`) || text.includes(`npm install ${each}"`)
-        )
-      }
-    )
-    // Without these two the same is done in JavaScript.
-    const replaced = ["hash-wasm", "secp256k1"]
-    expect([...named, ...replaced].sort()).toEqual(Object.keys(manifest.optionalDependencies).sort())
+  it("is named for every one of them", () => {
+    const files = ["keys/AwsKms", "keys/AzureKeyVault", "keys/Fireblocks", "keys/GcpKms", "keys/Pkcs11"]
+    const text = [...files, "Wiring", "service/Service"]
+      .map((name) => readFileSync(new URL(`../../../src/hosts/${name}.ts`, import.meta.url), "utf8"))
+      .join("\n")
+    const unnamed = Object.keys(manifest.peerDependencies).filter((name) => !text.includes(`"${name}"`))
+    expect(unnamed).toEqual([])
   })
 })

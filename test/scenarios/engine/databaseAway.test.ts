@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import Database from "better-sqlite3"
+import { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { id as hashOf } from "ethers"
@@ -50,11 +50,11 @@ const kinds: Readonly<Record<string, () => Promise<Shaky>>> = {
   "SQLite, whose file another program has locked": async () => {
     files += 1
     const path = join(folder, `${files}.sqlite`)
-    let other: Database.Database | undefined
+    let other: DatabaseSync | undefined
     return {
       address: { path },
       away: async () => {
-        other = new Database(path)
+        other = new DatabaseSync(path, { timeout: 5_000 })
         other.exec("begin exclusive")
       },
       back: async () => void other?.close()

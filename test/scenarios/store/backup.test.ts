@@ -1,7 +1,7 @@
 import { copyFileSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import Database from "better-sqlite3"
+import { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -46,7 +46,7 @@ const stores: Readonly<Record<string, () => Promise<Kept>>> = {
     return {
       database: { path },
       save: async () => {
-        const live = new Database(path)
+        const live = new DatabaseSync(path, { timeout: 5_000 })
         live.exec(`vacuum into '${saved}'`)
         live.close()
       },

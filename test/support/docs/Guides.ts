@@ -51,7 +51,7 @@ export const prepare = async (folder: string): Promise<void> => {
   shift 2; exec castellan "$@"
 fi
 case "$1 $2" in
-  "install ./${tarball}" | "install ../${tarball}" | "install ethers")
+  "install ./${tarball}" | "install ../${tarball}" | "install ethers" | "install pkcs11js@"*)
     [ -e node_modules ] || ln -s "${join(folder, "node_modules")}" node_modules ;;
   *) echo "npm $* is not of the guides" >&2; exit 1 ;;
 esac`

@@ -1,6 +1,6 @@
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import * as SqlClient from "@effect/sql/SqlClient"
-import Database from "better-sqlite3"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -46,11 +46,11 @@ const postgres = async (server: Server.Server): Promise<Kind> => {
 
 const sqlite = (folder: string): Kind => {
   const path = join(folder, "castellan.sqlite")
-  let other: Database.Database | null = null
+  let other: DatabaseSync | null = null
   return {
     address: { path },
     away: async () => {
-      other = new Database(path)
+      other = new DatabaseSync(path, { timeout: 5_000 })
       other.exec("begin exclusive")
     },
     back: async () => {

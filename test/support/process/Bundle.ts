@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } f
 import { dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { build, type Plugin } from "esbuild"
-import { bundling } from "../../../tools/Bundling.js"
+import { joined } from "../../../tools/Joined.js"
 
 export const root = fileURLToPath(new URL("../../..", import.meta.url))
 
@@ -46,12 +46,11 @@ export const into = async (
   chosen: ReadonlyArray<Program> = programs
 ): Promise<void> => {
   await build({
-    ...bundling,
+    ...joined,
     entryPoints: chosen.map((program) => join(sources, program)),
     outbase: sources,
     outdir: folder,
     outExtension: { ".js": ".mjs" },
-    splitting: true,
     plugins: [places]
   })
 }

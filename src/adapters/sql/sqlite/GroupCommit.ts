@@ -8,6 +8,7 @@ import type * as Fiber from "effect/Fiber"
 import * as FiberRef from "effect/FiberRef"
 import * as Runtime from "effect/Runtime"
 import * as Scheduler from "effect/Scheduler"
+import * as ResultCode from "./ResultCode.js"
 import { connectionOf, type SqliteConnection } from "./SqliteConnection.js"
 import * as Turns from "./Turns.js"
 import type { Durability } from "./WriteAheadLog.js"
@@ -62,6 +63,8 @@ interface Member {
   readonly end: (failure: Failed) => void
   /** Whether it has changed something. */
   changes: boolean
+  /** Its statement that failed last: where the database undid the whole transaction by itself, that is why. */
+  failed: Failed
 }
 
 /** More of them wait for the next group: others need the event loop. */
@@ -73,14 +76,8 @@ const busyTurnMillis = 1
 /** Between two tries while another process writes. */
 const pauseMillis = 5
 
-const isBusy = (error: unknown): boolean =>
-  typeof error === "object" &&
-  error !== null &&
-  "cause" in error &&
-  typeof error.cause === "object" &&
-  error.cause !== null &&
-  "code" in error.cause &&
-  error.cause.code === "SQLITE_BUSY"
+const isBusy = (failure: Failed): boolean =>
+  failure?.cause instanceof ResultCode.Refused && failure.cause.isBusy
 
 /** What a connection throws is an `SqlError`. */
 const failureOf = (step: () => void): Failed => {
@@ -155,6 +152,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       try {
         return Effect.succeed(connection.all(text, parameters))
       } catch (error) {
+        if (present !== null) present.failed = error as SqlError
         return Effect.fail(error as SqlError)
       }
     })
@@ -263,12 +261,14 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
 
   const begun = (): Failed => failureOf(() => run("savepoint member"))
 
-  /** Ends the savepoint: what failed is undone. */
-  const ended = (exit: Exit.Exit<unknown, unknown>): Failed =>
-    failureOf(() => {
+  /** Ends the savepoint: what failed is undone. A full disk, for one, takes the whole transaction with it, and the savepoint. */
+  const ended = ({ failed }: Member, exit: Exit.Exit<unknown, unknown>): Failed => {
+    const lost = failureOf(() => {
       if (Exit.isFailure(exit)) run("rollback to savepoint member")
       run("release savepoint member")
     })
+    return lost === null ? null : (failed ?? lost)
+  }
 
   const isWithin = (fiber: Fiber.RuntimeFiber<unknown, unknown>): boolean =>
     Context.getOption(fiber.currentContext, SqlClient.TransactionConnection)._tag === "Some"
@@ -294,7 +294,8 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
               if (failure !== null) resume(Effect.fail(failure))
               over()
             },
-            changes: false
+            changes: false,
+            failed: null
           }
           enter(member)
           return Effect.sync(() => {
@@ -310,7 +311,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
           unsound === null
             ? yield* Effect.exit(Effect.provide(restore(effect), own))
             : Exit.fail<SqlError>(unsound)
-        left(unsound ?? ended(exit))
+        left(unsound ?? ended(member, exit))
         yield* Effect.async<void, SqlError>((resume) => {
           over = () => outcome !== null && resume(outcome)
           over()
@@ -350,7 +351,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
           const unsound = begun()
           if (unsound !== null) return left(unsound)
           exit = step()
-          left(ended(exit))
+          left(ended(member, exit))
         },
         end: (failure) => {
           if (failure !== null) resume(Effect.fail(failure))
@@ -359,7 +360,8 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
           over?.()
           over = null
         },
-        changes: false
+        changes: false,
+        failed: null
       }
       enter(member)
       // Beside others that take their time it may have had its turn, and is not committed.

@@ -1,9 +1,11 @@
+import { resolve } from "node:path"
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
-import Database from "better-sqlite3"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { Lru } from "../../../domain/primitives/Lru.js"
+import * as ResultCode from "./ResultCode.js"
 
 /** A row, whose columns the statement names. */
 // biome-ignore lint/suspicious/noExplicitAny: who writes the statement says what its rows are, as in `Connection`.
@@ -15,8 +17,45 @@ export interface SqliteConnection {
   readonly all: (text: string, parameters: ReadonlyArray<unknown>) => ReadonlyArray<Row>
 }
 
+export const inMemory = ":memory:"
+
 /** Statements that are kept compiled. */
 const mostStatements = 500
+
+/** What the cache of pages may take: eight times SQLite's own choice, since every look at the journal goes through it. */
+const cacheKib = 16_000
+
+/** How long the first look at a file waits for another process that writes, milliseconds. */
+const openingMillis = 5_000
+
+/** A path, whatever it is, and no URI: SQLite would take `file:...` for one. It waits so long for another connection's lock. */
+export const connect = (filename: string, busyMillis: number): DatabaseSync =>
+  new DatabaseSync(filename === inMemory ? filename : resolve(filename), { timeout: busyMillis })
+
+/** SQLite compiles the first statement of a text, and says nothing of others. */
+const compiled = (database: DatabaseSync, text: string): StatementSync => {
+  const statement = database.prepare(text)
+  if (text.slice(statement.sourceSQL.length).trim() !== "") throw new Error("more than one statement")
+  return statement
+}
+
+/**
+ * Parameters as they are bound. What is absent is null, as in PostgreSQL. Most versions of Node before 24.21 read a text only
+ * up to its first null character: where that is so none is stored.
+ */
+export const bindable = (
+  parameters: ReadonlyArray<unknown>,
+  cutsText: boolean
+): ReadonlyArray<SQLInputValue> => {
+  if (cutsText && parameters.some((value) => typeof value === "string" && value.includes("\0")))
+    throw new Error(`SQLite of Node ${process.versions.node} cuts a text at a null character`)
+  const values = parameters.includes(undefined) ? parameters.map((value) => value ?? null) : parameters
+  // A value of another type is refused when it is bound.
+  return values as ReadonlyArray<SQLInputValue>
+}
+
+const cutsText = (database: DatabaseSync): boolean =>
+  database.prepare("select ? as text").get("\0")?.text !== "\0"
 
 /** Opens the file, with a write-ahead log. */
 export const open = (filename: string): Effect.Effect<SqliteConnection, SqlError, Scope.Scope> =>
@@ -24,32 +63,37 @@ export const open = (filename: string): Effect.Effect<SqliteConnection, SqlError
     Effect.acquireRelease(
       Effect.try({
         try: () => {
-          const database = new Database(filename)
-          database.pragma("journal_mode = WAL")
-          return database
+          const database = connect(filename, openingMillis)
+          try {
+            database.exec("pragma journal_mode = wal")
+            database.exec(`pragma cache_size = ${-cacheKib}`)
+            return database
+          } catch (cause) {
+            database.close()
+            throw cause
+          }
         },
-        catch: (cause) => new SqlError({ cause, message: "the database cannot be opened" })
+        catch: (cause) =>
+          new SqlError({ cause: ResultCode.refusal(cause), message: "the database cannot be opened" })
       }),
       (database) => Effect.sync(() => database.close())
     ),
     (database) => {
-      const statements = new Lru<string, Database.Statement>(mostStatements)
-      const prepared = (text: string): Database.Statement => {
+      const isCut = cutsText(database)
+      const statements = new Lru<string, StatementSync>(mostStatements)
+      const prepared = (text: string): StatementSync => {
         const known = statements.get(text)
         if (known !== undefined) return known
-        const statement = database.prepare(text)
+        const statement = compiled(database, text)
         statements.set(text, statement)
         return statement
       }
       return {
         all: (text, parameters) => {
           try {
-            const statement = prepared(text)
-            if (statement.reader) return statement.all(...parameters)
-            statement.run(...parameters)
-            return []
+            return prepared(text).all(...bindable(parameters, isCut))
           } catch (cause) {
-            throw new SqlError({ cause, message: "the statement failed" })
+            throw new SqlError({ cause: ResultCode.refusal(cause), message: "the statement failed" })
           }
         }
       }

@@ -1,0 +1,68 @@
+import { resolve } from "node:path"
+import { createInterface } from "node:readline/promises"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as Process from "../node/Process.js"
+import * as JsonLog from "../telemetry/JsonLog.js"
+import * as Program from "./Program.js"
+import { Operator } from "./support/Command.js"
+
+const to = (stream: NodeJS.WriteStream) => (text: string) => Effect.sync(() => void stream.write(`${text}\n`))
+
+/** On the terminal's standard error: standard output is for results. */
+const ask = (question: string) =>
+  Effect.promise(async () => {
+    if (!process.stdin.isTTY) return false
+    const terminal = createInterface({ input: process.stdin, output: process.stderr })
+    try {
+      return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim())
+    } finally {
+      terminal.close()
+    }
+  })
+
+/** The entry of the service's process takes over signals and exit codes; it reads the environment. */
+const serve = (configFile: string | undefined) =>
+  Effect.zipRight(
+    Effect.promise(() => {
+      if (configFile !== undefined) process.env.CASTELLAN_CONFIG = resolve(configFile)
+      return import("../node/Serve.js")
+    }),
+    Effect.never
+  )
+
+const become: Operator["Type"]["become"] = (program) =>
+  Effect.zipRight(
+    Effect.sync(() => Process.run(program)),
+    Effect.never
+  )
+
+// Whoever read the output has gone: a pipe into head, for example.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
+
+/** The command line on a terminal. */
+Effect.runPromise(
+  Program.run(process.argv.slice(2)).pipe(
+    Effect.provideService(Operator, {
+      env: process.env,
+      print: to(process.stdout),
+      tell: to(process.stderr),
+      ask,
+      serve,
+      become
+    }),
+    Effect.provide(
+      Logger.replace(
+        Logger.defaultLogger,
+        JsonLog.make((line) => void process.stderr.write(line))
+      )
+    ),
+    Effect.match({
+      onFailure: (why) => {
+        process.stderr.write(`${why}\n`)
+        process.exitCode = 1
+      },
+      onSuccess: () => {}
+    })
+  )
+)

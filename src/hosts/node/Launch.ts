@@ -1,0 +1,50 @@
+/**
+ * How a process of castellan begins. It imports nothing: an older Node has to read it, and to say what is wrong, before it
+ * comes to what it does not have.
+ */
+
+const needed: readonly [major: number, minor: number] = [22, 19]
+
+/** What is wrong with this version of Node, and what to do; null: nothing. */
+export const problem = (version: string): string | null => {
+  const [major = 0, minor = 0] = version.split(".").map(Number)
+  return major > needed[0] || (major === needed[0] && minor >= needed[1])
+    ? null
+    : `castellan needs Node ${needed.join(".")} or later, and this is Node ${version}: install Node 24 (https://nodejs.org), or "npm install node@24" in this folder, which npx and npm's scripts prefer to the system's`
+}
+
+const youngGeneration = "--max-semi-space-size"
+
+/**
+ * Megabytes of each half of V8's young generation. Left to itself V8 lets it grow to 64 on machines with much memory, which
+ * a service under load fills and keeps: most of what the process takes would be garbage that nobody has looked at yet.
+ */
+const youngMegabytes = 8
+
+/** Node's own options with that one; null: somebody has chosen, or it can not be set here. */
+export const bounded = (
+  execArgv: ReadonlyArray<string>,
+  nodeOptions: string | undefined
+): ReadonlyArray<string> | null =>
+  [...execArgv, nodeOptions ?? ""].some((option) => option.replaceAll("_", "-").includes(youngGeneration))
+    ? null
+    : [`${youngGeneration}=${youngMegabytes}`, ...execArgv]
+
+/** Says so and ends the process where Node is too old. */
+export const check = (): void => {
+  const wrong = problem(process.versions.node)
+  if (wrong === null) return
+  console.error(wrong)
+  process.exit(1)
+}
+
+/**
+ * Becomes a process with a bounded young generation, which V8 reads when it begins and never again: the same one to all
+ * others, with its number and its streams. Where the system can not do that it goes on as it is.
+ */
+export const bound = (): void => {
+  const options = bounded(process.execArgv, process.env.NODE_OPTIONS)
+  // Of a channel to its parent the new process would know nothing.
+  if (options === null || process.execve === undefined || process.send !== undefined) return
+  process.execve(process.execPath, [process.execPath, ...options, ...process.argv.slice(1)])
+}

@@ -1,0 +1,77 @@
+import { readFileSync } from "node:fs"
+import { describe, expect, it } from "@effect/vitest"
+import { closure, installed, manifest, optIn, packages } from "../support/Lockfile.js"
+
+const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")
+const withThem = closure([...installed, ...optIn])
+
+/** What a product under MIT may be used with, no conditions on its own code. */
+const compatible =
+  /^(0BSD|Apache-2\.0|BlueOak-1\.0\.0|BSD-[23]-Clause|CC0-1\.0|ISC|MIT|MIT License|Unlicense)$/
+
+/** A choice of licences is as good as its best one. */
+const choices = (licence: string): ReadonlyArray<string> => licence.replace(/^\((.*)\)$/, "$1").split(" OR ")
+
+describe("what runs", () => {
+  it("has licences that are compatible with MIT, and all said", () => {
+    expect(withThem.size).toBeGreaterThan(100)
+    const others = [...withThem].filter(
+      ([, { license = "unknown" }]) => !choices(license).some((one) => compatible.test(one))
+    )
+    expect(others).toEqual([])
+  })
+
+  it("needs no compiler: the one package with a native part has it built, and can be left out", () => {
+    const scripts = [...closure(installed)].filter(([, { hasInstallScript }]) => hasInstallScript === true)
+    // The two others come with built bindings, and do without where there is none.
+    expect(scripts.map(([place]) => place.replace("node_modules/", "")).sort()).toEqual([
+      "@parcel/watcher",
+      "msgpackr-extract",
+      "secp256k1"
+    ])
+    expect(Object.keys(manifest.optionalDependencies ?? {})).toEqual(["secp256k1"])
+  })
+
+  it("leaves key providers, Redis and telemetry to those who want them", () => {
+    const brought = [...closure(installed).keys()].map((place) => place.replace("node_modules/", ""))
+    expect(optIn.filter((name) => brought.includes(name))).toEqual([])
+    expect(Object.keys(manifest.peerDependenciesMeta ?? {})).toEqual(optIn)
+    for (const name of optIn)
+      expect(manifest.peerDependencies?.[name], name).toBe(`^${manifest.devDependencies?.[name]}`)
+  })
+
+  it("is told in docs/dependencies.md, each package with its licence", () => {
+    const rows = read("docs/dependencies.md").matchAll(/^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)
+    const told = [...rows].map(([, name = "", , licence = ""]) => [name, licence.trim()])
+    const declared = [...installed, ...optIn].map((name) => [name, packages[`node_modules/${name}`]?.license])
+    expect(told.toSorted()).toEqual(declared.toSorted())
+  })
+
+  it("is installed by what the documentation says, in the version that the tests have", () => {
+    const pages = [
+      "operations",
+      ...["aws-kms", "azure-kv", "fireblocks", "gcp-kms", "pkcs11"].map((page) => `signers/${page}`)
+    ]
+    const text = pages.map((page) => read(`docs/${page}.md`)).join("\n")
+    const lines = [...text.matchAll(/`npm install ((?:[@\w/-]+@[\d.]+ ?)+)`/g)].flatMap(([, specs = ""]) =>
+      specs.split(" ")
+    )
+    expect(lines.toSorted()).toEqual(
+      optIn.map((name) => `${name}@${manifest.devDependencies?.[name]}`).toSorted()
+    )
+  })
+})
+
+describe("what is for development", () => {
+  it("has the few packages of other licences: sources that a test compiles against, and that nothing ships", () => {
+    const others = Object.entries(packages)
+      .filter(([path, { license = "" }]) => path !== "" && /GPL|BUSL/.test(license))
+      .map(([path, { dev }]) => [path.replace("node_modules/", ""), dev])
+    expect(others).toEqual([
+      ["@uniswap/lib", true],
+      ["@uniswap/v2-core", true],
+      ["@uniswap/v3-core", true],
+      ["@uniswap/v3-periphery", true]
+    ])
+  })
+})

@@ -1,0 +1,55 @@
+import { readFileSync } from "node:fs"
+
+/** What package-lock.json says of a package. */
+export interface Locked {
+  readonly license?: string
+  readonly dev?: boolean
+  readonly hasInstallScript?: boolean
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly optionalDependencies?: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>
+}
+
+const read = (name: string) => JSON.parse(readFileSync(new URL(`../../${name}`, import.meta.url), "utf8"))
+
+/** By the place of the package. */
+export const packages: Readonly<Record<string, Locked>> = read("package-lock.json").packages
+
+export const manifest: Readonly<Record<string, Readonly<Record<string, string>>>> = read("package.json")
+
+const names = (of: string): ReadonlyArray<string> => Object.keys(manifest[of] ?? {})
+
+/** What npm installs with castellan. */
+export const installed = [...names("dependencies"), ...names("optionalDependencies")]
+
+/** What those install who want it. */
+export const optIn = names("peerDependencies")
+
+/** Where a package of this name is found from a place; undefined: it is left out. */
+const found = (from: string, name: string): string | undefined => {
+  for (let at = from; ; at = at.replace(/(^|\/)node_modules\/(?:@[^/]+\/)?[^/]+$/, "")) {
+    const place = `${at === "" ? "" : `${at}/`}node_modules/${name}`
+    if (packages[place] !== undefined) return place
+    if (at === "") return undefined
+  }
+}
+
+/** What npm installs with packages of these names, of all platforms, by its place. */
+export const closure = (roots: ReadonlyArray<string>): ReadonlyMap<string, Locked> => {
+  const all = new Map<string, Locked>()
+  const visit = (from: string, name: string): void => {
+    const place = found(from, name)
+    const locked = place === undefined ? undefined : packages[place]
+    if (place === undefined || locked === undefined || all.has(place)) return
+    all.set(place, locked)
+    const { dependencies, optionalDependencies, peerDependencies = {}, peerDependenciesMeta } = locked
+    const peers = Object.keys(peerDependencies).filter(
+      (peer) => peerDependenciesMeta?.[peer]?.optional !== true
+    )
+    for (const each of [...Object.keys({ ...dependencies, ...optionalDependencies }), ...peers])
+      visit(place, each)
+  }
+  for (const name of roots) visit("", name)
+  return all
+}
