@@ -57,7 +57,10 @@ const kinds: Readonly<Record<string, () => Promise<Shaky>>> = {
         other = new DatabaseSync(path, { timeout: 5_000 })
         other.exec("begin exclusive")
       },
-      back: async () => void other?.close()
+      back: async () => {
+        other?.close()
+        other = undefined
+      }
     }
   }
 }
