@@ -46,5 +46,6 @@ export const bound = (): void => {
   const options = bounded(process.execArgv, process.env.NODE_OPTIONS)
   // Of a channel to its parent the new process would know nothing.
   if (options === null || process.execve === undefined || process.send !== undefined) return
-  process.execve(process.execPath, [process.execPath, ...options, ...process.argv.slice(1)])
+  // Some versions of Node begin it with an empty environment, unless they are told.
+  process.execve(process.execPath, [process.execPath, ...options, ...process.argv.slice(1)], process.env)
 }
