@@ -3,8 +3,8 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
-import Database from "better-sqlite3"
 import * as Effect from "effect/Effect"
 import { computeAddress } from "ethers"
 import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
@@ -274,7 +274,7 @@ describe("castellan requests release and drop", () => {
     const ids = (await pending()).map(({ requestId }) => requestId)
     expect(await refused(`requests release ${ids[0]}`)).toContain("is not held")
     expect(await refused(`requests drop ${ids[0]}`)).toContain("is not held")
-    const journal = new Database(database.path)
+    const journal = new DatabaseSync(database.path, { timeout: 5_000 })
     journal
       .prepare("update requests set held = 'nobody knows' where state = 'open' and endpoint = '/execute'")
       .run()
