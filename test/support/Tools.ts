@@ -53,7 +53,10 @@ const tools = {
     ]
   },
   pkcs11js: {
-    has: () => existsSync(fileURLToPath(new URL("../../node_modules/pkcs11js/build/Release/pkcs11.node", import.meta.url))),
+    has: () =>
+      existsSync(
+        fileURLToPath(new URL("../../node_modules/pkcs11js/build/Release/pkcs11.node", import.meta.url))
+      ),
     lacks: "its compiled binding",
     remedy: "npm run build --prefix node_modules/pkcs11js, with python3, make and g++",
     files: [
@@ -74,7 +77,12 @@ const tools = {
     remedy: "apt-get install chromium",
     files: ["test/scenarios/browser/*.test.ts"]
   },
-  systemd: { has: () => onPath("systemd-analyze"), lacks: "systemd-analyze", remedy: "apt-get install systemd", files: [] }
+  systemd: {
+    has: () => onPath("systemd-analyze"),
+    lacks: "systemd-analyze",
+    remedy: "apt-get install systemd",
+    files: []
+  }
 } satisfies Readonly<Record<string, Tool>>
 
 /** With `CASTELLAN_TEST_COMPLETE`, a test that would be left out fails. */
