@@ -38,11 +38,7 @@ import * as SignerOptions from "./hosts/embedded/SignerOptions.js"
 export type { Network } from "./hosts/embedded/NetworkOptions.js"
 export type { Key, Signer } from "./hosts/embedded/SignerOptions.js"
 
-/**
- * Everything that the use cases require.
- *
- * Long, since the library's one layer, its options and their defaults are read together.
- */
+/** Everything that the use cases require. */
 export type Services =
   | AbiStore
   | AuditLog

@@ -77,11 +77,7 @@ import type { Config } from "./config/Config.js"
 import * as KeyProviders from "./keys/KeyProviders.js"
 import * as Packages from "./Packages.js"
 
-/**
- * Everything that the use cases and the HTTP front require.
- *
- * Long, since nothing else in the project may choose an adapter: neither the service nor the command line.
- */
+/** Everything that the use cases and the HTTP front require. */
 export type Ports =
   | AbiStorePort
   | AccountsPort

@@ -110,7 +110,7 @@ const objection = (signed: Transaction.Signed, { chainId, fees, state }: Parts):
 
 const insufficientFunds = "insufficient funds for gas * price + value"
 
-/** The methods of the port, each a look at the chain's state. Long, since they are many. */
+/** The methods of the port, each a look at the chain's state. */
 const clientOf = (origin: string, parts: Parts): ChainClient => {
   const { chainId, fees, run, state } = parts
   const fail = (reason: ChainRpcError["reason"], message: string, rpcCode?: number) =>

@@ -73,10 +73,7 @@ export const present = ({ call, connection, handle }: Session): Effect.Effect<vo
     if (!loggedIn.has(state)) return yield* lost
   })
 
-/**
- * A token of a library. It is connected to when it is used, and again after it was lost. Long, since
- * all of it is about which connection is the present one.
- */
+/** A token of a library. It is connected to when it is used, and again after it was lost. */
 export const make = (options: Options): Effect.Effect<Token, KeyProviderError, Scope.Scope> =>
   Effect.gen(function* () {
     const { pin, sessions = 3, token: label } = options

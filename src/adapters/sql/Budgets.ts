@@ -56,10 +56,7 @@ const holdOf = (row: Row): Hold => ({
   note: row.note
 })
 
-/**
- * Budgets in the database of the client. Long, since the port has many methods; each is one transaction that locks the
- * budgets it counts.
- */
+/** Budgets in the database of the client. */
 export const make: Migrations.Stored<Budgets["Type"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const lock = Store.lock(sql)

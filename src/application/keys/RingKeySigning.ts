@@ -28,7 +28,6 @@ const wrong = (message: string) => new RingKeyError({ reason: "wrongSignature", 
 /**
  * Signs digests with this key of a provider. Digests asked for at one moment, and those that come while all calls are
  * under way, travel together, `maxBatch` a call. Every signature is proven to be this key's before anybody gets it.
- * Long, since all of its parts turn the same queue and the same count of calls.
  */
 export const make = (
   key: ProviderKey,

@@ -70,8 +70,8 @@ const impossible = ({ chain: { origin }, trust }: Connection): Failure =>
 const kept = (returned: Hex.Hex): string | null => (Hex.size(returned) > maxReturned ? null : returned)
 
 /**
- * Brings one transaction of the EOA onto the chain, exactly once: accepted, signed under a nonce of the lane, watched. When
- * somebody else's transaction has used that nonce for good, it goes again under the next one. Long, since it is one loop whose turns share what has been signed.
+ * Brings one transaction of the EOA onto the chain, exactly once: accepted, signed under a nonce of the lane, watched.
+ * When somebody else's transaction has used that nonce for good, it goes again under the next one.
  */
 export const run = <R>(
   plan: Plan<R>

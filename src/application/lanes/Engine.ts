@@ -59,7 +59,7 @@ export type Engine =
 
 /**
  * The engine with its bundlers, its own and those of somebody else: everything that the writing use cases need beside
- * the adapters. Long, since each part is made once and given to those that share it.
+ * the adapters.
  */
 export const layer: Layer.Layer<
   Engine | Bundler,

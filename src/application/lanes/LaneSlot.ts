@@ -60,7 +60,6 @@ export const confirmedNonce = (
 /** What this process does not see (another process's transaction is mined) is looked at again this often. */
 const recheckMillis = 1_000
 
-/** Long, since taking a slot, waiting for one and leaving the queue go by the same order of arrivals. */
 export const make = (lanes: NonceManager, inFlight: InFlight): LaneSlots => {
   const waiting = new Map<string, Set<Work>>()
   let arrivals = 0

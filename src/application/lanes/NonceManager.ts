@@ -126,7 +126,7 @@ const laneOf = ({ chainId, signer }: Lane): Lane => ({ chainId, signer })
 /** Of a store that does not answer. */
 const patience = Schedule.intersect(Schedule.spaced("250 millis"), Schedule.recurs(20))
 
-/** The lanes of this process. Long, since all of its methods hold the same lock of a lane. */
+/** The lanes of this process. */
 export const make = (transactionJournal: TransactionJournal["Type"]): NonceManager => {
   const locks = new Map<string, Effect.Semaphore>()
 

@@ -38,7 +38,7 @@ export interface Dependencies {
   readonly accessNodes: AccessNodes
 }
 
-/** How the nonces below a waiting transaction are closed. Long, since filling a nonce is one of the ways to close it. */
+/** How the nonces below a waiting transaction are closed. */
 export const make = ({ accessNodes, transactionJournal, lanes, signerOf }: Dependencies) => {
   /** Gives a nonce that nobody used to a transfer of nothing to the EOA itself. */
   const fill = (

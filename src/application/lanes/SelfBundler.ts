@@ -34,8 +34,6 @@ const fail = (
 /**
  * Submits bundles by the EOA that they name, through its lane. Bundles that arrive while a transaction is made leave
  * together in the next one; an idle lane sends at once.
- *
- * Long, since a transaction is made over the queue that its bundles leave on the way, from its first check to its signature.
  */
 export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): Bundler["Type"] => {
   const nonces = EoaNonces.make()

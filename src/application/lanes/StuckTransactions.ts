@@ -42,8 +42,6 @@ export interface Dependencies extends OpenNonces.Dependencies {
  * Cares for transactions that are not mined: bytes that a node has lost are given to it again, the lowest nonce is
  * priced anew when blocks come and do not take it, nonces below it that the chain has open are closed, and work whose
  * nonce somebody else used is set free.
- *
- * Long, since the steps of one look at a lane share what is under way there.
  */
 export const make = (dependencies: Dependencies): Attend => {
   const { lanes, scope, settlement, signerOf, transactionJournal } = dependencies

@@ -22,11 +22,7 @@ import * as TransactionState from "./monitor/TransactionState.js"
 import * as WatchedLane from "./monitor/WatchedLane.js"
 import type { Settlement } from "./Settlement.js"
 
-/**
- * Waiting transactions of one lane, and the nodes that answered when they were last asked.
- *
- * Long, since the file is the loop of a lane with what begins and ends it.
- */
+/** Waiting transactions of one lane, and the nodes that answered when they were last asked. */
 export interface Waiting {
   /** In nonce order. */
   readonly entries: ReadonlyArray<Entry.Entry>
@@ -73,8 +69,6 @@ const warnMillis = 60_000
  * Watches transactions: one loop per lane serves all that wait for it, and asks each node for everything in one batch.
  * The receipts themselves are polled, never only new heads: a chain that mines on demand may not make another block.
  * Nodes are transports of the lane: a transaction is driven by every node that serves it, see `LaneNodes`.
- *
- * Long, since the loop of a lane and what begins and ends it share one table of lanes.
  */
 export const make = (options: {
   readonly settlement: Settlement

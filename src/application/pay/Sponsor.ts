@@ -39,8 +39,7 @@ const exhausted = (wei: bigint, { available }: Lack): ElementFailure =>
  * The operator's own paymaster. It pays for ops that the service has built, within the operator's fee caps, out of the
  * account's budget of the day, for ten minutes. The money is kept before the sponsor's key signs; its signature comes
  * last, behind the wallet's, and covers the op's hash, so that every byte is as it was when the op was built, and the
- * EOA that submits, so that nobody else is paid for submitting it. With a remote bundler it names no EOA. Long,
- * since every step of a payer knows what the steps before it built and reserved for the same request.
+ * EOA that submits, so that nobody else is paid for submitting it. With a remote bundler it names no EOA.
  */
 export const make = (
   options: {

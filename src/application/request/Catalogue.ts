@@ -3,7 +3,6 @@ import type { FailureKind } from "./FailureKind.js"
 /**
  * Every failure that the service can answer with: its stable code, what it means, text, the condition and what to do.
  * The reference page of the docs is generated from this table; nothing else in the project words an error of its own.
- * Long, since it is one table.
  */
 export interface Entry {
   readonly kind: FailureKind

@@ -98,8 +98,7 @@ export class Directory extends Context.Tag("castellan/Directory")<
 /**
  * Reads the store once, then asks it for its version when half a second has passed and somebody wants to know, and
  * reads it again when that has changed; for a key that it does not know it asks twenty times a second at most. What the
- * store does not confirm in time is not believed: nobody gets in. Long, since what was read and when it is read again are
- * one state.
+ * store does not confirm in time is not believed: nobody gets in.
  */
 export const make = (
   options: Options

@@ -81,7 +81,7 @@ export interface Options {
   readonly struct?: (name: string) => Parameter.Type | string | null
 }
 
-/** A parser by recursive descent. Long, since its rules call each other and share the place in the text. */
+/** A parser by recursive descent. */
 const make = (tokens: ReadonlyArray<string>, { canonical = false, struct }: Options): Reader => {
   let at = 0
   const peek = (): string => tokens[at] ?? ""

@@ -20,10 +20,8 @@ import * as Parameter from "./Parameter.js"
  * - `string`: the text itself, which must be well-formed Unicode
  * - arrays and tuples: JSON text, or a JSON value: arrays, and for tuples with named components also objects
  *
- * Inside such JSON, elements are the same strings; booleans and safe integers may be written plainly. A JSON
- * number beyond 2^53 is refused because it has lost digits before anyone could see them.
- *
- * Long, since each type has its own rules and its own text of refusal.
+ * Inside such JSON, elements are the same strings; booleans and safe integers may be written plainly. A JSON number
+ * beyond 2^53 is refused because it has lost digits before anyone could see them.
  */
 
 /**

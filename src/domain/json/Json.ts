@@ -105,6 +105,7 @@ const minus = 0x2d
 const stride = 4_096
 
 /** Walks text that is known to be JSON, and says where it breaks the rules, in order; nothing where it only stops. */
+// biome-ignore lint/complexity/noExcessiveCognitiveComplexity: a walk over bytes; calls in its loop cost as much as the work.
 function* refusals(
   text: string,
   { decimals, longest, maxDepth, maxElements }: Bounds

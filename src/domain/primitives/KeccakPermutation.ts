@@ -57,7 +57,6 @@ const roundConstants = Int32Array.of(
   0x80000000
 )
 
-/** Long, since the rounds are written out: a loop over lanes takes several times as long. */
 export const permute = (s: Int32Array): void => {
   for (let round = 0; round < 48; round += 2) {
     // Theta: the parity of each column, and what it changes.

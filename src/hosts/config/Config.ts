@@ -22,7 +22,7 @@ import * as SchemaProblems from "./SchemaProblems.js"
 import * as Secrets from "./Secrets.js"
 import * as Unreadable from "./Unreadable.js"
 
-/** The configuration can not be used. `message` is for the operator: a line per problem, no secret in it. Long, since all rules that bind several fields are here. */
+/** The configuration can not be used. `message` is for the operator: a line per problem, no secret in it. */
 export class ConfigError extends Data.TaggedError("ConfigError")<{
   readonly message: string
   readonly problems: ReadonlyArray<Problem>

@@ -59,7 +59,7 @@ const ofChain = <A, I>(schema: Schema.Schema<A, I>, about: string, byDefault = "
 
 const ofAccount: typeof ofChain = (schema, about) => ofChain(schema, about, "the chain's")
 
-/** The fields of a network, each with its text. Long, since they are many. */
+/** The fields of a network, each with its text. */
 const profileFields = (field: typeof ofChain) => ({
   rpc: field(Secret, "The operator's own node. Without it nothing that needs a system key is possible"),
   bundler: field(

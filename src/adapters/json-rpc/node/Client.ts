@@ -43,7 +43,7 @@ const shared = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
   })
 }
 
-/** The methods of the port in terms of the Ethereum JSON-RPC. Long, since they are many; each is short. */
+/** The methods of the port in terms of the Ethereum JSON-RPC. */
 export const make = (origin: string, batches: Batches): ChainClient => {
   const { decoder, malformed, optional, readable, reader, rejected } = Answers.make(origin, batches)
 

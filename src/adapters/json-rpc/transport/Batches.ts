@@ -21,7 +21,7 @@ export interface Limits {
   readonly batchBytes: number
 }
 
-/** The calls of a node in batches. Long, since what is sent, divided, retried and delivered are steps of one circle. */
+/** The calls of a node in batches. */
 
 /** One HTTP round trip and the JSON-RPC methods in it. */
 export interface Exchange {
@@ -172,11 +172,7 @@ const turn = Effect.async<void>((resume) => {
  */
 const endOfMoment = Effect.zipRight(turn, Effect.zipRight(Effect.yieldNow(), Effect.yieldNow()))
 
-/**
- * The calls of one node, in as few HTTP requests as its limits allow. Long, since its parts share
- * the calls of the moment and how many fit into a request, and call each other in a circle, since what an exchange
- * leaves open is delivered again, in smaller parts.
- */
+/** The calls of one node, in as few HTTP requests as its limits allow. */
 export const make = ({ background, http, limits, onExchange, retry, target }: Options): Batches => {
   const { origin, trust } = target
   const judge = ResponseClassifier.judge({ origin, scrub: Refusal.scrubber(target) })

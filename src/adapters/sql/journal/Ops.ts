@@ -12,7 +12,7 @@ import * as Claims from "./Claims.js"
 
 export type Id = number | string
 
-/** Rows of ops. Long, since every way in which an op changes is here, and all lock the same rows in the same order. */
+/** Rows of ops. */
 
 /** What decides about an op's next state. */
 export interface State {

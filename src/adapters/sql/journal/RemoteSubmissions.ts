@@ -17,10 +17,7 @@ import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
 
-/**
- * Rows of ops that no transaction of ours tells of. Long, since every way in which one comes, lands, vanishes and goes is here,
- * and all lock the same rows in the same order.
- */
+/** Rows of ops that no transaction of ours tells of. */
 
 /** Part of what is sealed: rows do not open under another name. */
 const sealName = (opId: Ops.Id): string => `handover ${opId}`

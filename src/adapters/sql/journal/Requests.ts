@@ -16,7 +16,7 @@ import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 
-/** The port's methods for requests. Long, since they are many; each is one transaction. */
+/** The port's methods for requests. */
 
 /** Of a row of `requests`: what of it has failed. */
 export interface FailedRow {

@@ -14,7 +14,7 @@ import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
 
-/** Rows of transactions. Long, since every way to record one is here, and all lock the same rows in the same order. */
+/** Rows of transactions. */
 
 /** The condition that names a row of a nonce in any of the tables that have one. */
 export const at = ({ sql }: Store.Store, { chainId, signer }: Lane, nonce: bigint) =>

@@ -1,13 +1,11 @@
 import { identity, step } from "./Step.js"
 
 /**
- * Column conventions: chain ids and wei are decimal text. Nonces, nonce keys and sequences are decimal text padded
- * with zeros to a fixed width (20, 58, 20), so that the order of the text is the order of the numbers. Neither
- * SQLite nor a driver's 64-bit integer holds them exactly. Times are Unix milliseconds, deadlines Unix seconds.
+ * Column conventions: chain ids and wei are decimal text. Nonces, nonce keys and sequences are decimal text padded with
+ * zeros to a fixed width (20, 58, 20), so that the order of the text is the order of the numbers. Neither SQLite nor a
+ * driver's 64-bit integer holds them exactly. Times are Unix milliseconds, deadlines Unix seconds.
  *
  * A query uses a partial index only when it says the same condition, also where another one implies it.
- *
- * Long, since the first version of the schema is one migration with all its tables.
  */
 export const journal = step((sql) => [
   // `body` is sealed. `failed` is a JSON array, one entry for each index.

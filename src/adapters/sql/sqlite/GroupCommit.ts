@@ -18,8 +18,6 @@ import type { Durability } from "./WriteAheadLog.js"
  * event loop share a transaction of the database, each in a savepoint of its own, and one write to the disk. None of
  * them is answered before what it wrote, and what it has seen, is on the disk, nor sees what another one wrote and did
  * not commit.
- *
- * Long, since all of it takes turns on the same connection and the same queue.
  */
 export interface GroupCommit {
   /** For statements that are in no transaction: none of them falls into one of somebody else's. */
@@ -103,7 +101,6 @@ const patiently = (busyMillis: number, step: () => void, done: (failure: Failed)
 /** Statements that change nothing. Where that cannot be told by the first word, a write too many does no harm. */
 const reading = /^\s*(?:select|pragma|explain)\b/i
 
-/** Long, since all of it takes turns on the same connection and the same queue. */
 export const make = (connection: SqliteConnection, options: Options): GroupCommit => {
   const { committed, durable, told } = options.durability
   const turns = Turns.make()

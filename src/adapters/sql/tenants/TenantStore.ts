@@ -24,10 +24,7 @@ const failed = (error: SqlError): TenantStoreError =>
 
 const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
 
-/**
- * Accounts and keys in the database of the client; brings its schema up to date first. Long, since the port has many
- * methods; each is a few statements in one transaction.
- */
+/** Accounts and keys in the database of the client; brings its schema up to date first. */
 export const make: Migrations.Stored<TenantStore["Type"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const inTransaction = Store.atOnce(sql)

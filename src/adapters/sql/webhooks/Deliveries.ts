@@ -63,7 +63,7 @@ interface Endpoint {
   readonly secret: Compact.Column
 }
 
-/** The methods that deliver what is owed. Long, since they are many; each is a few statements. */
+/** The methods that deliver what is owed. */
 export const make = (
   store: Store.Store,
   asked: Asked,

@@ -55,8 +55,7 @@ const toWebhook =
       dead: Number(row.dead)
     }))
 
-/** Endpoints and what is owed to them in the database of the client; brings its schema up to date first.
- * Long, since the port has many methods. */
+/** Endpoints and what is owed to them in the database of the client; brings its schema up to date first. */
 export const make = (options: Store.Options): Migrations.Stored<Webhooks["Type"]> =>
   Effect.gen(function* () {
     const store = Store.make(yield* Migrations.client, options)

@@ -188,10 +188,7 @@ const readyOf = (
   }
 }
 
-/**
- * What one look at the chain makes of these elements. Long, since each check goes by what the ones before it have left, and
- * the chain is asked once for all of them.
- */
+/** What one look at the chain makes of these elements. */
 export const prepare = (submitting: Submitting, elements: ReadonlyArray<number>) =>
   Effect.gen(function* () {
     const { caller, connection, context, dependencies, earlier, given, guarded, settings } = submitting

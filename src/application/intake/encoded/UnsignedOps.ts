@@ -164,7 +164,6 @@ const withMargin = (op: UserOperation.UserOperation): UserOperation.UserOperatio
 /**
  * Encodes and estimates operations as `/execute` would, for signatures that are made elsewhere. Each op gets a nonce
  * key of its own, so that they may be signed and sent in any order, or not at all.
- * Long, since keys that were leased are given back wherever one of its steps fails.
  */
 export const make = (
   caller: Caller,

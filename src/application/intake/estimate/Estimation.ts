@@ -128,8 +128,6 @@ const stageFailure = (
  * do the same as with plenty. One look in the ordinary case; one more with the exact prefund when the guess was on the
  * wrong side of a deposit, when money was what an op failed for, or when a wallet is not funded (so that what it lacks
  * is exact). Before these, one more when the node cannot simulate all of them under generous grants.
- *
- * Long, since each look goes by what the one before it measured.
  */
 export const estimate = (input: Input): Effect.Effect<Estimate, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {

@@ -76,7 +76,7 @@ export const isWithoutOverrides = (answer: Either.Either<CallResult, ChainRpcErr
     onRight: ({ data, success }) => !success && data === Hex.empty
   })
 
-/** The same report that the lens would give. Long, since each of its questions goes by the answers to those before. */
+/** The same report that the lens would give. */
 export const measure = (
   chain: ChainClient,
   request: GasLens.Request & { readonly nonceKeys: ReadonlyArray<bigint> }

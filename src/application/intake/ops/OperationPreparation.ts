@@ -39,10 +39,7 @@ export interface Input extends ExecutableCalls.Input {
 
 type KeyOf = (index: number, wallet: Address) => bigint
 
-/**
- * Looks at the chain for elements of a request, and makes ops of those that can be executed. Long, since its steps share
- * what was seen at the last look.
- */
+/** Looks at the chain for elements of a request, and makes ops of those that can be executed. */
 export const make = (input: Input) =>
   Effect.gen(function* () {
     const { calls, context, dependencies, holder, ledger, mayWait, revert, signers, validator, walletOf } =
@@ -173,6 +170,7 @@ export const make = (input: Input) =>
       held: HeldNonces.HeldNonces,
       trusts: boolean
     ): Effect.Effect<SubmissionPlan.Prepared | SubmissionPlan.Busy, Failure, BundlerRpc | ChainFacts> =>
+      // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: the steps of a slice read down, each with its refusals.
       Effect.gen(function* () {
         const elements = afterHeld(all, held)
         const distinct = [...new Set(elements.map(walletOf))]

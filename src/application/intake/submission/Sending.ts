@@ -77,8 +77,7 @@ const bundlerFailure = (
 
 /**
  * Signs one bundle of accepted ops and hands it to the bundler. Afterwards each op is `sent` or given up, never in
- * between; one that a bundler refused and may land all the same is `sent`, and its element has failed. Long, since that
- * holds for every way in which signing and submitting end.
+ * between; one that a bundler refused and may land all the same is `sent`, and its element has failed.
  */
 export const send = (
   { access, caller: { requestId }, context, submitter }: SubmissionRoute,

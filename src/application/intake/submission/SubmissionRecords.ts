@@ -23,7 +23,7 @@ import type { Carrier, Event } from "./SubmissionPhases.js"
 import type { Part } from "./SubmissionPlan.js"
 import type { Ready } from "./Transfers.js"
 
-/** The ports of the journal that a submission uses. Long, since all that a submission asks them is here, over what it has read. */
+/** The ports of the journal that a submission uses. */
 export type SubmissionJournals = OpJournal | RemoteOpJournal | RequestJournal | TransactionJournal
 
 /** A submission, as far as the journal and the chain are asked what became of it. */

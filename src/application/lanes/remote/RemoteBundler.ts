@@ -68,10 +68,9 @@ const behind: Refusal = {
 /**
  * Gives ops, one after the other, to the bundler that the profile names. From the moment before it is given away an op
  * counts as perhaps sent. A refusal does not take it back: the bundler has it, signed, and nothing in it says who may
- * submit it. It is offered again after a refusal for now, and never after another one; it is given up when it can land no
- * more. What has no end is given up at once: whoever signed it without one may have it submitted at any time, by anybody.
- *
- * Long, since each answer of the bundler decides what is said of the ops behind it.
+ * submit it. It is offered again after a refusal for now, and never after another one; it is given up when it can land
+ * no more. What has no end is given up at once: whoever signed it without one may have it submitted at any time, by
+ * anybody.
  */
 export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bundler["Type"] => {
   /** EntryPoints and chain of the bundlers that were asked for them. */

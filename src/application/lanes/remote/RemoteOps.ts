@@ -57,11 +57,9 @@ const keyOf = ({ submission: { space, userOpHash } }: Pick<Held, "submission">):
   `${space.authority}:${userOpHash}`
 
 /**
- * Watches ops by what the EntryPoint logs of them, where no transaction of ours tells: one loop per node serves all of them.
- * Those that a remote bundler has lost are offered to it again, as they were signed, as long as they may land. Those that
- * were found on the chain are watched until they are at settled depth.
- *
- * Long, since the loop of a node and what its looks lead to share one table of ops.
+ * Watches ops by what the EntryPoint logs of them, where no transaction of ours tells: one loop per node serves all of
+ * them. Those that a remote bundler has lost are offered to it again, as they were signed, as long as they may land.
+ * Those that were found on the chain are watched until they are at settled depth.
  */
 export const make = (options: {
   readonly remoteOpJournal: RemoteOpJournal["Type"]

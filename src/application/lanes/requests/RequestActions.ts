@@ -29,10 +29,7 @@ import type { ScheduledRequests } from "./ScheduledRequests.js"
 import type { Turn, Turns } from "./Turns.js"
 import type { WakeUps } from "./WakeUps.js"
 
-/**
- * What the phases of `RequestState` do for one request: one function a phase, and the event that follows. Long, since
- * all of them work on the same few parts of it.
- */
+/** What the phases of `RequestState` do for one request: one function a phase, and the event that follows. */
 
 export interface Dependencies {
   readonly requestJournal: RequestJournal["Type"]

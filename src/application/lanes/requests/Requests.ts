@@ -83,7 +83,6 @@ const isDecided = (exit: Exit.Exit<unknown, Failure>): boolean =>
       )
   })
 
-/** Long, since every way to run, await and cancel a request goes by the one table of those that are worked on. */
 export const make = (options: {
   readonly requestJournal: RequestJournal["Type"]
   readonly networks: Networks["Type"]

@@ -73,7 +73,6 @@ export const events = (requestId: string): string => eventsPrefix + requestId
 const closed = () => Deferred.unsafeMake<void>(FiberId.none)
 const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
-/** Long, since waiters, streams and the poll behind them share one table of who waits for what. */
 export const make = ({
   finalAmong,
   newestEvents

@@ -28,10 +28,9 @@ import * as Matching from "./Matching.js"
 import * as OpenWork from "./OpenWork.js"
 
 /**
- * Holds the chain against a journal that may be older than it, before accepted work of a lane is taken up: after a backup was
- * restored, or a standby that lagged was promoted, the chain has transactions of which the journal does not know. What they
- * did of the accepted work is recorded; what they may have done is held until the operator decides. Long, since the steps
- * of one look share what was read.
+ * Holds the chain against a journal that may be older than it, before accepted work of a lane is taken up: after a
+ * backup was restored, or a standby that lagged was promoted, the chain has transactions of which the journal does not
+ * know. What they did of the accepted work is recorded; what they may have done is held until the operator decides.
  */
 export interface Recovery {
   /** Looks at the lane unless all of its work that nothing here works on was looked at. */
@@ -322,7 +321,6 @@ const examineDirects = (lane: Lane, group: Group, from: bigint | null, latest: b
     }
   })
 
-/** Long, since what one look has found out is remembered for the next. */
 export const make = (): Recovery => {
   const examined = new Set<string>()
   /** By lane: the nonce that the chain has to have used before what its pool held at the first look is known. */

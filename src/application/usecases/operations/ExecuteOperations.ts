@@ -68,7 +68,6 @@ export const kind = {
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
 
-/** Long, since what is resolved of the request at first is needed by all that follows. */
 const work = (
   caller: Caller,
   request: Request

@@ -99,7 +99,6 @@ const affordable = (address: Address.Address, balance: bigint, cost: bigint): Ef
         missing: (cost - balance).toString()
       })
 
-/** Long, since a direct transaction is prepared, priced and answered from what was resolved of its request. */
 const work = (
   caller: Caller,
   request: Request

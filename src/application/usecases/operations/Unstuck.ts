@@ -30,7 +30,7 @@ import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
 import type * as TransactSigner from "./TransactSigner.js"
 
-/** Prices waiting transactions anew. Long, since what is asked, planned, kept for a restart and answered agree with each other. */
+/** Prices waiting transactions anew. */
 
 export const Request = Schema.Struct({
   settings: Settings.ForSigner,
@@ -133,7 +133,6 @@ const toFailure =
     }
   }
 
-/** Long, since what is looked at, planned and replaced is of one moment of the lane. */
 const work = (
   caller: Caller,
   { dryRun = false, fillUnknown = false, settings }: Request

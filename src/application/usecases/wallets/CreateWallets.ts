@@ -43,7 +43,7 @@ import * as EventLoop from "../../runtime/EventLoop.js"
 import * as KillSwitch from "../../tenants/KillSwitch.js"
 import type * as ExecuteOperations from "../operations/ExecuteOperations.js"
 
-/** Deploys wallets. Long, since authorisation, op, estimate and signatures name each other and are made of one look. */
+/** Deploys wallets. */
 
 export const Request = Schema.Struct({
   accounts: Schema.Array(Account.schema),
@@ -89,7 +89,6 @@ export const kind = {
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
 
-/** Long, since of one look at the chain it makes authorisation, op, estimate and signatures, which all name each other. */
 const work = (
   caller: Caller,
   request: Request

@@ -8,8 +8,7 @@ import * as Words from "../../primitives/Words.js"
 import * as EntryPoint from "../EntryPoint.js"
 
 /**
- * Codec of `contracts/src/lens/GasLens.sol`, which stands over the EntryPoint in one `eth_call` and measures ops. Long,
- * since half of it documents the fields of the contract's one interface, and the offsets must agree in both directions.
+ * Codec of `contracts/src/lens/GasLens.sol`, which stands over the EntryPoint in one `eth_call` and measures ops.
  */
 
 /** One op to measure. Fields as the op has them; the two gas figures are what its frames are given. */

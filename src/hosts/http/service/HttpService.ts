@@ -36,11 +36,7 @@ import * as RequestId from "./RequestId.js"
 import * as RequestLog from "./RequestLog.js"
 import * as Routes from "./Routes.js"
 
-/**
- * What the operator may set. All have defaults.
- *
- * Long, since the steps of a request are in one file, in their order.
- */
+/** What the operator may set. All have defaults. */
 export interface Options {
   /** Longest body, bytes. Default 1 MiB. */
   readonly maxBodyBytes?: number
@@ -175,7 +171,6 @@ const begin = (now: number): Known => ({
 
 type Running = Fiber.RuntimeFiber<unknown, unknown>
 
-/** Long, since the steps of a request share what is known of it, and end it in one place. */
 const driver = ({
   basePath,
   call,
