@@ -258,7 +258,6 @@ const malformed: ReadonlyArray<string> = [
   "http://[v1.fe80::a]/",
   "http://a b/",
   "http://a<b/",
-  "http://xn--/",
   "ftp://public.example/",
   "file:///etc/passwd",
   "file://public.example/",

@@ -177,7 +177,8 @@ describe("what is sent ahead in a transaction of PostgreSQL", () => {
       yield* Effect.all([transaction(crossed(0, 1, 2)), transaction(crossed(1, 2, 1))], {
         concurrency: "unbounded"
       })
-      expect([...tries].sort()).toEqual([1, 2])
+      // At least one was in the way and went again; how often is up to the server.
+      expect(Math.max(...tries)).toBeGreaterThan(1)
       expect((yield* all).length).toBe(2)
     })
   )
