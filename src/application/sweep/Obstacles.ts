@@ -1,10 +1,12 @@
 import * as Cause from "effect/Cause"
+import * as Chunk from "effect/Chunk"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Metric from "effect/Metric"
 import * as Metrics from "../observe/Metrics.js"
 import * as Troubles from "../observe/Troubles.js"
+import * as StoreFailure from "../request/StoreFailure.js"
 import * as Backoff from "../runtime/Backoff.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 
@@ -29,7 +31,7 @@ interface Known {
 }
 
 /** What is in the way of one may be in the way of all of a kind: a request, a transaction, an op, a lane. */
-const troubleOf = (name: string): Troubles.Trouble => {
+const troubleOf = (name: string) => {
   const [kind = ""] = name.split(" ")
   return {
     what: "work in the journal cannot be taken up and is tried again later",
@@ -37,6 +39,11 @@ const troubleOf = (name: string): Troubles.Trouble => {
     subject: name
   }
 }
+
+/** Whether all that is in the way goes by itself. */
+const isDelay = (cause: Cause.Cause<Obstacle>): boolean =>
+  Chunk.every(Cause.failures(cause), ({ passes }) => passes) &&
+  Chunk.every(Cause.defects(cause), StoreFailure.is)
 
 export const make = (): Obstacles => {
   const troubles = Troubles.make()
@@ -58,7 +65,8 @@ export const make = (): Obstacles => {
         } else {
           const failures = (before?.failures ?? 0) + 1
           known.set(name, { failures, until: now + Backoff.pauseMillis(backoff, failures), seenAt: now })
-          yield* Effect.annotateLogs(troubles.failed(troubleOf(name), outcome.cause), { work: name })
+          const trouble = { ...troubleOf(name), isDelay: isDelay(outcome.cause) }
+          yield* Effect.annotateLogs(troubles.failed(trouble, outcome.cause), { work: name })
         }
         yield* tell
       }),
@@ -74,7 +82,14 @@ export const make = (): Obstacles => {
   }
 }
 
-/** Why something in the journal cannot be taken up. */
-export class Obstacle extends Data.TaggedError("Obstacle")<{ readonly message: string }> {}
+/** Why something in the journal cannot be taken up. `passes`: what is in the way goes without the operator. */
+export class Obstacle extends Data.TaggedError("Obstacle")<{
+  readonly message: string
+  readonly passes: boolean
+}> {}
 
-export const of = (message: string) => new Obstacle({ message })
+/** In the way until the operator takes it away. */
+export const of = (message: string) => new Obstacle({ message, passes: false })
+
+/** In the way until a node, a key or a store answers again, or the chain goes on. */
+export const passing = (message: string) => new Obstacle({ message, passes: true })

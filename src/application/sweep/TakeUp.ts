@@ -72,7 +72,7 @@ export const callerOf = ({ accountId, lane, requestId }: RequestRecord): Caller 
   chainId: lane.chainId
 })
 
-const ofJournal = ({ message }: JournalError): Obstacles.Obstacle => Obstacles.of(message)
+const ofJournal = ({ message }: JournalError): Obstacles.Obstacle => Obstacles.passing(message)
 
 /** An accepted request goes on where the journal says that it was. Its caller hears of it by the journal. */
 export const resume = (

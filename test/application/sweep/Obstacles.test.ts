@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as TestClock from "effect/TestClock"
 import * as Metrics from "../../../src/application/observe/Metrics.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as Obstacles from "../../../src/application/sweep/Obstacles.js"
 import * as Log from "../../support/Log.js"
 
@@ -86,5 +87,22 @@ it.effect("what keeps many from being taken up is logged once for each cause, an
     yield* TestClock.adjust("4 seconds")
     yield* Effect.forEach(requests, (name) => past(name, Effect.void))
     expect(log.lines.slice(2)).toMatchObject([{ level: "INFO", annotations: { times: 100, seconds: 6 } }])
+  }).pipe(Effect.provide(log.layer))
+})
+
+it.effect("what passes by itself is a warning, what waits for the operator and what crashed an error", () => {
+  const log = Log.make()
+  return Effect.gen(function* () {
+    const { past } = Obstacles.make()
+    yield* past("node away", Effect.fail(Obstacles.passing("the node does not answer")))
+    yield* past("store away", Effect.die(new JournalError({ message: "the store does not answer" })))
+    yield* past("key gone", fails)
+    yield* past("crash", Effect.dieMessage("a crash"))
+    expect(log.lines.map(({ annotations, level }) => [level, annotations.work])).toEqual([
+      ["WARN", "node away"],
+      ["WARN", "store away"],
+      ["ERROR", "key gone"],
+      ["ERROR", "crash"]
+    ])
   }).pipe(Effect.provide(log.layer))
 })

@@ -60,7 +60,8 @@ const tallied = (list: ReadonlyArray<string>): ReadonlyMap<string, number> => {
   return counts
 }
 
-const wrongIn = ({ verdict }: Seed.Report): ReadonlyArray<string> =>
+/** All that is wrong after a seed, each with its kind. */
+export const wrongIn = ({ verdict }: Seed.Report): ReadonlyArray<string> =>
   Judge.kinds.flatMap((kind) => verdict[kind].map((text) => `${kind}: ${text}`))
 
 export const passed = ({ broken, reports }: Summary): boolean =>

@@ -40,19 +40,6 @@ export const kinds = [
   "invented"
 ] as const
 
-export const flawless: Verdict = {
-  lost: [],
-  duplicated: [],
-  misreported: [],
-  orphaned: [],
-  gaps: [],
-  stuck: [],
-  breaches: [],
-  undelivered: [],
-  outOfOrder: [],
-  invented: []
-}
-
 const describe = (work: Work, count: number): string =>
   `${work.kind} of request ${work.request} (${work.deed}) said ${work.said} (${work.why}), counted ${count}: ${work.id}`
 

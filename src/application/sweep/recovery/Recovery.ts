@@ -2,6 +2,7 @@ import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import * as BundledOps from "../../../domain/erc4337/BundledOps.js"
 import type * as EntryPoint from "../../../domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
@@ -10,6 +11,7 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as EoaNonces from "../../chain/EoaNonces.js"
 import * as Inclusions from "../../chain/Inclusions.js"
+import * as Delays from "../../lanes/requests/Delays.js"
 import { Requests } from "../../lanes/requests/Requests.js"
 import { WakeUps } from "../../lanes/requests/WakeUps.js"
 import { type ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
@@ -19,6 +21,7 @@ import { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
+import type { Failure } from "../../request/Failure.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as Together from "../../runtime/Together.js"
 import * as Obstacles from "../Obstacles.js"
@@ -48,7 +51,7 @@ export interface Recovery {
 
 export type Needs = Work | RecoveryJournal | RemoteOpJournal | RequestJournal | TransactionJournal
 
-/** A node that refuses to show what it has is asked so often before what depends on it is held. */
+/** A node that refuses to show what it has so often, and shows nothing meanwhile, has what depends on it held. */
 const mostRefusals = 3
 /** Wallets that one question for logs names. */
 const walletsAtOnce = 200
@@ -65,8 +68,11 @@ type Seen = Inclusions.Seen & { readonly userOpHash: Hex.Bytes32 }
 
 const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
-const ofJournal = ({ message }: JournalError) => Obstacles.of(message)
-const ofNode = ({ message }: ChainRpcError) => Obstacles.of(message)
+const ofJournal = ({ message }: JournalError) => Obstacles.passing(message)
+const ofNode = ({ message }: ChainRpcError) => Obstacles.passing(message)
+/** What its node, or the operator's configuration, has against the request. */
+const ofFailure = (failure: Failure) =>
+  Delays.ofFailure(failure) === null ? Obstacles.of(failure.message) : Obstacles.passing(failure.message)
 const isRefusal = (error: ChainRpcError | JournalError): boolean =>
   error instanceof ChainRpcError && (error.reason === "rejected" || error.reason === "unsupported")
 
@@ -87,7 +93,7 @@ const prepare = (requestId: string) =>
     const record = yield* Effect.mapError((yield* RequestJournal).request(requestId), ofJournal)
     if (record === null || record.outcome !== null) return null
     const work = OpenWork.of(callerOf(record), record)
-    return work === null ? null : yield* Effect.mapError(work, ({ message }) => Obstacles.of(message))
+    return work === null ? null : yield* Effect.mapError(work, ofFailure)
   })
 
 /** The nonces of the EOA as the first node that answers tells them; null: none of the requests names one. */
@@ -110,7 +116,7 @@ const noncesOf = (lane: Lane, requestIds: ReadonlyArray<string>) =>
         const [latest, pending] = told.right
         const nonces = { latest, next: BigInts.max(latest, pending) }
         if (EoaNonces.canBe(nonces)) return { ...nonces, isRemote: profile.remoteBundler !== null }
-        failure = Obstacles.of(`${chain.origin} gives a nonce of the EOA that cannot be`)
+        failure = Obstacles.passing(`${chain.origin} gives a nonce of the EOA that cannot be`)
       }
     }
     return failure === null ? null : yield* failure
@@ -331,23 +337,30 @@ export const make = (): Recovery => {
   /** What a node refuses to show for long keeps all that it might show held. */
   const held = (
     lane: Lane,
-    name: string,
+    what: string,
     group: Group,
     look: Effect.Effect<void, ChainRpcError | JournalError, Needs>
-  ) =>
-    Effect.catchAll(look, (error) => {
-      const count = (refusals.get(name) ?? 0) + 1
-      if (!isRefusal(error) || count < mostRefusals) {
-        if (isRefusal(error)) refusals.set(name, count)
-        return Effect.fail(Obstacles.of(error.message))
+  ) => {
+    // By node: that another one answers says nothing of this one.
+    const nodes = new Set(group.map(({ connection }) => Redacted.value(connection.rpc)))
+    const name = [nameOf(lane), what, ...nodes].join(" ")
+    return Effect.matchEffect(look, {
+      onSuccess: () => Effect.sync(() => void refusals.delete(name)),
+      onFailure: (error) => {
+        const count = (refusals.get(name) ?? 0) + 1
+        if (!isRefusal(error) || count < mostRefusals) {
+          if (isRefusal(error)) refusals.set(name, count)
+          return Effect.fail(Obstacles.passing(error.message))
+        }
+        refusals.delete(name)
+        const why = `what its key and its wallets have done since the journal's last entry cannot be read: ${error.message}`
+        return Effect.mapError(
+          hold(lane, new Map(group.map(({ record }) => [record.requestId, why]))),
+          ofJournal
+        )
       }
-      refusals.delete(name)
-      const why = `what its key and its wallets have done since the journal's last entry cannot be read: ${error.message}`
-      return Effect.mapError(
-        hold(lane, new Map(group.map(({ record }) => [record.requestId, why]))),
-        ofJournal
-      )
     })
+  }
 
   /** Fails while the pool holds transactions of the key that the journal does not know. */
   const awaitPool = (lane: Lane, { latest, next }: EoaNonces.EoaNonces) =>
@@ -365,7 +378,7 @@ export const make = (): Recovery => {
           if (!known.has(nonce)) targets.set(name, nonce + 1n)
       }
       if (latest < (targets.get(name) ?? 0n))
-        return yield* Obstacles.of(
+        return yield* Obstacles.passing(
           "transactions of its key wait for a block that the journal does not know of: its accepted requests wait for them"
         )
     })
@@ -377,7 +390,7 @@ export const make = (): Recovery => {
       const signed = yield* Effect.mapError(transactionJournal.openOf(lane), ofJournal)
       if (!signed.some(({ nonce, state }) => state === "signed" && nonce < latest)) return
       targets.set(nameOf(lane), latest)
-      return yield* Obstacles.of(
+      return yield* Obstacles.passing(
         "the chain has used nonces of its signed transactions, and it is not known for good by what: its accepted requests wait for that"
       )
     })
@@ -408,10 +421,10 @@ export const make = (): Recovery => {
       for (const group of grouped(works, ({ connection }) => connection.chain)) {
         const withOps = group.filter(({ ops }) => ops.length > 0)
         for (const part of grouped(withOps, ({ entryPoint }) => entryPoint?.address))
-          yield* held(lane, `${name} ops`, part, examineOps(lane, part))
+          yield* held(lane, `ops ${part[0]?.entryPoint?.address}`, part, examineOps(lane, part))
         const directs = group.filter(({ direct }) => direct !== null)
         if (isBehind)
-          yield* held(lane, `${name} directs`, directs, examineDirects(lane, directs, known, nonces.latest))
+          yield* held(lane, "directs", directs, examineDirects(lane, directs, known, nonces.latest))
       }
       // A request whose own node is silent is looked at when that answers again.
       if (silent.size === 0) yield* Effect.mapError(recovery.explain(lane, nonces.latest), ofJournal)

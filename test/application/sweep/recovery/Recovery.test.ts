@@ -1,0 +1,158 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { Requests } from "../../../../src/application/lanes/requests/Requests.js"
+import { ChainRpc, ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
+import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
+import { RecoveryJournal } from "../../../../src/application/ports/journal/RecoveryJournal.js"
+import { RequestJournal } from "../../../../src/application/ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../../../../src/application/ports/journal/TransactionJournal.js"
+import { Networks } from "../../../../src/application/ports/Networks.js"
+import * as Recovery from "../../../../src/application/sweep/recovery/Recovery.js"
+import * as TransactSigner from "../../../../src/application/usecases/operations/TransactSigner.js"
+import * as Make from "../../../support/journal/Make.js"
+import * as Monitor from "../../../support/lanes/Monitor.js"
+
+const node = "http://host/node"
+const otherNode = "http://host/other"
+const failure = (reason: ChainRpcError["reason"]) =>
+  new ChainRpcError({ reason, origin: node, message: `the node is ${reason}` })
+
+/** A lane with one nonce, used by what the journal knows, and its accepted transactions of the key. */
+const world = () => {
+  const state = {
+    /** What the node says to questions for its chain id, and for blocks; null: it answers. */
+    atConnection: null as ChainRpcError | null,
+    atBlocks: null as ChainRpcError | null,
+    pending: 1n,
+    isStoreAway: false,
+    isConfigured: true
+  }
+  const held: Array<string> = []
+  const answer = <A>(error: ChainRpcError | null, value: A) =>
+    error === null ? Effect.succeed(value) : Effect.fail(error)
+  const chainOf = (url: string) => ({
+    origin: node,
+    chainId: Effect.suspend(() => answer(state.atConnection, Make.chainId)),
+    block: () =>
+      Effect.suspend(() => answer(url === node ? state.atBlocks : null, { number: 0n, timestamp: 0 })),
+    transactionCount: (_: unknown, tag: unknown) =>
+      Effect.sync(() => (tag === "pending" ? state.pending : 1n))
+  })
+  const chains = new Map([node, otherNode].map((url) => [url, chainOf(url)]))
+  const request = (requestId: string) =>
+    Effect.suspend(() =>
+      state.isStoreAway
+        ? Effect.fail(new JournalError({ message: "the store is away" }))
+        : Effect.succeed({
+            requestId,
+            accountId: Make.alice,
+            lane: Make.lane,
+            endpoint: TransactSigner.kind.endpoint,
+            body: JSON.stringify({
+              to: Make.address(1),
+              settings: {
+                rpc: requestId === "other" ? otherNode : node,
+                signer: { clientId: "key", versionId: "1" }
+              }
+            }),
+            acceptedAt: 0,
+            failed: [],
+            ops: [],
+            txHashes: [],
+            outcome: null
+          })
+    )
+  const context = Context.make(ChainRpc, {
+    connect: (url) => Effect.succeed(chains.get(url) as never)
+  }).pipe(
+    Context.add(Networks, {
+      profile: () => Effect.sync(() => (state.isConfigured ? Monitor.profile : null)),
+      chainIds: Effect.succeed([Make.chainId])
+    }),
+    Context.add(Requests, { isWorkedOn: () => false } as unknown as Requests),
+    Context.add(RequestJournal, { request } as unknown as RequestJournal["Type"]),
+    Context.add(TransactionJournal, {
+      openOf: () => Effect.succeed([]),
+      transactionsBetween: () => Effect.succeed([{ nonce: 0n }])
+    } as unknown as TransactionJournal["Type"])
+  )
+  const recovery = Recovery.make()
+  /** What stands in the way of the requests; null: nothing. */
+  const examine = (...requestIds: ReadonlyArray<string>) =>
+    Effect.match(recovery.examine(Make.lane, requestIds), {
+      onFailure: ({ message, passes }) => ({ message, passes }),
+      onSuccess: () => null
+    }).pipe(
+      Effect.provide(
+        Context.add(context, RecoveryJournal, {
+          knownTo: () => Effect.succeed(0n),
+          openIn: () => Effect.succeed(requestIds.map((requestId) => ({ requestId, isReleased: false }))),
+          explain: () => Effect.void,
+          hold: (_: unknown, requestId: string) => Effect.sync(() => held.push(requestId) > 0)
+        } as unknown as RecoveryJournal["Type"])
+      )
+    ) as Effect.Effect<{ readonly message: string; readonly passes: boolean } | null>
+  return { examine, held, state }
+}
+
+describe("what keeps a lane from being compared with the chain", () => {
+  it.effect("passes where a node or the store is away, or the chain has to go on", () =>
+    Effect.gen(function* () {
+      const passing = { passes: true }
+      for (const reason of ["unreachable", "unavailable", "rateLimited", "notAnRpc"] as const) {
+        const { examine, state } = world()
+        state.atConnection = failure(reason)
+        expect(yield* examine("request")).toMatchObject(passing)
+        state.atConnection = null
+        state.atBlocks = failure(reason)
+        expect(yield* examine("request")).toMatchObject(passing)
+        state.atBlocks = null
+        expect(yield* examine("request")).toBeNull()
+      }
+      const { examine, state } = world()
+      state.isStoreAway = true
+      expect(yield* examine("request")).toMatchObject(passing)
+      state.isStoreAway = false
+      state.pending = 2n
+      expect(yield* examine("request")).toMatchObject(passing)
+    })
+  )
+
+  it.effect("does not pass where the operator serves its chain no more", () =>
+    Effect.gen(function* () {
+      const { examine, state } = world()
+      state.isConfigured = false
+      expect(yield* examine("request")).toMatchObject({ passes: false })
+    })
+  )
+
+  it.effect("holds what a node refuses to tell of three times on end, and not three times in all", () =>
+    Effect.gen(function* () {
+      const { examine, held, state } = world()
+      for (const requestId of ["first", "second", "third", "fourth"]) {
+        state.atBlocks = failure("rejected")
+        expect(yield* examine(requestId)).toEqual({ message: "the node is rejected", passes: true })
+        state.atBlocks = null
+        expect(yield* examine(requestId)).toBeNull()
+      }
+      expect(held).toEqual([])
+      state.atBlocks = failure("rejected")
+      expect(yield* examine("last")).not.toBeNull()
+      expect(yield* examine("last")).not.toBeNull()
+      expect(yield* examine("last")).toBeNull()
+      expect(held).toEqual(["last"])
+    })
+  )
+
+  it.effect("holds what one node refuses to tell of, whatever another one tells", () =>
+    Effect.gen(function* () {
+      const { examine, held, state } = world()
+      state.atBlocks = failure("unsupported")
+      expect(yield* examine("other", "one")).not.toBeNull()
+      expect(yield* examine("other", "one")).not.toBeNull()
+      expect(yield* examine("other", "one")).toBeNull()
+      expect(held).toEqual(["one"])
+    })
+  )
+})
