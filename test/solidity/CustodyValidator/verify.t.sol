@@ -93,6 +93,39 @@ contract VerifyTest is PasskeyCases {
         _is(config, Proving.mixed(bytes.concat(parts, Proving.ecdsa(keys[0], HASH)), new PasskeyProof[](0)), false, "17");
     }
 
+    function test_sixteen_passkeys_count_one_by_one() external view {
+        uint256[] memory keys = Proving.passkeys(1, 16);
+        Config memory config = Proving.config(4, 16, Proving.owners(1, 1), keys);
+        _is(config, _proof(none, keys, 0xffff << 128), true, "sixteen of them");
+        _is(config, _proof(none, keys, 0x7fff << 128), false, "fifteen");
+    }
+
+    function testFuzz_a_proof_with_another_word_or_cut_is_none(uint256 at, bytes32 word) external view {
+        Config memory config = Proving.config(4, 3, Proving.owners(1, 2), Proving.passkeys(1, 1));
+        bytes memory proof = _proof(Proving.owners(1, 2), Proving.passkeys(1, 1), 3 | (1 << 128));
+        _is(config, proof, true, "as it is");
+        // Not the padding at its end.
+        uint256 size = proof.length - 32;
+        uint256 offset = 32 * (at % (size / 32));
+        bytes32 former;
+        assembly ("memory-safe") {
+            former := mload(add(add(proof, 32), offset))
+            mstore(add(add(proof, 32), offset), word)
+        }
+        if (former != word && word >> 8 != former >> 8) _isNone(config, proof);
+        assembly ("memory-safe") {
+            mstore(add(add(proof, 32), offset), former)
+            mstore(proof, mod(at, size))
+        }
+        _isNone(config, proof);
+    }
+
+    function _isNone(Config memory config, bytes memory proof) private view {
+        try validator.verify(config, HASH, proof) returns (bool valid) {
+            vm.assertFalse(valid, "proof");
+        } catch {}
+    }
+
     function test_a_configuration_that_was_never_installed_is_met_by_nobody() external view {
         Config memory config = Proving.config(3, 0, Proving.owners(1, 1), none);
         _is(config, Proving.mixed("", new PasskeyProof[](0)), false, "threshold zero");
@@ -127,9 +160,6 @@ contract VerifyTest is PasskeyCases {
     }
 
     function testFuzz_hostile_bytes_prove_nothing(bytes calldata proof) external view {
-        Config memory config = Proving.config(4, 1, Proving.owners(1, 2), Proving.passkeys(1, 2));
-        try validator.verify(config, HASH, proof) returns (bool valid) {
-            vm.assertFalse(valid, "proof");
-        } catch {}
+        _isNone(Proving.config(4, 1, Proving.owners(1, 2), Proving.passkeys(1, 2)), proof);
     }
 }

@@ -21,6 +21,9 @@ contract ConstructorTest is Suite {
         SponsorPaymaster made = this.deploy(first, owner_);
         vm.assertEq(made.sponsor(), first, "sponsor");
         vm.assertEq(made.owner(), owner_, "owner");
+        _hasDomain(address(made), "1", block.chainid);
+        vm.chainId(block.chainid + 1);
+        _hasDomain(address(made), "1", block.chainid);
     }
 
     function test_a_sponsor_is_not_the_zero_address() external {

@@ -168,20 +168,10 @@ contract ValidatePaymasterUserOpTest is WalletTest {
             bytes32 hash = op.hash(version);
             vm.assertEq(_validate(version, _withTail(op, new bytes(65)), hash), 1, "zeros");
             bytes memory right = _sponsorship(hash, bundler, SPONSOR_KEY);
-            bytes memory high = _flipped(right);
+            bytes memory high = Proving.flipped(right);
             vm.assertEq(_validate(version, _withTail(op, right), hash), 0, "low s");
             vm.assertEq(_validate(version, _withTail(op, high), hash), 1, "high s");
         }
-    }
-
-    function _flipped(bytes memory signature) private pure returns (bytes memory) {
-        bytes32 r;
-        uint256 s;
-        assembly ("memory-safe") {
-            r := mload(add(signature, 32))
-            s := mload(add(signature, 64))
-        }
-        return abi.encodePacked(r, Proving.N_SECP256K1 - s, signature[64] == 0x1b ? uint8(28) : uint8(27));
     }
 
     function testFuzz_the_packed_form_is_for_v07_and_v08_alone(address caller) external {

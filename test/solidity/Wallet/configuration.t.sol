@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import {Config} from "../../../contracts/src/Types.sol";
 import {Wallet} from "../../../contracts/src/Wallet.sol";
 import {Configs} from "../support/Configs.sol";
+import {Proving} from "../support/Proving.sol";
 import {WalletTest} from "../support/WalletTest.sol";
 import {vm} from "../support/Vm.sol";
 
@@ -21,6 +22,12 @@ contract ConfigurationTest is WalletTest {
             vm.assertEq(abi.encode(installed), abi.encode(config), "configuration");
             vm.assertEq(configNonce, i + 1, "configNonce");
         }
+    }
+
+    function test_sixteen_owners_and_sixteen_passkeys_are_the_most() external {
+        Config memory config = Proving.config(4, 32, Proving.owners(1, 16), Proving.passkeys(1, 16));
+        (Config memory installed,) = _wallet(config).configuration();
+        vm.assertEq(abi.encode(installed), abi.encode(config), "configuration");
     }
 
     function test_a_proxy_that_nobody_has_initialised_has_none() external {

@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import {Config} from "../../../contracts/src/Types.sol";
 import {Wallet} from "../../../contracts/src/Wallet.sol";
 import {Configs} from "../support/Configs.sol";
+import {Ops, Version} from "../support/Ops.sol";
 import {WalletTest} from "../support/WalletTest.sol";
 import {vm} from "../support/Vm.sol";
 
@@ -21,6 +22,13 @@ contract ConstructorTest is WalletTest {
         vm.assertEq(made.isEntryPoint(other), among, "nothing else");
         vm.assertEq(made.validator(), given[3], "validator");
         vm.assertEq(address(made.entryPoint()), given[1], "the second one is v0.7");
+    }
+
+    function test_a_wallet_has_those_of_its_implementation() external {
+        (Wallet wallet,) = _ecdsaWallet(1);
+        for (uint256 i = 0; i < 3; ++i) vm.assertTrue(wallet.isEntryPoint(Ops.entryPoint(Version(i))), "EntryPoint");
+        vm.assertEq(address(wallet.entryPoint()), Ops.ENTRY_POINT_V07, "v0.7");
+        vm.assertEq(wallet.validator(), address(validator), "validator");
     }
 
     function test_the_implementation_belongs_to_nobody() external {

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Wallet} from "../../../contracts/src/Wallet.sol";
+import {Configs} from "../support/Configs.sol";
 import {Op, Ops, Version} from "../support/Ops.sol";
 import {WalletTest} from "../support/WalletTest.sol";
 import {vm} from "../support/Vm.sol";
@@ -28,6 +29,13 @@ contract GetNonceTest is WalletTest {
         Op memory op = _op(Version.V07, wallet, "");
         _handle(Version.V07, _signed(op, Version.V07, key));
         vm.assertEq(wallet.getNonce(), op.nonce + 1, "afterwards");
+    }
+
+    function test_it_names_the_configuration_in_force_whatever_is_in_its_place() external {
+        vm.prank(address(wallet));
+        wallet.setConfig(Configs.valid(1, 2));
+        vm.assertEq(wallet.getNonce(), 1 << 192, "of key zero");
+        vm.assertEq(wallet.getNonce((9 << 128) | 5), (1 << 192) | (5 << 64), "of another key");
     }
 
     function test_the_other_EntryPoints_count_by_themselves() external {

@@ -134,6 +134,16 @@ contract IsValidSignatureTest is WalletTest {
         }
     }
 
+    function test_the_signature_of_a_message_is_none_of_an_operation_of_its_hash() external {
+        (Wallet wallet, uint256 key) = _ecdsaWallet(1);
+        Op memory op = _op(Version.V07, wallet, "");
+        bytes memory proof = Proving.ecdsa(key, _personal(wallet, op.hash(Version.V07)));
+        _is(wallet, op.hash(Version.V07), proof, VALID, "a message");
+        _is(wallet, op.hash(Version.V07), Proving.flipped(proof), INVALID, "with s in the high half");
+        op.signature = _signature(unbound, proof);
+        _refused(Version.V07, op, "AA24 signature error");
+    }
+
     function test_a_multisig_and_a_passkey_sign_messages_too() external {
         bytes32 hash = keccak256("message");
         (Wallet multisig, uint256[] memory keys) = _multisigWallet(1);

@@ -33,7 +33,9 @@ contract SetRecoveryTest is RecoveryTest {
         wallet.setRecovery(recovery, delay);
     }
 
-    function test_both_bounds_are_delays() external {
+    function test_both_bounds_are_delays_of_48_hours_and_365_days_in_seconds() external {
+        vm.assertEq(implementation.MIN_RECOVERY_DELAY(), 172_800, "least");
+        vm.assertEq(implementation.MAX_RECOVERY_DELAY(), 31_536_000, "most");
         _set(notary, 48 hours);
         _set(notary, 365 days);
         (, uint48 wait,,) = wallet.recoveryState();

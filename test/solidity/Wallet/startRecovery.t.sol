@@ -27,9 +27,9 @@ contract StartRecoveryTest is RecoveryTest, ConfigRulesTest {
         vm.expectEmit(address(wallet));
         emit Rotation.RecoveryStarted(Proving.hashOf(config), readyAt);
         _start(config);
-        (bytes32 pending, uint48 ready) = _pending();
-        vm.assertEq(pending, Proving.hashOf(config), "pending");
-        vm.assertEq(ready, readyAt, "readyAt");
+        (address recovery, uint48 delay, bytes32 pending, uint48 ready) = wallet.recoveryState();
+        bytes memory expected = abi.encode(notary, DELAY, Proving.hashOf(config), readyAt);
+        vm.assertEq(abi.encode(recovery, delay, pending, ready), expected, "recoveryState");
         (Config memory afterwards, uint64 sameNonce) = wallet.configuration();
         vm.assertEq(abi.encode(afterwards), abi.encode(before), "configuration");
         vm.assertEq(sameNonce, configNonce, "configNonce");
@@ -63,6 +63,8 @@ contract StartRecoveryTest is RecoveryTest, ConfigRulesTest {
 
     function test_nobody_may_call_where_the_wallet_has_named_nobody() external {
         (Wallet other,) = _ecdsaWallet(9);
+        (address recovery, uint48 delay, bytes32 pending, uint48 readyAt) = other.recoveryState();
+        vm.assertEq(abi.encode(recovery, delay, pending, readyAt), new bytes(128), "recoveryState");
         vm.prank(address(0));
         vm.expectRevert(abi.encodeWithSelector(Rotation.OnlyRecovery.selector, address(0)));
         other.startRecovery(Configs.valid(1, 1));

@@ -103,7 +103,7 @@ contract ValidateUserOpTest is WalletTest {
             _handle(version, op);
             _refused(version, _signed(_payment(version), version, STRANGER_KEY), WRONG);
             op = _payment(version);
-            op.signature = _signature(unbound, Proving.highS(key, op.hash(version)));
+            op.signature = _signature(unbound, Proving.flipped(Proving.ecdsa(key, op.hash(version))));
             _refused(version, op, WRONG);
             op.signature = _signature(unbound, bytes.concat(Proving.ecdsa(key, op.hash(version)), new bytes(65)));
             _refused(version, op, WRONG);
@@ -237,6 +237,33 @@ contract ValidateUserOpTest is WalletTest {
         }
     }
 
+    function test_words_beyond_their_types_revert() external {
+        uint256[5][6] memory bad = [
+            [uint256(1 << 48), 0, 0, 128, 0],
+            [uint256(0), 1 << 48, 0, 128, 0],
+            [uint256(0), 0, 1 << 160, 128, 0],
+            [uint256(0), 0, 0, 1 << 64, 0],
+            [uint256(0), 0, 0, 1 << 255, 0],
+            [uint256(0), 0, 0, 128, 1 << 64]
+        ];
+        for (uint256 i = 0; i < 18; ++i) {
+            Op memory op = _payment(Version(i / 6));
+            op.signature = abi.encode(bad[i % 6]);
+            _reverted(Version(i / 6), op, "AA23 reverted", "");
+        }
+    }
+
+    function test_the_implementation_validates_nothing() external {
+        wallet = implementation;
+        for (uint256 i = 0; i < 3; ++i) {
+            Op memory op = _op(Version.V07, implementation, "");
+            op.nonce = uint256(type(uint64).max - 1) << 192;
+            bytes32 hash = op.hash(Version.V07);
+            op.signature = _signature(unbound, Proving.ecdsa(key, hash));
+            vm.assertEq(_validate(Version(i), op, hash, 0), 1, "failure");
+        }
+    }
+
     function testFuzz_hostile_bytes_never_pass(uint8 which, uint8 custody, bytes calldata junk) external {
         Version version = Version(which % 3);
         if (custody % 3 == 1) (wallet,) = _multisigWallet(1);
@@ -276,6 +303,9 @@ contract ValidateUserOpTest is WalletTest {
             Config memory config = Proving.config(1, 1, Proving.owners(30 + i, 1), none);
             Op memory op = _creationOp(version, saltHash, config);
             vm.deal(op.sender, 1 ether);
+            bytes memory authorized = op.signature;
+            _refused(version, _signed(op, version, Proving.owners(30 + i, 1)[0]), WRONG);
+            op.signature = authorized;
             _handle(version, op);
             wallet = Wallet(payable(op.sender));
             _refused(version, _signed(_op(version, wallet, ""), version, DEPLOYER_KEY), WRONG);

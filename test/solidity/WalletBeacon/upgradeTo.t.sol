@@ -24,6 +24,7 @@ contract UpgradeToTest is WalletTest {
         emit Upgraded(address(another));
         vm.prank(beaconOwner);
         beacon.upgradeTo(address(another));
+        vm.assertEq(beacon.implementation(), address(another), "implementation");
         vm.assertEq(AnotherImplementation(address(wallet)).answer(), 42, "the new code answers");
         vm.assertEq(address(wallet).balance, FUNDS, "balance");
     }

@@ -23,6 +23,23 @@ contract ConstructorTest is Suite {
         vm.assertEq(made.deployer(), first, "deployer");
         vm.assertEq(made.owner(), owner_, "owner");
         vm.assertEq(made.initCodeHash(), factory.initCodeHash(), "initCodeHash");
+        _hasDomain(address(made), "1", block.chainid);
+        vm.chainId(block.chainid + 1);
+        _hasDomain(address(made), "1", block.chainid);
+    }
+
+    function testFuzz_addresses_are_by_CREATE2_of_the_proxy_and_of_salt_and_custody(bytes32 saltHash, uint256 custody)
+        external
+        view
+    {
+        bytes32 initCodeHash = keccak256(bytes.concat(_code("WalletProxy"), abi.encode(beacon, "")));
+        vm.assertEq(factory.initCodeHash(), initCodeHash, "initCodeHash");
+        bytes32[2] memory salts = [keccak256(abi.encode(saltHash, custody)), saltHash];
+        for (uint256 i = 0; i < 2; ++i) {
+            bytes32 hash = keccak256(abi.encodePacked(bytes1(0xff), address(factory), salts[i], initCodeHash));
+            address found = factory.getAddress(saltHash, custody, i == 1);
+            vm.assertEq(found, address(uint160(uint256(hash))), i == 1 ? "legacy" : "address");
+        }
     }
 
     function test_a_deployer_is_not_the_zero_address() external {

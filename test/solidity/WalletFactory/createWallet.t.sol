@@ -130,6 +130,7 @@ contract CreateWalletTest is WalletTest {
     // ---------------------------------------------------------------------------------------- authorisation
 
     function testFuzz_it_holds_from_now_to_its_deadline_and_an_hour_at_most(uint48 deadline) external {
+        vm.assertEq(factory.MAX_AUTHORIZATION_LIFE(), 3_600, "seconds");
         Config memory config = Configs.valid(1, 1);
         Grant memory grant = _grant(SALT, config);
         grant.deadline = deadline;
@@ -189,6 +190,8 @@ contract CreateWalletTest is WalletTest {
         vm.prank(caller, origin);
         (bool success,) = address(factory).call(data);
         vm.assertTrue(success, "created");
+        (Config memory installed,) = _predicted(SALT, 1).configuration();
+        vm.assertEq(abi.encode(installed), abi.encode(config), "as authorised");
     }
 
     function test_neither_form_can_be_made_of_the_other() external {
@@ -214,6 +217,11 @@ contract CreateWalletTest is WalletTest {
         );
         _refuses(
             _creation(_grant(SALT, config), config, new bytes(65)),
+            abi.encodeWithSelector(WalletFactory.InvalidAuthorization.selector)
+        );
+        Grant memory grant = _grant(SALT, config);
+        _refuses(
+            _creation(grant, config, Proving.flipped(_authorization(grant, DEPLOYER_KEY))),
             abi.encodeWithSelector(WalletFactory.InvalidAuthorization.selector)
         );
     }

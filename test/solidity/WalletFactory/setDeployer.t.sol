@@ -19,6 +19,7 @@ contract SetDeployerTest is WalletTest {
         vm.prank(owner);
         factory.setDeployer(named);
         vm.assertEq(factory.deployer(), named, "deployer");
+        vm.assertEq(vm.load(address(factory), 0), bytes32(uint256(uint160(named))), "slot 0");
     }
 
     function test_what_the_former_one_has_authorised_is_void_and_the_new_one_authorises() external {

@@ -126,38 +126,39 @@ const verdict = async (version: EntryPointVersion, groups: ReadonlyArray<Group>)
   }
 }
 
-describe.each(entryPointVersions)("operations of one aggregator on EntryPoint %s", (version) => {
-  let ops: ReadonlyArray<Op>
-  let group: Group
-
-  beforeEach(async () => {
-    const conditions = {
-      validUntil: (await chain.now()) + 600,
-      validAfter: 1,
-      bundler: chain.bundler.address
-    }
-    ops = await Promise.all(
-      wallets.map(async (wallet, i) =>
-        signOp(
-          chain,
-          version,
-          newOp(wallet, {
-            nonce: await nonceOf(chain, version, wallet),
-            callData: execute(devKey(60 + i).address, "0x", 1n)
-          }),
-          byOwner,
-          conditions
-        )
+/** An operation of each wallet, and their group. */
+const grouped = async (version: EntryPointVersion) => {
+  const conditions = {
+    validUntil: (await chain.now()) + 600,
+    validAfter: 1,
+    bundler: chain.bundler.address
+  }
+  const ops = await Promise.all(
+    wallets.map(async (wallet, i) =>
+      signOp(
+        chain,
+        version,
+        newOp(wallet, {
+          nonce: await nonceOf(chain, version, wallet),
+          callData: execute(devKey(60 + i).address, "0x", 1n)
+        }),
+        byOwner,
+        conditions
       )
     )
-    group = {
-      ops: await Promise.all(ops.map((op) => carried(version, op))),
-      aggregator: await aggregator.getAddress(),
-      signature: await aggregated(version, ops)
-    }
-  })
+  )
+  const group: Group = {
+    ops: await Promise.all(ops.map((op) => carried(version, op))),
+    aggregator: await aggregator.getAddress(),
+    signature: await aggregated(version, ops)
+  }
+  return { group, ops }
+}
 
-  test("go through handleAggregatedOps, under one signature that the aggregator has made of theirs", async () => {
+test.each(entryPointVersions)(
+  "operations of one aggregator go through handleAggregatedOps of %s, under one signature that the aggregator has made of theirs",
+  async (version) => {
+    const { group } = await grouped(version)
     const before = await chain.provider.getBalance(devKey(60).address)
     const sent = await chain.bundler.sendTransaction(bundle(version, [group]))
     const receipt = await sent.wait()
@@ -173,6 +174,17 @@ describe.each(entryPointVersions)("operations of one aggregator on EntryPoint %s
     expect(receipt?.logs.filter(({ topics }) => topics[0] === changed).length).toBe(
       version === "v0.8" ? 1 : 2
     )
+  }
+)
+
+describe("operations of one aggregator", () => {
+  const version = "v0.7"
+  let ops: ReadonlyArray<Op>
+  let group: Group
+  beforeEach(async () => {
+    const made = await grouped(version)
+    ops = made.ops
+    group = made.group
   })
 
   test("carry no proof in the bundle, and are of no use outside of their group", async () => {

@@ -51,101 +51,60 @@ const staked = (rule: string, what: string) => [
   { entity: "account", rule, what, allowedByStakeOf: "account" }
 ]
 
-test("an account that does nothing breaks nothing", async () => {
-  expect(await foundIn("0x")).toEqual([])
-})
-
-test.each([
-  ["ORIGIN", "0x3250"],
-  ["GASPRICE", "0x3a50"],
-  ["BLOCKHASH", "0x5f4050"],
-  ["COINBASE", "0x4150"],
-  ["TIMESTAMP", "0x4250"],
-  ["NUMBER", "0x4350"],
-  ["PREVRANDAO", "0x4450"],
-  ["GASLIMIT", "0x4550"],
-  ["BASEFEE", "0x4850"],
-  ["CREATE", "0x5f5f5ff050"]
-])("%s is found, which nobody may use (OP-011)", async (name, instructions) => {
-  const [finding] = await foundIn(instructions)
-  expect(finding).toEqual({ ...never("OP-011", name)[0], what: expect.stringMatching(`${name}|DIFFICULTY`) })
-})
-
-test.each([
-  ["INVALID", "0xfe"],
-  ["SELFDESTRUCT", "0x5fff"]
-])("%s in a contract that the account calls is found (OP-011)", async (name, helping) => {
-  expect(await foundIn(call(helper), helping)).toEqual(never("OP-011", name))
-})
-
-test("GAS is allowed in front of a call alone (OP-012)", async () => {
-  expect(await foundIn("0x5a50")).toEqual(never("OP-012", "GAS POP"))
-  expect(await foundIn(call(helper, "f1", "5a"))).toEqual([])
-})
-
-test("an instruction that is not assigned is found (OP-013)", async () => {
-  expect(await foundIn(call(helper), "0x0c")).toMatchObject([{ rule: "OP-013", allowedByStakeOf: null }])
-})
-
-test("a call that runs out of gas is found (OP-020)", async () => {
-  expect(await foundIn(call(helper), "0x5b5f56")).toEqual(never("OP-020", "out of gas"))
-})
-
-test("CREATE2 by the account is found (OP-031)", async () => {
-  expect(await foundIn("0x5f5f5f5ff550")).toEqual(never("OP-031", "CREATE2"))
-})
-
-test("the use of an address without code is found (OP-041)", async () => {
-  expect(await foundIn(`0x73${nobody.slice(2)}3b50`)).toEqual(never("OP-041", "another contract"))
-  expect(await foundIn(call(nobody, "fa"))).toEqual(never("OP-041", "another contract"))
-  expect(await foundIn(`0x73${helper.slice(2)}3b50`)).toEqual([])
-})
-
-test("the EntryPoint may be paid, and asked whether it has code, and nothing else (OP-051 to OP-054)", async () => {
-  expect(await foundIn(call(entryPoint, "f1", "61ea60", "6001"))).toEqual([])
-  expect(await foundIn(`0x73${entryPoint.slice(2)}3b1550`)).toEqual([])
-  expect(await foundIn(`0x73${entryPoint.slice(2)}3b50`)).toEqual(never("OP-054", "EntryPoint"))
-  expect(await foundIn(call(entryPoint, "fa"))).toEqual(never("OP-054", "EntryPoint"))
-})
-
-test("value to anybody but the EntryPoint is found (OP-061)", async () => {
-  expect(await foundIn(call(helper, "f1", "61ea60", "6001"))).toEqual(never("OP-061", "CALL"))
-})
-
-test("precompiles 1 to 9 and P-256 are allowed, others are found (OP-062)", async () => {
-  const precompile = (number: number) => call(zeroPadValue(toBeHex(number), 20), "fa")
-  expect(await foundIn(precompile(1))).toEqual([])
-  expect(await foundIn(precompile(9))).toEqual([])
-  expect(await foundIn(precompile(0x100))).toEqual([])
-  expect(await foundIn(precompile(0x0a))).toEqual(never("OP-062", "precompile 10"))
-})
-
-test("balances are for the staked (OP-080)", async () => {
-  expect(await foundIn("0x4750")).toEqual(staked("OP-080", "SELFBALANCE"))
-  expect(await foundIn("0x303150")).toEqual(staked("OP-080", "BALANCE"))
-})
-
-test("an account uses its own storage as it likes, transient storage too (STO-010, OP-070)", async () => {
-  expect(await foundIn("0x5f5450600160015560015f5d5f5c50")).toEqual([])
-})
-
-test("a staked account may read storage of others, and nobody may write it (STO-033)", async () => {
-  expect(await foundIn(call(helper), "0x5f545000")).toEqual(staked("STO-033", "storage of another contract"))
-  expect(await foundIn(call(helper), "0x5f5c5000")).toEqual(
-    staked("STO-033", "transient storage of another contract")
-  )
-  expect(await foundIn(call(helper), "0x60015f5500")).toEqual(
-    never("STO-010", "writing storage of another contract")
-  )
-})
-
 /** Uses the slot keccak256(caller ++ 0) + n of the contract, as a mapping by the caller does. */
 const mapping = (n: number) => `0x335f525f60205260405f2061${n.toString(16).padStart(4, "0")}01545000`
+const codeSize = (of: string, more = "") => `0x73${of.slice(2)}3b${more}50`
+const precompile = (number: number) => call(zeroPadValue(toBeHex(number), 20), "fa")
+const another = "storage of another contract"
 
-test("storage that is associated with an account that exists is its own (STO-021)", async () => {
-  expect(await foundIn(call(helper), mapping(0))).toEqual([])
-  expect(await foundIn(call(helper), mapping(128))).toEqual([])
-  expect(await foundIn(call(helper), mapping(129))).toEqual(staked("STO-033", "storage of another contract"))
+/** Instructions of an account, those of the helper that it calls, and the finding: none is "". */
+const cases: ReadonlyArray<
+  readonly [instructions: string, helping: string, finding: ReturnType<typeof never>]
+> = [
+  ["0x", "0x00", []],
+  ["0x3250", "0x00", never("OP-011", "ORIGIN")],
+  ["0x3a50", "0x00", never("OP-011", "GASPRICE")],
+  ["0x5f4050", "0x00", never("OP-011", "BLOCKHASH")],
+  ["0x4150", "0x00", never("OP-011", "COINBASE")],
+  ["0x4250", "0x00", never("OP-011", "TIMESTAMP")],
+  ["0x4350", "0x00", never("OP-011", "NUMBER")],
+  ["0x4450", "0x00", never("OP-011", expect.stringMatching("PREVRANDAO|DIFFICULTY"))],
+  ["0x4550", "0x00", never("OP-011", "GASLIMIT")],
+  ["0x4850", "0x00", never("OP-011", "BASEFEE")],
+  ["0x5f5f5ff050", "0x00", never("OP-011", "CREATE")],
+  [call(helper), "0xfe", never("OP-011", "INVALID")],
+  [call(helper), "0x5fff", never("OP-011", "SELFDESTRUCT")],
+  ["0x5a50", "0x00", never("OP-012", "GAS POP")],
+  [call(helper, "f1", "5a"), "0x00", []],
+  [call(helper), "0x0c", never("OP-013", expect.any(String))],
+  [call(helper), "0x5b5f56", never("OP-020", "out of gas")],
+  ["0x5f5f5f5ff550", "0x00", never("OP-031", "CREATE2")],
+  [codeSize(nobody), "0x00", never("OP-041", "another contract")],
+  [call(nobody, "fa"), "0x00", never("OP-041", "another contract")],
+  [codeSize(helper), "0x00", []],
+  [call(entryPoint, "f1", "61ea60", "6001"), "0x00", []],
+  [codeSize(entryPoint, "15"), "0x00", []],
+  [codeSize(entryPoint), "0x00", never("OP-054", "EntryPoint")],
+  [call(entryPoint, "fa"), "0x00", never("OP-054", "EntryPoint")],
+  [call(helper, "f1", "61ea60", "6001"), "0x00", never("OP-061", "CALL")],
+  [precompile(1), "0x00", []],
+  [precompile(9), "0x00", []],
+  [precompile(0x100), "0x00", []],
+  [precompile(0x0a), "0x00", never("OP-062", "precompile 10")],
+  ["0x4750", "0x00", staked("OP-080", "SELFBALANCE")],
+  ["0x303150", "0x00", staked("OP-080", "BALANCE")],
+  // Its own storage, transient storage too (STO-010, OP-070); that of others, and what is associated with it (STO-021).
+  ["0x5f5450600160015560015f5d5f5c50", "0x00", []],
+  [call(helper), "0x5f545000", staked("STO-033", another)],
+  [call(helper), "0x5f5c5000", staked("STO-033", `transient ${another}`)],
+  [call(helper), "0x60015f5500", never("STO-010", `writing ${another}`)],
+  [call(helper), mapping(0), []],
+  [call(helper), mapping(128), []],
+  [call(helper), mapping(129), staked("STO-033", another)]
+]
+
+test.each(cases)("%#: an account of %s that calls %s", async (instructions, helping, finding) => {
+  expect(await foundIn(instructions, helping)).toEqual(finding)
 })
 
 /** What is found in a paymaster of these instructions. */

@@ -89,10 +89,15 @@ library Proving {
         return ecdsa(key, MessageHashUtils.toEthSignedMessageHash(hash));
     }
 
-    /// @notice The other signature of the same key over the same hash: s above half the order.
-    function highS(uint256 key, bytes32 hash) internal pure returns (bytes memory) {
-        (uint8 v, bytes32 r, bytes32 s) = vm.sign(key, hash);
-        return abi.encodePacked(r, N_SECP256K1 - uint256(s), v == 27 ? uint8(28) : uint8(27));
+    /// @notice The other signature of the same key over the same hash: s in the other half of the order.
+    function flipped(bytes memory signature) internal pure returns (bytes memory) {
+        bytes32 r;
+        uint256 s;
+        assembly ("memory-safe") {
+            r := mload(add(signature, 32))
+            s := mload(add(signature, 64))
+        }
+        return abi.encodePacked(r, N_SECP256K1 - s, signature[64] == 0x1b ? uint8(28) : uint8(27));
     }
 
     // ---------------------------------------------------------------------------------------- passkeys

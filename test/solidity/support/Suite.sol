@@ -7,6 +7,7 @@ import {SponsorPaymaster} from "../../../contracts/src/SponsorPaymaster.sol";
 import {Wallet} from "../../../contracts/src/Wallet.sol";
 import {WalletBeacon} from "../../../contracts/src/WalletBeacon.sol";
 import {WalletFactory} from "../../../contracts/src/WalletFactory.sol";
+import {IERC5267} from "@openzeppelin/contracts/interfaces/IERC5267.sol";
 import {IEntryPointCommon, Ops, Version} from "./Ops.sol";
 import {vm} from "./Vm.sol";
 
@@ -63,6 +64,14 @@ abstract contract Suite {
         (bool success, bytes memory deployed) = CREATE2_DEPLOYER.call(bytes.concat(salt, code));
         vm.assertTrue(success, "the EntryPoint is deployed");
         vm.assertEq(address(bytes20(deployed)), Ops.entryPoint(version), "at its canonical address");
+    }
+
+    /// @notice Requires that the contract's domain of EIP-712 is its own, on this chain.
+    function _hasDomain(address verifier, string memory version, uint256 chainId) internal view {
+        (bytes1 fields, string memory name, string memory said, uint256 id, address contract_, bytes32 salt,) =
+            IERC5267(verifier).eip712Domain();
+        bytes memory expected = abi.encode(bytes1(0x0f), "castellan", version, chainId, verifier, bytes32(0));
+        vm.assertEq(abi.encode(fields, name, said, id, contract_, salt), expected, "domain");
     }
 
     /// @notice Creation code of a contract of the suite, without arguments.
