@@ -7,6 +7,20 @@ import * as Uint from "../../src/domain/primitives/Uint.js"
 import type * as Custody from "../../src/domain/wallet/Custody.js"
 import type { WalletConfig } from "../../src/domain/wallet/WalletConfig.js"
 
+/** The law holds for all of these values: it does not throw, nor answer false. */
+export const forAll = <Values extends Array<unknown>>(
+  values: { readonly [At in keyof Values]: fc.Arbitrary<Values[At]> },
+  law: (...each: Values) => unknown,
+  parameters: fc.Parameters<[Values]> = {}
+): void =>
+  fc.assert(
+    fc.property(fc.tuple<Values>(...values), (each) => law(...each) !== false),
+    parameters
+  )
+
+/** The words of a text. */
+export const words = (text: string): ReadonlyArray<string> => text.trim().split(/\s+/)
+
 /** Bytes; lengths around word boundaries are as likely as any. */
 export const hex = (maxBytes = 200): fc.Arbitrary<Hex.Hex> =>
   fc

@@ -6,6 +6,7 @@ import * as fc from "fast-check"
 import * as ErrorDefinition from "../../../src/domain/abi/ErrorDefinition.js"
 import * as Event from "../../../src/domain/abi/Event.js"
 import type * as Parameter from "../../../src/domain/abi/Parameter.js"
+import { forAll } from "../generators.js"
 import * as generators from "./generators.js"
 
 const parsed = (text: string): Event.EventDefinition => Either.getOrThrow(Event.parse(text))
@@ -236,23 +237,21 @@ describe("Event", () => {
         ? { name, type: `tuple${suffix}`, internalType: "struct S", components: inner.components.map(json) }
         : { name, type, internalType: type }
     }
-    fc.assert(
-      fc.property(generators.types, fc.nat(), (types, bits) => {
-        const text = `event E${generators.canonicalList(types)}`
-        const parsed = Event.parse(text)
-        fc.pre(Either.isRight(parsed))
-        let left = 3
-        const inputs = parsed.right.inputs.map((input, i) => ({
-          ...json({ ...input, name: `p${i}` }),
-          indexed: ((bits >> i) & 1) === 1 && left-- > 0
-        }))
-        const one = Either.getOrThrow(Event.fromJson({ type: "event", name: "E", inputs, anonymous: false }))
-        expect(Either.getOrThrow(Event.parse(one.canonical))).toEqual(one)
-        const theirs = EventFragment.from({ type: "event", name: "E", inputs })
-        expect(one.topic).toBe(theirs.topicHash)
-        expect(one.inputs.map(({ indexed }) => indexed)).toEqual(inputs.map(({ indexed }) => indexed))
-      })
-    )
+    forAll([generators.types, fc.nat()], (types, bits) => {
+      const text = `event E${generators.canonicalList(types)}`
+      const parsed = Event.parse(text)
+      fc.pre(Either.isRight(parsed))
+      let left = 3
+      const inputs = parsed.right.inputs.map((input, i) => ({
+        ...json({ ...input, name: `p${i}` }),
+        indexed: ((bits >> i) & 1) === 1 && left-- > 0
+      }))
+      const one = Either.getOrThrow(Event.fromJson({ type: "event", name: "E", inputs, anonymous: false }))
+      expect(Either.getOrThrow(Event.parse(one.canonical))).toEqual(one)
+      const theirs = EventFragment.from({ type: "event", name: "E", inputs })
+      expect(one.topic).toBe(theirs.topicHash)
+      expect(one.inputs.map(({ indexed }) => indexed)).toEqual(inputs.map(({ indexed }) => indexed))
+    })
   })
 
   it("inherited fields do not count", () => {
@@ -260,41 +259,38 @@ describe("Event", () => {
     expect(Either.isLeft(Event.fromJson(inherited))).toBe(true)
   })
 
-  it("the topic is ethers', and the canonical text is read back to the same definition", () => {
-    fc.assert(
-      fc.property(generators.types, fc.nat(), fc.boolean(), (types, bits, anonymous) => {
-        let left = 3
-        const inputs = types.map(({ written }, i) => {
-          const indexed = ((bits >> i) & 1) === 1 && left-- > 0
-          return `${written}${indexed ? " indexed" : ""}${i % 2 === 0 ? ` p${i}` : ""}`
-        })
-        const event = parsed(`E(${inputs.join(",")})${anonymous ? "anonymous" : ""}`)
-        const canonical = `E${generators.canonicalList(types)}`
-        expect(event.topic).toBe(EventFragment.from(`event ${canonical}`).topicHash)
-        expect(parsed(event.canonical)).toEqual(event)
+  it.prop(
+    "the topic is ethers', and the canonical text is read back to the same definition",
+    [generators.types, fc.nat(), fc.boolean()],
+    ([types, bits, anonymous]) => {
+      let left = 3
+      const inputs = types.map(({ written }, i) => {
+        const indexed = ((bits >> i) & 1) === 1 && left-- > 0
+        return `${written}${indexed ? " indexed" : ""}${i % 2 === 0 ? ` p${i}` : ""}`
       })
-    )
-  })
+      const event = parsed(`E(${inputs.join(",")})${anonymous ? "anonymous" : ""}`)
+      const canonical = `E${generators.canonicalList(types)}`
+      expect(event.topic).toBe(EventFragment.from(`event ${canonical}`).topicHash)
+      expect(parsed(event.canonical)).toEqual(event)
+    }
+  )
 
-  it("ethers reads the canonical text as the same event", () => {
-    fc.assert(
-      fc.property(generators.types, (types) => {
-        const event = parsed(`E(${types.map(({ written }, i) => `${written} p${i}`).join(",")})`)
-        // ethers takes this one name for its keyword.
-        const text = event.canonical.replaceAll("constructor", "name")
-        expect(EventFragment.from(text).topicHash).toBe(event.topic)
-      })
-    )
+  it.prop("ethers reads the canonical text as the same event", [generators.types], ([types]) => {
+    const event = parsed(`E(${types.map(({ written }, i) => `${written} p${i}`).join(",")})`)
+    // ethers takes this one name for its keyword.
+    const text = event.canonical.replaceAll("constructor", "name")
+    expect(EventFragment.from(text).topicHash).toBe(event.topic)
   })
 
   it("any text or JSON is a definition or a refusal, and never throws", () => {
-    fc.assert(
-      fc.property(fc.oneof(fc.fullUnicodeString(), generators.tokenSoup), (text) => {
+    forAll(
+      [fc.oneof(fc.fullUnicodeString(), generators.tokenSoup)],
+      (text) => {
         const event = Event.parse(text)
         if (Either.isRight(event)) expect(parsed(event.right.canonical)).toEqual(event.right)
         const error = ErrorDefinition.parse(text)
         if (Either.isRight(error)) expect(parsedError(error.right.canonical)).toEqual(error.right)
-      }),
+      },
       { numRuns: 2_000 }
     )
     const loose = fc.record(
@@ -318,12 +314,13 @@ describe("Event", () => {
       },
       { requiredKeys: ["type"] }
     )
-    fc.assert(
-      fc.property(fc.oneof(loose, fc.jsonValue()), (value) => {
+    forAll(
+      [fc.oneof(loose, fc.jsonValue())],
+      (value) => {
         const event = Event.fromJson(value)
         if (Either.isRight(event)) expect(parsed(event.right.canonical)).toEqual(event.right)
         expect(Either.isEither(ErrorDefinition.fromJson(value))).toBe(true)
-      }),
+      },
       { numRuns: 1_000 }
     )
   })

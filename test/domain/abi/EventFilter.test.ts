@@ -11,6 +11,7 @@ import type { RawLog } from "../../../src/domain/evm/RawLog.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Steps from "../../../src/domain/primitives/Steps.js"
+import { forAll } from "../generators.js"
 import * as generators from "./generators.js"
 
 const alice = "0x00000000000000000000000000000000000A11cE"
@@ -51,45 +52,43 @@ const inPlace = (type: ParamType, value: unknown, outermost = true): string => {
 }
 
 describe("the filter of an event", () => {
-  it("has the topics that ethers logs for elementary types, strings and bytes", () => {
-    fc.assert(
-      fc.property(generators.typed, fc.infiniteStream(fc.nat()), ({ canonical, value, written }, seeds) => {
-        fc.pre(!/[\])]$/.test(canonical))
-        const seed = seeds.next().value
-        const samples = fc.sample(value, { numRuns: 3, seed })
-        const oracle = new Interface([`event E(${canonical} indexed p)`])
-        const expected = samples.map((sample) => oracle.encodeEventLog("E", [sample.oracle]).topics)
-        const made = filter(`E(${written} indexed p)`, { p: samples.map(({ given }) => given) })
-        const [own, given] = made.topics
-        expect(own).toEqual([expected[0]?.[0]])
-        expect(given).toEqual([...new Set(expected.map((topics) => topics[1]))])
-      }),
-      { numRuns: 300 }
-    )
-  })
+  it.prop(
+    "has the topics that ethers logs for elementary types, strings and bytes",
+    [generators.typed, fc.infiniteStream(fc.nat())],
+    ([{ canonical, value, written }, seeds]) => {
+      fc.pre(!/[\])]$/.test(canonical))
+      const seed = seeds.next().value
+      const samples = fc.sample(value, { numRuns: 3, seed })
+      const oracle = new Interface([`event E(${canonical} indexed p)`])
+      const expected = samples.map((sample) => oracle.encodeEventLog("E", [sample.oracle]).topics)
+      const made = filter(`E(${written} indexed p)`, { p: samples.map(({ given }) => given) })
+      const [own, given] = made.topics
+      expect(own).toEqual([expected[0]?.[0]])
+      expect(given).toEqual([...new Set(expected.map((topics) => topics[1]))])
+    },
+    { fastCheck: { numRuns: 300 } }
+  )
 
-  it("has the hash of the in-place encoding for indexed arrays and tuples, however nested", () => {
-    fc.assert(
-      fc.property(
-        generators.typed.chain((type) => fc.tuple(fc.constant(type), type.value)),
-        ([{ canonical, written }, { given, oracle }]) => {
-          fc.pre(/[\])]$/.test(canonical))
-          const made = filter(`E(${written} indexed p)`, { p: [given] })
-          const text = filter(`E(${written} indexed p)`, { p: JSON.stringify(given) })
-          expect(made.topics[1]).toEqual([keccak256(inPlace(ParamType.from(canonical), oracle))])
-          expect(text.topics).toEqual(made.topics)
-        }
-      ),
-      { numRuns: 500 }
-    )
-  })
+  it.prop(
+    "has the hash of the in-place encoding for indexed arrays and tuples, however nested",
+    [generators.typed.chain((type) => fc.tuple(fc.constant(type), type.value))],
+    ([[{ canonical, written }, { given, oracle }]]) => {
+      fc.pre(/[\])]$/.test(canonical))
+      const made = filter(`E(${written} indexed p)`, { p: [given] })
+      const text = filter(`E(${written} indexed p)`, { p: JSON.stringify(given) })
+      expect(made.topics[1]).toEqual([keccak256(inPlace(ParamType.from(canonical), oracle))])
+      expect(text.topics).toEqual(made.topics)
+    },
+    { fastCheck: { numRuns: 500 } }
+  )
 
   it("matches exactly the logs whose values are among the wanted ones", () => {
     const cases = generators.typed.chain((type) =>
       fc.tuple(fc.constant(type), type.value, type.value, fc.boolean())
     )
-    fc.assert(
-      fc.property(cases, ([{ canonical, written }, one, other, indexed]) => {
+    forAll(
+      [cases],
+      ([{ canonical, written }, one, other, indexed]) => {
         fc.pre(!(indexed && /[\])]$/.test(canonical)))
         const suffix = indexed ? " indexed" : ""
         const oracle = new Interface([`event E(uint8 a, ${canonical}${suffix} p)`])
@@ -102,7 +101,7 @@ describe("the filter of an event", () => {
         expect(matches({ p: [other.given, one.given], a: "7" })).toBe(true)
         expect(matches({ p: [other.given] })).toBe(same)
         expect(matches({ p: [one.given], a: "8" })).toBe(false)
-      }),
+      },
       { numRuns: 500 }
     )
   })
@@ -192,28 +191,24 @@ describe("the filter of an event", () => {
     })
   })
 
-  it("is made of anything or refused, and matches or not, and never throws", () => {
-    fc.assert(
-      fc.property(
-        generators.types,
-        fc.array(fc.anything(), { maxLength: 5 }),
-        fc.array(fc.uint8Array({ minLength: 32, maxLength: 32 }), { maxLength: 4 }),
-        fc.uint8Array({ maxLength: 300 }),
-        (types, values, topics, data) => {
-          const definition = event(`E(${types.map(({ written }, i) => `${written} p${i}`).join(", ")})`)
-          const fields = Object.fromEntries(values.map((value, i) => [`p${i}`, value]))
-          const raw = log(
-            [definition.topic, ...topics.map((bytes) => hexlify(bytes))].slice(0, 4),
-            hexlify(data)
-          )
-          for (const given of [fields, {}]) {
-            const made = Steps.finish(EventFilter.makeSteps(definition, given))
-            if (Either.isRight(made))
-              expect(made.right.match(raw)).toSatisfy((found) => found === null || found.args !== null)
-          }
-        }
-      ),
-      { numRuns: 500 }
-    )
-  })
+  it.prop(
+    "is made of anything or refused, and matches or not, and never throws",
+    [
+      generators.types,
+      fc.array(fc.anything(), { maxLength: 5 }),
+      fc.array(fc.uint8Array({ minLength: 32, maxLength: 32 }), { maxLength: 4 }),
+      fc.uint8Array({ maxLength: 300 })
+    ],
+    ([types, values, topics, data]) => {
+      const definition = event(`E(${types.map(({ written }, i) => `${written} p${i}`).join(", ")})`)
+      const fields = Object.fromEntries(values.map((value, i) => [`p${i}`, value]))
+      const raw = log([definition.topic, ...topics.map((bytes) => hexlify(bytes))].slice(0, 4), hexlify(data))
+      for (const given of [fields, {}]) {
+        const made = Steps.finish(EventFilter.makeSteps(definition, given))
+        if (Either.isRight(made))
+          expect(made.right.match(raw)).toSatisfy((found) => found === null || found.args !== null)
+      }
+    },
+    { fastCheck: { numRuns: 500 } }
+  )
 })

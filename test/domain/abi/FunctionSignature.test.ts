@@ -14,7 +14,6 @@ const refusal = (text: string): FunctionSignature.InvalidSignature =>
 
 describe("FunctionSignature", () => {
   it.each([
-    ["transfer(address,uint256)", "transfer(address,uint256)"],
     ["transfer ( address to , uint amount )", "transfer(address,uint256)"],
     ["function transfer(address to, uint256 amount) external returns (bool)", "transfer(address,uint256)"],
     ["function transfer(address payable to, uint amount) nonpayable public", "transfer(address,uint256)"],
@@ -43,12 +42,6 @@ describe("FunctionSignature", () => {
     expect(signature.selector).toBe(id(canonical).slice(0, 10))
   })
 
-  it("selectors are the ones that everybody knows", () => {
-    expect(parsed("transfer(address,uint)").selector).toBe("0xa9059cbb")
-    expect(parsed("balanceOf(address)").selector).toBe("0x70a08231")
-    expect(parsed("approve(address,uint256)").selector).toBe("0x095ea7b3")
-  })
-
   it("parameter names, canonical types and outputs are kept", () => {
     const signature = parsed("f(uint a, (bool ok, bytes)[] b) returns (int8 c, address)")
     expect(signature.name).toBe("f")
@@ -67,107 +60,36 @@ describe("FunctionSignature", () => {
   it.each(["receive()", " receive ( ) ", "receive() external payable"])(
     "%s is a call with empty data",
     (text) => {
-      expect(parsed(text)).toEqual({
-        name: "receive",
-        inputs: [],
-        outputs: [],
-        canonical: "receive()",
-        selector: null
-      })
+      const canonical = "receive()"
+      expect(parsed(text)).toEqual({ name: "receive", inputs: [], outputs: [], canonical, selector: null })
     }
   )
 
+  const wrong = `transfer | transfer( | transfer) | transfer(address | transfer(address,uint256))
+    | transfer((address,uint256) | transfer(address,) | transfer(,address) | transfer(address uint256)
+    | transfer(address to to) | transfer(address,uint256); | transfer(address;uint256)
+    | transfer(address, uint256) transfer(address) | (address) | 1f() | f-g() | f(uint257) | f(uint0)
+    | f(uint08) | f(uint 256) | f(uint7) | f(uint264) | f(int255) | f(bytes0) | f(bytes33) | f(bytes032)
+    | f(UINT256) | f(Address) | f(fixed128x18) | f(function) | f(mapping(address => uint256))
+    | f(IERC20 token) | f(()) | f(tuple()) | f(tuple) | f(tuple a) | f(uint[0]) | f(uint[-1])
+    | f(uint[01]) | f(uint[1.5]) | f(uint[1e3]) | f(uint[0x2]) | f(uint[) | f(uint]) | f([])
+    | f(uint indexed a) | f(uint memory a) | f(bytes memory calldata a) | f((bytes memory a) b)
+    | f(uint256 payable a) | f(uint256 bool) | f() view pure | f() view view | f() external public
+    | f() internal | f() private | f() constant view | f() @ | f() @ gas | f() @12 returns (bool)
+    | f() virtual | f() returns | f() returns uint256 | f() returns (uint256) view
+    | f() returns (uint256) returns (uint256) | function | function() | function function()
+    | function (uint256) | constructor(uint256) | returns(uint256) | uint256(uint256) | event f()
+    | error f() | function receive() | function receive() external payable | receive() returns (uint256)
+    | receive | f() /* open | f() / 2 | f() */ | 0xa9059cbb | constructor`
   it.each([
     "",
     " ",
-    "transfer",
-    "transfer(",
-    "transfer)",
-    "transfer(address",
-    "transfer(address,uint256))",
-    "transfer((address,uint256)",
-    "transfer(address,)",
-    "transfer(,address)",
-    "transfer(address uint256)",
-    "transfer(address to to)",
-    "transfer(address,uint256);",
-    "transfer(address;uint256)",
-    "transfer(address, uint256) transfer(address)",
-    "(address)",
-    "1f()",
-    "f-g()",
     "f\u00e9()",
     "f(uint\u00a0a)",
-    "f(uint257)",
-    "f(uint0)",
-    "f(uint08)",
-    "f(uint 256)",
-    "f(uint7)",
-    "f(uint264)",
-    "f(int255)",
-    "f(bytes0)",
-    "f(bytes33)",
-    "f(bytes032)",
-    "f(UINT256)",
-    "f(Address)",
-    "f(fixed128x18)",
-    "f(function)",
-    "f(mapping(address => uint256))",
-    "f(IERC20 token)",
-    "f(())",
-    "f(tuple())",
-    "f(tuple)",
-    "f(tuple a)",
-    "f(uint[0])",
-    "f(uint[-1])",
-    "f(uint[01])",
-    "f(uint[1.5])",
-    "f(uint[1e3])",
-    "f(uint[0x2])",
-    "f(uint[)",
-    "f(uint])",
-    "f([])",
-    "f(uint indexed a)",
-    "f(uint memory a)",
-    "f(bytes memory calldata a)",
-    "f((bytes memory a) b)",
-    "f(uint256 payable a)",
-    "f(uint256 bool)",
-    "f() view pure",
-    "f() view view",
-    "f() external public",
-    "f() internal",
-    "f() private",
-    "f() constant view",
-    "f() @",
-    "f() @ gas",
-    "f() @12 returns (bool)",
-    "f() virtual",
-    "f() returns",
-    "f() returns uint256",
-    "f() returns (uint256) view",
-    "f() returns (uint256) returns (uint256)",
-    "function",
-    "function()",
-    "function function()",
-    "function (uint256)",
-    "constructor(uint256)",
-    "returns(uint256)",
-    "uint256(uint256)",
-    "event f()",
-    "error f()",
-    "function receive()",
-    "function receive() external payable",
-    "receive() returns (uint256)",
-    "receive",
-    "f() /* open",
-    "f() / 2",
-    "f() */",
     "f(\u0000)",
     "f(\ud800)",
-    "0xa9059cbb",
-    "constructor",
-    "f()\u2028"
+    "f()\u2028",
+    ...wrong.split(/\s+\|\s+/)
   ])("%j is an invalid function signature", (text) => {
     const { message, why } = refusal(text)
     expect(message).toBe("invalid function signature")
@@ -188,18 +110,21 @@ describe("FunctionSignature", () => {
 
   it("nesting, array sizes and length are bounded", () => {
     expect(parsed(`f(uint8${"[]".repeat(16)})`).inputs[0]?.base.depth).toBe(16)
-    expect(refusal(`f(uint8${"[]".repeat(17)})`).why).toContain("16 levels")
     expect(parsed(`f(${"(".repeat(16)}bool${")".repeat(16)})`).inputs).toHaveLength(1)
-    expect(refusal(`f(${"(".repeat(17)}bool${")".repeat(17)})`).why).toContain("16 levels")
-    expect(refusal(`f(${"(".repeat(4000)}`).why).toContain("16 levels")
-    expect(refusal(`f(${"((".repeat(8)}uint[]${")[])".repeat(8)})`).why).toContain("16 levels")
     expect(parsed("f(uint8[32768])").inputs[0]?.base.words).toBe(32_768)
-    expect(refusal("f(uint8[32769])").why).toContain("words")
-    expect(refusal("f(uint8[256][256])").why).toContain("words")
-    expect(refusal("f((uint8[20000],uint8[20000]))").why).toContain("words")
-    expect(refusal(`f(string[${"9".repeat(400)}])`).why).toContain("words")
-    expect(refusal(`f(${"uint8,".repeat(2000)}uint8)`).why).toContain("longer than")
-    expect(refusal(" ".repeat(1_000_000)).why).toContain("longer than")
+    for (const [why, text] of [
+      ["16 levels", `f(uint8${"[]".repeat(17)})`],
+      ["16 levels", `f(${"(".repeat(17)}bool${")".repeat(17)})`],
+      ["16 levels", `f(${"(".repeat(4000)}`],
+      ["16 levels", `f(${"((".repeat(8)}uint[]${")[])".repeat(8)})`],
+      ["words", "f(uint8[32769])"],
+      ["words", "f(uint8[256][256])"],
+      ["words", "f((uint8[20000],uint8[20000]))"],
+      ["words", `f(string[${"9".repeat(400)}])`],
+      ["longer than", `f(${"uint8,".repeat(2000)}uint8)`],
+      ["longer than", " ".repeat(1_000_000)]
+    ] as const)
+      expect(refusal(text).why).toContain(why)
   })
 
   it("JSON fragments give the same signature as text", () => {
@@ -227,38 +152,29 @@ describe("FunctionSignature", () => {
       expect(Either.isLeft(FunctionSignature.fromJson({ ...fragment, name }))).toBe(true)
   })
 
-  it("whatever types are written how, canonical text and selector are those of ethers", () => {
-    fc.assert(
-      fc.property(generators.types, generators.noise, (types, blank) => {
-        const text = `f${blank}(${types.map(({ written }) => `${blank}${written}`).join(",")}${blank})`
-        const signature = parsed(text)
-        const canonical = `f${generators.canonicalList(types)}`
-        const oracle = FunctionFragment.from(`function ${canonical}`)
-        expect(signature.canonical).toBe(oracle.format("sighash"))
-        expect(signature.selector).toBe(oracle.selector)
-      })
-    )
-  })
+  it.prop(
+    "whatever types are written how, canonical text and selector are those of ethers",
+    [generators.types, generators.noise],
+    ([types, blank]) => {
+      const text = `f${blank}(${types.map(({ written }) => `${blank}${written}`).join(",")}${blank})`
+      const signature = parsed(text)
+      const canonical = `f${generators.canonicalList(types)}`
+      const oracle = FunctionFragment.from(`function ${canonical}`)
+      expect(signature.canonical).toBe(oracle.format("sighash"))
+      expect(signature.selector).toBe(oracle.selector)
+      expect(parsed(canonical)).toMatchObject({ canonical, selector: oracle.selector })
+    }
+  )
 
-  it("a canonical text is read back to itself", () => {
-    fc.assert(
-      fc.property(generators.types, (types) => {
-        const { canonical, selector } = parsed(`f(${types.map(({ written }) => written).join(",")})`)
-        const again = parsed(canonical)
-        expect([again.canonical, again.selector]).toEqual([canonical, selector])
-      })
-    )
-  })
-
-  it("any text is a signature or a refusal, and never throws", () => {
-    fc.assert(
-      fc.property(fc.oneof(fc.fullUnicodeString(), fc.string16bits(), generators.tokenSoup), (text) => {
-        const result = FunctionSignature.parse(text)
-        if (Either.isRight(result))
-          expect(parsed(result.right.canonical).canonical).toBe(result.right.canonical)
-        else expect(result.left.message).toBe("invalid function signature")
-      }),
-      { numRuns: 2_000 }
-    )
-  })
+  it.prop(
+    "any text is a signature or a refusal, and never throws",
+    [fc.oneof(fc.fullUnicodeString(), fc.string16bits(), generators.tokenSoup)],
+    ([text]) => {
+      const result = FunctionSignature.parse(text)
+      if (Either.isRight(result))
+        expect(parsed(result.right.canonical).canonical).toBe(result.right.canonical)
+      else expect(result.left.message).toBe("invalid function signature")
+    },
+    { fastCheck: { numRuns: 2_000 } }
+  )
 })

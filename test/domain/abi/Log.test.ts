@@ -9,6 +9,7 @@ import type { RawLog } from "../../../src/domain/evm/RawLog.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Work from "../../support/Work.js"
+import { forAll } from "../generators.js"
 import * as generators from "./generators.js"
 
 const address = Address.unsafe("0x5FF137D4b0FDCD49DcA30c7CF57E578a026d2789")
@@ -125,53 +126,53 @@ describe("Log", () => {
     expect(work).toBeLessThan(3_000)
   })
 
-  it("what ethers encodes as a log is decoded to the same values", () => {
-    fc.assert(
-      fc.property(generators.call, fc.nat(), ({ types, values }, bits) => {
-        let left = 3
-        const isIndexed = types.map((_, i) => ((bits >> i) & 1) === 1 && left-- > 0)
-        const list = (text: (typed: generators.Typed) => string): string =>
-          types.map((typed, i) => `${text(typed)}${isIndexed[i] === true ? " indexed" : ""} p${i}`).join(", ")
-        const definition = event(`E(${list(({ written }) => written)})`)
-        const oracle = new Interface([`event E(${list(({ canonical }) => canonical)})`])
-        // ethers cannot encode indexed arrays and tuples; their topic is any hash here.
-        const encodable = types.map(({ canonical }, i) => isIndexed[i] === true && /[\])]$/.test(canonical))
-        fc.pre(!encodable.includes(true))
-        const { data, topics } = oracle.encodeEventLog(
-          "E",
-          values.map((value) => value.oracle)
-        )
-        const decoded = decodeWith([definition], log(topics, data))
-        const hashed = (i: number): boolean =>
-          isIndexed[i] === true && /^(string|bytes)$/.test(types[i]?.canonical ?? "")
-        let next = 1
-        const expected = values.map(({ shown }, i) => {
-          const at = isIndexed[i] === true ? topics[next++] : undefined
-          return [`p${i}`, hashed(i) ? at : shown]
-        })
-        expect(decoded.args).toEqual(Object.fromEntries(expected))
-      }),
-      { numRuns: 300 }
-    )
-  })
+  it.prop(
+    "what ethers encodes as a log is decoded to the same values",
+    [generators.call, fc.nat()],
+    ([{ types, values }, bits]) => {
+      let left = 3
+      const isIndexed = types.map((_, i) => ((bits >> i) & 1) === 1 && left-- > 0)
+      const list = (text: (typed: generators.Typed) => string): string =>
+        types.map((typed, i) => `${text(typed)}${isIndexed[i] === true ? " indexed" : ""} p${i}`).join(", ")
+      const definition = event(`E(${list(({ written }) => written)})`)
+      const oracle = new Interface([`event E(${list(({ canonical }) => canonical)})`])
+      // ethers cannot encode indexed arrays and tuples; their topic is any hash here.
+      const encodable = types.map(({ canonical }, i) => isIndexed[i] === true && /[\])]$/.test(canonical))
+      fc.pre(!encodable.includes(true))
+      const { data, topics } = oracle.encodeEventLog(
+        "E",
+        values.map((value) => value.oracle)
+      )
+      const decoded = decodeWith([definition], log(topics, data))
+      const hashed = (i: number): boolean =>
+        isIndexed[i] === true && /^(string|bytes)$/.test(types[i]?.canonical ?? "")
+      let next = 1
+      const expected = values.map(({ shown }, i) => {
+        const at = isIndexed[i] === true ? topics[next++] : undefined
+        return [`p${i}`, hashed(i) ? at : shown]
+      })
+      expect(decoded.args).toEqual(Object.fromEntries(expected))
+    },
+    { fastCheck: { numRuns: 300 } }
+  )
 
   it("any topics and data are decoded or stay raw, and never throw", () => {
     const bytes = (size: fc.IntArrayConstraints | object): fc.Arbitrary<string> =>
       fc.uint8Array(size).map((array) => `0x${Buffer.from(array).toString("hex")}`)
-    fc.assert(
-      fc.property(
+    forAll(
+      [
         generators.types,
         fc.array(bytes({ minLength: 32, maxLength: 32 }), { maxLength: 4 }),
         bytes({ maxLength: 300 }),
-        fc.boolean(),
-        (types, topics, data, anonymous) => {
-          const definition = event(
-            `E(${types.map(({ written }) => written).join(",")})${anonymous ? " anonymous" : ""}`
-          )
-          const raw = log(anonymous ? topics : [definition.topic, ...topics], data)
-          expect(decodeWith([definition], raw)).toMatchObject({ topics: raw.topics, data: raw.data })
-        }
-      ),
+        fc.boolean()
+      ],
+      (types, topics, data, anonymous) => {
+        const definition = event(
+          `E(${types.map(({ written }) => written).join(",")})${anonymous ? " anonymous" : ""}`
+        )
+        const raw = log(anonymous ? topics : [definition.topic, ...topics], data)
+        expect(decodeWith([definition], raw)).toMatchObject({ topics: raw.topics, data: raw.data })
+      },
       { numRuns: 500 }
     )
   })

@@ -4,6 +4,7 @@ import { AbiCoder } from "ethers/abi"
 import * as fc from "fast-check"
 import * as FunctionSignature from "../../../src/domain/abi/FunctionSignature.js"
 import * as Parameters from "../../../src/domain/abi/Parameters.js"
+import { forAll } from "../generators.js"
 import * as generators from "./generators.js"
 
 const oracle = AbiCoder.defaultAbiCoder()
@@ -260,36 +261,37 @@ describe("Parameters", () => {
     expect(encode("uint256[]", JSON.stringify(numbers))).toBe(oracle.encode(["uint256[]"], [numbers]))
   })
 
-  it("any values of any types are encoded as ethers does", () => {
-    fc.assert(
-      fc.property(generators.call, fc.boolean(), ({ types, values }, asText) => {
-        const { inputs } = signature(`f(${types.map(({ written }) => written).join(",")})`)
-        const given = values.map((value, i) => {
-          const structured = inputs[i]?.base.kind === "array" || inputs[i]?.base.kind === "tuple"
-          if (structured) return asText ? JSON.stringify(value.given) : value.given
-          return String(value.given)
-        })
-        expect(Either.getOrThrow(Parameters.encode(inputs, given))).toBe(
-          oracle.encode(
-            types.map(({ canonical }) => canonical),
-            values.map((value) => value.oracle)
-          )
+  it.prop(
+    "any values of any types are encoded as ethers does",
+    [generators.call, fc.boolean()],
+    ([{ types, values }, asText]) => {
+      const { inputs } = signature(`f(${types.map(({ written }) => written).join(",")})`)
+      const given = values.map((value, i) => {
+        const structured = inputs[i]?.base.kind === "array" || inputs[i]?.base.kind === "tuple"
+        if (structured) return asText ? JSON.stringify(value.given) : value.given
+        return String(value.given)
+      })
+      expect(Either.getOrThrow(Parameters.encode(inputs, given))).toBe(
+        oracle.encode(
+          types.map(({ canonical }) => canonical),
+          values.map((value) => value.oracle)
         )
-      }),
-      { numRuns: 300 }
-    )
-  })
+      )
+    },
+    { fastCheck: { numRuns: 300 } }
+  )
 
   it("any JSON is encoded or refused, and never throws", () => {
     const value = fc.oneof(fc.jsonValue(), fc.string(), fc.json(), fc.string16bits())
-    fc.assert(
-      fc.property(generators.types, fc.array(value, { maxLength: 5 }), (types, values) => {
+    forAll(
+      [generators.types, fc.array(value, { maxLength: 5 })],
+      (types, values) => {
         const { inputs } = signature(`f(${types.map(({ written }) => written).join(",")})`)
         const padded = inputs.map((_, i) => values[i] ?? "0")
         const result = Parameters.encode(inputs, padded)
         if (Either.isRight(result)) expect(result.right).toMatch(/^0x([0-9a-f]{64})*$/)
         else expect(result.left.message).toMatch(/^invalid function parameter [0-4] \(/)
-      }),
+      },
       { numRuns: 500 }
     )
   })

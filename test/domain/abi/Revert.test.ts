@@ -8,6 +8,7 @@ import * as ErrorDefinition from "../../../src/domain/abi/ErrorDefinition.js"
 import * as Revert from "../../../src/domain/abi/Revert.js"
 import * as EntryPointReason from "../../../src/domain/erc4337/EntryPointReason.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { forAll } from "../generators.js"
 
 const error = (text: string): ErrorDefinition.ErrorDefinition =>
   Either.getOrThrow(ErrorDefinition.parse(text))
@@ -301,13 +302,14 @@ describe("Revert", () => {
         .array(fc.constantFrom(0, 1, 2, 32, 64, 96, 128), { maxLength: 12 })
         .map((values) => values.map((n) => n.toString(16).padStart(64, "0")).join(""))
     )
-    fc.assert(
-      fc.property(fc.constantFrom(...selectors), body, (selector, tail) => {
+    forAll(
+      [fc.constantFrom(...selectors), body],
+      (selector, tail) => {
         const revert = decode(Hex.unsafe(`${selector}${tail}`))
         expect(revert.message.length).toBeLessThanOrEqual(Revert.maxMessage)
         expect(revert.message).toMatch(/^[^\p{Cc}\u2028\u2029]+$/u)
         expect(JSON.stringify(revert)).toContain(revert.kind)
-      }),
+      },
       { numRuns: 2_000 }
     )
   })

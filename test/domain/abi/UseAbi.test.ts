@@ -5,6 +5,7 @@ import { FunctionFragment, Interface } from "ethers/abi"
 import { id } from "ethers/hash"
 import * as fc from "fast-check"
 import * as UseAbi from "../../../src/domain/abi/UseAbi.js"
+import { forAll } from "../generators.js"
 import * as generators from "./generators.js"
 
 const artifact = (path: string): { readonly abi: ReadonlyArray<unknown> } =>
@@ -146,11 +147,12 @@ describe("UseAbi", () => {
       generators.tokenSoup,
       generators.tokenSoup.map((text) => `event ${text}`)
     )
-    fc.assert(
-      fc.property(fc.array(entry), (list) => {
+    forAll(
+      [fc.array(entry)],
+      (list) => {
         const result = UseAbi.parse(list)
         if (Either.isLeft(result)) expect(list.length).toBeGreaterThan(result.left.index)
-      }),
+      },
       { numRuns: 500 }
     )
   })

@@ -7,6 +7,7 @@ import * as Parameters from "../../../src/domain/abi/Parameters.js"
 import * as Values from "../../../src/domain/abi/Values.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Work from "../../support/Work.js"
+import { forAll } from "../generators.js"
 import * as generators from "./generators.js"
 
 const oracle = AbiCoder.defaultAbiCoder()
@@ -171,23 +172,23 @@ describe("Values", () => {
     expect(decode("address[]", data)[0]).toHaveLength(n)
   })
 
-  it("what ethers encodes is decoded to the same values", () => {
-    fc.assert(
-      fc.property(generators.call, ({ types, values }) => {
-        const outputs = `(${types.map(({ written }) => written).join(",")})`
-        const data = oracle.encode(
-          types.map(({ canonical }) => canonical),
-          values.map((value) => value.oracle)
-        )
-        const decoded = decode(outputs, Hex.unsafe(data))
-        expect(decoded).toEqual(values.map(({ shown }) => shown))
-        const inputs = Either.getOrThrow(FunctionSignature.parseReturns(outputs))
-        const again = decoded.map((value) => (typeof value === "boolean" ? String(value) : value))
-        expect(Either.getOrThrow(Parameters.encode(inputs, again))).toBe(data)
-      }),
-      { numRuns: 300 }
-    )
-  })
+  it.prop(
+    "what ethers encodes is decoded to the same values",
+    [generators.call],
+    ([{ types, values }]) => {
+      const outputs = `(${types.map(({ written }) => written).join(",")})`
+      const data = oracle.encode(
+        types.map(({ canonical }) => canonical),
+        values.map((value) => value.oracle)
+      )
+      const decoded = decode(outputs, Hex.unsafe(data))
+      expect(decoded).toEqual(values.map(({ shown }) => shown))
+      const inputs = Either.getOrThrow(FunctionSignature.parseReturns(outputs))
+      const again = decoded.map((value) => (typeof value === "boolean" ? String(value) : value))
+      expect(Either.getOrThrow(Parameters.encode(inputs, again))).toBe(data)
+    },
+    { fastCheck: { numRuns: 300 } }
+  )
 
   const compare = (types: ReadonlyArray<string>, data: Hex.Hex): void => {
     const result = run(`(${types.join(",")})`, data)
@@ -210,39 +211,36 @@ describe("Values", () => {
     const bytes = fc
       .uint8Array({ maxLength: 400 })
       .map((array) => Hex.unsafe(`0x${Buffer.from(array).toString("hex")}`))
-    fc.assert(
-      fc.property(generators.types, fc.oneof(smallWords, bytes), (types, data) => {
+    forAll(
+      [generators.types, fc.oneof(smallWords, bytes)],
+      (types, data) => {
         compare(
           types.map(({ canonical }) => canonical),
           data
         )
-      }),
+      },
       { numRuns: 1_000 }
     )
   })
 
   it("valid data with a few digits changed are decoded as ethers does, or refused", () => {
     const change = fc.tuple(fc.nat(), fc.constantFrom(..."0123456789abcdef"))
-    fc.assert(
-      fc.property(
-        generators.call,
-        fc.array(change, { maxLength: 6 }),
-        fc.nat(),
-        ({ types, values }, changes, cut) => {
-          const canonical = types.map((type) => type.canonical)
-          const digits = [
-            ...oracle
-              .encode(
-                canonical,
-                values.map((value) => value.oracle)
-              )
-              .slice(2)
-          ]
-          for (const [at, digit] of changes) if (digits.length > 0) digits[at % digits.length] = digit
-          const kept = cut % 3 === 0 ? 2 * (cut % (digits.length / 2 + 1)) : digits.length
-          compare(canonical, Hex.unsafe(`0x${digits.slice(0, kept).join("")}`))
-        }
-      ),
+    forAll(
+      [generators.call, fc.array(change, { maxLength: 6 }), fc.nat()],
+      ({ types, values }, changes, cut) => {
+        const canonical = types.map((type) => type.canonical)
+        const digits = [
+          ...oracle
+            .encode(
+              canonical,
+              values.map((value) => value.oracle)
+            )
+            .slice(2)
+        ]
+        for (const [at, digit] of changes) if (digits.length > 0) digits[at % digits.length] = digit
+        const kept = cut % 3 === 0 ? 2 * (cut % (digits.length / 2 + 1)) : digits.length
+        compare(canonical, Hex.unsafe(`0x${digits.slice(0, kept).join("")}`))
+      },
       { numRuns: 1_000 }
     )
   })

@@ -5,7 +5,7 @@ import { SigningKey } from "ethers"
 import * as fc from "fast-check"
 import * as Der from "../../../src/domain/crypto/Der.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { bytes32, hex } from "../generators.js"
+import { bytes32, forAll, hex } from "../generators.js"
 
 const bytes = (buffer: Uint8Array) => Hex.unsafe(`0x${Buffer.from(buffer).toString("hex")}`)
 const der = (...parts: ReadonlyArray<string>) => Hex.unsafe(`0x${parts.join("")}`)
@@ -26,37 +26,32 @@ const scalar = bytes32.filter((key) => BigInt(key) > 0n && BigInt(key) < 2n ** 2
 describe("a DER signature", () => {
   it("is read as node:crypto writes it", () => {
     const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "secp256k1" })
-    fc.assert(
-      fc.property(hex(), (text) => {
-        const message = Buffer.from(text.slice(2), "hex")
-        const signature = sign("sha256", message, privateKey)
-        const { r, s } = Either.getOrThrow(Der.signature(bytes(signature)))
-        const compact = Buffer.from(
-          r.toString(16).padStart(64, "0") + s.toString(16).padStart(64, "0"),
-          "hex"
-        )
-        expect(verify("sha256", message, { key: publicKey, dsaEncoding: "ieee-p1363" }, compact)).toBe(true)
-      })
-    )
+    forAll([hex()], (text) => {
+      const message = Buffer.from(text.slice(2), "hex")
+      const signature = sign("sha256", message, privateKey)
+      const { r, s } = Either.getOrThrow(Der.signature(bytes(signature)))
+      const compact = Buffer.from(r.toString(16).padStart(64, "0") + s.toString(16).padStart(64, "0"), "hex")
+      expect(verify("sha256", message, { key: publicKey, dsaEncoding: "ieee-p1363" }, compact)).toBe(true)
+    })
   })
 
-  it("holds the r and s that ethers wrote", () => {
-    fc.assert(
-      fc.property(scalar, bytes32, (key, digest) => {
-        const signature = new SigningKey(key).sign(digest)
-        const compact = (value: string) => {
-          const digits = BigInt(value).toString(16)
-          const even = digits.padStart(digits.length + (digits.length % 2), "0")
-          return /^[89a-f]/.test(even) ? `00${even}` : even
-        }
-        const read = Either.getOrThrow(
-          Der.signature(der(sequence(integer(compact(signature.r)), integer(compact(signature.s)))))
-        )
-        expect(read).toEqual({ r: BigInt(signature.r), s: BigInt(signature.s) })
-      }),
-      { numRuns: 50 }
-    )
-  })
+  it.prop(
+    "holds the r and s that ethers wrote",
+    [scalar, bytes32],
+    ([key, digest]) => {
+      const signature = new SigningKey(key).sign(digest)
+      const compact = (value: string) => {
+        const digits = BigInt(value).toString(16)
+        const even = digits.padStart(digits.length + (digits.length % 2), "0")
+        return /^[89a-f]/.test(even) ? `00${even}` : even
+      }
+      const read = Either.getOrThrow(
+        Der.signature(der(sequence(integer(compact(signature.r)), integer(compact(signature.s)))))
+      )
+      expect(read).toEqual({ r: BigInt(signature.r), s: BigInt(signature.s) })
+    },
+    { fastCheck: { numRuns: 50 } }
+  )
 
   it("may have r and s of one byte up to 32, with a zero byte only where the sign needs it", () => {
     expect(Der.signature(der(sequence(integer("01"), integer("7f"))))).toEqual(
@@ -108,12 +103,10 @@ describe("a DER signature", () => {
   it("is refused when cut anywhere, and never crashes the reader", () => {
     const whole = sequence(integer(`00${"ff".repeat(32)}`), integer("7f".repeat(32)))
     for (let end = 0; end < whole.length; end += 2) refused(der(whole.slice(0, end)))
-    fc.assert(
-      fc.property(hex(), (garbage) => {
-        expect(Either.isEither(Der.signature(garbage))).toBe(true)
-        expect(Either.isLeft(Der.publicKey(garbage))).toBe(true)
-      })
-    )
+    forAll([hex()], (garbage) => {
+      expect(Either.isEither(Der.signature(garbage))).toBe(true)
+      expect(Either.isLeft(Der.publicKey(garbage))).toBe(true)
+    })
   })
 
   it("has one form: what is read writes back to the same bytes", () => {
@@ -125,12 +118,13 @@ describe("a DER signature", () => {
     const nearly = fc
       .tuple(hex(34), hex(34))
       .map(([r, s]) => der(sequence(integer(r.slice(2)), integer(s.slice(2)))))
-    fc.assert(
-      fc.property(nearly, (text) => {
+    forAll(
+      [nearly],
+      (text) => {
         const read = Der.signature(text)
         if (Either.isRight(read))
           expect(der(sequence(written(read.right.r), written(read.right.s)))).toBe(text)
-      }),
+      },
       { numRuns: 2_000 }
     )
   })
@@ -154,26 +148,26 @@ describe("a DER public key", () => {
   const spkiOf = (curve: string) =>
     generateKeyPairSync("ec", { namedCurve: curve }).publicKey.export({ format: "der", type: "spki" })
 
-  it("is read as node:crypto writes it, and is the point that ethers computes", () => {
-    fc.assert(
-      fc.property(scalar, (key) => {
-        const ecdh = createECDH("secp256k1")
-        ecdh.setPrivateKey(Buffer.from(key.slice(2), "hex"))
-        const point = ecdh.getPublicKey()
-        const spki = createPublicKey({
-          key: {
-            kty: "EC",
-            crv: "secp256k1",
-            x: point.subarray(1, 33).toString("base64url"),
-            y: point.subarray(33).toString("base64url")
-          },
-          format: "jwk"
-        }).export({ format: "der", type: "spki" })
-        expect(Der.publicKey(bytes(spki))).toEqual(Either.right(new SigningKey(key).publicKey.slice(2)))
-      }),
-      { numRuns: 50 }
-    )
-  })
+  it.prop(
+    "is read as node:crypto writes it, and is the point that ethers computes",
+    [scalar],
+    ([key]) => {
+      const ecdh = createECDH("secp256k1")
+      ecdh.setPrivateKey(Buffer.from(key.slice(2), "hex"))
+      const point = ecdh.getPublicKey()
+      const spki = createPublicKey({
+        key: {
+          kty: "EC",
+          crv: "secp256k1",
+          x: point.subarray(1, 33).toString("base64url"),
+          y: point.subarray(33).toString("base64url")
+        },
+        format: "jwk"
+      }).export({ format: "der", type: "spki" })
+      expect(Der.publicKey(bytes(spki))).toEqual(Either.right(new SigningKey(key).publicKey.slice(2)))
+    },
+    { fastCheck: { numRuns: 50 } }
+  )
 
   it("of another curve or algorithm is told apart from garbage", () => {
     const rsa = generateKeyPairSync("rsa", { modulusLength: 2_048 }).publicKey

@@ -6,7 +6,7 @@ import * as P256 from "../../../src/domain/crypto/P256.js"
 import * as Accelerated from "../../../src/domain/primitives/Accelerated.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { newPasskey } from "../../support/suite/Keys.js"
-import { bytes32 } from "../generators.js"
+import { bytes32, forAll } from "../generators.js"
 
 const word = (value: bigint) => Hex.unsafe32(`0x${value.toString(16).padStart(64, "0")}`)
 const key = fc.constant(null).map(() => {
@@ -28,33 +28,33 @@ const isPoint = (point: string): boolean => {
 }
 
 describe("P-256", () => {
-  it("has the points that OpenSSL makes, compressed and uncompressed", () => {
-    fc.assert(
-      fc.property(key, ({ x, y }) => {
-        const point = `04${x.slice(2)}${y.slice(2)}`
-        expect(P256.isPublicKey({ x, y })).toBe(true)
-        expect(P256.fromPoint(point)).toEqual({ x, y })
-        const compressed = ECDH.convertKey(point, "prime256v1", "hex", "hex", "compressed").toString()
-        expect(P256.fromPoint(compressed)).toEqual({ x, y })
-        const [even, odd] = ["02", "03"].map((sign) => P256.fromPoint(sign + x.slice(2)))
-        expect([even, odd]).toContainEqual({ x, y })
-        expect(BigInt(even?.y ?? 0) + BigInt(odd?.y ?? 0)).toBe(field)
-      }),
-      few
-    )
-  })
+  it.prop(
+    "has the points that OpenSSL makes, compressed and uncompressed",
+    [key],
+    ([{ x, y }]) => {
+      const point = `04${x.slice(2)}${y.slice(2)}`
+      expect(P256.isPublicKey({ x, y })).toBe(true)
+      expect(P256.fromPoint(point)).toEqual({ x, y })
+      const compressed = ECDH.convertKey(point, "prime256v1", "hex", "hex", "compressed").toString()
+      expect(P256.fromPoint(compressed)).toEqual({ x, y })
+      const [even, odd] = ["02", "03"].map((sign) => P256.fromPoint(sign + x.slice(2)))
+      expect([even, odd]).toContainEqual({ x, y })
+      expect(BigInt(even?.y ?? 0) + BigInt(odd?.y ?? 0)).toBe(field)
+    },
+    { fastCheck: few }
+  )
 
-  it("has no others", () => {
-    fc.assert(
-      fc.property(bytes32, bytes32, fc.constantFrom("02", "03"), (x, y, sign) => {
-        expect(P256.fromPoint(`04${x.slice(2)}${y.slice(2)}`) !== null).toBe(
-          isPoint(`04${x.slice(2)}${y.slice(2)}`)
-        )
-        expect(P256.fromPoint(sign + x.slice(2)) !== null).toBe(isPoint(sign + x.slice(2)))
-      }),
-      { numRuns: 100 }
-    )
-  })
+  it.prop(
+    "has no others",
+    [bytes32, bytes32, fc.constantFrom("02", "03")],
+    ([x, y, sign]) => {
+      expect(P256.fromPoint(`04${x.slice(2)}${y.slice(2)}`) !== null).toBe(
+        isPoint(`04${x.slice(2)}${y.slice(2)}`)
+      )
+      expect(P256.fromPoint(sign + x.slice(2)) !== null).toBe(isPoint(sign + x.slice(2)))
+    },
+    { fastCheck: { numRuns: 100 } }
+  )
 
   it("has no point with a coordinate above the prime, though it be one modulo it", () => {
     // (0, sqrt(b)) is a point, and 0 and the prime are the same modulo it.
@@ -82,37 +82,37 @@ describe("P-256", () => {
     ])
       expect(P256.fromPoint(text), text).toBeNull()
     expect(P256.fromPoint(good.toUpperCase())).toBeNull()
-    fc.assert(fc.property(fc.string(), (text) => P256.fromPoint(text) === null))
+    forAll([fc.string()], (text) => P256.fromPoint(text) === null)
   })
 
-  it("takes the signatures that OpenSSL makes, in both forms, and no others", () => {
-    fc.assert(
-      fc.property(key, bytes32, bytes32, ({ privateKey, x, y }, message, other) => {
-        const bytes = Buffer.from(message.slice(2), "hex")
-        const raw = sign("sha256", bytes, { key: privateKey, dsaEncoding: "ieee-p1363" }).toString("hex")
-        const signature = {
-          r: Hex.unsafe32(`0x${raw.slice(0, 64)}`),
-          s: Hex.unsafe32(`0x${raw.slice(64)}`)
-        }
-        const digest = Hex.unsafe32(`0x${Buffer.from(sha256(bytes)).toString("hex")}`)
-        const flipped = { r: signature.r, s: word(P256.order - BigInt(signature.s)) }
-        expect(P256.verify({ x, y }, message, signature)).toBe(true)
-        expect(P256.verify({ x, y }, message, flipped)).toBe(true)
-        expect([signature, flipped].filter(P256.isLow)).toEqual([P256.toLow(signature)])
-        expect(P256.toLow(flipped)).toEqual(P256.toLow(signature))
-        if (other !== message) expect(P256.verify({ x, y }, other, signature)).toBe(false)
-        expect(P256.verify({ x, y }, message, { r: signature.s, s: signature.r })).toBe(false)
-        for (const each of [signature, flipped]) {
-          const signers = P256.signers(digest, each)
-          expect(signers).toContainEqual({ x, y })
-          expect(signers).toHaveLength(2)
-          for (const signer of signers) expect(P256.verify(signer, message, each)).toBe(true)
-        }
-        expect(P256.signers(other, signature)).not.toContainEqual(other === digest ? null : { x, y })
-      }),
-      few
-    )
-  })
+  it.prop(
+    "takes the signatures that OpenSSL makes, in both forms, and no others",
+    [key, bytes32, bytes32],
+    ([{ privateKey, x, y }, message, other]) => {
+      const bytes = Buffer.from(message.slice(2), "hex")
+      const raw = sign("sha256", bytes, { key: privateKey, dsaEncoding: "ieee-p1363" }).toString("hex")
+      const signature = {
+        r: Hex.unsafe32(`0x${raw.slice(0, 64)}`),
+        s: Hex.unsafe32(`0x${raw.slice(64)}`)
+      }
+      const digest = Hex.unsafe32(`0x${Buffer.from(sha256(bytes)).toString("hex")}`)
+      const flipped = { r: signature.r, s: word(P256.order - BigInt(signature.s)) }
+      expect(P256.verify({ x, y }, message, signature)).toBe(true)
+      expect(P256.verify({ x, y }, message, flipped)).toBe(true)
+      expect([signature, flipped].filter(P256.isLow)).toEqual([P256.toLow(signature)])
+      expect(P256.toLow(flipped)).toEqual(P256.toLow(signature))
+      if (other !== message) expect(P256.verify({ x, y }, other, signature)).toBe(false)
+      expect(P256.verify({ x, y }, message, { r: signature.s, s: signature.r })).toBe(false)
+      for (const each of [signature, flipped]) {
+        const signers = P256.signers(digest, each)
+        expect(signers).toContainEqual({ x, y })
+        expect(signers).toHaveLength(2)
+        for (const signer of signers) expect(P256.verify(signer, message, each)).toBe(true)
+      }
+      expect(P256.signers(other, signature)).not.toContainEqual(other === digest ? null : { x, y })
+    },
+    { fastCheck: few }
+  )
 
   it("agrees with OpenSSL on signatures at the ends of their ranges", () => {
     const { publicKey, privateKey } = newPasskey()

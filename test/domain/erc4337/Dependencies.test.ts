@@ -1,7 +1,8 @@
+import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import * as fc from "fast-check"
-import { describe, expect, it } from "vitest"
 import * as Dependencies from "../../../src/domain/erc4337/Dependencies.js"
+import { forAll } from "../generators.js"
 
 /** A forest under random names: each element depends on one that was drawn before it, or on nothing. */
 const forest: fc.Arbitrary<Dependencies.Dependencies> = fc.integer({ min: 0, max: 40 }).chain((size) =>
@@ -43,20 +44,20 @@ const chainOf = (on: Dependencies.Dependencies, index: number): ReadonlyArray<nu
 const rootOf = (on: Dependencies.Dependencies, index: number) => chainOf(on, index)?.[0]
 
 describe("dependencies", () => {
-  it("are sound exactly when every one names another element and none comes back to itself", () => {
-    fc.assert(
-      fc.property(anything, (on) => {
-        const sound = on.every(
-          (each, index) =>
-            each === null || (Number.isInteger(each) && each >= 0 && each < on.length && each !== index)
-        )
-        const expected = sound && on.every((_, index) => chainOf(on, index) !== null)
-        const checked = Dependencies.check(on)
-        expect(Either.isRight(checked)).toBe(expected)
-        if (Either.isLeft(checked)) expect(on[checked.left.index]).not.toBeNull()
-      })
-    )
-  })
+  it.prop(
+    "are sound exactly when every one names another element and none comes back to itself",
+    [anything],
+    ([on]) => {
+      const sound = on.every(
+        (each, index) =>
+          each === null || (Number.isInteger(each) && each >= 0 && each < on.length && each !== index)
+      )
+      const expected = sound && on.every((_, index) => chainOf(on, index) !== null)
+      const checked = Dependencies.check(on)
+      expect(Either.isRight(checked)).toBe(expected)
+      if (Either.isLeft(checked)) expect(on[checked.left.index]).not.toBeNull()
+    }
+  )
 
   it("of a cycle are told once around, from its lowest element", () => {
     expect(Dependencies.check([null, 4, 0, 1, 3])).toEqual(
@@ -105,70 +106,55 @@ describe("dependencies", () => {
 })
 
 describe("the order", () => {
-  it("has every element once, behind what it depends on", () => {
-    fc.assert(
-      fc.property(forest, (on) => {
-        for (const order of [Dependencies.order(on), Dependencies.gathered(on)]) {
-          expect([...order].sort((a, b) => a - b)).toEqual(on.map((_, index) => index))
-          for (const [index, before] of on.entries())
-            if (before !== null) expect(order.indexOf(before)).toBeLessThan(order.indexOf(index))
-        }
-      })
-    )
+  it.prop("has every element once, behind what it depends on", [forest], ([on]) => {
+    for (const order of [Dependencies.order(on), Dependencies.gathered(on)]) {
+      expect([...order].sort((a, b) => a - b)).toEqual(on.map((_, index) => index))
+      for (const [index, before] of on.entries())
+        if (before !== null) expect(order.indexOf(before)).toBeLessThan(order.indexOf(index))
+    }
   })
 
   it("is that of the request where nothing speaks against it", () => {
-    fc.assert(
-      fc.property(forest, (on) => {
-        const order = Dependencies.order(on)
-        // At every place the lowest of those that may go.
-        const done = new Set<number>()
-        for (const index of order) {
-          const free = on.flatMap((before, each) =>
-            !done.has(each) && (before === null || done.has(before)) ? [each] : []
-          )
-          expect(index).toBe(Math.min(...free))
-          done.add(index)
-        }
-      })
-    )
+    forAll([forest], (on) => {
+      const order = Dependencies.order(on)
+      // At every place the lowest of those that may go.
+      const done = new Set<number>()
+      for (const index of order) {
+        const free = on.flatMap((before, each) =>
+          !done.has(each) && (before === null || done.has(before)) ? [each] : []
+        )
+        expect(index).toBe(Math.min(...free))
+        done.add(index)
+      }
+    })
     expect(Dependencies.order([2, null, null])).toEqual([1, 2, 0])
   })
 
-  it("of some of them counts only what they depend on among each other", () => {
-    fc.assert(
-      fc.property(forest, fc.infiniteStream(fc.boolean()), (on, stream) => {
-        const some = on.flatMap((_, index) => (stream.next().value === true ? [index] : []))
-        const order = Dependencies.order(on, some)
-        expect([...order].sort((a, b) => a - b)).toEqual(some)
-        expect(order).toEqual(Dependencies.order(Dependencies.within(on, some), some))
-      })
-    )
-  })
+  it.prop(
+    "of some of them counts only what they depend on among each other",
+    [forest, fc.infiniteStream(fc.boolean())],
+    ([on, stream]) => {
+      const some = on.flatMap((_, index) => (stream.next().value === true ? [index] : []))
+      const order = Dependencies.order(on, some)
+      expect([...order].sort((a, b) => a - b)).toEqual(some)
+      expect(order).toEqual(Dependencies.order(Dependencies.within(on, some), some))
+    }
+  )
 })
 
 describe("what hangs together", () => {
-  it("has one number, and no two trees have the same", () => {
-    fc.assert(
-      fc.property(forest, (on) => {
-        const components = Dependencies.components(on)
-        for (const a of on.keys())
-          for (const b of on.keys())
-            expect(components[a] === components[b]).toBe(rootOf(on, a) === rootOf(on, b))
-      })
-    )
+  it.prop("has one number, and no two trees have the same", [forest], ([on]) => {
+    const components = Dependencies.components(on)
+    for (const a of on.keys())
+      for (const b of on.keys()) expect(components[a] === components[b]).toBe(rootOf(on, a) === rootOf(on, b))
   })
 
-  it("is in one piece once it is gathered, the pieces in the order of their first", () => {
-    fc.assert(
-      fc.property(forest, (on) => {
-        const components = Dependencies.components(on)
-        const gathered = Dependencies.gathered(on).map((index) => components[index])
-        const pieces = gathered.filter((each, place) => each !== gathered[place - 1])
-        expect(new Set(pieces).size).toBe(pieces.length)
-        const first = [...new Set(Dependencies.order(on).map((index) => components[index]))]
-        expect(pieces).toEqual(first)
-      })
-    )
+  it.prop("is in one piece once it is gathered, the pieces in the order of their first", [forest], ([on]) => {
+    const components = Dependencies.components(on)
+    const gathered = Dependencies.gathered(on).map((index) => components[index])
+    const pieces = gathered.filter((each, place) => each !== gathered[place - 1])
+    expect(new Set(pieces).size).toBe(pieces.length)
+    const first = [...new Set(Dependencies.order(on).map((index) => components[index]))]
+    expect(pieces).toEqual(first)
   })
 })

@@ -1,25 +1,20 @@
 import { describe, expect, it } from "@effect/vitest"
 import { getCreateAddress } from "ethers"
-import * as fc from "fast-check"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
-import { address } from "../generators.js"
+import { address, forAll } from "../generators.js"
 
 describe("EntryPoint", () => {
   it("knows the version of a canonical EntryPoint, and of no other address", () => {
     for (const version of EntryPoint.versions)
       expect(EntryPoint.versionOf(EntryPoint.canonical[version])).toBe(version)
-    fc.assert(fc.property(address, (other) => EntryPoint.versionOf(other) === undefined))
+    forAll([address], (other) => EntryPoint.versionOf(other) === undefined)
   })
 
   it("names all versions in texts, oldest first", () => {
     expect(EntryPoint.anyVersion).toBe("v0.6, v0.7 or v0.8")
   })
 
-  it("derives the SenderCreator as the first CREATE of the EntryPoint", () => {
-    fc.assert(
-      fc.property(address, (entryPoint) => {
-        expect(EntryPoint.senderCreator(entryPoint)).toBe(getCreateAddress({ from: entryPoint, nonce: 1 }))
-      })
-    )
+  it.prop("derives the SenderCreator as the first CREATE of the EntryPoint", [address], ([entryPoint]) => {
+    expect(EntryPoint.senderCreator(entryPoint)).toBe(getCreateAddress({ from: entryPoint, nonce: 1 }))
   })
 })

@@ -1,61 +1,48 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Interface } from "ethers"
-import * as fc from "fast-check"
 import * as Nonce from "../../../src/domain/erc4337/Nonce.js"
 import type { Hex } from "../../../src/domain/primitives/Hex.js"
-import { address, uint } from "../generators.js"
+import { address, forAll, uint } from "../generators.js"
 
 describe("Nonce", () => {
-  it("is its key and its sequence", () => {
-    fc.assert(
-      fc.property(uint(192), uint(64), (key, sequence) => {
-        const nonce = Nonce.make(key, sequence)
-        expect(nonce).toBe(key * 2n ** 64n + sequence)
-        expect(Nonce.keyOf(nonce)).toBe(key)
-        expect(Nonce.sequenceOf(nonce)).toBe(sequence)
-      })
-    )
+  it.prop("is its key and its sequence", [uint(192), uint(64)], ([key, sequence]) => {
+    const nonce = Nonce.make(key, sequence)
+    expect(nonce).toBe(key * 2n ** 64n + sequence)
+    expect(Nonce.keyOf(nonce)).toBe(key)
+    expect(Nonce.sequenceOf(nonce)).toBe(sequence)
   })
 
-  it("makes every uint256 out of its own parts", () => {
-    fc.assert(
-      fc.property(uint(256), (nonce) => {
-        expect(Nonce.make(Nonce.keyOf(nonce), Nonce.sequenceOf(nonce))).toBe(nonce)
-      })
-    )
+  it.prop("makes every uint256 out of its own parts", [uint(256)], ([nonce]) => {
+    expect(Nonce.make(Nonce.keyOf(nonce), Nonce.sequenceOf(nonce))).toBe(nonce)
   })
 
   it("is asked for by getNonce of the EntryPoint", () => {
     const abi = new Interface(["function getNonce(address sender, uint192 key) view returns (uint256)"])
-    fc.assert(
-      fc.property(address, uint(192), (wallet, key) => {
-        expect(Nonce.question(wallet, key)).toBe(abi.encodeFunctionData("getNonce", [wallet, key]))
-      })
-    )
+    forAll([address, uint(192)], (wallet, key) => {
+      expect(Nonce.question(wallet, key)).toBe(abi.encodeFunctionData("getNonce", [wallet, key]))
+    })
   })
 
   it("of a key is answered whole, of which the sequence counts", () => {
     const abi = new Interface(["function getNonce(address sender, uint192 key) view returns (uint256)"])
-    fc.assert(
-      fc.property(uint(192), uint(64), (key, sequence) => {
-        const data = abi.encodeFunctionResult("getNonce", [Nonce.make(key, sequence)]) as Hex
-        expect(Nonce.answered({ data, success: true })).toBe(sequence)
-        expect(Nonce.answered({ data, success: false })).toBeNull()
-        expect(Nonce.answered({ data: data.slice(0, -2) as Hex, success: true })).toBeNull()
-      })
-    )
+    forAll([uint(192), uint(64)], (key, sequence) => {
+      const data = abi.encodeFunctionResult("getNonce", [Nonce.make(key, sequence)]) as Hex
+      expect(Nonce.answered({ data, success: true })).toBe(sequence)
+      expect(Nonce.answered({ data, success: false })).toBeNull()
+      expect(Nonce.answered({ data: data.slice(0, -2) as Hex, success: true })).toBeNull()
+    })
     expect(Nonce.answered({ data: "0x" as Hex, success: true })).toBeNull()
   })
 
-  it("names the configuration of its wallet in its highest 64 bits, and so do ranges of keys", () => {
-    fc.assert(
-      fc.property(uint(64), uint(128), uint(64), (epoch, key, sequence) => {
-        const { from, to } = Nonce.inEpoch({ from: key, to: key }, epoch)
-        expect([from, to]).toEqual(Array(2).fill(epoch * 2n ** 128n + key))
-        expect(Nonce.epochOf(Nonce.make(from, sequence))).toBe(epoch)
-      })
-    )
-  })
+  it.prop(
+    "names the configuration of its wallet in its highest 64 bits, and so do ranges of keys",
+    [uint(64), uint(128), uint(64)],
+    ([epoch, key, sequence]) => {
+      const { from, to } = Nonce.inEpoch({ from: key, to: key }, epoch)
+      expect([from, to]).toEqual(Array(2).fill(epoch * 2n ** 128n + key))
+      expect(Nonce.epochOf(Nonce.make(from, sequence))).toBe(epoch)
+    }
+  )
 
   it("never lets a sequence run into the key", () => {
     expect(Nonce.make(3n, 1n << 64n)).toBe(Nonce.make(3n, 0n))

@@ -1,8 +1,8 @@
+import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import * as JSONSchema from "effect/JSONSchema"
 import * as Schema from "effect/Schema"
 import fc from "fast-check"
-import { describe, expect, it } from "vitest"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
 
 const some = fc.bigInt({ min: 0n, max: 10_000_000n })
@@ -45,17 +45,13 @@ describe("a percentage", () => {
       expect(Either.isLeft(Percent.from(number)), String(number)).toBe(true)
   })
 
-  it("survives its text form", () => {
-    fc.assert(
-      fc.property(some, (units) => {
-        const percent = Either.getOrThrow(
-          Percent.from(`${units / 10_000n}.${(units % 10_000n).toString().padStart(4, "0")}`)
-        )
-        expect(percent).toBe(units)
-        expect(Percent.from(Percent.format(percent))).toEqual(Either.right(percent))
-        expect(Percent.from(Number(Percent.format(percent)))).toEqual(Either.right(percent))
-      })
+  it.prop("survives its text form", [some], ([units]) => {
+    const percent = Either.getOrThrow(
+      Percent.from(`${units / 10_000n}.${(units % 10_000n).toString().padStart(4, "0")}`)
     )
+    expect(percent).toBe(units)
+    expect(Percent.from(Percent.format(percent))).toEqual(Either.right(percent))
+    expect(Percent.from(Number(Percent.format(percent)))).toEqual(Either.right(percent))
   })
 
   it("is told as short as it can be", () => {

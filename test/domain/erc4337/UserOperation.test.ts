@@ -6,7 +6,7 @@ import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { address, bytes32, hex, mutated, op, uint } from "../generators.js"
+import { address, bytes32, forAll, hex, mutated, op, uint } from "../generators.js"
 
 const v06 =
   "(address sender,uint256 nonce,bytes initCode,bytes callData,uint256 callGasLimit,uint256 verificationGasLimit,uint256 preVerificationGas,uint256 maxFeePerGas,uint256 maxPriorityFeePerGas,bytes paymasterAndData,bytes signature)"
@@ -54,30 +54,23 @@ const plain: UserOperation.UserOperation = {
 }
 
 describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
-  it("is encoded as ethers encodes the struct, and comes back out of it", () => {
-    fc.assert(
-      fc.property(op(version), (each) => {
-        const encoded = UserOperation.encode(version, each)
-        expect(encoded.slice(0, 66)).toBe(toBeHex(32, 32))
-        expect(encoded).toBe(AbiCoder.defaultAbiCoder().encode([typeOf(version)], [structOf(version, each)]))
-        expect(UserOperation.decode(version, encoded)).toEqual(Either.right(each))
-      })
-    )
+  it.prop("is encoded as ethers encodes the struct, and comes back out of it", [op(version)], ([each]) => {
+    const encoded = UserOperation.encode(version, each)
+    expect(encoded.slice(0, 66)).toBe(toBeHex(32, 32))
+    expect(encoded).toBe(AbiCoder.defaultAbiCoder().encode([typeOf(version)], [structOf(version, each)]))
+    expect(UserOperation.decode(version, encoded)).toEqual(Either.right(each))
   })
 
-  it("has one encoding only", () => {
-    fc.assert(
-      fc.property(
-        mutated(op(version).map((each) => UserOperation.encode(version, each))),
-        ([right, wrong]) => {
-          const result = UserOperation.decode(version, wrong)
-          if (wrong !== right && Either.isRight(result))
-            expect(result).not.toEqual(UserOperation.decode(version, right))
-        }
-      ),
-      { numRuns: 500 }
-    )
-  })
+  it.prop(
+    "has one encoding only",
+    [mutated(op(version).map((each) => UserOperation.encode(version, each)))],
+    ([[right, wrong]]) => {
+      const result = UserOperation.decode(version, wrong)
+      if (wrong !== right && Either.isRight(result))
+        expect(result).not.toEqual(UserOperation.decode(version, right))
+    },
+    { fastCheck: { numRuns: 500 } }
+  )
 
   it("is not read from garbage", () => {
     for (const text of ["0x", "0x00", toBeHex(32, 32), `0x${"ff".repeat(480)}`, `0x${"00".repeat(480)}`])
@@ -101,18 +94,16 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
       `function handleOps(${typeOf(version)}[] ops, address beneficiary)`,
       `function validateUserOp(${typeOf(version)} op, bytes32 userOpHash, uint256 missingAccountFunds)`
     ])
-    fc.assert(
-      fc.property(fc.array(op(version), { maxLength: 4 }), address, bytes32, (ops, beneficiary, hash) => {
-        const structs = ops.map((each) => structOf(version, each))
-        expect(UserOperation.handleOps(version, ops, beneficiary)).toBe(
-          abi.encodeFunctionData("handleOps", [structs, beneficiary])
+    forAll([fc.array(op(version), { maxLength: 4 }), address, bytes32], (ops, beneficiary, hash) => {
+      const structs = ops.map((each) => structOf(version, each))
+      expect(UserOperation.handleOps(version, ops, beneficiary)).toBe(
+        abi.encodeFunctionData("handleOps", [structs, beneficiary])
+      )
+      for (const each of ops)
+        expect(UserOperation.validateCall(version, each, hash)).toBe(
+          abi.encodeFunctionData("validateUserOp", [structOf(version, each), hash, 0n])
         )
-        for (const each of ops)
-          expect(UserOperation.validateCall(version, each, hash)).toBe(
-            abi.encodeFunctionData("validateUserOp", [structOf(version, each), hash, 0n])
-          )
-      })
-    )
+    })
   })
 
   it("goes into handleAggregatedOps as ethers encodes that call", () => {
@@ -123,33 +114,29 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
       aggregator: address,
       signature: hex()
     })
-    fc.assert(
-      fc.property(fc.array(group, { maxLength: 3 }), address, (groups, beneficiary) => {
-        const structs = groups.map(({ ops, ...rest }) => ({
-          ...rest,
-          userOps: ops.map((each) => structOf(version, each))
-        }))
-        expect(UserOperation.handleAggregatedOps(version, groups, beneficiary)).toBe(
-          abi.encodeFunctionData("handleAggregatedOps", [structs, beneficiary])
-        )
-      })
-    )
+    forAll([fc.array(group, { maxLength: 3 }), address], (groups, beneficiary) => {
+      const structs = groups.map(({ ops, ...rest }) => ({
+        ...rest,
+        userOps: ops.map((each) => structOf(version, each))
+      }))
+      expect(UserOperation.handleAggregatedOps(version, groups, beneficiary)).toBe(
+        abi.encodeFunctionData("handleAggregatedOps", [structs, beneficiary])
+      )
+    })
   })
 
   it("has a hash that binds every field but the signature, the EntryPoint and the chain", () => {
     const entryPoint = EntryPoint.canonical[version]
     const key = (each: UserOperation.UserOperation) =>
       UserOperation.encode(version, { ...each, signature: Hex.empty })
-    fc.assert(
-      fc.property(op(version), op(version), someFields, uint(64), (a, b, fields, chainId) => {
-        const mixed = { ...a, ...Object.fromEntries(fields.map((field) => [field, b[field]])) }
-        const hash = UserOperation.hash(version, entryPoint, chainId, a)
-        expect(UserOperation.hash(version, entryPoint, chainId, mixed) === hash).toBe(key(a) === key(mixed))
-        expect(UserOperation.hash(version, entryPoint, chainId, { ...a, signature: b.signature })).toBe(hash)
-        expect(UserOperation.hash(version, entryPoint, chainId + 1n, a)).not.toBe(hash)
-        expect(UserOperation.hash(version, Address.zero, chainId, a)).not.toBe(hash)
-      })
-    )
+    forAll([op(version), op(version), someFields, uint(64)], (a, b, fields, chainId) => {
+      const mixed = { ...a, ...Object.fromEntries(fields.map((field) => [field, b[field]])) }
+      const hash = UserOperation.hash(version, entryPoint, chainId, a)
+      expect(UserOperation.hash(version, entryPoint, chainId, mixed) === hash).toBe(key(a) === key(mixed))
+      expect(UserOperation.hash(version, entryPoint, chainId, { ...a, signature: b.signature })).toBe(hash)
+      expect(UserOperation.hash(version, entryPoint, chainId + 1n, a)).not.toBe(hash)
+      expect(UserOperation.hash(version, Address.zero, chainId, a)).not.toBe(hash)
+    })
   })
 
   it("fits when every gas field is at most a uint120", () => {
@@ -192,14 +179,14 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
 })
 
 describe("UserOperation", () => {
-  it("of v0.6 is never read as one of v0.7, nor the other way round", () => {
-    fc.assert(
-      fc.property(op("v0.6"), op("v0.7"), (old, packedOp) => {
-        expect(Either.isLeft(UserOperation.decode("v0.7", UserOperation.encode("v0.6", old)))).toBe(true)
-        expect(Either.isLeft(UserOperation.decode("v0.6", UserOperation.encode("v0.7", packedOp)))).toBe(true)
-      })
-    )
-  })
+  it.prop(
+    "of v0.6 is never read as one of v0.7, nor the other way round",
+    [op("v0.6"), op("v0.7")],
+    ([old, packedOp]) => {
+      expect(Either.isLeft(UserOperation.decode("v0.7", UserOperation.encode("v0.6", old)))).toBe(true)
+      expect(Either.isLeft(UserOperation.decode("v0.6", UserOperation.encode("v0.7", packedOp)))).toBe(true)
+    }
+  )
 
   it("of an EIP-7702 account does not fit v0.8, whose hash would depend on the chain's state", () => {
     for (const initCode of ["0x7702".padEnd(42, "0"), `${"0x7702".padEnd(42, "0")}abcd`])

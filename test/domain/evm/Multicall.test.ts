@@ -5,7 +5,7 @@ import * as fc from "fast-check"
 import * as Multicall from "../../../src/domain/evm/Multicall.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Work from "../../support/Work.js"
-import { address, hex } from "../generators.js"
+import { address, forAll, hex } from "../generators.js"
 
 const abi = new Interface([
   "function aggregate3((address target, bool allowFailure, bytes callData)[] calls) payable returns ((bool success, bytes returnData)[] returnData)"
@@ -18,43 +18,33 @@ const encode = (list: ReadonlyArray<Multicall.Result>): Hex.Hex =>
   Hex.unsafe(abi.encodeFunctionResult("aggregate3", [list.map(({ data, success }) => [success, data])]))
 
 describe("Multicall3", () => {
-  it("is called as ethers calls it", () => {
-    fc.assert(
-      fc.property(calls, (list) => {
-        expect(Multicall.aggregate(list)).toBe(
-          abi.encodeFunctionData("aggregate3", [list.map(({ data, to }) => [to, true, data])])
-        )
-      })
+  it.prop("is called as ethers calls it", [calls], ([list]) => {
+    expect(Multicall.aggregate(list)).toBe(
+      abi.encodeFunctionData("aggregate3", [list.map(({ data, to }) => [to, true, data])])
     )
   })
 
-  it("is understood as ethers has encoded it", () => {
-    fc.assert(
-      fc.property(results, (list) => {
-        expect(Multicall.decode(encode(list), list.length)).toEqual(Either.right(list))
-      })
-    )
+  it.prop("is understood as ethers has encoded it", [results], ([list]) => {
+    expect(Multicall.decode(encode(list), list.length)).toEqual(Either.right(list))
   })
 
-  it("is not believed when the number of results is another one", () => {
-    fc.assert(
-      fc.property(results, fc.nat(30), (list, count) => {
-        fc.pre(count !== list.length)
-        expect(Either.isLeft(Multicall.decode(encode(list), count))).toBe(true)
-      })
-    )
-  })
+  it.prop(
+    "is not believed when the number of results is another one",
+    [results, fc.nat(30)],
+    ([list, count]) => {
+      fc.pre(count !== list.length)
+      expect(Either.isLeft(Multicall.decode(encode(list), count))).toBe(true)
+    }
+  )
 
   it("is not believed when a byte is missing, added or of another value than its type allows", () => {
-    fc.assert(
-      fc.property(results, fc.nat(), hex(40), (list, cut, more) => {
-        const data = encode(list)
-        const shorter = Hex.unsafe(data.slice(0, 2 + 2 * (cut % Hex.size(data))))
-        expect(Either.isLeft(Multicall.decode(shorter, list.length))).toBe(true)
-        if (more !== "0x")
-          expect(Either.isLeft(Multicall.decode(Hex.concat(data, more), list.length))).toBe(true)
-      })
-    )
+    forAll([results, fc.nat(), hex(40)], (list, cut, more) => {
+      const data = encode(list)
+      const shorter = Hex.unsafe(data.slice(0, 2 + 2 * (cut % Hex.size(data))))
+      expect(Either.isLeft(Multicall.decode(shorter, list.length))).toBe(true)
+      if (more !== "0x")
+        expect(Either.isLeft(Multicall.decode(Hex.concat(data, more), list.length))).toBe(true)
+    })
     const one = encode([{ success: true, data: Hex.empty }])
     expect(Either.isLeft(Multicall.decode(Hex.unsafe(one.replace(/1(0{62}40)/, "2$1")), 1))).toBe(true)
   })
@@ -73,14 +63,14 @@ describe("Multicall3", () => {
     expect(Multicall.toll).toEqual({ to: `0x${"8".padStart(40, "0")}`, data: "0x" })
   })
 
-  it("answers any bytes without a throw, and what it takes is what ethers encodes", () => {
-    fc.assert(
-      fc.property(hex(400), fc.nat(5), (data, count) => {
-        const decoded = Multicall.decode(data, count)
-        if (Either.isRight(decoded)) expect(encode(decoded.right)).toBe(data)
-      })
-    )
-  })
+  it.prop(
+    "answers any bytes without a throw, and what it takes is what ethers encodes",
+    [hex(400), fc.nat(5)],
+    ([data, count]) => {
+      const decoded = Multicall.decode(data, count)
+      if (Either.isRight(decoded)) expect(encode(decoded.right)).toBe(data)
+    }
+  )
 
   it("spends no more on elements that overlap than on others", () => {
     const word = (value: number) => value.toString(16).padStart(64, "0")

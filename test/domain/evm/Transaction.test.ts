@@ -5,7 +5,7 @@ import * as fc from "fast-check"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { address, hex, mutated, uint } from "../generators.js"
+import { address, forAll, hex, mutated, uint } from "../generators.js"
 
 const transaction: fc.Arbitrary<Transaction.Transaction> = fc
   .record({
@@ -38,30 +38,26 @@ const reference = ({ legacy, maxFeePerGas, maxPriorityFeePerGas, nonce, ...tx }:
   })
 
 describe("Transaction", () => {
-  it("its signing digest is that of ethers", () => {
-    fc.assert(
-      fc.property(transaction, (tx) => {
-        expect(Transaction.signingDigest(tx)).toBe(reference(tx).unsignedHash)
-      })
-    )
+  it.prop("its signing digest is that of ethers", [transaction], ([tx]) => {
+    expect(Transaction.signingDigest(tx)).toBe(reference(tx).unsignedHash)
   })
 
-  it("signed bytes and hash are those of ethers, and ethers recovers the sender from them", () => {
-    fc.assert(
-      fc.property(transaction, key, (tx, signer) => {
-        const signature = signer.sign(Transaction.signingDigest(tx)).serialized
-        const raw = Transaction.serialize(tx, Hex.unsafe(signature))
-        const expected = reference(tx)
-        expected.signature = signature
-        expect(raw).toBe(expected.serialized)
-        expect(Transaction.hash(raw)).toBe(expected.hash)
-        const sender = Reference.from(raw).from
-        expect(sender).toBe(Reference.from(expected.serialized).from)
-        expect(sender).not.toBeNull()
-      }),
-      { numRuns: 50 }
-    )
-  })
+  it.prop(
+    "signed bytes and hash are those of ethers, and ethers recovers the sender from them",
+    [transaction, key],
+    ([tx, signer]) => {
+      const signature = signer.sign(Transaction.signingDigest(tx)).serialized
+      const raw = Transaction.serialize(tx, Hex.unsafe(signature))
+      const expected = reference(tx)
+      expected.signature = signature
+      expect(raw).toBe(expected.serialized)
+      expect(Transaction.hash(raw)).toBe(expected.hash)
+      const sender = Reference.from(raw).from
+      expect(sender).toBe(Reference.from(expected.serialized).from)
+      expect(sender).not.toBeNull()
+    },
+    { fastCheck: { numRuns: 50 } }
+  )
 
   it("r and s with leading zeros are written as scalars", () => {
     const plain = {
@@ -88,22 +84,19 @@ describe("Transaction", () => {
     }
   })
 
-  it("parsing returns the transaction, its sender and its hash", () => {
-    fc.assert(
-      fc.property(transaction, key, (tx, signer) => {
-        const raw = Transaction.serialize(
-          tx,
-          Hex.unsafe(signer.sign(Transaction.signingDigest(tx)).serialized)
-        )
-        expect(Either.getOrThrow(Transaction.parse(raw))).toEqual({
-          transaction: tx,
-          from: computeAddress(signer.publicKey),
-          hash: Transaction.hash(raw)
-        })
-      }),
-      { numRuns: 50 }
-    )
-  })
+  it.prop(
+    "parsing returns the transaction, its sender and its hash",
+    [transaction, key],
+    ([tx, signer]) => {
+      const raw = Transaction.serialize(tx, Hex.unsafe(signer.sign(Transaction.signingDigest(tx)).serialized))
+      expect(Either.getOrThrow(Transaction.parse(raw))).toEqual({
+        transaction: tx,
+        from: computeAddress(signer.publicKey),
+        hash: Transaction.hash(raw)
+      })
+    },
+    { fastCheck: { numRuns: 50 } }
+  )
 
   it("parsing takes nothing but what serializing writes", () => {
     const signed = fc
@@ -111,8 +104,9 @@ describe("Transaction", () => {
       .map(([tx, signer]) =>
         Transaction.serialize(tx, Hex.unsafe(signer.sign(Transaction.signingDigest(tx)).serialized))
       )
-    fc.assert(
-      fc.property(mutated(signed), ([, wrong]) => {
+    forAll(
+      [mutated(signed)],
+      ([, wrong]) => {
         const parsed = Transaction.parse(wrong)
         if (Either.isLeft(parsed)) return
         const { maxFeePerGas, maxPriorityFeePerGas, nonce } = parsed.right.transaction
@@ -123,15 +117,13 @@ describe("Transaction", () => {
         expect(parsed.right.from).toBe(same.from)
         expect(parsed.right.hash).toBe(same.hash)
         expect(same.accessList ?? []).toEqual([])
-      }),
+      },
       { numRuns: 300 }
     )
-    fc.assert(
-      fc.property(hex(300), (bytes) => {
-        expect(Either.isLeft(Transaction.parse(bytes))).toBe(true)
-        expect(Either.isLeft(Transaction.parse(Hex.unsafe(`0x02${bytes.slice(2)}`)))).toBe(true)
-      })
-    )
+    forAll([hex(300)], (bytes) => {
+      expect(Either.isLeft(Transaction.parse(bytes))).toBe(true)
+      expect(Either.isLeft(Transaction.parse(Hex.unsafe(`0x02${bytes.slice(2)}`)))).toBe(true)
+    })
   })
 
   it("a legacy one is the same bytes whatever the chain id, up to those that no JavaScript number holds", () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import * as Breakage from "../../../src/domain/json/Breakage.js"
+import { forAll } from "../generators.js"
 
 const isJson = (text: string): boolean => {
   try {
@@ -49,11 +50,10 @@ describe("where text stops to be JSON", () => {
       fc.nat({ max: 2 }),
       fc.constantFrom(..."{}[]:,\"'\\ 0-.e1tn\n\u0000")
     )
-    fc.assert(
-      fc.property(fc.oneof(fc.json(), fc.string()), (text) => (Breakage.tell(text) === "") === isJson(text))
-    )
-    fc.assert(
-      fc.property(change, ([json, at, removed, added]) => {
+    forAll([fc.oneof(fc.json(), fc.string())], (text) => (Breakage.tell(text) === "") === isJson(text))
+    forAll(
+      [change],
+      ([json, at, removed, added]) => {
         const place = at % (json.length + 1)
         const text = json.slice(0, place) + added + json.slice(place + removed)
         const where = Breakage.tell(text)
@@ -65,7 +65,7 @@ describe("where text stops to be JSON", () => {
           lines.slice(0, Number(line) - 1).join("\n").length + (line === "1" ? 0 : 1) + Number(column) - 1
         expect(index).toBeLessThanOrEqual(text.length)
         expect(where.includes("ends too early")).toBe(index === text.length)
-      }),
+      },
       { numRuns: 3_000 }
     )
   })

@@ -5,27 +5,23 @@ import * as Base64 from "../../../src/domain/primitives/Base64.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { spellings } from "../../support/passkeys/Encodings.js"
 import * as Work from "../../support/Work.js"
-import { hex } from "../generators.js"
+import { forAll, hex } from "../generators.js"
 
 const isRefused = (text: string) => Either.isLeft(Base64.decode(text))
 
 describe("Base64", () => {
-  it("is read in both alphabets, padded or not, as Node writes it", () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-        for (const text of spellings(bytes)) expect(Base64.decode(text)).toEqual(Either.right(bytes))
-      })
-    )
-  })
+  it.prop(
+    "is read in both alphabets, padded or not, as Node writes it",
+    [fc.uint8Array({ maxLength: 200 })],
+    ([bytes]) => {
+      for (const text of spellings(bytes)) expect(Base64.decode(text)).toEqual(Either.right(bytes))
+    }
+  )
 
-  it("is written as WebAuthn writes challenges", () => {
-    fc.assert(
-      fc.property(hex(), (bytes) => {
-        const text = Base64.encodeUrl(bytes)
-        expect(text).toBe(Buffer.from(bytes.slice(2), "hex").toString("base64url"))
-        expect(Base64.decodeHex(text)).toEqual(Either.right(bytes))
-      })
-    )
+  it.prop("is written as WebAuthn writes challenges", [hex()], ([bytes]) => {
+    const text = Base64.encodeUrl(bytes)
+    expect(text).toBe(Buffer.from(bytes.slice(2), "hex").toString("base64url"))
+    expect(Base64.decodeHex(text)).toEqual(Either.right(bytes))
   })
 
   it.each([
@@ -46,17 +42,17 @@ describe("Base64", () => {
     expect(isRefused(text)).toBe(true)
   })
 
-  it("has no two spellings of the same bytes in one alphabet without padding", () => {
-    fc.assert(
-      fc.property(fc.string({ unit: fc.constantFrom(..."ABab01-_"), maxLength: 12 }), (text) => {
-        const read = Base64.decodeHex(text)
-        if (Either.isRight(read)) expect(Base64.encodeUrl(read.right)).toBe(text)
-      })
-    )
-  })
+  it.prop(
+    "has no two spellings of the same bytes in one alphabet without padding",
+    [fc.string({ unit: fc.constantFrom(..."ABab01-_"), maxLength: 12 })],
+    ([text]) => {
+      const read = Base64.decodeHex(text)
+      if (Either.isRight(read)) expect(Base64.encodeUrl(read.right)).toBe(text)
+    }
+  )
 
   it("of any text is bytes or a refusal, and a long one takes little work", () => {
-    fc.assert(fc.property(fc.string(), (text) => Either.isEither(Base64.decode(text))))
+    forAll([fc.string()], (text) => Either.isEither(Base64.decode(text)))
     const work = Work.of(() => {
       for (const long of ["A".repeat(1_000_001), `${"A".repeat(1_000_000)}-+`, "=".repeat(1_000_000)])
         expect(isRefused(long)).toBe(true)

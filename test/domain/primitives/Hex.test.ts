@@ -38,15 +38,11 @@ describe("Hex", () => {
     expect(Schema.encodeEither(Hex.schema)(Hex.unsafe("0xAB"))).toEqual(Either.right("0xab"))
   })
 
-  it("counts and joins bytes", () => {
-    fc.assert(
-      fc.property(fc.array(hex(40)), (parts) => {
-        const joined = Hex.concat(...parts)
-        expect(Hex.size(joined)).toBe(parts.reduce((sum, part) => sum + Hex.size(part), 0))
-        expect(joined).toBe(
-          `0x${Buffer.concat(parts.map((p) => Buffer.from(p.slice(2), "hex"))).toString("hex")}`
-        )
-      })
+  it.prop("counts and joins bytes", [fc.array(hex(40))], ([parts]) => {
+    const joined = Hex.concat(...parts)
+    expect(Hex.size(joined)).toBe(parts.reduce((sum, part) => sum + Hex.size(part), 0))
+    expect(joined).toBe(
+      `0x${Buffer.concat(parts.map((p) => Buffer.from(p.slice(2), "hex"))).toString("hex")}`
     )
   })
 
@@ -60,22 +56,18 @@ describe("Hex", () => {
     }
   })
 
-  it("is cut between two bytes, or from one to the end", () => {
-    fc.assert(
-      fc.property(hex(80), fc.nat(90), fc.nat(90), (bytes, from, to) => {
-        const buffer = Buffer.from(bytes.slice(2), "hex")
-        expect(Hex.slice(bytes, from)).toBe(`0x${buffer.subarray(from).toString("hex")}`)
-        expect(Hex.slice(bytes, from, to)).toBe(`0x${buffer.subarray(from, to).toString("hex")}`)
-      })
-    )
-  })
+  it.prop(
+    "is cut between two bytes, or from one to the end",
+    [hex(80), fc.nat(90), fc.nat(90)],
+    ([bytes, from, to]) => {
+      const buffer = Buffer.from(bytes.slice(2), "hex")
+      expect(Hex.slice(bytes, from)).toBe(`0x${buffer.subarray(from).toString("hex")}`)
+      expect(Hex.slice(bytes, from, to)).toBe(`0x${buffer.subarray(from, to).toString("hex")}`)
+    }
+  )
 
-  it("goes over the wire and back unchanged", () => {
-    fc.assert(
-      fc.property(hex(), bytes32, (bytes, word) => {
-        expect(Schema.decodeSync(Hex.schema)(Schema.encodeSync(Hex.schema)(bytes))).toBe(bytes)
-        expect(Schema.decodeSync(Hex.schema32)(Schema.encodeSync(Hex.schema32)(word))).toBe(word)
-      })
-    )
+  it.prop("goes over the wire and back unchanged", [hex(), bytes32], ([bytes, word]) => {
+    expect(Schema.decodeSync(Hex.schema)(Schema.encodeSync(Hex.schema)(bytes))).toBe(bytes)
+    expect(Schema.decodeSync(Hex.schema32)(Schema.encodeSync(Hex.schema32)(word))).toBe(word)
   })
 })

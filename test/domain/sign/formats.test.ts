@@ -7,18 +7,16 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as PersonalMessage from "../../../src/domain/signature/PersonalMessage.js"
 import * as SignatureFormat from "../../../src/domain/signature/SignatureFormat.js"
 import * as Keys from "../../support/kms/Keys.js"
-import { bytes32 } from "../generators.js"
+import { bytes32, forAll } from "../generators.js"
 
 const digestOf = (message: string) => Either.map(PersonalMessage.bytes(message), PersonalMessage.digest)
 
 describe("a personal message", () => {
   it("has the digest that ethers gives to its text", () => {
-    fc.assert(
-      fc.property(fc.fullUnicodeString({ maxLength: 200 }), (text) => {
-        fc.pre(!Hex.is(text))
-        expect(digestOf(text)).toEqual(Either.right(hashMessage(text)))
-      })
-    )
+    forAll([fc.fullUnicodeString({ maxLength: 200 })], (text) => {
+      fc.pre(!Hex.is(text))
+      expect(digestOf(text)).toEqual(Either.right(hashMessage(text)))
+    })
     expect(digestOf("hello world")).toEqual(
       Either.right("0xd9eba16ed0ecae432b71fe008c98cc872bb4cc214d3220a36f365326cf807d68")
     )
@@ -26,13 +24,11 @@ describe("a personal message", () => {
   })
 
   it("of 0x and an even number of hex digits is their bytes, of either case", () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 300 }), fc.boolean(), (bytes, upper) => {
-        const digits = Buffer.from(bytes).toString("hex")
-        const text = `0x${upper ? digits.toUpperCase() : digits}`
-        expect(digestOf(text)).toEqual(Either.right(hashMessage(getBytes(`0x${digits}`))))
-      })
-    )
+    forAll([fc.uint8Array({ maxLength: 300 }), fc.boolean()], (bytes, upper) => {
+      const digits = Buffer.from(bytes).toString("hex")
+      const text = `0x${upper ? digits.toUpperCase() : digits}`
+      expect(digestOf(text)).toEqual(Either.right(hashMessage(getBytes(`0x${digits}`))))
+    })
     for (const text of ["0x1", "0xzz", "0X11", "11", " 0x11"])
       expect(digestOf(text)).toEqual(Either.right(hashMessage(text)))
   })
@@ -78,25 +74,19 @@ describe("a signature", () => {
       const { serialized } = key.sign(hashMessage(message))
       expect(SignatureFormat.write(Hex.unsafe(serialized), "compact")).toBe(compact)
     }
-    fc.assert(
-      fc.property(signatures, (signature) => {
-        const theirs = Signature.from(signature)
-        expect(SignatureFormat.write(signature, "compact")).toBe(theirs.compactSerialized)
-        expect(SignatureFormat.write(signature, "hex")).toBe(theirs.serialized)
-        expect(SignatureFormat.write(signature, "rsv")).toEqual({ r: theirs.r, s: theirs.s, v: theirs.v })
-      })
-    )
+    forAll([signatures], (signature) => {
+      const theirs = Signature.from(signature)
+      expect(SignatureFormat.write(signature, "compact")).toBe(theirs.compactSerialized)
+      expect(SignatureFormat.write(signature, "hex")).toBe(theirs.serialized)
+      expect(SignatureFormat.write(signature, "rsv")).toEqual({ r: theirs.r, s: theirs.s, v: theirs.v })
+    })
   })
 
-  it("is written in DER with r and s in their shortest form", () => {
-    fc.assert(
-      fc.property(signatures, (signature) => {
-        const { r, s } = Signature.from(signature)
-        fc.pre(BigInt(r) > 0n && BigInt(s) > 0n)
-        const der = SignatureFormat.write(signature, "der")
-        expect(der).toBe(`0x${Keys.der({ r: BigInt(r), s: BigInt(s) }).toString("hex")}`)
-        expect(Der.signature(Hex.unsafe(String(der)))).toEqual(Either.right({ r: BigInt(r), s: BigInt(s) }))
-      })
-    )
+  it.prop("is written in DER with r and s in their shortest form", [signatures], ([signature]) => {
+    const { r, s } = Signature.from(signature)
+    fc.pre(BigInt(r) > 0n && BigInt(s) > 0n)
+    const der = SignatureFormat.write(signature, "der")
+    expect(der).toBe(`0x${Keys.der({ r: BigInt(r), s: BigInt(s) }).toString("hex")}`)
+    expect(Der.signature(Hex.unsafe(String(der)))).toEqual(Either.right({ r: BigInt(r), s: BigInt(s) }))
   })
 })

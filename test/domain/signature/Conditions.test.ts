@@ -5,7 +5,7 @@ import * as fc from "fast-check"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../src/domain/signature/Conditions.js"
-import { address, bytes32, hex, mutated, uint48 } from "../generators.js"
+import { address, bytes32, forAll, hex, mutated, uint48 } from "../generators.js"
 
 const conditions: fc.Arbitrary<Conditions.Conditions> = fc.record({
   validUntil: uint48,
@@ -26,48 +26,47 @@ const notUint48 = fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_
 
 describe("Conditions", () => {
   it("are signed as the EIP-712 digest, or as the bare userOpHash when there are none", () => {
-    fc.assert(
-      fc.property(bytes32, conditions, (userOpHash, given) => {
-        const expected = Conditions.isNone(given)
-          ? userOpHash
-          : TypedDataEncoder.hash({ name: "castellan", version: "1" }, types, { userOpHash, ...given })
-        expect(Conditions.signingHash(userOpHash, given)).toBe(expected)
-      })
-    )
-    fc.assert(fc.property(bytes32, (hash) => Conditions.signingHash(hash, Conditions.none) === hash))
+    forAll([bytes32, conditions], (userOpHash, given) => {
+      const expected = Conditions.isNone(given)
+        ? userOpHash
+        : TypedDataEncoder.hash({ name: "castellan", version: "1" }, types, { userOpHash, ...given })
+      expect(Conditions.signingHash(userOpHash, given)).toBe(expected)
+    })
+    forAll([bytes32], (hash) => Conditions.signingHash(hash, Conditions.none) === hash)
   })
 
-  it("give another signing hash when any of them, or the op, is another", () => {
-    fc.assert(
-      fc.property(bytes32, bytes32, conditions, conditions, (hashA, hashB, a, b) => {
-        const same = hashA === hashB && JSON.stringify(a) === JSON.stringify(b)
-        fc.pre(!Conditions.isNone(a) || !Conditions.isNone(b))
-        expect(Conditions.signingHash(hashA, a) === Conditions.signingHash(hashB, b)).toBe(same)
-      })
-    )
-  })
+  it.prop(
+    "give another signing hash when any of them, or the op, is another",
+    [bytes32, bytes32, conditions, conditions],
+    ([hashA, hashB, a, b]) => {
+      const same = hashA === hashB && JSON.stringify(a) === JSON.stringify(b)
+      fc.pre(!Conditions.isNone(a) || !Conditions.isNone(b))
+      expect(Conditions.signingHash(hashA, a) === Conditions.signingHash(hashB, b)).toBe(same)
+    }
+  )
 
-  it("and the proof are the op's signature as ethers encodes it, and come back out of it", () => {
-    fc.assert(
-      fc.property(conditions, hex(1200), (given, proof) => {
-        const signature = Conditions.encodeSignature(given, proof)
-        const { validUntil, validAfter, bundler } = given
-        expect(signature).toBe(
-          AbiCoder.defaultAbiCoder().encode(blob, [validUntil, validAfter, bundler, proof])
-        )
-        expect(Conditions.decodeSignature(signature)).toEqual(Either.right({ conditions: given, proof }))
-      })
-    )
-  })
+  it.prop(
+    "and the proof are the op's signature as ethers encodes it, and come back out of it",
+    [conditions, hex(1200)],
+    ([given, proof]) => {
+      const signature = Conditions.encodeSignature(given, proof)
+      const { validUntil, validAfter, bundler } = given
+      expect(signature).toBe(
+        AbiCoder.defaultAbiCoder().encode(blob, [validUntil, validAfter, bundler, proof])
+      )
+      expect(Conditions.decodeSignature(signature)).toEqual(Either.right({ conditions: given, proof }))
+    }
+  )
 
   it("are read from the canonical encoding only", () => {
     const signatures = fc.tuple(conditions, hex()).map(([c, proof]) => Conditions.encodeSignature(c, proof))
-    fc.assert(
-      fc.property(mutated(signatures), ([right, wrong]) => {
+    forAll(
+      [mutated(signatures)],
+      ([right, wrong]) => {
         const result = Conditions.decodeSignature(wrong)
         if (wrong !== right && Either.isRight(result))
           expect(result).not.toEqual(Conditions.decodeSignature(right))
-      }),
+      },
       { numRuns: 500 }
     )
     const word = (digits: string) => digits.padStart(64, "0")
@@ -84,20 +83,18 @@ describe("Conditions", () => {
 
   it("with times that do not exist never turn into no bound", () => {
     const never = { validUntil: 1, validAfter: 2 ** 48 - 1 }
-    fc.assert(
-      fc.property(bytes32, notUint48, uint48, fc.boolean(), (hash, wrong, right, first) => {
-        const given = {
-          validUntil: first ? wrong : right,
-          validAfter: first ? right : wrong,
-          bundler: Address.zero
-        }
-        expect(Conditions.signingHash(hash, given)).toBe(
-          Conditions.signingHash(hash, { ...never, bundler: Address.zero })
-        )
-        expect(Conditions.decodeSignature(Conditions.encodeSignature(given, Hex.empty))).toEqual(
-          Either.right({ conditions: { ...never, bundler: Address.zero }, proof: Hex.empty })
-        )
-      })
-    )
+    forAll([bytes32, notUint48, uint48, fc.boolean()], (hash, wrong, right, first) => {
+      const given = {
+        validUntil: first ? wrong : right,
+        validAfter: first ? right : wrong,
+        bundler: Address.zero
+      }
+      expect(Conditions.signingHash(hash, given)).toBe(
+        Conditions.signingHash(hash, { ...never, bundler: Address.zero })
+      )
+      expect(Conditions.decodeSignature(Conditions.encodeSignature(given, Hex.empty))).toEqual(
+        Either.right({ conditions: { ...never, bundler: Address.zero }, proof: Hex.empty })
+      )
+    })
   })
 })

@@ -10,7 +10,7 @@ import * as Proof from "../../../src/domain/signature/Proof.js"
 import * as WebAuthn from "../../../src/domain/signature/WebAuthn.js"
 import { newPasskey } from "../../support/suite/Keys.js"
 import * as Work from "../../support/Work.js"
-import { address, bytes32, hex, mutated, uint, uint48 } from "../generators.js"
+import { address, bytes32, forAll, hex, mutated, uint, uint48 } from "../generators.js"
 
 const type =
   "tuple(uint8 index, tuple(bytes32 r, bytes32 s, uint256 challengeIndex, uint256 typeIndex, bytes authenticatorData, string clientDataJSON) auth)[]"
@@ -35,42 +35,35 @@ const parts = fc.record({ ecdsa, passkeys: fc.array(part, { minLength: 1, maxLen
 const why = (proof: Hex.Hex) => Either.getOrThrow(Either.flip(Proof.decode(proof)))
 
 describe("A proof with passkeys", () => {
-  it("is encoded as ethers encodes it, and comes apart again", () => {
-    fc.assert(
-      fc.property(parts, (it) => {
-        const proof = Proof.encode(it)
-        expect(proof).toBe(ethersProof(it))
-        expect(Proof.decode(proof)).toEqual(Either.right(it))
-        expect(Hex.size(proof) % 32).toBe(0)
-      })
-    )
+  it.prop("is encoded as ethers encodes it, and comes apart again", [parts], ([it]) => {
+    const proof = Proof.encode(it)
+    expect(proof).toBe(ethersProof(it))
+    expect(Proof.decode(proof)).toEqual(Either.right(it))
+    expect(Hex.size(proof) % 32).toBe(0)
   })
 
-  it("without passkeys is its signatures alone, and the other form of that is read too", () => {
-    fc.assert(
-      fc.property(
-        ecdsa.filter((it) => it !== Hex.empty),
-        (it) => {
-          const alone = { ecdsa: it, passkeys: [] }
-          expect(Proof.encode(alone)).toBe(it)
-          expect(Proof.decode(it)).toEqual(Either.right(alone))
-          expect(Proof.decode(Hex.unsafe(ethersProof(alone)))).toEqual(Either.right(alone))
-          expect(Proof.signatures(it)).toBe(Hex.size(it) / 65)
-        }
-      )
-    )
-  })
+  it.prop(
+    "without passkeys is its signatures alone, and the other form of that is read too",
+    [ecdsa.filter((it) => it !== Hex.empty)],
+    ([it]) => {
+      const alone = { ecdsa: it, passkeys: [] }
+      expect(Proof.encode(alone)).toBe(it)
+      expect(Proof.decode(it)).toEqual(Either.right(alone))
+      expect(Proof.decode(Hex.unsafe(ethersProof(alone)))).toEqual(Either.right(alone))
+      expect(Proof.signatures(it)).toBe(Hex.size(it) / 65)
+    }
+  )
 
-  it("has one encoding: whatever else is read says something else", () => {
-    fc.assert(
-      fc.property(mutated(parts.map(Proof.encode)), ([right, wrong]) => {
-        const read = Proof.decode(wrong)
-        if (Either.isRight(read)) expect(Proof.encode(read.right)).toBe(wrong)
-        if (wrong !== right) expect(read).not.toEqual(Proof.decode(right))
-      }),
-      { numRuns: 400 }
-    )
-  })
+  it.prop(
+    "has one encoding: whatever else is read says something else",
+    [mutated(parts.map(Proof.encode))],
+    ([[right, wrong]]) => {
+      const read = Proof.decode(wrong)
+      if (Either.isRight(read)) expect(Proof.encode(read.right)).toBe(wrong)
+      if (wrong !== right) expect(read).not.toEqual(Proof.decode(right))
+    },
+    { fastCheck: { numRuns: 400 } }
+  )
 
   it("is refused where its bytes are none, with what was expected", () => {
     expect(why(Hex.empty)).toContain("or the ABI form with passkeys, but the proof has 0 bytes")
@@ -108,7 +101,7 @@ describe("A proof with passkeys", () => {
           expect(Either.isLeft(Proof.decode(Hex.unsafe(`0x${filler.repeat(32 * words)}`)))).toBe(true)
     })
     expect(work).toBeLessThan(2_000)
-    fc.assert(fc.property(hex(2000), (bytes) => Either.isEither(Proof.normalise(bytes))))
+    forAll([hex(2000)], (bytes) => Either.isEither(Proof.normalise(bytes)))
   })
 
   it("with an index that is no uint8 names a passkey that no wallet has", () => {
@@ -151,35 +144,30 @@ describe("A dummy", () => {
     }
   })
 
-  it("passes every check but that of the signature once it has the op's challenge, and keeps its length", () => {
-    fc.assert(
-      fc.property(
-        bytes32,
-        uint48,
-        uint48,
-        address,
-        hex(70),
-        (userOpHash, validUntil, validAfter, bundler, tail) => {
-          const conditions = { validUntil, validAfter, bundler }
-          const proof = Proof.dummy(config, { owners: 1, passkeys: 2 })
-          const signature = Conditions.encodeSignature(conditions, proof)
-          const challenged = Proof.challenged(Hex.concat(signature, tail), userOpHash)
-          expect(challenged.length).toBe(signature.length + tail.length - 2)
-          expect(challenged.endsWith(tail.slice(2))).toBe(true)
-          const bare = Hex.unsafe(challenged.slice(0, signature.length))
-          const decoded = Either.getOrThrow(Conditions.decodeSignature(bare))
-          expect(decoded.conditions).toEqual(conditions)
-          for (const { auth } of Either.getOrThrow(Proof.decode(decoded.proof)).passkeys) {
-            expect(WebAuthn.check(auth, Conditions.signingHash(userOpHash, conditions))).toEqual(Either.void)
-            expect(WebAuthn.signedBy(auth, passkeys)).toBeNull()
-          }
-        }
-      ),
-      { numRuns: 20 }
-    )
-  })
+  it.prop(
+    "passes every check but that of the signature once it has the op's challenge, and keeps its length",
+    [bytes32, uint48, uint48, address, hex(70)],
+    ([userOpHash, validUntil, validAfter, bundler, tail]) => {
+      const conditions = { validUntil, validAfter, bundler }
+      const proof = Proof.dummy(config, { owners: 1, passkeys: 2 })
+      const signature = Conditions.encodeSignature(conditions, proof)
+      const challenged = Proof.challenged(Hex.concat(signature, tail), userOpHash)
+      expect(challenged.length).toBe(signature.length + tail.length - 2)
+      expect(challenged.endsWith(tail.slice(2))).toBe(true)
+      const bare = Hex.unsafe(challenged.slice(0, signature.length))
+      const decoded = Either.getOrThrow(Conditions.decodeSignature(bare))
+      expect(decoded.conditions).toEqual(conditions)
+      for (const { auth } of Either.getOrThrow(Proof.decode(decoded.proof)).passkeys) {
+        expect(WebAuthn.check(auth, Conditions.signingHash(userOpHash, conditions))).toEqual(Either.void)
+        expect(WebAuthn.signedBy(auth, passkeys)).toBeNull()
+      }
+    },
+    { fastCheck: { numRuns: 20 } }
+  )
 
-  it("is put into nothing else", () => {
-    fc.assert(fc.property(hex(600), bytes32, (bytes, hash) => Proof.challenged(bytes, hash) === bytes))
-  })
+  it.prop(
+    "is put into nothing else",
+    [hex(600), bytes32],
+    ([bytes, hash]) => Proof.challenged(bytes, hash) === bytes
+  )
 })

@@ -8,7 +8,7 @@ import * as WebAuthn from "../../../src/domain/signature/WebAuthn.js"
 import { type Answer, encoded, origin, respond, rpId } from "../../support/passkeys/Authenticator.js"
 import { cose, coseMembers, spellings } from "../../support/passkeys/Encodings.js"
 import { newPasskey } from "../../support/suite/Keys.js"
-import { bytes32 } from "../generators.js"
+import { bytes32, forAll } from "../generators.js"
 
 const [passkey, other] = [newPasskey(), newPasskey()]
 const keyOf = ({ publicKey }: typeof passkey) => ({
@@ -50,27 +50,27 @@ const secondOpinion = async (answer: Answer, over: string = hash): Promise<boole
 }
 
 describe("An assertion", () => {
-  it("is read out of what a browser gives, in either base64, and is good for its hash and key alone", () => {
-    fc.assert(
-      fc.property(bytes32, bytes32, fc.nat(3), (over, another, spelling) => {
-        const response = respond(over, passkey)
-        const auth = Either.getOrThrow(
-          WebAuthn.read({
-            signature: spellings(response.signature)[spelling] ?? "",
-            authenticatorData: spellings(response.authenticatorData)[spelling] ?? "",
-            clientDataJSON: spellings(response.clientDataJSON)[spelling] ?? ""
-          })
-        )
-        expect(BigInt(auth.s)).toBeLessThanOrEqual(P256.largestS)
-        expect(WebAuthn.check(auth, over)).toEqual(Either.void)
-        expect(WebAuthn.signedBy(auth, [keyOf(other), key])).toBe(1)
-        expect(WebAuthn.signedBy(auth, [keyOf(other)])).toBeNull()
-        expect(WebAuthn.signedBy(auth, [])).toBeNull()
-        if (over !== another) expect(Either.isLeft(WebAuthn.check(auth, another))).toBe(true)
-      }),
-      { numRuns: 25 }
-    )
-  })
+  it.prop(
+    "is read out of what a browser gives, in either base64, and is good for its hash and key alone",
+    [bytes32, bytes32, fc.nat(3)],
+    ([over, another, spelling]) => {
+      const response = respond(over, passkey)
+      const auth = Either.getOrThrow(
+        WebAuthn.read({
+          signature: spellings(response.signature)[spelling] ?? "",
+          authenticatorData: spellings(response.authenticatorData)[spelling] ?? "",
+          clientDataJSON: spellings(response.clientDataJSON)[spelling] ?? ""
+        })
+      )
+      expect(BigInt(auth.s)).toBeLessThanOrEqual(P256.largestS)
+      expect(WebAuthn.check(auth, over)).toEqual(Either.void)
+      expect(WebAuthn.signedBy(auth, [keyOf(other), key])).toBe(1)
+      expect(WebAuthn.signedBy(auth, [keyOf(other)])).toBeNull()
+      expect(WebAuthn.signedBy(auth, [])).toBeNull()
+      if (over !== another) expect(Either.isLeft(WebAuthn.check(auth, another))).toBe(true)
+    },
+    { fastCheck: { numRuns: 25 } }
+  )
 
   it("is the same out of DER and out of r || s, in whichever half s is", () => {
     const response = encoded(respond(hash, passkey))
@@ -274,13 +274,14 @@ describe("An assertion", () => {
   it("whose bytes were changed is by nobody", () => {
     const response = respond(hash, passkey)
     const auth = Either.getOrThrow(WebAuthn.read(encoded(response)))
-    fc.assert(
-      fc.property(fc.nat(36), fc.integer({ min: 1, max: 255 }), (at, by) => {
+    forAll(
+      [fc.nat(36), fc.integer({ min: 1, max: 255 })],
+      (at, by) => {
         const bytes = Buffer.from(response.authenticatorData)
         bytes[at] = (bytes[at] ?? 0) ^ by
         const changed = { ...auth, authenticatorData: Hex.fromBytes(bytes) }
         expect(WebAuthn.signedBy(changed, [key])).toBeNull()
-      }),
+      },
       { numRuns: 20 }
     )
     expect(WebAuthn.signedBy({ ...auth, clientDataJSON: `${auth.clientDataJSON} ` }, [key])).toBeNull()
@@ -292,19 +293,21 @@ describe("An assertion", () => {
       fc.base64String(),
       fc.json().map((it) => Buffer.from(it).toString("base64"))
     )
-    fc.assert(
-      fc.property(text, text, text, (signature, authenticatorData, clientDataJSON) => {
+    forAll(
+      [text, text, text],
+      (signature, authenticatorData, clientDataJSON) => {
         const read = WebAuthn.read({ signature, authenticatorData, clientDataJSON })
         if (Either.isLeft(read)) expect(read.left.message).toMatch(/^expected|^r and s/)
-      }),
+      },
       { numRuns: 500 }
     )
-    fc.assert(
-      fc.property(fc.json(), bytes32, fc.bigUintN(256), (clientDataJSON, r, index) => {
+    forAll(
+      [fc.json(), bytes32, fc.bigUintN(256)],
+      (clientDataJSON, r, index) => {
         const auth = { ...authOf(), clientDataJSON, r, challengeIndex: index }
         expect(Either.isLeft(WebAuthn.check(auth, hash))).toBe(true)
         expect(WebAuthn.signedBy(auth, [key])).toBeNull()
-      }),
+      },
       { numRuns: 30 }
     )
   })

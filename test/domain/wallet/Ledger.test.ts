@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs"
+import { describe, expect, it } from "@effect/vitest"
 import { AbiCoder, Interface } from "ethers"
 import * as fc from "fast-check"
-import { describe, expect, it } from "vitest"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Ledger from "../../../src/domain/wallet/Ledger.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
-import { address, bytes32, hex, uint } from "../generators.js"
+import { address, bytes32, forAll, hex, uint } from "../generators.js"
 
 const ledgerAbi = new Interface(artifact("OperationLedger").abi)
 const walletAbi = new Interface(artifact("Wallet").abi)
@@ -28,68 +28,58 @@ describe("the ledger", () => {
       expect(Ledger.key(Address.unsafe(entryPoint), Address.unsafe(wallet), BigInt(nonce))).toBe(key)
   })
 
-  it("is called as its artifact says, the requirement before the call and the record behind it", () => {
-    fc.assert(
-      fc.property(address, call, links, (ledger, own, { records, requires }) => {
-        const data = Ledger.callData(ledger, own, { records, requires })
-        const expected = [
-          ...(requires === null
-            ? []
-            : [
-                [ledger, 0n, ledgerAbi.encodeFunctionData("requireRecorded", [requires.wallet, requires.key])]
-              ]),
-          [own.target, own.value, own.data],
-          ...(records === null ? [] : [[ledger, 0n, ledgerAbi.encodeFunctionData("record", [records])]])
-        ]
-        expect(data).toBe(
-          expected.length === 1
-            ? walletAbi.encodeFunctionData("execute", expected[0])
-            : walletAbi.encodeFunctionData("executeBatch", [expected])
-        )
-      })
-    )
-  })
+  it.prop(
+    "is called as its artifact says, the requirement before the call and the record behind it",
+    [address, call, links],
+    ([ledger, own, { records, requires }]) => {
+      const data = Ledger.callData(ledger, own, { records, requires })
+      const expected = [
+        ...(requires === null
+          ? []
+          : [[ledger, 0n, ledgerAbi.encodeFunctionData("requireRecorded", [requires.wallet, requires.key])]]),
+        [own.target, own.value, own.data],
+        ...(records === null ? [] : [[ledger, 0n, ledgerAbi.encodeFunctionData("record", [records])]])
+      ]
+      expect(data).toBe(
+        expected.length === 1
+          ? walletAbi.encodeFunctionData("execute", expected[0])
+          : walletAbi.encodeFunctionData("executeBatch", [expected])
+      )
+    }
+  )
 
   it("is recognised in calldata, and in no other", () => {
-    fc.assert(
-      fc.property(address, call, links, (ledger, own, { records, requires }) => {
-        fc.pre(own.target !== ledger)
-        const data = Ledger.callData(ledger, own, { records, requires })
-        expect(Ledger.linksOf(ledger, data)).toEqual({
-          records: records === null ? [] : [records],
-          requires: requires === null ? [] : [requires]
-        })
-        expect(Ledger.linksOf(Address.unsafe(`0x${"5e".repeat(20)}`), data)).toEqual({
-          records: [],
-          requires: []
-        })
+    forAll([address, call, links], (ledger, own, { records, requires }) => {
+      fc.pre(own.target !== ledger)
+      const data = Ledger.callData(ledger, own, { records, requires })
+      expect(Ledger.linksOf(ledger, data)).toEqual({
+        records: records === null ? [] : [records],
+        requires: requires === null ? [] : [requires]
       })
-    )
-    fc.assert(
-      fc.property(address, hex(400), (ledger, data) => {
-        const found = Ledger.linksOf(ledger, data)
-        expect(found.records.length + found.requires.length).toBeLessThan(20)
+      expect(Ledger.linksOf(Address.unsafe(`0x${"5e".repeat(20)}`), data)).toEqual({
+        records: [],
+        requires: []
       })
-    )
+    })
+    forAll([address, hex(400)], (ledger, data) => {
+      const found = Ledger.linksOf(ledger, data)
+      expect(found.records.length + found.requires.length).toBeLessThan(20)
+    })
   })
 
   it("leaves the call's own return data to be read", () => {
-    fc.assert(
-      fc.property(hex(300), links, (returned, { records, requires }) => {
-        const results = [...(requires === null ? [] : ["0x"]), returned, ...(records === null ? [] : ["0x"])]
-        const data =
-          results.length === 1
-            ? AbiCoder.defaultAbiCoder().encode(["bytes"], results)
-            : AbiCoder.defaultAbiCoder().encode(["bytes[]"], [results])
-        expect(Ledger.returned({ records, requires }, Hex.unsafe(data))).toBe(returned)
-      })
-    )
-    fc.assert(
-      fc.property(hex(300), links, (garbage, own) => {
-        const read = Ledger.returned(own, garbage)
-        expect(read === null || Hex.size(read) <= Hex.size(garbage)).toBe(true)
-      })
-    )
+    forAll([hex(300), links], (returned, { records, requires }) => {
+      const results = [...(requires === null ? [] : ["0x"]), returned, ...(records === null ? [] : ["0x"])]
+      const data =
+        results.length === 1
+          ? AbiCoder.defaultAbiCoder().encode(["bytes"], results)
+          : AbiCoder.defaultAbiCoder().encode(["bytes[]"], [results])
+      expect(Ledger.returned({ records, requires }, Hex.unsafe(data))).toBe(returned)
+    })
+    forAll([hex(300), links], (garbage, own) => {
+      const read = Ledger.returned(own, garbage)
+      expect(read === null || Hex.size(read) <= Hex.size(garbage)).toBe(true)
+    })
   })
 
   it("has a name for every op whose nonce is not known, without a zero byte and no other's", () => {
@@ -99,14 +89,14 @@ describe("the ledger", () => {
     for (const name of names) expect(name).toMatch(/^0x(?:(?!00)[0-9a-f]{2}){32}$/)
   })
 
-  it("says which op was not recorded, in nothing but its own error", () => {
-    fc.assert(
-      fc.property(bytes32, hex(80), (key, other) => {
-        const data = Hex.unsafe(ledgerAbi.encodeErrorResult("DependencyFailed", [key]))
-        expect(Ledger.failedKey(data)).toBe(key)
-        expect(Ledger.failedKey(Hex.concat(data, Hex.unsafe("0x00")))).toBeNull()
-        expect(Ledger.failedKey(other)).toBeNull()
-      })
-    )
-  })
+  it.prop(
+    "says which op was not recorded, in nothing but its own error",
+    [bytes32, hex(80)],
+    ([key, other]) => {
+      const data = Hex.unsafe(ledgerAbi.encodeErrorResult("DependencyFailed", [key]))
+      expect(Ledger.failedKey(data)).toBe(key)
+      expect(Ledger.failedKey(Hex.concat(data, Hex.unsafe("0x00")))).toBeNull()
+      expect(Ledger.failedKey(other)).toBeNull()
+    }
+  )
 })

@@ -14,6 +14,7 @@ import {
   spki
 } from "../../support/passkeys/Encodings.js"
 import { newPasskey } from "../../support/suite/Keys.js"
+import { forAll } from "../generators.js"
 
 const passkeys = Array.from({ length: 4 }, newPasskey)
 const [first = newPasskey(), second = newPasskey()] = passkeys
@@ -43,21 +44,22 @@ describe("A passkey's public key", () => {
     expect(refusal(x ?? "")).toEqual({ index: 0, message: lone })
     expect(refusal(whole(second), x ?? "")).toEqual({ index: 1, message: lone })
     expect(refusal(x ?? "", y ?? "", whole(second))).toEqual({ index: 0, message: lone })
+    expect(refusal(x ?? "", base64(Buffer.alloc(31, 1)))).toEqual({ index: 0, message: lone })
     expect(refusal(y ?? "", x ?? "").message).toBe("the coordinates are of no point of the curve P-256")
   })
 
-  it("is one of several, in the order given, whatever their encodings", () => {
-    fc.assert(
-      fc.property(fc.shuffledSubarray([0, 1, 2, 3]), fc.nat(), (order, choice) => {
-        const chosen = order.flatMap((index) => passkeys[index] ?? [])
-        const entries = chosen.map((passkey, at) => {
-          const all = Object.values(encodings(passkey, createPublicKey(passkey.privateKey)))
-          return base64(all[(choice + at) % all.length] ?? Buffer.alloc(0))
-        })
-        expect(Passkey.parse(entries)).toEqual(Either.right(chosen.map(keyOf)))
+  it.prop(
+    "is one of several, in the order given, whatever their encodings",
+    [fc.shuffledSubarray([0, 1, 2, 3]), fc.nat()],
+    ([order, choice]) => {
+      const chosen = order.flatMap((index) => passkeys[index] ?? [])
+      const entries = chosen.map((passkey, at) => {
+        const all = Object.values(encodings(passkey, createPublicKey(passkey.privateKey)))
+        return base64(all[(choice + at) % all.length] ?? Buffer.alloc(0))
       })
-    )
-  })
+      expect(Passkey.parse(entries)).toEqual(Either.right(chosen.map(keyOf)))
+    }
+  )
 
   it("is refused when it comes twice, in whatever encodings", () => {
     const spellingsOfFirst = Object.values(encodings(first, createPublicKey(first.privateKey))).map(base64)
@@ -137,13 +139,14 @@ describe("A passkey's public key", () => {
   })
 
   it("is refused as anything else, with the entry and what was expected", () => {
-    expect(refusal(whole(first), "AQID").index).toBe(1)
-    expect(refusal("AQID").message).toBe(
-      "expected X || Y (64 bytes), 04 || X || Y (65), a compressed point (33), SubjectPublicKeyInfo in DER or a COSE_Key in CBOR, but the entry has 3 bytes"
-    )
-    expect(refusal("").message).toContain("but the entry has 0 bytes")
+    const shapes =
+      "expected X || Y (64 bytes), 04 || X || Y (65), a compressed point (33), SubjectPublicKeyInfo in DER or a COSE_Key in CBOR, but the entry has"
+    expect(refusal(whole(first), "AQID")).toEqual({ index: 1, message: `${shapes} 3 bytes` })
+    expect(refusal("").message).toBe(`${shapes} 0 bytes`)
+    expect(refusal(base64(Buffer.alloc(31, 1)), base64(y)).message).toBe(`${shapes} 31 bytes`)
     expect(refusal("a b").message).toBe("expected base64 or base64url, without white space")
-    expect(refusal("A".repeat(1025)).message).toBe("expected at most 1024 characters")
+    expect(refusal("A".repeat(1_024)).message).toBe(`${shapes} 768 bytes`)
+    expect(refusal("A".repeat(1_025)).message).toBe("expected at most 1024 characters")
   })
 
   it("is a point by its length and its first byte together", () => {
@@ -163,30 +166,18 @@ describe("A passkey's public key", () => {
     expect(read(`04${x}${x}`)).toBe("the coordinates are of no point of the curve P-256")
   })
 
-  it("is none where two entries are of other lengths than a coordinate", () => {
-    const [x, y] = halves(first)
-    const lone = "32 bytes are one coordinate: the only two entries are then X and Y"
-    expect(refusal(base64(x), base64(y.subarray(1)))).toEqual({ index: 0, message: lone })
-    const short = base64(Buffer.alloc(31, 1))
-    expect(refusal(short, base64(y)).message).toContain("but the entry has 31 bytes")
-    expect(refusal(base64(x), base64(y), base64(x))).toEqual({ index: 0, message: lone })
-  })
-
-  it("has at most 1,024 characters", () => {
-    expect(refusal("A".repeat(1_024)).message).toContain("but the entry has 768 bytes")
-  })
-
   it("of any bytes is a key or a refusal", () => {
     const start = fc.constantFrom("", "02", "04", "30", "3059", "a5", "a5010203", "bf")
-    fc.assert(
-      fc.property(start, fc.uint8Array({ maxLength: 120 }), (begin, bytes) => {
+    forAll(
+      [start, fc.uint8Array({ maxLength: 120 })],
+      (begin, bytes) => {
         const text = base64(Buffer.concat([Buffer.from(begin, "hex"), bytes]))
         const read = Passkey.parse([text])
         if (Either.isLeft(read)) expect(read.left.index).toBe(0)
-      }),
+      },
       { numRuns: 2_000 }
     )
-    fc.assert(fc.property(fc.array(fc.string()), (entries) => Either.isEither(Passkey.parse(entries))))
+    forAll([fc.array(fc.string())], (entries) => Either.isEither(Passkey.parse(entries)))
     expect(Passkey.parse([])).toEqual(Either.right([]))
   })
 

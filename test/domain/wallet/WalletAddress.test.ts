@@ -7,7 +7,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Salt from "../../../src/domain/wallet/Salt.js"
 import * as WalletAddress from "../../../src/domain/wallet/WalletAddress.js"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
-import { address, bytes32, custody, hex } from "../generators.js"
+import { address, bytes32, custody, forAll, hex } from "../generators.js"
 
 const coder = AbiCoder.defaultAbiCoder()
 
@@ -57,54 +57,41 @@ describe("WalletAddress", () => {
     }
   )
 
-  it("is CREATE2 of factory, salt, custody, creation code and beacon", () => {
-    fc.assert(
-      fc.property(
-        address,
-        address,
-        creationCode,
-        bytes32,
-        custody,
-        (factory, beacon, code, saltHash, kind) => {
-          const initCode = concat([code, coder.encode(["address", "bytes"], [beacon, "0x"])])
-          const salt = keccak256(coder.encode(["bytes32", "uint256"], [saltHash, kind]))
-          expect(WalletAddress.initCode(code, beacon)).toBe(initCode)
-          expect(WalletAddress.create2Salt(saltHash, kind, false)).toBe(salt)
-          expect(WalletAddress.create2Salt(saltHash, kind, true)).toBe(saltHash)
-          const initCodeHash = WalletAddress.initCodeHash(code, beacon)
-          for (const create2Salt of [Hex.unsafe32(salt), saltHash])
-            expect(WalletAddress.predict({ factory, initCodeHash, create2Salt })).toBe(
-              getCreate2Address(factory, create2Salt, keccak256(initCode))
-            )
-        }
-      )
-    )
-  })
+  it.prop(
+    "is CREATE2 of factory, salt, custody, creation code and beacon",
+    [address, address, creationCode, bytes32, custody],
+    ([factory, beacon, code, saltHash, kind]) => {
+      const initCode = concat([code, coder.encode(["address", "bytes"], [beacon, "0x"])])
+      const salt = keccak256(coder.encode(["bytes32", "uint256"], [saltHash, kind]))
+      expect(WalletAddress.initCode(code, beacon)).toBe(initCode)
+      expect(WalletAddress.create2Salt(saltHash, kind, false)).toBe(salt)
+      expect(WalletAddress.create2Salt(saltHash, kind, true)).toBe(saltHash)
+      const initCodeHash = WalletAddress.initCodeHash(code, beacon)
+      for (const create2Salt of [Hex.unsafe32(salt), saltHash])
+        expect(WalletAddress.predict({ factory, initCodeHash, create2Salt })).toBe(
+          getCreate2Address(factory, create2Salt, keccak256(initCode))
+        )
+    }
+  )
 
   it("of many salts is the CREATE2 address that ethers derives from each", () => {
     const salts = fc
       .string({ unit: "grapheme", minLength: 1, maxLength: 256 })
       .filter((text) => Either.isRight(Salt.from(text))) as fc.Arbitrary<Salt.Salt>
     const wanted = fc.array(fc.tuple(salts, custody, fc.boolean()), { minLength: 1, maxLength: 5 })
-    fc.assert(
-      fc.property(address, bytes32, wanted, (factory, initCodeHash, all) => {
-        const predict = WalletAddress.predictor({ factory, initCodeHash })
-        for (const [salt, kind, legacy] of all) {
-          const hash = keccak256(toUtf8Bytes(salt))
-          const create2 = legacy ? hash : keccak256(coder.encode(["bytes32", "uint256"], [hash, kind]))
-          expect(predict(salt, kind, legacy)).toBe(getCreate2Address(factory, create2, initCodeHash))
-        }
-      })
-    )
+    forAll([address, bytes32, wanted], (factory, initCodeHash, all) => {
+      const predict = WalletAddress.predictor({ factory, initCodeHash })
+      for (const [salt, kind, legacy] of all) {
+        const hash = keccak256(toUtf8Bytes(salt))
+        const create2 = legacy ? hash : keccak256(coder.encode(["bytes32", "uint256"], [hash, kind]))
+        expect(predict(salt, kind, legacy)).toBe(getCreate2Address(factory, create2, initCodeHash))
+      }
+    })
   })
 
-  it("differs between custodies, and between legacy and not", () => {
-    fc.assert(
-      fc.property(bytes32, (saltHash) => {
-        const all = ([1, 2, 3, 4, 5] as const).map((kind) => WalletAddress.create2Salt(saltHash, kind, false))
-        expect(new Set([...all, WalletAddress.create2Salt(saltHash, 1, true)]).size).toBe(6)
-      })
-    )
+  it.prop("differs between custodies, and between legacy and not", [bytes32], ([saltHash]) => {
+    const all = ([1, 2, 3, 4, 5] as const).map((kind) => WalletAddress.create2Salt(saltHash, kind, false))
+    expect(new Set([...all, WalletAddress.create2Salt(saltHash, 1, true)]).size).toBe(6)
   })
 
   it("takes creation code of 1 byte to 48 KiB", () => {

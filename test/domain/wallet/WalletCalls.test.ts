@@ -6,7 +6,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Words from "../../../src/domain/primitives/Words.js"
 import * as WalletCalls from "../../../src/domain/wallet/WalletCalls.js"
 import * as Work from "../../support/Work.js"
-import { address, hex, mutated, uint } from "../generators.js"
+import { address, forAll, hex, mutated, uint } from "../generators.js"
 
 const abi = new Interface([
   "function execute(address target,uint256 value,bytes data) returns (bytes)",
@@ -18,34 +18,34 @@ const coder = AbiCoder.defaultAbiCoder()
 const call = fc.record({ target: address, value: uint(256), data: hex() })
 
 describe("WalletCalls", () => {
-  it("tell the wei that they send, and nothing of other calldata", () => {
-    fc.assert(
-      fc.property(call, fc.array(call, { maxLength: 5 }), hex(), ({ target, value, data }, calls, other) => {
-        expect(WalletCalls.valueOf(WalletCalls.execute(target, value, data))).toBe(value)
-        expect(WalletCalls.valueOf(WalletCalls.executeBatch(calls))).toBe(
-          calls.reduce((sum, each) => sum + each.value, 0n)
-        )
-        expect(WalletCalls.valueOf(Hex.unsafe(`0x00000000${other.slice(2)}`))).toBe(0n)
-        for (const selector of ["execute", "executeBatch"])
-          expect(
-            WalletCalls.valueOf(Hex.unsafe(`${abi.getFunction(selector)?.selector}${other.slice(2)}`))
-          ).toBeGreaterThanOrEqual(0n)
-      })
-    )
-  })
+  it.prop(
+    "tell the wei that they send, and nothing of other calldata",
+    [call, fc.array(call, { maxLength: 5 }), hex()],
+    ([{ target, value, data }, calls, other]) => {
+      expect(WalletCalls.valueOf(WalletCalls.execute(target, value, data))).toBe(value)
+      expect(WalletCalls.valueOf(WalletCalls.executeBatch(calls))).toBe(
+        calls.reduce((sum, each) => sum + each.value, 0n)
+      )
+      expect(WalletCalls.valueOf(Hex.unsafe(`0x00000000${other.slice(2)}`))).toBe(0n)
+      for (const selector of ["execute", "executeBatch"])
+        expect(
+          WalletCalls.valueOf(Hex.unsafe(`${abi.getFunction(selector)?.selector}${other.slice(2)}`))
+        ).toBeGreaterThanOrEqual(0n)
+    }
+  )
 
-  it("are read as they were encoded, and out of other calldata there are none", () => {
-    fc.assert(
-      fc.property(call, fc.array(call, { maxLength: 5 }), (one, calls) => {
-        expect(WalletCalls.read(WalletCalls.execute(one.target, one.value, one.data))).toEqual([one])
-        const batch = WalletCalls.executeBatch(calls)
-        expect(WalletCalls.read(batch)).toEqual(calls)
-        const other = Hex.unsafe(`0x00000000${batch.slice(10)}`)
-        expect(WalletCalls.read(other)).toEqual([])
-        expect(WalletCalls.valueOf(other)).toBe(0n)
-      })
-    )
-  })
+  it.prop(
+    "are read as they were encoded, and out of other calldata there are none",
+    [call, fc.array(call, { maxLength: 5 })],
+    ([one, calls]) => {
+      expect(WalletCalls.read(WalletCalls.execute(one.target, one.value, one.data))).toEqual([one])
+      const batch = WalletCalls.executeBatch(calls)
+      expect(WalletCalls.read(batch)).toEqual(calls)
+      const other = Hex.unsafe(`0x00000000${batch.slice(10)}`)
+      expect(WalletCalls.read(other)).toEqual([])
+      expect(WalletCalls.valueOf(other)).toBe(0n)
+    }
+  )
 
   it("that share their bytes are read until these would be more than all of the calldata", () => {
     const [count, size] = [1_000, 4_096]
@@ -66,57 +66,56 @@ describe("WalletCalls", () => {
     expect(WalletCalls.read(callData)).toEqual(Array(most).fill({ target, value: 2n, data }))
   })
 
-  it("are canonical as they are encoded, and with any byte beside that they are not", () => {
-    fc.assert(
-      fc.property(call, fc.array(call, { maxLength: 3 }), hex(40), ({ target, value, data }, calls, tail) => {
-        for (const callData of [WalletCalls.execute(target, value, data), WalletCalls.executeBatch(calls)]) {
-          expect(WalletCalls.isCanonical(callData)).toBe(true)
-          expect(WalletCalls.isCanonical(Hex.concat(callData, tail))).toBe(tail === Hex.empty)
-          expect(WalletCalls.isCanonical(Hex.unsafe(callData.slice(0, -64)))).toBe(false)
-        }
-        expect(WalletCalls.isCanonical(tail)).toBe(true)
-      })
-    )
-  })
+  it.prop(
+    "are canonical as they are encoded, and with any byte beside that they are not",
+    [call, fc.array(call, { maxLength: 3 }), hex(40)],
+    ([{ target, value, data }, calls, tail]) => {
+      for (const callData of [WalletCalls.execute(target, value, data), WalletCalls.executeBatch(calls)]) {
+        expect(WalletCalls.isCanonical(callData)).toBe(true)
+        expect(WalletCalls.isCanonical(Hex.concat(callData, tail))).toBe(tail === Hex.empty)
+        expect(WalletCalls.isCanonical(Hex.unsafe(callData.slice(0, -64)))).toBe(false)
+      }
+      expect(WalletCalls.isCanonical(tail)).toBe(true)
+    }
+  )
 
   it("are encoded as ethers encodes them", () => {
-    fc.assert(
-      fc.property(call, fc.array(call, { maxLength: 5 }), ({ target, value, data }, calls) => {
-        expect(WalletCalls.execute(target, value, data)).toBe(
-          abi.encodeFunctionData("execute", [target, value, data])
-        )
-        expect(WalletCalls.executeBatch(calls)).toBe(abi.encodeFunctionData("executeBatch", [calls]))
-      })
-    )
+    forAll([call, fc.array(call, { maxLength: 5 })], ({ target, value, data }, calls) => {
+      expect(WalletCalls.execute(target, value, data)).toBe(
+        abi.encodeFunctionData("execute", [target, value, data])
+      )
+      expect(WalletCalls.executeBatch(calls)).toBe(abi.encodeFunctionData("executeBatch", [calls]))
+    })
     expect(WalletCalls.configuration).toBe(abi.encodeFunctionData("configuration"))
     expect(WalletCalls.validator).toBe(abi.encodeFunctionData("validator"))
   })
 
-  it("give back what the inner calls returned", () => {
-    fc.assert(
-      fc.property(hex(500), fc.array(hex(), { maxLength: 5 }), (data, results) => {
-        expect(WalletCalls.decodeExecuteResult(Hex.unsafe(coder.encode(["bytes"], [data])))).toEqual(
-          Either.right(data)
-        )
-        expect(
-          WalletCalls.decodeExecuteBatchResult(Hex.unsafe(coder.encode(["bytes[]"], [results])))
-        ).toEqual(Either.right(results))
-      })
-    )
-  })
+  it.prop(
+    "give back what the inner calls returned",
+    [hex(500), fc.array(hex(), { maxLength: 5 })],
+    ([data, results]) => {
+      expect(WalletCalls.decodeExecuteResult(Hex.unsafe(coder.encode(["bytes"], [data])))).toEqual(
+        Either.right(data)
+      )
+      expect(WalletCalls.decodeExecuteBatchResult(Hex.unsafe(coder.encode(["bytes[]"], [results])))).toEqual(
+        Either.right(results)
+      )
+    }
+  )
 
   it("give back nothing out of other data", () => {
     const one = hex(300).map((data) => Hex.unsafe(coder.encode(["bytes"], [data])))
     const many = fc.array(hex(70)).map((data) => Hex.unsafe(coder.encode(["bytes[]"], [data])))
-    fc.assert(
-      fc.property(mutated(one), mutated(many), ([rightOne, wrongOne], [rightMany, wrongMany]) => {
+    forAll(
+      [mutated(one), mutated(many)],
+      ([rightOne, wrongOne], [rightMany, wrongMany]) => {
         const single = WalletCalls.decodeExecuteResult(wrongOne)
         if (wrongOne !== rightOne && Either.isRight(single))
           expect(single).not.toEqual(WalletCalls.decodeExecuteResult(rightOne))
         const batch = WalletCalls.decodeExecuteBatchResult(wrongMany)
         if (wrongMany !== rightMany && Either.isRight(batch))
           expect(batch).not.toEqual(WalletCalls.decodeExecuteBatchResult(rightMany))
-      }),
+      },
       { numRuns: 500 }
     )
     expect(Either.isLeft(WalletCalls.decodeExecuteResult(Hex.empty))).toBe(true)

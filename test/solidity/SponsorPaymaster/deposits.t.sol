@@ -36,6 +36,7 @@ contract DepositsTest is Suite {
         uint64 amount
     ) external {
         address entryPoint = Ops.entryPoint(Version(which % 3));
+        vm.assume(from.code.length == 0 && from != stranger);
         uint256 before = _of(entryPoint).deposit;
         vm.deal(from, value);
         vm.prank(from);

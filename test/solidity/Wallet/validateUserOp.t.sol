@@ -237,7 +237,7 @@ contract ValidateUserOpTest is WalletTest {
         }
     }
 
-    function test_words_beyond_their_types_revert() external {
+    function test_words_beyond_their_types_never_pass() external {
         uint256[5][6] memory bad = [
             [uint256(1 << 48), 0, 0, 128, 0],
             [uint256(0), 1 << 48, 0, 128, 0],
@@ -249,7 +249,7 @@ contract ValidateUserOpTest is WalletTest {
         for (uint256 i = 0; i < 18; ++i) {
             Op memory op = _payment(Version(i / 6));
             op.signature = abi.encode(bad[i % 6]);
-            _reverted(Version(i / 6), op, "AA23 reverted", "");
+            _refusedSomehow(Version(i / 6), op);
         }
     }
 

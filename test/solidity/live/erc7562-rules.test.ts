@@ -1,5 +1,5 @@
 import { concat, toBeHex, zeroPadValue } from "ethers"
-import { afterAll, beforeAll, expect, test } from "vitest"
+import { afterAll, beforeAll, expect } from "vitest"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { check } from "../../support/erc7562/Check.js"
 import { type Chain, startChain } from "../../support/suite/Chain.js"
@@ -57,51 +57,50 @@ const codeSize = (of: string, more = "") => `0x73${of.slice(2)}3b${more}50`
 const precompile = (number: number) => call(zeroPadValue(toBeHex(number), 20), "fa")
 const another = "storage of another contract"
 
-/** Instructions of an account, those of the helper that it calls, and the finding: none is "". */
-const cases: ReadonlyArray<
-  readonly [instructions: string, helping: string, finding: ReturnType<typeof never>]
-> = [
-  ["0x", "0x00", []],
-  ["0x3250", "0x00", never("OP-011", "ORIGIN")],
-  ["0x3a50", "0x00", never("OP-011", "GASPRICE")],
-  ["0x5f4050", "0x00", never("OP-011", "BLOCKHASH")],
-  ["0x4150", "0x00", never("OP-011", "COINBASE")],
-  ["0x4250", "0x00", never("OP-011", "TIMESTAMP")],
-  ["0x4350", "0x00", never("OP-011", "NUMBER")],
-  ["0x4450", "0x00", never("OP-011", expect.stringMatching("PREVRANDAO|DIFFICULTY"))],
-  ["0x4550", "0x00", never("OP-011", "GASLIMIT")],
-  ["0x4850", "0x00", never("OP-011", "BASEFEE")],
-  ["0x5f5f5ff050", "0x00", never("OP-011", "CREATE")],
-  [call(helper), "0xfe", never("OP-011", "INVALID")],
-  [call(helper), "0x5fff", never("OP-011", "SELFDESTRUCT")],
-  ["0x5a50", "0x00", never("OP-012", "GAS POP")],
-  [call(helper, "f1", "5a"), "0x00", []],
-  [call(helper), "0x0c", never("OP-013", expect.any(String))],
-  [call(helper), "0x5b5f56", never("OP-020", "out of gas")],
-  ["0x5f5f5f5ff550", "0x00", never("OP-031", "CREATE2")],
-  [codeSize(nobody), "0x00", never("OP-041", "another contract")],
-  [call(nobody, "fa"), "0x00", never("OP-041", "another contract")],
-  [codeSize(helper), "0x00", []],
-  [call(entryPoint, "f1", "61ea60", "6001"), "0x00", []],
-  [codeSize(entryPoint, "15"), "0x00", []],
-  [codeSize(entryPoint), "0x00", never("OP-054", "EntryPoint")],
-  [call(entryPoint, "fa"), "0x00", never("OP-054", "EntryPoint")],
-  [call(helper, "f1", "61ea60", "6001"), "0x00", never("OP-061", "CALL")],
-  [precompile(1), "0x00", []],
-  [precompile(9), "0x00", []],
-  [precompile(0x100), "0x00", []],
-  [precompile(0x0a), "0x00", never("OP-062", "precompile 10")],
-  ["0x4750", "0x00", staked("OP-080", "SELFBALANCE")],
-  ["0x303150", "0x00", staked("OP-080", "BALANCE")],
-  // Its own storage, transient storage too (STO-010, OP-070); that of others, and what is associated with it (STO-021).
-  ["0x5f5450600160015560015f5d5f5c50", "0x00", []],
-  [call(helper), "0x5f545000", staked("STO-033", another)],
-  [call(helper), "0x5f5c5000", staked("STO-033", `transient ${another}`)],
-  [call(helper), "0x60015f5500", never("STO-010", `writing ${another}`)],
-  [call(helper), mapping(0), []],
-  [call(helper), mapping(128), []],
-  [call(helper), mapping(129), staked("STO-033", another)]
-]
+/** Instructions of an account, those of the helper that it calls, and what is found. */
+const cases: ReadonlyArray<readonly [instructions: string, helping: string, finding: ReadonlyArray<object>]> =
+  [
+    ["0x", "0x00", []],
+    ["0x3250", "0x00", never("OP-011", "ORIGIN")],
+    ["0x3a50", "0x00", never("OP-011", "GASPRICE")],
+    ["0x5f4050", "0x00", never("OP-011", "BLOCKHASH")],
+    ["0x4150", "0x00", never("OP-011", "COINBASE")],
+    ["0x4250", "0x00", never("OP-011", "TIMESTAMP")],
+    ["0x4350", "0x00", never("OP-011", "NUMBER")],
+    ["0x4450", "0x00", never("OP-011", expect.stringMatching("PREVRANDAO|DIFFICULTY"))],
+    ["0x4550", "0x00", never("OP-011", "GASLIMIT")],
+    ["0x4850", "0x00", never("OP-011", "BASEFEE")],
+    ["0x5f5f5ff050", "0x00", never("OP-011", "CREATE")],
+    [call(helper), "0xfe", never("OP-011", "INVALID")],
+    [call(helper), "0x5fff", never("OP-011", "SELFDESTRUCT")],
+    ["0x5a50", "0x00", never("OP-012", "GAS POP")],
+    [call(helper, "f1", "5a"), "0x00", []],
+    [call(helper), "0x0c", never("OP-013", expect.any(string))],
+    [call(helper), "0x5b5f56", never("OP-020", "out of gas")],
+    ["0x5f5f5f5ff550", "0x00", never("OP-031", "CREATE2")],
+    [codeSize(nobody), "0x00", never("OP-041", "another contract")],
+    [call(nobody, "fa"), "0x00", never("OP-041", "another contract")],
+    [codeSize(helper), "0x00", []],
+    [call(entryPoint, "f1", "61ea60", "6001"), "0x00", []],
+    [codeSize(entryPoint, "15"), "0x00", []],
+    [codeSize(entryPoint), "0x00", never("OP-054", "EntryPoint")],
+    [call(entryPoint, "fa"), "0x00", never("OP-054", "EntryPoint")],
+    [call(helper, "f1", "61ea60", "6001"), "0x00", never("OP-061", "CALL")],
+    [precompile(1), "0x00", []],
+    [precompile(9), "0x00", []],
+    [precompile(0x100), "0x00", []],
+    [precompile(0x0a), "0x00", never("OP-062", "precompile 10")],
+    ["0x4750", "0x00", staked("OP-080", "SELFBALANCE")],
+    ["0x303150", "0x00", staked("OP-080", "BALANCE")],
+    // Its own storage, transient storage too (STO-010, OP-070); that of others, and what is associated with it (STO-021).
+    ["0x5f5450600160015560015f5d5f5c50", "0x00", []],
+    [call(helper), "0x5f545000", staked("STO-033", another)],
+    [call(helper), "0x5f5c5000", staked("STO-033", `transient ${another}`)],
+    [call(helper), "0x60015f5500", never("STO-010", `writing ${another}`)],
+    [call(helper), mapping(0), []],
+    [call(helper), mapping(128), []],
+    [call(helper), mapping(129), staked("STO-033", another)]
+  ]
 
 test.each(cases)("%#: an account of %s that calls %s", async (instructions, helping, finding) => {
   expect(await foundIn(instructions, helping)).toEqual(finding)

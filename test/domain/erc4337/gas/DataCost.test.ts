@@ -1,9 +1,8 @@
-import * as fc from "fast-check"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it } from "@effect/vitest"
 import * as DataCost from "../../../../src/domain/erc4337/gas/DataCost.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
-import { hex, op } from "../../generators.js"
+import { forAll, hex, op } from "../../generators.js"
 
 /** No byte of it is anything but zero, lengths and offsets apart. */
 const blank = {
@@ -21,13 +20,11 @@ describe("the cost of data", () => {
   it("is 4 gas per zero byte and 16 per other byte", () => {
     expect(DataCost.ofBytes("0x")).toEqual({ gas: 0n, bytes: 0n })
     expect(DataCost.ofBytes("0x00120010a0")).toEqual({ gas: 2n * 4n + 3n * 16n, bytes: 5n })
-    fc.assert(
-      fc.property(hex(300), hex(300), (one, other) => {
-        const whole = DataCost.ofBytes(Hex.concat(one, other))
-        expect(whole).toEqual(DataCost.add(DataCost.ofBytes(one), DataCost.ofBytes(other)))
-        expect(whole.bytes).toBe(BigInt(Hex.size(one) + Hex.size(other)))
-      })
-    )
+    forAll([hex(300), hex(300)], (one, other) => {
+      const whole = DataCost.ofBytes(Hex.concat(one, other))
+      expect(whole).toEqual(DataCost.add(DataCost.ofBytes(one), DataCost.ofBytes(other)))
+      expect(whole.bytes).toBe(BigInt(Hex.size(one) + Hex.size(other)))
+    })
   })
 
   it("has a floor of 10 gas per token", () => {
@@ -56,16 +53,16 @@ describe("the cost of data", () => {
       })
   })
 
-  it("of an op does not depend on its gas limits, and is found once for a version", () => {
-    fc.assert(
-      fc.property(op("v0.7"), (some) => {
-        const other = { ...some, callGasLimit: 1n, verificationGasLimit: 1n, preVerificationGas: 1n }
-        const cost = DataCost.ofOp("v0.7", some)
-        expect(DataCost.ofOp("v0.7", other)).toEqual(cost)
-        expect(DataCost.ofOp("v0.7", some)).toBe(cost)
-        expect(DataCost.ofOp("v0.6", some).bytes).toBe(cost.bytes + 64n)
-        expect(DataCost.ofOp("v0.7", some)).toEqual(cost)
-      })
-    )
-  })
+  it.prop(
+    "of an op does not depend on its gas limits, and is found once for a version",
+    [op("v0.7")],
+    ([some]) => {
+      const other = { ...some, callGasLimit: 1n, verificationGasLimit: 1n, preVerificationGas: 1n }
+      const cost = DataCost.ofOp("v0.7", some)
+      expect(DataCost.ofOp("v0.7", other)).toEqual(cost)
+      expect(DataCost.ofOp("v0.7", some)).toBe(cost)
+      expect(DataCost.ofOp("v0.6", some).bytes).toBe(cost.bytes + 64n)
+      expect(DataCost.ofOp("v0.7", some)).toEqual(cost)
+    }
+  )
 })

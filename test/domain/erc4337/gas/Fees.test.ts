@@ -21,48 +21,46 @@ const within = (cap: bigint, tipCap = cap, least = 0n): Fees.Bounds => ({
 })
 
 describe("Fees", () => {
-  it("are never above the operator's caps, and cover the next block with the buffer as far as the cap allows", () => {
-    fc.assert(
-      fc.property(wei, wei, percent, bounds, (nextBaseFee, asked, buffer, caps) => {
-        const { maxFeePerGas: cap, maxPriorityFeePerGas: tipCap, minPriorityFeePerGas: least } = caps
-        const quote = Fees.quote({ nextBaseFee, tip: asked }, caps, (price) => overshoot(price, buffer))
-        const tip = BigInts.max(BigInts.min(asked, tipCap), least)
-        if (Either.isLeft(quote)) {
-          expect(least > tipCap || nextBaseFee + tip > cap).toBe(true)
-          expect(quote.left._tag).toBe("AboveCap")
-          expect(quote.left.needed).toBeGreaterThan(quote.left.cap)
-          return
-        }
-        const { legacy, maxFeePerGas, maxPriorityFeePerGas } = quote.right
-        expect(legacy).toBe(false)
-        expect(maxFeePerGas).toBe(BigInts.min(overshoot(nextBaseFee + tip, buffer), cap))
-        expect(maxFeePerGas).toBeGreaterThanOrEqual(nextBaseFee + tip)
-        expect(maxFeePerGas).toBeLessThanOrEqual(cap)
-        expect(maxPriorityFeePerGas).toBe(tip)
-        expect(maxPriorityFeePerGas).toBeGreaterThanOrEqual(least)
-        expect(maxPriorityFeePerGas).toBeLessThanOrEqual(tipCap)
-      })
-    )
-  })
+  it.prop(
+    "are never above the operator's caps, and cover the next block with the buffer as far as the cap allows",
+    [wei, wei, percent, bounds],
+    ([nextBaseFee, asked, buffer, caps]) => {
+      const { maxFeePerGas: cap, maxPriorityFeePerGas: tipCap, minPriorityFeePerGas: least } = caps
+      const quote = Fees.quote({ nextBaseFee, tip: asked }, caps, (price) => overshoot(price, buffer))
+      const tip = BigInts.max(BigInts.min(asked, tipCap), least)
+      if (Either.isLeft(quote)) {
+        expect(least > tipCap || nextBaseFee + tip > cap).toBe(true)
+        expect(quote.left._tag).toBe("AboveCap")
+        expect(quote.left.needed).toBeGreaterThan(quote.left.cap)
+        return
+      }
+      const { legacy, maxFeePerGas, maxPriorityFeePerGas } = quote.right
+      expect(legacy).toBe(false)
+      expect(maxFeePerGas).toBe(BigInts.min(overshoot(nextBaseFee + tip, buffer), cap))
+      expect(maxFeePerGas).toBeGreaterThanOrEqual(nextBaseFee + tip)
+      expect(maxFeePerGas).toBeLessThanOrEqual(cap)
+      expect(maxPriorityFeePerGas).toBe(tip)
+      expect(maxPriorityFeePerGas).toBeGreaterThanOrEqual(least)
+      expect(maxPriorityFeePerGas).toBeLessThanOrEqual(tipCap)
+    }
+  )
 
-  it("are one gas price without a base fee: at least the least one, never above the cap, whatever tips may be", () => {
-    fc.assert(
-      fc.property(wei, percent, bounds, (gasPrice, buffer, caps) => {
-        const needed = BigInts.max(gasPrice, caps.minPriorityFeePerGas)
-        const quote = Fees.quote({ nextBaseFee: null, tip: gasPrice }, caps, (price) =>
-          overshoot(price, buffer)
-        )
-        if (needed > caps.maxFeePerGas) {
-          expect(quote).toEqual(Either.left(new Fees.AboveCap({ needed, cap: caps.maxFeePerGas })))
-          return
-        }
-        const price = BigInts.min(overshoot(needed, buffer), caps.maxFeePerGas)
-        expect(quote).toEqual(
-          Either.right({ maxFeePerGas: price, maxPriorityFeePerGas: price, legacy: true })
-        )
-      })
-    )
-  })
+  it.prop(
+    "are one gas price without a base fee: at least the least one, never above the cap, whatever tips may be",
+    [wei, percent, bounds],
+    ([gasPrice, buffer, caps]) => {
+      const needed = BigInts.max(gasPrice, caps.minPriorityFeePerGas)
+      const quote = Fees.quote({ nextBaseFee: null, tip: gasPrice }, caps, (price) =>
+        overshoot(price, buffer)
+      )
+      if (needed > caps.maxFeePerGas) {
+        expect(quote).toEqual(Either.left(new Fees.AboveCap({ needed, cap: caps.maxFeePerGas })))
+        return
+      }
+      const price = BigInts.min(overshoot(needed, buffer), caps.maxFeePerGas)
+      expect(quote).toEqual(Either.right({ maxFeePerGas: price, maxPriorityFeePerGas: price, legacy: true }))
+    }
+  )
 
   it("are quoted at exactly the cap and refused one wei above it", () => {
     const at = (nextBaseFee: bigint) =>
@@ -117,17 +115,16 @@ describe("the tip", () => {
     expect(Fees.tipOf([empty, empty], null)).toBeNull()
   })
 
-  it("is not moved by fewer than half of the blocks, however high or low their tips are", () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.bigInt(10n, 20n), { minLength: 5, maxLength: 9 }),
-        fc.array(fc.oneof(fc.constant(0n), fc.constant(10n ** 15n)), { maxLength: 4 }),
-        (usual, odd) => {
-          const tip = Fees.tipOf([...usual, ...odd].map(full), null)
-          expect(tip).toBeGreaterThanOrEqual(10n)
-          expect(tip).toBeLessThanOrEqual(20n)
-        }
-      )
-    )
-  })
+  it.prop(
+    "is not moved by fewer than half of the blocks, however high or low their tips are",
+    [
+      fc.array(fc.bigInt(10n, 20n), { minLength: 5, maxLength: 9 }),
+      fc.array(fc.oneof(fc.constant(0n), fc.constant(10n ** 15n)), { maxLength: 4 })
+    ],
+    ([usual, odd]) => {
+      const tip = Fees.tipOf([...usual, ...odd].map(full), null)
+      expect(tip).toBeGreaterThanOrEqual(10n)
+      expect(tip).toBeLessThanOrEqual(20n)
+    }
+  )
 })

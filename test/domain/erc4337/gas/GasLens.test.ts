@@ -1,7 +1,7 @@
+import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import { Interface, id } from "ethers"
 import fc from "fast-check"
-import { describe, expect, it } from "vitest"
 import lens from "../../../../contracts/artifacts/GasLens.json" with { type: "json" }
 import * as EntryPoint from "../../../../src/domain/erc4337/EntryPoint.js"
 import { gasLensRuntime } from "../../../../src/domain/erc4337/gas/GasLens.generated.js"
@@ -12,6 +12,7 @@ import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Steps from "../../../../src/domain/primitives/Steps.js"
 import { toProbe } from "../../../support/lens/Abis.js"
 import * as Work from "../../../support/Work.js"
+import { forAll } from "../../generators.js"
 
 const decoded = (result: string) => Steps.finish(GasLens.decodeSteps(result))
 
@@ -45,33 +46,32 @@ const probes: fc.Arbitrary<GasLens.Probe> = fc.record({
 })
 
 describe("a request to the lens", () => {
-  it("is the calldata that the contract's own ABI gives", () => {
-    fc.assert(
-      fc.property(
-        fc.array(probes, { maxLength: 4 }),
-        fc.array(addresses, { maxLength: 4 }),
-        fc.array(uint(192n), { maxLength: 4 }),
-        addresses,
-        fc.boolean(),
-        (list, wallets, nonceKeys, beacon, declared) => {
-          const data = GasLens.encodeCall({ entryPoint, probes: list, wallets, nonceKeys, beacon, declared })
-          const creator = EntryPoint.senderCreator(entryPoint)
-          expect(data).toEqual(
-            Either.right(
-              abi.encodeFunctionData("measure", [
-                list.map(toProbe),
-                wallets,
-                nonceKeys,
-                beacon,
-                creator,
-                declared
-              ])
-            )
-          )
-        }
+  it.prop(
+    "is the calldata that the contract's own ABI gives",
+    [
+      fc.array(probes, { maxLength: 4 }),
+      fc.array(addresses, { maxLength: 4 }),
+      fc.array(uint(192n), { maxLength: 4 }),
+      addresses,
+      fc.boolean()
+    ],
+    ([list, wallets, nonceKeys, beacon, declared]) => {
+      const data = GasLens.encodeCall({ entryPoint, probes: list, wallets, nonceKeys, beacon, declared })
+      const creator = EntryPoint.senderCreator(entryPoint)
+      expect(data).toEqual(
+        Either.right(
+          abi.encodeFunctionData("measure", [
+            list.map(toProbe),
+            wallets,
+            nonceKeys,
+            beacon,
+            creator,
+            declared
+          ])
+        )
       )
-    )
-  })
+    }
+  )
 
   it("asks for keys 0 to 15, no beacon, and what is found by default", () => {
     const data = Either.getOrThrow(GasLens.encodeCall({ entryPoint, probes: [], wallets: [] }))
@@ -149,29 +149,22 @@ describe("an answer of the lens", () => {
   })
   const stages = ["ok", "creation", "validation", "prefund", "call", "starved", "paymaster", "postOp"]
 
-  it("is read as the contract's own ABI writes it", () => {
-    fc.assert(
-      fc.property(
-        chains,
-        fc.array(states, { maxLength: 3 }),
-        fc.array(measures, { maxLength: 3 }),
-        (chain, wallets, list) => {
-          const { chainId, number, timestamp, baseFee, gasLimit, implementation, implementationHash } = chain
-          const answer = abi.encodeFunctionResult("measure", [chain, wallets, list])
-          expect(Either.getOrThrow(decoded(answer))).toEqual({
-            chainId,
-            block: { number, timestamp, baseFee, gasLimit },
-            implementation:
-              implementation === Address.zero
-                ? null
-                : { address: implementation, codeHash: implementationHash },
-            wallets: wallets.map((wallet) => ({ ...wallet, deployed: !codeless.includes(wallet.codeHash) })),
-            measures: list.map((measure) => ({ ...measure, stage: stages[measure.stage] }))
-          })
-        }
-      )
-    )
-  })
+  it.prop(
+    "is read as the contract's own ABI writes it",
+    [chains, fc.array(states, { maxLength: 3 }), fc.array(measures, { maxLength: 3 })],
+    ([chain, wallets, list]) => {
+      const { chainId, number, timestamp, baseFee, gasLimit, implementation, implementationHash } = chain
+      const answer = abi.encodeFunctionResult("measure", [chain, wallets, list])
+      expect(Either.getOrThrow(decoded(answer))).toEqual({
+        chainId,
+        block: { number, timestamp, baseFee, gasLimit },
+        implementation:
+          implementation === Address.zero ? null : { address: implementation, codeHash: implementationHash },
+        wallets: wallets.map((wallet) => ({ ...wallet, deployed: !codeless.includes(wallet.codeHash) })),
+        measures: list.map((measure) => ({ ...measure, stage: stages[measure.stage] }))
+      })
+    }
+  )
 
   it("tells an account with code from one without", () => {
     const chain = { ...fc.sample(chains, 1)[0], implementation: Address.zero }
@@ -198,13 +191,11 @@ describe("an answer of the lens", () => {
     for (const text of ["", "0x", "0x00", "zz", "null", `0x${"ff".repeat(1000)}`, whole.slice(0, 700)])
       refused(text)
     refused(abi.encodeFunctionResult("measure", [chain, [], [{ ...measure, stage: 8 }]]))
-    fc.assert(fc.property(bytes, (text) => refused(text)))
-    fc.assert(
-      fc.property(fc.nat(whole.length - 3), fc.nat(15), (at, digit) => {
-        const changed = whole.slice(0, at + 2) + digit.toString(16) + whole.slice(at + 3)
-        expect(["Left", "Right"]).toContain(decoded(changed)._tag)
-      })
-    )
+    forAll([bytes], (text) => refused(text))
+    forAll([fc.nat(whole.length - 3), fc.nat(15)], (at, digit) => {
+      const changed = whole.slice(0, at + 2) + digit.toString(16) + whole.slice(at + 3)
+      expect(["Left", "Right"]).toContain(decoded(changed)._tag)
+    })
   })
 })
 
@@ -282,12 +273,12 @@ describe("the state override", () => {
 })
 
 describe("validation data", () => {
-  it("are authorizer, end and beginning", () => {
-    fc.assert(
-      fc.property(addresses, uint(48n), uint(48n), (authorizer, validUntil, validAfter) => {
-        const packed = (validAfter << 208n) | (validUntil << 160n) | BigInt(authorizer)
-        expect(GasLens.parseValidationData(packed)).toEqual({ authorizer, validUntil, validAfter })
-      })
-    )
-  })
+  it.prop(
+    "are authorizer, end and beginning",
+    [addresses, uint(48n), uint(48n)],
+    ([authorizer, validUntil, validAfter]) => {
+      const packed = (validAfter << 208n) | (validUntil << 160n) | BigInt(authorizer)
+      expect(GasLens.parseValidationData(packed)).toEqual({ authorizer, validUntil, validAfter })
+    }
+  )
 })

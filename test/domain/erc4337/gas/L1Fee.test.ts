@@ -11,7 +11,7 @@ import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../../src/domain/primitives/Keccak.js"
 import * as Conditions from "../../../../src/domain/signature/Conditions.js"
 import * as Proof from "../../../../src/domain/signature/Proof.js"
-import { address, hex, uint } from "../../generators.js"
+import { address, forAll, hex, uint } from "../../generators.js"
 
 const oracle = new Interface(["function getL1Fee(bytes) view returns (uint256)"])
 const signer = new SigningKey(`0x${"17".repeat(32)}`)
@@ -47,63 +47,57 @@ const signed = (transaction: Transaction.Transaction): Hex.Hex =>
 
 describe("the layer 1 fee", () => {
   it("is asked of getL1Fee(bytes), and read from one word", () => {
-    fc.assert(
-      fc.property(hex(300), uint(256), (data, fee) => {
-        expect(L1Fee.question(data)).toBe(oracle.encodeFunctionData("getL1Fee", [data]))
-        const answer = Hex.unsafe(oracle.encodeFunctionResult("getL1Fee", [fee]))
-        expect(L1Fee.answer(answer)).toBe(fee)
-        expect(L1Fee.answer(Hex.unsafe(answer.slice(0, -2)))).toBeNull()
-        expect(L1Fee.answer(Hex.unsafe(`${answer}00`))).toBeNull()
-      })
-    )
+    forAll([hex(300), uint(256)], (data, fee) => {
+      expect(L1Fee.question(data)).toBe(oracle.encodeFunctionData("getL1Fee", [data]))
+      const answer = Hex.unsafe(oracle.encodeFunctionResult("getL1Fee", [fee]))
+      expect(L1Fee.answer(answer)).toBe(fee)
+      expect(L1Fee.answer(Hex.unsafe(answer.slice(0, -2)))).toBeNull()
+      expect(L1Fee.answer(Hex.unsafe(`${answer}00`))).toBeNull()
+    })
     expect(L1Fee.answer(Hex.empty)).toBeNull()
   })
 
   it("has a margin of a fifth, rounded up", () => {
     expect([0n, 1n, 5n, 6n, 10n].map(L1Fee.bound)).toEqual([0n, 2n, 6n, 8n, 12n])
-    fc.assert(
-      fc.property(uint(200), (fee) => {
-        const bound = L1Fee.bound(fee)
-        expect(bound * 5n).toBeGreaterThanOrEqual(fee * 6n)
-        expect((bound - 1n) * 5n).toBeLessThan(fee * 6n)
-      })
-    )
+    forAll([uint(200)], (fee) => {
+      const bound = L1Fee.bound(fee)
+      expect(bound * 5n).toBeGreaterThanOrEqual(fee * 6n)
+      expect((bound - 1n) * 5n).toBeLessThan(fee * 6n)
+    })
   })
 
   it("is found again from what it may become, rounded up", () => {
     expect([0n, 1n, 2n, 6n, 8n, 12n].map(L1Fee.unbound)).toEqual([0n, 1n, 2n, 5n, 7n, 10n])
-    fc.assert(
-      fc.property(uint(200), (fee) => {
-        const again = L1Fee.unbound(L1Fee.bound(fee))
-        expect(again === fee || again === fee + 1n).toBe(true)
-      })
-    )
+    forAll([uint(200)], (fee) => {
+      const again = L1Fee.unbound(L1Fee.bound(fee))
+      expect(again === fee || again === fee + 1n).toBe(true)
+    })
   })
 
   it("is asked of the predeploy of the OP stack", () => {
     expect(L1Fee.oracle).toBe("0x420000000000000000000000000000000000000F")
   })
 
-  it("is asked for bytes about as long as the transaction's, and no easier to compress", () => {
-    fc.assert(
-      fc.property(payload, rest, fc.boolean(), (carried, figures, legacy) => {
-        const price = legacy ? { maxPriorityFeePerGas: figures.maxFeePerGas } : {}
-        const real = sizes(signed({ ...carried, ...figures, ...price, legacy }))
-        const asked = L1Fee.likeness(carried)
-        const drawn = sizes(asked)
-        // A scalar loses a byte when the noise begins with a zero.
-        expect(drawn.whole).toBeGreaterThanOrEqual(real.whole - 3)
-        expect(drawn.whole).toBeLessThanOrEqual(real.whole + 40)
-        expect(drawn.small).toBeGreaterThanOrEqual(real.small - 3)
-        const { data, to, value } = Reference.from(asked)
-        expect([data, to?.toLowerCase(), value]).toEqual([
-          carried.data,
-          carried.to.toLowerCase(),
-          carried.value
-        ])
-      })
-    )
-  })
+  it.prop(
+    "is asked for bytes about as long as the transaction's, and no easier to compress",
+    [payload, rest, fc.boolean()],
+    ([carried, figures, legacy]) => {
+      const price = legacy ? { maxPriorityFeePerGas: figures.maxFeePerGas } : {}
+      const real = sizes(signed({ ...carried, ...figures, ...price, legacy }))
+      const asked = L1Fee.likeness(carried)
+      const drawn = sizes(asked)
+      // A scalar loses a byte when the noise begins with a zero.
+      expect(drawn.whole).toBeGreaterThanOrEqual(real.whole - 3)
+      expect(drawn.whole).toBeLessThanOrEqual(real.whole + 40)
+      expect(drawn.small).toBeGreaterThanOrEqual(real.small - 3)
+      const { data, to, value } = Reference.from(asked)
+      expect([data, to?.toLowerCase(), value]).toEqual([
+        carried.data,
+        carried.to.toLowerCase(),
+        carried.value
+      ])
+    }
+  )
 
   it("is no easier to compress where the calldata is of few different bytes, 00-07 and f8-ff", () => {
     let block = Keccak.hash(Hex.unsafe("0x00000dd8"))
@@ -127,68 +121,62 @@ describe("the layer 1 fee", () => {
     "is asked for an op of %s as if it were signed, whatever its dummy looks like",
     (version) => {
       const limit = fc.bigInt(20_000n, 900_000n)
-      fc.assert(
-        fc.property(
+      forAll(
+        [
           fc.record({ sender: address, nonce: uint(80), callData: hex(500), initCode: hex(300) }),
           fc.record({ callGasLimit: limit, verificationGasLimit: limit, preVerificationGas: limit }),
           address,
-          uint(256),
-          (data, limits, beneficiary, seed) => {
-            const conditions = { validUntil: 1_800_000_000, validAfter: 0, bundler: beneficiary }
-            const prices = { maxFeePerGas: 12_345_678n, maxPriorityFeePerGas: 1_234_567n }
-            const none = { callGasLimit: 0n, verificationGasLimit: 0n, preVerificationGas: 0n }
-            const op = { ...data, ...prices, paymasterAndData: Hex.empty }
-            const proof = signer.sign(`0x${seed.toString(16).padStart(64, "0")}`).serialized
-            const carry = (signature: Hex.Hex) =>
-              UserOperation.handleOps(version, [{ ...op, ...limits, signature }], beneficiary)
-            const real = sizes(
-              signed({
-                chainId: 8_453n,
-                nonce: 77n,
-                legacy: false,
-                maxFeePerGas: 12_345_678n,
-                maxPriorityFeePerGas: 1_234_567n,
-                gasLimit: 500_000n,
-                to: data.sender,
-                value: 0n,
-                data: carry(Conditions.encodeSignature(conditions, Hex.unsafe(proof)))
-              })
-            )
-            const draft = {
-              ...op,
-              ...none,
-              signature: Conditions.encodeSignature(conditions, Proof.dummyEcdsa(1))
-            }
-            const drawn = sizes(L1Fee.ofOp(version, data.sender, 8_453n, beneficiary, draft))
-            expect(drawn.whole).toBeGreaterThanOrEqual(real.whole - 3)
-            expect(drawn.whole).toBeLessThanOrEqual(real.whole + 20)
-            // A dummy that repeats itself would show by 60.
-            expect(drawn.small).toBeGreaterThanOrEqual(real.small - 3)
+          uint(256)
+        ],
+        (data, limits, beneficiary, seed) => {
+          const conditions = { validUntil: 1_800_000_000, validAfter: 0, bundler: beneficiary }
+          const prices = { maxFeePerGas: 12_345_678n, maxPriorityFeePerGas: 1_234_567n }
+          const none = { callGasLimit: 0n, verificationGasLimit: 0n, preVerificationGas: 0n }
+          const op = { ...data, ...prices, paymasterAndData: Hex.empty }
+          const proof = signer.sign(`0x${seed.toString(16).padStart(64, "0")}`).serialized
+          const carry = (signature: Hex.Hex) =>
+            UserOperation.handleOps(version, [{ ...op, ...limits, signature }], beneficiary)
+          const real = sizes(
+            signed({
+              chainId: 8_453n,
+              nonce: 77n,
+              legacy: false,
+              maxFeePerGas: 12_345_678n,
+              maxPriorityFeePerGas: 1_234_567n,
+              gasLimit: 500_000n,
+              to: data.sender,
+              value: 0n,
+              data: carry(Conditions.encodeSignature(conditions, Hex.unsafe(proof)))
+            })
+          )
+          const draft = {
+            ...op,
+            ...none,
+            signature: Conditions.encodeSignature(conditions, Proof.dummyEcdsa(1))
           }
-        )
+          const drawn = sizes(L1Fee.ofOp(version, data.sender, 8_453n, beneficiary, draft))
+          expect(drawn.whole).toBeGreaterThanOrEqual(real.whole - 3)
+          expect(drawn.whole).toBeLessThanOrEqual(real.whole + 20)
+          // A dummy that repeats itself would show by 60.
+          expect(drawn.small).toBeGreaterThanOrEqual(real.small - 3)
+        }
       )
     }
   )
 })
 
 describe("the fee of a chain's operator", () => {
-  it("is linear in the gas, by what the oracle takes for none and for many units, and never less", () => {
-    fc.assert(
-      fc.property(
-        uint(32),
-        uint(64),
-        uint(40),
-        fc.constantFrom(1n, 10n ** 6n),
-        (scalar, constant, gas, divisor) => {
-          const oracleOf = (units: bigint) => (units * scalar) / divisor + constant
-          const fee = L1Fee.operatorFee(oracleOf(0n), oracleOf(L1Fee.operatorUnits))
-          const wei = L1Fee.operatorWei(fee, gas)
-          expect(wei).toBeGreaterThanOrEqual(oracleOf(gas))
-          expect(wei - oracleOf(gas)).toBeLessThanOrEqual(1n)
-        }
-      )
-    )
-  })
+  it.prop(
+    "is linear in the gas, by what the oracle takes for none and for many units, and never less",
+    [uint(32), uint(64), uint(40), fc.constantFrom(1n, 10n ** 6n)],
+    ([scalar, constant, gas, divisor]) => {
+      const oracleOf = (units: bigint) => (units * scalar) / divisor + constant
+      const fee = L1Fee.operatorFee(oracleOf(0n), oracleOf(L1Fee.operatorUnits))
+      const wei = L1Fee.operatorWei(fee, gas)
+      expect(wei).toBeGreaterThanOrEqual(oracleOf(gas))
+      expect(wei - oracleOf(gas)).toBeLessThanOrEqual(1n)
+    }
+  )
 
   it("is asked for as the oracle's own function", () => {
     const own = new Interface(["function getOperatorFee(uint256) view returns (uint256)"])

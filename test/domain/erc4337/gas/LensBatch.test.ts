@@ -1,9 +1,10 @@
+import { describe, expect, it } from "@effect/vitest"
 import { Interface } from "ethers"
 import fc from "fast-check"
-import { describe, expect, it } from "vitest"
 import lens from "../../../../contracts/artifacts/GasLens.json" with { type: "json" }
 import * as LensBatch from "../../../../src/domain/erc4337/gas/LensBatch.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import { forAll } from "../../generators.js"
 
 const abi = new Interface(lens.abi)
 const lists = fc.array(
@@ -14,29 +15,19 @@ const answerOf = (each: ReadonlyArray<Hex.Hex>): Hex.Hex =>
   Hex.unsafe(abi.encodeFunctionResult("measureEach", [each]))
 
 describe("several looks in one call", () => {
-  it("are the calldata that the contract's own ABI gives", () => {
-    fc.assert(
-      fc.property(lists, (calls) => {
-        expect(LensBatch.encode(calls)).toBe(abi.encodeFunctionData("measureEach", [calls]))
-      })
-    )
+  it.prop("are the calldata that the contract's own ABI gives", [lists], ([calls]) => {
+    expect(LensBatch.encode(calls)).toBe(abi.encodeFunctionData("measureEach", [calls]))
   })
 
-  it("have the answers that the contract gives to each", () => {
-    fc.assert(
-      fc.property(lists, (answers) => {
-        expect(LensBatch.decode(answerOf(answers), answers.length)).toEqual(answers)
-      })
-    )
+  it.prop("have the answers that the contract gives to each", [lists], ([answers]) => {
+    expect(LensBatch.decode(answerOf(answers), answers.length)).toEqual(answers)
   })
 
   it("have no answers where there are fewer or more than calls, or none at all", () => {
-    fc.assert(
-      fc.property(lists, fc.integer({ min: 0, max: 8 }), (answers, count) => {
-        fc.pre(count !== answers.length)
-        expect(LensBatch.decode(answerOf(answers), count)).toBeNull()
-      })
-    )
+    forAll([lists, fc.integer({ min: 0, max: 8 })], (answers, count) => {
+      fc.pre(count !== answers.length)
+      expect(LensBatch.decode(answerOf(answers), count)).toBeNull()
+    })
     expect(LensBatch.decode(Hex.empty, 1)).toBeNull()
     expect(LensBatch.decode(Hex.unsafe("0x08c379a0"), 2)).toBeNull()
   })
@@ -48,12 +39,12 @@ describe("several looks in one call", () => {
     expect(LensBatch.decode(looped, 3)).toBeNull()
   })
 
-  it("never fail, whatever the answer", () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 400 }), fc.integer({ min: 0, max: 40 }), (data, count) => {
-        const told = LensBatch.decode(Hex.unsafe(`0x${Buffer.from(data).toString("hex")}`), count)
-        expect(told === null || told.length === count).toBe(true)
-      })
-    )
-  })
+  it.prop(
+    "never fail, whatever the answer",
+    [fc.uint8Array({ maxLength: 400 }), fc.integer({ min: 0, max: 40 })],
+    ([data, count]) => {
+      const told = LensBatch.decode(Hex.unsafe(`0x${Buffer.from(data).toString("hex")}`), count)
+      expect(told === null || told.length === count).toBe(true)
+    }
+  )
 })

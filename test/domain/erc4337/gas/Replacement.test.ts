@@ -1,7 +1,7 @@
+import { describe, expect, it } from "@effect/vitest"
 import * as BigInts from "effect/BigInt"
 import * as Either from "effect/Either"
 import fc from "fast-check"
-import { describe, expect, it } from "vitest"
 import * as Replacement from "../../../../src/domain/erc4337/gas/Replacement.js"
 
 const price = fc.bigInt({ min: 0n, max: 2n ** 96n })
@@ -21,49 +21,44 @@ const unbounded = { maxFeePerGas: 2n ** 200n, maxPriorityFeePerGas: 2n ** 200n }
 const isTaken = (raised: bigint, before: bigint) => raised * 100n >= before * 110n && raised > before
 
 describe("the prices of a replacement", () => {
-  it("are both a tenth above the highest, and not below what the chain asks for", () => {
-    fc.assert(
-      fc.property(options, (given) => {
-        const { highest, quote } = given
-        const found = Either.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
-        expect(isTaken(found.maxFeePerGas, highest.maxFeePerGas)).toBe(true)
-        expect(isTaken(found.maxPriorityFeePerGas, highest.maxPriorityFeePerGas)).toBe(true)
-        expect(found.maxFeePerGas >= (quote?.maxFeePerGas ?? 0n)).toBe(true)
-        expect(found.maxPriorityFeePerGas >= (quote?.maxPriorityFeePerGas ?? 0n)).toBe(true)
-        expect(found.maxPriorityFeePerGas <= found.maxFeePerGas).toBe(true)
-      })
-    )
+  it.prop(
+    "are both a tenth above the highest, and not below what the chain asks for",
+    [options],
+    ([given]) => {
+      const { highest, quote } = given
+      const found = Either.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
+      expect(isTaken(found.maxFeePerGas, highest.maxFeePerGas)).toBe(true)
+      expect(isTaken(found.maxPriorityFeePerGas, highest.maxPriorityFeePerGas)).toBe(true)
+      expect(found.maxFeePerGas >= (quote?.maxFeePerGas ?? 0n)).toBe(true)
+      expect(found.maxPriorityFeePerGas >= (quote?.maxPriorityFeePerGas ?? 0n)).toBe(true)
+      expect(found.maxPriorityFeePerGas <= found.maxFeePerGas).toBe(true)
+    }
+  )
+
+  it.prop("are no higher than that takes", [options], ([given]) => {
+    const { highest, legacy } = given
+    const found = Either.getOrThrow(Replacement.prices({ ...given, quote: null, caps: unbounded }))
+    expect(isTaken(found.maxFeePerGas - 1n, highest.maxFeePerGas)).toBe(false)
+    if (!legacy) expect(isTaken(found.maxPriorityFeePerGas - 1n, highest.maxPriorityFeePerGas)).toBe(false)
   })
 
-  it("are no higher than that takes", () => {
-    fc.assert(
-      fc.property(options, (given) => {
-        const { highest, legacy } = given
-        const found = Either.getOrThrow(Replacement.prices({ ...given, quote: null, caps: unbounded }))
-        expect(isTaken(found.maxFeePerGas - 1n, highest.maxFeePerGas)).toBe(false)
-        if (!legacy)
-          expect(isTaken(found.maxPriorityFeePerGas - 1n, highest.maxPriorityFeePerGas)).toBe(false)
+  it.prop(
+    "are never above a cap: what would be is refused with the price that is needed",
+    [options],
+    ([given]) => {
+      const { caps, legacy } = given
+      Either.match(Replacement.prices(given), {
+        onLeft: ({ cap, needed }) => {
+          expect(needed > cap).toBe(true)
+          expect([caps.maxFeePerGas, caps.maxPriorityFeePerGas]).toContain(cap)
+        },
+        onRight: (found) => {
+          expect(found.maxFeePerGas <= caps.maxFeePerGas).toBe(true)
+          if (!legacy) expect(found.maxPriorityFeePerGas <= caps.maxPriorityFeePerGas).toBe(true)
+        }
       })
-    )
-  })
-
-  it("are never above a cap: what would be is refused with the price that is needed", () => {
-    fc.assert(
-      fc.property(options, (given) => {
-        const { caps, legacy } = given
-        Either.match(Replacement.prices(given), {
-          onLeft: ({ cap, needed }) => {
-            expect(needed > cap).toBe(true)
-            expect([caps.maxFeePerGas, caps.maxPriorityFeePerGas]).toContain(cap)
-          },
-          onRight: (found) => {
-            expect(found.maxFeePerGas <= caps.maxFeePerGas).toBe(true)
-            if (!legacy) expect(found.maxPriorityFeePerGas <= caps.maxPriorityFeePerGas).toBe(true)
-          }
-        })
-      })
-    )
-  })
+    }
+  )
 
   it("may be exactly at the caps", () => {
     const highest = { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n }
@@ -80,14 +75,10 @@ describe("the prices of a replacement", () => {
     )
   })
 
-  it("of type 0 are one price, and the type stays", () => {
-    fc.assert(
-      fc.property(options, (given) => {
-        const found = Either.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
-        expect(found.legacy).toBe(given.legacy)
-        if (given.legacy) expect(found.maxPriorityFeePerGas).toBe(found.maxFeePerGas)
-      })
-    )
+  it.prop("of type 0 are one price, and the type stays", [options], ([given]) => {
+    const found = Either.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
+    expect(found.legacy).toBe(given.legacy)
+    if (given.legacy) expect(found.maxPriorityFeePerGas).toBe(found.maxFeePerGas)
   })
 
   it("raised again and again reach any cap in a bounded number of steps", () => {

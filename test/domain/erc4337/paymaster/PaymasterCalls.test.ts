@@ -5,7 +5,7 @@ import { versions } from "../../../../src/domain/erc4337/EntryPoint.js"
 import * as PaymasterCalls from "../../../../src/domain/erc4337/paymaster/PaymasterCalls.js"
 import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
-import { bytes32, hex, mutated, op, uint } from "../../generators.js"
+import { bytes32, forAll, hex, mutated, op, uint } from "../../generators.js"
 
 const structs = {
   "v0.6": "(address,uint256,bytes,bytes,uint256,uint256,uint256,uint256,uint256,bytes,bytes)",
@@ -43,21 +43,19 @@ describe.each(versions)("calls of a paymaster of %s", (version) => {
     it.signature
   ]
 
-  it("are those that ethers encodes", () => {
-    fc.assert(
-      fc.property(op(version), bytes32, uint(256), uint(256), hex(), (each, hash, wei, fee, context) => {
-        const call = UserOperation.validateCall(version, each, hash)
-        const args = [tuple(each), hash, wei]
-        expect(PaymasterCalls.withMissing(call, wei)).toBe(abi.encodeFunctionData("validateUserOp", args))
-        expect(PaymasterCalls.approve(call, wei)).toBe(
-          abi.encodeFunctionData("validatePaymasterUserOp", args)
-        )
-        expect(PaymasterCalls.postOp(call, context, wei, fee)).toBe(
-          abi.encodeFunctionData("postOp", [0, context, wei, ...(version === "v0.6" ? [] : [fee])])
-        )
-      })
-    )
-  })
+  it.prop(
+    "are those that ethers encodes",
+    [op(version), bytes32, uint(256), uint(256), hex()],
+    ([each, hash, wei, fee, context]) => {
+      const call = UserOperation.validateCall(version, each, hash)
+      const args = [tuple(each), hash, wei]
+      expect(PaymasterCalls.withMissing(call, wei)).toBe(abi.encodeFunctionData("validateUserOp", args))
+      expect(PaymasterCalls.approve(call, wei)).toBe(abi.encodeFunctionData("validatePaymasterUserOp", args))
+      expect(PaymasterCalls.postOp(call, context, wei, fee)).toBe(
+        abi.encodeFunctionData("postOp", [0, context, wei, ...(version === "v0.6" ? [] : [fee])])
+      )
+    }
+  )
 })
 
 describe("a paymaster's answer", () => {
@@ -68,13 +66,11 @@ describe("a paymaster's answer", () => {
     )
 
   it("is read as ethers reads it, and nothing is thrown for other bytes", () => {
-    fc.assert(
-      fc.property(mutated(answers), ([right, wrong]) => {
-        const [context, validationData] = AbiCoder.defaultAbiCoder().decode(["bytes", "uint256"], right)
-        expect(PaymasterCalls.readApproval(right)).toEqual({ context, validationData })
-        PaymasterCalls.readApproval(wrong)
-      })
-    )
+    forAll([mutated(answers)], ([right, wrong]) => {
+      const [context, validationData] = AbiCoder.defaultAbiCoder().decode(["bytes", "uint256"], right)
+      expect(PaymasterCalls.readApproval(right)).toEqual({ context, validationData })
+      PaymasterCalls.readApproval(wrong)
+    })
     expect(PaymasterCalls.readApproval(Hex.unsafe(`0x${"00".repeat(95)}`))).toBeNull()
   })
 })

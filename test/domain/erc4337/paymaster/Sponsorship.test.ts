@@ -7,7 +7,7 @@ import * as Sponsorship from "../../../../src/domain/erc4337/paymaster/Sponsorsh
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import vectors from "../../../vectors/sponsorship.json" with { type: "json" }
-import { address, bytes32, hex, uint, uint48 } from "../../generators.js"
+import { address, bytes32, forAll, hex, uint, uint48 } from "../../generators.js"
 
 const terms: fc.Arbitrary<Sponsorship.Terms> = fc.record({
   paymaster: address,
@@ -20,26 +20,26 @@ const notUint48 = fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_
 const none = { verificationGasLimit: 0n, postOpGasLimit: 0n }
 
 describe.each(versions)("Sponsorship on %s", (version) => {
-  it("says its terms in paymasterAndData as Solidity packs them, and they are read again", () => {
-    fc.assert(
-      fc.property(terms, (given) => {
-        const { limits, paymaster, unbound, validAfter, validUntil } = given
-        const packed = Sponsorship.paymasterData(version, given)
-        const window = [validUntil, validAfter]
-        const fields =
-          version === "v0.6"
-            ? solidityPacked(["address", "uint48", "uint48"], [paymaster, ...window])
-            : solidityPacked(
-                ["address", "uint128", "uint128", "uint48", "uint48"],
-                [paymaster, limits.verificationGasLimit, limits.postOpGasLimit, ...window]
-              )
-        expect(packed).toBe(unbound ? `${fields}01` : fields)
-        expect(Sponsorship.read(version, packed)).toEqual(
-          Either.right(version === "v0.6" ? { ...given, limits: none } : given)
-        )
-      })
-    )
-  })
+  it.prop(
+    "says its terms in paymasterAndData as Solidity packs them, and they are read again",
+    [terms],
+    ([given]) => {
+      const { limits, paymaster, unbound, validAfter, validUntil } = given
+      const packed = Sponsorship.paymasterData(version, given)
+      const window = [validUntil, validAfter]
+      const fields =
+        version === "v0.6"
+          ? solidityPacked(["address", "uint48", "uint48"], [paymaster, ...window])
+          : solidityPacked(
+              ["address", "uint128", "uint128", "uint48", "uint48"],
+              [paymaster, limits.verificationGasLimit, limits.postOpGasLimit, ...window]
+            )
+      expect(packed).toBe(unbound ? `${fields}01` : fields)
+      expect(Sponsorship.read(version, packed)).toEqual(
+        Either.right(version === "v0.6" ? { ...given, limits: none } : given)
+      )
+    }
+  )
 
   it("is read at its own length, and at one byte more when that is 0x01", () => {
     const right = version === "v0.6" ? 32 : 64
@@ -53,47 +53,45 @@ describe.each(versions)("Sponsorship on %s", (version) => {
       expect(Either.isLeft(read(`${bare}${mark}`)), mark).toBe(true)
   })
 
-  it("with times that do not exist never turns into one without bound", () => {
-    fc.assert(
-      fc.property(terms, notUint48, fc.boolean(), (given, wrong, first) => {
-        const bad = { ...given, ...(first ? { validUntil: wrong } : { validAfter: wrong }) }
-        expect(Sponsorship.paymasterData(version, bad)).toBe(
-          Sponsorship.paymasterData(version, { ...given, validUntil: 1, validAfter: 2 ** 48 - 1 })
-        )
-      })
-    )
-  })
+  it.prop(
+    "with times that do not exist never turns into one without bound",
+    [terms, notUint48, fc.boolean()],
+    ([given, wrong, first]) => {
+      const bad = { ...given, ...(first ? { validUntil: wrong } : { validAfter: wrong }) }
+      expect(Sponsorship.paymasterData(version, bad)).toBe(
+        Sponsorship.paymasterData(version, { ...given, validUntil: 1, validAfter: 2 ** 48 - 1 })
+      )
+    }
+  )
 })
 
 describe("Sponsorship", () => {
-  it("is signed as the EIP-712 digest of userOpHash and submitter in the paymaster's domain", () => {
-    fc.assert(
-      fc.property(bytes32, address, uint(64), address, (userOpHash, paymaster, chainId, bundler) => {
-        expect(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler)).toBe(
-          TypedDataEncoder.hash(
-            { name: "castellan", version: "1", chainId, verifyingContract: paymaster },
-            {
-              Sponsorship: [
-                { name: "userOpHash", type: "bytes32" },
-                { name: "bundler", type: "address" }
-              ]
-            },
-            { userOpHash, bundler }
-          )
+  it.prop(
+    "is signed as the EIP-712 digest of userOpHash and submitter in the paymaster's domain",
+    [bytes32, address, uint(64), address],
+    ([userOpHash, paymaster, chainId, bundler]) => {
+      expect(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler)).toBe(
+        TypedDataEncoder.hash(
+          { name: "castellan", version: "1", chainId, verifyingContract: paymaster },
+          {
+            Sponsorship: [
+              { name: "userOpHash", type: "bytes32" },
+              { name: "bundler", type: "address" }
+            ]
+          },
+          { userOpHash, bundler }
         )
-      })
-    )
-  })
+      )
+    }
+  )
 
   it("is the last 65 bytes of the op's signature, whatever is in front", () => {
-    fc.assert(
-      fc.property(hex(), fc.uint8Array({ minLength: 65, maxLength: 65 }), (signature, bytes) => {
-        const sponsor = Hex.unsafe(`0x${Buffer.from(bytes).toString("hex")}`)
-        const whole = Sponsorship.append(signature, sponsor)
-        expect(Hex.size(whole)).toBe(Hex.size(signature) + Sponsorship.tail)
-        expect(Sponsorship.split(whole)).toEqual(Either.right({ signature, sponsor }))
-      })
-    )
+    forAll([hex(), fc.uint8Array({ minLength: 65, maxLength: 65 })], (signature, bytes) => {
+      const sponsor = Hex.unsafe(`0x${Buffer.from(bytes).toString("hex")}`)
+      const whole = Sponsorship.append(signature, sponsor)
+      expect(Hex.size(whole)).toBe(Hex.size(signature) + Sponsorship.tail)
+      expect(Sponsorship.split(whole)).toEqual(Either.right({ signature, sponsor }))
+    })
     for (const length of [0, 64])
       expect(Either.isLeft(Sponsorship.split(Hex.unsafe(`0x${"11".repeat(length)}`)))).toBe(true)
   })
