@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import { FunctionFragment, Interface } from "ethers/abi"
@@ -124,21 +124,13 @@ describe("UseAbi", () => {
     )
     const ours = Either.getOrThrow(UseAbi.parse(abi))
     const oracle = new Interface(JSON.stringify(abi))
-    const events: Array<string> = []
-    const errors: Array<string> = []
-    const functions: Array<string> = []
-    oracle.forEachEvent((event) => events.push(event.topicHash))
-    oracle.forEachError((error) => errors.push(error.selector))
-    oracle.forEachFunction((fn) => functions.push(fn.selector))
-    expect(ours.events.map(({ topic }) => topic).sort()).toEqual(events.sort())
-    expect(ours.errors.map(({ selector }) => selector).sort()).toEqual(errors.sort())
-    expect(ours.functions.map(({ selector }) => selector).sort()).toEqual(functions.sort())
-  })
-
-  it("every committed artifact's ABI is read", () => {
-    const folder = new URL("../../../contracts/artifacts/", import.meta.url)
-    for (const file of readdirSync(folder).filter((name) => name.endsWith(".json")))
-      expect(Either.isRight(UseAbi.parse(artifact(`contracts/artifacts/${file}`).abi))).toBe(true)
+    const theirs = { events: [] as string[], errors: [] as string[], functions: [] as string[] }
+    oracle.forEachEvent(({ topicHash }) => theirs.events.push(topicHash))
+    oracle.forEachError(({ selector }) => theirs.errors.push(selector))
+    oracle.forEachFunction(({ selector }) => theirs.functions.push(selector))
+    expect(ours.events.map(({ topic }) => topic).sort()).toEqual(theirs.events.sort())
+    expect(ours.errors.map(({ selector }) => selector).sort()).toEqual(theirs.errors.sort())
+    expect(ours.functions.map(({ selector }) => selector).sort()).toEqual(theirs.functions.sort())
   })
 
   it("any list is read or refused, and never throws", () => {

@@ -7,7 +7,7 @@ import * as Parameters from "../../../src/domain/abi/Parameters.js"
 import * as Values from "../../../src/domain/abi/Values.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Work from "../../support/Work.js"
-import { forAll } from "../generators.js"
+import { forAll, hex } from "../generators.js"
 import * as generators from "./generators.js"
 
 const oracle = AbiCoder.defaultAbiCoder()
@@ -48,43 +48,22 @@ describe("Values", () => {
   it("integers are decimal strings, bytes lower-case hex, addresses EIP-55, booleans booleans", () => {
     const types = ["uint256", "int8", "int256", "address", "bool", "bytes4", "bytes", "string"]
     const address = "0x5FF137D4b0FDCD49DcA30c7CF57E578a026d2789"
-    const data = oracle.encode(types, [
-      2n ** 256n - 1n,
-      -128,
-      -1,
-      address,
-      true,
-      "0xA9059CBB",
-      "0xABCD",
-      "caf\u00e9"
-    ])
-    expect(decode(types.join(","), Hex.unsafe(data))).toEqual([
-      (2n ** 256n - 1n).toString(),
-      "-128",
-      "-1",
-      address,
-      true,
-      "0xa9059cbb",
-      "0xabcd",
-      "caf\u00e9"
-    ])
+    const most = 2n ** 256n - 1n
+    const data = oracle.encode(types, [most, -128, -1, address, true, "0xA9059CBB", "0xABCD", "caf\u00e9"])
+    const shown = [String(most), "-128", "-1", address, true, "0xa9059cbb", "0xabcd", "caf\u00e9"]
+    expect(decode(types.join(","), Hex.unsafe(data))).toEqual(shown)
   })
 
   it("tuples are objects when every component has its own name, else arrays", () => {
     const data = words(1, 2)
     expect(decode("((uint8 a, uint8 b))", data)).toEqual([{ a: "1", b: "2" }])
-    expect(decode("((uint8 a, uint8))", data)).toEqual([["1", "2"]])
-    expect(decode("((uint8, uint8))", data)).toEqual([["1", "2"]])
-    expect(decode("((uint8 a, uint8 a))", data)).toEqual([["1", "2"]])
+    for (const type of ["uint8 a, uint8", "uint8, uint8", "uint8 a, uint8 a"])
+      expect(decode(`((${type}))`, data)).toEqual([["1", "2"]])
   })
 
   it("a component called __proto__ is data and changes no prototype", () => {
     const [value] = decode("((uint8 __proto__, uint8 toString))", words(1, 2))
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
-    expect(Object.entries(value ?? {})).toEqual([
-      ["__proto__", "1"],
-      ["toString", "2"]
-    ])
     expect(JSON.stringify(value)).toBe('{"__proto__":"1","toString":"2"}')
   })
 
@@ -134,35 +113,15 @@ describe("Values", () => {
     expect(message).toContain(why)
   })
 
-  it.each<[string, string, () => Hex.Hex]>([
-    [
-      "arrays that share one tail",
-      "uint256[][]",
-      () => {
-        const n = 16_000
-        return words(32, n, ...new Array<number>(n).fill(32 * n), n, ...new Array<number>(n).fill(7))
-      }
-    ],
-    [
-      "byte strings that share one tail",
-      "bytes[]",
-      () => {
-        const n = 16_000
-        return words(32, n, ...new Array<number>(n).fill(32 * n), 32 * n, ...new Array<number>(n).fill(7))
-      }
-    ],
-    [
-      "arrays that point at themselves",
-      `string${"[]".repeat(15)}`,
-      () => words(...new Array<number>(32_768).fill(32))
-    ],
-    [
-      "nothing but lengths",
-      `uint256${"[]".repeat(16)}`,
-      () => words(...new Array<number>(32_768).fill(1_024))
-    ]
+  const many = (count: number, value: number) => new Array<number>(count).fill(value)
+  const n = 16_000
+  it.each<[string, string, ReadonlyArray<number>]>([
+    ["arrays that share one tail", "uint256[][]", [32, n, ...many(n, 32 * n), n, ...many(n, 7)]],
+    ["byte strings that share one tail", "bytes[]", [32, n, ...many(n, 32 * n), 32 * n, ...many(n, 7)]],
+    ["arrays that point at themselves", `string${"[]".repeat(15)}`, many(32_768, 32)],
+    ["nothing but lengths", `uint256${"[]".repeat(16)}`, many(32_768, 1_024)]
   ])("%s cost no more than the size of the data", (_, types, data) => {
-    const bytes = data()
+    const bytes = words(...data)
     expect(Work.of(() => expect(Either.isLeft(run(types, bytes))).toBe(true))).toBeLessThan(3_000)
   })
 
@@ -197,28 +156,18 @@ describe("Values", () => {
   }
 
   it("any bytes are decoded as ethers does, or refused, and never throw", () => {
-    const smallWords = fc
-      .array(
-        fc.oneof(
-          fc.integer({ min: 0, max: 8 }).map((n) => 32 * n),
-          fc.integer({ min: 0, max: 3 })
-        ),
-        {
-          maxLength: 20
-        }
-      )
-      .map((values) => words(...values))
-    const bytes = fc
-      .uint8Array({ maxLength: 400 })
-      .map((array) => Hex.unsafe(`0x${Buffer.from(array).toString("hex")}`))
+    const small = fc.oneof(
+      fc.nat(8).map((n) => 32 * n),
+      fc.nat(3)
+    )
+    const smallWords = fc.array(small, { maxLength: 20 }).map((values) => words(...values))
     forAll(
-      [generators.types, fc.oneof(smallWords, bytes)],
-      (types, data) => {
+      [generators.types, fc.oneof(smallWords, hex(400))],
+      (types, data) =>
         compare(
           types.map(({ canonical }) => canonical),
           data
-        )
-      },
+        ),
       { numRuns: 1_000 }
     )
   })
@@ -229,14 +178,11 @@ describe("Values", () => {
       [generators.call, fc.array(change, { maxLength: 6 }), fc.nat()],
       ({ types, values }, changes, cut) => {
         const canonical = types.map((type) => type.canonical)
-        const digits = [
-          ...oracle
-            .encode(
-              canonical,
-              values.map((value) => value.oracle)
-            )
-            .slice(2)
-        ]
+        const encoded = oracle.encode(
+          canonical,
+          values.map((value) => value.oracle)
+        )
+        const digits = [...encoded.slice(2)]
         for (const [at, digit] of changes) if (digits.length > 0) digits[at % digits.length] = digit
         const kept = cut % 3 === 0 ? 2 * (cut % (digits.length / 2 + 1)) : digits.length
         compare(canonical, Hex.unsafe(`0x${digits.slice(0, kept).join("")}`))

@@ -59,30 +59,15 @@ describe("dependencies", () => {
     }
   )
 
-  it("of a cycle are told once around, from its lowest element", () => {
-    expect(Dependencies.check([null, 4, 0, 1, 3])).toEqual(
-      Either.left({ index: 1, message: "operations depend on each other: 1 -> 4 -> 3 -> 1" })
-    )
-  })
-
-  it("of a cycle are told without what only leads into it", () => {
-    expect(Dependencies.check([1, 2, 1])).toEqual(
-      Either.left({ index: 1, message: "operations depend on each other: 1 -> 2 -> 1" })
-    )
-  })
-
-  it("that name no other element are told by what was expected", () => {
-    for (const on of [-1, 2, 0.5])
-      expect(Dependencies.check([null, on])).toEqual(
-        Either.left({ index: 1, message: "expected the index of another operation, 0 to 1" })
-      )
-    for (const on of [-1, 1, 0.5])
-      expect(Dependencies.check([on])).toEqual(
-        Either.left({ index: 0, message: "there is no other operation on which it could depend" })
-      )
-    expect(Dependencies.check([null, 1])).toEqual(
-      Either.left({ index: 1, message: "an operation can not depend on itself" })
-    )
+  it.each([
+    [[null, 4, 0, 1, 3], 1, "operations depend on each other: 1 -> 4 -> 3 -> 1"],
+    // Not what only leads into the cycle.
+    [[1, 2, 1], 1, "operations depend on each other: 1 -> 2 -> 1"],
+    ...[-1, 2, 0.5].map((on) => [[null, on], 1, "expected the index of another operation, 0 to 1"] as const),
+    ...[-1, 1, 0.5].map((on) => [[on], 0, "there is no other operation on which it could depend"] as const),
+    [[null, 1], 1, "an operation can not depend on itself"]
+  ] as const)("%j are told what is wrong", (on, index, message) => {
+    expect(Dependencies.check(on)).toEqual(Either.left({ index, message }))
   })
 
   it("are there when one of the elements has one", () => {

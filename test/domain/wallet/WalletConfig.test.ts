@@ -7,7 +7,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Words from "../../../src/domain/primitives/Words.js"
 import * as WalletConfig from "../../../src/domain/wallet/WalletConfig.js"
 import { newPasskey } from "../../support/suite/Keys.js"
-import { address, config, forAll, hex, mutated, uint } from "../generators.js"
+import { config, forAll, hex, mutated, uint } from "../generators.js"
 
 const coder = AbiCoder.defaultAbiCoder()
 const struct = "(uint8 custody,uint8 threshold,address[] owners,(bytes32 x,bytes32 y)[] passkeys)"

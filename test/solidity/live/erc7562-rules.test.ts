@@ -1,5 +1,5 @@
 import { concat, toBeHex, zeroPadValue } from "ethers"
-import { afterAll, beforeAll, expect } from "vitest"
+import { afterAll, beforeAll, expect, test } from "vitest"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { check } from "../../support/erc7562/Check.js"
 import { type Chain, startChain } from "../../support/suite/Chain.js"
@@ -75,7 +75,7 @@ const cases: ReadonlyArray<readonly [instructions: string, helping: string, find
     [call(helper), "0x5fff", never("OP-011", "SELFDESTRUCT")],
     ["0x5a50", "0x00", never("OP-012", "GAS POP")],
     [call(helper, "f1", "5a"), "0x00", []],
-    [call(helper), "0x0c", never("OP-013", expect.any(string))],
+    [call(helper), "0x0c", never("OP-013", expect.any(String))],
     [call(helper), "0x5b5f56", never("OP-020", "out of gas")],
     ["0x5f5f5f5ff550", "0x00", never("OP-031", "CREATE2")],
     [codeSize(nobody), "0x00", never("OP-041", "another contract")],
