@@ -8,6 +8,17 @@ export interface Line {
   readonly annotations: Readonly<Record<string, unknown>>
 }
 
+/** Warnings and errors, and that they are over, with this in their text. */
+export const told = (lines: ReadonlyArray<Line>, what: string): ReadonlyArray<string> =>
+  lines
+    .filter(
+      ({ level, message }) => message.includes(what) && (level !== "INFO" || message.startsWith("over: "))
+    )
+    .map(({ level }) => level)
+
+/** What an hour of one trouble is told by: at 0, 1, 3, 7, 15 and 31 minutes, and that it is over. */
+export const ofAnHour = (level: string): ReadonlyArray<string> => [...Array(6).fill(level), "INFO"]
+
 /** Keeps what is logged in place of printing it. */
 export const make = (): { readonly lines: Array<Line>; readonly layer: Layer.Layer<never> } => {
   const lines: Array<Line> = []

@@ -1,5 +1,7 @@
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Troubles from "../observe/Troubles.js"
 import { type Signer, SignerError, type SignerRef, Signers } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
 import { type Detail, type Failure, invalid, unauthorized, unprocessable } from "../request/Failure.js"
@@ -41,6 +43,11 @@ export const refusal =
 /** How long a provider may take for one signature, milliseconds. */
 const signMillis = 30_000
 
+const crashOf = ({ address }: Signer): Troubles.Trouble => ({
+  what: "a key provider crashed",
+  place: address
+})
+
 /**
  * The same key, `unavailable` when its provider takes more than 30 seconds, also where nothing may be interrupted: a
  * lane waits for one signature at a time. One that comes later is dropped.
@@ -53,15 +60,18 @@ export const bounded = (signer: Signer): Signer => ({
       signMillis,
       () => new SignerError({ reason: "unavailable", message: "the key provider did not answer" })
     ).pipe(
+      Effect.tap(() => Effect.flatMap(Troubles.Shared, ({ passed }) => passed(crashOf(signer)))),
       // The libraries of providers may throw: that is no reason to doubt the rest of the work. The store that takes no
       // entry of the signature is no provider.
       Effect.catchSomeDefect((defect) =>
         StoreFailure.is(defect)
           ? Option.none()
           : Option.some(
-              Effect.zipRight(
-                Effect.logError("a key provider crashed", defect),
-                new SignerError({ reason: "unavailable", message: "the key provider failed" })
+              Effect.flatMap(Troubles.Shared, ({ failed }) =>
+                Effect.zipRight(
+                  failed(crashOf(signer), Cause.die(defect)),
+                  new SignerError({ reason: "unavailable", message: "the key provider failed" })
+                )
               )
             )
       )

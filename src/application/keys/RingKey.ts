@@ -1,8 +1,10 @@
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Secp256k1 from "../../domain/crypto/Secp256k1.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import * as Troubles from "../observe/Troubles.js"
 import type { KeyProviderError, ProviderKey } from "../ports/KeyProvider.js"
 import { type Signer, SignerError } from "../ports/Signers.js"
 import * as Once from "./Once.js"
@@ -36,17 +38,25 @@ export const signerError = (reason: SignerError["reason"]): SignerError =>
 const digestShape = /^0x[0-9a-f]{64}$/
 
 /** Wrong answers are errors of somebody's, the rest is trouble that the operator should know of. */
-const told =
-  (label: string, doing: string) =>
-  (error: RingKeyError): Effect.Effect<never, SignerError> => {
-    const { message, reason } = error
-    const log =
-      reason === "wrongSignature" || reason === "addressMismatch" ? Effect.logError : Effect.logWarning
-    return log("a key can not be used").pipe(
-      Effect.annotateLogs({ key: label, doing, reason, detail: message }),
-      Effect.zipRight(Effect.fail(signerError(reason === "unavailable" ? "unavailable" : "refused")))
-    )
-  }
+const told = <A>(
+  effect: Effect.Effect<A, RingKeyError>,
+  troubles: Troubles.Troubles,
+  { key, doing }: { readonly key: string; readonly doing: "sign" | "resolve" }
+): Effect.Effect<A, SignerError> => {
+  const trouble = { what: "a key can not be used", place: key, subject: doing }
+  return Effect.matchEffect(effect, {
+    onFailure: ({ message, reason }) => {
+      const isDelay = reason !== "wrongSignature" && reason !== "addressMismatch"
+      return troubles
+        .failed({ ...trouble, isDelay }, Cause.fail(`${reason}: ${message}`))
+        .pipe(
+          Effect.annotateLogs({ key, doing, reason, detail: message }),
+          Effect.zipRight(Effect.fail(signerError(reason === "unavailable" ? "unavailable" : "refused")))
+        )
+    },
+    onSuccess: (value) => Effect.as(Effect.annotateLogs(troubles.passed(trouble), { key }), value)
+  })
+}
 
 const publicKeyOf = (key: ProviderKey, { limits, pinned }: Options) =>
   Effect.gen(function* () {
@@ -81,6 +91,7 @@ export const make = (
 ): Effect.Effect<RingKey, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { label, limits } = options
+    const troubles = Troubles.make()
     const resolve = yield* Once.make(
       Effect.gen(function* () {
         const key = yield* Effect.mapError(
@@ -95,11 +106,11 @@ export const make = (
           type: key.type,
           sign: (digest: Bytes32) =>
             digestShape.test(digest)
-              ? Effect.catchAll(sign(digest), told(label, "sign"))
+              ? told(sign(digest), troubles, { key: label, doing: "sign" })
               : Effect.fail(new SignerError({ reason: "refused", message: "the digest is not 32 bytes" }))
         }
         return signer
       })
     )
-    return { resolve, signer: Effect.catchAll(resolve, told(label, "resolve")) }
+    return { resolve, signer: told(resolve, troubles, { key: label, doing: "resolve" }) }
   })

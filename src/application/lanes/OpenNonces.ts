@@ -3,6 +3,7 @@ import * as Either from "effect/Either"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import * as Percent from "../../domain/erc4337/Percent.js"
 import * as Prices from "../chain/Prices.js"
+import type { Troubles } from "../observe/Troubles.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
@@ -36,10 +37,11 @@ export interface Dependencies {
   readonly lanes: NonceManager.NonceManager
   readonly signerOf: (access: LaneAccess) => Effect.Effect<Signer, SignerError>
   readonly accessNodes: AccessNodes
+  readonly troubles: Troubles
 }
 
 /** How the nonces below a waiting transaction are closed. */
-export const make = ({ accessNodes, transactionJournal, lanes, signerOf }: Dependencies) => {
+export const make = ({ accessNodes, transactionJournal, lanes, signerOf, troubles }: Dependencies) => {
   /** Gives a nonce that nobody used to a transfer of nothing to the EOA itself. */
   const fill = (
     { profile, record }: Entry.Entry,
@@ -118,9 +120,10 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf }: Depen
         // A node may be behind for a moment.
         if (action._tag === "report" && open.isStuck)
           yield* Effect.annotateLogs(
-            Effect.logError(
-              "the chain has a nonce open again that a transaction from elsewhere had used: have its sender send it again"
-            ),
+            troubles.failed({
+              what: "the chain has a nonce open again that a transaction from elsewhere had used: have its sender send it again",
+              place: `${used.chainId}:${used.signer}:${nonce}`
+            }),
             { openNonce: nonce.toString() }
           )
         if (action._tag === "offerAgain") undone.push(used)

@@ -7,6 +7,7 @@ import * as Replacement from "../../domain/erc4337/gas/Replacement.js"
 import * as Transaction from "../../domain/evm/Transaction.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as NonceUse from "../chain/NonceUse.js"
+import * as Troubles from "../observe/Troubles.js"
 import type { ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
 import { isFenced } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
@@ -32,7 +33,7 @@ const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: Known
 /** A node that is silent for so long while it is asked is not waited for. */
 const attendMillis = 5_000
 
-export interface Dependencies extends OpenNonces.Dependencies {
+export interface Dependencies extends Omit<OpenNonces.Dependencies, "troubles"> {
   readonly transactionJournal: Pick<TransactionJournal["Type"], "adopt" | "transactionsBetween">
   readonly settlement: Settlement
   readonly scope: Scope.Scope
@@ -45,22 +46,33 @@ export interface Dependencies extends OpenNonces.Dependencies {
  */
 export const make = (dependencies: Dependencies): Attend => {
   const { lanes, scope, settlement, signerOf, transactionJournal } = dependencies
-  const openNonces = OpenNonces.make(dependencies)
+  const troubles = Troubles.make()
+  const openNonces = OpenNonces.make({ ...dependencies, troubles })
   const busy = new Set<string>()
 
+  const laneName = ({ chainId, signer }: TransactionRecord): string => `${chainId}:${signer}`
+  const troubleOf = (what: string, record: TransactionRecord, subject: string): Troubles.Trouble => ({
+    what,
+    place: laneName(record),
+    subject,
+    isDelay: true
+  })
+
   /** Beside the rounds, and at most once at a time under one name: a signature, or a node, may take long. */
-  const beside = (name: string, { nonce, signer }: TransactionRecord, work: Effect.Effect<void, unknown>) =>
+  const beside = (name: string, record: TransactionRecord, work: Effect.Effect<void, unknown>) =>
     Effect.suspend(() => {
       if (busy.has(name)) return Effect.void
       busy.add(name)
+      const { nonce, signer } = record
+      const trouble = troubleOf("a waiting transaction is left as it is", record, name)
       return Effect.asVoid(
         Effect.forkIn(
-          work.pipe(
-            Effect.catchAllCause((cause) =>
-              isFenced(cause)
-                ? Effect.logDebug("the lane of a transaction is another process's by now")
-                : Effect.logWarning("a waiting transaction is left as it is", cause)
-            ),
+          Effect.catchSomeCause(work, (cause) =>
+            isFenced(cause)
+              ? Option.some(Effect.logDebug("the lane of a transaction is another process's by now"))
+              : Option.none()
+          ).pipe(
+            (unfenced) => troubles.tolerate(trouble, unfenced),
             Effect.ensuring(Effect.sync(() => busy.delete(name))),
             Effect.annotateLogs({ nonce: nonce.toString(), signer })
           ),
@@ -69,7 +81,6 @@ export const make = (dependencies: Dependencies): Attend => {
       )
     })
 
-  const laneName = ({ chainId, signer }: TransactionRecord): string => `${chainId}:${signer}`
   const besideNonce = (record: TransactionRecord, work: Effect.Effect<void, unknown>) =>
     beside(`${laneName(record)}:${record.nonce}`, record, work)
 
@@ -114,10 +125,13 @@ export const make = (dependencies: Dependencies): Attend => {
             quote: now,
             caps: profile.caps
           })
-          if (Either.isLeft(prices))
-            return yield* Effect.logWarning(
-              "a transaction waits, and the operator's cap allows no higher price for it"
-            )
+          const capped = troubleOf(
+            "a transaction waits, and the operator's cap allows no higher price for it",
+            record,
+            record.nonce.toString()
+          )
+          if (Either.isLeft(prices)) return yield* troubles.failed(capped)
+          yield* troubles.passed(capped)
           const renewed = yield* lanes.replace(record, signer, prices.right)
           yield* monitor.watch({ chain, profile, record: renewed })
           yield* Effect.logInfo("a waiting transaction was replaced at a higher price")

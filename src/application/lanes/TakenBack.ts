@@ -1,5 +1,6 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
+import * as Troubles from "../observe/Troubles.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
@@ -20,15 +21,14 @@ const give = (chain: ChainClient, { mined, nonce, versions }: TransactionRecord)
         onFailure: ({ message }) =>
           Effect.as(Effect.logDebug(`the node did not take a transaction: ${message}`), false),
         onSuccess: () =>
-          Effect.annotateLogs(
-            Effect.as(
-              Effect.logWarning(
-                "a reorganisation undid a settled transaction; the same bytes were offered again"
-              ),
-              true
-            ),
-            { txHash: bytes.txHash, openNonce: nonce.toString() }
-          )
+          // A node may lose them again and again.
+          Effect.flatMap(Troubles.Shared, ({ failed }) =>
+            failed({
+              what: "a reorganisation undid a settled transaction; the same bytes were offered again",
+              place: bytes.txHash,
+              isDelay: true
+            })
+          ).pipe(Effect.annotateLogs({ txHash: bytes.txHash, openNonce: nonce.toString() }), Effect.as(true))
       })
 }
 

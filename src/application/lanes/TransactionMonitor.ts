@@ -63,7 +63,6 @@ export const TransactionMonitor: Context.Tag<TransactionMonitor, TransactionMoni
 
 /** The operator's present node is looked up that often. */
 const operatorMillis = 1_000
-const warnMillis = 60_000
 
 /**
  * Watches transactions: one loop per lane serves all that wait for it, and asks each node for everything in one batch.
@@ -180,14 +179,16 @@ export const make = (options: {
         const found = yield* Effect.forEach(accesses.values(), presentOf)
         lane.nodes.setOperators(found.filter((chain) => chain !== null))
         const [unserved] = [...lane.entries.values()].filter((entry) => lane.nodes.of(entry).length === 0)
-        if (unserved === undefined || now < lane.warnAt) return
-        lane.warnAt = now + warnMillis
-        yield* Effect.annotateLogs(
-          Effect.logWarning(
-            "transactions wait, and no node serves them: the operator has none for the chain at present"
-          ),
-          WatchedLane.describe(unserved.record)
-        )
+        const [first] = lane.entries.values()
+        if (first === undefined) return
+        const trouble = {
+          what: "transactions wait, and no node serves them: the operator has none for the chain at present",
+          place: WatchedLane.nameOf(first.record),
+          isDelay: true
+        }
+        yield* unserved === undefined
+          ? troubles.passed(trouble)
+          : Effect.annotateLogs(troubles.failed(trouble), WatchedLane.describe(unserved.record))
       })
 
     const crash = ({ entries }: WatchedLane.WatchedLane) => {

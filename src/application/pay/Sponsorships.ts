@@ -9,6 +9,7 @@ import type * as Scope from "effect/Scope"
 import * as Address from "../../domain/primitives/Address.js"
 import { type Bytes32, unsafe32 } from "../../domain/primitives/Hex.js"
 import * as Inclusions from "../chain/Inclusions.js"
+import * as Troubles from "../observe/Troubles.js"
 import type { Budgets, BudgetsError, Hold } from "../ports/Budgets.js"
 import type { ChainClient } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
@@ -110,7 +111,13 @@ const look = (budgets: Budgets["Type"], { accountId, chain, profile }: Watched) 
     return left
   })
 
+const troubleOf = (place: string): Troubles.Trouble => ({
+  what: "sponsored operations are not followed",
+  place
+})
+
 export const make = (budgets: Budgets["Type"], scope: Scope.Scope): Sponsorships => {
+  const troubles = Troubles.make()
   /** What is followed in this process, and whether something was sealed since it was looked at. */
   const followed = new Map<string, { sealed: boolean }>()
 
@@ -121,6 +128,7 @@ export const make = (budgets: Budgets["Type"], scope: Scope.Scope): Sponsorships
       const left = yield* Effect.catchAll(look(budgets, watched), (error) =>
         Effect.as(Effect.logDebug(`sponsored operations can not be followed: ${error._tag}`), 1)
       )
+      yield* troubles.passed(troubleOf(key))
       const over = left === 0 && !state.sealed
       if (over) followed.delete(key)
       return over
@@ -144,9 +152,7 @@ export const make = (budgets: Budgets["Type"], scope: Scope.Scope): Sponsorships
                 until: (over) => over,
                 schedule: Schedule.spaced(watched.profile.pollIntervalMillis * pollsPerLook)
               }),
-              Effect.catchAllCause((cause) =>
-                Effect.logError("sponsored operations are not followed", cause)
-              ),
+              Effect.catchAllCause((cause) => troubles.failed(troubleOf(key), cause)),
               Effect.ensuring(Effect.sync(() => followed.delete(key)))
             ),
             scope

@@ -1,4 +1,3 @@
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -11,6 +10,7 @@ import { LaneClaims } from "../lanes/requests/LaneClaims.js"
 import { Requests } from "../lanes/requests/Requests.js"
 import { WakeUps } from "../lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "../lanes/TransactionMonitor.js"
+import * as Troubles from "../observe/Troubles.js"
 import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { ClockTrust } from "../ports/clock/ClockTrust.js"
 import { LaneJournal } from "../ports/journal/LaneJournal.js"
@@ -18,7 +18,7 @@ import type { RecoveryJournal } from "../ports/journal/RecoveryJournal.js"
 import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import type { LaneWork } from "../ports/journal/Transactions.js"
+import type { Lane, LaneWork } from "../ports/journal/Transactions.js"
 import * as NetworkProfile from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
 import { Lifetime } from "../runtime/Lifetime.js"
@@ -41,25 +41,35 @@ const hasKey = ({ accountId, key, lane }: LaneWork): Effect.Effect<boolean, neve
         })
       )
 
-const tolerated = <E, R>(effect: Effect.Effect<unknown, E, R>): Effect.Effect<void, never, R> =>
-  Effect.catchAllCause(Effect.asVoid(effect), (cause) =>
-    Cause.isInterruptedOnly(cause)
-      ? Effect.void
-      : Effect.logWarning("a sweep of the journal failed and is repeated", cause)
-  )
+/** The parts of a sweep; one that fails keeps no other from being done. */
+type Part = "answers" | "budgets" | "expiry" | "forgetting" | "lanes" | "remote ops" | "sponsored ops"
+
+/** A journal that is away fails all of them. */
+const troubleOf = (part: Part, lane?: Lane): Troubles.Trouble => ({
+  what: "a sweep of the journal failed and is repeated",
+  place: "",
+  subject: lane === undefined ? part : `${part} ${lane.chainId}:${lane.signer}`,
+  isDelay: true
+})
 
 /** What the sweeps of a process remember. */
 interface Sweeping {
+  readonly troubles: Troubles.Troubles
   readonly taken: Obstacles.Obstacles
   readonly recovery: Recovery.Recovery
   /** Requests of which something was signed: they do not expire. */
   readonly signed: Set<string>
 }
 
-const sweeping = (): Sweeping => ({ taken: Obstacles.make(), recovery: Recovery.make(), signed: new Set() })
+const sweeping = (): Sweeping => ({
+  troubles: Troubles.make(),
+  taken: Obstacles.make(),
+  recovery: Recovery.make(),
+  signed: new Set()
+})
 
 /** Takes up what nothing in this process works on, of a lane that is this process's. */
-const sweepLane = (work: LaneWork, { recovery, signed, taken }: Sweeping) =>
+const sweepLane = (work: LaneWork, { recovery, signed, taken, troubles }: Sweeping) =>
   Effect.gen(function* () {
     const { lane } = work
     const transactionJournal = yield* TransactionJournal
@@ -75,7 +85,7 @@ const sweepLane = (work: LaneWork, { recovery, signed, taken }: Sweeping) =>
     })
     const isOurs = yield* canSign ? claims.take(lane) : withoutKey
     if (!isOurs) {
-      yield* tolerated(expire(work, { signed, recovery: null }))
+      yield* troubles.tolerate(troubleOf("expiry", lane), expire(work, { signed, recovery: null }))
       yield* monitor.leave(lane)
       return yield* requests.leave(lane)
     }
@@ -95,7 +105,10 @@ const sweepLane = (work: LaneWork, { recovery, signed, taken }: Sweeping) =>
           left.map(({ requestId }) => requestId)
         )
       )
-    yield* tolerated(expire({ ...work, requests: left }, { recovery, signed }))
+    yield* troubles.tolerate(
+      troubleOf("expiry", lane),
+      expire({ ...work, requests: left }, { recovery, signed })
+    )
     for (const { requestId } of left)
       if (recovery.isExamined(requestId) && !requests.isWorkedOn(requestId))
         yield* Effect.forkIn(taken.past(`request ${requestId}`, TakeUp.resume(requestId)), scope)
@@ -168,7 +181,7 @@ interface Busy {
 /** Begins the sweep of every lane that has work; a lane whose node or key is silent holds up neither another nor the next. */
 const sweepLanes = (all: Sweeping, busy: Map<string, Busy>) =>
   Effect.gen(function* () {
-    const { recovery, signed, taken } = all
+    const { recovery, signed, taken, troubles } = all
     const { nudges, scope } = yield* Lifetime
     const lanes = yield* openWork
     yield* counted(lanes)
@@ -176,8 +189,12 @@ const sweepLanes = (all: Sweeping, busy: Map<string, Busy>) =>
     for (const requestId of signed) if (!open.has(requestId)) signed.delete(requestId)
     recovery.keep(open)
     // What can not be given up or ended keeps no lane from its sweep.
-    yield* Effect.forEach(lanes, (work) => tolerated(expire(work, all)), { discard: true })
-    yield* tolerated(endAnswered)
+    yield* Effect.forEach(
+      lanes,
+      (work) => troubles.tolerate(troubleOf("expiry", work.lane), expire(work, all)),
+      { discard: true }
+    )
+    yield* troubles.tolerate(troubleOf("answers"), endAnswered)
     yield* taken.forgetUnseen
     return yield* Effect.forEach(lanes, (work) => {
       const { chainId, signer } = work.lane
@@ -189,8 +206,13 @@ const sweepLanes = (all: Sweeping, busy: Map<string, Busy>) =>
       }
       const own: Busy = { isAskedAgain: false }
       busy.set(name, own)
-      const sweep = sweepLane(work, all).pipe(
-        Effect.catchAllCause((cause) => Effect.logWarning("a lane could not be looked after", cause)),
+      const trouble = {
+        what: "a lane could not be looked after and is tried again",
+        place: "lanes",
+        subject: name,
+        isDelay: true
+      }
+      const sweep = troubles.tolerate(trouble, sweepLane(work, all)).pipe(
         Effect.annotateLogs({ chainId: chainId.toString(), signer }),
         Effect.ensuring(
           Effect.suspend(() => {
@@ -244,13 +266,13 @@ type Surroundings =
 /** Takes up, once, everything in the journal that is this process's and that nothing works on. */
 export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() => {
   const own = sweeping()
-  const { taken } = own
+  const { taken, troubles } = own
   const lanes = Effect.flatMap(sweepLanes(own, new Map()), Fiber.joinAll)
   const all = [
-    tolerated(lanes),
-    tolerated(sweepRemote(taken)),
-    tolerated(TakeUp.followSponsored),
-    tolerated(TakeUp.giveBackEnded)
+    troubles.tolerate(troubleOf("lanes"), lanes),
+    troubles.tolerate(troubleOf("remote ops"), sweepRemote(taken)),
+    troubles.tolerate(troubleOf("sponsored ops"), TakeUp.followSponsored(troubles)),
+    troubles.tolerate(troubleOf("budgets"), TakeUp.giveBackEnded)
   ] as const
   return Effect.all(all, { discard: true })
 })
@@ -264,14 +286,18 @@ export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() =
 export const start: Effect.Effect<void, never, Surroundings> = Effect.gen(function* () {
   const { nudges, scope } = yield* Lifetime
   const all = sweeping()
-  const { taken } = all
-  const repeat = <E, R>(effect: Effect.Effect<unknown, E, R>, pause: Effect.Effect<unknown>) =>
-    Effect.forkIn(Effect.forever(Effect.zipRight(tolerated(effect), pause)), scope)
+  const { taken, troubles } = all
+  const repeat = <E, R>(part: Part, effect: Effect.Effect<unknown, E, R>, pause: Effect.Effect<unknown>) =>
+    Effect.forkIn(Effect.forever(Effect.zipRight(troubles.tolerate(troubleOf(part), effect), pause)), scope)
   const busy = new Map<string, Busy>()
-  yield* tolerated(Effect.flatMap(openWork, counted))
-  yield* repeat(sweepLanes(all, busy), Effect.raceFirst(Queue.take(nudges), Effect.sleep(sweepInterval)))
-  yield* repeat(sweepRemote(taken), Effect.sleep(remoteInterval))
-  yield* repeat(TakeUp.followSponsored, Effect.sleep("1 minute"))
-  yield* repeat(TakeUp.giveBackEnded, Effect.sleep("1 minute"))
-  yield* repeat(forget, Effect.sleep("1 hour"))
+  yield* troubles.tolerate(troubleOf("lanes"), Effect.flatMap(openWork, counted))
+  yield* repeat(
+    "lanes",
+    sweepLanes(all, busy),
+    Effect.raceFirst(Queue.take(nudges), Effect.sleep(sweepInterval))
+  )
+  yield* repeat("remote ops", sweepRemote(taken), Effect.sleep(remoteInterval))
+  yield* repeat("sponsored ops", TakeUp.followSponsored(troubles), Effect.sleep("1 minute"))
+  yield* repeat("budgets", TakeUp.giveBackEnded, Effect.sleep("1 minute"))
+  yield* repeat("forgetting", forget, Effect.sleep("1 hour"))
 })

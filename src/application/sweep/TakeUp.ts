@@ -11,6 +11,7 @@ import * as RemoteBundler from "../lanes/remote/RemoteBundler.js"
 import { RemoteOps } from "../lanes/remote/RemoteOps.js"
 import type { Kind } from "../lanes/requests/Requests.js"
 import { TransactionMonitor } from "../lanes/TransactionMonitor.js"
+import type * as Troubles from "../observe/Troubles.js"
 import * as Sponsorships from "../pay/Sponsorships.js"
 import { Budgets, type BudgetsError } from "../ports/Budgets.js"
 import { BundlerRpc } from "../ports/chain/BundlerRpc.js"
@@ -167,8 +168,10 @@ export const watchRemote = (
   })
 
 /** Follows sponsored ops that a process left when it stopped to their end. */
-export const followSponsored: Effect.Effect<void, BudgetsError, ChainRpc | Engine | Networks> = Effect.gen(
-  function* () {
+export const followSponsored = (
+  troubles: Troubles.Troubles
+): Effect.Effect<void, BudgetsError, ChainRpc | Engine | Networks> =>
+  Effect.gen(function* () {
     const budgets = yield* Budgets
     const sponsorships = yield* Sponsorships.Sponsorships
     const rpcs = yield* ChainRpc
@@ -180,12 +183,18 @@ export const followSponsored: Effect.Effect<void, BudgetsError, ChainRpc | Engin
           profile === null || profile.rpc === null
             ? null
             : yield* Effect.orElseSucceed(rpcs.connect(Redacted.value(profile.rpc), "operator"), () => null)
-        if (profile === null || chain === null)
-          yield* Effect.logError("sponsored operations can not be followed: the operator has no node there")
-        else yield* sponsorships.watch({ accountId, chain, profile })
+        const trouble = {
+          what: "sponsored operations can not be followed: the operator has no node there",
+          place: chainId.toString(),
+          subject: accountId
+        }
+        yield* Effect.annotateLogs(
+          profile === null || chain === null ? troubles.failed(trouble) : troubles.passed(trouble),
+          { chainId: chainId.toString(), accountId }
+        )
+        if (profile !== null && chain !== null) yield* sponsorships.watch({ accountId, chain, profile })
       }
-  }
-)
+  })
 
 /** Gives back what the service's EOA might have lost by requests that have come to their end without it. */
 export const giveBackEnded: Effect.Effect<

@@ -1,3 +1,4 @@
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -5,6 +6,7 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
+import * as Troubles from "../observe/Troubles.js"
 import { KillSwitches, KillSwitchesError } from "../ports/KillSwitches.js"
 import { type Content, TenantStore, TenantStoreError } from "../ports/TenantStore.js"
 import {
@@ -143,13 +145,18 @@ export const make = (
     )
 
     let uses = new Map<string, number>()
+    const troubles = Troubles.make()
+    const trouble = { what: "the last uses of keys were not noted", place: "", isDelay: true }
     const note = Effect.gen(function* () {
       if (uses.size === 0) return
       const noted = uses
       uses = new Map()
-      yield* Effect.catchAll(store.noteUses(noted), ({ message }) => {
-        uses = new Map([...noted, ...uses])
-        return Effect.logWarning(`the last uses of keys were not noted: ${message}`)
+      yield* Effect.matchEffect(store.noteUses(noted), {
+        onFailure: (error) => {
+          uses = new Map([...noted, ...uses])
+          return troubles.failed(trouble, Cause.fail(error))
+        },
+        onSuccess: () => troubles.passed(trouble)
       })
     })
     yield* Effect.addFinalizer(() => note)

@@ -1,6 +1,8 @@
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Address } from "../../domain/primitives/Address.js"
+import * as Troubles from "../observe/Troubles.js"
 import { KillSwitches, type Switched } from "../ports/KillSwitches.js"
 import { catalogue } from "../request/Catalogue.js"
 import { CurrentRequest } from "../request/CurrentRequest.js"
@@ -24,13 +26,15 @@ const told = ({ path, what }: Relied): Failure =>
     }
   ])
 
+const unread: Troubles.Trouble = { what: "kill switches can not be read", place: "" }
+
 /** Fails while the operator has paused it; also when nobody can say. */
 export const check = (relied: Relied): Effect.Effect<void, Failure> =>
   Effect.flatMap(KillSwitches, ({ isPaused }) =>
     Effect.matchEffect(isPaused(relied.what), {
       onFailure: ({ message }) =>
         Effect.zipRight(
-          Effect.annotateLogs(Effect.logError("kill switches can not be read"), { detail: message }),
+          Effect.flatMap(Troubles.Shared, ({ failed }) => failed(unread, Cause.fail(message))),
           new Unavailable({
             code: "unavailable",
             message: catalogue.unavailable.text,
@@ -38,7 +42,11 @@ export const check = (relied: Relied): Effect.Effect<void, Failure> =>
             retryAfterSeconds: 1
           })
         ),
-      onSuccess: (paused) => (paused ? Effect.fail(told(relied)) : Effect.void)
+      onSuccess: (paused) =>
+        Effect.zipRight(
+          Effect.flatMap(Troubles.Shared, ({ passed }) => passed(unread)),
+          paused ? Effect.fail(told(relied)) : Effect.void
+        )
     })
   )
 

@@ -1,10 +1,12 @@
 import * as BigIntMath from "effect/BigInt"
 import * as Brand from "effect/Brand"
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Connection from "../chain/Connection.js"
 import * as Metrics from "../observe/Metrics.js"
+import * as Troubles from "../observe/Troubles.js"
 import { type ChainClient, ChainRpc, ChainRpcError, type Header } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
@@ -188,15 +190,14 @@ export const follow = (
     const networks = yield* Networks
     const followed = new Followed()
     let problem: string | null | undefined
+    const troubles = Troubles.make()
+    const trouble = { what: "a node is not read for watches", place: String(source.source), isDelay: true }
     let balanced: number | null = null
     const tell = (now: string | null, told = now) =>
       Effect.gen(function* () {
+        const outcome = now === null ? troubles.passed(trouble) : troubles.failed(trouble, Cause.fail(now))
+        yield* Effect.annotateLogs(outcome, { chainId: source.chainId.toString() })
         if (now === problem) return
-        const annotations = { chainId: source.chainId.toString(), problem: now ?? "" }
-        if (now !== null)
-          yield* Effect.annotateLogs(Effect.logWarning("a node is not read for watches"), annotations)
-        else if (problem !== undefined)
-          yield* Effect.annotateLogs(Effect.logInfo("a node is read for watches again"), annotations)
         problem = now
         yield* watches.note(source.source, told)
       })

@@ -86,6 +86,26 @@ describe("a signature of the ring", () => {
       }).pipe(Effect.provide(log.layer))
     })
 
+  it.scoped(
+    "a provider that is away is told of once, however often its key is asked, and when that is over",
+    () => {
+      const log = Log.make()
+      return Effect.gen(function* () {
+        let isAway = true
+        const provider = Scripted.make({
+          privateKey,
+          sign: (_, honest) =>
+            isAway ? Scripted.failing("refused", "the token is locked") : Effect.succeed(honest)
+        })
+        const signer = yield* Scripted.signer(provider)
+        for (const n of Array(50).keys()) yield* Effect.flip(signer.sign(digestOf(n + 1)))
+        isAway = false
+        yield* signer.sign(digestOf(1))
+        expect(Log.told(log.lines, "a key can not be used")).toEqual(["WARN", "INFO"])
+      }).pipe(Effect.provide(log.layer))
+    }
+  )
+
   it.scoped("an adapter that crashes or returns nonsense is a refusal that names the crash alone", () => {
     const log = Log.make()
     return Effect.gen(function* () {

@@ -5,6 +5,7 @@ import * as TestClock from "effect/TestClock"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Log from "../../support/Log.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import * as Stuck from "../../support/lanes/Stuck.js"
 
@@ -130,6 +131,28 @@ describe("a raised price", () => {
       }
     })
   )
+})
+
+describe("what keeps a price from being raised", () => {
+  const gwei10 = { ...profile.caps, maxFeePerGas: 10n * gwei }
+  const kinds = [
+    ["the operator's cap allows no higher price", { ...profile, caps: gwei10 }, {}],
+    ["a waiting transaction is left as it is", profile, { refusal: new JournalError({ message: "away" }) }]
+  ] as const
+  it.scoped.each(kinds)("for an hour is told of six times: %s", ([what, own, options]) => {
+    const log = Log.make()
+    return Effect.gen(function* () {
+      const record = recordOf(0, service)
+      const { counts, monitor, node } = yield* start([record], undefined, options)
+      yield* monitor.watch({ chain: null, profile: own, record })
+      for (let minute = 0; minute < 62; minute += 1) {
+        node.height += 1n
+        yield* TestClock.adjust("1 minute")
+      }
+      expect(counts.signers).toBeGreaterThan(40)
+      expect(Log.told(log.lines, what)).toEqual(Array(6).fill("WARN"))
+    }).pipe(Effect.provide(log.layer))
+  })
 })
 
 describe("a transaction that no node takes since the chain asks for more", () => {

@@ -4,8 +4,10 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
 import * as TestClock from "effect/TestClock"
+import * as Troubles from "../../../src/application/observe/Troubles.js"
 import type * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Log from "../../support/Log.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
 const { callers, profile, receiptOf, recordOf, service } = Monitor
@@ -282,4 +284,36 @@ describe("a transaction that is forgotten", () => {
       expect(mined).toEqual([])
     })
   )
+})
+
+describe("nodes that are away", () => {
+  it.scoped("for an hour are told of once each time that the pause has doubled, and when it is over", () => {
+    const log = Log.make()
+    return Effect.gen(function* () {
+      const node = yield* Monitor.node("a")
+      let operators: typeof node.chain | null = null
+      const { monitor } = yield* Monitor.start({ operatorNode: () => Effect.sync(() => operators) })
+      for (let nonce = 0; nonce < 16; nonce += 1)
+        yield* monitor.watch({ chain: null, profile, record: recordOf(nonce, service) })
+      yield* TestClock.adjust("1 hour")
+      operators = node.chain
+      yield* TestClock.adjust("10 seconds")
+      expect(Log.told(log.lines, "no node serves them")).toEqual(Log.ofAnHour("WARN"))
+    }).pipe(Effect.provide(log.layer))
+  })
+
+  it.scoped("are told of once for all transactions that they are given", () => {
+    const log = Log.make()
+    return Effect.gen(function* () {
+      const node = yield* Monitor.node("a")
+      const { monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(node.chain) })
+      node.is = "dead"
+      for (let nonce = 0; nonce < 16; nonce += 1)
+        yield* monitor.watch({ chain: null, profile, record: recordOf(nonce, service) })
+      node.is = "healthy"
+      yield* monitor.watch({ chain: null, profile, record: recordOf(16, service) })
+      yield* TestClock.adjust("1 second")
+      expect(Log.told(log.lines, "the node did not take a transaction")).toEqual(["WARN", "INFO"])
+    }).pipe(Effect.provide(log.layer), Effect.provideService(Troubles.Shared, Troubles.make()))
+  })
 })

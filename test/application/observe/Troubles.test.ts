@@ -49,6 +49,7 @@ describe("what fails again and again", () => {
           yield* troubles.failed({ what, place: "lane" }, Cause.die(new Error("the database is away")))
           yield* troubles.failed({ what, place: "other" }, down(2))
           yield* troubles.passed({ what, place: "lane" })
+          yield* TestClock.adjust("1 minute")
           yield* troubles.failed({ what, place: "lane" }, down(3))
         })
       )
@@ -60,6 +61,56 @@ describe("what fails again and again", () => {
         "INFO ",
         "ERROR"
       ])
+    })
+  )
+
+  it.effect("is one trouble when it comes and goes within a minute", () =>
+    Effect.gen(function* () {
+      const lines = yield* logged((troubles) =>
+        Effect.gen(function* () {
+          // Every twenty seconds for an hour, from a cause that has another name each time.
+          for (let n = 0; n < 180; n += 1) {
+            yield* troubles.failed(
+              { what, place: "node" },
+              Cause.fail(new Error(`request b${n}f-c was lost`))
+            )
+            yield* TestClock.adjust("10 seconds")
+            yield* troubles.passed({ what, place: "node" })
+            yield* TestClock.adjust("10 seconds")
+          }
+        })
+      )
+      // At 0, 1, 3, 7, 15 and 31 minutes, each with its end.
+      expect(lines).toHaveLength(12)
+    })
+  )
+
+  it.effect("has few lines also where a node words each of its failures anew", () =>
+    Effect.gen(function* () {
+      const lines = yield* logged((troubles) =>
+        Effect.forEach(
+          Array.from({ length: 676 }, (_, n) => String.fromCharCode(97 + (n % 26), 97 + Math.floor(n / 26))),
+          (word) => troubles.failed({ what, place: "node" }, Cause.fail(word)),
+          { discard: true }
+        )
+      )
+      expect(lines.length).toBeLessThan(20)
+    })
+  )
+
+  it.effect("begins anew when nothing was heard of it for long, with no word that it was over", () =>
+    Effect.gen(function* () {
+      const lines = yield* logged((troubles) =>
+        Effect.gen(function* () {
+          for (let minute = 0; minute < 60; minute += 1) {
+            yield* troubles.failed({ what, place: "lane", subject: "1" }, down(1))
+            yield* TestClock.adjust("1 minute")
+          }
+          yield* TestClock.adjust("11 minutes")
+          yield* troubles.failed({ what, place: "lane", subject: "2" }, down(2))
+        })
+      )
+      expect(lines).toHaveLength(7)
     })
   )
 })

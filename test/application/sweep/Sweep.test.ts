@@ -34,6 +34,7 @@ import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as Unstuck from "../../../src/application/usecases/operations/Unstuck.js"
 import type * as Address from "../../../src/domain/primitives/Address.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Log from "../../support/Log.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
@@ -58,7 +59,15 @@ const until = (what: string, holds: () => boolean): Effect.Effect<void> =>
 /** A process whose journal has this lane, and which is told by `take` whether it works there. */
 const world = (
   lane: LaneWork,
-  { requestJournal = {}, take }: { readonly requestJournal?: object; readonly take: Effect.Effect<boolean> }
+  {
+    isAway = () => false,
+    requestJournal = {},
+    take
+  }: {
+    readonly isAway?: () => boolean
+    readonly requestJournal?: object
+    readonly take: Effect.Effect<boolean>
+  }
 ) =>
   Effect.gen(function* () {
     const nudges = yield* Queue.sliding<void>(1)
@@ -69,9 +78,9 @@ const world = (
       stopWaiting: Effect.void
     }).pipe(
       Context.add(LaneJournal, {
-        work: Effect.sync(() => {
+        work: Effect.suspend(() => {
           counts.looks += 1
-          return [lane]
+          return isAway() ? Effect.die(new Error(`look ${counts.looks}: away`)) : Effect.succeed([lane])
         })
       } as unknown as LaneJournal["Type"]),
       Context.add(LaneClaims, {
@@ -90,7 +99,15 @@ const world = (
       Context.add(Networks, { profile: () => Effect.succeed(null), chainIds: Effect.succeed([]) }),
       Context.add(RequestJournal, requestJournal as RequestJournal["Type"]),
       Context.add(TransactionJournal, {} as TransactionJournal["Type"]),
-      Context.add(WakeUps, {} as WakeUps)
+      Context.add(WakeUps, {} as WakeUps),
+      Context.add(RemoteOpJournal, {
+        remoteSubmissions: Effect.suspend(() =>
+          isAway() ? Effect.die(new Error(`look ${counts.looks}: away`)) : Effect.succeed([])
+        )
+      } as unknown as RemoteOpJournal["Type"]),
+      Context.add(Budgets, {} as Budgets["Type"]),
+      Context.add(Sponsorships, {} as Sponsorships),
+      Context.add(ChainRpc, {} as ChainRpc["Type"])
     )
     yield* Effect.provide(Sweep.start as Effect.Effect<void>, context)
     return { counts, nudges }
@@ -114,6 +131,35 @@ it.scoped(
       expect([counts.looks, counts.sweeps]).toEqual([looks + 2, 2])
     })
 )
+
+it.scoped("a journal that is away for an hour is told of seven times", () => {
+  const log = Log.make()
+  let isAway = true
+  return Effect.gen(function* () {
+    yield* world(lane, {
+      isAway: () => isAway,
+      requestJournal: { forget: () => Effect.void },
+      take: Effect.succeed(false)
+    })
+    yield* TestClock.adjust("1 hour")
+    isAway = false
+    yield* TestClock.adjust("10 seconds")
+    expect(Log.told(log.lines, "a sweep of the journal failed")).toEqual(Log.ofAnHour("WARN"))
+  }).pipe(Effect.provide(log.layer))
+})
+
+it.scoped("a lane that can not be looked after for an hour is told of seven times", () => {
+  const log = Log.make()
+  let isAway = true
+  return Effect.gen(function* () {
+    const take = Effect.suspend(() => (isAway ? Effect.die(new Error("away")) : Effect.succeed(false)))
+    yield* world(lane, { take })
+    yield* TestClock.adjust("1 hour")
+    isAway = false
+    yield* TestClock.adjust("10 seconds")
+    expect(Log.told(log.lines, "a lane could not be looked after")).toEqual(Log.ofAnHour("WARN"))
+  }).pipe(Effect.provide(log.layer))
+})
 
 it.scoped("a request that can not be given up keeps no lane from its sweep", () =>
   Effect.gen(function* () {

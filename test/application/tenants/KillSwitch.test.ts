@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Troubles from "../../../src/application/observe/Troubles.js"
 import {
   KillSwitches,
   KillSwitchesError,
@@ -9,6 +10,7 @@ import {
 import { CurrentRequest } from "../../../src/application/request/CurrentRequest.js"
 import * as KillSwitch from "../../../src/application/tenants/KillSwitch.js"
 import { address } from "../../support/journal/Make.js"
+import * as Log from "../../support/Log.js"
 
 const key = { kind: "signer", address: address(1) } as const
 const chain = { kind: "chain", chainId: 137n } as const
@@ -105,4 +107,19 @@ describe("a kill switch", () => {
       yield* KillSwitch.check({ what: chain, path: "p" })
     })
   )
+})
+
+describe("switches that can not be read", () => {
+  it.effect("are told of once, however many requests are refused, and when that is over", () => {
+    const log = Log.make()
+    return Effect.gen(function* () {
+      const { code, state } = world()
+      state.paused = null
+      for (let n = 0; n < 50; n += 1)
+        expect(yield* code(KillSwitch.check({ what: chain, path: "settings.rpc" }))).toBe("unavailable")
+      state.paused = new Set()
+      expect(yield* code(KillSwitch.check({ what: chain, path: "settings.rpc" }))).toBeNull()
+      expect(Log.told(log.lines, "kill switches can not be read")).toEqual(["ERROR", "INFO"])
+    }).pipe(Effect.provide(log.layer), Effect.provideService(Troubles.Shared, Troubles.make()))
+  })
 })

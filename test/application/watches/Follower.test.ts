@@ -3,6 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { Watches } from "../../../src/application/ports/Watches.js"
 import * as Follower from "../../../src/application/watches/Follower.js"
+import * as Log from "../../support/Log.js"
 import * as SetClock from "../../support/SetClock.js"
 import * as SteppedClock from "../../support/SteppedClock.js"
 import * as Following from "../../support/watches/Following.js"
@@ -216,6 +217,23 @@ describe("watches", () => {
       expect(told).toHaveLength(13)
     }).pipe(Watching.inMemory)
   )
+
+  it.scoped("tell once of a node that is away, however often it is asked, and when that is over", () => {
+    const log = Log.make()
+    return Effect.gen(function* () {
+      const chain = new ForkingChain(3)
+      const watches = yield* Watches
+      const watchId = yield* Following.add()
+      chain.broken = "unreachable"
+      yield* Watching.begin(chain)
+      yield* Following.until(Effect.map(watches.get(watchId), (watch) => watch?.problem === "away"))
+      yield* Following.rounds(50)
+      chain.broken = null
+      yield* Following.caughtUp(chain)
+      yield* Following.until(Effect.map(watches.get(watchId), (watch) => watch?.problem === null))
+      expect(Log.told(log.lines, "a node is not read for watches")).toEqual(["WARN", "INFO"])
+    }).pipe(Watching.inMemory, Effect.provide(log.layer))
+  })
 
   it.scoped("go on where they were after their node was away, and say why meanwhile", () =>
     Effect.gen(function* () {

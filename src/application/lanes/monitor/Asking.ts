@@ -4,8 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberRef from "effect/FiberRef"
 import * as HashMap from "effect/HashMap"
-import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
+import * as Troubles from "../../observe/Troubles.js"
 import type { TransactionVersion } from "../../ports/journal/Transactions.js"
 import * as Together from "../../runtime/Together.js"
 import type { Entry, LaneNode } from "./Entry.js"
@@ -44,14 +44,16 @@ export const turnOf = (all: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
   return [...signed, ...mined]
 }
 
+const troubleOf = (what: string, { chain }: LaneNode) => ({ what, place: chain.origin })
+
 /** Begins a look; what it tells counts in the round in which it has come. */
 const begin = (node: LaneNode, entries: ReadonlyArray<Entry>, scope: Scope.Scope) =>
   Effect.gen(function* () {
     node.isBusy = true
     const done = yield* Deferred.make<void>()
-    const look = NodeAnswers.at(node, entries).pipe(
-      Effect.map((told) => LaneNodes.note(node, told)),
-      Effect.catchAllDefect((defect) => Effect.logError("a look at watched transactions crashed", defect)),
+    const troubles = yield* Troubles.Shared
+    const answered = Effect.map(NodeAnswers.at(node, entries), (told) => LaneNodes.note(node, told))
+    const look = troubles.tolerate(troubleOf("a look at watched transactions crashed", node), answered).pipe(
       Effect.ensuring(
         Effect.suspend(() => {
           node.isBusy = false
@@ -116,11 +118,16 @@ export const offer = (
   Effect.gen(function* () {
     const done = yield* Deferred.make<boolean>()
     const { raw, txHash } = version
+    const troubles = yield* Troubles.Shared
+    const trouble = {
+      ...troubleOf("the node did not take a transaction; it stays watched", node),
+      isDelay: true
+    }
     const refused = (cause: Cause.Cause<{ readonly message: string }>) =>
       Effect.annotateLogs(
-        Effect.logWarning(
-          "the node did not take a transaction; it stays watched",
-          Option.match(Cause.failureOption(cause), { onNone: () => cause, onSome: ({ message }) => message })
+        troubles.failed(
+          trouble,
+          Cause.map(cause, ({ message }) => message)
         ),
         { txHash }
       )
@@ -128,7 +135,7 @@ export const offer = (
       Effect.exit(Effect.interruptible(node.chain.sendRawTransaction(raw))).pipe(
         Effect.flatMap((exit) =>
           Exit.isSuccess(exit)
-            ? Effect.succeed(true)
+            ? Effect.as(troubles.passed(trouble), true)
             : Effect.tap(isThere(node, version), (there) => (there ? Effect.void : refused(exit.cause)))
         ),
         Effect.flatMap((taken) => Deferred.succeed(done, taken))

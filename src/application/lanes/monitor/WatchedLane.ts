@@ -10,8 +10,6 @@ export interface WatchedLane extends Resting {
   readonly entries: Map<bigint, Entry.Entry>
   readonly nodes: LaneNodes.LaneNodes
   operatorsAt: number
-  /** When it is told again that no node serves a transaction, milliseconds. */
-  warnAt: number
   /** Nonces of transactions that are just given to a node for the first time. */
   readonly arriving: Array<bigint>
   isRunning: boolean
@@ -43,7 +41,6 @@ export const make = (inFlight: InFlight): WatchedLane => {
     entries,
     nodes: new LaneNodes.LaneNodes(),
     operatorsAt: 0,
-    warnAt: 0,
     arriving: [],
     isRunning: false,
     regularAt: 0,

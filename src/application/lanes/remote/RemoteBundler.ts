@@ -1,3 +1,4 @@
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
@@ -9,6 +10,7 @@ import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import * as Conditions from "../../../domain/signature/Conditions.js"
+import * as Troubles from "../../observe/Troubles.js"
 import {
   type Bundle,
   type Bundler,
@@ -73,6 +75,7 @@ const behind: Refusal = {
  * anybody.
  */
 export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bundler["Type"] => {
+  const troubles = Troubles.make()
   /** EntryPoints and chain of the bundlers that were asked for them. */
   const serving = new WeakMap<
     BundlerClient,
@@ -146,15 +149,20 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
           remoteOps.offered(entry, "unknown")
         )
         const error = Either.isLeft(answer) ? answer.left : null
-        if (error === null) return yield* Effect.as(remoteOps.offered(entry, "taken"), null)
+        const trouble = {
+          what: "a bundler did not take an op for certain; it stays watched",
+          place: client.origin,
+          isDelay: true
+        }
+        if (error === null) {
+          yield* troubles.passed(trouble)
+          return yield* Effect.as(remoteOps.offered(entry, "taken"), null)
+        }
         const passing = isPassing(error)
         // What the chain shows counts more than what the bundler says.
         if (!isCertain(error) || entry.landed !== null || (passing && validUntil !== 0)) {
           yield* remoteOps.offered(entry, "unknown")
-          yield* Effect.annotateLogs(
-            Effect.logWarning(`a bundler did not take an op for certain; it stays watched: ${error.message}`),
-            { userOpHash }
-          )
+          yield* Effect.annotateLogs(troubles.failed(trouble, Cause.fail(error)), { userOpHash })
           return null
         }
         const { message } = error

@@ -1,9 +1,11 @@
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as Scope from "effect/Scope"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import type * as Inclusions from "../../chain/Inclusions.js"
+import * as Troubles from "../../observe/Troubles.js"
 import type { Block, ChainClient } from "../../ports/chain/ChainRpc.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
@@ -71,6 +73,14 @@ export const make = (options: {
     const { remoteOpJournal, wakeUps, reopened } = options
     const nodes = new Map<ChainClient, Watched>()
     const looks = Looks.make()
+    const troubles = Troubles.make()
+    /** By node: of all ops that are looked for there. */
+    const troubleOf = (what: string, { origin }: ChainClient, entry?: Entry): Troubles.Trouble => ({
+      what,
+      place: origin,
+      isDelay: true,
+      ...(entry !== undefined && { subject: entry.submission.userOpHash })
+    })
 
     const wake = ({ submission: { space } }: Held, requestIds: ReadonlyArray<string>) =>
       Effect.zipRight(
@@ -140,12 +150,10 @@ export const make = (options: {
           if (yield* RemoteInclusions.isPast(entry, head)) return yield* revoke(entry, head)
           if (entry.bundler !== null) yield* RemoteInclusions.offer(entry, entry.bundler, head)
         })
+        const trouble = troubleOf("an op at a remote bundler is left as it is", entry.chain, entry)
         return Effect.asVoid(
           Effect.forkIn(
-            work.pipe(
-              Effect.catchAllCause((cause) =>
-                Effect.logWarning("an op at a remote bundler is left as it is", cause)
-              ),
+            troubles.tolerate(trouble, work).pipe(
               Effect.ensuring(
                 Effect.sync(() => {
                   entry.busy = false
@@ -160,11 +168,12 @@ export const make = (options: {
 
     /** Whatever fails is looked at again in the next round. */
     const tolerated = (entry: Entry, step: Effect.Effect<void, unknown>) =>
-      step.pipe(
-        Effect.catchAllCause((cause) =>
-          Effect.logWarning("a look at an op at a remote bundler failed and is repeated", cause)
+      Effect.annotateLogs(
+        troubles.tolerate(
+          troubleOf("a look at an op at a remote bundler failed and is repeated", entry.chain, entry),
+          step
         ),
-        Effect.annotateLogs({ userOpHash: entry.submission.userOpHash })
+        { userOpHash: entry.submission.userOpHash }
       )
 
     const group = (chain: ChainClient, entries: ReadonlyArray<Entry>, head: Block, began: number) =>
@@ -174,8 +183,14 @@ export const make = (options: {
         const seen = yield* Effect.either(
           RemoteInclusions.look(chain, first.submission.space.entryPoint, entries, head)
         )
-        if (Either.isLeft(seen))
-          yield* Effect.logWarning("the node does not tell what became of ops at remote bundlers", seen.left)
+        const silence = {
+          ...troubleOf("the node does not tell what became of ops at remote bundlers", chain),
+          subject: first.submission.space.entryPoint
+        }
+        yield* Either.match(seen, {
+          onLeft: (error) => troubles.failed(silence, Cause.fail(error)),
+          onRight: () => troubles.passed(silence)
+        })
         const { complete, inclusions } = Either.getOrElse(seen, () => ({
           complete: false,
           inclusions: new Map<Hex.Bytes32, Inclusions.Inclusion>()
@@ -195,7 +210,7 @@ export const make = (options: {
         }
       })
 
-    const round = (chain: ChainClient, node: Watched) =>
+    const look = (chain: ChainClient, node: Watched) =>
       Effect.gen(function* () {
         const now = yield* MonotonicTime.millis
         const all = [...node.entries.values()]
@@ -222,10 +237,11 @@ export const make = (options: {
           for (let at = 0; at < all.length; at += RemoteInclusions.maxOps)
             yield* group(chain, all.slice(at, at + RemoteInclusions.maxOps), head, now)
         if (isRegular) yield* RemoteInclusions.tellTaken(remoteOpJournal, all)
-      }).pipe(
-        // The loop serves everybody who waits at this node: it ends with the process only.
-        Effect.catchAllCause((cause) => Effect.logWarning("a look at ops at remote bundlers failed", cause))
-      )
+      })
+
+    /** The loop serves everybody who waits at this node: it ends with the process only. */
+    const round = (chain: ChainClient, node: Watched) =>
+      troubles.tolerate(troubleOf("a look at ops at remote bundlers failed", chain), look(chain, node))
 
     const rest = (node: Watched) =>
       Effect.suspend(() => {

@@ -96,6 +96,13 @@ export type Event<B> = RequestState.Event<Outcome<B>>
 const goesOn = "an accepted request could not go on and is tried again"
 const fails = "the journal of an accepted request fails"
 
+/** Nothing is known of the lane of a request that was not accepted. */
+export const failedBefore: Troubles.Trouble = {
+  what: "the journal failed before it had accepted a request",
+  place: "",
+  isDelay: true
+}
+
 /** What fails again and again is told by lane. */
 export const troubleOf = <B, J, R>({ lane, task }: Live<B, J, R>, what: string) => ({
   what,
@@ -145,6 +152,7 @@ const waitFor = <B, J, R>(live: Live<B, J, R>, patienceMillis: number): Effect.E
 const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis: number) =>
   Effect.gen(function* () {
     tell(live, { _tag: "accepted" })
+    yield* live.dependencies.troubles.passed(failedBefore)
     live.lane = lane
     live.acceptedAt ??= yield* Clock.currentTimeMillis
     // What goes again is accepted again, which gives its caller no more time: see `extend`.

@@ -16,6 +16,7 @@ import {
   type Dependencies,
   dismiss,
   type Event,
+  failedBefore,
   isAccepted,
   type Live,
   type PatienceOver,
@@ -48,9 +49,9 @@ export interface RequestWork<B> {
 }
 
 /** The operator hears what its callers do not. */
-const noted = (exit: Exit.Exit<unknown, unknown> | null): Effect.Effect<void> =>
+const noted = <B, J, R>({ dependencies, exit }: Live<B, J, R>): Effect.Effect<void> =>
   exit !== null && Exit.isFailure(exit) && StoreFailure.isIn(exit.cause)
-    ? Effect.logWarning("the journal failed before it had accepted a request", exit.cause)
+    ? dependencies.troubles.failed(failedBefore, exit.cause)
     : Effect.void
 
 /** What the caller of a request that was not accepted is told. */
@@ -95,9 +96,9 @@ const conclude = <B, J, R>(live: Live<B, J, R>, end: RequestState.End): Effect.E
   ).pipe(Effect.zipRight(inJournal))
   switch (end) {
     case "unaccepted":
-      return exit === null ? Effect.void : Effect.zipRight(noted(exit), Deferred.done(result, refused(exit)))
+      return exit === null ? Effect.void : Effect.zipRight(noted(live), Deferred.done(result, refused(exit)))
     case "unknown":
-      return Effect.zipRight(noted(exit), Deferred.fail(result, outcomeUnknown(requestId, null, [])))
+      return Effect.zipRight(noted(live), Deferred.fail(result, outcomeUnknown(requestId, null, [])))
     case "elsewhere":
       return elsewhere
     // What the journal has refused for the sake of another process ends here. The sweep takes it up should it come back.

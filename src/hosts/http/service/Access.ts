@@ -1,5 +1,7 @@
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as Troubles from "../../../application/observe/Troubles.js"
 import { type Allowance, limitsOf, type RateLimit } from "../../../application/ports/RateLimit.js"
 import type { Principal, Scope, Tenants } from "../../../application/ports/Tenants.js"
 import { apiKeyHeader } from "../contract/EndpointAnnotations.js"
@@ -9,20 +11,29 @@ import { type Problem, problem, retryAfter } from "../message/ErrorEnvelope.js"
 const maxKeyLength = 512
 
 /** A store that does not answer: nobody gets in, and nobody but the log is told why. */
-const unavailable = ({ message }: { readonly message: string }): Effect.Effect<never, Problem> =>
-  Effect.zipRight(
-    Effect.annotateLogs(Effect.logError("requests can not be let in"), { detail: message }),
-    Effect.fail(problem("unavailable", [], { headers: retryAfter(1) }))
-  )
+const available = <A>(
+  effect: Effect.Effect<A, { readonly message: string }>,
+  place: "keys" | "windows"
+): Effect.Effect<A, Problem> =>
+  Effect.flatMap(Troubles.Shared, (troubles) => {
+    const trouble = { what: "requests can not be let in", place }
+    return Effect.matchEffect(effect, {
+      onFailure: ({ message }) =>
+        Effect.zipRight(
+          troubles.failed(trouble, Cause.fail(message)),
+          Effect.fail(problem("unavailable", [], { headers: retryAfter(1) }))
+        ),
+      onSuccess: (value) => Effect.as(troubles.passed(trouble), value)
+    })
+  })
 
 /** The account behind a key. */
 export const authenticate = (tenants: Tenants["Type"], key: string): Effect.Effect<Principal, Problem> => {
   if (key === "") return Effect.fail(missing)
   if (key.length > maxKeyLength) return Effect.fail(unknown)
-  return Effect.matchEffect(tenants.authenticate(Redacted.make(key)), {
-    onFailure: unavailable,
-    onSuccess: (principal) => (principal === null ? Effect.fail(unknown) : Effect.succeed(principal))
-  })
+  return Effect.flatMap(available(tenants.authenticate(Redacted.make(key)), "keys"), (principal) =>
+    principal === null ? Effect.fail(unknown) : Effect.succeed(principal)
+  )
 }
 
 const noKey = (message: string): Problem => problem("unauthorized", [{ path: apiKeyHeader, message }])
@@ -36,7 +47,7 @@ const unknown = noKey("the key is unknown or revoked")
  * one that is refused here does not.
  */
 export const count = (limiter: RateLimit["Type"], principal: Principal): Effect.Effect<Allowance, Problem> =>
-  Effect.catchAll(limiter.take(principal.accountId, limitsOf(principal)), unavailable)
+  available(limiter.take(principal.accountId, limitsOf(principal)), "windows")
 
 /** The account's allowance as headers of every authenticated answer. */
 export const headers = (allowance: Allowance): Readonly<Record<string, string>> => ({

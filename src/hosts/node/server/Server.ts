@@ -1,9 +1,11 @@
 import * as http from "node:http"
+import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
 import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
+import * as Troubles from "../../../application/observe/Troubles.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
 import * as Body from "../../http/message/Body.js"
 import * as ErrorEnvelope from "../../http/message/ErrorEnvelope.js"
@@ -91,8 +93,16 @@ export const serve = (
       stop(front, server, answers, options.drainMillis ?? 25_000)
     )
     // Of a connection that the system could not give, for want of a descriptor perhaps: the next one may do.
+    const troubles = Troubles.make()
+    const refused = { what: "a connection can not be accepted", place: "", isDelay: true }
+    let isRefusing = false
     server.on("error", ({ code = "UNKNOWN" }: NodeJS.ErrnoException) => {
-      fork(Effect.annotateLogs(Effect.logWarning("a connection can not be accepted"), { code }))
+      isRefusing = true
+      fork(Effect.annotateLogs(troubles.failed(refused, Cause.fail(code)), { code }))
+    })
+    server.on("connection", () => {
+      if (isRefusing) fork(troubles.passed(refused))
+      isRefusing = false
     })
     return listening(server, options)
   })

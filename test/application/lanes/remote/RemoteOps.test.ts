@@ -8,6 +8,7 @@ import * as NetworkProfile from "../../../../src/application/ports/NetworkProfil
 import * as Nonce from "../../../../src/domain/erc4337/Nonce.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../support/journal/Make.js"
+import * as Log from "../../../support/Log.js"
 import * as Landings from "../../../support/lanes/Landings.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 import * as Ops from "../../../support/lanes/Ops.js"
@@ -712,4 +713,47 @@ describe("an op whose landing was found", () => {
       expect(told).toEqual(["reverted", "reopened"])
     })
   )
+})
+
+describe("ops at remote bundlers", () => {
+  const kinds = [
+    {
+      what: "a look at ops at remote bundlers failed",
+      fails: (chain: ReturnType<typeof Landings.makeChain>) => chain.fallSilent(true),
+      heals: (chain: ReturnType<typeof Landings.makeChain>) => chain.fallSilent(false)
+    },
+    {
+      what: "the node does not tell what became of ops",
+      fails: (chain: ReturnType<typeof Landings.makeChain>) => chain.refuseLogs(true),
+      heals: (chain: ReturnType<typeof Landings.makeChain>) => chain.refuseLogs(false)
+    }
+  ]
+  it.scoped.each(kinds)("tell seven times of an hour in which $what", ({ fails, heals, what }) => {
+    const log = Log.make()
+    return Effect.gen(function* () {
+      const { chain, mine, watch } = yield* world()
+      yield* watch
+      yield* mine(5)
+      fails(chain)
+      yield* TestClock.adjust("1 hour")
+      heals(chain)
+      yield* mine(1)
+      expect(Log.told(log.lines, what)).toEqual(Log.ofAnHour("WARN"))
+    }).pipe(Effect.provide(log.layer))
+  })
+
+  it.scoped("tell seven times of an hour in which the journal takes nothing", () => {
+    const log = Log.make()
+    return Effect.gen(function* () {
+      const { chain, mine, outage, watch } = yield* world()
+      yield* watch
+      yield* mine(5)
+      outage.left = Number.POSITIVE_INFINITY
+      chain.land(hash, 1n)
+      yield* TestClock.adjust("1 hour")
+      outage.left = 0
+      yield* mine(1)
+      expect(Log.told(log.lines, "a look at an op at a remote bundler failed")).toEqual(Log.ofAnHour("WARN"))
+    }).pipe(Effect.provide(log.layer))
+  })
 })
