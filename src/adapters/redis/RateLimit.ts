@@ -15,7 +15,7 @@ import {
 export interface Options {
   /** `redis://user:password@host:port/database`, or `rediss:` for TLS. */
   readonly url: Redacted.Redacted<string>
-  /** How long a count may take, milliseconds. Default 250. */
+  /** How long a count may take, milliseconds. Default 1,000: whoever counts in its place begins with none. */
   readonly commandTimeoutMillis?: number
 }
 
@@ -36,6 +36,16 @@ const failed = new RateLimitError({ message: "Redis does not count" })
 
 const connectMillis = 2_000
 
+/**
+ * What the promise gives; rejects when it has taken too long. A process that computed for as long has not read yet what
+ * has arrived meanwhile: it does so in the turn of the event loop between the timer and the check.
+ */
+const inTime = <A>(promise: Promise<A>, millis: number): Promise<A> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(() => setImmediate(reject, failed), millis)
+    promise.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+
 /** Redis's answer: two counts. */
 const isCounts = (answer: unknown): answer is readonly [number, number] =>
   Array.isArray(answer) && answer.length === 2 && answer.every((count) => Number.isSafeInteger(count))
@@ -49,6 +59,7 @@ export const make = (options: Options): Effect.Effect<RateLimit["Type"], RateLim
     const url = Redacted.value(options.url)
     if (!/^rediss?:\/\//.test(url) || !URL.canParse(url))
       return yield* new RateLimitError({ message: "rateLimit.redis is no URL of a Redis server" })
+    const patience = options.commandTimeoutMillis ?? 1_000
     const redis = yield* Effect.acquireRelease(
       Effect.sync(
         () =>
@@ -57,8 +68,9 @@ export const make = (options: Options): Effect.Effect<RateLimit["Type"], RateLim
             enableOfflineQueue: false,
             autoResendUnfulfilledCommands: false,
             maxRetriesPerRequest: 0,
-            commandTimeout: options.commandTimeoutMillis ?? 250,
             connectTimeout: connectMillis,
+            // What is asked with each connection may hang as well.
+            commandTimeout: connectMillis + patience,
             retryStrategy: (times) => Math.min(100 * times, 2_000)
           })
       ),
@@ -76,15 +88,18 @@ export const make = (options: Options): Effect.Effect<RateLimit["Type"], RateLim
             `castellan:rate:{${JSON.stringify(account)}}:${window}:${beginsAt(window, now)}`
           const answer = yield* Effect.tryPromise({
             try: (): Promise<unknown> =>
-              redis.eval(
-                script,
-                2,
-                key("minute"),
-                key("hour"),
-                limits.minute,
-                limits.hour,
-                2 * windowMillis.minute,
-                2 * windowMillis.hour
+              inTime(
+                redis.eval(
+                  script,
+                  2,
+                  key("minute"),
+                  key("hour"),
+                  limits.minute,
+                  limits.hour,
+                  2 * windowMillis.minute,
+                  2 * windowMillis.hour
+                ),
+                patience
               ),
             catch: () => failed
           })

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -40,6 +41,20 @@ describe("Redis", () => {
         yield* Effect.promise(redis.begin)
         yield* Effect.retry(take(limiter), { times: 100, schedule: Schedule.spaced("100 millis") })
       }).pipe(Effect.scoped)
+  )
+
+  it.live("that has answered while this process computed is not late", () =>
+    Effect.gen(function* () {
+      const limiter = yield* RedisRateLimit.make({ url, commandTimeoutMillis: 1 })
+      const { hostname, password, port } = new URL(redis.url)
+      const address = ["-h", hostname, "-p", port, "-a", password, "--no-auth-warning"]
+      // It answers in the order in which it is asked: when this one has its answer, so has the count.
+      const compute = Effect.sync(() => execFileSync("redis-cli", [...address, "ping"]))
+      const [counted] = yield* Effect.all([Effect.either(take(limiter)), compute], {
+        concurrency: "unbounded"
+      })
+      expect(counted).toMatchObject({ _tag: "Right", right: { allowed: true } })
+    }).pipe(Effect.scoped)
   )
 
   it.effect("is named by a URL, which is told to nobody", () =>
