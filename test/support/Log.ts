@@ -1,6 +1,10 @@
+import * as Effect from "effect/Effect"
+import * as FiberRef from "effect/FiberRef"
 import * as HashMap from "effect/HashMap"
+import * as HashSet from "effect/HashSet"
 import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import type * as Scope from "effect/Scope"
 
 export interface Line {
   readonly level: string
@@ -19,15 +23,23 @@ export const told = (lines: ReadonlyArray<Line>, what: string): ReadonlyArray<st
 /** What an hour of one trouble is told by: at 0, 1, 3, 7, 15 and 31 minutes, and that it is over. */
 export const ofAnHour = (level: string): ReadonlyArray<string> => [...Array(6).fill(level), "INFO"]
 
-/** Keeps what is logged in place of printing it. */
-export const make = (): { readonly lines: Array<Line>; readonly layer: Layer.Layer<never> } => {
-  const lines: Array<Line> = []
-  const logger = Logger.make(({ annotations, logLevel, message }) => {
+const keeping = (lines: Array<Line>) =>
+  Logger.make(({ annotations, logLevel, message }) => {
     lines.push({
       level: logLevel.label,
       message: String(message),
       annotations: Object.fromEntries(HashMap.toEntries(annotations))
     })
   })
-  return { lines, layer: Logger.replace(Logger.defaultLogger, logger) }
+
+/** Keeps what is logged from now on until the scope ends. */
+export const listen: Effect.Effect<ReadonlyArray<Line>, never, Scope.Scope> = Effect.suspend(() => {
+  const lines: Array<Line> = []
+  return Effect.as(Effect.locallyScoped(FiberRef.currentLoggers, HashSet.make(keeping(lines))), lines)
+})
+
+/** Keeps what is logged in place of printing it. */
+export const make = (): { readonly lines: Array<Line>; readonly layer: Layer.Layer<never> } => {
+  const lines: Array<Line> = []
+  return { lines, layer: Logger.replace(Logger.defaultLogger, keeping(lines)) }
 }

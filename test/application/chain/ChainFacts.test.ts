@@ -1,9 +1,10 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
 import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
 import type { Block, ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
 const block = (number: bigint): Block => ({
@@ -29,43 +30,37 @@ const numberOf = (facts: ChainFacts.ChainFacts, chain: ChainClient, when: "now" 
   Effect.map(facts.block(chain, when), (found) => found?.number ?? null)
 
 describe("the latest block", () => {
-  it.effect("is asked for now and then where a recent one will do, and each time where it will not", () =>
-    Effect.gen(function* () {
-      const facts = ChainFacts.make()
-      const chain = yield* node()
-      expect(yield* numberOf(facts, chain, "recent")).toBe(1n)
-      yield* TestClock.adjust(ChainFacts.recentMillis - 1)
-      expect(yield* numberOf(facts, chain, "recent")).toBe(1n)
-      yield* TestClock.adjust(1)
-      expect(yield* numberOf(facts, chain, "recent")).toBe(2n)
-      expect(yield* numberOf(facts, chain, "now")).toBe(3n)
-      expect(yield* numberOf(facts, chain, "recent")).toBe(3n)
-    })
-  )
+  law("is asked for now and then where a recent one will do, and each time where it will not", function* () {
+    const facts = ChainFacts.make()
+    const chain = yield* node()
+    expect(yield* numberOf(facts, chain, "recent")).toBe(1n)
+    yield* TestClock.adjust(ChainFacts.recentMillis - 1)
+    expect(yield* numberOf(facts, chain, "recent")).toBe(1n)
+    yield* TestClock.adjust(1)
+    expect(yield* numberOf(facts, chain, "recent")).toBe(2n)
+    expect(yield* numberOf(facts, chain, "now")).toBe(3n)
+    expect(yield* numberOf(facts, chain, "recent")).toBe(3n)
+  })
 
-  it.effect("is asked for again where there was none, and of each node by itself", () =>
-    Effect.gen(function* () {
-      const facts = ChainFacts.make()
-      const empty = yield* node(1)
-      expect(yield* numberOf(facts, empty, "recent")).toBe(null)
-      expect(yield* numberOf(facts, empty, "recent")).toBe(2n)
-      expect(yield* numberOf(facts, yield* node(), "recent")).toBe(1n)
-    })
-  )
+  law("is asked for again where there was none, and of each node by itself", function* () {
+    const facts = ChainFacts.make()
+    const empty = yield* node(1)
+    expect(yield* numberOf(facts, empty, "recent")).toBe(null)
+    expect(yield* numberOf(facts, empty, "recent")).toBe(2n)
+    expect(yield* numberOf(facts, yield* node(), "recent")).toBe(1n)
+  })
 })
 
 describe("what was seen last", () => {
-  it.effect("is a node's own block and fees, however long ago", () =>
-    Effect.gen(function* () {
-      const facts = ChainFacts.make()
-      const chain = yield* node()
-      expect(facts.lastSeen(chain)).toBeNull()
-      yield* facts.block(chain, "now")
-      expect(facts.lastSeen(chain)).toBeNull()
-      const fees = yield* facts.fees(chain)
-      yield* TestClock.adjust("1 hour")
-      expect(facts.lastSeen(chain)).toEqual({ block: block(1n), fees })
-      expect(facts.lastSeen(yield* node())).toBeNull()
-    })
-  )
+  law("is a node's own block and fees, however long ago", function* () {
+    const facts = ChainFacts.make()
+    const chain = yield* node()
+    expect(facts.lastSeen(chain)).toBeNull()
+    yield* facts.block(chain, "now")
+    expect(facts.lastSeen(chain)).toBeNull()
+    const fees = yield* facts.fees(chain)
+    yield* TestClock.adjust("1 hour")
+    expect(facts.lastSeen(chain)).toEqual({ block: block(1n), fees })
+    expect(facts.lastSeen(yield* node())).toBeNull()
+  })
 })

@@ -8,6 +8,7 @@ import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
 const caller: Caller = {
@@ -61,151 +62,129 @@ const world = (
   })
 
 describe("a connection to the node that a caller names", () => {
-  it.effect("is trusted as the caller's, and of the chain that the node tells", () =>
-    Effect.gen(function* () {
-      const { connected, given, nodes, profile } = yield* world({})
-      const connection = yield* given(Connection.open(caller, { rpc: "http://caller" }))
-      expect(connection).toMatchObject({ trust: "caller", profile })
-      expect(connection.chain).toBe(nodes["http://caller"])
-      expect(Redacted.value(connection.rpc)).toBe("http://caller")
-      expect(connected).toEqual([["http://caller", { account: Make.alice }]])
-    })
-  )
+  law("is trusted as the caller's, and of the chain that the node tells", function* () {
+    const { connected, given, nodes, profile } = yield* world({})
+    const connection = yield* given(Connection.open(caller, { rpc: "http://caller" }))
+    expect(connection).toMatchObject({ trust: "caller", profile })
+    expect(connection.chain).toBe(nodes["http://caller"])
+    expect(Redacted.value(connection.rpc)).toBe("http://caller")
+    expect(connected).toEqual([["http://caller", { account: Make.alice }]])
+  })
 
-  it.effect("is refused on a chain that the account has not", () =>
-    Effect.gen(function* () {
-      const { given } = yield* world({ caller: 5n })
-      const failure = yield* Effect.flip(given(Connection.open(caller, { rpc: "http://caller" })))
-      expect(failure).toMatchObject({ code: "unsupported_chain", message: "unsupported chain id 5" })
-    })
-  )
+  law("is refused on a chain that the account has not", function* () {
+    const { given } = yield* world({ caller: 5n })
+    const failure = yield* Effect.flip(given(Connection.open(caller, { rpc: "http://caller" })))
+    expect(failure).toMatchObject({ code: "unsupported_chain", message: "unsupported chain id 5" })
+  })
 
-  it.effect("serves the chain that is named beside it, or is refused", () =>
-    Effect.gen(function* () {
-      const { given } = yield* world({})
-      const chainId = Number(Make.chainId)
-      const connection = yield* given(Connection.open(caller, { rpc: "http://caller", chainId }))
-      expect(connection.trust).toBe("caller")
-      const failure = yield* Effect.flip(
-        given(Connection.open(caller, { rpc: "http://caller", chainId: chainId + 1 }))
-      )
-      expect(failure).toMatchObject({
-        code: "invalid_rpc",
-        details: [{ path: "settings.chainId", message: `the node serves chain ${chainId}` }]
-      })
+  law("serves the chain that is named beside it, or is refused", function* () {
+    const { given } = yield* world({})
+    const chainId = Number(Make.chainId)
+    const connection = yield* given(Connection.open(caller, { rpc: "http://caller", chainId }))
+    expect(connection.trust).toBe("caller")
+    const failure = yield* Effect.flip(
+      given(Connection.open(caller, { rpc: "http://caller", chainId: chainId + 1 }))
+    )
+    expect(failure).toMatchObject({
+      code: "invalid_rpc",
+      details: [{ path: "settings.chainId", message: `the node serves chain ${chainId}` }]
     })
-  )
+  })
 })
 
 describe("a request that names no node", () => {
   const refused = (effect: Effect.Effect<unknown, Failure>) =>
     Effect.map(Effect.flip(effect), ({ code, details }) => ({ code, details }))
 
-  it.effect("goes to the operator's, where he has one of one chain only", () =>
-    Effect.gen(function* () {
-      const { connected, given, profile } = yield* world({})
-      for (const open of [Connection.open, Connection.openOperator]) {
-        const connection = yield* given(open(caller, {}))
-        expect(connection).toMatchObject({ trust: "operator", profile })
-        expect(Redacted.value(connection.rpc)).toBe("http://operator")
-      }
-      expect(connected).toEqual([
-        ["http://operator", "operator"],
-        ["http://operator", "operator"]
-      ])
-    })
-  )
+  law("goes to the operator's, where he has one of one chain only", function* () {
+    const { connected, given, profile } = yield* world({})
+    for (const open of [Connection.open, Connection.openOperator]) {
+      const connection = yield* given(open(caller, {}))
+      expect(connection).toMatchObject({ trust: "operator", profile })
+      expect(Redacted.value(connection.rpc)).toBe("http://operator")
+    }
+    expect(connected).toEqual([
+      ["http://operator", "operator"],
+      ["http://operator", "operator"]
+    ])
+  })
 
-  it.effect("says its chain where the operator has nodes of several", () =>
-    Effect.gen(function* () {
-      const { given } = yield* world({}, true, [9n])
-      expect(yield* refused(given(Connection.open(caller, {}, "rpc")))).toEqual({
-        code: "invalid_request",
-        details: [
-          { path: "rpc", message: "rpc or chainId is required: the operator has nodes of several chains" }
-        ]
-      })
-      const connection = yield* given(Connection.open(caller, { chainId: Number(Make.chainId) }))
-      expect(connection.profile.chainId).toBe(Make.chainId)
+  law("says its chain where the operator has nodes of several", function* () {
+    const { given } = yield* world({}, true, [9n])
+    expect(yield* refused(given(Connection.open(caller, {}, "rpc")))).toEqual({
+      code: "invalid_request",
+      details: [
+        { path: "rpc", message: "rpc or chainId is required: the operator has nodes of several chains" }
+      ]
     })
-  )
+    const connection = yield* given(Connection.open(caller, { chainId: Number(Make.chainId) }))
+    expect(connection.profile.chainId).toBe(Make.chainId)
+  })
 
-  it.effect("goes on where it was accepted, however many nodes the operator has by then", () =>
-    Effect.gen(function* () {
-      const { given } = yield* world({}, true, [9n])
-      const connection = yield* given(Connection.open({ ...caller, chainId: Make.chainId }, {}))
-      expect(connection.profile.chainId).toBe(Make.chainId)
-    })
-  )
+  law("goes on where it was accepted, however many nodes the operator has by then", function* () {
+    const { given } = yield* world({}, true, [9n])
+    const connection = yield* given(Connection.open({ ...caller, chainId: Make.chainId }, {}))
+    expect(connection.profile.chainId).toBe(Make.chainId)
+  })
 
-  it.effect("is refused where the operator has none", () =>
-    Effect.gen(function* () {
-      const { given } = yield* world({}, false)
-      expect(yield* refused(given(Connection.open(caller, {})))).toEqual({
-        code: "invalid_request",
-        details: [{ path: "settings.rpc", message: "settings.rpc is required" }]
-      })
-      expect(yield* refused(given(Connection.open(caller, { chainId: Number(withoutNode) })))).toEqual({
-        code: "operator_rpc_missing",
-        details: [{ path: "settings.chainId", message: `chain ${withoutNode}` }]
-      })
-      expect(yield* refused(given(Connection.open(caller, { chainId: 5 })))).toEqual({
-        code: "unsupported_chain",
-        details: [{ path: "settings.chainId", message: "the operator does not serve it" }]
-      })
+  law("is refused where the operator has none", function* () {
+    const { given } = yield* world({}, false)
+    expect(yield* refused(given(Connection.open(caller, {})))).toEqual({
+      code: "invalid_request",
+      details: [{ path: "settings.rpc", message: "settings.rpc is required" }]
     })
-  )
+    expect(yield* refused(given(Connection.open(caller, { chainId: Number(withoutNode) })))).toEqual({
+      code: "operator_rpc_missing",
+      details: [{ path: "settings.chainId", message: `chain ${withoutNode}` }]
+    })
+    expect(yield* refused(given(Connection.open(caller, { chainId: 5 })))).toEqual({
+      code: "unsupported_chain",
+      details: [{ path: "settings.chainId", message: "the operator does not serve it" }]
+    })
+  })
 
-  it.effect("hears nothing that the operator's node says", () =>
-    Effect.gen(function* () {
-      const { given } = yield* world({ operator: null })
-      const failure = yield* Effect.flip(given(Connection.open(caller, {})))
-      expect(failure.code).toBe("node_refused")
-      expect(JSON.stringify(failure)).not.toContain("http://operator")
-    })
-  )
+  law("hears nothing that the operator's node says", function* () {
+    const { given } = yield* world({ operator: null })
+    const failure = yield* Effect.flip(given(Connection.open(caller, {})))
+    expect(failure.code).toBe("node_refused")
+    expect(JSON.stringify(failure)).not.toContain("http://operator")
+  })
 })
 
 describe("a connection to the operator's node", () => {
-  it.effect("is trusted as the operator's, whatever node the caller names", () =>
-    Effect.gen(function* () {
-      const { connected, given, nodes } = yield* world({})
-      const connection = yield* given(Connection.openOperator(caller, { rpc: "http://caller" }))
-      expect(connection.trust).toBe("operator")
-      expect(connection.chain).toBe(nodes["http://operator"])
-      expect(Redacted.value(connection.rpc)).toBe("http://operator")
-      expect(connected).toEqual([
-        ["http://caller", { account: Make.alice }],
-        ["http://operator", "operator"]
-      ])
-    })
-  )
+  law("is trusted as the operator's, whatever node the caller names", function* () {
+    const { connected, given, nodes } = yield* world({})
+    const connection = yield* given(Connection.openOperator(caller, { rpc: "http://caller" }))
+    expect(connection.trust).toBe("operator")
+    expect(connection.chain).toBe(nodes["http://operator"])
+    expect(Redacted.value(connection.rpc)).toBe("http://operator")
+    expect(connected).toEqual([
+      ["http://caller", { account: Make.alice }],
+      ["http://operator", "operator"]
+    ])
+  })
 
-  it.effect("is refused when that node serves another chain: a key would sign by what it tells", () =>
-    Effect.gen(function* () {
-      const { given } = yield* world({ operator: Make.chainId + 1n })
-      const failure = yield* Effect.flip(given(Connection.openOperator(caller, { rpc: "http://caller" })))
-      expect(failure).toMatchObject({
-        code: "node_refused",
-        details: [{ path: "", message: "the operator's node serves another chain" }]
-      })
+  law("is refused when that node serves another chain: a key would sign by what it tells", function* () {
+    const { given } = yield* world({ operator: Make.chainId + 1n })
+    const failure = yield* Effect.flip(given(Connection.openOperator(caller, { rpc: "http://caller" })))
+    expect(failure).toMatchObject({
+      code: "node_refused",
+      details: [{ path: "", message: "the operator's node serves another chain" }]
     })
-  )
+  })
 
-  it.effect("is refused where there is none, and when it does not tell its chain", () =>
-    Effect.gen(function* () {
-      const without = yield* world({}, false)
-      const missing = yield* Effect.flip(
-        without.given(Connection.openOperator(caller, { rpc: "http://caller" }))
-      )
-      expect(missing.code).toBe("operator_rpc_missing")
-      const silent = yield* world({ operator: null })
-      const failure = yield* Effect.flip(
-        silent.given(Connection.openOperator(caller, { rpc: "http://caller" }))
-      )
-      expect(failure.code).toBe("node_refused")
-    })
-  )
+  law("is refused where there is none, and when it does not tell its chain", function* () {
+    const without = yield* world({}, false)
+    const missing = yield* Effect.flip(
+      without.given(Connection.openOperator(caller, { rpc: "http://caller" }))
+    )
+    expect(missing.code).toBe("operator_rpc_missing")
+    const silent = yield* world({ operator: null })
+    const failure = yield* Effect.flip(
+      silent.given(Connection.openOperator(caller, { rpc: "http://caller" }))
+    )
+    expect(failure.code).toBe("node_refused")
+  })
 })
 
 describe("a node that fails before anything is sent", () => {
@@ -266,18 +245,16 @@ describe("a node that fails before anything is sent", () => {
 })
 
 describe("an EntryPoint", () => {
-  it.effect("is one that the operator accepts, and not any that is known", () =>
-    Effect.gen(function* () {
-      const profile = { ...Monitor.profile, entryPoints: [EntryPoint.canonical["v0.8"]] }
-      expect(yield* Connection.entryPointVersion(profile, EntryPoint.canonical["v0.8"])).toBe("v0.8")
-      for (const other of [EntryPoint.canonical["v0.7"], Make.address(0xe7)]) {
-        const failure = yield* Effect.flip(Connection.entryPointVersion(profile, other))
-        expect(failure.code).toBe("unsupported_entry_point")
-      }
-      // What the operator accepts and the service does not know has no version.
-      const unknown = { ...profile, entryPoints: [Make.address(0xe7)] }
-      const failure = yield* Effect.flip(Connection.entryPointVersion(unknown, Make.address(0xe7)))
+  law("is one that the operator accepts, and not any that is known", function* () {
+    const profile = { ...Monitor.profile, entryPoints: [EntryPoint.canonical["v0.8"]] }
+    expect(yield* Connection.entryPointVersion(profile, EntryPoint.canonical["v0.8"])).toBe("v0.8")
+    for (const other of [EntryPoint.canonical["v0.7"], Make.address(0xe7)]) {
+      const failure = yield* Effect.flip(Connection.entryPointVersion(profile, other))
       expect(failure.code).toBe("unsupported_entry_point")
-    })
-  )
+    }
+    // What the operator accepts and the service does not know has no version.
+    const unknown = { ...profile, entryPoints: [Make.address(0xe7)] }
+    const failure = yield* Effect.flip(Connection.entryPointVersion(unknown, Make.address(0xe7)))
+    expect(failure.code).toBe("unsupported_entry_point")
+  })
 })

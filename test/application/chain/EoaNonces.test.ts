@@ -1,8 +1,9 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as EoaNonces from "../../../src/application/chain/EoaNonces.js"
 import type { BlockTag, ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
+import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
 const eoa = Address.unsafe(`0x${"0e".repeat(20)}`)
@@ -23,49 +24,41 @@ const node = (said: { latest: bigint; pending: bigint }) =>
   })
 
 describe("the nonces of an EOA", () => {
-  it.effect("cost one question once the one at the latest block was seen", () =>
-    Effect.gen(function* () {
-      const said = { latest: 5n, pending: 7n }
-      const { client, take } = yield* node(said)
-      const read = EoaNonces.make()
-      expect(yield* read(client, eoa)).toEqual({ latest: 5n, next: 7n })
-      expect(take()).toEqual(["latest", "pending"])
-      said.pending = 9n
-      expect(yield* read(client, eoa)).toEqual({ latest: 5n, next: 9n })
-      expect(take()).toEqual(["pending"])
-    })
-  )
+  law("cost one question once the one at the latest block was seen", function* () {
+    const said = { latest: 5n, pending: 7n }
+    const { client, take } = yield* node(said)
+    const read = EoaNonces.make()
+    expect(yield* read(client, eoa)).toEqual({ latest: 5n, next: 7n })
+    expect(take()).toEqual(["latest", "pending"])
+    said.pending = 9n
+    expect(yield* read(client, eoa)).toEqual({ latest: 5n, next: 9n })
+    expect(take()).toEqual(["pending"])
+  })
 
-  it.effect("are both asked for when the pending one is below what was seen, or too far above", () =>
-    Effect.gen(function* () {
-      const said = { latest: 5n, pending: 7n }
-      const { client, take } = yield* node(said)
-      const read = EoaNonces.make()
-      yield* read(client, eoa)
-      take()
-      Object.assign(said, { latest: 3n, pending: 4n })
-      expect(yield* read(client, eoa)).toEqual({ latest: 3n, next: 4n })
-      expect(take()).toEqual(["pending", "latest"])
-      Object.assign(said, { latest: 3n, pending: 4n + EoaNonces.mostAhead })
-      expect(yield* read(client, eoa)).toEqual({ latest: 3n, next: 4n + EoaNonces.mostAhead })
-      expect(take()).toEqual(["pending", "latest"])
-    })
-  )
+  law("are both asked for when the pending one is below what was seen, or too far above", function* () {
+    const said = { latest: 5n, pending: 7n }
+    const { client, take } = yield* node(said)
+    const read = EoaNonces.make()
+    yield* read(client, eoa)
+    take()
+    Object.assign(said, { latest: 3n, pending: 4n })
+    expect(yield* read(client, eoa)).toEqual({ latest: 3n, next: 4n })
+    expect(take()).toEqual(["pending", "latest"])
+    Object.assign(said, { latest: 3n, pending: 4n + EoaNonces.mostAhead })
+    expect(yield* read(client, eoa)).toEqual({ latest: 3n, next: 4n + EoaNonces.mostAhead })
+    expect(take()).toEqual(["pending", "latest"])
+  })
 
-  it.effect("are never below the one at the latest block", () =>
-    Effect.gen(function* () {
-      const { client } = yield* node({ latest: 8n, pending: 6n })
-      expect(yield* EoaNonces.make()(client, eoa)).toEqual({ latest: 8n, next: 8n })
-    })
-  )
+  law("are never below the one at the latest block", function* () {
+    const { client } = yield* node({ latest: 8n, pending: 6n })
+    expect(yield* EoaNonces.make()(client, eoa)).toEqual({ latest: 8n, next: 8n })
+  })
 
-  it.effect("are those that this node says, whatever another one has said", () =>
-    Effect.gen(function* () {
-      const read = EoaNonces.make()
-      const one = yield* node({ latest: 8n, pending: 8n })
-      const other = yield* node({ latest: 2n, pending: 2n })
-      yield* read(one.client, eoa)
-      expect(yield* read(other.client, eoa)).toEqual({ latest: 2n, next: 2n })
-    })
-  )
+  law("are those that this node says, whatever another one has said", function* () {
+    const read = EoaNonces.make()
+    const one = yield* node({ latest: 8n, pending: 8n })
+    const other = yield* node({ latest: 2n, pending: 2n })
+    yield* read(one.client, eoa)
+    expect(yield* read(other.client, eoa)).toEqual({ latest: 2n, next: 2n })
+  })
 })

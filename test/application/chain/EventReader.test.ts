@@ -1,9 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import * as TestClock from "effect/TestClock"
 import { id } from "ethers/hash"
 import * as ChainMemory from "../../../src/adapters/memory/ChainRpc.js"
 import type * as EventQuery from "../../../src/application/chain/EventQuery.js"
@@ -21,13 +19,10 @@ import { Networks } from "../../../src/application/ports/Networks.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
-import * as FilterEvents from "../../../src/application/usecases/events/FilterEvents.js"
 import * as GetEvents from "../../../src/application/usecases/events/GetEvents.js"
 import * as Event from "../../../src/domain/abi/Event.js"
-import * as EventFilter from "../../../src/domain/abi/EventFilter.js"
 import type { Address } from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as Steps from "../../../src/domain/primitives/Steps.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import { address, alice, bob, word } from "../../support/journal/Make.js"
 
@@ -184,26 +179,6 @@ describe("events by definition", () => {
     }
   )
 
-  it("share a query when they ask for the same topics beside their own", () => {
-    const filter = (text: string, fields = {}) =>
-      Either.getOrThrow(Steps.finish(EventFilter.makeSteps(event(text), fields)))
-    const plain = ["E(uint256 indexed a)", "F(address b)", "G()"].map((text) => filter(text))
-    expect(EventReader.queries(plain)).toEqual([
-      { topics: [plain.map(({ definition }) => definition.topic)] }
-    ])
-    const mixed = [
-      filter("E(uint256 indexed a)", { a: "1" }),
-      filter("F(int8 indexed a, bool indexed b)", { a: "1" }),
-      filter("G(uint256 indexed a)", { a: "2" }),
-      filter("H(uint256 indexed a) anonymous", { a: "1" })
-    ]
-    expect(EventReader.queries(mixed)).toEqual([
-      { topics: [[mixed[0]?.definition.topic, mixed[1]?.definition.topic], [word(1)]] },
-      { topics: [[mixed[2]?.definition.topic], [word(2)]] },
-      { topics: [[word(1)]] }
-    ])
-  })
-
   it.effect("of too many definitions of one name are refused", () => {
     const { asked, layer } = world({ logs: () => [] })
     return Effect.gen(function* () {
@@ -251,14 +226,6 @@ describe("what a node says", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("names a transaction of many events once, in chain order", () => {
-    const { layer } = world({ logs: () => [erc20(9, 1), erc20(9, 0), erc721(4, 7), erc20(4, 8)] })
-    return Effect.gen(function* () {
-      const answer = yield* FilterEvents.run(caller(alice), query({ eventName: "Transfer" }))
-      expect(answer).toEqual({ requestStatus: 200, txHashes: [word(4), word(9)] })
-    }).pipe(Effect.provide(layer))
-  })
-
   it.effect("of the latest block at the start holds for all parts, however the chain grows", () => {
     let head = 1_000n
     const { asked, layer } = world({
@@ -300,18 +267,6 @@ describe("what a node says", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("in parts is no answer when the chain is reorganised every time", () => {
-    let fork = 0
-    const { asked, layer } = world({
-      fork: () => fork++,
-      logs: ({ from, to }) => (to - from >= 600 ? rejected("block range too large, max: 600") : [])
-    })
-    return Effect.gen(function* () {
-      expect(codeOf(yield* read(query({ eventName: "Transfer" })))).toBe("chain_reorganised")
-      expect(asked).toHaveLength(9)
-    }).pipe(Effect.provide(layer))
-  })
-
   it.effect("holds at most 10,000 events", () => {
     const logs = Array.from({ length: EventReader.bounds.results + 1 }, (_, i) => erc20(1 + (i % 999), i))
     const { layer } = world({ logs: ({ from }) => (from === 0 ? logs : logs.slice(1)) })
@@ -320,15 +275,6 @@ describe("what a node says", () => {
       expect(codeOf(yield* read(request))).toBe("too_many_events")
       const exact = Either.getOrThrow(yield* read({ ...request, fromBlock: "1" }))
       expect(exact).toHaveLength(EventReader.bounds.results)
-    }).pipe(Effect.provide(layer))
-  })
-
-  it.effect("is not waited for longer than a minute", () => {
-    const { layer } = world({ never: true, logs: () => [] })
-    return Effect.gen(function* () {
-      const fiber = yield* Effect.fork(read(query({ eventName: "Transfer" })))
-      yield* TestClock.adjust("61 seconds")
-      expect(codeOf(yield* Fiber.join(fiber))).toBe("node_limit")
     }).pipe(Effect.provide(layer))
   })
 

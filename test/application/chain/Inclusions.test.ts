@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Inclusions from "../../../src/application/chain/Inclusions.js"
 import {
@@ -7,6 +7,7 @@ import {
   type LogFilter
 } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Landings from "../../support/lanes/Landings.js"
 
 const hash = Make.word(0x0b)
@@ -43,35 +44,30 @@ const world = (most: bigint) => {
 const timeOf = (block: number) => block * 10_000 + 600_000
 
 describe("an op that has landed", () => {
-  it.effect("is found up to 1,024 blocks back when nobody says since when", () =>
-    Effect.gen(function* () {
-      const { asked, find } = world(100_000n)
-      expect(yield* find(1_124n)).toBe(100n)
-      expect(yield* find(1_125n)).toBeUndefined()
-      expect(asked()).toBe(2)
-    })
-  )
+  law("is found up to 1,024 blocks back when nobody says since when", function* () {
+    const { asked, find } = world(100_000n)
+    expect(yield* find(1_124n)).toBe(100n)
+    expect(yield* find(1_125n)).toBeUndefined()
+    expect(asked()).toBe(2)
+  })
 
-  it.effect("is found in every block since it was accepted, however many blocks ago that was", () =>
-    Effect.gen(function* () {
-      const { find } = world(100_000n)
-      expect(yield* find(9_000n, timeOf(100))).toBe(100n)
-      expect(yield* find(9_000n, 0)).toBe(100n)
-      expect(yield* find(9_000n, timeOf(8_500))).toBeUndefined()
-    })
-  )
+  law("is found in every block since it was accepted, however many blocks ago that was", function* () {
+    const { find } = world(100_000n)
+    expect(yield* find(9_000n, timeOf(100))).toBe(100n)
+    expect(yield* find(9_000n, 0)).toBe(100n)
+    expect(yield* find(9_000n, timeOf(8_500))).toBeUndefined()
+  })
 
-  it.effect("is found at a node that gives logs of few blocks at a time", () =>
-    Effect.gen(function* () {
-      const { asked, find } = world(500n)
-      expect(yield* find(1_124n)).toBe(100n)
-      expect(yield* find(9_000n, timeOf(100))).toBe(100n)
-      expect(asked()).toBeLessThan(64)
-    })
-  )
+  law("is found at a node that gives logs of few blocks at a time", function* () {
+    const { asked, find } = world(500n)
+    expect(yield* find(1_124n)).toBe(100n)
+    expect(yield* find(9_000n, timeOf(100))).toBe(100n)
+    expect(asked()).toBeLessThan(64)
+  })
 
-  it.effect("is not said to be missing by a node that does not have the block up to which it is asked", () =>
-    Effect.gen(function* () {
+  law(
+    "is not said to be missing by a node that does not have the block up to which it is asked",
+    function* () {
       const chain = Landings.makeChain()
       chain.mine(200)
       chain.land(hash, 1n, 150n)
@@ -92,13 +88,11 @@ describe("an op that has landed", () => {
       chain.fallBehindWithLogs(40)
       expect(yield* find).toBe(150n)
       expect(yield* within(160n)).toBe(true)
-    })
+    }
   )
 
-  it.effect("is not said to be missing where the node would have to be asked without end", () =>
-    Effect.gen(function* () {
-      const error = yield* Effect.flip(world(2n).find(9_000n, 0))
-      expect(error).toMatchObject({ _tag: "ChainRpcError", reason: "rejected" })
-    })
-  )
+  law("is not said to be missing where the node would have to be asked without end", function* () {
+    const error = yield* Effect.flip(world(2n).find(9_000n, 0))
+    expect(error).toMatchObject({ _tag: "ChainRpcError", reason: "rejected" })
+  })
 })

@@ -8,6 +8,7 @@ import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { vendors } from "../../support/events/Vendors.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 
 interface FakeLog {
   readonly block: bigint
@@ -64,138 +65,65 @@ const read = (
 const size = ({ from, to }: BlockRange) => Number(to - from + 1n)
 
 describe("reading a range in parts", () => {
-  it.effect("asks once when the node takes it", () =>
-    Effect.gen(function* () {
-      const logs = chainOf([1, 0, 2])
-      const { asked, result, splits } = yield* read(logs, { from: 0n, to: 2n }, () => null)
-      expect(result).toEqual(Either.right(logs))
-      expect(asked).toEqual([{ from: 0n, to: 2n }])
-      expect(splits).toBe(0)
-    })
-  )
+  law("takes a limit that is told for all that follows", function* () {
+    const logs = chainOf(
+      Array.from({ length: 5_000 }, () => 2),
+      100n
+    )
+    const { asked, most, result, splits } = yield* read(logs, { from: 100n, to: 5_099n }, (part) =>
+      size(part) > 500 ? refusal("exceed maximum block range: 500", -32_701) : null
+    )
+    expect(result).toEqual(Either.right(logs))
+    expect(asked).toHaveLength(11)
+    expect(most).toBe(8)
+    expect(splits).toBe(1)
+  })
 
-  it.effect("takes a limit that is told for all that follows", () =>
-    Effect.gen(function* () {
-      const logs = chainOf(
-        Array.from({ length: 5_000 }, () => 2),
-        100n
-      )
-      const { asked, most, result, splits } = yield* read(logs, { from: 100n, to: 5_099n }, (part) =>
-        size(part) > 500 ? refusal("exceed maximum block range: 500", -32_701) : null
-      )
-      expect(result).toEqual(Either.right(logs))
-      expect(asked).toHaveLength(11)
-      expect(most).toBe(8)
-      expect(splits).toBe(1)
-    })
-  )
+  law("gives up on a node whose limit would take too many questions, at once", function* () {
+    const { asked, result } = yield* read(
+      [],
+      { from: 0n, to: 99_999n },
+      (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null),
+      { asks: 1_000 }
+    )
+    expect(result).toEqual(Either.left(new LogRanges.TooManyAsks({ span: 10n })))
+    expect(asked).toHaveLength(1)
+  })
 
-  it.effect("splits only where there is much", () =>
-    Effect.gen(function* () {
-      const logs = chainOf(Array.from({ length: 1_024 }, (_, at) => (at >= 1_020 ? 100 : 0)))
-      const { asked, result } = yield* read(logs, { from: 0n, to: 1_023n }, (_, held) =>
-        held.length > 100 ? refusal("query returned more than 100 results", -32_005) : null
-      )
-      expect(result).toEqual(Either.right(logs))
-      expect(asked.length).toBeLessThan(30)
-    })
-  )
+  law("asks as often as it may, and not once more", function* () {
+    const refuse: Refuse = (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null)
+    const ten = { from: 0n, to: 99n }
+    const exact = yield* read([], ten, refuse, { asks: 11 })
+    expect([exact.asked.length, Either.isRight(exact.result)]).toEqual([11, true])
+    const above = yield* read([], { from: 0n, to: 100n }, refuse, { asks: 11 })
+    expect(above.result).toEqual(Either.left(new LogRanges.TooManyAsks({ span: 10n })))
+  })
 
-  it.effect(
-    "gives up on a node that refuses everything after as many questions as the range has halves",
-    () =>
-      Effect.gen(function* () {
-        for (const { blocks, results } of vendors)
-          for (const word of [blocks, results]) {
-            const { asked, result } = yield* read([], { from: 0n, to: 999_999n }, (part) => {
-              const { code, message } = word({ ...part, limit: Math.max(1, Math.floor(size(part) / 3)) })
-              return refusal(message, code)
-            })
-            expect(Either.isLeft(result)).toBe(true)
-            expect(asked.length).toBeLessThanOrEqual(21)
-          }
-      })
-  )
+  law("ends with the node's own refusal when smaller parts are no cure", function* () {
+    const error = refusal("invalid api key")
+    const { asked, result } = yield* read([], { from: 0n, to: 999n }, () => error)
+    expect(result).toEqual(Either.left(error))
+    expect(asked).toHaveLength(1)
+  })
 
-  it.effect("gives up on a node whose limit would take too many questions, at once", () =>
-    Effect.gen(function* () {
-      const { asked, result } = yield* read(
-        [],
-        { from: 0n, to: 99_999n },
-        (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null),
-        { asks: 1_000 }
-      )
-      expect(result).toEqual(Either.left(new LogRanges.TooManyAsks({ span: 10n })))
-      expect(asked).toHaveLength(1)
-    })
-  )
+  law("brings no more results than it may", function* () {
+    const logs = chainOf(Array.from({ length: 100 }, () => 1))
+    const refuse: Refuse = (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null)
+    const exact = yield* read(logs, { from: 0n, to: 99n }, refuse, { results: 100 })
+    expect(exact.result).toEqual(Either.right(logs))
+    const above = yield* read(logs, { from: 0n, to: 99n }, refuse, { results: 99 })
+    expect(above.result).toEqual(Either.left(new LogRanges.TooManyResults({ of: "results" })))
+  })
 
-  it.effect("asks as often as it may, and not once more", () =>
-    Effect.gen(function* () {
-      const refuse: Refuse = (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null)
-      const ten = { from: 0n, to: 99n }
-      const exact = yield* read([], ten, refuse, { asks: 11 })
-      expect([exact.asked.length, Either.isRight(exact.result)]).toEqual([11, true])
-      const above = yield* read([], { from: 0n, to: 100n }, refuse, { asks: 11 })
-      expect(above.result).toEqual(Either.left(new LogRanges.TooManyAsks({ span: 10n })))
-    })
-  )
-
-  it.effect("takes a refusal for what one part holds as one of that part alone", () =>
-    Effect.gen(function* () {
-      const logs = chainOf(Array.from({ length: 64 }, (_, at) => (at < 2 ? 60 : 0)))
-      const { asked, result } = yield* read(logs, { from: 0n, to: 63n }, (_, held) =>
-        held.length > 100 ? refusal("query returned more than 100 results", -32_005) : null
-      )
-      expect(result).toEqual(Either.right(logs))
-      expect(asked.map(size)).toEqual([64, 32, 16, 8, 4, 2, 1, 1, 2, 4, 8, 16, 32])
-    })
-  )
-
-  it.effect("never asks more than it may, however the node behaves", () =>
-    Effect.gen(function* () {
-      const { asked, result } = yield* read(
-        [],
-        { from: 0n, to: 99_999n },
-        (part) => (size(part) > 10 ? refusal("result set too large") : null),
-        { asks: 200 }
-      )
-      expect(Either.isLeft(result) && result.left._tag).toBe("TooManyAsks")
-      expect(asked.length).toBeLessThanOrEqual(200)
-    })
-  )
-
-  it.effect("ends with the node's own refusal when smaller parts are no cure", () =>
-    Effect.gen(function* () {
-      const error = refusal("invalid api key")
-      const { asked, result } = yield* read([], { from: 0n, to: 999n }, () => error)
-      expect(result).toEqual(Either.left(error))
-      expect(asked).toHaveLength(1)
-    })
-  )
-
-  it.effect("brings no more results than it may", () =>
-    Effect.gen(function* () {
-      const logs = chainOf(Array.from({ length: 100 }, () => 1))
-      const refuse: Refuse = (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null)
-      const exact = yield* read(logs, { from: 0n, to: 99n }, refuse, { results: 100 })
-      expect(exact.result).toEqual(Either.right(logs))
-      const above = yield* read(logs, { from: 0n, to: 99n }, refuse, { results: 99 })
-      expect(above.result).toEqual(Either.left(new LogRanges.TooManyResults({ of: "results" })))
-    })
-  )
-
-  it.effect("brings no more bytes than it may, and asks for no more when it has", () =>
-    Effect.gen(function* () {
-      const logs = chainOf(Array.from({ length: 100 }, () => 1)).map((log) => ({ ...log, bytes: 1_000 }))
-      const refuse: Refuse = (part) => (size(part) > 1 ? refusal("block range too large, max: 1") : null)
-      const exact = yield* read(logs, { from: 0n, to: 99n }, refuse, { bytes: 100_000 })
-      expect(exact.result).toEqual(Either.right(logs))
-      const above = yield* read(logs, { from: 0n, to: 99n }, refuse, { bytes: 10_000 })
-      expect(above.result).toEqual(Either.left(new LogRanges.TooManyResults({ of: "bytes" })))
-      expect(above.asked.length).toBeLessThan(30)
-    })
-  )
+  law("brings no more bytes than it may, and asks for no more when it has", function* () {
+    const logs = chainOf(Array.from({ length: 100 }, () => 1)).map((log) => ({ ...log, bytes: 1_000 }))
+    const refuse: Refuse = (part) => (size(part) > 1 ? refusal("block range too large, max: 1") : null)
+    const exact = yield* read(logs, { from: 0n, to: 99n }, refuse, { bytes: 100_000 })
+    expect(exact.result).toEqual(Either.right(logs))
+    const above = yield* read(logs, { from: 0n, to: 99n }, refuse, { bytes: 10_000 })
+    expect(above.result).toEqual(Either.left(new LogRanges.TooManyResults({ of: "bytes" })))
+    expect(above.asked.length).toBeLessThan(30)
+  })
 
   it.effect.prop(
     "gives every log once and in order, whatever is refused and however it is worded",

@@ -1,8 +1,8 @@
-import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
+import { describe, expect } from "@effect/vitest"
 import * as TestClock from "effect/TestClock"
 import * as Preparation from "../../../src/application/intake/Preparation.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 
 const latest = {
   number: 7n,
@@ -13,26 +13,20 @@ const latest = {
 }
 
 describe("after the chain has rested", () => {
-  it.effect("for an hour, an op that is signed now is not over when it is mined", () =>
-    Effect.gen(function* () {
-      const mined = latest.timestamp + 3_600
-      yield* TestClock.setTime(mined * 1_000)
-      expect(yield* Preparation.validUntil(latest)).toBe(mined + Preparation.signatureLifeSeconds)
-    })
-  )
+  law("for an hour, an op that is signed now is not over when it is mined", function* () {
+    const mined = latest.timestamp + 3_600
+    yield* TestClock.setTime(mined * 1_000)
+    expect(yield* Preparation.validUntil(latest)).toBe(mined + Preparation.signatureLifeSeconds)
+  })
 
-  it.effect("for half an hour, neither is a creation", () =>
-    Effect.gen(function* () {
-      const mined = latest.timestamp + 1_800
-      yield* TestClock.setTime(mined * 1_000)
-      expect(yield* Preparation.deployableUntil(latest)).toBe(mined + Preparation.signatureLifeSeconds)
-    })
-  )
+  law("for half an hour, neither is a creation", function* () {
+    const mined = latest.timestamp + 1_800
+    yield* TestClock.setTime(mined * 1_000)
+    expect(yield* Preparation.deployableUntil(latest)).toBe(mined + Preparation.signatureLifeSeconds)
+  })
 
-  it.effect("for a day, a creation is good for no longer than the factory takes at the latest block", () =>
-    Effect.gen(function* () {
-      yield* TestClock.setTime((latest.timestamp + 86_400) * 1_000)
-      expect(yield* Preparation.deployableUntil(latest)).toBe(latest.timestamp + 3_600)
-    })
-  )
+  law("for a day, a creation is good for no longer than the factory takes at the latest block", function* () {
+    yield* TestClock.setTime((latest.timestamp + 86_400) * 1_000)
+    expect(yield* Preparation.deployableUntil(latest)).toBe(latest.timestamp + 3_600)
+  })
 })

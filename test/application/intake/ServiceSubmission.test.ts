@@ -16,6 +16,7 @@ import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterD
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Ops from "../../support/lanes/Ops.js"
 
 const version = "v0.7"
@@ -42,30 +43,26 @@ describe("the service's EOA works", () => {
       { onFailure: ({ details }) => details[0]?.path, onSuccess: () => null }
     )
 
-  it.effect("for wallets of the account's own profile alone, whatever the request calls them", () =>
-    Effect.gen(function* () {
-      const own = {
-        factory: Make.address(0xfa),
-        beaconAdminAddress: Make.address(0xbe),
-        beaconAdminCreationCode: "0xABCD"
-      }
-      expect(yield* refusal({})).toBeNull()
-      expect(yield* refusal(own)).toBeNull()
-      const other = Make.address(0x0f)
-      for (const [name, value] of [
-        ["beaconAdminAddress", other],
-        ["beaconAdminCreationCode", "0xabce"],
-        ["aggregator", other]
-      ] as const)
-        expect(yield* refusal({ ...own, [name]: value })).toBe(`settings.${name}`)
-    })
-  )
+  law("for wallets of the account's own profile alone, whatever the request calls them", function* () {
+    const own = {
+      factory: Make.address(0xfa),
+      beaconAdminAddress: Make.address(0xbe),
+      beaconAdminCreationCode: "0xABCD"
+    }
+    expect(yield* refusal({})).toBeNull()
+    expect(yield* refusal(own)).toBeNull()
+    const other = Make.address(0x0f)
+    for (const [name, value] of [
+      ["beaconAdminAddress", other],
+      ["beaconAdminCreationCode", "0xabce"],
+      ["aggregator", other]
+    ] as const)
+      expect(yield* refusal({ ...own, [name]: value })).toBe(`settings.${name}`)
+  })
 
-  it.effect("only while the operator has pinned their implementation", () =>
-    Effect.gen(function* () {
-      expect(yield* refusal({}, false)).toBe("settings.rpc")
-    })
-  )
+  law("only while the operator has pinned their implementation", function* () {
+    expect(yield* refusal({}, false)).toBe("settings.rpc")
+  })
 })
 
 describe("an op that the service's EOA submits", () => {

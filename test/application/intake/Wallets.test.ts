@@ -10,6 +10,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Words from "../../../src/domain/primitives/Words.js"
 import * as WalletConfig from "../../../src/domain/wallet/WalletConfig.js"
 import { address } from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 
 const initCode = Hex.unsafe("0x6001")
 const proxy = Hex.unsafe("0xfe01")
@@ -59,44 +60,38 @@ const setup = Effect.gen(function* () {
 })
 
 describe("what stands at the addresses of wallets", () => {
-  it.effect("is read anew each time, but the code of those that were seen, which never changes", () =>
-    Effect.gen(function* () {
-      const { asked, configure, read } = yield* setup
-      expect(yield* read).toEqual([1n, 1n, "absent", "foreign"])
-      expect(asked).toEqual(wallets)
-      configure()
-      expect(yield* read).toEqual([2n, 2n, "absent", "foreign"])
-      expect(asked).toEqual([empty, stranger])
-    })
-  )
+  law("is read anew each time, but the code of those that were seen, which never changes", function* () {
+    const { asked, configure, read } = yield* setup
+    expect(yield* read).toEqual([1n, 1n, "absent", "foreign"])
+    expect(asked).toEqual(wallets)
+    configure()
+    expect(yield* read).toEqual([2n, 2n, "absent", "foreign"])
+    expect(asked).toEqual([empty, stranger])
+  })
 
-  it.effect("is what stands there now when a wallet has gone with its block", () =>
-    Effect.gen(function* () {
-      const { asked, node, read } = yield* setup
-      yield* read
-      yield* node.setCode(first, Hex.empty)
-      expect(yield* read).toEqual(["absent", 1n, "absent", "foreign"])
-      expect(asked).toEqual([empty, stranger, first])
-    })
-  )
+  law("is what stands there now when a wallet has gone with its block", function* () {
+    const { asked, node, read } = yield* setup
+    yield* read
+    yield* node.setCode(first, Hex.empty)
+    expect(yield* read).toEqual(["absent", 1n, "absent", "foreign"])
+    expect(asked).toEqual([empty, stranger, first])
+  })
 
-  it.effect("is known of the node that told it, and of those proxies alone", () =>
-    Effect.gen(function* () {
-      const { facts, node, own, read } = yield* setup
-      yield* read
-      const { client } = node
-      const another = client("http://another")
-      const lastSeen = (chain: ChainClient, code: Hex.Hex, ...of: ReadonlyArray<typeof first>) =>
-        Wallets.lastSeen(facts, chain, code, of)
-      expect(lastSeen(own, initCode, first)).toBeNull()
-      expect(lastSeen(another, initCode, first)).toBeNull()
-      const seen = yield* Wallets.read(facts, another, initCode, [first])
-      expect(seen.get(first)?._tag).toBe("deployed")
-      expect(lastSeen(another, initCode, first)).toEqual(seen)
-      expect(lastSeen(another, initCode, first, second)).toBeNull()
-      expect(lastSeen(another, Hex.unsafe("0x6002"), first)).toBeNull()
-    })
-  )
+  law("is known of the node that told it, and of those proxies alone", function* () {
+    const { facts, node, own, read } = yield* setup
+    yield* read
+    const { client } = node
+    const another = client("http://another")
+    const lastSeen = (chain: ChainClient, code: Hex.Hex, ...of: ReadonlyArray<typeof first>) =>
+      Wallets.lastSeen(facts, chain, code, of)
+    expect(lastSeen(own, initCode, first)).toBeNull()
+    expect(lastSeen(another, initCode, first)).toBeNull()
+    const seen = yield* Wallets.read(facts, another, initCode, [first])
+    expect(seen.get(first)?._tag).toBe("deployed")
+    expect(lastSeen(another, initCode, first)).toEqual(seen)
+    expect(lastSeen(another, initCode, first, second)).toBeNull()
+    expect(lastSeen(another, Hex.unsafe("0x6002"), first)).toBeNull()
+  })
 })
 
 describe("the wallet that a request names", () => {

@@ -9,6 +9,7 @@ import { KeyProviderError } from "../../../src/application/ports/KeyProvider.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { law } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 import * as PrivateKeys from "../../support/signing/PrivateKeys.js"
 import * as Scripted from "../../support/signing/Scripted.js"
@@ -32,179 +33,112 @@ const record = (clientId: string, n: number, ...accountIds: ReadonlyArray<Accoun
 })
 
 describe("the names of keys", () => {
-  it.scoped("are exactly one of versionId and assetId, not empty, for some account", () =>
-    Effect.gen(function* () {
-      for (const wrong of [
-        { accountIds: [acme], clientId: "a" },
-        { accountIds: [acme], clientId: "a", versionId: "1", assetId: "1" },
-        { accountIds: [acme], clientId: "", versionId: "1" },
-        { accountIds: [acme], clientId: "a", versionId: "" },
-        { accountIds: [], clientId: "a", versionId: "1" }
-      ])
-        expect(yield* reasons([{ ...wrong, privateKey: key(1) }])).toEqual(["badReference"])
-    })
-  )
+  law("are exactly one of versionId and assetId, not empty, for some account", function* () {
+    for (const wrong of [
+      { accountIds: [acme], clientId: "a" },
+      { accountIds: [acme], clientId: "a", versionId: "1", assetId: "1" },
+      { accountIds: [acme], clientId: "", versionId: "1" },
+      { accountIds: [acme], clientId: "a", versionId: "" },
+      { accountIds: [], clientId: "a", versionId: "1" }
+    ])
+      expect(yield* reasons([{ ...wrong, privateKey: key(1) }])).toEqual(["badReference"])
+  })
 
-  it.scoped("lead to one key in each account", () =>
-    Effect.gen(function* () {
-      const error = yield* refusal([record("a", 1, acme), record("a", 2, acme)])
-      expect(error.problems).toEqual([
-        { reason: "duplicateReference", message: 'account "acme" has two keys for signer "a" versionId "1"' }
-      ])
-    })
-  )
+  law("lead to one key in each account", function* () {
+    const error = yield* refusal([record("a", 1, acme), record("a", 2, acme)])
+    expect(error.problems).toEqual([
+      { reason: "duplicateReference", message: 'account "acme" has two keys for signer "a" versionId "1"' }
+    ])
+  })
 
-  it.scoped("may be the same in two accounts, and as version and as asset", () =>
-    PrivateKeys.make({
-      signers: [
-        record("a", 1, acme),
-        record("a", 2, globex),
-        { accountIds: [acme], clientId: "a", assetId: "1", privateKey: key(3) }
-      ],
-      system: {}
-    })
-  )
-
-  it.scoped("of providers that do not exist stop the start, also names that objects inherit", () =>
-    Effect.gen(function* () {
-      const source = (provider: string) => ({ provider, key: "k" })
-      const error = yield* Effect.flip(
-        KeyRing.make({
-          providers: {},
-          signers: [{ accountIds: [acme], clientId: "a", versionId: "1", source: source("constructor") }],
-          system: { sponsor: source("__proto__") }
-        })
-      )
-      expect(error.message).toBe(
-        'the keys can not be used:\n  signer "a" versionId "1": there is no provider "constructor"\n  the system key sponsor: there is no provider "__proto__"'
-      )
-    })
-  )
+  law("of providers that do not exist stop the start, also names that objects inherit", function* () {
+    const source = (provider: string) => ({ provider, key: "k" })
+    const error = yield* Effect.flip(
+      KeyRing.make({
+        providers: {},
+        signers: [{ accountIds: [acme], clientId: "a", versionId: "1", source: source("constructor") }],
+        system: { sponsor: source("__proto__") }
+      })
+    )
+    expect(error.message).toBe(
+      'the keys can not be used:\n  signer "a" versionId "1": there is no provider "constructor"\n  the system key sponsor: there is no provider "__proto__"'
+    )
+  })
 })
 
 describe("who reaches an EOA", () => {
-  it.scoped("is one account, be it in one record or in two", () =>
-    Effect.gen(function* () {
-      expect(yield* reasons([record("a", 1, acme, globex)])).toEqual(["sharedEoa"])
-      const apart = yield* refusal([{ ...record("a", 1, acme), shared: true }, record("b", 1, globex)])
-      expect(apart.problems).toEqual([
-        { reason: "sharedEoa", message: `accounts "acme", "globex" reach one EOA (${addressOf(1)})` }
-      ])
-    })
-  )
+  law("is one account, be it in one record or in two", function* () {
+    expect(yield* reasons([record("a", 1, acme, globex)])).toEqual(["sharedEoa"])
+    const apart = yield* refusal([{ ...record("a", 1, acme), shared: true }, record("b", 1, globex)])
+    expect(apart.problems).toEqual([
+      { reason: "sharedEoa", message: `accounts "acme", "globex" reach one EOA (${addressOf(1)})` }
+    ])
+  })
 
-  it.scoped("is several accounts when every record of it says so, and one account under two names", () =>
-    Effect.gen(function* () {
-      const { signers } = yield* PrivateKeys.make({
-        signers: [
-          { ...record("dev", 1, acme, globex), shared: true },
-          record("own", 2, acme),
-          { accountIds: [acme], clientId: "own", assetId: "MATIC", privateKey: key(2) }
-        ],
-        system: {}
+  law("is several accounts when every record of it says so, and one account under two names", function* () {
+    const { signers } = yield* PrivateKeys.make({
+      signers: [
+        { ...record("dev", 1, acme, globex), shared: true },
+        record("own", 2, acme),
+        { accountIds: [acme], clientId: "own", assetId: "MATIC", privateKey: key(2) }
+      ],
+      system: {}
+    })
+    const a = yield* signers.resolve(acme, { clientId: "dev", versionId: "1" })
+    const b = yield* signers.resolve(globex, { clientId: "dev", versionId: "1" })
+    expect(a.address).toBe(b.address)
+  })
+
+  law("is no account when it is a system key, shared or not", function* () {
+    for (const role of ["deployer", "serviceEoa", "sponsor"] as const)
+      for (const shared of [true, false]) {
+        const error = yield* refusal([{ ...record("a", 1, acme), shared }], { [role]: key(1) })
+        expect(error.problems).toEqual([
+          {
+            reason: "systemKeyReachable",
+            message: `signer "a" versionId "1" is the system key ${role} (${addressOf(1)})`
+          }
+        ])
+      }
+  })
+
+  law("is one system role", function* () {
+    expect(yield* reasons([], { deployer: key(5), serviceEoa: key(5) })).toEqual(["systemKeysEqual"])
+    expect(yield* reasons([], { serviceEoa: key(5), sponsor: key(5) })).toEqual(["systemKeysEqual"])
+    expect((yield* refusal([], { deployer: key(5), sponsor: key(5) })).message).toContain(
+      `the system key deployer and the system key sponsor are the same key (${addressOf(5)})`
+    )
+  })
+
+  law("a system key that is not configured is named as such", function* () {
+    const { systemSigners } = yield* PrivateKeys.make({ signers: [], system: {} })
+    for (const role of ["deployer", "serviceEoa", "sponsor"] as const)
+      expect(yield* Effect.flip(systemSigners[role])).toMatchObject({
+        reason: "notConfigured",
+        message: `no system key ${role} is configured`
       })
-      const a = yield* signers.resolve(acme, { clientId: "dev", versionId: "1" })
-      const b = yield* signers.resolve(globex, { clientId: "dev", versionId: "1" })
-      expect(a.address).toBe(b.address)
-    })
-  )
-
-  it.scoped("is no account when it is a system key, shared or not", () =>
-    Effect.gen(function* () {
-      for (const role of ["deployer", "serviceEoa", "sponsor"] as const)
-        for (const shared of [true, false]) {
-          const error = yield* refusal([{ ...record("a", 1, acme), shared }], { [role]: key(1) })
-          expect(error.problems).toEqual([
-            {
-              reason: "systemKeyReachable",
-              message: `signer "a" versionId "1" is the system key ${role} (${addressOf(1)})`
-            }
-          ])
-        }
-    })
-  )
-
-  it.scoped("is one system role", () =>
-    Effect.gen(function* () {
-      expect(yield* reasons([], { deployer: key(5), serviceEoa: key(5) })).toEqual(["systemKeysEqual"])
-      expect(yield* reasons([], { serviceEoa: key(5), sponsor: key(5) })).toEqual(["systemKeysEqual"])
-      expect((yield* refusal([], { deployer: key(5), sponsor: key(5) })).message).toContain(
-        `the system key deployer and the system key sponsor are the same key (${addressOf(5)})`
-      )
-    })
-  )
-
-  it.scoped("a system key that is not configured is named as such", () =>
-    Effect.gen(function* () {
-      const { systemSigners } = yield* PrivateKeys.make({ signers: [], system: {} })
-      for (const role of ["deployer", "serviceEoa", "sponsor"] as const)
-        expect(yield* Effect.flip(systemSigners[role])).toMatchObject({
-          reason: "notConfigured",
-          message: `no system key ${role} is configured`
-        })
-    })
-  )
+  })
 })
 
 describe("the start", () => {
-  it.scoped("lists everything that is wrong with the keys at once, each by its name", () =>
-    Effect.gen(function* () {
-      const error = yield* refusal(
-        [
-          { ...record("bad", 1, acme), privateKey: Redacted.make("0x1234") },
-          record("worse", 2, acme, globex),
-          record("system", 3, acme)
-        ],
-        { deployer: key(3), sponsor: key(3), serviceEoa: Redacted.make("no key") }
-      )
-      expect(error.message.split("\n")).toEqual([
-        "the keys can not be used:",
-        '  signer "bad" versionId "1": key "0" of provider "private keys": no valid secp256k1 private key',
-        '  the system key serviceEoa: key "serviceEoa" of provider "private keys": no valid secp256k1 private key',
-        `  the system key deployer and the system key sponsor are the same key (${addressOf(3)})`,
-        `  signer "system" versionId "1" is the system key deployer (${addressOf(3)})`,
-        `  accounts "acme", "globex" reach one EOA (${addressOf(2)})`
-      ])
-    })
-  )
-
-  it.scoped("asks for a public key once, however often the key is used and under however many names", () =>
-    Effect.gen(function* () {
-      const provider = Scripted.make({ privateKey: keyText(1) })
-      const source = { provider: "it", key: "key" }
-      const { signers } = yield* KeyRing.make({
-        providers: { it: { open: Effect.succeed(provider) } },
-        signers: [
-          { accountIds: [acme], clientId: "a", versionId: "1", source },
-          { accountIds: [acme], clientId: "a", assetId: "1", source }
-        ],
-        system: {}
-      })
-      yield* signers.resolve(acme, { clientId: "a", versionId: "1" })
-      yield* signers.resolve(acme, { clientId: "a", assetId: "1" })
-      expect(provider.asked()).toBe(1)
-    })
-  )
-
-  it.scoped("opens a provider once for all its keys, and one that no key needs not at all", () =>
-    Effect.gen(function* () {
-      let opened = 0
-      const open = Effect.sync(() => {
-        opened += 1
-        return Scripted.make({ privateKey: keyText(opened) })
-      })
-      const source = { provider: "it", key: "key" }
-      yield* KeyRing.make({
-        providers: { it: { open }, other: { open: Effect.die("nobody needs it") } },
-        signers: [
-          { accountIds: [acme], clientId: "a", versionId: "1", source },
-          { accountIds: [acme], clientId: "a", versionId: "2", source }
-        ],
-        system: {}
-      })
-      expect(opened).toBe(1)
-    })
-  )
+  law("lists everything that is wrong with the keys at once, each by its name", function* () {
+    const error = yield* refusal(
+      [
+        { ...record("bad", 1, acme), privateKey: Redacted.make("0x1234") },
+        record("worse", 2, acme, globex),
+        record("system", 3, acme)
+      ],
+      { deployer: key(3), sponsor: key(3), serviceEoa: Redacted.make("no key") }
+    )
+    expect(error.message.split("\n")).toEqual([
+      "the keys can not be used:",
+      '  signer "bad" versionId "1": key "0" of provider "private keys": no valid secp256k1 private key',
+      '  the system key serviceEoa: key "serviceEoa" of provider "private keys": no valid secp256k1 private key',
+      `  the system key deployer and the system key sponsor are the same key (${addressOf(3)})`,
+      `  signer "system" versionId "1" is the system key deployer (${addressOf(3)})`,
+      `  accounts "acme", "globex" reach one EOA (${addressOf(2)})`
+    ])
+  })
 
   const points: Readonly<Record<string, string>> = {
     "a compressed point": `02${"ab".repeat(32)}`,
@@ -214,104 +148,92 @@ describe("the start", () => {
     nothing: ""
   }
   for (const [name, point] of Object.entries(points))
-    it.scoped(`is refused by a key whose public key is ${name}`, () =>
-      Effect.gen(function* () {
-        const provider = Scripted.make({ privateKey: keyText(1), publicKey: () => Effect.succeed(point) })
-        const error = yield* Effect.flip(Scripted.ring(provider))
-        expect(error.problems).toEqual([
-          {
-            reason: "unsuitable",
-            message:
-              'signer "client" versionId "1": key "key" of provider "it": its public key is no point of secp256k1'
-          }
-        ])
-      })
-    )
-
-  it.scoped("is refused by a key that is absent, unsuitable or not permitted, pinned or not", () =>
-    Effect.gen(function* () {
-      for (const reason of ["notFound", "unsuitable", "refused"] as const)
-        for (const address of [undefined, addressOf(1)]) {
-          const provider = Scripted.make({
-            privateKey: keyText(1),
-            publicKey: () => Scripted.failing(reason, "AccessDenied")
-          })
-          const error = yield* Effect.flip(Scripted.ring(provider, address === undefined ? {} : { address }))
-          expect(error.problems).toMatchObject([{ reason }])
-          expect(error.message).toContain(
-            'signer "client" versionId "1": key "key" of provider "it": AccessDenied'
-          )
-          expect(provider.asked()).toBe(1)
-        }
-    })
-  )
-
-  it.scoped("waits for a provider that is slow to come up", () =>
-    Effect.gen(function* () {
-      const provider = Scripted.make({
-        privateKey: keyText(1),
-        publicKey: (honest, call) => (call < 3 ? Scripted.failing("unavailable") : Effect.succeed(honest))
-      })
-      const starting = yield* Effect.fork(Scripted.signer(provider))
-      yield* TestClock.adjust("2 seconds")
-      expect((yield* Fiber.join(starting)).address).toBe(addressOf(1))
-    })
-  )
-
-  it.scoped("is refused by a provider that stays away, with the remedy", () =>
-    Effect.gen(function* () {
-      for (const publicKey of [() => Scripted.failing("unavailable", "ECONNREFUSED"), () => Effect.never]) {
-        const starting = yield* Effect.fork(
-          Effect.flip(Scripted.ring(Scripted.make({ privateKey: keyText(1), publicKey })))
-        )
-        yield* TestClock.adjust("10 seconds")
-        const error = yield* Fiber.join(starting)
-        expect(error.problems).toMatchObject([{ reason: "unavailable" }])
-        expect(error.message).toContain("(with its address configured the service starts all the same)")
-      }
-    })
-  )
-
-  it.scoped("is over within a minute however many keys do not answer", () =>
-    Effect.gen(function* () {
-      const starting = yield* Effect.fork(
-        Effect.flip(
-          KeyRing.make({
-            providers: {
-              it: {
-                open: Effect.succeed(Scripted.make({ privateKey: keyText(1), publicKey: () => Effect.never }))
-              }
-            },
-            signers: Array.from({ length: 300 }, (_, index) => ({
-              accountIds: [acme],
-              clientId: "a",
-              versionId: `${index + 1}`,
-              source: { provider: "it", key: `${index}` }
-            })),
-            system: {}
-          })
-        )
-      )
-      yield* TestClock.adjust("60 seconds")
-      expect((yield* Fiber.join(starting)).problems).toHaveLength(300)
-    })
-  )
-})
-
-describe("a pinned address", () => {
-  it.scoped("that is another key's stops the start", () =>
-    Effect.gen(function* () {
-      const error = yield* Effect.flip(
-        Scripted.ring(Scripted.make({ privateKey: keyText(1) }), { address: addressOf(2) })
-      )
+    law(`is refused by a key whose public key is ${name}`, function* () {
+      const provider = Scripted.make({ privateKey: keyText(1), publicKey: () => Effect.succeed(point) })
+      const error = yield* Effect.flip(Scripted.ring(provider))
       expect(error.problems).toEqual([
         {
-          reason: "addressMismatch",
-          message: `signer "client" versionId "1": key "key" of provider "it": its address is ${addressOf(1)}, configured is ${addressOf(2)}`
+          reason: "unsuitable",
+          message:
+            'signer "client" versionId "1": key "key" of provider "it": its public key is no point of secp256k1'
         }
       ])
     })
-  )
+
+  law("is refused by a key that is absent, unsuitable or not permitted, pinned or not", function* () {
+    for (const reason of ["notFound", "unsuitable", "refused"] as const)
+      for (const address of [undefined, addressOf(1)]) {
+        const provider = Scripted.make({
+          privateKey: keyText(1),
+          publicKey: () => Scripted.failing(reason, "AccessDenied")
+        })
+        const error = yield* Effect.flip(Scripted.ring(provider, address === undefined ? {} : { address }))
+        expect(error.problems).toMatchObject([{ reason }])
+        expect(error.message).toContain(
+          'signer "client" versionId "1": key "key" of provider "it": AccessDenied'
+        )
+        expect(provider.asked()).toBe(1)
+      }
+  })
+
+  law("waits for a provider that is slow to come up", function* () {
+    const provider = Scripted.make({
+      privateKey: keyText(1),
+      publicKey: (honest, call) => (call < 3 ? Scripted.failing("unavailable") : Effect.succeed(honest))
+    })
+    const starting = yield* Effect.fork(Scripted.signer(provider))
+    yield* TestClock.adjust("2 seconds")
+    expect((yield* Fiber.join(starting)).address).toBe(addressOf(1))
+  })
+
+  law("is refused by a provider that stays away, with the remedy", function* () {
+    for (const publicKey of [() => Scripted.failing("unavailable", "ECONNREFUSED"), () => Effect.never]) {
+      const starting = yield* Effect.fork(
+        Effect.flip(Scripted.ring(Scripted.make({ privateKey: keyText(1), publicKey })))
+      )
+      yield* TestClock.adjust("10 seconds")
+      const error = yield* Fiber.join(starting)
+      expect(error.problems).toMatchObject([{ reason: "unavailable" }])
+      expect(error.message).toContain("(with its address configured the service starts all the same)")
+    }
+  })
+
+  law("is over within a minute however many keys do not answer", function* () {
+    const starting = yield* Effect.fork(
+      Effect.flip(
+        KeyRing.make({
+          providers: {
+            it: {
+              open: Effect.succeed(Scripted.make({ privateKey: keyText(1), publicKey: () => Effect.never }))
+            }
+          },
+          signers: Array.from({ length: 300 }, (_, index) => ({
+            accountIds: [acme],
+            clientId: "a",
+            versionId: `${index + 1}`,
+            source: { provider: "it", key: `${index}` }
+          })),
+          system: {}
+        })
+      )
+    )
+    yield* TestClock.adjust("60 seconds")
+    expect((yield* Fiber.join(starting)).problems).toHaveLength(300)
+  })
+})
+
+describe("a pinned address", () => {
+  law("that is another key's stops the start", function* () {
+    const error = yield* Effect.flip(
+      Scripted.ring(Scripted.make({ privateKey: keyText(1) }), { address: addressOf(2) })
+    )
+    expect(error.problems).toEqual([
+      {
+        reason: "addressMismatch",
+        message: `signer "client" versionId "1": key "key" of provider "it": its address is ${addressOf(1)}, configured is ${addressOf(2)}`
+      }
+    ])
+  })
 
   it.scoped("lets the service start while the provider is down; the key works once it is back", () => {
     const log = Log.make()
@@ -361,59 +283,54 @@ describe("a pinned address", () => {
     }).pipe(Effect.provide(log.layer))
   })
 
-  it.scoped(
+  law(
     "of a provider that can not be opened yet lets the service start, and what was half open is closed",
-    () =>
-      Effect.gen(function* () {
-        let down = true
-        let closed = 0
-        const provider = Scripted.make({ privateKey: keyText(1) })
-        const open = Effect.gen(function* () {
-          yield* Effect.addFinalizer(() =>
-            Effect.sync(() => {
-              closed += 1
-            })
-          )
-          if (down) return yield* new KeyProviderError({ reason: "unavailable", message: "no session" })
-          return provider
-        })
-        const starting = yield* Effect.fork(
-          KeyRing.make({
-            providers: { it: { open } },
-            signers: [],
-            system: { deployer: { provider: "it", key: "key", address: addressOf(1) } }
+    function* () {
+      let down = true
+      let closed = 0
+      const provider = Scripted.make({ privateKey: keyText(1) })
+      const open = Effect.gen(function* () {
+        yield* Effect.addFinalizer(() =>
+          Effect.sync(() => {
+            closed += 1
           })
         )
-        yield* TestClock.adjust("10 seconds")
-        const { systemSigners } = yield* Fiber.join(starting)
-        const failures = closed
-        expect(failures).toBeGreaterThan(1)
-        down = false
-        expect((yield* systemSigners.deployer).address).toBe(addressOf(1))
-        expect(closed).toBe(failures)
+        if (down) return yield* new KeyProviderError({ reason: "unavailable", message: "no session" })
+        return provider
       })
-  )
-
-  it.scoped("counts where the rules on EOAs are checked while the provider is down", () =>
-    Effect.gen(function* () {
-      const provider = Scripted.make({
-        privateKey: keyText(1),
-        publicKey: () => Scripted.failing("unavailable")
-      })
-      const source = { provider: "it", key: "key", address: addressOf(1) }
       const starting = yield* Effect.fork(
-        Effect.flip(
-          KeyRing.make({
-            providers: { it: { open: Effect.succeed(provider) }, other: { open: Effect.succeed(provider) } },
-            signers: [{ accountIds: [acme], clientId: "a", versionId: "1", source }],
-            system: { deployer: { ...source, provider: "other" } }
-          })
-        )
+        KeyRing.make({
+          providers: { it: { open } },
+          signers: [],
+          system: { deployer: { provider: "it", key: "key", address: addressOf(1) } }
+        })
       )
       yield* TestClock.adjust("10 seconds")
-      expect((yield* Fiber.join(starting)).problems.map(({ reason }) => reason)).toContain(
-        "systemKeyReachable"
-      )
-    })
+      const { systemSigners } = yield* Fiber.join(starting)
+      const failures = closed
+      expect(failures).toBeGreaterThan(1)
+      down = false
+      expect((yield* systemSigners.deployer).address).toBe(addressOf(1))
+      expect(closed).toBe(failures)
+    }
   )
+
+  law("counts where the rules on EOAs are checked while the provider is down", function* () {
+    const provider = Scripted.make({
+      privateKey: keyText(1),
+      publicKey: () => Scripted.failing("unavailable")
+    })
+    const source = { provider: "it", key: "key", address: addressOf(1) }
+    const starting = yield* Effect.fork(
+      Effect.flip(
+        KeyRing.make({
+          providers: { it: { open: Effect.succeed(provider) }, other: { open: Effect.succeed(provider) } },
+          signers: [{ accountIds: [acme], clientId: "a", versionId: "1", source }],
+          system: { deployer: { ...source, provider: "other" } }
+        })
+      )
+    )
+    yield* TestClock.adjust("10 seconds")
+    expect((yield* Fiber.join(starting)).problems.map(({ reason }) => reason)).toContain("systemKeyReachable")
+  })
 })

@@ -8,6 +8,7 @@ import * as TestClock from "effect/TestClock"
 import { keccak256, recoverAddress, SigningKey, toBeHex } from "ethers"
 import type { RawSignature } from "../../../src/application/ports/KeyProvider.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { law } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 import * as Scripted from "../../support/signing/Scripted.js"
 
@@ -22,27 +23,26 @@ const signAll = (signer: Effect.Effect.Success<ReturnType<typeof Scripted.signer
   Effect.forEach(digests(count), signer.sign, { concurrency: "unbounded" })
 
 describe("a signature of the ring", () => {
-  it.scoped(
+  law(
     "has s in the lower half and a recovery id that hits the address, whichever half the provider gives",
-    () =>
-      Effect.gen(function* () {
-        const provider = Scripted.make({
-          privateKey,
-          sign: (_, honest, call) =>
-            Effect.succeed(honest.map(({ r, s }) => (call % 2 === 0 ? { r, s: order - s } : { r, s })))
-        })
-        const signer = yield* Scripted.signer(provider)
-        const seen = new Set<string>()
-        for (const digest of digests(20)) {
-          const once = yield* signer.sign(digest)
-          const again = yield* signer.sign(digest)
-          expect(again).toBe(once)
-          expect(BigInt(`0x${once.slice(66, 130)}`)).toBeLessThanOrEqual(order / 2n)
-          expect(recoverAddress(digest, once)).toBe(signer.address)
-          seen.add(once.slice(130))
-        }
-        expect([...seen].sort()).toEqual(["1b", "1c"])
+    function* () {
+      const provider = Scripted.make({
+        privateKey,
+        sign: (_, honest, call) =>
+          Effect.succeed(honest.map(({ r, s }) => (call % 2 === 0 ? { r, s: order - s } : { r, s })))
       })
+      const signer = yield* Scripted.signer(provider)
+      const seen = new Set<string>()
+      for (const digest of digests(20)) {
+        const once = yield* signer.sign(digest)
+        const again = yield* signer.sign(digest)
+        expect(again).toBe(once)
+        expect(BigInt(`0x${once.slice(66, 130)}`)).toBeLessThanOrEqual(order / 2n)
+        expect(recoverAddress(digest, once)).toBe(signer.address)
+        seen.add(once.slice(130))
+      }
+      expect([...seen].sort()).toEqual(["1b", "1c"])
+    }
   )
 
   const lies: Readonly<
@@ -127,125 +127,97 @@ describe("a signature of the ring", () => {
     }).pipe(Effect.provide(log.layer))
   })
 
-  it.scoped("one wrong signature of a call leaves the others good", () =>
-    Effect.gen(function* () {
-      const provider = Scripted.make({
-        privateKey,
-        maxBatch: 3,
-        sign: (_, honest) =>
-          Effect.succeed(honest.map(({ r, s }, index) => (index === 1 ? { r: s, s: r } : { r, s })))
-      })
-      const signer = yield* Scripted.signer(provider)
-      const [first, second, third] = yield* Effect.forEach(
-        digests(3),
-        (digest) => Effect.either(signer.sign(digest)),
-        {
-          concurrency: "unbounded"
-        }
-      )
-      expect([first?._tag, second?._tag, third?._tag]).toEqual(["Right", "Left", "Right"])
+  law("one wrong signature of a call leaves the others good", function* () {
+    const provider = Scripted.make({
+      privateKey,
+      maxBatch: 3,
+      sign: (_, honest) =>
+        Effect.succeed(honest.map(({ r, s }, index) => (index === 1 ? { r: s, s: r } : { r, s })))
     })
-  )
+    const signer = yield* Scripted.signer(provider)
+    const [first, second, third] = yield* Effect.forEach(
+      digests(3),
+      (digest) => Effect.either(signer.sign(digest)),
+      {
+        concurrency: "unbounded"
+      }
+    )
+    expect([first?._tag, second?._tag, third?._tag]).toEqual(["Right", "Left", "Right"])
+  })
 
-  it.scoped("what is not 32 bytes never reaches the provider", () =>
-    Effect.gen(function* () {
-      const provider = Scripted.make({ privateKey })
-      const signer = yield* Scripted.signer(provider)
-      for (const text of [
-        "0x",
-        "0x1234",
-        `${digestOf(1)}00`,
-        digestOf(1).slice(2),
-        digestOf(1).toUpperCase()
-      ])
-        expect(yield* Effect.flip(signer.sign(text as Hex.Bytes32))).toMatchObject({
-          reason: "refused",
-          message: "the digest is not 32 bytes"
-        })
-      expect(provider.calls).toEqual([])
-    })
-  )
+  law("what is not 32 bytes never reaches the provider", function* () {
+    const provider = Scripted.make({ privateKey })
+    const signer = yield* Scripted.signer(provider)
+    for (const text of ["0x", "0x1234", `${digestOf(1)}00`, digestOf(1).slice(2), digestOf(1).toUpperCase()])
+      expect(yield* Effect.flip(signer.sign(text as Hex.Bytes32))).toMatchObject({
+        reason: "refused",
+        message: "the digest is not 32 bytes"
+      })
+    expect(provider.calls).toEqual([])
+  })
 })
 
 describe("calls of a provider", () => {
-  it.scoped("carry what is asked for at one moment, as many digests as fit, in their order", () =>
-    Effect.gen(function* () {
-      const provider = Scripted.make({ privateKey, maxBatch: 8 })
+  law("carry what is asked for at one moment, as many digests as fit, in their order", function* () {
+    const provider = Scripted.make({ privateKey, maxBatch: 8 })
+    const signer = yield* Scripted.signer(provider)
+    const signatures = yield* signAll(signer, 20)
+    expect(provider.calls.map(({ length }) => length)).toEqual([8, 8, 4])
+    expect(provider.calls.flat()).toEqual(digests(20))
+    expect(signatures.map((signature, index) => recoverAddress(digestOf(index), signature))).toEqual(
+      digests(20).map(() => signer.address)
+    )
+  })
+
+  law("are at most so many at once; what comes meanwhile travels together after them", function* () {
+    const gate = yield* Deferred.make<void>()
+    let most = 0
+    let now = 0
+    const provider = Scripted.make({
+      privateKey,
+      maxBatch: 4,
+      sign: (_, honest) =>
+        Effect.gen(function* () {
+          now += 1
+          most = Math.max(most, now)
+          yield* Deferred.await(gate)
+          now -= 1
+          return honest
+        })
+    })
+    const signer = yield* Scripted.signer(provider, { limits: { inFlight: 2 } })
+    const all = yield* Effect.fork(signAll(signer, 18))
+    yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls.length === 2 })
+    yield* Effect.repeatN(Effect.yieldNow(), 50)
+    expect(provider.calls).toHaveLength(2)
+    yield* Deferred.succeed(gate, undefined)
+    expect(yield* Fiber.join(all)).toHaveLength(18)
+    expect(most).toBe(2)
+    expect(provider.calls.map(({ length }) => length)).toEqual([4, 4, 4, 4, 2])
+  })
+
+  law("are made again after a pause while the provider is unavailable", function* () {
+    const provider = Scripted.make({
+      privateKey,
+      sign: (_, honest, call) => (call < 4 ? Scripted.failing("unavailable") : Effect.succeed(honest))
+    })
+    const signer = yield* Scripted.signer(provider)
+    const signing = yield* Effect.fork(signer.sign(digestOf(1)))
+    yield* TestClock.adjust("100 millis")
+    expect(provider.calls).toHaveLength(1)
+    yield* TestClock.adjust("4 seconds")
+    expect(recoverAddress(digestOf(1), yield* Fiber.join(signing))).toBe(signer.address)
+    expect(provider.calls).toHaveLength(4)
+  })
+
+  law("are made once when the provider refuses", function* () {
+    for (const reason of ["refused", "notFound", "unsuitable"] as const) {
+      const provider = Scripted.make({ privateKey, sign: () => Scripted.failing(reason) })
       const signer = yield* Scripted.signer(provider)
-      const signatures = yield* signAll(signer, 20)
-      expect(provider.calls.map(({ length }) => length)).toEqual([8, 8, 4])
-      expect(provider.calls.flat()).toEqual(digests(20))
-      expect(signatures.map((signature, index) => recoverAddress(digestOf(index), signature))).toEqual(
-        digests(20).map(() => signer.address)
-      )
-    })
-  )
-
-  it.scoped("are one digest each where the provider takes one, or says nonsense", () =>
-    Effect.gen(function* () {
-      for (const maxBatch of [1, 0, -3, Number.NaN]) {
-        const provider = Scripted.make({ privateKey, maxBatch })
-        yield* signAll(yield* Scripted.signer(provider), 3)
-        expect(provider.calls.map(({ length }) => length)).toEqual([1, 1, 1])
-      }
-    })
-  )
-
-  it.scoped("are at most so many at once; what comes meanwhile travels together after them", () =>
-    Effect.gen(function* () {
-      const gate = yield* Deferred.make<void>()
-      let most = 0
-      let now = 0
-      const provider = Scripted.make({
-        privateKey,
-        maxBatch: 4,
-        sign: (_, honest) =>
-          Effect.gen(function* () {
-            now += 1
-            most = Math.max(most, now)
-            yield* Deferred.await(gate)
-            now -= 1
-            return honest
-          })
-      })
-      const signer = yield* Scripted.signer(provider, { limits: { inFlight: 2 } })
-      const all = yield* Effect.fork(signAll(signer, 18))
-      yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls.length === 2 })
-      yield* Effect.repeatN(Effect.yieldNow(), 50)
-      expect(provider.calls).toHaveLength(2)
-      yield* Deferred.succeed(gate, undefined)
-      expect(yield* Fiber.join(all)).toHaveLength(18)
-      expect(most).toBe(2)
-      expect(provider.calls.map(({ length }) => length)).toEqual([4, 4, 4, 4, 2])
-    })
-  )
-
-  it.scoped("are made again after a pause while the provider is unavailable", () =>
-    Effect.gen(function* () {
-      const provider = Scripted.make({
-        privateKey,
-        sign: (_, honest, call) => (call < 4 ? Scripted.failing("unavailable") : Effect.succeed(honest))
-      })
-      const signer = yield* Scripted.signer(provider)
-      const signing = yield* Effect.fork(signer.sign(digestOf(1)))
-      yield* TestClock.adjust("100 millis")
+      expect((yield* Effect.flip(signer.sign(digestOf(1)))).reason).toBe("refused")
       expect(provider.calls).toHaveLength(1)
-      yield* TestClock.adjust("4 seconds")
-      expect(recoverAddress(digestOf(1), yield* Fiber.join(signing))).toBe(signer.address)
-      expect(provider.calls).toHaveLength(4)
-    })
-  )
-
-  it.scoped("are made once when the provider refuses", () =>
-    Effect.gen(function* () {
-      for (const reason of ["refused", "notFound", "unsuitable"] as const) {
-        const provider = Scripted.make({ privateKey, sign: () => Scripted.failing(reason) })
-        const signer = yield* Scripted.signer(provider)
-        expect((yield* Effect.flip(signer.sign(digestOf(1)))).reason).toBe("refused")
-        expect(provider.calls).toHaveLength(1)
-      }
-    })
-  )
+    }
+  })
 
   it.scoped("end within 25 seconds when the provider stays unavailable, and callers are not told why", () => {
     const log = Log.make()
@@ -267,69 +239,49 @@ describe("calls of a provider", () => {
     }).pipe(Effect.provide(log.layer))
   })
 
-  it.scoped("that get no answer are given up one by one, also where nothing may be interrupted", () =>
-    Effect.gen(function* () {
-      const provider = Scripted.make({
-        privateKey,
-        sign: (_, honest, call) => (call < 3 ? Effect.uninterruptible(Effect.never) : Effect.succeed(honest))
-      })
-      const signer = yield* Scripted.signer(provider)
-      const signing = yield* Effect.fork(Effect.uninterruptible(signer.sign(digestOf(1))))
-      yield* TestClock.adjust("8 seconds")
-      yield* TestClock.adjust("1 second")
-      expect(provider.calls).toHaveLength(2)
-      yield* TestClock.adjust("9 seconds")
-      expect(recoverAddress(digestOf(1), yield* Fiber.join(signing))).toBe(signer.address)
+  law("that get no answer are given up one by one, also where nothing may be interrupted", function* () {
+    const provider = Scripted.make({
+      privateKey,
+      sign: (_, honest, call) => (call < 3 ? Effect.uninterruptible(Effect.never) : Effect.succeed(honest))
     })
-  )
+    const signer = yield* Scripted.signer(provider)
+    const signing = yield* Effect.fork(Effect.uninterruptible(signer.sign(digestOf(1))))
+    yield* TestClock.adjust("8 seconds")
+    yield* TestClock.adjust("1 second")
+    expect(provider.calls).toHaveLength(2)
+    yield* TestClock.adjust("9 seconds")
+    expect(recoverAddress(digestOf(1), yield* Fiber.join(signing))).toBe(signer.address)
+  })
 
-  it.scoped("that are slow are waited for when their limit is the whole time", () =>
-    Effect.gen(function* () {
-      const provider = Scripted.make({
-        privateKey,
-        sign: (_, honest) => Effect.delay(Effect.succeed(honest), "24 seconds")
-      })
-      const signer = yield* Scripted.signer(provider, { limits: { attemptMillis: 25_000 } })
-      const signing = yield* Effect.fork(signer.sign(digestOf(1)))
-      yield* TestClock.adjust("24 seconds")
-      expect(recoverAddress(digestOf(1), yield* Fiber.join(signing))).toBe(signer.address)
-      expect(provider.calls).toHaveLength(1)
+  law("are not made for whom nobody waits any more", function* () {
+    const gate = yield* Deferred.make<void>()
+    const provider = Scripted.make({
+      privateKey,
+      sign: (_, honest) => Effect.as(Deferred.await(gate), honest)
     })
-  )
+    const signer = yield* Scripted.signer(provider, { limits: { inFlight: 1 } })
+    const first = yield* Effect.fork(signer.sign(digestOf(0)))
+    yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls.length === 1 })
+    const impatient = yield* Effect.fork(signer.sign(digestOf(1)))
+    const patient = yield* Effect.fork(signer.sign(digestOf(2)))
+    yield* Effect.repeatN(Effect.yieldNow(), 20)
+    yield* Fiber.interrupt(impatient)
+    yield* Deferred.succeed(gate, undefined)
+    yield* Fiber.join(first)
+    yield* Fiber.join(patient)
+    expect(provider.calls).toEqual([[digestOf(0)], [digestOf(2)]])
+  })
 
-  it.scoped("are not made for whom nobody waits any more", () =>
-    Effect.gen(function* () {
-      const gate = yield* Deferred.make<void>()
-      const provider = Scripted.make({
-        privateKey,
-        sign: (_, honest) => Effect.as(Deferred.await(gate), honest)
-      })
-      const signer = yield* Scripted.signer(provider, { limits: { inFlight: 1 } })
-      const first = yield* Effect.fork(signer.sign(digestOf(0)))
-      yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls.length === 1 })
-      const impatient = yield* Effect.fork(signer.sign(digestOf(1)))
-      const patient = yield* Effect.fork(signer.sign(digestOf(2)))
-      yield* Effect.repeatN(Effect.yieldNow(), 20)
-      yield* Fiber.interrupt(impatient)
-      yield* Deferred.succeed(gate, undefined)
-      yield* Fiber.join(first)
-      yield* Fiber.join(patient)
-      expect(provider.calls).toEqual([[digestOf(0)], [digestOf(2)]])
-    })
-  )
-
-  it.effect("end when the ring does: who waits hears that the key is unavailable", () =>
-    Effect.gen(function* () {
-      const scope = yield* Scope.make()
-      const provider = Scripted.make({ privateKey, sign: () => Effect.never })
-      const signer = yield* Scope.extend(Scripted.signer(provider, { limits: { inFlight: 1 } }), scope)
-      const under = yield* Effect.fork(Effect.flip(signer.sign(digestOf(0))))
-      const queued = yield* Effect.fork(Effect.flip(signer.sign(digestOf(1))))
-      yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls.length === 1 })
-      yield* Scope.close(scope, Exit.void)
-      for (const fiber of [under, queued]) expect((yield* Fiber.join(fiber)).reason).toBe("unavailable")
-      expect((yield* Effect.flip(signer.sign(digestOf(2)))).reason).toBe("unavailable")
-      expect(provider.calls).toHaveLength(1)
-    })
-  )
+  law("end when the ring does: who waits hears that the key is unavailable", function* () {
+    const scope = yield* Scope.make()
+    const provider = Scripted.make({ privateKey, sign: () => Effect.never })
+    const signer = yield* Scope.extend(Scripted.signer(provider, { limits: { inFlight: 1 } }), scope)
+    const under = yield* Effect.fork(Effect.flip(signer.sign(digestOf(0))))
+    const queued = yield* Effect.fork(Effect.flip(signer.sign(digestOf(1))))
+    yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls.length === 1 })
+    yield* Scope.close(scope, Exit.void)
+    for (const fiber of [under, queued]) expect((yield* Fiber.join(fiber)).reason).toBe("unavailable")
+    expect((yield* Effect.flip(signer.sign(digestOf(2)))).reason).toBe("unavailable")
+    expect(provider.calls).toHaveLength(1)
+  })
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { getAddress, Interface, keccak256 } from "ethers"
 import * as BundleSimulation from "../../../src/application/lanes/BundleSimulation.js"
@@ -13,6 +13,7 @@ import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Ops from "../../support/lanes/Ops.js"
 
 const entryPoint = EntryPoint.canonical["v0.7"]
@@ -117,106 +118,89 @@ const world = (
 const refusedOf = ({ refused }: BundleSimulation.SimulatedBundle) => [...refused]
 
 describe("the simulation of a bundle", () => {
-  it.effect("asks once for the transaction that would be sent, and tells what it takes and charges", () =>
-    Effect.gen(function* () {
-      const { asked, run } = world(["succeeds", "succeeds", "succeeds"])
-      const simulated = yield* run
-      expect(refusedOf(simulated)).toEqual([])
-      expect(simulated.gas).toEqual({ used: 1_000_000n, charged: 3n * charged })
-      expect(asked).toHaveLength(1)
-      expect(asked[0]).toMatchObject({ from: Make.lane.signer, to: entryPoint, gas: 5_000_000n })
-      const { args } = abi.parseTransaction({ data: asked[0]?.data ?? "0x" }) ?? { args: [] }
-      expect(args[1]).toBe(getAddress(Make.lane.signer))
-    })
-  )
+  law("asks once for the transaction that would be sent, and tells what it takes and charges", function* () {
+    const { asked, run } = world(["succeeds", "succeeds", "succeeds"])
+    const simulated = yield* run
+    expect(refusedOf(simulated)).toEqual([])
+    expect(simulated.gas).toEqual({ used: 1_000_000n, charged: 3n * charged })
+    expect(asked).toHaveLength(1)
+    expect(asked[0]).toMatchObject({ from: Make.lane.signer, to: entryPoint, gas: 5_000_000n })
+    const { args } = abi.parseTransaction({ data: asked[0]?.data ?? "0x" }) ?? { args: [] }
+    expect(args[1]).toBe(getAddress(Make.lane.signer))
+  })
 
-  it.effect("refuses the ops whose calls revert, with their revert data, and those that leave no event", () =>
-    Effect.gen(function* () {
+  law(
+    "refuses the ops whose calls revert, with their revert data, and those that leave no event",
+    function* () {
       const { run } = world(["succeeds", "reverts", "leaves no event"])
       expect(refusedOf(yield* run)).toEqual([
         [Make.word(1), dead],
         [Make.word(2), Hex.empty]
       ])
-    })
+    }
   )
 
-  it.effect("refuses the op that the EntryPoint names, and asks nothing more", () =>
-    Effect.gen(function* () {
-      const { asked, run } = world(["succeeds", "is named", "succeeds"])
+  law("refuses the op that the EntryPoint names, and asks nothing more", function* () {
+    const { asked, run } = world(["succeeds", "is named", "succeeds"])
+    const simulated = yield* run
+    expect(refusedOf(simulated)).toEqual([[Make.word(1), failedOp(1)]])
+    expect(simulated.gas).toBeNull()
+    expect(asked).toHaveLength(1)
+  })
+
+  law("finds the op that makes the bundle revert without a name, whichever it is, by halving", function* () {
+    for (const count of [1, 2, 3, 4, 5, 8, 13])
+      for (let at = 0; at < count; at += 1) {
+        const fates = Array.from({ length: count }, (_, index) =>
+          index === at ? ("names nobody" as const) : ("succeeds" as const)
+        )
+        const { asked, run } = world(fates)
+        const simulated = yield* run
+        expect(refusedOf(simulated), `${at} of ${count}`).toEqual([[Make.word(at), dead]])
+        expect(simulated.gas).toBeNull()
+        expect(asked.length).toBeLessThanOrEqual(1 + Math.ceil(Math.log2(count)))
+      }
+  })
+
+  law(
+    "refuses all ops under one aggregated signature when their transaction reverts without a name",
+    function* () {
+      const aggregate = { aggregator: Make.address(1), signature: dead, gas: 0n }
+      const { asked, run } = world(["succeeds", "names nobody"], { aggregate })
       const simulated = yield* run
-      expect(refusedOf(simulated)).toEqual([[Make.word(1), failedOp(1)]])
+      expect(refusedOf(simulated)).toEqual([
+        [Make.word(0), dead],
+        [Make.word(1), dead]
+      ])
       expect(simulated.gas).toBeNull()
       expect(asked).toHaveLength(1)
-    })
+      expect(keccak256(asked[0]?.data.slice(0, 10) ?? "0x")).toBe(
+        keccak256(abi.getFunction("handleAggregatedOps")?.selector ?? "0x")
+      )
+    }
   )
 
-  it.effect("finds the op that makes the bundle revert without a name, whichever it is, by halving", () =>
-    Effect.gen(function* () {
-      for (const count of [1, 2, 3, 4, 5, 8, 13])
-        for (let at = 0; at < count; at += 1) {
-          const fates = Array.from({ length: count }, (_, index) =>
-            index === at ? ("names nobody" as const) : ("succeeds" as const)
-          )
-          const { asked, run } = world(fates)
-          const simulated = yield* run
-          expect(refusedOf(simulated), `${at} of ${count}`).toEqual([[Make.word(at), dead]])
-          expect(simulated.gas).toBeNull()
-          expect(asked.length).toBeLessThanOrEqual(1 + Math.ceil(Math.log2(count)))
-        }
-    })
-  )
+  law("takes the calldata's own cost for the gas where the node tells less", function* () {
+    const { run } = world(["succeeds"], { gasUsed: 1n })
+    const { gas } = yield* run
+    expect(gas?.used).toBeGreaterThan(21_000n)
+  })
 
-  it.effect("tells the revert data of the shortest beginning that reverts", () =>
-    Effect.gen(function* () {
-      // The whole names op 5, which it does not have: the beginning with op 1 reverts on its own.
-      const { run } = world(["succeeds", "names nobody", "succeeds"])
-      expect(refusedOf(yield* run)).toEqual([[Make.word(1), dead]])
-    })
-  )
-
-  it.effect(
-    "refuses all ops under one aggregated signature when their transaction reverts without a name",
-    () =>
-      Effect.gen(function* () {
-        const aggregate = { aggregator: Make.address(1), signature: dead, gas: 0n }
-        const { asked, run } = world(["succeeds", "names nobody"], { aggregate })
-        const simulated = yield* run
-        expect(refusedOf(simulated)).toEqual([
-          [Make.word(0), dead],
-          [Make.word(1), dead]
-        ])
-        expect(simulated.gas).toBeNull()
-        expect(asked).toHaveLength(1)
-        expect(keccak256(asked[0]?.data.slice(0, 10) ?? "0x")).toBe(
-          keccak256(abi.getFunction("handleAggregatedOps")?.selector ?? "0x")
-        )
-      })
-  )
-
-  it.effect("takes the calldata's own cost for the gas where the node tells less", () =>
-    Effect.gen(function* () {
-      const { run } = world(["succeeds"], { gasUsed: 1n })
-      const { gas } = yield* run
-      expect(gas?.used).toBeGreaterThan(21_000n)
-    })
-  )
-
-  it.effect("on a node without eth_simulateV1 tells reverts, and neither gas nor what reverts within", () =>
-    Effect.gen(function* () {
+  law(
+    "on a node without eth_simulateV1 tells reverts, and neither gas nor what reverts within",
+    function* () {
       const within = world(["reverts"], { fails: "unsupported" })
       expect(yield* within.run).toEqual({ refused: new Map(), gas: null })
       const named = world(["succeeds", "is named"], { fails: "unsupported" })
       expect(refusedOf(yield* named.run)).toEqual([[Make.word(1), failedOp(1)]])
-    })
+    }
   )
 
-  it.effect("fails with what the node fails with, and when the node tells nothing", () =>
-    Effect.gen(function* () {
-      const silent = world(["succeeds"], { fails: "unreachable" })
-      expect((yield* Effect.flip(silent.run)).reason).toBe("unreachable")
-      expect(silent.asked).toEqual([])
-      const empty = world(["succeeds"], { tellsNothing: true })
-      expect((yield* Effect.flip(empty.run)).reason).toBe("notAnRpc")
-    })
-  )
+  law("fails with what the node fails with, and when the node tells nothing", function* () {
+    const silent = world(["succeeds"], { fails: "unreachable" })
+    expect((yield* Effect.flip(silent.run)).reason).toBe("unreachable")
+    expect(silent.asked).toEqual([])
+    const empty = world(["succeeds"], { tellsNothing: true })
+    expect((yield* Effect.flip(empty.run)).reason).toBe("notAnRpc")
+  })
 })

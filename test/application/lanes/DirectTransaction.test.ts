@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -20,6 +20,7 @@ import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
 const key = new SigningKey(Make.word(1))
@@ -137,93 +138,85 @@ const world = (tells: Tells = {}) =>
   })
 
 describe("a transaction of the EOA itself", () => {
-  it.scoped("is signed as it was prepared, under the next nonce, and told with what it returned", () =>
-    Effect.gen(function* () {
-      const { journal, run } = yield* world({ latest: 5n, pending: 7n })
-      const { receipt, returned } = yield* run()
-      expect(returned).toBe("0xabcd")
-      const record = yield* journal.findTransaction(Make.alice, Make.chainId, receipt.txHash)
-      expect(record).toMatchObject({ nonce: 7n, direct: "r", ops: [], state: "settled" })
-      const raw = record?.versions[0]?.raw ?? Hex.empty
-      expect(Either.getOrThrow(Transaction.parse(raw)).transaction).toMatchObject({
-        to: prepared.to,
-        data: prepared.data,
-        value: 5n,
-        gasLimit: 1_000n,
-        ...prepared.prices
-      })
+  law("is signed as it was prepared, under the next nonce, and told with what it returned", function* () {
+    const { journal, run } = yield* world({ latest: 5n, pending: 7n })
+    const { receipt, returned } = yield* run()
+    expect(returned).toBe("0xabcd")
+    const record = yield* journal.findTransaction(Make.alice, Make.chainId, receipt.txHash)
+    expect(record).toMatchObject({ nonce: 7n, direct: "r", ops: [], state: "settled" })
+    const raw = record?.versions[0]?.raw ?? Hex.empty
+    expect(Either.getOrThrow(Transaction.parse(raw)).transaction).toMatchObject({
+      to: prepared.to,
+      data: prepared.data,
+      value: 5n,
+      gasLimit: 1_000n,
+      ...prepared.prices
     })
-  )
+  })
 
-  it.scoped("has the nonce of the latest block where the node tells a lower one of what waits", () =>
-    Effect.gen(function* () {
-      const { run, told } = yield* world({ latest: 5n, pending: 4n })
-      yield* run()
-      expect(told).toEqual(["watched 5", "concluded"])
-    })
-  )
+  law("has the nonce of the latest block where the node tells a lower one of what waits", function* () {
+    const { run, told } = yield* world({ latest: 5n, pending: 4n })
+    yield* run()
+    expect(told).toEqual(["watched 5", "concluded"])
+  })
 
-  it.scoped("goes again under the next nonce when somebody else's has used its own, and once at a time", () =>
-    Effect.gen(function* () {
+  law(
+    "goes again under the next nonce when somebody else's has used its own, and once at a time",
+    function* () {
       const { run, told } = yield* world({ takenNonces: 2 })
       yield* run()
       expect(told).toEqual(["watched 0", "watched 1", "watched 2", "concluded"])
-    })
+    }
   )
 
-  it.scoped("keeps no more of what its call returns than 64 KiB", () =>
-    Effect.gen(function* () {
-      for (const [bytes, isKept] of [
-        [65_536, true],
-        [65_537, false]
-      ] as const) {
-        const returned = Hex.unsafe(`0x${"11".repeat(bytes)}`)
-        const { run } = yield* world()
-        const mined = yield* run(Effect.succeed({ ...prepared, returned }))
-        expect(mined.returned).toBe(isKept ? returned : null)
+  law("keeps no more of what its call returns than 64 KiB", function* () {
+    for (const [bytes, isKept] of [
+      [65_536, true],
+      [65_537, false]
+    ] as const) {
+      const returned = Hex.unsafe(`0x${"11".repeat(bytes)}`)
+      const { run } = yield* world()
+      const mined = yield* run(Effect.succeed({ ...prepared, returned }))
+      expect(mined.returned).toBe(isKept ? returned : null)
+    }
+  })
+
+  law("is not signed under a nonce that cannot be: its lane would wait for it for ever", function* () {
+    const most = 2n ** 64n - 2n
+    for (const [latest, pending] of [
+      [5n, 5n + 1_025n],
+      [most + 1n, 0n],
+      [most - 1n, most + 1n]
+    ] as const)
+      for (const trust of ["caller", "operator"] as const) {
+        const { failure, signed, told } = yield* world({ latest, pending, trust })
+        expect(yield* failure).toMatchObject({
+          code: "node_refused",
+          details: [{ path: trust === "caller" ? "settings.rpc" : "" }]
+        })
+        expect(yield* signed).toEqual([])
+        expect(told).toEqual([])
       }
-    })
-  )
+    const deep = yield* world({ latest: 5n, pending: 5n + 1_024n })
+    yield* deep.run()
+    expect(deep.told).toEqual([`watched ${5n + 1_024n}`, "concluded"])
+  })
 
-  it.scoped("is not signed under a nonce that cannot be: its lane would wait for it for ever", () =>
-    Effect.gen(function* () {
-      const most = 2n ** 64n - 2n
-      for (const [latest, pending] of [
-        [5n, 5n + 1_025n],
-        [most + 1n, 0n],
-        [most - 1n, most + 1n]
-      ] as const)
-        for (const trust of ["caller", "operator"] as const) {
-          const { failure, signed, told } = yield* world({ latest, pending, trust })
-          expect(yield* failure).toMatchObject({
-            code: "node_refused",
-            details: [{ path: trust === "caller" ? "settings.rpc" : "" }]
-          })
-          expect(yield* signed).toEqual([])
-          expect(told).toEqual([])
-        }
-      const deep = yield* world({ latest: 5n, pending: 5n + 1_024n })
-      yield* deep.run()
-      expect(deep.told).toEqual([`watched ${5n + 1_024n}`, "concluded"])
+  law("does not go without the wei for it: what it may cost, its value and its data together", function* () {
+    const enough = yield* world({ balance: cost })
+    yield* enough.run()
+    const { failure, signed, told } = yield* world({ balance: cost - 1n })
+    expect(yield* failure).toMatchObject({
+      code: "insufficient_funds",
+      details: [{ path: "settings.signer", missing: "1" }]
     })
-  )
+    expect(yield* signed).toEqual([])
+    expect(told).toEqual([])
+  })
 
-  it.scoped("does not go without the wei for it: what it may cost, its value and its data together", () =>
-    Effect.gen(function* () {
-      const enough = yield* world({ balance: cost })
-      yield* enough.run()
-      const { failure, signed, told } = yield* world({ balance: cost - 1n })
-      expect(yield* failure).toMatchObject({
-        code: "insufficient_funds",
-        details: [{ path: "settings.signer", missing: "1" }]
-      })
-      expect(yield* signed).toEqual([])
-      expect(told).toEqual([])
-    })
-  )
-
-  it.scoped("ends when its key refuses to sign, and not when its key or its node cannot be asked now", () =>
-    Effect.gen(function* () {
+  law(
+    "ends when its key refuses to sign, and not when its key or its node cannot be asked now",
+    function* () {
       const refusing = Effect.fail(new SignerError({ reason: "refused", message: "no" }))
       const keyless = yield* world({ signer: { ...signer, sign: () => refusing } })
       expect(yield* keyless.failure).toMatchObject({ code: "signer_unavailable" })
@@ -243,6 +236,6 @@ describe("a transaction of the EOA itself", () => {
         expect(told).toEqual([])
         expect(yield* signed).toEqual([])
       }
-    })
+    }
   )
 })

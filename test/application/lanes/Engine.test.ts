@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -16,6 +16,7 @@ import { Signers, SystemSigners } from "../../../src/application/ports/Signers.j
 import { Lifetime } from "../../../src/application/runtime/Lifetime.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as InMemory from "../../support/journal/InMemory.js"
+import { lawOver } from "../../support/Law.js"
 
 const lane = (digit: string) => ({ chainId: 1n, signer: Address.unsafe(`0x${digit.repeat(40)}`) })
 
@@ -50,27 +51,26 @@ const engineOf = (assigned: Stream.Stream<void>) =>
 const engine = engineOf(Stream.never)
 
 describe("the engine, told by another process", () => {
-  it.scoped("of a final answer lets those look who wait for it, before any poll", () =>
-    Effect.gen(function* () {
-      const wakeUps = yield* WakeUps
-      const { tell } = yield* Replicas
-      let looks = 0
-      const waiter = yield* Effect.fork(
-        wakeUps.until(
-          "request",
-          Effect.sync(() => (++looks === 1 ? null : "its answer"))
-        )
+  lawOver(engine)("of a final answer lets those look who wait for it, before any poll", function* () {
+    const wakeUps = yield* WakeUps
+    const { tell } = yield* Replicas
+    let looks = 0
+    const waiter = yield* Effect.fork(
+      wakeUps.until(
+        "request",
+        Effect.sync(() => (++looks === 1 ? null : "its answer"))
       )
-      yield* Effect.repeat(Effect.yieldNow(), { until: () => looks === 1 })
-      yield* tell({ _tag: "final", requestId: "another request" })
-      yield* tell({ _tag: "final", requestId: "request" })
-      expect(yield* Fiber.join(waiter)).toBe("its answer")
-      expect(looks).toBe(2)
-    }).pipe(Effect.provide(engine))
-  )
+    )
+    yield* Effect.repeat(Effect.yieldNow(), { until: () => looks === 1 })
+    yield* tell({ _tag: "final", requestId: "another request" })
+    yield* tell({ _tag: "final", requestId: "request" })
+    expect(yield* Fiber.join(waiter)).toBe("its answer")
+    expect(looks).toBe(2)
+  })
 
-  it.scoped("of an accepted request of its lane sweeps the journal, of another lane's it does not", () =>
-    Effect.gen(function* () {
+  lawOver(engine)(
+    "of an accepted request of its lane sweeps the journal, of another lane's it does not",
+    function* () {
       const { nudges } = yield* Lifetime
       const { tell } = yield* Replicas
       yield* tell({ _tag: "accepted", lane: lane("2") })
@@ -78,13 +78,11 @@ describe("the engine, told by another process", () => {
       expect(yield* Queue.size(nudges)).toBe(0)
       yield* tell({ _tag: "accepted", lane: lane("1") })
       yield* Queue.take(nudges)
-    }).pipe(Effect.provide(engine))
+    }
   )
 
-  it.scoped("that it has further lanes sweeps the journal", () =>
-    Effect.gen(function* () {
-      const { nudges } = yield* Lifetime
-      yield* Queue.take(nudges)
-    }).pipe(Effect.provide(engineOf(Stream.make(undefined))))
-  )
+  lawOver(engineOf(Stream.make(undefined)))("that it has further lanes sweeps the journal", function* () {
+    const { nudges } = yield* Lifetime
+    yield* Queue.take(nudges)
+  })
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
@@ -16,6 +16,7 @@ import type { Route, TransactionRecord } from "../../../src/application/ports/jo
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 
 const below = 2
 const none = Effect.succeed(0n)
@@ -84,119 +85,82 @@ const start = Effect.gen(function* () {
 })
 
 describe("the slots of a lane", () => {
-  it.scoped("are at once for work of one route, as long as there is room", () =>
-    Effect.gen(function* () {
-      const { mine, slots, went, work } = yield* start
-      for (const name of ["a", "b", "c"]) yield* work(name, Make.entryPoint)
-      expect(went).toEqual(["a", "b"])
-      expect(slots.waiting(Make.lane)).toBe(1)
-      yield* mine(0)
-      expect(went).toEqual(["a", "b", "c"])
-      expect(slots.waiting(Make.lane)).toBe(0)
-    })
-  )
+  law("are at once for work of one route, as long as there is room", function* () {
+    const { mine, slots, went, work } = yield* start
+    for (const name of ["a", "b", "c"]) yield* work(name, Make.entryPoint)
+    expect(went).toEqual(["a", "b"])
+    expect(slots.waiting(Make.lane)).toBe(1)
+    yield* mine(0)
+    expect(went).toEqual(["a", "b", "c"])
+    expect(slots.waiting(Make.lane)).toBe(0)
+  })
 
-  it.scoped("of another route are when nothing is in flight", () =>
-    Effect.gen(function* () {
-      const { mine, went, work } = yield* start
-      yield* work("a", Make.entryPoint)
-      yield* work("b", Make.entryPoint)
-      yield* work("other", Make.otherEntryPoint)
-      yield* mine(1)
-      expect(went).toEqual(["a", "b"])
-      yield* mine(0)
-      expect(went).toEqual(["a", "b", "other"])
-      yield* work("direct", "direct")
-      expect(went).toEqual(["a", "b", "other"])
-      yield* mine(2)
-      expect(went.at(-1)).toBe("direct")
-    })
-  )
+  law("of another route are when nothing is in flight", function* () {
+    const { mine, went, work } = yield* start
+    yield* work("a", Make.entryPoint)
+    yield* work("b", Make.entryPoint)
+    yield* work("other", Make.otherEntryPoint)
+    yield* mine(1)
+    expect(went).toEqual(["a", "b"])
+    yield* mine(0)
+    expect(went).toEqual(["a", "b", "other"])
+    yield* work("direct", "direct")
+    expect(went).toEqual(["a", "b", "other"])
+    yield* mine(2)
+    expect(went.at(-1)).toBe("direct")
+  })
 
-  it.scoped("go by arrival between routes: new work overtakes no work that waits for another one", () =>
-    Effect.gen(function* () {
-      const { mine, went, work } = yield* start
-      yield* work("a", Make.entryPoint)
-      yield* work("direct", "direct")
-      yield* work("late", Make.entryPoint)
-      expect(went).toEqual(["a"])
-      yield* mine(0)
-      expect(went).toEqual(["a", "direct"])
-      yield* mine(1)
-      expect(went).toEqual(["a", "direct", "late"])
-    })
-  )
+  law("go by arrival between routes: new work overtakes no work that waits for another one", function* () {
+    const { mine, went, work } = yield* start
+    yield* work("a", Make.entryPoint)
+    yield* work("direct", "direct")
+    yield* work("late", Make.entryPoint)
+    expect(went).toEqual(["a"])
+    yield* mine(0)
+    expect(went).toEqual(["a", "direct"])
+    yield* mine(1)
+    expect(went).toEqual(["a", "direct", "late"])
+  })
 
-  it.scoped("of a transaction that only fills a nonce wait for no route", () =>
-    Effect.gen(function* () {
-      const { went, work } = yield* start
-      yield* work("a", Make.entryPoint)
-      yield* work("filler", null)
-      expect(went).toEqual(["a", "filler"])
-    })
-  )
+  law("that are given up keep nobody waiting", function* () {
+    const { went, work } = yield* start
+    yield* work("a", Make.entryPoint)
+    const other = yield* work("other", Make.otherEntryPoint)
+    yield* work("b", Make.entryPoint)
+    expect(went).toEqual(["a"])
+    yield* Fiber.interrupt(other)
+    yield* TestClock.adjust(1)
+    expect(went).toEqual(["a", "b"])
+  })
 
-  it.scoped("that are given up keep nobody waiting", () =>
-    Effect.gen(function* () {
-      const { went, work } = yield* start
-      yield* work("a", Make.entryPoint)
-      const other = yield* work("other", Make.otherEntryPoint)
-      yield* work("b", Make.entryPoint)
-      expect(went).toEqual(["a"])
-      yield* Fiber.interrupt(other)
-      yield* TestClock.adjust(1)
-      expect(went).toEqual(["a", "b"])
-    })
-  )
+  law("of one lane wait for no work of another, of the same EOA or on the same chain", function* () {
+    const { slots, went, work } = yield* start
+    yield* work("a", Make.entryPoint)
+    yield* work("direct", "direct")
+    const lanes = [
+      { ...Make.lane, chainId: Make.chainId + 1n },
+      { ...Make.lane, signer: Make.address(77) }
+    ]
+    for (const lane of lanes) yield* work("apart", Make.entryPoint, lane)
+    expect(went).toEqual(["a", "apart", "apart"])
+    expect([Make.lane, ...lanes].map(slots.waiting)).toEqual([1, 0, 0])
+  })
 
-  it.scoped("that are given up leave the others in their order", () =>
-    Effect.gen(function* () {
-      const { mine, slots, went, work } = yield* start
-      yield* work("a", Make.entryPoint)
-      yield* work("direct", "direct")
-      const other = yield* work("other", Make.otherEntryPoint)
-      yield* work("late", Make.entryPoint)
-      yield* Fiber.interrupt(other)
-      yield* TestClock.adjust(1)
-      expect(went).toEqual(["a"])
-      expect(slots.waiting(Make.lane)).toBe(2)
-      yield* mine(0)
-      yield* mine(1)
-      expect(went).toEqual(["a", "direct", "late"])
-    })
-  )
+  law("come when the journal says so, whatever this process waits for and without a node", function* () {
+    const { settleElsewhere, went, work } = yield* start
+    const silent = new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "down" })
+    yield* work("a", Make.entryPoint)
+    yield* work("other", Make.otherEntryPoint, Make.lane, Effect.fail(silent))
+    yield* TestClock.adjust("10 seconds")
+    expect(went).toEqual(["a"])
+    settleElsewhere()
+    yield* TestClock.adjust("1 seconds")
+    expect(went).toEqual(["a", "other"])
+  })
 
-  it.scoped("of one lane wait for no work of another, of the same EOA or on the same chain", () =>
-    Effect.gen(function* () {
-      const { slots, went, work } = yield* start
-      yield* work("a", Make.entryPoint)
-      yield* work("direct", "direct")
-      const lanes = [
-        { ...Make.lane, chainId: Make.chainId + 1n },
-        { ...Make.lane, signer: Make.address(77) }
-      ]
-      for (const lane of lanes) yield* work("apart", Make.entryPoint, lane)
-      expect(went).toEqual(["a", "apart", "apart"])
-      expect([Make.lane, ...lanes].map(slots.waiting)).toEqual([1, 0, 0])
-    })
-  )
-
-  it.scoped("come when the journal says so, whatever this process waits for and without a node", () =>
-    Effect.gen(function* () {
-      const { settleElsewhere, went, work } = yield* start
-      const silent = new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "down" })
-      yield* work("a", Make.entryPoint)
-      yield* work("other", Make.otherEntryPoint, Make.lane, Effect.fail(silent))
-      yield* TestClock.adjust("10 seconds")
-      expect(went).toEqual(["a"])
-      settleElsewhere()
-      yield* TestClock.adjust("1 seconds")
-      expect(went).toEqual(["a", "other"])
-    })
-  )
-
-  it.scoped("are taken again when the journal knows of another route that this process does not watch", () =>
-    Effect.gen(function* () {
+  law(
+    "are taken again when the journal knows of another route that this process does not watch",
+    function* () {
       const journal = Journals.methodsOf(yield* InMemory.makeJournal)
       const slots = LaneSlot.make(NonceManager.make(journal), InFlight.make())
       yield* journal.accept(Make.acceptance("d1", []))
@@ -225,42 +189,40 @@ describe("the slots of a lane", () => {
       yield* TestClock.adjust("1 seconds")
       expect(yield* Fiber.join(fiber)).toBe("sent")
       expect(tries).toBe(2)
-    })
+    }
   )
 
-  it.scoped("come when the chain says that what the journal waits for has lost its nonce", () =>
-    Effect.gen(function* () {
-      const journal = Journals.methodsOf(yield* InMemory.makeJournal)
-      const slots = LaneSlot.make(NonceManager.make(journal), InFlight.make())
-      yield* journal.accept(Make.acceptance("d1", []))
-      yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
-      yield* journal.recordSigned(Make.signed(0n))
-      const used = { count: 0n }
-      const given: Array<bigint> = []
-      const fiber = yield* Effect.fork(
-        slots.take(
-          {
-            ...Make.lane,
-            route: Make.entryPoint,
-            below,
-            arrival: slots.arrive(),
-            confirmedNonce: Effect.sync(() => used.count)
-          },
-          (drainedTo) =>
-            Effect.suspend(() => {
-              given.push(drainedTo)
-              return drainedTo === 0n ? new NonceManager.OtherRoute(Make.lane) : Effect.void
-            })
-        )
+  law("come when the chain says that what the journal waits for has lost its nonce", function* () {
+    const journal = Journals.methodsOf(yield* InMemory.makeJournal)
+    const slots = LaneSlot.make(NonceManager.make(journal), InFlight.make())
+    yield* journal.accept(Make.acceptance("d1", []))
+    yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
+    yield* journal.recordSigned(Make.signed(0n))
+    const used = { count: 0n }
+    const given: Array<bigint> = []
+    const fiber = yield* Effect.fork(
+      slots.take(
+        {
+          ...Make.lane,
+          route: Make.entryPoint,
+          below,
+          arrival: slots.arrive(),
+          confirmedNonce: Effect.sync(() => used.count)
+        },
+        (drainedTo) =>
+          Effect.suspend(() => {
+            given.push(drainedTo)
+            return drainedTo === 0n ? new NonceManager.OtherRoute(Make.lane) : Effect.void
+          })
       )
-      yield* TestClock.adjust("10 seconds")
-      expect(given).toEqual([0n])
-      used.count = 1n
-      yield* TestClock.adjust("1 seconds")
-      yield* Fiber.join(fiber)
-      expect(given).toEqual([0n, 1n])
-    })
-  )
+    )
+    yield* TestClock.adjust("10 seconds")
+    expect(given).toEqual([0n])
+    used.count = 1n
+    yield* TestClock.adjust("1 seconds")
+    yield* Fiber.join(fiber)
+    expect(given).toEqual([0n, 1n])
+  })
 })
 
 describe("the nonce of an EOA that counts as used", () => {
@@ -282,63 +244,48 @@ describe("the nonce of an EOA that counts as used", () => {
       return { asked, nonceAt }
     })
 
-  it.effect("is that at the latest block where one confirmation is enough", () =>
-    Effect.gen(function* () {
-      const { asked, nonceAt } = yield* client(10n)
-      expect(yield* nonceAt(1)).toBe(1n)
-      expect(asked).toEqual(["latest"])
-    })
-  )
+  law("is that at the latest block where one confirmation is enough", function* () {
+    const { asked, nonceAt } = yield* client(10n)
+    expect(yield* nonceAt(1)).toBe(1n)
+    expect(asked).toEqual(["latest"])
+  })
 
-  it.effect("is that at the block which has all confirmations, itself counted", () =>
-    Effect.gen(function* () {
-      const { asked, nonceAt } = yield* client(10n)
-      yield* nonceAt(3)
-      yield* nonceAt(11)
-      expect(asked).toEqual([8n, 0n])
-    })
-  )
-
-  it.effect("is none before the chain has so many blocks", () =>
-    Effect.gen(function* () {
-      const { asked, nonceAt } = yield* client(10n)
-      expect(yield* nonceAt(12)).toBe(0n)
-      expect(yield* (yield* client(null)).nonceAt(3)).toBe(0n)
-      expect(asked).toEqual([])
-    })
-  )
+  law("is that at the block which has all confirmations, itself counted", function* () {
+    const { asked, nonceAt } = yield* client(10n)
+    yield* nonceAt(3)
+    yield* nonceAt(11)
+    expect(asked).toEqual([8n, 0n])
+  })
 })
 
-it.scoped("work that creates a wallet waits until no op that calls contracts is on its way", () =>
-  Effect.gen(function* () {
-    const inFlight = InFlight.make()
-    const lanes = {
-      ...NonceManager.make(Journals.methodsOf(yield* InMemory.makeJournal)),
-      admits: () => Effect.succeed(true)
-    }
-    const slots = LaneSlot.make(lanes, inFlight)
-    const [call, created] = [recordOf(0, Make.entryPoint), recordOf(1, Make.entryPoint)]
-    inFlight.add(call)
-    inFlight.noteCreation(created)
-    inFlight.add(created)
-    let went = false
-    const work = {
-      ...Make.lane,
-      route: Make.entryPoint,
-      below: 9,
-      arrival: slots.arrive(),
-      confirmedNonce: none
-    }
-    const go = Effect.sync(() => {
-      went = true
-    })
-    // What calls waits for nothing.
-    yield* slots.take(work, () => Effect.void)
-    const fiber = yield* Effect.fork(slots.take({ ...work, creates: true }, () => go))
-    yield* TestClock.adjust("10 seconds")
-    expect(went).toBe(false)
-    inFlight.remove(call)
-    yield* Fiber.join(fiber)
-    expect(went).toBe(true)
+law("work that creates a wallet waits until no op that calls contracts is on its way", function* () {
+  const inFlight = InFlight.make()
+  const lanes = {
+    ...NonceManager.make(Journals.methodsOf(yield* InMemory.makeJournal)),
+    admits: () => Effect.succeed(true)
+  }
+  const slots = LaneSlot.make(lanes, inFlight)
+  const [call, created] = [recordOf(0, Make.entryPoint), recordOf(1, Make.entryPoint)]
+  inFlight.add(call)
+  inFlight.noteCreation(created)
+  inFlight.add(created)
+  let went = false
+  const work = {
+    ...Make.lane,
+    route: Make.entryPoint,
+    below: 9,
+    arrival: slots.arrive(),
+    confirmedNonce: none
+  }
+  const go = Effect.sync(() => {
+    went = true
   })
-)
+  // What calls waits for nothing.
+  yield* slots.take(work, () => Effect.void)
+  const fiber = yield* Effect.fork(slots.take({ ...work, creates: true }, () => go))
+  yield* TestClock.adjust("10 seconds")
+  expect(went).toBe(false)
+  inFlight.remove(call)
+  yield* Fiber.join(fiber)
+  expect(went).toBe(true)
+})

@@ -19,6 +19,7 @@ import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
 type Journal = Parameters<typeof NonceManager.make>[0]
@@ -72,176 +73,153 @@ const newest = ({ versions }: TransactionRecord) =>
   Either.getOrThrow(Transaction.parse(versions.at(-1)?.raw ?? Hex.empty))
 
 describe("a transaction of a lane", () => {
-  it.scoped("is signed under the next nonce, and stored before anybody has its bytes", () =>
-    Effect.gen(function* () {
-      const { journal, lanes } = yield* world()
-      const [first, second] = [yield* lanes.sign(payload()), yield* lanes.sign(payload())]
-      expect([first.nonce, second.nonce]).toEqual([0n, 1n])
-      expect(newest(second)).toMatchObject({
-        from: signer.address,
-        transaction: {
-          chainId: Make.chainId,
-          nonce: 1n,
-          to: Make.address(7),
-          value: 5n,
-          gasLimit: 1_000n,
-          ...prices
-        }
-      })
-      const stored = yield* journal.openOf(lane)
-      expect(stored.map(({ versions }) => versions)).toEqual([first.versions, second.versions])
+  law("is signed under the next nonce, and stored before anybody has its bytes", function* () {
+    const { journal, lanes } = yield* world()
+    const [first, second] = [yield* lanes.sign(payload()), yield* lanes.sign(payload())]
+    expect([first.nonce, second.nonce]).toEqual([0n, 1n])
+    expect(newest(second)).toMatchObject({
+      from: signer.address,
+      transaction: {
+        chainId: Make.chainId,
+        nonce: 1n,
+        to: Make.address(7),
+        value: 5n,
+        gasLimit: 1_000n,
+        ...prices
+      }
     })
-  )
+    const stored = yield* journal.openOf(lane)
+    expect(stored.map(({ versions }) => versions)).toEqual([first.versions, second.versions])
+  })
 
-  it.scoped("has no nonce below the one that the chain counts for its EOA", () =>
-    Effect.gen(function* () {
-      const { lanes } = yield* world()
-      expect((yield* lanes.sign(payload({ chainNonce: 7n }))).nonce).toBe(7n)
-      expect((yield* lanes.fill(payload({ chainNonce: 9n }))).nonce).toBe(9n)
-    })
-  )
+  law("has no nonce below the one that the chain counts for its EOA", function* () {
+    const { lanes } = yield* world()
+    expect((yield* lanes.sign(payload({ chainNonce: 7n }))).nonce).toBe(7n)
+    expect((yield* lanes.fill(payload({ chainNonce: 9n }))).nonce).toBe(9n)
+  })
 
-  it.scoped("that its key does not sign leaves its nonce to the next one", () =>
-    Effect.gen(function* () {
-      const handedBack: Array<bigint> = []
-      const { lanes } = yield* world((journal) => ({
-        unallocate: (of, nonce) => {
-          handedBack.push(nonce)
-          return journal.unallocate(of, nonce)
-        }
-      }))
-      const refused = new SignerError({ reason: "refused", message: "not this one" })
-      const refusing: Signer = { ...signer, sign: () => Effect.fail(refused) }
-      expect(yield* Effect.flip(lanes.sign(payload({ signer: refusing })))).toEqual(refused)
-      expect(handedBack).toEqual([0n])
-      expect((yield* lanes.sign(payload())).nonce).toBe(0n)
-    })
-  )
+  law("that its key does not sign leaves its nonce to the next one", function* () {
+    const handedBack: Array<bigint> = []
+    const { lanes } = yield* world((journal) => ({
+      unallocate: (of, nonce) => {
+        handedBack.push(nonce)
+        return journal.unallocate(of, nonce)
+      }
+    }))
+    const refused = new SignerError({ reason: "refused", message: "not this one" })
+    const refusing: Signer = { ...signer, sign: () => Effect.fail(refused) }
+    expect(yield* Effect.flip(lanes.sign(payload({ signer: refusing })))).toEqual(refused)
+    expect(handedBack).toEqual([0n])
+    expect((yield* lanes.sign(payload())).nonce).toBe(0n)
+  })
 
-  it.scoped("is not signed when the EOA has not the wei for it beside those under way", () =>
-    Effect.gen(function* () {
-      const { journal, lanes } = yield* world()
-      const cost = 1_000n * 100n + 3n + 5n
-      yield* lanes.sign(payload({ balance: cost }))
-      const failure = yield* Effect.flip(lanes.sign(payload({ balance: 2n * cost - 1n })))
-      expect(failure).toMatchObject({ _tag: "LaneFunds", missing: 1n })
-      expect(yield* journal.openOf(lane)).toHaveLength(1)
-      expect((yield* lanes.sign(payload({ balance: 2n * cost }))).nonce).toBe(1n)
-    })
-  )
+  law("is not signed when the EOA has not the wei for it beside those under way", function* () {
+    const { journal, lanes } = yield* world()
+    const cost = 1_000n * 100n + 3n + 5n
+    yield* lanes.sign(payload({ balance: cost }))
+    const failure = yield* Effect.flip(lanes.sign(payload({ balance: 2n * cost - 1n })))
+    expect(failure).toMatchObject({ _tag: "LaneFunds", missing: 1n })
+    expect(yield* journal.openOf(lane)).toHaveLength(1)
+    expect((yield* lanes.sign(payload({ balance: 2n * cost }))).nonce).toBe(1n)
+  })
 
-  it.scoped("goes when the store said that it failed, and has its bytes", () =>
-    Effect.gen(function* () {
-      const { lanes } = yield* world((journal) => ({
-        recordSigned: (signed) => Effect.zipRight(journal.recordSigned(signed), Effect.fail(away))
-      }))
-      const record = yield* lanes.sign(payload())
-      expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions, state: "signed" })
-    })
-  )
+  law("goes when the store said that it failed, and has its bytes", function* () {
+    const { lanes } = yield* world((journal) => ({
+      recordSigned: (signed) => Effect.zipRight(journal.recordSigned(signed), Effect.fail(away))
+    }))
+    const record = yield* lanes.sign(payload())
+    expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions, state: "signed" })
+  })
 
-  it.scoped("does not go when the store failed, and has not its bytes", () =>
-    Effect.gen(function* () {
-      const { journal, lanes } = yield* world(() => ({ recordSigned: () => Effect.fail(away) }))
-      expect(yield* Effect.flip(lanes.sign(payload()))).toEqual(away)
-      expect(yield* journal.openOf(lane)).toEqual([])
-    })
-  )
+  law("does not go when the store failed, and has not its bytes", function* () {
+    const { journal, lanes } = yield* world(() => ({ recordSigned: () => Effect.fail(away) }))
+    expect(yield* Effect.flip(lanes.sign(payload()))).toEqual(away)
+    expect(yield* journal.openOf(lane)).toEqual([])
+  })
 
-  it.scoped("is looked for in a store that is away for a while", () =>
-    Effect.gen(function* () {
-      let failures = 3
-      const { lanes } = yield* world((journal) => ({
-        recordSigned: (signed) => Effect.zipRight(journal.recordSigned(signed), Effect.fail(away)),
-        openOf: (of) =>
-          Effect.suspend(() => {
-            failures -= 1
-            return failures >= 0 ? Effect.fail(away) : journal.openOf(of)
-          })
-      }))
-      const signing = yield* Effect.fork(lanes.sign(payload()))
-      yield* TestClock.adjust("1 second")
-      expect((yield* Fiber.join(signing)).nonce).toBe(0n)
-    })
-  )
+  law("is looked for in a store that is away for a while", function* () {
+    let failures = 3
+    const { lanes } = yield* world((journal) => ({
+      recordSigned: (signed) => Effect.zipRight(journal.recordSigned(signed), Effect.fail(away)),
+      openOf: (of) =>
+        Effect.suspend(() => {
+          failures -= 1
+          return failures >= 0 ? Effect.fail(away) : journal.openOf(of)
+        })
+    }))
+    const signing = yield* Effect.fork(lanes.sign(payload()))
+    yield* TestClock.adjust("1 second")
+    expect((yield* Fiber.join(signing)).nonce).toBe(0n)
+  })
 
-  it.scoped("is not signed, and its nonce is free, when the audit log takes no entry of the signature", () =>
-    Effect.gen(function* () {
+  law(
+    "is not signed, and its nonce is free, when the audit log takes no entry of the signature",
+    function* () {
       const { lanes } = yield* world()
       const unrecorded = { ...signer, sign: () => Effect.die(new AuditLogError({ message: "away" })) }
       const failure = yield* Effect.flip(lanes.sign(payload({ signer: unrecorded })))
       expect(failure).toEqual(new JournalError({ message: "not signed: away" }))
       expect((yield* lanes.sign(payload())).nonce).toBe(0n)
-    })
+    }
   )
 
-  it.scoped("that only uses a nonce is a transfer of nothing to the EOA itself", () =>
-    Effect.gen(function* () {
-      const { lanes } = yield* world()
-      const { transaction } = newest(yield* lanes.fill(payload()))
-      expect(transaction).toMatchObject({ to: signer.address, value: 0n, data: "0x", gasLimit: 21_000n })
-    })
-  )
+  law("that only uses a nonce is a transfer of nothing to the EOA itself", function* () {
+    const { lanes } = yield* world()
+    const { transaction } = newest(yield* lanes.fill(payload()))
+    expect(transaction).toMatchObject({ to: signer.address, value: 0n, data: "0x", gasLimit: 21_000n })
+  })
 })
 
 describe("a replacement", () => {
-  it.scoped("is the same transaction under the same nonce at higher prices", () =>
-    Effect.gen(function* () {
-      const { lanes } = yield* world()
-      const record = yield* lanes.sign(payload())
-      const replaced = yield* lanes.replace(record, signer, raised)
-      expect(newest(replaced).transaction).toEqual({ ...newest(record).transaction, ...raised })
-      expect(yield* lanes.current(record)).toMatchObject({ versions: replaced.versions })
-      // What it may cost more is kept of the balance, too.
-      const both = 2n * (1_000n * 100n + 8n) + 1_000n * 20n
-      const failure = yield* Effect.flip(lanes.sign(payload({ balance: both - 1n })))
-      expect(failure).toMatchObject({ _tag: "LaneFunds", missing: 1n })
-    })
-  )
+  law("is the same transaction under the same nonce at higher prices", function* () {
+    const { lanes } = yield* world()
+    const record = yield* lanes.sign(payload())
+    const replaced = yield* lanes.replace(record, signer, raised)
+    expect(newest(replaced).transaction).toEqual({ ...newest(record).transaction, ...raised })
+    expect(yield* lanes.current(record)).toMatchObject({ versions: replaced.versions })
+    // What it may cost more is kept of the balance, too.
+    const both = 2n * (1_000n * 100n + 8n) + 1_000n * 20n
+    const failure = yield* Effect.flip(lanes.sign(payload({ balance: both - 1n })))
+    expect(failure).toMatchObject({ _tag: "LaneFunds", missing: 1n })
+  })
 
-  it.scoped("at a lower price keeps as much of the balance: any version may be mined", () =>
-    Effect.gen(function* () {
-      const { lanes } = yield* world()
-      const record = yield* lanes.sign(payload())
-      yield* lanes.replace(record, signer, { ...prices, maxFeePerGas: 50n })
-      const both = 2n * (1_000n * 100n + 8n)
-      expect(yield* Effect.flip(lanes.sign(payload({ balance: both - 1n })))).toMatchObject({ missing: 1n })
-      expect((yield* lanes.sign(payload({ balance: both }))).nonce).toBe(1n)
-    })
-  )
+  law("at a lower price keeps as much of the balance: any version may be mined", function* () {
+    const { lanes } = yield* world()
+    const record = yield* lanes.sign(payload())
+    yield* lanes.replace(record, signer, { ...prices, maxFeePerGas: 50n })
+    const both = 2n * (1_000n * 100n + 8n)
+    expect(yield* Effect.flip(lanes.sign(payload({ balance: both - 1n })))).toMatchObject({ missing: 1n })
+    expect((yield* lanes.sign(payload({ balance: both }))).nonce).toBe(1n)
+  })
 
-  it.scoped("is not built on bytes that another key has signed, nor on none", () =>
-    Effect.gen(function* () {
-      const { lanes } = yield* world()
-      const record = yield* lanes.sign(payload())
-      const foreign = yield* lanes.sign(payload({ signer: signerOf(2) }))
-      for (const versions of [foreign.versions, [...record.versions, ...foreign.versions], []]) {
-        const failure = yield* Effect.flip(lanes.replace({ ...record, versions }, signer, raised))
-        expect(failure).toMatchObject({
-          _tag: "LaneDamaged",
-          message: "the stored bytes are not a transaction of this key"
-        })
-      }
-      expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions })
-    })
-  )
+  law("is not built on bytes that another key has signed, nor on none", function* () {
+    const { lanes } = yield* world()
+    const record = yield* lanes.sign(payload())
+    const foreign = yield* lanes.sign(payload({ signer: signerOf(2) }))
+    for (const versions of [foreign.versions, [...record.versions, ...foreign.versions], []]) {
+      const failure = yield* Effect.flip(lanes.replace({ ...record, versions }, signer, raised))
+      expect(failure).toMatchObject({
+        _tag: "LaneDamaged",
+        message: "the stored bytes are not a transaction of this key"
+      })
+    }
+    expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions })
+  })
 
-  it.scoped("is not built on bytes of another nonce or chain", () =>
-    Effect.gen(function* () {
-      const { lanes } = yield* world()
-      const record = yield* lanes.sign(payload())
-      const { versions } = yield* lanes.sign(payload())
-      const elsewhere = yield* lanes.sign(payload({ chainId: 137n }))
-      for (const other of [versions, elsewhere.versions]) {
-        const failure = yield* Effect.flip(lanes.replace({ ...record, versions: other }, signer, raised))
-        expect(failure).toMatchObject({
-          _tag: "LaneDamaged",
-          message: "the stored bytes are of another nonce"
-        })
-      }
-      expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions })
-    })
-  )
+  law("is not built on bytes of another nonce or chain", function* () {
+    const { lanes } = yield* world()
+    const record = yield* lanes.sign(payload())
+    const { versions } = yield* lanes.sign(payload())
+    const elsewhere = yield* lanes.sign(payload({ chainId: 137n }))
+    for (const other of [versions, elsewhere.versions]) {
+      const failure = yield* Effect.flip(lanes.replace({ ...record, versions: other }, signer, raised))
+      expect(failure).toMatchObject({
+        _tag: "LaneDamaged",
+        message: "the stored bytes are of another nonce"
+      })
+    }
+    expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions })
+  })
 })
 
 describe("what a lane signs", () => {
@@ -274,36 +252,30 @@ describe("what a lane signs", () => {
       return (yield* journal.openOf(lane)).map(({ nonce, versions }) => [nonce, versions.length])
     })
 
-  it.scoped("is stored although its caller gives up: a nonce without bytes would hold up the lane", () =>
-    Effect.gen(function* () {
-      const both = [
-        [0n, 1],
-        [1n, 1]
-      ]
-      expect(yield* abandoned((lanes, _, slow) => lanes.sign(payload({ signer: slow })))).toEqual(both)
-      expect(yield* abandoned((lanes, _, slow) => lanes.fill(payload({ signer: slow })))).toEqual(both)
-      expect(yield* abandoned((lanes, record, slow) => lanes.replace(record, slow, raised))).toEqual([
-        [0n, 2]
-      ])
-    })
-  )
+  law("is stored although its caller gives up: a nonce without bytes would hold up the lane", function* () {
+    const both = [
+      [0n, 1],
+      [1n, 1]
+    ]
+    expect(yield* abandoned((lanes, _, slow) => lanes.sign(payload({ signer: slow })))).toEqual(both)
+    expect(yield* abandoned((lanes, _, slow) => lanes.fill(payload({ signer: slow })))).toEqual(both)
+    expect(yield* abandoned((lanes, record, slow) => lanes.replace(record, slow, raised))).toEqual([[0n, 2]])
+  })
 
-  it.scoped("is told to the audit log as what stays in the process until the journal has its bytes", () =>
-    Effect.gen(function* () {
-      const seen: Array<boolean> = []
-      const watching: Signer = {
-        ...signer,
-        sign: (digest) =>
-          Effect.tap(signer.sign(digest), () =>
-            Effect.map(FiberRef.get(withheld), (isWithheld) => seen.push(isWithheld))
-          )
-      }
-      const { lanes } = yield* world()
-      const record = yield* lanes.sign(payload({ signer: watching }))
-      yield* lanes.replace(record, watching, raised)
-      expect(seen).toEqual([true, true])
-    })
-  )
+  law("is told to the audit log as what stays in the process until the journal has its bytes", function* () {
+    const seen: Array<boolean> = []
+    const watching: Signer = {
+      ...signer,
+      sign: (digest) =>
+        Effect.tap(signer.sign(digest), () =>
+          Effect.map(FiberRef.get(withheld), (isWithheld) => seen.push(isWithheld))
+        )
+    }
+    const { lanes } = yield* world()
+    const record = yield* lanes.sign(payload({ signer: watching }))
+    yield* lanes.replace(record, watching, raised)
+    expect(seen).toEqual([true, true])
+  })
 })
 
 describe("what a replacement has to be above", () => {
@@ -327,48 +299,44 @@ describe("what a replacement has to be above", () => {
 })
 
 describe("work of a lane", () => {
-  it.scoped("does not run beside other work of it, and beside that of another one", () =>
-    Effect.gen(function* () {
-      const { lanes } = yield* world()
-      const seen: Array<string> = []
-      const work = (name: string) =>
-        Effect.gen(function* () {
-          seen.push(`${name} begins`)
-          yield* Effect.sleep("1 second")
-          seen.push(`${name} ends`)
-        })
-      const other = { ...lane, chainId: 137n }
-      const all = yield* Effect.fork(
-        Effect.all(
-          [
-            lanes.exclusive(lane, work("a")),
-            lanes.exclusive(lane, work("b")),
-            lanes.exclusive(other, work("c"))
-          ],
-          { concurrency: "unbounded" }
-        )
+  law("does not run beside other work of it, and beside that of another one", function* () {
+    const { lanes } = yield* world()
+    const seen: Array<string> = []
+    const work = (name: string) =>
+      Effect.gen(function* () {
+        seen.push(`${name} begins`)
+        yield* Effect.sleep("1 second")
+        seen.push(`${name} ends`)
+      })
+    const other = { ...lane, chainId: 137n }
+    const all = yield* Effect.fork(
+      Effect.all(
+        [
+          lanes.exclusive(lane, work("a")),
+          lanes.exclusive(lane, work("b")),
+          lanes.exclusive(other, work("c"))
+        ],
+        { concurrency: "unbounded" }
       )
-      yield* TestClock.adjust("2 seconds")
-      yield* Fiber.join(all)
-      expect(seen.slice(0, 2)).toEqual(["a begins", "c begins"])
-      expect(seen.indexOf("b begins")).toBeGreaterThan(seen.indexOf("a ends"))
-    })
-  )
+    )
+    yield* TestClock.adjust("2 seconds")
+    yield* Fiber.join(all)
+    expect(seen.slice(0, 2)).toEqual(["a begins", "c begins"])
+    expect(seen.indexOf("b begins")).toBeGreaterThan(seen.indexOf("a ends"))
+  })
 
-  it.scoped("is admitted beside transactions of its route, and beside none of another one", () =>
-    Effect.gen(function* () {
-      const { accept, lanes } = yield* world()
-      yield* accept(Make.acceptance("direct", [], { lane }))
-      const { nonce } = yield* lanes.sign(payload({ direct: "direct" }))
-      expect(yield* lanes.admits(lane, "direct", 0n)).toBe(true)
-      expect(yield* lanes.admits(lane, Make.entryPoint, 0n)).toBe(false)
-      expect(yield* lanes.admits(lane, Make.entryPoint, nonce + 1n)).toBe(true)
-      const space = { ...Make.space(1), authority: lane.signer }
-      const op = Make.op({ space, userOpHash: Make.word(9) })
-      yield* accept(Make.acceptance("ops", [op], { lane }))
-      const ops = [{ requestId: "ops", index: 0, userOpHash: Make.word(9), entryPoint: Make.entryPoint }]
-      expect(yield* Effect.flip(lanes.sign(payload({ ops })))).toMatchObject({ _tag: "OtherRoute" })
-      expect((yield* lanes.sign(payload({ ops, drainedTo: nonce + 1n }))).nonce).toBe(nonce + 1n)
-    })
-  )
+  law("is admitted beside transactions of its route, and beside none of another one", function* () {
+    const { accept, lanes } = yield* world()
+    yield* accept(Make.acceptance("direct", [], { lane }))
+    const { nonce } = yield* lanes.sign(payload({ direct: "direct" }))
+    expect(yield* lanes.admits(lane, "direct", 0n)).toBe(true)
+    expect(yield* lanes.admits(lane, Make.entryPoint, 0n)).toBe(false)
+    expect(yield* lanes.admits(lane, Make.entryPoint, nonce + 1n)).toBe(true)
+    const space = { ...Make.space(1), authority: lane.signer }
+    const op = Make.op({ space, userOpHash: Make.word(9) })
+    yield* accept(Make.acceptance("ops", [op], { lane }))
+    const ops = [{ requestId: "ops", index: 0, userOpHash: Make.word(9), entryPoint: Make.entryPoint }]
+    expect(yield* Effect.flip(lanes.sign(payload({ ops })))).toMatchObject({ _tag: "OtherRoute" })
+    expect((yield* lanes.sign(payload({ ops, drainedTo: nonce + 1n }))).nonce).toBe(nonce + 1n)
+  })
 })

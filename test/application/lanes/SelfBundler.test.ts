@@ -1,7 +1,6 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
@@ -20,7 +19,9 @@ import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import * as Ops from "../../support/lanes/Ops.js"
 
 const entryPoint = EntryPoint.canonical["v0.7"]
 const unasked = Effect.die(new Error("not asked for"))
@@ -32,17 +33,14 @@ const signedOp = (index: number): Bundle["ops"][number] => ({
   index,
   userOpHash: Make.word(index),
   op: {
+    ...Ops.plain,
     sender: senderOf(index),
     nonce: BigInt(index),
-    initCode: Hex.empty,
-    callData: Hex.empty,
     callGasLimit: 50_000n,
     verificationGasLimit: 50_000n,
     preVerificationGas: 50_000n,
     maxFeePerGas: 100n,
-    maxPriorityFeePerGas: 10n,
-    paymasterAndData: Hex.empty,
-    signature: Hex.empty
+    maxPriorityFeePerGas: 10n
   }
 })
 
@@ -207,28 +205,21 @@ const world = (tells: Tells = {}) =>
       gasOvershoot: Percent.zero,
       ...change
     })
-    /** The requests of each transaction that is signed when all of them wait for the lane. */
-    const together = (...bundles: ReadonlyArray<Bundle>) =>
-      Effect.gen(function* () {
-        const fibers = yield* Effect.forEach(bundles, (each) => Effect.fork(bundler.submit(each)))
-        yield* TestClock.adjust("1 second")
-        yield* Deferred.succeed(mayGo, undefined)
-        yield* Fiber.joinAll(fibers)
-        return signed.map(({ ops }) => ops.map(({ requestId }) => requestId))
-      })
-    /** The same, and what each of the requests is told. */
+    /** The requests of each transaction that was signed. */
+    const transactions = () =>
+      signed.map(({ ops }) => ops.map(({ requestId }) => requestId).join(" ")).join(" | ")
+    const submit = (each: Bundle) =>
+      Effect.match(bundler.submit(each), { onFailure: ({ reason }) => reason, onSuccess: () => "sent" })
+    /** What each request is told when all of them wait for the lane, and the transactions. */
     const outcomes = (...bundles: ReadonlyArray<Bundle>) =>
       Effect.gen(function* () {
-        const fibers = yield* Effect.forEach(bundles, (each) =>
-          Effect.fork(
-            Effect.match(bundler.submit(each), { onFailure: ({ reason }) => reason, onSuccess: () => "sent" })
-          )
-        )
+        const fibers = yield* Effect.forEach(bundles, (each) => Effect.fork(submit(each)))
         yield* TestClock.adjust("1 second")
         yield* Deferred.succeed(mayGo, undefined)
         const told = yield* Effect.forEach(fibers, Fiber.join)
-        return { told, transactions: signed.map(({ ops }) => ops.map(({ requestId }) => requestId)) }
+        return `${told.join(" ")}: ${transactions()}`
       })
+    const together = (...bundles: ReadonlyArray<Bundle>) => Effect.map(outcomes(...bundles), transactions)
     return {
       attempts,
       bundle,
@@ -240,115 +231,77 @@ const world = (tells: Tells = {}) =>
       outcomes,
       signed,
       together,
+      transactions,
       wanted,
       watched
     }
   })
 
-describe("a nonce that a node tells", () => {
-  const outcome = (tells: { readonly latest: bigint; readonly pending?: bigint }) =>
-    Effect.gen(function* () {
-      const { bundle, bundler, mayGo, signed } = yield* world(tells)
-      yield* Deferred.succeed(mayGo, undefined)
-      const told = yield* Effect.either(bundler.submit(bundle("r")))
-      return Either.match(told, {
-        onLeft: ({ message, reason }) => ({ reason, message, signed }),
-        onRight: () => signed.map(({ chainNonce }) => chainNonce)
-      })
-    })
-  const refused = {
-    reason: "nodeFailed",
-    message: expect.stringContaining("gives a nonce of the EOA that cannot be"),
-    signed: []
+law(
+  "a nonce that a node tells is the higher one, and is believed where a transaction can have it",
+  function* () {
+    const most = 2n ** 64n - 2n
+    for (const [tells, nonce] of [
+      [{ latest: 5n, pending: 7n }, 7n],
+      [{ latest: 5n, pending: 4n }, 5n],
+      // Further ahead than any pool is deep the lane would wait for ever.
+      [{ latest: 5n, pending: 5n + 1_024n }, 5n + 1_024n],
+      [{ latest: 5n, pending: 5n + 1_025n }, null],
+      [{ latest: most }, most],
+      [{ latest: most + 1n }, null]
+    ] as const) {
+      const { bundle, outcomes, signed } = yield* world(tells)
+      expect(yield* outcomes(bundle("r"))).toBe(nonce === null ? "nodeFailed: " : "sent: r")
+      expect(signed.map(({ chainNonce }) => chainNonce)).toEqual(nonce === null ? [] : [nonce])
+    }
   }
-
-  it.scoped("is the pending one, and the latest where that is more", () =>
-    Effect.gen(function* () {
-      expect(yield* outcome({ latest: 5n, pending: 7n })).toEqual([7n])
-      expect(yield* outcome({ latest: 5n, pending: 4n })).toEqual([5n])
-    })
-  )
-
-  it.scoped(
-    "is not believed when it is further ahead than any pool is deep: the lane would wait for ever",
-    () =>
-      Effect.gen(function* () {
-        expect(yield* outcome({ latest: 5n, pending: 5n + 1_024n })).toEqual([5n + 1_024n])
-        expect(yield* outcome({ latest: 5n, pending: 5n + 1_025n })).toMatchObject(refused)
-      })
-  )
-
-  it.scoped("is not believed when no transaction can have it", () =>
-    Effect.gen(function* () {
-      const most = 2n ** 64n - 2n
-      expect(yield* outcome({ latest: most })).toEqual([most])
-      expect(yield* outcome({ latest: most + 1n })).toMatchObject(refused)
-    })
-  )
-})
+)
 
 describe("bundles that wait for a lane", () => {
-  const of = (account: typeof Make.alice) => ({ access: { ...Monitor.callers, accountId: account } })
+  law("leave in one transaction, at the highest price of any", function* () {
+    const { bundle, signed, together } = yield* world()
+    const dearer = { prices: { maxFeePerGas: 120n, maxPriorityFeePerGas: 9n, legacy: false } }
+    expect(yield* together(bundle("a"), bundle("b", dearer), bundle("c"))).toBe("a b c")
+    expect(signed[0]?.prices).toEqual({ maxFeePerGas: 120n, maxPriorityFeePerGas: 10n, legacy: false })
+  })
 
-  it.scoped("leave in one transaction, at the highest price of any", () =>
-    Effect.gen(function* () {
-      const { bundle, signed, together } = yield* world()
-      const dearer = { prices: { maxFeePerGas: 120n, maxPriorityFeePerGas: 9n, legacy: false } }
-      expect(yield* together(bundle("a"), bundle("b", dearer), bundle("c"))).toEqual([["a", "b", "c"]])
-      expect(signed[0]?.prices).toEqual({ maxFeePerGas: 120n, maxPriorityFeePerGas: 10n, legacy: false })
-    })
-  )
+  law("of the service's EOA are not sent when its node can not tell what they would pay it", function* () {
+    const { bundle, outcomes } = yield* world()
+    expect(yield* outcomes(bundle("a", { access: Monitor.service }))).toBe("unpaid: ")
+  })
 
-  it.scoped("of the service's EOA are not sent when its node can not tell what they would pay it", () =>
-    Effect.gen(function* () {
-      const { bundle, bundler, mayGo, signed } = yield* world()
-      yield* Deferred.succeed(mayGo, undefined)
-      const failure = yield* Effect.flip(bundler.submit(bundle("a", { access: Monitor.service })))
-      expect(failure).toMatchObject({ reason: "unpaid", gas: null })
-      expect(signed).toEqual([])
-    })
-  )
-
-  it.scoped("share none with those of another account, EntryPoint, node, or kind of price", () =>
-    Effect.gen(function* () {
+  law(
+    "share none with those of another account, EntryPoint, node, kind of price or signature, nor go beside one alone",
+    function* () {
+      const aggregate = { aggregator: Make.address(9), signature: Hex.empty, gas: 1n }
       const other = yield* world()
       for (const change of [
-        of(Make.bob),
+        { access: { ...Monitor.callers, accountId: Make.bob } },
         { entryPoint: EntryPoint.canonical["v0.8"] },
         { chain: other.bundle("").chain },
-        { prices: { maxFeePerGas: 100n, maxPriorityFeePerGas: 100n, legacy: true } }
+        { prices: { maxFeePerGas: 100n, maxPriorityFeePerGas: 100n, legacy: true } },
+        { aggregate },
+        { alone: true }
       ]) {
-        const { bundle, together } = yield* world()
-        expect(yield* together(bundle("a"), bundle("b", change), bundle("c"))).toEqual([["a", "c"], ["b"]])
-      }
-    })
-  )
-
-  it.scoped("share none with one whose signature is that of all its ops, or that goes alone", () =>
-    Effect.gen(function* () {
-      const aggregate = { aggregator: Make.address(9), signature: Hex.empty, gas: 1n }
-      for (const change of [{ aggregate }, { alone: true }]) {
         const later = yield* world()
-        expect(
-          yield* later.together(later.bundle("a"), later.bundle("b", change), later.bundle("c"))
-        ).toEqual([["a", "c"], ["b"]])
+        expect(yield* later.together(later.bundle("a"), later.bundle("b", change), later.bundle("c"))).toBe(
+          "a c | b"
+        )
         const first = yield* world()
-        expect(yield* first.together(first.bundle("a", change), first.bundle("b"))).toEqual([["a"], ["b"]])
+        expect(yield* first.together(first.bundle("a", change), first.bundle("b"))).toBe("a | b")
       }
-    })
+    }
   )
 
-  it.scoped("go as far as the gas of one transaction reaches, in their order", () =>
-    Effect.gen(function* () {
-      const two = yield* world()
-      yield* two.together(two.bundle("a"), two.bundle("b"))
-      const [{ gasLimit } = { gasLimit: 0n }] = two.signed
-      const three = yield* world()
-      const bundles = (gasBound: bigint) => ["a", "b", "c"].map((name) => three.bundle(name, { gasBound }))
-      expect(yield* three.together(...bundles(gasLimit))).toEqual([["a", "b"], ["c"]])
-      expect(three.signed[0]?.gasLimit).toBe(gasLimit)
-    })
-  )
+  law("go as far as the gas of one transaction reaches, in their order", function* () {
+    const two = yield* world()
+    yield* two.together(two.bundle("a"), two.bundle("b"))
+    const [{ gasLimit } = { gasLimit: 0n }] = two.signed
+    const three = yield* world()
+    const bundles = ["a", "b", "c"].map((name) => three.bundle(name, { gasBound: gasLimit }))
+    expect(yield* three.together(...bundles)).toBe("a b | c")
+    expect(three.signed[0]?.gasLimit).toBe(gasLimit)
+  })
 })
 
 describe("a bundle in company", () => {
@@ -362,211 +315,159 @@ describe("a bundle in company", () => {
       )
   const ops = (...of: ReadonlyArray<number>) => ({ ops: of.map(signedOp) })
 
-  it.scoped("pays what layer 1 asks too, at the present base fee, or at the highest price", () =>
-    Effect.gen(function* () {
-      const paying = simulation({ index: 1, charged: 300_000n })
-      // 300,000 gas are charged, 100,000 are used with a margin of a hundredth; 11 wei: base fee and tip, 100: at most.
-      for (const [baseFee, gasPrice] of [
-        [1n, 11n],
-        [1_000n, 100n],
-        [null, 100n]
-      ] as const) {
-        // A multiple of 5: the bound of the fee is not rounded.
-        const most = ((gasPrice * (30_000_000n - 10_100_000n)) / 505n) * 5n
-        const sent = (fee: bigint) =>
-          Effect.flatMap(world({ simulation: paying, baseFee }), ({ bundle, outcomes }) =>
-            outcomes(bundle("a", { ...ops(1), access: Monitor.service, l1Fee: L1Fee.bound(fee) }))
-          )
-        expect((yield* sent(most)).told).toEqual(["sent"])
-        expect((yield* sent(most + 5n)).told).toEqual(["unpaid"])
-      }
-    })
-  )
+  law("pays what layer 1 asks too, at the present base fee, or at the highest price", function* () {
+    const paying = simulation({ index: 1, charged: 300_000n })
+    // 300,000 gas are charged, 100,000 are used with a margin of a hundredth; 11 wei: base fee and tip, 100: at most.
+    for (const [baseFee, gasPrice] of [
+      [1n, 11n],
+      [1_000n, 100n],
+      [null, 100n]
+    ] as const) {
+      // A multiple of 5: the bound of the fee is not rounded.
+      const most = ((gasPrice * (30_000_000n - 10_100_000n)) / 505n) * 5n
+      const sent = (fee: bigint) =>
+        Effect.flatMap(world({ simulation: paying, baseFee }), ({ bundle, outcomes }) =>
+          outcomes(bundle("a", { ...ops(1), access: Monitor.service, l1Fee: L1Fee.bound(fee) }))
+        )
+      expect([yield* sent(most), yield* sent(most + 5n)]).toEqual(["sent: a", "unpaid: "])
+    }
+  })
 
-  it.scoped("of which one op would fail is refused, and the others go without it", () =>
-    Effect.gen(function* () {
-      const { bundle, outcomes } = yield* world({ simulation: simulation({ index: 2, success: false }) })
-      expect(yield* outcomes(bundle("a", ops(1)), bundle("b", ops(2, 3)), bundle("c", ops(4)))).toEqual({
-        told: ["sent", "rejected", "sent"],
-        transactions: [["a", "c"]]
-      })
-    })
-  )
+  law("of which one op would fail is refused, and the others go without it", function* () {
+    const { bundle, outcomes } = yield* world({ simulation: simulation({ index: 2, success: false }) })
+    const bundles = [bundle("a", ops(1)), bundle("b", ops(2, 3)), bundle("c", ops(4))]
+    expect(yield* outcomes(...bundles)).toBe("sent rejected sent: a c")
+  })
 
-  it.scoped("that does not pay the service's EOA does not go, and those that pay go without it", () =>
-    Effect.gen(function* () {
-      const { bundle, outcomes } = yield* world({ simulation: simulation({ index: 2, charged: 0n }) })
-      const of = (index: number) => ({ ...ops(index), access: Monitor.service })
-      // What one pays too much may stand for what another owes: the sum decides.
-      const rich = yield* outcomes(bundle("a", of(1)), bundle("b", of(2)))
-      expect(rich.told).toEqual(["sent", "sent"])
-      const poor = yield* world({
-        simulation: simulation({ index: 1, charged: 150_000n }, { index: 2, charged: 0n })
-      })
-      expect(yield* poor.outcomes(poor.bundle("b", of(2)), poor.bundle("a", of(1)))).toEqual({
-        told: ["unpaid", "sent"],
-        transactions: [["a"]]
-      })
+  law("that does not pay the service's EOA does not go, and those that pay go without it", function* () {
+    const of = (index: number) => ({ ...ops(index), access: Monitor.service })
+    // What one pays too much may stand for what another owes: the sum decides.
+    const rich = yield* world({ simulation: simulation({ index: 2, charged: 0n }) })
+    expect(yield* rich.outcomes(rich.bundle("a", of(1)), rich.bundle("b", of(2)))).toBe("sent sent: a b")
+    const poor = yield* world({
+      simulation: simulation({ index: 1, charged: 150_000n }, { index: 2, charged: 0n })
     })
-  )
+    expect(yield* poor.outcomes(poor.bundle("b", of(2)), poor.bundle("a", of(1)))).toBe("unpaid sent: a")
+  })
 
-  it.scoped("for which the EOA has too little goes alone where that is enough", () =>
-    Effect.gen(function* () {
-      const { bundle, outcomes } = yield* world({
-        refusal: ({ length }) => (length > 1 ? new NonceManager.LaneFunds({ missing: 1n }) : null)
-      })
-      expect(yield* outcomes(bundle("a", ops(1)), bundle("b", ops(2)))).toEqual({
-        told: ["sent", "sent"],
-        transactions: [["a"], ["b"]]
-      })
+  law("for which the EOA has too little goes alone where that is enough", function* () {
+    const { bundle, outcomes } = yield* world({
+      refusal: ({ length }) => (length > 1 ? new NonceManager.LaneFunds({ missing: 1n }) : null)
     })
-  )
+    expect(yield* outcomes(bundle("a", ops(1)), bundle("b", ops(2)))).toBe("sent sent: a | b")
+  })
 })
 
 describe("a bundle", () => {
-  it.scoped("that nobody waits for any more does not go", () =>
+  /** What happens to one that nobody waits for any more since its lane, its simulation or its key was asked. */
+  const abandoned = (
+    since: "lane" | "simulation" | "key",
+    tells: (asking: Effect.Effect<void>) => Tells = () => ({})
+  ) =>
     Effect.gen(function* () {
-      const { bundle, bundler, mayGo, signed } = yield* world()
-      const [gone, other] = yield* Effect.all([
-        Effect.fork(bundler.submit(bundle("gone"))),
-        Effect.fork(bundler.submit(bundle("other")))
-      ])
+      const [asked, answer] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const asking = Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(answer))
+      const { bundle, bundler, mayGo, transactions } = yield* world(tells(asking))
+      const begin = (name: string, index: number) =>
+        Effect.fork(bundler.submit(bundle(name, { ops: [signedOp(index)] })))
+      const gone = yield* begin("gone", 1)
+      const before = since === "key" ? null : yield* begin("other", 2)
       yield* TestClock.adjust("1 second")
-      yield* Fiber.interrupt(gone)
-      yield* Deferred.succeed(mayGo, undefined)
-      yield* Fiber.join(other)
-      expect(signed.map(({ ops }) => ops.map(({ requestId }) => requestId))).toEqual([["other"]])
-    })
-  )
-
-  it.scoped("that nobody waits for any more since it was simulated does not go", () =>
-    Effect.gen(function* () {
-      const asked = yield* Deferred.make<void>()
-      const answer = yield* Deferred.make<void>()
-      const simulation: Simulation = (ops) =>
-        Effect.as(
-          Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(answer)),
-          ops.map((index) => ({ index, success: true, charged: 0n }))
-        )
-      const { bundle, bundler, mayGo, signed } = yield* world({ simulation })
-      const [gone, other] = yield* Effect.all([
-        Effect.fork(bundler.submit(bundle("gone", { ops: [signedOp(1)] }))),
-        Effect.fork(bundler.submit(bundle("other", { ops: [signedOp(2)] })))
-      ])
-      yield* TestClock.adjust("1 second")
-      yield* Deferred.succeed(mayGo, undefined)
-      yield* Deferred.await(asked)
-      yield* Fiber.interrupt(gone)
-      yield* Deferred.succeed(answer, undefined)
-      yield* Fiber.join(other)
-      expect(signed.map(({ ops }) => ops.map(({ requestId }) => requestId))).toEqual([["other"]])
-    })
-  )
-
-  it.scoped("that nobody waits for any more since its key was asked goes, and none behind it is lost", () =>
-    Effect.gen(function* () {
-      const asked = yield* Deferred.make<void>()
-      const answer = yield* Deferred.make<void>()
-      const { bundle, bundler, mayGo, signed } = yield* world({
-        signing: Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(answer))
-      })
-      yield* Deferred.succeed(mayGo, undefined)
-      const gone = yield* Effect.fork(bundler.submit(bundle("gone")))
-      yield* Deferred.await(asked)
-      yield* Fiber.interrupt(gone)
-      const behind = yield* Effect.fork(bundler.submit(bundle("behind")))
-      yield* TestClock.adjust("1 second")
-      yield* Deferred.succeed(answer, undefined)
-      yield* TestClock.adjust("1 second")
-      expect(signed.map(({ ops }) => ops.map(({ requestId }) => requestId))).toEqual([["gone"], ["behind"]])
-      yield* Fiber.join(behind)
-    })
-  )
-
-  it.scoped("is signed with what was read of its EOA, carries its ops, and is watched", () =>
-    Effect.gen(function* () {
-      const { bundle, chain, nodes, signed, together, wanted, watched } = yield* world({
-        balance: Effect.succeed(123n),
-        latest: 6n,
-        drainedTo: [4n]
-      })
-      yield* together(bundle("a", { ops: [signedOp(2)], l1Fee: 9n }))
-      expect(signed).toMatchObject([
-        {
-          ops: [{ requestId: "a", index: 2, userOpHash: Make.word(2), entryPoint }],
-          direct: null,
-          to: entryPoint,
-          value: 0n,
-          l1Fee: 9n,
-          chainNonce: 6n,
-          drainedTo: 4n,
-          balance: 123n
-        }
-      ])
-      expect(wanted).toMatchObject([{ ...Make.lane, route: entryPoint, below: Monitor.profile.maxInFlight }])
-      expect(watched).toEqual([0n])
-      expect(nodes).toEqual([chain])
-    })
-  )
-
-  it.scoped("has the gas that it used when it was tried, when that is more than its ops declare", () =>
-    Effect.gen(function* () {
-      const simulation: Simulation = () => Effect.succeed([{ index: 1, success: true, charged: 0n }])
-      const { bundle, signed, together } = yield* world({ simulation })
-      const { op, ...rest } = signedOp(1)
-      const small = { ...op, callGasLimit: 1n, verificationGasLimit: 1n, preVerificationGas: 1n }
-      yield* together(bundle("a", { ops: [{ ...rest, op: small }] }))
-      expect(signed[0]?.gasLimit).toBe(100_000n)
-    })
-  )
-
-  it.scoped("runs again when the journal knows of a transaction of another route", () =>
-    Effect.gen(function* () {
-      const refusals = [new NonceManager.OtherRoute(Make.lane)]
-      const { attempts, bundle, outcomes } = yield* world({ refusal: () => refusals.pop() ?? null })
-      expect((yield* outcomes(bundle("a"))).told).toEqual(["sent"])
-      expect(attempts).toEqual([["a"], ["a"]])
-    })
-  )
-
-  it.scoped("is told why it does not go: its node, or its key", () =>
-    Effect.gen(function* () {
-      const silent = new ChainRpcError({ reason: "unreachable", origin: "any", message: "down" })
-      const keyThat = (reason: "refused" | "unavailable") => ({
-        refusal: () => new SignerError({ reason, message: "no" })
-      })
-      for (const [tells, reason] of [
-        [{ balance: Effect.fail(silent) }, "nodeUnreachable"],
-        [keyThat("refused"), "signerRefused"],
-        [keyThat("unavailable"), "signerUnavailable"]
-      ] as const) {
-        const { bundle, outcomes } = yield* world(tells)
-        expect(yield* outcomes(bundle("a"))).toEqual({ told: [reason], transactions: [] })
+      if (since !== "lane") {
+        yield* Deferred.succeed(mayGo, undefined)
+        yield* Deferred.await(asked)
       }
-    })
-  )
-
-  it.scoped("that a defect has ended is not sent later, and the lane goes on", () =>
-    Effect.gen(function* () {
-      const { bundle, bundler, mayGo, signed } = yield* world({ defects: [new Error("broken")] })
-      yield* Deferred.succeed(mayGo, undefined)
-      expect(Exit.isFailure(yield* Effect.exit(bundler.submit(bundle("a"))))).toBe(true)
-      yield* bundler.submit(bundle("b"))
-      expect(signed.map(({ ops }) => ops.map(({ requestId }) => requestId))).toEqual([["b"]])
-    })
-  )
-
-  it.scoped("of whose bytes it is not known whether they were stored is not signed once more", () =>
-    Effect.gen(function* () {
-      const refusals = [new JournalError({ message: "away" })]
-      const { attempts, bundle, bundler, mayGo } = yield* world({ refusal: () => refusals.pop() ?? null })
-      yield* Deferred.succeed(mayGo, undefined)
-      const exit = yield* Effect.exit(bundler.submit(bundle("a")))
-      expect(Exit.isFailure(exit)).toBe(true)
+      yield* Fiber.interrupt(gone)
+      const other = before ?? (yield* begin("other", 2))
       yield* TestClock.adjust("1 second")
-      expect(attempts).toEqual([["a"]])
+      yield* Deferred.succeed(answer, undefined)
+      yield* Deferred.succeed(mayGo, undefined)
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(other)
+      return transactions()
     })
+
+  law(
+    "that nobody waits for any more does not go, unless its key was asked: then none behind it is lost",
+    function* () {
+      expect(yield* abandoned("lane")).toBe("other")
+      const simulation =
+        (asking: Effect.Effect<void>): Simulation =>
+        (ops) =>
+          Effect.as(
+            asking,
+            ops.map((index) => ({ index, success: true, charged: 0n }))
+          )
+      expect(yield* abandoned("simulation", (asking) => ({ simulation: simulation(asking) }))).toBe("other")
+      expect(yield* abandoned("key", (signing) => ({ signing }))).toBe("gone | other")
+    }
   )
+
+  law("is signed with what was read of its EOA, carries its ops, and is watched", function* () {
+    const { bundle, chain, nodes, signed, together, wanted, watched } = yield* world({
+      balance: Effect.succeed(123n),
+      latest: 6n,
+      drainedTo: [4n]
+    })
+    yield* together(bundle("a", { ops: [signedOp(2)], l1Fee: 9n }))
+    expect(signed).toMatchObject([
+      {
+        ops: [{ requestId: "a", index: 2, userOpHash: Make.word(2), entryPoint }],
+        direct: null,
+        to: entryPoint,
+        value: 0n,
+        l1Fee: 9n,
+        chainNonce: 6n,
+        drainedTo: 4n,
+        balance: 123n
+      }
+    ])
+    expect(wanted).toMatchObject([{ ...Make.lane, route: entryPoint, below: Monitor.profile.maxInFlight }])
+    expect([watched, nodes]).toEqual([[0n], [chain]])
+  })
+
+  law("has the gas that it used when it was tried, when that is more than its ops declare", function* () {
+    const simulation: Simulation = () => Effect.succeed([{ index: 1, success: true, charged: 0n }])
+    const { bundle, signed, together } = yield* world({ simulation })
+    const { op, ...rest } = signedOp(1)
+    const small = { ...op, callGasLimit: 1n, verificationGasLimit: 1n, preVerificationGas: 1n }
+    yield* together(bundle("a", { ops: [{ ...rest, op: small }] }))
+    expect(signed[0]?.gasLimit).toBe(100_000n)
+  })
+
+  law("is told why it does not go, and runs again where the journal knows of another route", function* () {
+    const silent = new ChainRpcError({ reason: "unreachable", origin: "any", message: "down" })
+    const keyThat = (reason: "refused" | "unavailable") => ({
+      refusal: () => new SignerError({ reason, message: "no" })
+    })
+    const routes = [new NonceManager.OtherRoute(Make.lane)]
+    for (const [tells, outcome] of [
+      [{ balance: Effect.fail(silent) }, "nodeUnreachable: "],
+      [keyThat("refused"), "signerRefused: "],
+      [keyThat("unavailable"), "signerUnavailable: "],
+      [{ refusal: () => routes.pop() ?? null }, "sent: a"]
+    ] as const) {
+      const { bundle, outcomes } = yield* world(tells)
+      expect(yield* outcomes(bundle("a"))).toBe(outcome)
+    }
+  })
+
+  law("that a defect has ended is not sent later, and the lane goes on", function* () {
+    const { bundle, bundler, mayGo, transactions } = yield* world({ defects: [new Error("broken")] })
+    yield* Deferred.succeed(mayGo, undefined)
+    expect(Exit.isFailure(yield* Effect.exit(bundler.submit(bundle("a"))))).toBe(true)
+    yield* bundler.submit(bundle("b"))
+    expect(transactions()).toBe("b")
+  })
+
+  law("of whose bytes it is not known whether they were stored is not signed once more", function* () {
+    const refusals = [new JournalError({ message: "away" })]
+    const { attempts, bundle, bundler, mayGo } = yield* world({ refusal: () => refusals.pop() ?? null })
+    yield* Deferred.succeed(mayGo, undefined)
+    expect(Exit.isFailure(yield* Effect.exit(bundler.submit(bundle("a"))))).toBe(true)
+    yield* TestClock.adjust("1 second")
+    expect(attempts).toEqual([["a"]])
+  })
 })
 
 describe("a creation of a wallet", () => {
@@ -580,32 +481,25 @@ describe("a creation of a wallet", () => {
       })
     )
 
-  it.scoped(
+  law(
     "goes behind no call that is on its way; calls behind it wait with it, those before it do not",
-    () =>
-      Effect.gen(function* () {
-        const { bundle, inFlight, together, wanted } = yield* world()
-        called(inFlight)
-        const transactions = yield* together(
-          bundle("a"),
-          bundle("b", creation(1)),
-          bundle("c", { ops: [signedOp(2)] })
-        )
-        expect(transactions).toEqual([["a"], ["b", "c"]])
-        expect(wanted.map(({ creates }) => creates)).toEqual([false, true])
-      })
+    function* () {
+      const { bundle, inFlight, together, wanted } = yield* world()
+      called(inFlight)
+      const bundles = [bundle("a"), bundle("b", creation(1)), bundle("c", { ops: [signedOp(2)] })]
+      expect(yield* together(...bundles)).toBe("a | b c")
+      expect(wanted.map(({ creates }) => creates)).toEqual([false, true])
+    }
   )
 
-  it.scoped("goes with others in one transaction where no call is on its way, and is no call itself", () =>
-    Effect.gen(function* () {
-      const { bundle, inFlight, together } = yield* world()
-      expect(yield* together(bundle("a"), bundle("b", creation(1)))).toEqual([["a", "b"]])
-      const alone = yield* world()
-      yield* alone.together(alone.bundle("b", creation(1)))
-      alone.inFlight.add(Monitor.recordOf(0, Monitor.callers, { ops: alone.signed[0]?.ops ?? [] }))
-      expect(alone.inFlight.isCalling(Make.lane)).toBe(false)
-      called(inFlight)
-      expect(inFlight.isCalling(Make.lane)).toBe(true)
-    })
-  )
+  law("goes with others in one transaction where no call is on its way, and is no call itself", function* () {
+    const { bundle, inFlight, together } = yield* world()
+    expect(yield* together(bundle("a"), bundle("b", creation(1)))).toBe("a b")
+    const alone = yield* world()
+    yield* alone.together(alone.bundle("b", creation(1)))
+    alone.inFlight.add(Monitor.recordOf(0, Monitor.callers, { ops: alone.signed[0]?.ops ?? [] }))
+    expect(alone.inFlight.isCalling(Make.lane)).toBe(false)
+    called(inFlight)
+    expect(inFlight.isCalling(Make.lane)).toBe(true)
+  })
 })

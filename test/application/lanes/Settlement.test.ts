@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as WakeUps from "../../../src/application/lanes/requests/WakeUps.js"
 import * as Settlement from "../../../src/application/lanes/Settlement.js"
@@ -8,6 +8,7 @@ import type { TransactionSettlement } from "../../../src/application/ports/journ
 import type { Address } from "../../../src/domain/primitives/Address.js"
 import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
@@ -107,125 +108,107 @@ const woken = [`woken: r, ${WakeUps.transaction(record)}`, "lane woken"]
 const [ownPlace, otherPlace] = ["10 in block 6", "11 in block 5"]
 
 describe("a mined transaction", () => {
-  it.effect("is recorded with the outcomes of its ops, wherever they landed, after what it has lost", () =>
-    Effect.gen(function* () {
-      const { chain, receipt, settlement, told } = yield* world()
-      yield* settlement.mined(chain, record, receipt, shallow)
-      expect(told).toEqual(["loss of alice", `settled 0: ${ownPlace} (1),${otherPlace} (1)`, ...woken])
-    })
-  )
+  law("is recorded with the outcomes of its ops, wherever they landed, after what it has lost", function* () {
+    const { chain, receipt, settlement, told } = yield* world()
+    yield* settlement.mined(chain, record, receipt, shallow)
+    expect(told).toEqual(["loss of alice", `settled 0: ${ownPlace} (1),${otherPlace} (1)`, ...woken])
+  })
 
-  it.effect(
+  law(
     "whose op another one took has cost the account of that one, and nobody's where the key did",
-    () =>
-      Effect.gen(function* () {
-        for (const [knows, bearer] of [
-          [{ taker: Make.bob, sender: record.signer }, "bob"],
-          [{ sender: record.signer }, "null"],
-          [{ sender: Make.address(0xe0) }, "alice"]
-        ] as const) {
-          const { chain, receipt, settlement, told } = yield* world(knows)
-          yield* settlement.mined(chain, record, receipt, shallow)
-          expect(told[0]).toBe(`loss of ${bearer}`)
-        }
-      })
+    function* () {
+      for (const [knows, bearer] of [
+        [{ taker: Make.bob, sender: record.signer }, "bob"],
+        [{ sender: record.signer }, "null"],
+        [{ sender: Make.address(0xe0) }, "alice"]
+      ] as const) {
+        const { chain, receipt, settlement, told } = yield* world(knows)
+        yield* settlement.mined(chain, record, receipt, shallow)
+        expect(told[0]).toBe(`loss of ${bearer}`)
+      }
+    }
   )
 
-  it.effect("without ops is recorded too", () =>
-    Effect.gen(function* () {
-      const { chain, receipt, settlement, told } = yield* world()
-      yield* settlement.mined(chain, { ...record, ops: [] }, receipt, shallow)
-      expect(told).toEqual(["loss of alice", "settled 0: ", ...woken])
-    })
-  )
+  law("without ops is recorded too", function* () {
+    const { chain, receipt, settlement, told } = yield* world()
+    yield* settlement.mined(chain, { ...record, ops: [] }, receipt, shallow)
+    expect(told).toEqual(["loss of alice", "settled 0: ", ...woken])
+  })
 
-  it.effect("is not recorded by a node that lags behind its block: what landed there would go again", () =>
-    Effect.gen(function* () {
-      const { chain, lagWithLogs, receipt, settlement, told } = yield* world()
-      lagWithLogs(1)
-      expect(yield* Effect.flip(settlement.mined(chain, record, receipt, deep))).toMatchObject({
-        _tag: "ChainRpcError",
-        reason: "unreachable"
-      })
-      expect(told).toEqual([])
+  law("is not recorded by a node that lags behind its block: what landed there would go again", function* () {
+    const { chain, lagWithLogs, receipt, settlement, told } = yield* world()
+    lagWithLogs(1)
+    expect(yield* Effect.flip(settlement.mined(chain, record, receipt, deep))).toMatchObject({
+      _tag: "ChainRpcError",
+      reason: "unreachable"
     })
-  )
+    expect(told).toEqual([])
+  })
 
-  it.effect("at settled depth has lost for good what it has lost", () =>
-    Effect.gen(function* () {
-      const { chain, receipt, settlement, told } = yield* world()
-      yield* settlement.mined(chain, record, receipt, deep)
-      expect(told).toEqual([
-        "loss of alice",
-        "loss for good",
-        `settled 0 for good: ${ownPlace} (2),${otherPlace} (2)`,
-        ...woken
-      ])
-      told.length = 0
-      yield* settlement.finalised(record, 2)
-      expect(told).toEqual(["loss for good", "finalised 0", ...woken])
-    })
-  )
+  law("at settled depth has lost for good what it has lost", function* () {
+    const { chain, receipt, settlement, told } = yield* world()
+    yield* settlement.mined(chain, record, receipt, deep)
+    expect(told).toEqual([
+      "loss of alice",
+      "loss for good",
+      `settled 0 for good: ${ownPlace} (2),${otherPlace} (2)`,
+      ...woken
+    ])
+    told.length = 0
+    yield* settlement.finalised(record, 2)
+    expect(told).toEqual(["loss for good", "finalised 0", ...woken])
+  })
 
-  it.effect("is not recorded as long as its loss can not be booked: nobody would book it later", () =>
-    Effect.gen(function* () {
-      const { chain, receipt, settlement, told } = yield* world({ booksFail: true })
-      for (const settling of [
-        settlement.mined(chain, record, receipt, deep),
-        settlement.finalised(record, 2)
-      ])
-        expect((yield* Effect.flip(settling))._tag).toBe("JournalError")
-      expect(told).toEqual([])
-    })
-  )
+  law("is not recorded as long as its loss can not be booked: nobody would book it later", function* () {
+    const { chain, receipt, settlement, told } = yield* world({ booksFail: true })
+    for (const settling of [settlement.mined(chain, record, receipt, deep), settlement.finalised(record, 2)])
+      expect((yield* Effect.flip(settling))._tag).toBe("JournalError")
+    expect(told).toEqual([])
+  })
 
-  it.effect("that has left the chain is signed again, and answers that told of it are taken back", () =>
-    Effect.gen(function* () {
-      const { settlement, told } = yield* world()
-      yield* settlement.vanished(record)
-      expect(told).toEqual(["withdrawn 0", ...woken, "reopened"])
-    })
-  )
+  law("that has left the chain is signed again, and answers that told of it are taken back", function* () {
+    const { settlement, told } = yield* world()
+    yield* settlement.vanished(record)
+    expect(told).toEqual(["withdrawn 0", ...woken, "reopened"])
+  })
 })
 
-it.effect("a transaction that a node took is recorded by its newest version", () =>
-  Effect.gen(function* () {
-    const { settlement, told } = yield* world()
-    const replaced = Monitor.recordOf(1, Monitor.service).versions
-    const original = Monitor.recordOf(0, Monitor.service).versions
-    yield* settlement.submitted(Make.lane, [{ nonce: 7n, versions: [...original, ...replaced] }])
-    expect(told).toEqual([`submitted 7: ${0x101}`])
-  })
-)
+law("a transaction that a node took is recorded by its newest version", function* () {
+  const { settlement, told } = yield* world()
+  const replaced = Monitor.recordOf(1, Monitor.service).versions
+  const original = Monitor.recordOf(0, Monitor.service).versions
+  yield* settlement.submitted(Make.lane, [{ nonce: 7n, versions: [...original, ...replaced] }])
+  expect(told).toEqual([`submitted 7: ${0x101}`])
+})
 
 describe("a transaction whose nonce another one has", () => {
   const use = { blockNumber: 6n, settledTo: 6n, confirmations: 2 }
 
-  it.effect("sets free only ops that are not on the chain: the journal is told of all of them at once", () =>
-    Effect.gen(function* () {
+  law(
+    "sets free only ops that are not on the chain: the journal is told of all of them at once",
+    function* () {
       const { chain, settlement, told } = yield* world()
       expect(yield* settlement.stranded(chain, record, use)).toBe(true)
       expect(told).toEqual(["no loss", `used elsewhere 0: ${otherPlace} (2),${ownPlace} (2)`, ...woken])
-    })
+    }
   )
 
-  it.effect("is not recorded before all that landed of it is at settled depth: nobody watches it then", () =>
-    Effect.gen(function* () {
+  law(
+    "is not recorded before all that landed of it is at settled depth: nobody watches it then",
+    function* () {
       const { chain, settlement, told } = yield* world()
       expect(yield* settlement.stranded(chain, record, { ...use, settledTo: 5n })).toBe(false)
       expect(told).toEqual([])
-    })
+    }
   )
 
-  it.effect("is not recorded by a node that lags behind the block of the other one", () =>
-    Effect.gen(function* () {
-      const { chain, lagWithLogs, settlement, told } = yield* world()
-      lagWithLogs(1)
-      expect(yield* Effect.flip(settlement.stranded(chain, record, use))).toMatchObject({
-        _tag: "ChainRpcError",
-        reason: "unreachable"
-      })
-      expect(told).toEqual([])
+  law("is not recorded by a node that lags behind the block of the other one", function* () {
+    const { chain, lagWithLogs, settlement, told } = yield* world()
+    lagWithLogs(1)
+    expect(yield* Effect.flip(settlement.stranded(chain, record, use))).toMatchObject({
+      _tag: "ChainRpcError",
+      reason: "unreachable"
     })
-  )
+    expect(told).toEqual([])
+  })
 })

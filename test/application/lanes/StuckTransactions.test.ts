@@ -1,21 +1,20 @@
-import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Logger from "effect/Logger"
 import * as TestClock from "effect/TestClock"
 import { SigningKey } from "ethers"
+import { describe, expect } from "vitest"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
+import * as Log from "../../support/Log.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
-import * as Stuck from "../../support/lanes/Stuck.js"
+import { start } from "../../support/lanes/Stuck.js"
 
 const { callers, rawOf, recordOf, service } = Monitor
-const { profile, start } = Stuck
 
 describe("a nonce that another transaction of the key has used", () => {
-  const deep = { ...profile, settledDepth: 3 }
   const raw = Transaction.serialize(
     {
       chainId: Make.chainId,
@@ -44,303 +43,206 @@ describe("a nonce that another transaction of the key has used", () => {
     blockNumber: 5n
   }
 
-  /** Block 5 has this transaction. What is set free when the chain is at that height. */
-  const setFree = (
-    used: Monitor.Node["foreign"],
+  const record = recordOf(0, service, { versions: [own] })
+  /** Block 5 has this transaction, and the chain is at that height; what the journal holds. */
+  const used = (
+    by: Monitor.Node["foreign"],
     height: bigint,
-    over: Partial<TransactionRecord> = { versions: [own] }
+    {
+      held = record,
+      isShallow = false,
+      of = record
+    }: { held?: TransactionRecord | null; isShallow?: boolean; of?: TransactionRecord } = {}
   ) =>
     Effect.gen(function* () {
-      const record = recordOf(0, service, over)
-      const { monitor, node, stranded } = yield* start([record])
-      Object.assign(node, { nonce: 1n, height, foreign: used })
-      yield* monitor.watch({ chain: null, profile: deep, record })
-      yield* TestClock.adjust("1 minute")
-      return stranded
-    })
-
-  it.scoped("sets the work free at settled depth, and not a block before", () =>
-    Effect.gen(function* () {
-      expect(yield* setFree(foreign, 6n)).toEqual([])
-      expect((yield* setFree(foreign, 7n))[0]).toBe(0n)
-    })
-  )
-
-  it.scoped("is told with the newest block that is at settled depth, and is watched no more", () =>
-    Effect.gen(function* () {
-      const record = recordOf(0, service, { versions: [own] })
-      for (const isShallow of [false, true]) {
-        const { monitor, node, uses } = yield* start([record], undefined, { isShallow })
-        Object.assign(node, { nonce: 1n, height: 10n, foreign })
-        yield* monitor.watch({ chain: null, profile: deep, record })
-        yield* TestClock.adjust("1 minute")
-        expect(uses[0]).toEqual({ blockNumber: 5n, settledTo: 8n, confirmations: 3 })
-        expect(monitor.isWatched(record)).toBe(isShallow)
+      const world = yield* start(held === null ? [] : [held], undefined, { isShallow })
+      Object.assign(world.node, { nonce: 1n, height, foreign: by })
+      yield* world.watch(of, { profile: { settledDepth: 3 } })
+      return {
+        isWatched: world.monitor.isWatched(of),
+        stranded: world.stranded[0] ?? null,
+        use: world.uses[0]
       }
     })
-  )
+  const kept = { isWatched: true, stranded: null }
+  const freed = { isWatched: false, stranded: 0n }
 
-  it.scoped("is watched no more when the journal has settled it meanwhile", () =>
-    Effect.gen(function* () {
-      const record = recordOf(0, service, { versions: [own] })
-      const { monitor, node, stranded } = yield* start([])
-      Object.assign(node, { nonce: 1n, height: 10n, foreign })
-      yield* monitor.watch({ chain: null, profile: deep, record })
-      yield* TestClock.adjust("1 minute")
-      expect(stranded).toEqual([])
-      expect(monitor.isWatched(record)).toBe(false)
-    })
-  )
-
-  it.scoped(
-    "is looked at less and less often while its receipt is not shown, and the journal is not asked",
-    () =>
-      Effect.gen(function* () {
-        let looks = 0
-        const record = recordOf(0, service, { versions: [own] })
-        const { counts, monitor, node } = yield* start([record], undefined, {
-          chain: ({ chain }) => ({
-            transactionsIn: (block) =>
-              Effect.suspend(() => {
-                looks += 1
-                return chain.transactionsIn(block)
-              })
-          })
-        })
-        Object.assign(node, { nonce: 1n, height: 10n, foreign: { ...foreign, txHash: own.txHash } })
-        yield* monitor.watch({ chain: null, profile: { ...deep, pollIntervalMillis: 1_000 }, record })
-        yield* TestClock.adjust("1 minute")
-        expect(counts.reads).toBe(0)
-        expect(looks).toBeGreaterThan(1)
-        expect(looks).toBeLessThan(12)
+  law("sets the work free at settled depth, and not a block before, and is watched no more", function* () {
+    expect(yield* used(foreign, 6n)).toMatchObject(kept)
+    expect(yield* used(foreign, 7n)).toMatchObject(freed)
+    // Its ops have landed in a block that is not deep enough.
+    for (const isShallow of [false, true])
+      expect(yield* used(foreign, 10n, { isShallow })).toEqual({
+        isWatched: isShallow,
+        stranded: 0n,
+        use: { blockNumber: 5n, settledTo: 8n, confirmations: 3 }
       })
-  )
+    // The journal has settled it meanwhile.
+    expect(yield* used(foreign, 10n, { held: null })).toMatchObject({ isWatched: false, stranded: null })
+  })
 
-  it.scoped("sets nothing free when that transaction is one of its own, which the node shows late", () =>
-    Effect.gen(function* () {
-      expect(yield* setFree({ ...foreign, txHash: own.txHash }, 100n)).toEqual([])
-      // Another process has signed it: the journal knows of it, and what is watched here does not.
-      const record = recordOf(0, service, { versions: [own] })
-      const renewed = { ...record, versions: [own, { ...own, txHash: foreign.txHash }] }
-      const { monitor, node, stranded } = yield* start([renewed])
-      Object.assign(node, { nonce: 1n, height: 100n, foreign })
-      yield* monitor.watch({ chain: null, profile: deep, record })
-      yield* TestClock.adjust("1 minute")
-      expect(stranded).toEqual([])
-    })
-  )
+  law("sets nothing free when that transaction is one of its own, which the node shows late", function* () {
+    expect(yield* used({ ...foreign, txHash: own.txHash }, 100n)).toMatchObject(kept)
+    // Another process has signed it: the journal knows of it, and what is watched here does not.
+    const held = { ...record, versions: [own, { ...own, txHash: foreign.txHash }] }
+    expect(yield* used(foreign, 100n, { held })).toMatchObject({ stranded: null })
+  })
 
-  it.scoped("sets a request's own transaction free, and takes one that does the same for its own", () =>
-    Effect.gen(function* () {
-      const direct = { versions: [own], direct: "r" }
-      expect((yield* setFree(foreign, 100n, direct))[0]).toBe(0n)
-      const same = { ...foreign, to: Make.address(7) }
-      expect(yield* setFree(same, 100n, direct)).toEqual([])
-      expect((yield* setFree({ ...same, value: 6n }, 100n, direct))[0]).toBe(0n)
-      expect((yield* setFree({ ...same, data: Hex.unsafe("0x01") }, 100n, direct))[0]).toBe(0n)
-    })
-  )
+  law("sets a request's own transaction free, and takes one that does the same for its own", function* () {
+    const direct = recordOf(0, service, { versions: [own], direct: "r" })
+    const same = { ...foreign, to: Make.address(7) }
+    for (const [by, outcome] of [
+      [foreign, 0n],
+      [same, null],
+      [{ ...same, value: 6n }, 0n],
+      [{ ...same, data: Hex.unsafe("0x01") }, 0n]
+    ] as const)
+      expect((yield* used(by, 100n, { held: direct, of: direct })).stranded).toBe(outcome)
+  })
 })
 
 describe("nonces that the chain has open below a waiting transaction", () => {
-  it.scoped(
+  law(
     "get the bytes again that a deep reorganisation undid, and one filler each where there are none",
-    () =>
-      Effect.gen(function* () {
-        const record = recordOf(8, service)
-        const settled = [5, 6].map((nonce) => recordOf(nonce, service, { state: "settled" }))
-        const { filled, monitor, node } = yield* start([...settled, record])
-        node.nonce = 5n
-        yield* monitor.watch({ chain: null, profile, record })
-        yield* TestClock.adjust("1 minute")
-        expect(filled).toEqual([7n])
-        for (const nonce of [5, 6, 7, 8]) expect(node.given).toContain(rawOf(nonce))
-        // The lower one lets all of them be mined at once.
-        expect(node.given.indexOf(rawOf(6))).toBeLessThan(node.given.indexOf(rawOf(5)))
-      })
-  )
-
-  it.scoped(
-    "get no filler at first sight, since a node may be behind, and no higher price for what waits above",
-    () =>
-      Effect.gen(function* () {
-        const record = recordOf(6, service)
-        let hasAsked = false
-        // Once it is asked for a signature, the nonce is taken: nothing is filled.
-        const { filled, monitor, node, replaced } = yield* start([record], ({ node: asked }) => {
-          hasAsked = true
-          asked.pending = 6n
-        })
-        node.nonce = 5n
-        yield* monitor.watch({ chain: null, profile, record })
-        for (const _ of Array(5)) {
-          yield* TestClock.adjust(profile.bumpAfterMillis / 6)
-          node.height += 1n
-        }
-        expect(hasAsked).toBe(false)
-        for (const _ of Array(12)) {
-          yield* TestClock.adjust(profile.bumpAfterMillis / 6)
-          node.height += 1n
-        }
-        expect(hasAsked).toBe(true)
-        expect([filled, replaced()]).toEqual([[], 0])
-      })
-  )
-
-  it.scoped("get undone bytes of an account at every node that serves it", () =>
-    Effect.gen(function* () {
-      const record = recordOf(6, callers)
-      const { monitor, node: operators } = yield* start([recordOf(5, callers, { state: "settled" }), record])
-      const own = yield* Monitor.node("alice")
-      for (const node of [own, operators]) node.nonce = 5n
-      yield* monitor.watch({ chain: own.chain, profile, record })
-      yield* TestClock.adjust("1 minute")
-      for (const node of [own, operators]) expect(node.given).toContain(rawOf(5))
-    })
-  )
-
-  it.scoped("get bytes of an account at no node of another one", () =>
-    Effect.gen(function* () {
-      const record = recordOf(6, callers)
-      const others = recordOf(5, { ...callers, accountId: Make.bob }, { state: "settled" })
-      const { monitor, node: operators } = yield* start([others, record])
-      const own = yield* Monitor.node("alice")
-      for (const node of [own, operators]) node.nonce = 5n
-      yield* monitor.watch({ chain: own.chain, profile, record })
-      own.is = "dead"
-      yield* TestClock.adjust("1 minute")
-      own.is = "healthy"
-      yield* TestClock.adjust("1 minute")
-      expect(operators.given).toContain(rawOf(5))
-      expect(own.given).toContain(rawOf(6))
-      expect(own.given).not.toContain(rawOf(5))
-    })
-  )
-
-  it.scoped("get no filler when something has taken them by the time of its signature", () =>
-    Effect.gen(function* () {
-      for (const meanwhile of [
-        ({ node }: { readonly node: Monitor.Node }) => {
-          node.pending = 6n
-        },
-        ({ records }: { readonly records: Map<bigint, TransactionRecord> }) => {
-          records.set(5n, recordOf(5, service))
-        }
-      ]) {
-        const record = recordOf(6, service)
-        const asked: Array<true> = []
-        const { filled, monitor, node } = yield* start([record], (world) => {
-          asked.push(true)
-          meanwhile(world)
-        })
-        node.nonce = 5n
-        yield* monitor.watch({ chain: null, profile, record })
-        yield* TestClock.adjust("1 minute")
-        expect(asked.length).toBeGreaterThan(0)
-        expect(filled).toEqual([])
-      }
-    })
-  )
-
-  it.scoped("never get bytes whose work has gone on under another nonce", () =>
-    Effect.gen(function* () {
-      const record = recordOf(6, service)
-      const foreign = recordOf(5, service, { state: "external" })
-      const { filled, monitor, node } = yield* start([foreign, record])
+    function* () {
+      const settled = [5, 6].map((nonce) => recordOf(nonce, service, { state: "settled" }))
+      const { filled, node, watch } = yield* start([...settled, recordOf(8, service)])
       node.nonce = 5n
-      yield* monitor.watch({ chain: null, profile, record })
-      yield* TestClock.adjust("1 minute")
+      yield* watch(recordOf(8, service))
+      expect(filled).toEqual([7n])
+      for (const nonce of [5, 6, 7, 8]) expect(node.given).toContain(rawOf(nonce))
+      // The lower one lets all of them be mined at once.
+      expect(node.given.indexOf(rawOf(6))).toBeLessThan(node.given.indexOf(rawOf(5)))
+    }
+  )
+
+  law(
+    "get no filler at first sight, since a node may be behind, and no higher price for what waits above",
+    function* () {
+      const record = recordOf(6, service)
+      // Once it is asked for a signature, the nonce is taken: nothing is filled.
+      const { counts, filled, monitor, node, replaced } = yield* start([record], ({ node: asked }) => {
+        asked.pending = 6n
+      })
+      node.nonce = 5n
+      yield* monitor.watch({ chain: null, profile: Monitor.profile, record })
+      for (let sixth = 1; sixth <= 17; sixth += 1) {
+        yield* TestClock.adjust(Monitor.profile.bumpAfterMillis / 6)
+        node.height += 1n
+        if (sixth === 5) expect(counts.signers).toBe(0)
+      }
+      expect(counts.signers).toBeGreaterThan(0)
+      expect([filled, replaced()]).toEqual([[], 0])
+    }
+  )
+
+  law(
+    "get undone bytes of an account at every node that serves it, and at no node of another one",
+    function* () {
+      const record = recordOf(6, callers)
+      for (const accountId of [Make.alice, Make.bob]) {
+        const undone = recordOf(5, { ...callers, accountId }, { state: "settled" })
+        const { node: operators, watch } = yield* start([undone, record])
+        const own = yield* Monitor.node("alice")
+        for (const node of [own, operators]) node.nonce = 5n
+        yield* watch(record, { chain: own.chain })
+        // Which lets the operator's node be asked.
+        own.is = "dead"
+        yield* TestClock.adjust("1 minute")
+        own.is = "healthy"
+        yield* TestClock.adjust("1 minute")
+        expect(operators.given).toContain(rawOf(5))
+        expect(own.given).toContain(rawOf(6))
+        expect(own.given.includes(rawOf(5))).toBe(accountId === Make.alice)
+      }
+    }
+  )
+
+  law("get no filler when something has taken them by the time of its signature", function* () {
+    const record = recordOf(6, service)
+    for (const taken of ["by the node", "by the journal"]) {
+      const { counts, filled, node, watch } = yield* start([record], (world) => {
+        if (taken === "by the node") world.node.pending = 6n
+        else world.records.set(5n, recordOf(5, service))
+      })
+      node.nonce = 5n
+      yield* watch(record)
+      expect(counts.signers).toBeGreaterThan(0)
+      expect(filled).toEqual([])
+    }
+  })
+
+  law(
+    "never get bytes whose work has gone on under another nonce, and are told of while they stay open",
+    function* () {
+      const log = Log.make()
+      const record = recordOf(6, service)
+      const { filled, monitor, node } = yield* start([recordOf(5, service, { state: "external" }), record])
+      node.nonce = 5n
+      const errors = () => log.lines.filter(({ level }) => level === "ERROR").map(({ message }) => message)
+      yield* Effect.gen(function* () {
+        yield* monitor.watch({ chain: null, profile: Monitor.profile, record })
+        yield* TestClock.adjust(Monitor.profile.bumpAfterMillis / 2)
+        expect(errors()).toEqual([])
+        yield* TestClock.adjust("1 minute")
+      }).pipe(Effect.provide(log.layer))
+      expect(errors()[0]).toContain("nonce open again")
       expect(filled).toEqual([])
       expect(node.given).not.toContain(rawOf(5))
-    })
-  )
-
-  it.scoped(
-    "are told of when a transaction from elsewhere had used them and they stay open, not at first sight",
-    () =>
-      Effect.gen(function* () {
-        const told: Array<string> = []
-        const record = recordOf(6, service)
-        const { monitor, node } = yield* start([recordOf(5, service, { state: "external" }), record])
-        node.nonce = 5n
-        const log = Logger.make(({ logLevel, message }) => {
-          if (logLevel._tag === "Error") told.push(String(message))
-        })
-        yield* Effect.gen(function* () {
-          yield* monitor.watch({ chain: null, profile, record })
-          yield* TestClock.adjust(profile.bumpAfterMillis / 2)
-          expect(told).toEqual([])
-          yield* TestClock.adjust("1 minute")
-          expect(told[0]).toContain("nonce open again")
-        }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, log)))
-      })
+    }
   )
 })
 
-describe("accounts that share a key", () => {
-  it.scoped("have the bytes of their waiting transactions given to no node of each other", () =>
-    Effect.gen(function* () {
-      for (const isOperatorSilent of [false, true]) {
-        const [first, second] = [recordOf(0, callers), recordOf(1, { ...callers, accountId: Make.bob })]
-        const { monitor, node: operators } = yield* start([first, second])
-        if (isOperatorSilent) operators.is = "dead"
-        const [alices, bobs] = yield* Effect.all([Monitor.node("alice"), Monitor.node("bob")])
-        yield* monitor.watch({ chain: alices.chain, profile, record: first })
-        yield* monitor.watch({ chain: bobs.chain, profile, record: second })
-        yield* TestClock.adjust("2 minutes")
-        // Each has been given its own again: nothing shows it there.
-        expect(alices.given.length).toBeGreaterThan(1)
-        expect([...new Set(alices.given)]).toEqual([rawOf(0)])
-        expect([...new Set(bobs.given)]).toEqual([rawOf(1)])
-      }
-    })
-  )
-})
+law(
+  "accounts that share a key have the bytes of their waiting transactions given to no node of each other",
+  function* () {
+    for (const isOperatorSilent of [false, true]) {
+      const [first, second] = [recordOf(0, callers), recordOf(1, { ...callers, accountId: Make.bob })]
+      const { node: operators, watch } = yield* start([first, second])
+      if (isOperatorSilent) operators.is = "dead"
+      const [alices, bobs] = yield* Effect.all([Monitor.node("alice"), Monitor.node("bob")])
+      yield* watch(first, { chain: alices.chain })
+      yield* watch(second, { chain: bobs.chain })
+      // Each has been given its own again: nothing shows it there.
+      expect(alices.given.length).toBeGreaterThan(1)
+      expect([...new Set(alices.given)]).toEqual([rawOf(0)])
+      expect([...new Set(bobs.given)]).toEqual([rawOf(1)])
+    }
+  }
+)
 
-describe("a node that takes one transaction of an EOA at a time, since its code is delegated", () => {
-  /** A block comes every 2 seconds; what the node took is in the next one, and in no later one. */
-  const blockMillis = 2_000
-  const refusal = "in-flight transaction limit reached for delegated accounts"
-
-  const inTurn = (depth: number) =>
-    Effect.gen(function* () {
-      const records = Array.from({ length: 8 }, (_, nonce) => recordOf(nonce, service))
+law(
+  "a node that takes one transaction of an EOA at a time, since its code is delegated, is given each in the moment that the one before it is mined",
+  function* () {
+    const records = Array.from({ length: 8 }, (_, nonce) => recordOf(nonce, service))
+    const message = "in-flight transaction limit reached for delegated accounts"
+    for (const depth of [1, 20]) {
       let pending: Hex.Hex | null = null
       const { monitor, node, replaced } = yield* start(records, undefined, {
         chain: (state) => ({
           sendRawTransaction: (raw) =>
             Effect.suspend(() => {
               if (pending !== null || raw !== rawOf(Number(state.nonce)))
-                return Effect.fail(
-                  new ChainRpcError({ reason: "rejected", origin: "operator", message: refusal })
-                )
+                return Effect.fail(new ChainRpcError({ reason: "rejected", origin: "operator", message }))
               pending = raw
               state.has.add(raw)
               return Effect.void
             })
         })
       })
-      yield* Effect.forEach(records, (record) =>
-        monitor.watch({
-          chain: null,
-          profile: { ...profile, pollIntervalMillis: 1_000, confirmations: depth, settledDepth: depth },
-          record
-        })
-      )
-      const blocks: Array<ReadonlyArray<Hex.Hex>> = []
+      const profile = { ...Monitor.profile, confirmations: depth, settledDepth: depth }
+      yield* Effect.forEach(records, (record) => monitor.watch({ chain: null, profile, record }))
+      const blocks: Array<Hex.Hex | null> = []
+      // A block comes every 2 seconds; what the node took is in the next one, and in no later one.
       for (const _ of records) {
-        yield* Effect.repeatN(TestClock.adjust(blockMillis / 8), 7)
-        blocks.push(pending === null ? [] : [pending])
+        yield* TestClock.adjust(2_000)
+        blocks.push(pending)
         if (pending !== null) node.shows.add(Make.word(0x100 + Number(node.nonce++)))
         pending = null
         node.height += 1n
       }
-      expect(blocks).toEqual(records.map((_, nonce) => [rawOf(nonce)]))
+      expect(blocks).toEqual(records.map((_, nonce) => rawOf(nonce)))
       expect(replaced()).toBe(0)
-    })
-
-  it.scoped("is given each in the moment that the one before it is mined, in nonce order, at one price", () =>
-    inTurn(1)
-  )
-  it.scoped("does not wait until the block of the one before it is deep enough to count", () => inTurn(20))
-})
+    }
+  }
+)

@@ -1,44 +1,45 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as TestClock from "effect/TestClock"
 import * as Troubles from "../../../src/application/observe/Troubles.js"
 import type * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
+import { law, lawOver } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
 const { callers, profile, receiptOf, recordOf, service } = Monitor
 
 describe("the nodes that decide", () => {
-  it.scoped("of the service's EOA are the operator's present ones: a caller's node is never asked", () =>
-    Effect.gen(function* () {
-      const [former, present, stranger] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
-      if (former === undefined || present === undefined || stranger === undefined) return
-      let operators = former
-      const { inFlight, mined, monitor } = yield* Monitor.start({
-        operatorNode: () => Effect.sync(() => operators.chain)
-      })
-      const record = recordOf(0, service)
-      stranger.shows.add(Make.word(0x100))
-      yield* monitor.watch({ chain: stranger.chain, profile, record })
-      yield* monitor.useNode(Make.lane, callers, stranger.chain)
-      yield* TestClock.adjust("1 minute")
-      expect([former.given.length, stranger.given.length, stranger.looks]).toEqual([1, 0, 0])
-      expect(mined).toEqual([])
-      former.is = "dead"
-      operators = present
-      present.shows.add(Make.word(0x100))
-      yield* TestClock.adjust("5 seconds")
-      expect(mined).toEqual([[0n, present.chain]])
-      expect(inFlight.count(Make.lane)).toBe(0)
+  law("of the service's EOA are the operator's present ones: a caller's node is never asked", function* () {
+    const [former, present, stranger] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
+    if (former === undefined || present === undefined || stranger === undefined) return
+    let operators = former
+    const { inFlight, mined, monitor } = yield* Monitor.start({
+      operatorNode: () => Effect.sync(() => operators.chain)
     })
-  )
+    const record = recordOf(0, service)
+    stranger.shows.add(Make.word(0x100))
+    yield* monitor.watch({ chain: stranger.chain, profile, record })
+    yield* monitor.useNode(Make.lane, callers, stranger.chain)
+    yield* TestClock.adjust("1 minute")
+    expect([former.given.length, stranger.given.length, stranger.looks]).toEqual([1, 0, 0])
+    expect(mined).toEqual([])
+    former.is = "dead"
+    operators = present
+    present.shows.add(Make.word(0x100))
+    yield* TestClock.adjust("5 seconds")
+    expect(mined).toEqual([[0n, present.chain]])
+    expect(inFlight.count(Make.lane)).toBe(0)
+  })
 
-  it.scoped("of an account's transaction are its own and the operator's, not those of another account", () =>
-    Effect.gen(function* () {
+  law(
+    "of an account's transaction are its own and the operator's, not those of another account",
+    function* () {
       const [own, others, operators] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
       if (own === undefined || others === undefined || operators === undefined) return
       const { mined, monitor } = yield* Monitor.start({
@@ -54,266 +55,181 @@ describe("the nodes that decide", () => {
       operators.shows.add(Make.word(0x100))
       yield* TestClock.adjust("5 seconds")
       expect(mined).toEqual([[0n, operators.chain]])
-    })
+    }
   )
 
-  it.scoped(
-    "are asked of a transaction one by one as long as its own answers, and has not had it for long",
-    () =>
-      Effect.gen(function* () {
-        const [own, operators] = yield* Effect.all(["a", "b"].map(Monitor.node))
-        if (own === undefined || operators === undefined) return
-        const { monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(operators.chain) })
-        yield* monitor.watch({ chain: own.chain, profile, record: recordOf(0, callers) })
-        yield* TestClock.adjust("3 seconds")
-        expect([own.looks, operators.looks]).toEqual([8, 0])
-        yield* TestClock.adjust("60 seconds")
-        expect(own.looks).toBe(68)
-        expect(operators.looks).toBeGreaterThan(20)
-        expect(operators.looks).toBeLessThanOrEqual(31)
-      })
-  )
-
-  it.scoped("that hang delay neither the rounds of the others nor the next transaction of the lane", () =>
-    Effect.gen(function* () {
-      const [dead, good] = yield* Effect.all(["a", "b"].map(Monitor.node))
-      if (dead === undefined || good === undefined) return
-      const { inFlight, mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
-      dead.is = "hanging"
-      const watching = yield* Effect.fork(
-        Effect.forEach([0, 1, 2], (nonce) =>
-          monitor.watch({ chain: dead.chain, profile, record: recordOf(nonce, callers) })
-        )
+  law("that hang delay neither the rounds of the others nor the next transaction of the lane", function* () {
+    const [dead, good] = yield* Effect.all(["a", "b"].map(Monitor.node))
+    if (dead === undefined || good === undefined) return
+    const { inFlight, mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+    dead.is = "hanging"
+    const watching = yield* Effect.fork(
+      Effect.forEach([0, 1, 2], (nonce) =>
+        monitor.watch({ chain: dead.chain, profile, record: recordOf(nonce, callers) })
       )
-      yield* TestClock.adjust("1 second")
-      expect(Exit.isSuccess(yield* Fiber.await(watching))).toBe(true)
-      expect(inFlight.count(Make.lane)).toBe(3)
-      yield* monitor.useNode(Make.lane, callers, good.chain)
-      for (const nonce of [0, 1, 2]) good.shows.add(Make.word(0x100 + nonce))
-      yield* TestClock.adjust("5 seconds")
-      expect(mined.map(([, chain]) => chain)).toEqual(Array(3).fill(good.chain))
-      expect(inFlight.count(Make.lane)).toBe(0)
-    })
-  )
+    )
+    yield* TestClock.adjust("1 second")
+    expect(Exit.isSuccess(yield* Fiber.await(watching))).toBe(true)
+    expect(inFlight.count(Make.lane)).toBe(3)
+    yield* monitor.useNode(Make.lane, callers, good.chain)
+    for (const nonce of [0, 1, 2]) good.shows.add(Make.word(0x100 + nonce))
+    yield* TestClock.adjust("5 seconds")
+    expect(mined.map(([, chain]) => chain)).toEqual(Array(3).fill(good.chain))
+    expect(inFlight.count(Make.lane)).toBe(0)
+  })
 })
 
 describe("what nodes have taken", () => {
-  it.scoped("is told of once, all of a round together, and not of what shows a receipt as soon", () =>
-    Effect.gen(function* () {
-      const node = yield* Monitor.node("a")
-      const { mined, monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
-      node.shows.add(Make.word(0x102))
-      for (const nonce of [0, 1, 2, 3])
-        yield* monitor.watch({ chain: node.chain, profile, record: recordOf(nonce, callers) })
-      yield* TestClock.adjust("10 seconds")
-      expect(mined.map(([nonce]) => nonce)).toEqual([2n])
-      expect(submitted.map((nonces) => [...nonces].sort())).toEqual([[0n, 1n, 3n]])
-      // A new version of what was told of before.
-      const [version] = recordOf(0, callers).versions
-      if (version === undefined) return
-      const versions = [version, { ...version, txHash: Make.word(0x200) }]
-      yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers, { versions }) })
-      yield* TestClock.adjust("10 seconds")
-      expect(submitted).toHaveLength(1)
-    })
-  )
+  law("is told of once, all of a round together, and not of what shows a receipt as soon", function* () {
+    const node = yield* Monitor.node("a")
+    const { mined, monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+    node.shows.add(Make.word(0x102))
+    for (const nonce of [0, 1, 2, 3])
+      yield* monitor.watch({ chain: node.chain, profile, record: recordOf(nonce, callers) })
+    yield* TestClock.adjust("10 seconds")
+    expect(mined.map(([nonce]) => nonce)).toEqual([2n])
+    expect(submitted.map((nonces) => [...nonces].sort())).toEqual([[0n, 1n, 3n]])
+    // A new version of what was told of before.
+    const [version] = recordOf(0, callers).versions
+    if (version === undefined) return
+    const versions = [version, { ...version, txHash: Make.word(0x200) }]
+    yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers, { versions }) })
+    yield* TestClock.adjust("10 seconds")
+    expect(submitted).toHaveLength(1)
+  })
 
-  it.scoped("is told of what a node refuses and has, as after a restart, and nothing is warned of", () =>
-    Effect.gen(function* () {
-      const warned: Array<unknown> = []
-      const listen = Logger.make(({ logLevel, message }) => {
-        if (logLevel._tag === "Warning") warned.push(message)
-      })
-      const node = yield* Monitor.node("a")
-      const { monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
-      node.has.add(Monitor.rawOf(0))
-      const watching = Effect.forEach([0, 1], (nonce) =>
-        monitor.watch({ chain: node.chain, profile, record: recordOf(nonce, callers) })
-      )
-      yield* Effect.provide(watching, Logger.replace(Logger.defaultLogger, listen))
-      yield* TestClock.adjust("3 seconds")
-      expect(node.given).toEqual([0, 1].map(Monitor.rawOf))
-      expect(submitted.flat().sort()).toEqual([0n, 1n])
-      expect(monitor.underWay()).toBe(2)
-      expect(warned).toEqual([])
+  law("is told of what a node refuses and has, as after a restart, and nothing is warned of", function* () {
+    const warned: Array<unknown> = []
+    const listen = Logger.make(({ logLevel, message }) => {
+      if (logLevel._tag === "Warning") warned.push(message)
     })
-  )
+    const node = yield* Monitor.node("a")
+    const { monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+    node.has.add(Monitor.rawOf(0))
+    const watching = Effect.forEach([0, 1], (nonce) =>
+      monitor.watch({ chain: node.chain, profile, record: recordOf(nonce, callers) })
+    )
+    yield* Effect.provide(watching, Logger.replace(Logger.defaultLogger, listen))
+    yield* TestClock.adjust("3 seconds")
+    expect(node.given).toEqual([0, 1].map(Monitor.rawOf))
+    expect(submitted.flat().sort()).toEqual([0n, 1n])
+    expect(monitor.underWay()).toBe(2)
+    expect(warned).toEqual([])
+  })
 
-  it.scoped("is not told of what a node refuses, until one takes it", () =>
-    Effect.gen(function* () {
-      const node = yield* Monitor.node("a")
-      const { monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
-      node.is = "dead"
-      yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers) })
-      yield* TestClock.adjust("10 seconds")
-      expect(submitted).toEqual([])
-      node.is = "healthy"
-      yield* TestClock.adjust("5 seconds")
-      expect(submitted).toEqual([])
-      const [version] = recordOf(0, callers).versions
-      if (version === undefined) return
-      const versions = [version, { ...version, txHash: Make.word(0x200) }]
-      yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers, { versions }) })
-      yield* TestClock.adjust("3 seconds")
-      expect(submitted).toEqual([[0n]])
-    })
-  )
-
-  it.scoped("is told of again as long as the journal does not take it", () =>
-    Effect.gen(function* () {
-      const node = yield* Monitor.node("a")
-      let away = true
-      const { monitor, submitted } = yield* Monitor.start({
-        operatorNode: () => Effect.succeed(null),
-        journalIsAway: () => away
-      })
-      yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers) })
-      yield* TestClock.adjust("3 seconds")
-      expect(submitted).toEqual([])
-      away = false
-      yield* TestClock.adjust("3 seconds")
-      expect(submitted).toEqual([[0n]])
-    })
-  )
+  law("is not told of what a node refuses, until one takes it", function* () {
+    const node = yield* Monitor.node("a")
+    const { monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+    node.is = "dead"
+    yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers) })
+    yield* TestClock.adjust("10 seconds")
+    expect(submitted).toEqual([])
+    node.is = "healthy"
+    yield* TestClock.adjust("5 seconds")
+    expect(submitted).toEqual([])
+    const [version] = recordOf(0, callers).versions
+    if (version === undefined) return
+    const versions = [version, { ...version, txHash: Make.word(0x200) }]
+    yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers, { versions }) })
+    yield* TestClock.adjust("3 seconds")
+    expect(submitted).toEqual([[0n]])
+  })
 })
 
 describe("a receipt", () => {
   const hash = Make.word(0x100)
 
-  it.scoped(
+  law(
     "that another node of the account showed is told by a node that is dead, and to no other account",
-    () =>
-      Effect.gen(function* () {
-        const [dead, good, others] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
-        if (dead === undefined || good === undefined || others === undefined) return
-        const { mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
-        yield* monitor.watch({ chain: dead.chain, profile, record: recordOf(0, callers) })
-        yield* monitor.watch({ chain: dead.chain, profile, record: recordOf(1, callers) })
-        yield* monitor.useNode(Make.lane, callers, good.chain)
-        yield* monitor.useNode(Make.lane, { ...callers, accountId: Make.bob }, others.chain)
-        dead.is = "dead"
-        good.shows.add(hash)
-        yield* TestClock.adjust("5 seconds")
-        expect(mined).toHaveLength(1)
-        expect(yield* monitor.receiptOf(dead.chain, hash)).toEqual(receiptOf(hash))
-        const told = yield* Effect.fork(Effect.exit(monitor.receiptOf(others.chain, hash)))
-        yield* TestClock.adjust("2 minutes")
-        expect(Exit.isFailure(yield* Fiber.join(told))).toBe(true)
-      })
-  )
-
-  it.scoped("that the account's node does not give is given by the operator's", () =>
-    Effect.gen(function* () {
-      const [dead, operators] = yield* Effect.all(["a", "b"].map(Monitor.node))
-      if (dead === undefined || operators === undefined) return
-      const { monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(operators.chain) })
+    function* () {
+      const [dead, good, others] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
+      if (dead === undefined || good === undefined || others === undefined) return
+      const { mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+      yield* monitor.watch({ chain: dead.chain, profile, record: recordOf(0, callers) })
       yield* monitor.watch({ chain: dead.chain, profile, record: recordOf(1, callers) })
-      dead.is = "hanging"
-      operators.shows.add(hash)
-      const told = yield* Effect.fork(monitor.receiptOf(dead.chain, hash))
-      yield* TestClock.adjust("3 seconds")
-      expect(yield* Fiber.join(told)).toEqual(receiptOf(hash))
-    })
-  )
-
-  it.scoped(
-    "that an account's node showed is not told where the operator's node has its transaction too",
-    () =>
-      Effect.gen(function* () {
-        const [own, operators] = yield* Effect.all(["a", "b"].map(Monitor.node))
-        if (own === undefined || operators === undefined) return
-        const { mined, monitor } = yield* Monitor.start({
-          operatorNode: () => Effect.succeed(operators.chain)
-        })
-        yield* monitor.watch({ chain: own.chain, profile, record: recordOf(0, callers) })
-        yield* TestClock.adjust("1 second")
-        // As a version that was priced anew by the operator's node.
-        const [version] = recordOf(1, callers).versions
-        const { versions } = recordOf(0, callers)
-        const record = recordOf(0, callers, { versions: version === undefined ? [] : [...versions, version] })
-        yield* monitor.watch({ chain: operators.chain, profile, record })
-        own.shows.add(hash)
-        yield* TestClock.adjust("30 seconds")
-        expect(mined).toEqual([[0n, own.chain]])
-        expect(yield* monitor.receiptOf(own.chain, hash)).toEqual(receiptOf(hash))
-        const told = yield* Effect.fork(Effect.exit(monitor.receiptOf(operators.chain, hash)))
-        yield* TestClock.adjust("2 minutes")
-        expect(Exit.isFailure(yield* Fiber.join(told))).toBe(true)
-      })
-  )
-
-  it.scoped("is not told any more once its block has left the chain", () =>
-    Effect.gen(function* () {
-      const node = yield* Monitor.node("a")
-      let fork: Hex.Bytes32 | null = null
-      const chain = {
-        ...node.chain,
-        block: (tag: Parameters<typeof node.chain.block>[0]) =>
-          Effect.map(node.chain.block(tag), (block) =>
-            block === null || fork === null ? block : { ...block, hash: fork }
-          )
-      }
-      const { inFlight, mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
-      yield* monitor.watch({ chain, profile, record: recordOf(0, callers) })
-      node.shows.add(hash)
+      yield* monitor.useNode(Make.lane, callers, good.chain)
+      yield* monitor.useNode(Make.lane, { ...callers, accountId: Make.bob }, others.chain)
+      dead.is = "dead"
+      good.shows.add(hash)
       yield* TestClock.adjust("5 seconds")
       expect(mined).toHaveLength(1)
-      node.shows.delete(hash)
-      fork = Make.word(0xf04c)
-      yield* TestClock.adjust("1 minute")
-      expect(inFlight.count(Make.lane)).toBe(1)
-      const told = yield* Effect.fork(Effect.exit(monitor.receiptOf(chain, hash)))
+      expect(yield* monitor.receiptOf(dead.chain, hash)).toEqual(receiptOf(hash))
+      const told = yield* Effect.fork(Effect.exit(monitor.receiptOf(others.chain, hash)))
       yield* TestClock.adjust("2 minutes")
       expect(Exit.isFailure(yield* Fiber.join(told))).toBe(true)
-    })
+    }
   )
+
+  law("is not told any more once its block has left the chain", function* () {
+    const node = yield* Monitor.node("a")
+    let fork: Hex.Bytes32 | null = null
+    const chain = {
+      ...node.chain,
+      block: (tag: Parameters<typeof node.chain.block>[0]) =>
+        Effect.map(node.chain.block(tag), (block) =>
+          block === null || fork === null ? block : { ...block, hash: fork }
+        )
+    }
+    const { inFlight, mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+    yield* monitor.watch({ chain, profile, record: recordOf(0, callers) })
+    node.shows.add(hash)
+    yield* TestClock.adjust("5 seconds")
+    expect(mined).toHaveLength(1)
+    node.shows.delete(hash)
+    fork = Make.word(0xf04c)
+    yield* TestClock.adjust("1 minute")
+    expect(inFlight.count(Make.lane)).toBe(1)
+    const told = yield* Effect.fork(Effect.exit(monitor.receiptOf(chain, hash)))
+    yield* TestClock.adjust("2 minutes")
+    expect(Exit.isFailure(yield* Fiber.join(told))).toBe(true)
+  })
 })
 
 describe("a transaction that is forgotten", () => {
-  it.scoped("while nodes are asked is not settled by what they tell", () =>
-    Effect.gen(function* () {
-      const node = yield* Monitor.node("a")
-      const record = recordOf(0, callers)
-      const { mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
-      const chain = {
-        ...node.chain,
-        receipt: (txHash: Hex.Bytes32) => Effect.as(monitor.forget({ record }), receiptOf(txHash))
-      }
-      yield* monitor.watch({ chain, profile, record })
-      yield* TestClock.adjust("10 seconds")
-      expect(mined).toEqual([])
-    })
-  )
+  law("while nodes are asked is not settled by what they tell", function* () {
+    const node = yield* Monitor.node("a")
+    const record = recordOf(0, callers)
+    const { mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+    const chain = {
+      ...node.chain,
+      receipt: (txHash: Hex.Bytes32) => Effect.as(monitor.forget({ record }), receiptOf(txHash))
+    }
+    yield* monitor.watch({ chain, profile, record })
+    yield* TestClock.adjust("10 seconds")
+    expect(mined).toEqual([])
+  })
 })
 
 describe("nodes that are away", () => {
-  it.scoped("for an hour are told of once each time that the pause has doubled, and when it is over", () => {
-    const log = Log.make()
-    return Effect.gen(function* () {
-      const node = yield* Monitor.node("a")
-      let operators: typeof node.chain | null = null
-      const { monitor } = yield* Monitor.start({ operatorNode: () => Effect.sync(() => operators) })
-      for (let nonce = 0; nonce < 16; nonce += 1)
-        yield* monitor.watch({ chain: null, profile, record: recordOf(nonce, service) })
-      yield* TestClock.adjust("1 hour")
-      operators = node.chain
-      yield* TestClock.adjust("10 seconds")
-      expect(Log.told(log.lines, "no node serves them")).toEqual(Log.ofAnHour("WARN"))
-    }).pipe(Effect.provide(log.layer))
+  const watchAll = (monitor: Effect.Effect.Success<ReturnType<typeof Monitor.start>>["monitor"]) =>
+    Effect.forEach(Array(4).keys(), (nonce) =>
+      monitor.watch({ chain: null, profile, record: recordOf(nonce, service) })
+    )
+
+  law("for an hour are told of once each time that the pause has doubled, and when it is over", function* () {
+    const lines = yield* Log.listen
+    const node = yield* Monitor.node("a")
+    let operators: typeof node.chain | null = null
+    const { monitor } = yield* Monitor.start({ operatorNode: () => Effect.sync(() => operators) })
+    yield* watchAll(monitor)
+    yield* TestClock.adjust("1 hour")
+    operators = node.chain
+    yield* TestClock.adjust("10 seconds")
+    expect(Log.told(lines, "no node serves them")).toEqual(Log.ofAnHour("WARN"))
   })
 
-  it.scoped("are told of once for all transactions that they are given", () => {
-    const log = Log.make()
-    return Effect.gen(function* () {
+  lawOver(Layer.sync(Troubles.Shared, Troubles.make))(
+    "are told of once for all transactions that they are given",
+    function* () {
+      const lines = yield* Log.listen
       const node = yield* Monitor.node("a")
       const { monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(node.chain) })
       node.is = "dead"
-      for (let nonce = 0; nonce < 16; nonce += 1)
-        yield* monitor.watch({ chain: null, profile, record: recordOf(nonce, service) })
+      yield* watchAll(monitor)
       node.is = "healthy"
-      yield* monitor.watch({ chain: null, profile, record: recordOf(16, service) })
+      yield* monitor.watch({ chain: null, profile, record: recordOf(4, service) })
       yield* TestClock.adjust("1 second")
-      expect(Log.told(log.lines, "the node did not take a transaction")).toEqual(["WARN", "INFO"])
-    }).pipe(Effect.provide(log.layer), Effect.provideService(Troubles.Shared, Troubles.make()))
-  })
+      expect(Log.told(lines, "the node did not take a transaction")).toEqual(["WARN", "INFO"])
+    }
+  )
 })

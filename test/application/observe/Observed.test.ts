@@ -1,4 +1,4 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
@@ -10,12 +10,14 @@ import type { Signer } from "../../../src/application/ports/Signers.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as StoreFailure from "../../../src/application/request/StoreFailure.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 
 const account = "acme" as AccountId
 const away = new AuditLogError({ message: "the audit log's store failed" })
 
-it.effect("a signature of which the audit log takes no entry is not made, and its key is not to blame", () =>
-  Effect.gen(function* () {
+law(
+  "a signature of which the audit log takes no entry is not made, and its key is not to blame",
+  function* () {
     let signed = 0
     const key: Signer = {
       address: Make.address(1),
@@ -34,5 +36,5 @@ it.effect("a signature of which the audit log takes no entry is not made, and it
     const cause = Exit.isFailure(exit) ? exit.cause : Cause.empty
     expect(Chunk.toReadonlyArray(Cause.defects(cause))).toEqual([away])
     expect(StoreFailure.isIn(cause)).toBe(true)
-  })
+  }
 )

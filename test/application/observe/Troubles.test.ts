@@ -1,8 +1,9 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
 import * as Troubles from "../../../src/application/observe/Troubles.js"
+import { law } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 
 const what = "it could not be done"
@@ -16,101 +17,89 @@ const logged = <E>(work: (troubles: Troubles.Troubles) => Effect.Effect<void, E>
   })
 
 describe("what fails again and again", () => {
-  it.effect(
+  law(
     "is told once for all that it concerns at a place, then at growing intervals, then that it is over",
-    () =>
+    function* () {
+      const lines = yield* logged((troubles) =>
+        Effect.gen(function* () {
+          // Sixteen transactions, each failing every second for eight minutes.
+          for (let second = 0; second < 480; second += 1) {
+            for (let n = 0; n < 16; n += 1)
+              yield* troubles.failed({ what, place: "lane", subject: String(n) }, down(second * 16 + n))
+            yield* TestClock.adjust("1 second")
+          }
+          for (let n = 0; n < 15; n += 1) yield* troubles.passed({ what, place: "lane", subject: String(n) })
+          // One of them still fails.
+          yield* troubles.failed({ what, place: "lane", subject: "15" }, down(1))
+          yield* troubles.passed({ what, place: "lane", subject: "15" })
+          yield* troubles.passed({ what, place: "lane", subject: "15" })
+        })
+      )
+      // At 0, 1, 3 and 7 minutes.
+      expect(lines).toEqual([...Array.from({ length: 4 }, () => `ERROR ${what}`), `INFO over: ${what}`])
+    }
+  )
+
+  law("is told for each cause, each place, and again once it was over", function* () {
+    const lines = yield* logged((troubles) =>
       Effect.gen(function* () {
-        const lines = yield* logged((troubles) =>
-          Effect.gen(function* () {
-            // Sixteen transactions, each failing every second for eight minutes.
-            for (let second = 0; second < 480; second += 1) {
-              for (let n = 0; n < 16; n += 1)
-                yield* troubles.failed({ what, place: "lane", subject: String(n) }, down(second * 16 + n))
-              yield* TestClock.adjust("1 second")
-            }
-            for (let n = 0; n < 15; n += 1)
-              yield* troubles.passed({ what, place: "lane", subject: String(n) })
-            // One of them still fails.
-            yield* troubles.failed({ what, place: "lane", subject: "15" }, down(1))
-            yield* troubles.passed({ what, place: "lane", subject: "15" })
-            yield* troubles.passed({ what, place: "lane", subject: "15" })
-          })
-        )
-        // At 0, 1, 3 and 7 minutes.
-        expect(lines).toEqual([...Array.from({ length: 4 }, () => `ERROR ${what}`), `INFO over: ${what}`])
+        yield* troubles.failed({ what, place: "lane" }, down(1))
+        yield* troubles.failed({ what, place: "lane" }, Cause.die(new Error("the database is away")))
+        yield* troubles.failed({ what, place: "other" }, down(2))
+        yield* troubles.passed({ what, place: "lane" })
+        yield* TestClock.adjust("1 minute")
+        yield* troubles.failed({ what, place: "lane" }, down(3))
       })
-  )
+    )
+    expect(lines.map((line) => line.slice(0, 5))).toEqual([
+      "ERROR",
+      "ERROR",
+      "ERROR",
+      "INFO ",
+      "INFO ",
+      "ERROR"
+    ])
+  })
 
-  it.effect("is told for each cause, each place, and again once it was over", () =>
-    Effect.gen(function* () {
-      const lines = yield* logged((troubles) =>
-        Effect.gen(function* () {
-          yield* troubles.failed({ what, place: "lane" }, down(1))
-          yield* troubles.failed({ what, place: "lane" }, Cause.die(new Error("the database is away")))
-          yield* troubles.failed({ what, place: "other" }, down(2))
-          yield* troubles.passed({ what, place: "lane" })
+  law("is one trouble when it comes and goes within a minute", function* () {
+    const lines = yield* logged((troubles) =>
+      Effect.gen(function* () {
+        // Every twenty seconds for an hour, from a cause that has another name each time.
+        for (let n = 0; n < 180; n += 1) {
+          yield* troubles.failed({ what, place: "node" }, Cause.fail(new Error(`request b${n}f-c was lost`)))
+          yield* TestClock.adjust("10 seconds")
+          yield* troubles.passed({ what, place: "node" })
+          yield* TestClock.adjust("10 seconds")
+        }
+      })
+    )
+    // At 0, 1, 3, 7, 15 and 31 minutes, each with its end.
+    expect(lines).toHaveLength(12)
+  })
+
+  law("has few lines also where a node words each of its failures anew", function* () {
+    const words = Array.from({ length: 676 }, (_, n) =>
+      String.fromCharCode(97 + (n % 26), 97 + Math.floor(n / 26))
+    )
+    const lines = yield* logged((troubles) =>
+      Effect.forEach(words, (word) => troubles.failed({ what, place: "node" }, Cause.fail(word)), {
+        discard: true
+      })
+    )
+    expect(lines.length).toBeLessThan(20)
+  })
+
+  law("begins anew when nothing was heard of it for long, with no word that it was over", function* () {
+    const lines = yield* logged((troubles) =>
+      Effect.gen(function* () {
+        for (let minute = 0; minute < 60; minute += 1) {
+          yield* troubles.failed({ what, place: "lane", subject: "1" }, down(1))
           yield* TestClock.adjust("1 minute")
-          yield* troubles.failed({ what, place: "lane" }, down(3))
-        })
-      )
-      expect(lines.map((line) => line.slice(0, 5))).toEqual([
-        "ERROR",
-        "ERROR",
-        "ERROR",
-        "INFO ",
-        "INFO ",
-        "ERROR"
-      ])
-    })
-  )
-
-  it.effect("is one trouble when it comes and goes within a minute", () =>
-    Effect.gen(function* () {
-      const lines = yield* logged((troubles) =>
-        Effect.gen(function* () {
-          // Every twenty seconds for an hour, from a cause that has another name each time.
-          for (let n = 0; n < 180; n += 1) {
-            yield* troubles.failed(
-              { what, place: "node" },
-              Cause.fail(new Error(`request b${n}f-c was lost`))
-            )
-            yield* TestClock.adjust("10 seconds")
-            yield* troubles.passed({ what, place: "node" })
-            yield* TestClock.adjust("10 seconds")
-          }
-        })
-      )
-      // At 0, 1, 3, 7, 15 and 31 minutes, each with its end.
-      expect(lines).toHaveLength(12)
-    })
-  )
-
-  it.effect("has few lines also where a node words each of its failures anew", () =>
-    Effect.gen(function* () {
-      const lines = yield* logged((troubles) =>
-        Effect.forEach(
-          Array.from({ length: 676 }, (_, n) => String.fromCharCode(97 + (n % 26), 97 + Math.floor(n / 26))),
-          (word) => troubles.failed({ what, place: "node" }, Cause.fail(word)),
-          { discard: true }
-        )
-      )
-      expect(lines.length).toBeLessThan(20)
-    })
-  )
-
-  it.effect("begins anew when nothing was heard of it for long, with no word that it was over", () =>
-    Effect.gen(function* () {
-      const lines = yield* logged((troubles) =>
-        Effect.gen(function* () {
-          for (let minute = 0; minute < 60; minute += 1) {
-            yield* troubles.failed({ what, place: "lane", subject: "1" }, down(1))
-            yield* TestClock.adjust("1 minute")
-          }
-          yield* TestClock.adjust("11 minutes")
-          yield* troubles.failed({ what, place: "lane", subject: "2" }, down(2))
-        })
-      )
-      expect(lines).toHaveLength(7)
-    })
-  )
+        }
+        yield* TestClock.adjust("11 minutes")
+        yield* troubles.failed({ what, place: "lane", subject: "2" }, down(2))
+      })
+    )
+    expect(lines).toHaveLength(7)
+  })
 })

@@ -10,6 +10,7 @@ import type { TransactionRecord } from "../../../src/application/ports/journal/T
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Landings from "../../support/lanes/Landings.js"
 
 const [own, elsewhere] = [Make.word(0x1000), Make.word(0x2000)]
@@ -56,28 +57,24 @@ const bearer = (
   })
 
 describe("who bears what a transaction has lost", () => {
-  it.effect("its own account, when none of its ops landed elsewhere", () =>
-    Effect.gen(function* () {
-      expect(yield* bearer([])).toBe(Make.alice)
-      expect(yield* bearer([landed(1, own), landed(2, own)])).toBe(Make.alice)
-    })
-  )
+  law("its own account, when none of its ops landed elsewhere", function* () {
+    expect(yield* bearer([])).toBe(Make.alice)
+    expect(yield* bearer([landed(1, own), landed(2, own)])).toBe(Make.alice)
+  })
 
-  it.effect("the account of the transaction of the same lane in which one of its ops landed", () =>
-    Effect.gen(function* () {
-      expect(yield* bearer([landed(2)], { [elsewhere]: Make.bob })).toBe(Make.bob)
-      const carol = Make.accountId("carol")
-      const third = Make.word(0x3000)
-      // Also beside one that is shown to have landed where it should.
-      expect(yield* bearer([landed(1, own), landed(2)], { [own]: Make.alice, [elsewhere]: Make.bob })).toBe(
-        Make.bob
-      )
-      // The first one in the bundle is the one that reverted it.
-      expect(yield* bearer([landed(2), landed(1, third)], { [elsewhere]: Make.bob, [third]: carol })).toBe(
-        carol
-      )
-    })
-  )
+  law("the account of the transaction of the same lane in which one of its ops landed", function* () {
+    expect(yield* bearer([landed(2)], { [elsewhere]: Make.bob })).toBe(Make.bob)
+    const carol = Make.accountId("carol")
+    const third = Make.word(0x3000)
+    // Also beside one that is shown to have landed where it should.
+    expect(yield* bearer([landed(1, own), landed(2)], { [own]: Make.alice, [elsewhere]: Make.bob })).toBe(
+      Make.bob
+    )
+    // The first one in the bundle is the one that reverted it.
+    expect(yield* bearer([landed(2), landed(1, third)], { [elsewhere]: Make.bob, [third]: carol })).toBe(
+      carol
+    )
+  })
 
   it.effect("its own account, when somebody else's transaction took an op that was not bound", () =>
     Effect.map(bearer([landed(1)]), (account) => expect(account).toBe(Make.alice))
@@ -95,19 +92,17 @@ describe("what a transaction has lost", () => {
     expect(Losses.lossOf(record, { ...receipt, gasUsed: 0n })).toBe(0n)
   })
 
-  it.effect("is nothing where the ops paid more than it cost", () =>
-    Effect.gen(function* () {
-      const ops = record.ops.map((op) => ({ ...op, entryPoint: Landings.entryPoint }))
-      const paid = (wei: bigint) =>
-        Effect.gen(function* () {
-          const chain = Landings.makeChain()
-          chain.land(Make.word(1), wei)
-          const shown = yield* chain.client.receipt(Landings.txHashOf(Make.word(1)))
-          return Losses.lossOf({ ops }, { ...receipt, logs: shown?.logs ?? [] })
-        })
-      expect([yield* paid(2_999n), yield* paid(3_000n), yield* paid(3_001n)]).toEqual([1n, 0n, 0n])
-    })
-  )
+  law("is nothing where the ops paid more than it cost", function* () {
+    const ops = record.ops.map((op) => ({ ...op, entryPoint: Landings.entryPoint }))
+    const paid = (wei: bigint) =>
+      Effect.gen(function* () {
+        const chain = Landings.makeChain()
+        chain.land(Make.word(1), wei)
+        const shown = yield* chain.client.receipt(Landings.txHashOf(Make.word(1)))
+        return Losses.lossOf({ ops }, { ...receipt, logs: shown?.logs ?? [] })
+      })
+    expect([yield* paid(2_999n), yield* paid(3_000n), yield* paid(3_001n)]).toEqual([1n, 0n, 0n])
+  })
 
   const booked = Effect.gen(function* () {
     const budgets = Context.get(yield* Layer.build(InMemory.budgets), Budgets)
@@ -116,63 +111,54 @@ describe("what a transaction has lost", () => {
     return { losses: Losses.make(budgets), figures }
   })
 
-  it.scoped("is booked to its bearer at settled depth, once", () =>
-    Effect.gen(function* () {
-      const { figures, losses } = yield* booked
-      yield* losses.mined(record, receipt, Make.bob)
-      yield* losses.mined(record, receipt, Make.bob)
-      expect(yield* figures(Make.bob)).toEqual({ held: 3_000n, booked: 0n })
-      yield* losses.finalised(record)
-      yield* losses.finalised(record)
-      expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
-      expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
-    })
-  )
+  law("is booked to its bearer at settled depth, once", function* () {
+    const { figures, losses } = yield* booked
+    yield* losses.mined(record, receipt, Make.bob)
+    yield* losses.mined(record, receipt, Make.bob)
+    expect(yield* figures(Make.bob)).toEqual({ held: 3_000n, booked: 0n })
+    yield* losses.finalised(record)
+    yield* losses.finalised(record)
+    expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
+    expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
+  })
 
-  it.scoped("stays held until that, however many days it takes", () =>
-    Effect.gen(function* () {
-      const { figures, losses } = yield* booked
-      yield* losses.mined(record, receipt, Make.bob)
-      yield* TestClock.adjust("10 days")
-      expect(yield* figures(Make.bob)).toEqual({ held: 3_000n, booked: 0n })
-      yield* losses.finalised(record)
-      expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
-    })
-  )
+  law("stays held until that, however many days it takes", function* () {
+    const { figures, losses } = yield* booked
+    yield* losses.mined(record, receipt, Make.bob)
+    yield* TestClock.adjust("10 days")
+    expect(yield* figures(Make.bob)).toEqual({ held: 3_000n, booked: 0n })
+    yield* losses.finalised(record)
+    expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
+  })
 
-  it.scoped("is that of one nonce: another one whose digits begin alike is not settled with it", () =>
-    Effect.gen(function* () {
-      const { figures, losses } = yield* booked
-      for (const nonce of [1n, 10n]) yield* losses.mined({ ...record, nonce }, receipt, Make.bob)
-      yield* losses.stranded({ ...record, nonce: 1n })
-      expect(yield* figures(Make.bob)).toEqual({ held: 3_000n, booked: 0n })
-    })
-  )
+  law("is that of one nonce: another one whose digits begin alike is not settled with it", function* () {
+    const { figures, losses } = yield* booked
+    for (const nonce of [1n, 10n]) yield* losses.mined({ ...record, nonce }, receipt, Make.bob)
+    yield* losses.stranded({ ...record, nonce: 1n })
+    expect(yield* figures(Make.bob)).toEqual({ held: 3_000n, booked: 0n })
+  })
 
-  it.scoped("follows the chain when a reorganisation changes who bears it", () =>
-    Effect.gen(function* () {
+  law("follows the chain when a reorganisation changes who bears it", function* () {
+    const { figures, losses } = yield* booked
+    yield* losses.mined(record, receipt, Make.alice)
+    yield* losses.mined(record, receipt, Make.bob)
+    expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
+    yield* losses.mined(record, receipt, null)
+    expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 0n })
+    yield* losses.mined(record, receipt, Make.bob)
+    yield* losses.finalised(record)
+    expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
+    expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
+  })
+
+  law(
+    "is nothing when another transaction has its nonce for good, or the key is the caller's own",
+    function* () {
       const { figures, losses } = yield* booked
       yield* losses.mined(record, receipt, Make.alice)
-      yield* losses.mined(record, receipt, Make.bob)
+      yield* losses.stranded(record)
+      yield* losses.mined({ ...record, nonce: 1n, access: Make.access() }, receipt, Make.alice)
       expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
-      yield* losses.mined(record, receipt, null)
-      expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 0n })
-      yield* losses.mined(record, receipt, Make.bob)
-      yield* losses.finalised(record)
-      expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
-      expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
-    })
-  )
-
-  it.scoped(
-    "is nothing when another transaction has its nonce for good, or the key is the caller's own",
-    () =>
-      Effect.gen(function* () {
-        const { figures, losses } = yield* booked
-        yield* losses.mined(record, receipt, Make.alice)
-        yield* losses.stranded(record)
-        yield* losses.mined({ ...record, nonce: 1n, access: Make.access() }, receipt, Make.alice)
-        expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
-      })
+    }
   )
 })

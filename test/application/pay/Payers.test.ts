@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
@@ -13,6 +13,7 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Site from "../../support/pay/Site.js"
 
 const { codes, cost, entryPoint, hashOf, op, part, version } = Site
@@ -63,67 +64,55 @@ const drafted = (paymaster: Address.Address) =>
   Effect.flatMap(world(), ({ of }) => Effect.flatMap(of(paymaster), (payer) => payer.draft(op)))
 
 describe("who pays for the ops of a request", () => {
-  it.scoped("is each wallet when it names no paymaster", () =>
-    Effect.gen(function* () {
-      const { of } = yield* world()
-      expect(yield* of(undefined)).toBe(wallet)
-    })
-  )
+  law("is each wallet when it names no paymaster", function* () {
+    const { of } = yield* world()
+    expect(yield* of(undefined)).toBe(wallet)
+  })
 
-  it.scoped("is the operator's own paymaster, within its budget, for the EOA that submits", () =>
-    Effect.gen(function* () {
-      const { of, signed } = yield* world()
-      const payer = yield* of(sponsor)
-      const first = yield* Effect.flatMap(payer.draft(op), payer.complete)
-      const ops = [first, { ...first, nonce: 2n }, { ...first, nonce: 3n }].map(part)
-      expect(codes(yield* payer.reserve(ops))).toEqual([[2, "sponsorship_exhausted"]])
-      yield* payer.seal(first, hashOf(first))
-      expect(signed).toEqual([
-        Sponsorship.digest({ chainId: Make.chainId, paymaster: sponsor }, hashOf(first), submitter)
-      ])
-    })
-  )
+  law("is the operator's own paymaster, within its budget, for the EOA that submits", function* () {
+    const { of, signed } = yield* world()
+    const payer = yield* of(sponsor)
+    const first = yield* Effect.flatMap(payer.draft(op), payer.complete)
+    const ops = [first, { ...first, nonce: 2n }, { ...first, nonce: 3n }].map(part)
+    expect(codes(yield* payer.reserve(ops))).toEqual([[2, "sponsorship_exhausted"]])
+    yield* payer.seal(first, hashOf(first))
+    expect(signed).toEqual([
+      Sponsorship.digest({ chainId: Make.chainId, paymaster: sponsor }, hashOf(first), submitter)
+    ])
+  })
 
-  it.scoped("is it for any EOA where a bundler of somebody else submits", () =>
-    Effect.gen(function* () {
-      const { of, signed } = yield* world(100n * cost, { remoteBundler: Redacted.make("http://bundler") })
-      const payer = yield* of(sponsor)
-      const completed = yield* Effect.flatMap(payer.draft(op), payer.complete)
-      yield* payer.reserve([part(completed)])
-      yield* payer.seal(completed, hashOf(completed))
-      expect(signed).toEqual([
-        Sponsorship.digest({ chainId: Make.chainId, paymaster: sponsor }, hashOf(completed), Address.zero)
-      ])
-    })
-  )
+  law("is it for any EOA where a bundler of somebody else submits", function* () {
+    const { of, signed } = yield* world(100n * cost, { remoteBundler: Redacted.make("http://bundler") })
+    const payer = yield* of(sponsor)
+    const completed = yield* Effect.flatMap(payer.draft(op), payer.complete)
+    yield* payer.reserve([part(completed)])
+    yield* payer.seal(completed, hashOf(completed))
+    expect(signed).toEqual([
+      Sponsorship.digest({ chainId: Make.chainId, paymaster: sponsor }, hashOf(completed), Address.zero)
+    ])
+  })
 
-  it.scoped("is never the operator's own paymaster by what a caller's node says", () =>
-    Effect.gen(function* () {
-      const { of } = yield* world()
-      expect(Exit.isFailure(yield* Effect.exit(of(sponsor, "caller")))).toBe(true)
-    })
-  )
+  law("is never the operator's own paymaster by what a caller's node says", function* () {
+    const { of } = yield* world()
+    expect(Exit.isFailure(yield* Effect.exit(of(sponsor, "caller")))).toBe(true)
+  })
 
-  it.scoped("is a paymaster of the profile, of which its own service is asked", () =>
-    Effect.gen(function* () {
-      const { asked, of } = yield* world()
-      const payer = yield* of(named, "caller")
-      expect(yield* Effect.flip(payer.draft(op))).toMatchObject({ code: "paymaster_unavailable" })
-      expect(asked).toEqual([url])
-      expect(payer).toMatchObject({ paymaster: named, tail: 0 })
-    })
-  )
+  law("is a paymaster of the profile, of which its own service is asked", function* () {
+    const { asked, of } = yield* world()
+    const payer = yield* of(named, "caller")
+    expect(yield* Effect.flip(payer.draft(op))).toMatchObject({ code: "paymaster_unavailable" })
+    expect(asked).toEqual([url])
+    expect(payer).toMatchObject({ paymaster: named, tail: 0 })
+  })
 
-  it.scoped("is any other paymaster, which is given no data", () =>
-    Effect.gen(function* () {
-      const { asked, of } = yield* world()
-      const payer = yield* of(other, "caller")
-      expect(yield* payer.draft(op)).toMatchObject({ paymasterAndData: `${other}${"0".repeat(64)}` })
-      expect([payer.paymaster, payer.tail, asked]).toEqual([other, 0, []])
-      const without = yield* world(100n * cost, { sponsor: null })
-      expect(yield* without.of(sponsor, "caller")).toMatchObject({ paymaster: sponsor, tail: 0 })
-    })
-  )
+  law("is any other paymaster, which is given no data", function* () {
+    const { asked, of } = yield* world()
+    const payer = yield* of(other, "caller")
+    expect(yield* payer.draft(op)).toMatchObject({ paymasterAndData: `${other}${"0".repeat(64)}` })
+    expect([payer.paymaster, payer.tail, asked]).toEqual([other, 0, []])
+    const without = yield* world(100n * cost, { sponsor: null })
+    expect(yield* without.of(sponsor, "caller")).toMatchObject({ paymaster: sponsor, tail: 0 })
+  })
 })
 
 describe("ops that come as they are", () => {
@@ -134,67 +123,61 @@ describe("ops that come as they are", () => {
   }
   const own = { ...op, sender: Make.address(0xb3) }
 
-  it.scoped("are measured as they are, with the place of the signature of the paymaster that seals", () =>
-    Effect.gen(function* () {
-      const { ofGiven } = yield* world()
-      const sponsored = { ...(yield* drafted(sponsor)), signature: Hex.unsafe("0x11") }
-      const payer = yield* ofGiven(sponsored, plain, own)
-      expect(payer.paymaster).toBeNull()
-      expect(yield* payer.draft(sponsored)).toEqual({
-        ...sponsored,
-        signature: Hex.concat(Hex.unsafe("0x11"), Sponsorship.dummy)
-      })
-      for (const each of [plain, own]) expect(yield* payer.draft(each)).toBe(each)
+  law("are measured as they are, with the place of the signature of the paymaster that seals", function* () {
+    const { ofGiven } = yield* world()
+    const sponsored = { ...(yield* drafted(sponsor)), signature: Hex.unsafe("0x11") }
+    const payer = yield* ofGiven(sponsored, plain, own)
+    expect(payer.paymaster).toBeNull()
+    expect(yield* payer.draft(sponsored)).toEqual({
+      ...sponsored,
+      signature: Hex.concat(Hex.unsafe("0x11"), Sponsorship.dummy)
     })
-  )
+    for (const each of [plain, own]) expect(yield* payer.draft(each)).toBe(each)
+  })
 
-  it.scoped("are paid by whom each of them names, and fail by their own place", () =>
-    Effect.gen(function* () {
-      const { held, ofGiven } = yield* world(2n * cost)
-      const sponsored = yield* drafted(sponsor)
-      const ops = [
-        own,
-        plain,
-        { ...plain, nonce: 2n },
-        sponsored,
-        { ...plain, nonce: 3n },
-        { ...sponsored, nonce: 2n },
-        { ...sponsored, nonce: 3n }
-      ]
-      const payer = yield* ofGiven(...ops)
-      const failed = yield* payer.reserve(ops.map(part))
-      expect(codes(failed).sort()).toEqual([
-        [4, "insufficient_funds"],
-        [6, "sponsorship_exhausted"]
-      ])
-      const deposit = (paymaster: string) => `deposit:${entryPoint}:${paymaster}`
-      expect((yield* held).map(([, name]) => name)).toEqual([
-        deposit(other),
-        deposit(other),
-        "sponsor",
-        deposit(sponsor),
-        "sponsor",
-        deposit(sponsor)
-      ])
-      yield* payer.release([{ op: own }, { op: plain }, { op: sponsored }])
-      expect((yield* held).map(([, name]) => name)).toEqual([deposit(other), "sponsor", deposit(sponsor)])
-      yield* payer.end
-      expect(yield* held).toEqual([])
-    })
-  )
+  law("are paid by whom each of them names, and fail by their own place", function* () {
+    const { held, ofGiven } = yield* world(2n * cost)
+    const sponsored = yield* drafted(sponsor)
+    const ops = [
+      own,
+      plain,
+      { ...plain, nonce: 2n },
+      sponsored,
+      { ...plain, nonce: 3n },
+      { ...sponsored, nonce: 2n },
+      { ...sponsored, nonce: 3n }
+    ]
+    const payer = yield* ofGiven(...ops)
+    const failed = yield* payer.reserve(ops.map(part))
+    expect(codes(failed).sort()).toEqual([
+      [4, "insufficient_funds"],
+      [6, "sponsorship_exhausted"]
+    ])
+    const deposit = (paymaster: string) => `deposit:${entryPoint}:${paymaster}`
+    expect((yield* held).map(([, name]) => name)).toEqual([
+      deposit(other),
+      deposit(other),
+      "sponsor",
+      deposit(sponsor),
+      "sponsor",
+      deposit(sponsor)
+    ])
+    yield* payer.release([{ op: own }, { op: plain }, { op: sponsored }])
+    expect((yield* held).map(([, name]) => name)).toEqual([deposit(other), "sponsor", deposit(sponsor)])
+    yield* payer.end
+    expect(yield* held).toEqual([])
+  })
 
-  it.scoped("are sealed by the paymaster that they name, and by nobody where it seals nothing", () =>
-    Effect.gen(function* () {
-      const { budgets, ofGiven, signed } = yield* world()
-      const sponsored = yield* drafted(sponsor)
-      yield* budgets.handOut(Make.alice, Make.chainId, hashOf(sponsored), Site.now + 600)
-      const payer = yield* ofGiven(sponsored, plain, own)
-      yield* payer.reserve([part(sponsored), part(plain, 1), part(own, 2)])
-      expect(yield* payer.seal(own, hashOf(own))).toBe("0x")
-      expect(yield* payer.seal(plain, hashOf(plain))).toBe("0x")
-      expect(signed).toEqual([])
-      expect(Hex.size(yield* payer.seal(sponsored, hashOf(sponsored)))).toBe(65)
-      expect(signed).toHaveLength(1)
-    })
-  )
+  law("are sealed by the paymaster that they name, and by nobody where it seals nothing", function* () {
+    const { budgets, ofGiven, signed } = yield* world()
+    const sponsored = yield* drafted(sponsor)
+    yield* budgets.handOut(Make.alice, Make.chainId, hashOf(sponsored), Site.now + 600)
+    const payer = yield* ofGiven(sponsored, plain, own)
+    yield* payer.reserve([part(sponsored), part(plain, 1), part(own, 2)])
+    expect(yield* payer.seal(own, hashOf(own))).toBe("0x")
+    expect(yield* payer.seal(plain, hashOf(plain))).toBe("0x")
+    expect(signed).toEqual([])
+    expect(Hex.size(yield* payer.seal(sponsored, hashOf(sponsored)))).toBe(65)
+    expect(signed).toHaveLength(1)
+  })
 })

@@ -7,6 +7,7 @@ import type { Budgets } from "../../../src/application/ports/Budgets.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Site from "../../support/pay/Site.js"
 
 const { codes, cost, dataOf, entryPoint, op, part, paymaster } = Site
@@ -29,84 +30,75 @@ describe("a paymaster that wants no data", () => {
       return { answer, budgets, calls, givenBack, held, payer: Paymaster.plain(budgets, site), site }
     })
 
-  it.scoped("is named by an op that names none, and the other stays as it is", () =>
-    Effect.gen(function* () {
-      const { payer } = yield* world(cost)
-      expect(payer.paymaster).toBe(paymaster)
-      expect(yield* payer.draft(op)).toEqual({ ...op, paymasterAndData: dataOf(Hex.empty) })
-      const named = { ...op, paymasterAndData: dataOf(Hex.unsafe("0x01")) }
-      expect(yield* payer.draft(named)).toBe(named)
-    })
-  )
+  law("is named by an op that names none, and the other stays as it is", function* () {
+    const { payer } = yield* world(cost)
+    expect(payer.paymaster).toBe(paymaster)
+    expect(yield* payer.draft(op)).toEqual({ ...op, paymasterAndData: dataOf(Hex.empty) })
+    const named = { ...op, paymasterAndData: dataOf(Hex.unsafe("0x01")) }
+    expect(yield* payer.draft(named)).toBe(named)
+  })
 
-  it.scoped("pays for ops one behind the other as far as its deposit goes, to the last wei", () =>
-    Effect.gen(function* () {
-      const { held, payer } = yield* world(3n * cost - 1n)
-      const ops = [1n, 2n, 3n].map((nonce, index) => part({ ...op, nonce }, index + 4))
-      const failed = yield* payer.reserve(ops)
-      expect(codes(failed)).toEqual([[6, "insufficient_funds"]])
-      expect(failed.get(6)?.figures).toEqual({
-        paymaster,
-        required: `${cost}`,
-        available: `${cost - 1n}`,
-        missing: "1"
-      })
-      expect(yield* held).toEqual([cost, cost])
+  law("pays for ops one behind the other as far as its deposit goes, to the last wei", function* () {
+    const { held, payer } = yield* world(3n * cost - 1n)
+    const ops = [1n, 2n, 3n].map((nonce, index) => part({ ...op, nonce }, index + 4))
+    const failed = yield* payer.reserve(ops)
+    expect(codes(failed)).toEqual([[6, "insufficient_funds"]])
+    expect(failed.get(6)?.figures).toEqual({
+      paymaster,
+      required: `${cost}`,
+      available: `${cost - 1n}`,
+      missing: "1"
     })
-  )
+    expect(yield* held).toEqual([cost, cost])
+  })
 
-  it.scoped("has a deposit that what it has paid has lowered already", () =>
-    Effect.gen(function* () {
-      const { budgets, payer } = yield* world(2n * cost)
-      yield* payer.reserve([part(op)])
-      for (const { id } of yield* budgets.open(Make.chainId)) yield* budgets.settle(Make.chainId, id, cost)
-      const later = [2n, 3n].map((nonce, index) => part({ ...op, nonce }, index))
-      expect(codes(yield* payer.reserve(later))).toEqual([])
-    })
-  )
+  law("has a deposit that what it has paid has lowered already", function* () {
+    const { budgets, payer } = yield* world(2n * cost)
+    yield* payer.reserve([part(op)])
+    for (const { id } of yield* budgets.open(Make.chainId)) yield* budgets.settle(Make.chainId, id, cost)
+    const later = [2n, 3n].map((nonce, index) => part({ ...op, nonce }, index))
+    expect(codes(yield* payer.reserve(later))).toEqual([])
+  })
 
-  it.scoped("is asked for its deposit at the EntryPoint, and a node that tells none is refused", () =>
-    Effect.gen(function* () {
-      const { answer, calls, held, payer } = yield* world(cost)
-      expect(codes(yield* payer.reserve([part(op)]))).toEqual([])
-      expect(calls).toEqual([
-        {
-          to: entryPoint,
-          data: Hex.unsafe(`0x70a08231${paymaster.slice(2).toLowerCase().padStart(64, "0")}`)
-        }
-      ])
-      const word = answer.call
-      for (const call of [
-        { ...word, success: false },
-        { ...word, data: Hex.empty },
-        { ...word, data: Hex.concat(word.data, Hex.unsafe("0x00")) }
-      ]) {
-        answer.call = call
-        expect(yield* Effect.flip(payer.reserve([part({ ...op, nonce: 2n })]))).toMatchObject({
-          code: "node_refused"
-        })
+  law("is asked for its deposit at the EntryPoint, and a node that tells none is refused", function* () {
+    const { answer, calls, held, payer } = yield* world(cost)
+    expect(codes(yield* payer.reserve([part(op)]))).toEqual([])
+    expect(calls).toEqual([
+      {
+        to: entryPoint,
+        data: Hex.unsafe(`0x70a08231${paymaster.slice(2).toLowerCase().padStart(64, "0")}`)
       }
-      expect(yield* held).toEqual([cost])
-    })
-  )
+    ])
+    const word = answer.call
+    for (const call of [
+      { ...word, success: false },
+      { ...word, data: Hex.empty },
+      { ...word, data: Hex.concat(word.data, Hex.unsafe("0x00")) }
+    ]) {
+      answer.call = call
+      expect(yield* Effect.flip(payer.reserve([part({ ...op, nonce: 2n })]))).toMatchObject({
+        code: "node_refused"
+      })
+    }
+    expect(yield* held).toEqual([cost])
+  })
 
-  it.scoped("keeps its money for each request that carries the op, and for no other account's", () =>
-    Effect.gen(function* () {
-      const { budgets, payer } = yield* world(2n * cost - 1n)
-      yield* payer.reserve([part(op)])
-      const again = yield* Site.make(2n * cost - 1n, { requestId: "another" })
-      expect(codes(yield* Paymaster.plain(budgets, again.site).reserve([part(op)]))).toEqual([
-        [0, "insufficient_funds"]
-      ])
-      const foreign = yield* Site.make(2n * cost - 1n, { accountId: Make.bob })
-      expect(
-        codes(yield* Paymaster.plain(budgets, foreign.site).reserve([part({ ...op, nonce: 2n })]))
-      ).toEqual([])
-    })
-  )
+  law("keeps its money for each request that carries the op, and for no other account's", function* () {
+    const { budgets, payer } = yield* world(2n * cost - 1n)
+    yield* payer.reserve([part(op)])
+    const again = yield* Site.make(2n * cost - 1n, { requestId: "another" })
+    expect(codes(yield* Paymaster.plain(budgets, again.site).reserve([part(op)]))).toEqual([
+      [0, "insufficient_funds"]
+    ])
+    const foreign = yield* Site.make(2n * cost - 1n, { accountId: Make.bob })
+    expect(
+      codes(yield* Paymaster.plain(budgets, foreign.site).reserve([part({ ...op, nonce: 2n })]))
+    ).toEqual([])
+  })
 
-  it.scoped("gives back what it kept for ops that do not go, once, and at the end all of the request", () =>
-    Effect.gen(function* () {
+  law(
+    "gives back what it kept for ops that do not go, once, and at the end all of the request",
+    function* () {
       const { givenBack, held, payer } = yield* world(10n * cost)
       const ops = [1n, 2n, 3n].map((nonce) => part({ ...op, nonce }))
       yield* payer.reserve(ops)
@@ -118,20 +110,18 @@ describe("a paymaster that wants no data", () => {
       expect(yield* held).toEqual([])
       yield* payer.end
       expect(givenBack).toEqual([1, 3])
-    })
+    }
   )
 
-  it.scoped("keeps it for ten minutes: a process that died holds nothing for longer", () =>
-    Effect.gen(function* () {
-      const { held, payer } = yield* world(cost)
-      yield* TestClock.adjust(1_000)
-      yield* payer.reserve([part(op)])
-      yield* TestClock.adjust(Paymaster.keptMillis - 1)
-      expect(yield* held).toEqual([cost])
-      yield* TestClock.adjust(2)
-      expect(codes(yield* payer.reserve([part({ ...op, nonce: 2n })]))).toEqual([])
-    })
-  )
+  law("keeps it for ten minutes: a process that died holds nothing for longer", function* () {
+    const { held, payer } = yield* world(cost)
+    yield* TestClock.adjust(1_000)
+    yield* payer.reserve([part(op)])
+    yield* TestClock.adjust(Paymaster.keptMillis - 1)
+    expect(yield* held).toEqual([cost])
+    yield* TestClock.adjust(2)
+    expect(codes(yield* payer.reserve([part({ ...op, nonce: 2n })]))).toEqual([])
+  })
 
   it("has one name of its budget for each EntryPoint and paymaster", () => {
     const names = [

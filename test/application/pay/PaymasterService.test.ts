@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Paymaster from "../../../src/application/pay/Paymaster.js"
@@ -12,6 +12,7 @@ import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Site from "../../support/pay/Site.js"
 
 const { codes, cost, dataOf, entryPoint, op, part, paymaster, version } = Site
@@ -62,99 +63,91 @@ describe("a paymaster with a service", () => {
     paymasterAndData: dataOf(Hex.unsafe(data), { verificationGasLimit: 5n, postOpGasLimit: 6n })
   })
 
-  it.scoped("measures an op with its stub, once, and prices it with the dearest bytes of that length", () =>
-    Effect.gen(function* () {
+  law(
+    "measures an op with its stub, once, and prices it with the dearest bytes of that length",
+    function* () {
       const { asked, payer } = yield* world()
       const drafted = yield* payer.draft(op)
       expect(drafted).toEqual(stubbed("0xabcd"))
       expect(yield* payer.draft(drafted)).toBe(drafted)
       expect(asked).toEqual([["stub", op]])
       expect(payer.priced(drafted)).toEqual(stubbed("0xffff"))
-    })
+    }
   )
 
-  it.scoped("has the last word about its data, within the limits and the length of its stub", () =>
-    Effect.gen(function* () {
-      const final = { data: Hex.unsafe("0x12"), verificationGasLimit: null, postOpGasLimit: null }
-      const { asked, completed } = yield* world({ data: [answerOf(final)] })
-      expect(yield* completed).toEqual({
-        paymaster,
-        data: Hex.unsafe("0x12"),
-        limits: { verificationGasLimit: 5n, postOpGasLimit: 6n }
-      })
-      expect(asked).toEqual([
-        ["stub", op],
-        ["data", stubbed("0xabcd")]
-      ])
+  law("has the last word about its data, within the limits and the length of its stub", function* () {
+    const final = { data: Hex.unsafe("0x12"), verificationGasLimit: null, postOpGasLimit: null }
+    const { asked, completed } = yield* world({ data: [answerOf(final)] })
+    expect(yield* completed).toEqual({
+      paymaster,
+      data: Hex.unsafe("0x12"),
+      limits: { verificationGasLimit: 5n, postOpGasLimit: 6n }
     })
-  )
+    expect(asked).toEqual([
+      ["stub", op],
+      ["data", stubbed("0xabcd")]
+    ])
+  })
 
-  it.scoped("is refused data that are longer than those that were measured, and dearer limits", () =>
-    Effect.gen(function* () {
-      const outcome = (data: Partial<PaymasterAnswer>) =>
-        Effect.flatMap(world({ data: [answerOf(data)] }), ({ completed }) => completed)
-      expect(yield* outcome({ data: Hex.unsafe("0xabcdef") })).toEqual([
+  law("is refused data that are longer than those that were measured, and dearer limits", function* () {
+    const outcome = (data: Partial<PaymasterAnswer>) =>
+      Effect.flatMap(world({ data: [answerOf(data)] }), ({ completed }) => completed)
+    expect(yield* outcome({ data: Hex.unsafe("0xabcdef") })).toEqual([
+      "paymaster_refused",
+      "the paymaster's service gave 3 bytes of data after a stub of 2"
+    ])
+    for (const limits of [{ verificationGasLimit: 6n }, { postOpGasLimit: 7n }])
+      expect(yield* outcome(limits)).toEqual([
         "paymaster_refused",
-        "the paymaster's service gave 3 bytes of data after a stub of 2"
+        "the paymaster's service raised its gas limits after its stub"
       ])
-      for (const limits of [{ verificationGasLimit: 6n }, { postOpGasLimit: 7n }])
-        expect(yield* outcome(limits)).toEqual([
-          "paymaster_refused",
-          "the paymaster's service raised its gas limits after its stub"
-        ])
-      // What it may cost together is what counts.
-      expect(yield* outcome({ verificationGasLimit: 6n, postOpGasLimit: 5n })).toMatchObject({
-        limits: { verificationGasLimit: 6n, postOpGasLimit: 5n }
-      })
+    // What it may cost together is what counts.
+    expect(yield* outcome({ verificationGasLimit: 6n, postOpGasLimit: 5n })).toMatchObject({
+      limits: { verificationGasLimit: 6n, postOpGasLimit: 5n }
     })
-  )
+  })
 
-  it.scoped("whose stub is final is asked for it again, for the op as it is now without its data", () =>
-    Effect.gen(function* () {
-      const again = answerOf({ final: true, data: Hex.unsafe("0x99") })
-      const { asked, completed } = yield* world({ stub: [answerOf({ final: true }), again], data: [] })
-      expect(yield* completed).toMatchObject({ data: "0x99" })
-      expect(asked).toEqual([
-        ["stub", op],
-        ["stub", op]
-      ])
-      const changed = yield* world({
-        stub: [answerOf({ final: true }), answerOf({ data: Hex.unsafe("0x77") })]
-      })
-      expect(yield* changed.completed).toMatchObject({ data: "0xabcd" })
-      expect(changed.asked.map(([method]) => method)).toEqual(["stub", "stub", "data"])
+  law("whose stub is final is asked for it again, for the op as it is now without its data", function* () {
+    const again = answerOf({ final: true, data: Hex.unsafe("0x99") })
+    const { asked, completed } = yield* world({ stub: [answerOf({ final: true }), again], data: [] })
+    expect(yield* completed).toMatchObject({ data: "0x99" })
+    expect(asked).toEqual([
+      ["stub", op],
+      ["stub", op]
+    ])
+    const changed = yield* world({
+      stub: [answerOf({ final: true }), answerOf({ data: Hex.unsafe("0x77") })]
     })
-  )
+    expect(yield* changed.completed).toMatchObject({ data: "0xabcd" })
+    expect(changed.asked.map(([method]) => method)).toEqual(["stub", "stub", "data"])
+  })
 
-  it.scoped("knows its stubs by wallet and nonce key: the sequence may change until the op is complete", () =>
-    Effect.gen(function* () {
+  law(
+    "knows its stubs by wallet and nonce key: the sequence may change until the op is complete",
+    function* () {
       const { asked, payer } = yield* world({ stub: [answerOf({ final: true })] })
       const drafted = yield* payer.draft(op)
       yield* payer.complete({ ...drafted, nonce: op.nonce + 7n })
       yield* payer.complete({ ...drafted, nonce: op.nonce + 2n ** 64n })
       yield* payer.complete({ ...drafted, sender: Make.address(0xa2) })
       expect(asked.map(([method]) => method)).toEqual(["stub", "stub", "data", "data"])
-    })
+    }
   )
 
-  it.scoped("is not believed about another paymaster, nor with more data than an op may have", () =>
-    Effect.gen(function* () {
-      const other = answerOf({ paymaster: Make.address(1) })
-      const long = answerOf({ data: Hex.unsafe(`0x${"00".repeat(PaymasterData.maxData + 1)}`) })
-      for (const answer of [other, long]) {
-        const { payer } = yield* world({ stub: [answer] })
-        expect(yield* Effect.flip(payer.draft(op))).toMatchObject({ code: "paymaster_refused" })
-        const later = yield* world({ data: [answer] })
-        expect(yield* later.completed).toMatchObject([
-          "paymaster_refused",
-          expect.stringContaining("service")
-        ])
-      }
-    })
-  )
+  law("is not believed about another paymaster, nor with more data than an op may have", function* () {
+    const other = answerOf({ paymaster: Make.address(1) })
+    const long = answerOf({ data: Hex.unsafe(`0x${"00".repeat(PaymasterData.maxData + 1)}`) })
+    for (const answer of [other, long]) {
+      const { payer } = yield* world({ stub: [answer] })
+      expect(yield* Effect.flip(payer.draft(op))).toMatchObject({ code: "paymaster_refused" })
+      const later = yield* world({ data: [answer] })
+      expect(yield* later.completed).toMatchObject(["paymaster_refused", expect.stringContaining("service")])
+    }
+  })
 
-  it.scoped("that does not pay is told apart from one that does not answer, of which its host is told", () =>
-    Effect.gen(function* () {
+  law(
+    "that does not pay is told apart from one that does not answer, of which its host is told",
+    function* () {
       const failure = (reason: PaymasterRpcError["reason"], origin = "https://service") =>
         new PaymasterRpcError({ reason, origin, message: "no" })
       for (const [error, told] of [
@@ -180,15 +173,13 @@ describe("a paymaster with a service", () => {
           details: [{ path: "settings.paymaster", message: told[1] }]
         })
       }
-    })
+    }
   )
 
-  it.scoped("is paid out of its deposit as any paymaster is", () =>
-    Effect.gen(function* () {
-      const { payer } = yield* world()
-      expect(payer.paymaster).toBe(paymaster)
-      const ops = Array.from({ length: 11 }, (_, index) => part({ ...op, nonce: BigInt(index) }, index))
-      expect(codes(yield* payer.reserve(ops))).toEqual([[10, "insufficient_funds"]])
-    })
-  )
+  law("is paid out of its deposit as any paymaster is", function* () {
+    const { payer } = yield* world()
+    expect(payer.paymaster).toBe(paymaster)
+    const ops = Array.from({ length: 11 }, (_, index) => part({ ...op, nonce: BigInt(index) }, index))
+    expect(codes(yield* payer.reserve(ops))).toEqual([[10, "insufficient_funds"]])
+  })
 })

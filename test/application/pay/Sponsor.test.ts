@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as TestClock from "effect/TestClock"
@@ -13,6 +13,7 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Site from "../../support/pay/Site.js"
 
 const { entryPoint, hashOf, now, part, paymaster, version } = Site
@@ -77,108 +78,88 @@ const terms = (over: Partial<Sponsorship.Terms> = {}) =>
 const good: UserOperation = { ...Site.op, paymasterAndData: terms() }
 
 describe("the sponsor pays for an op", () => {
-  it.scoped("up to the operator's caps on prices, and not a wei above one of them", () =>
-    Effect.gen(function* () {
-      const { objection } = yield* world()
-      expect(yield* objection(good)).toBeNull()
-      expect(yield* objection({ ...good, nonce: 2n, maxFeePerGas: 101n })).toBe("fees_above_cap")
-      expect(yield* objection({ ...good, nonce: 3n, maxPriorityFeePerGas: 11n })).toBe("fees_above_cap")
-    })
-  )
+  law("up to the operator's caps on prices, and not a wei above one of them", function* () {
+    const { objection } = yield* world()
+    expect(yield* objection(good)).toBeNull()
+    expect(yield* objection({ ...good, nonce: 2n, maxFeePerGas: 101n })).toBe("fees_above_cap")
+    expect(yield* objection({ ...good, nonce: 3n, maxPriorityFeePerGas: 11n })).toBe("fees_above_cap")
+  })
 
-  it.scoped("up to the operator's bound on the gas of all its parts together", () =>
-    Effect.gen(function* () {
-      const { objection } = yield* world()
-      for (const field of ["callGasLimit", "verificationGasLimit", "preVerificationGas"] as const)
-        expect(yield* objection({ ...good, [field]: good[field] + 1n })).toBe("not_sponsored")
-    })
-  )
+  law("up to the operator's bound on the gas of all its parts together", function* () {
+    const { objection } = yield* world()
+    for (const field of ["callGasLimit", "verificationGasLimit", "preVerificationGas"] as const)
+      expect(yield* objection({ ...good, [field]: good[field] + 1n })).toBe("not_sponsored")
+  })
 
-  it.scoped("of its own paymaster only", () =>
-    Effect.gen(function* () {
-      const { objection } = yield* world()
-      for (const paymasterAndData of [Hex.empty, terms({ paymaster: Make.address(0x5b) })])
-        expect(yield* objection({ ...good, paymasterAndData })).toBe("not_sponsored")
-    })
-  )
+  law("of its own paymaster only", function* () {
+    const { objection } = yield* world()
+    for (const paymasterAndData of [Hex.empty, terms({ paymaster: Make.address(0x5b) })])
+      expect(yield* objection({ ...good, paymasterAndData })).toBe("not_sponsored")
+  })
 
-  it.scoped("for as long as it says itself, with a minute for a node that lags", () =>
-    Effect.gen(function* () {
-      const { objection } = yield* world()
-      const until = (validUntil: number, nonce: bigint) =>
-        objection({ ...good, nonce, paymasterAndData: terms({ validUntil }) })
-      expect(yield* until(now + Sponsor.lifeSeconds + 60, 2n)).toBeNull()
-      expect(yield* until(now + Sponsor.lifeSeconds + 61, 3n)).toBe("not_sponsored")
-      expect(yield* until(0, 4n)).toBe("not_sponsored")
-      expect(yield* until(now + 1, 5n)).toBeNull()
-      expect(yield* until(now, 6n)).toBe("sponsorship_over")
-    })
-  )
+  law("for as long as it says itself, with a minute for a node that lags", function* () {
+    const { objection } = yield* world()
+    const until = (validUntil: number, nonce: bigint) =>
+      objection({ ...good, nonce, paymasterAndData: terms({ validUntil }) })
+    expect(yield* until(now + Sponsor.lifeSeconds + 60, 2n)).toBeNull()
+    expect(yield* until(now + Sponsor.lifeSeconds + 61, 3n)).toBe("not_sponsored")
+    expect(yield* until(0, 4n)).toBe("not_sponsored")
+    expect(yield* until(now + 1, 5n)).toBeNull()
+    expect(yield* until(now, 6n)).toBe("sponsorship_over")
+  })
 
-  it.scoped("from now on where the chain has rested: its next block has the time of the world", () =>
-    Effect.gen(function* () {
-      const { objection, payer } = yield* world()
-      const later = now + 3_600
-      yield* TestClock.setTime(later * 1_000)
-      const drafted = yield* payer.draft({ ...good, paymasterAndData: Hex.empty })
-      expect(Either.getOrThrow(Sponsorship.read(version, drafted.paymasterAndData)).validUntil).toBe(
-        later + Sponsor.lifeSeconds
-      )
-      expect(yield* objection({ ...drafted, nonce: 2n })).toBeNull()
-      expect(yield* objection({ ...good, nonce: 3n })).toBe("sponsorship_over")
-    })
-  )
+  law("from now on where the chain has rested: its next block has the time of the world", function* () {
+    const { objection, payer } = yield* world()
+    const later = now + 3_600
+    yield* TestClock.setTime(later * 1_000)
+    const drafted = yield* payer.draft({ ...good, paymasterAndData: Hex.empty })
+    expect(Either.getOrThrow(Sponsorship.read(version, drafted.paymasterAndData)).validUntil).toBe(
+      later + Sponsor.lifeSeconds
+    )
+    expect(yield* objection({ ...drafted, nonce: 2n })).toBeNull()
+    expect(yield* objection({ ...good, nonce: 3n })).toBe("sponsorship_over")
+  })
 
-  it.scoped("that names no submitter with a remote bundler, and with none else", () =>
-    Effect.gen(function* () {
-      const unbound = { ...good, paymasterAndData: terms({ unbound: true }) }
-      const own = yield* world()
-      expect(yield* own.objection(unbound)).toBe("not_sponsored")
-      const remote = yield* world({ bundler: Address.zero })
-      expect(yield* remote.objection(good)).toBe("not_sponsored")
-      expect(yield* remote.objection(unbound)).toBeNull()
-    })
-  )
+  law("that names no submitter with a remote bundler, and with none else", function* () {
+    const unbound = { ...good, paymasterAndData: terms({ unbound: true }) }
+    const own = yield* world()
+    expect(yield* own.objection(unbound)).toBe("not_sponsored")
+    const remote = yield* world({ bundler: Address.zero })
+    expect(yield* remote.objection(good)).toBe("not_sponsored")
+    expect(yield* remote.objection(unbound)).toBeNull()
+  })
 
-  it.scoped("out of the account's budget of the day, and out of the deposit", () =>
-    Effect.gen(function* () {
-      const most = 100n * 1_000_000n
-      const { objection } = yield* world({ deposit: 2n * most - 1n })
-      expect(yield* objection(good)).toBeNull()
-      expect(yield* objection({ ...good, nonce: 2n })).toBe("insufficient_funds")
-      const poor = yield* world({ dailyBudget: 2n * most - 1n })
-      expect(yield* poor.objection(good)).toBeNull()
-      expect(yield* poor.objection({ ...good, nonce: 2n })).toBe("sponsorship_exhausted")
-    })
-  )
+  law("out of the account's budget of the day, and out of the deposit", function* () {
+    const most = 100n * 1_000_000n
+    const { objection } = yield* world({ deposit: 2n * most - 1n })
+    expect(yield* objection(good)).toBeNull()
+    expect(yield* objection({ ...good, nonce: 2n })).toBe("insufficient_funds")
+    const poor = yield* world({ dailyBudget: 2n * most - 1n })
+    expect(yield* poor.objection(good)).toBeNull()
+    expect(yield* poor.objection({ ...good, nonce: 2n })).toBe("sponsorship_exhausted")
+  })
 
-  it.scoped("out of a deposit that the ops of all accounts draw on", () =>
-    Effect.gen(function* () {
-      const deposit = 2n * 100n * 1_000_000n - 1n
-      const alice = yield* world({ deposit })
-      expect(yield* alice.objection(good)).toBeNull()
-      const bob = yield* world({ deposit, accountId: Make.bob, budgets: alice.budgets })
-      expect(yield* bob.objection({ ...good, nonce: 2n })).toBe("insufficient_funds")
-    })
-  )
+  law("out of a deposit that the ops of all accounts draw on", function* () {
+    const deposit = 2n * 100n * 1_000_000n - 1n
+    const alice = yield* world({ deposit })
+    expect(yield* alice.objection(good)).toBeNull()
+    const bob = yield* world({ deposit, accountId: Make.bob, budgets: alice.budgets })
+    expect(yield* bob.objection({ ...good, nonce: 2n })).toBe("insufficient_funds")
+  })
 
-  it.scoped("and keeps with its money from which block on the op may land, and until when", () =>
-    Effect.gen(function* () {
-      const { budgets, objection } = yield* world()
-      yield* objection(good)
-      const note = Sponsorships.note({ entryPoint, since: 7n, validUntil: now + Sponsor.lifeSeconds })
-      expect((yield* budgets.open(Make.chainId)).map((hold) => hold.note)).toEqual([note, note])
-    })
-  )
+  law("and keeps with its money from which block on the op may land, and until when", function* () {
+    const { budgets, objection } = yield* world()
+    yield* objection(good)
+    const note = Sponsorships.note({ entryPoint, since: 7n, validUntil: now + Sponsor.lifeSeconds })
+    expect((yield* budgets.open(Make.chainId)).map((hold) => hold.note)).toEqual([note, note])
+  })
 
-  it.scoped("whose sponsorship has not ended", () =>
-    Effect.gen(function* () {
-      const { budgets, objection } = yield* world()
-      yield* objection(good)
-      yield* budgets.settle(Make.chainId, hashOf(good), 1n)
-      expect(yield* objection(good)).toBe("not_sponsored")
-    })
-  )
+  law("whose sponsorship has not ended", function* () {
+    const { budgets, objection } = yield* world()
+    yield* objection(good)
+    yield* budgets.settle(Make.chainId, hashOf(good), 1n)
+    expect(yield* objection(good)).toBe("not_sponsored")
+  })
 })
 
 describe("the sponsor signs an op", () => {
@@ -189,95 +170,80 @@ describe("the sponsor signs an op", () => {
     return it
   })
 
-  it.scoped(
+  law(
     "that was completed for the request and is reserved, for the EOA that submits, and follows it",
-    () =>
-      Effect.gen(function* () {
-        const { bundler, payer, signed, watched } = yield* reserved
-        expect(watched).toEqual([])
-        expect(yield* payer.seal(good, hashOf(good))).toBe(seal)
-        expect(watched).toMatchObject([{ accountId: Make.alice, profile: { chainId: Make.chainId } }])
-        expect(signed).toEqual([
-          Sponsorship.digest({ chainId: Make.chainId, paymaster }, hashOf(good), bundler)
-        ])
-      })
+    function* () {
+      const { bundler, payer, signed, watched } = yield* reserved
+      expect(watched).toEqual([])
+      expect(yield* payer.seal(good, hashOf(good))).toBe(seal)
+      expect(watched).toMatchObject([{ accountId: Make.alice, profile: { chainId: Make.chainId } }])
+      expect(signed).toEqual([
+        Sponsorship.digest({ chainId: Make.chainId, paymaster }, hashOf(good), bundler)
+      ])
+    }
   )
 
-  it.scoped("once: what is kept for it is spent", () =>
-    Effect.gen(function* () {
-      const { refusal, signed } = yield* reserved
-      expect([yield* refusal(good), yield* refusal(good)]).toEqual([null, "not_sponsored"])
-      expect(signed).toHaveLength(1)
-    })
-  )
+  law("once: what is kept for it is spent", function* () {
+    const { refusal, signed } = yield* reserved
+    expect([yield* refusal(good), yield* refusal(good)]).toEqual([null, "not_sponsored"])
+    expect(signed).toHaveLength(1)
+  })
 
-  it.scoped("that is the last of those that claim its nonce", () =>
-    Effect.gen(function* () {
-      const { payer, refusal, signed } = yield* reserved
-      const later = { ...good, callGasLimit: good.callGasLimit - 1n }
-      yield* payer.complete(later)
-      yield* payer.reserve([part(later)])
-      expect([yield* refusal(good), yield* refusal(later)]).toEqual(["not_sponsored", null])
-      expect(signed).toHaveLength(1)
-    })
-  )
+  law("that is the last of those that claim its nonce", function* () {
+    const { payer, refusal, signed } = yield* reserved
+    const later = { ...good, callGasLimit: good.callGasLimit - 1n }
+    yield* payer.complete(later)
+    yield* payer.reserve([part(later)])
+    expect([yield* refusal(good), yield* refusal(later)]).toEqual(["not_sponsored", null])
+    expect(signed).toHaveLength(1)
+  })
 
-  it.scoped("not when any byte of it has changed since, under whatever hash it comes", () =>
-    Effect.gen(function* () {
-      const { refusal, signed } = yield* reserved
-      const changed = { ...good, callGasLimit: good.callGasLimit - 1n }
-      expect(yield* refusal(changed)).toBe("not_sponsored")
-      expect(yield* refusal(changed, hashOf(good))).toBe("not_sponsored")
-      expect(signed).toEqual([])
-    })
-  )
+  law("not when any byte of it has changed since, under whatever hash it comes", function* () {
+    const { refusal, signed } = yield* reserved
+    const changed = { ...good, callGasLimit: good.callGasLimit - 1n }
+    expect(yield* refusal(changed)).toBe("not_sponsored")
+    expect(yield* refusal(changed, hashOf(good))).toBe("not_sponsored")
+    expect(signed).toEqual([])
+  })
 
-  it.scoped("not when it was never built here, though its terms are right and it is reserved", () =>
-    Effect.gen(function* () {
-      const { payer, refusal, signed } = yield* world()
-      yield* payer.reserve([part(good)])
-      expect(yield* refusal(good)).toBe("not_sponsored")
-      expect(signed).toEqual([])
-    })
-  )
+  law("not when it was never built here, though its terms are right and it is reserved", function* () {
+    const { payer, refusal, signed } = yield* world()
+    yield* payer.reserve([part(good)])
+    expect(yield* refusal(good)).toBe("not_sponsored")
+    expect(signed).toEqual([])
+  })
 
-  it.scoped("that was handed out, when it comes back the same", () =>
-    Effect.gen(function* () {
-      yield* TestClock.setTime(now * 1_000)
-      const { payer, refusal } = yield* world()
-      yield* payer.handOut(good, hashOf(good))
-      yield* payer.reserve([part(good)])
-      expect(yield* refusal(good)).toBeNull()
-    })
-  )
+  law("that was handed out, when it comes back the same", function* () {
+    yield* TestClock.setTime(now * 1_000)
+    const { payer, refusal } = yield* world()
+    yield* payer.handOut(good, hashOf(good))
+    yield* payer.reserve([part(good)])
+    expect(yield* refusal(good)).toBeNull()
+  })
 
-  it.scoped("not without money that is kept for it", () =>
-    Effect.gen(function* () {
-      const never = yield* world()
-      yield* never.payer.complete(good)
-      expect(yield* never.refusal(good)).toBe("not_sponsored")
-      const released = yield* reserved
-      yield* released.payer.release([{ op: good }])
-      expect(yield* released.refusal(good)).toBe("not_sponsored")
-      const ended = yield* reserved
-      yield* ended.payer.end
-      expect(yield* ended.refusal(good)).toBe("not_sponsored")
-      expect(yield* ended.budgets.open(Make.chainId)).toEqual([])
-      const late = yield* reserved
-      yield* TestClock.adjust(keptMillis + 1)
-      expect(yield* late.refusal(good)).toBe("sponsorship_over")
-      expect([...never.signed, ...released.signed, ...ended.signed, ...late.signed]).toEqual([])
-    })
-  )
+  law("not without money that is kept for it", function* () {
+    const never = yield* world()
+    yield* never.payer.complete(good)
+    expect(yield* never.refusal(good)).toBe("not_sponsored")
+    const released = yield* reserved
+    yield* released.payer.release([{ op: good }])
+    expect(yield* released.refusal(good)).toBe("not_sponsored")
+    const ended = yield* reserved
+    yield* ended.payer.end
+    expect(yield* ended.refusal(good)).toBe("not_sponsored")
+    expect(yield* ended.budgets.open(Make.chainId)).toEqual([])
+    const late = yield* reserved
+    yield* TestClock.adjust(keptMillis + 1)
+    expect(yield* late.refusal(good)).toBe("sponsorship_over")
+    expect([...never.signed, ...released.signed, ...ended.signed, ...late.signed]).toEqual([])
+  })
 
-  it.scoped("not above the operator's bounds, whatever was reserved", () =>
-    Effect.gen(function* () {
-      const { payer, refusal, signed } = yield* world()
-      const dear = { ...good, maxFeePerGas: 101n }
-      yield* payer.complete(dear)
-      yield* payer.reserve([part(dear)])
-      expect(yield* refusal(dear)).toBe("fees_above_cap")
-      expect(signed).toEqual([])
-    })
-  )
+  law("not above the operator's bounds, whatever was reserved", function* () {
+    const { payer, refusal, signed } = yield* world()
+    const dear = { ...good, maxFeePerGas: 101n }
+    yield* payer.complete(dear)
+    yield* payer.reserve([part(dear)])
+    expect(yield* refusal(dear)).toBe("fees_above_cap")
+    expect(signed).toEqual([])
+  })
 })

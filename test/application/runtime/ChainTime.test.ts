@@ -1,22 +1,18 @@
-import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
+import { describe, expect } from "@effect/vitest"
 import * as TestClock from "effect/TestClock"
 import * as ChainTime from "../../../src/application/runtime/ChainTime.js"
+import { law } from "../../support/Law.js"
 
 const latest = { timestamp: 1_700_000_000 }
 
 describe("what is signed now is good from", () => {
-  it.effect("the latest block on, of a chain whose clock is ahead", () =>
-    Effect.gen(function* () {
-      yield* TestClock.setTime((latest.timestamp - 3_600) * 1_000)
-      expect(yield* ChainTime.present(latest)).toBe(latest.timestamp)
-    })
-  )
+  law("the latest block on, of a chain whose clock is ahead", function* () {
+    yield* TestClock.setTime((latest.timestamp - 3_600) * 1_000)
+    expect(yield* ChainTime.present(latest)).toBe(latest.timestamp)
+  })
 
-  it.effect("this second on, of a chain that has made no block for long", () =>
-    Effect.gen(function* () {
-      yield* TestClock.setTime((latest.timestamp + 3_600) * 1_000 + 999)
-      expect(yield* ChainTime.present(latest)).toBe(latest.timestamp + 3_600)
-    })
-  )
+  law("this second on, of a chain that has made no block for long", function* () {
+    yield* TestClock.setTime((latest.timestamp + 3_600) * 1_000 + 999)
+    expect(yield* ChainTime.present(latest)).toBe(latest.timestamp + 3_600)
+  })
 })

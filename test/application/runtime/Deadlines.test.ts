@@ -1,8 +1,9 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
 import * as Deadlines from "../../../src/application/runtime/Deadlines.js"
+import { law } from "../../support/Law.js"
 
 /** Sets deadlines that say their name when they are due. */
 const setup = Effect.withFiberRuntime<{
@@ -19,63 +20,43 @@ const setup = Effect.withFiberRuntime<{
 const sleeping = Effect.map(TestClock.sleeps(), Chunk.size)
 
 describe("deadlines", () => {
-  it.effect("are told when they are due, in their order, whenever they were set", () =>
-    Effect.gen(function* () {
-      const { set, told } = yield* setup
-      set(5_000, "last")
-      set(20, "first")
-      set(700, "third")
-      set(5_000, "last too")
-      yield* TestClock.adjust(19)
-      expect(told).toEqual([])
-      yield* TestClock.adjust(1)
-      expect(told).toEqual(["first"])
-      set(10, "second")
-      yield* TestClock.adjust(680)
-      expect(told).toEqual(["first", "second", "third"])
-      yield* TestClock.adjust(4_299)
-      expect(told).toEqual(["first", "second", "third"])
-      yield* TestClock.adjust(1)
-      expect(told).toEqual(["first", "second", "third", "last", "last too"])
-    })
-  )
+  law("are told when they are due, in their order, whenever they were set", function* () {
+    const { set, told } = yield* setup
+    set(5_000, "last")
+    set(20, "first")
+    set(700, "third")
+    set(5_000, "last too")
+    yield* TestClock.adjust(19)
+    expect(told).toEqual([])
+    yield* TestClock.adjust(1)
+    expect(told).toEqual(["first"])
+    set(10, "second")
+    yield* TestClock.adjust(680)
+    expect(told).toEqual(["first", "second", "third"])
+    yield* TestClock.adjust(4_299)
+    expect(told).toEqual(["first", "second", "third"])
+    yield* TestClock.adjust(1)
+    expect(told).toEqual(["first", "second", "third", "last", "last too"])
+  })
 
-  it.effect("are not told when they were called off, which may be said again and afterwards", () =>
-    Effect.gen(function* () {
-      const { set, told } = yield* setup
-      const [off, on] = [set(50, "off"), set(50, "on")]
-      off()
-      off()
-      yield* TestClock.adjust(50)
-      on()
-      expect(told).toEqual(["on"])
-      set(50, "of the same length")
-      off()
-      on()
-      yield* TestClock.adjust(50)
-      expect(told).toEqual(["on", "of the same length"])
-    })
-  )
+  law("are not told when they were called off, which may be said again and afterwards", function* () {
+    const { set, told } = yield* setup
+    const [off, on] = [set(50, "off"), set(50, "on")]
+    off()
+    off()
+    yield* TestClock.adjust(50)
+    on()
+    expect(told).toEqual(["on"])
+    set(50, "of the same length")
+    off()
+    on()
+    yield* TestClock.adjust(50)
+    expect(told).toEqual(["on", "of the same length"])
+  })
 
-  it.effect("may set and call off others when they are due", () =>
-    Effect.gen(function* () {
-      const { set, told } = yield* setup
-      const off = yield* Effect.withFiberRuntime<Array<() => void>>((fiber) => {
-        const others: Array<() => void> = []
-        Deadlines.set(fiber, 10, () => {
-          set(0, "at once")
-          for (const callOff of others) callOff()
-        })
-        return Effect.succeed(others)
-      })
-      off.push(set(10, "called off"), set(20, "called off too"))
-      yield* TestClock.adjust(20)
-      expect(told).toEqual(["at once"])
-    })
-  )
-
-  it.effect("have one fiber that sleeps, which ends within a tenth of a second when all are called off", () =>
-    Effect.gen(function* () {
+  law(
+    "have one fiber that sleeps, which ends within a tenth of a second when all are called off",
+    function* () {
       const { set } = yield* setup
       const all = Array.from({ length: 1_000 }, (_, n) => set(60_000 - n, `${n}`))
       yield* Effect.yieldNow()
@@ -85,6 +66,6 @@ describe("deadlines", () => {
       for (const off of all) off()
       yield* TestClock.adjust(100)
       expect(yield* sleeping).toBe(0)
-    })
+    }
   )
 })

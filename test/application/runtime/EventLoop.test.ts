@@ -64,16 +64,6 @@ describe("the event loop", () => {
     expect(await turns(Effect.withScheduler(fibers, EventLoop.scheduler))).toBeGreaterThan(5)
   })
 
-  it("turns while one fiber takes many short steps under the scheduler", async () => {
-    const steps = Effect.loop(0, {
-      while: (n) => n < 4_000,
-      step: (n) => n + 1,
-      body: () => Effect.sync(() => compute(0.03)),
-      discard: true
-    })
-    expect(await turns(Effect.withScheduler(steps, EventLoop.scheduler))).toBeGreaterThan(5)
-  })
-
   it("gives the results in order", async () => {
     expect(await Effect.runPromise(EventLoop.map(items, (item) => item * 2))).toEqual(
       items.map((item) => item * 2)

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Stream from "effect/Stream"
@@ -14,6 +14,7 @@ import * as MonotonicTime from "../../../src/application/runtime/MonotonicTime.j
 import * as Obstacles from "../../../src/application/sweep/Obstacles.js"
 import * as Counting from "../../../src/application/tenants/Counting.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import * as SetClock from "../../support/SetClock.js"
 
@@ -21,111 +22,97 @@ const hour = 3_600_000
 const back = SetClock.by(-hour)
 const ahead = SetClock.by(hour)
 
-it.effect("what has passed does not depend on how the machine's clock is set", () =>
-  Effect.gen(function* () {
-    const began = yield* MonotonicTime.millis
-    yield* TestClock.adjust("1500 millis")
-    expect((yield* back(MonotonicTime.millis)) - began).toBe(1_500)
-    expect((yield* ahead(MonotonicTime.millis)) - began).toBe(1_500)
-  })
-)
+law("what has passed does not depend on how the machine's clock is set", function* () {
+  const began = yield* MonotonicTime.millis
+  yield* TestClock.adjust("1500 millis")
+  expect((yield* back(MonotonicTime.millis)) - began).toBe(1_500)
+  expect((yield* ahead(MonotonicTime.millis)) - began).toBe(1_500)
+})
 
 describe("a clock that is set back by an hour", () => {
-  it.effect("does not hold up what could not be taken up", () =>
-    Effect.gen(function* () {
-      const { past } = Obstacles.make()
-      const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
-      yield* past("work", Effect.fail(Obstacles.of("it can not be read")))
-      yield* TestClock.adjust("1 minute")
-      expect(yield* stranded).toBe(1)
-      yield* back(past("work", Effect.void))
-      expect(yield* stranded).toBe(0)
-    })
-  )
+  law("does not hold up what could not be taken up", function* () {
+    const { past } = Obstacles.make()
+    const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
+    yield* past("work", Effect.fail(Obstacles.of("it can not be read")))
+    yield* TestClock.adjust("1 minute")
+    expect(yield* stranded).toBe(1)
+    yield* back(past("work", Effect.void))
+    expect(yield* stranded).toBe(0)
+  })
 
-  it.effect("does not keep what waited for its window from leaving room", () =>
-    Effect.gen(function* () {
-      const one = { accountId: Make.alice, requests: 1, elements: 1 }
-      let counted = [one]
-      const waiting = Effect.sync(() => counted)
-      const bounds = { requests: 1, elements: 1, requestsPerAccount: 1, elementsPerAccount: 1 }
-      const scheduled = ScheduledRequests.make(bounds, { waiting })
-      const refused = Effect.isFailure(scheduled.enter(one))
-      expect(yield* refused).toBe(true)
-      counted = []
-      yield* TestClock.adjust("1 second")
-      expect(yield* back(refused)).toBe(false)
-    })
-  )
+  law("does not keep what waited for its window from leaving room", function* () {
+    const one = { accountId: Make.alice, requests: 1, elements: 1 }
+    let counted = [one]
+    const waiting = Effect.sync(() => counted)
+    const bounds = { requests: 1, elements: 1, requestsPerAccount: 1, elementsPerAccount: 1 }
+    const scheduled = ScheduledRequests.make(bounds, { waiting })
+    const refused = Effect.isFailure(scheduled.enter(one))
+    expect(yield* refused).toBe(true)
+    counted = []
+    yield* TestClock.adjust("1 second")
+    expect(yield* back(refused)).toBe(false)
+  })
 
-  it.effect("makes no block the latest one for longer", () =>
-    Effect.gen(function* () {
-      const { chain } = yield* Monitor.node("any")
-      let asked = 0
-      const counting = { ...chain, block: () => Effect.sync(() => void asked++).pipe(Effect.as(null)) }
-      const known = { ...counting, block: () => Effect.tap(chain.block("latest"), () => counting.block()) }
-      const facts = ChainFacts.make()
-      yield* facts.block(known, "recent")
-      yield* TestClock.adjust(ChainFacts.recentMillis)
-      yield* back(facts.block(known, "recent"))
-      expect(asked).toBe(2)
-    })
-  )
+  law("makes no block the latest one for longer", function* () {
+    const { chain } = yield* Monitor.node("any")
+    let asked = 0
+    const counting = { ...chain, block: () => Effect.sync(() => void asked++).pipe(Effect.as(null)) }
+    const known = { ...counting, block: () => Effect.tap(chain.block("latest"), () => counting.block()) }
+    const facts = ChainFacts.make()
+    yield* facts.block(known, "recent")
+    yield* TestClock.adjust(ChainFacts.recentMillis)
+    yield* back(facts.block(known, "recent"))
+    expect(asked).toBe(2)
+  })
 
-  it.effect("leaves no lane claimed for longer without a question to the journal", () =>
-    Effect.gen(function* () {
-      let asked = 0
-      const claims = LaneClaims.make(
-        { work: Effect.succeed([]), claim: () => Effect.sync(() => ++asked > 0) },
-        {
-          process: "this",
-          owns: () => true,
-          independent: Effect.succeed([]),
-          tell: () => Effect.void,
-          assigned: Stream.never,
-          heard: Stream.empty
-        }
-      )
-      yield* claims.take(Make.lane)
-      yield* TestClock.adjust("2 seconds")
-      yield* back(claims.take(Make.lane))
-      expect(asked).toBe(2)
-    })
-  )
+  law("leaves no lane claimed for longer without a question to the journal", function* () {
+    let asked = 0
+    const claims = LaneClaims.make(
+      { work: Effect.succeed([]), claim: () => Effect.sync(() => ++asked > 0) },
+      {
+        process: "this",
+        owns: () => true,
+        independent: Effect.succeed([]),
+        tell: () => Effect.void,
+        assigned: Stream.never,
+        heard: Stream.empty
+      }
+    )
+    yield* claims.take(Make.lane)
+    yield* TestClock.adjust("2 seconds")
+    yield* back(claims.take(Make.lane))
+    expect(asked).toBe(2)
+  })
 
-  it.effect("does not keep who counts requests from coming back", () =>
-    Effect.gen(function* () {
-      let isAway = true
-      const first = yield* MemoryRateLimit.make
-      const both = Counting.withFailover(
-        {
-          take: (account, of) =>
-            Effect.suspend(() =>
-              isAway ? Effect.fail(new RateLimitError({ message: "away" })) : first.take(account, of)
-            )
-        },
-        null
-      )
-      const isRefused = Effect.map(
-        Effect.either(both.take(Make.alice, limits.free)),
-        ({ _tag }) => _tag === "Left"
-      )
-      expect(yield* isRefused).toBe(true)
-      isAway = false
-      yield* TestClock.adjust("5 seconds")
-      expect(yield* back(isRefused)).toBe(false)
-    })
-  )
+  law("does not keep who counts requests from coming back", function* () {
+    let isAway = true
+    const first = yield* MemoryRateLimit.make
+    const both = Counting.withFailover(
+      {
+        take: (account, of) =>
+          Effect.suspend(() =>
+            isAway ? Effect.fail(new RateLimitError({ message: "away" })) : first.take(account, of)
+          )
+      },
+      null
+    )
+    const isRefused = Effect.map(
+      Effect.either(both.take(Make.alice, limits.free)),
+      ({ _tag }) => _tag === "Left"
+    )
+    expect(yield* isRefused).toBe(true)
+    isAway = false
+    yield* TestClock.adjust("5 seconds")
+    expect(yield* back(isRefused)).toBe(false)
+  })
 
-  it.scoped("lets nobody wait for his lane beyond his time", () =>
-    Effect.gen(function* () {
-      const wakeUps = yield* WakeUps.make({
-        finalAmong: () => Effect.succeed([]),
-        newestEvents: () => Effect.succeed(new Map())
-      })
-      const deadline = (yield* MonotonicTime.millis) + 1_000
-      yield* TestClock.adjust("1 second")
-      expect(yield* back(wakeUps.wait(Make.lane, deadline))).toBe(false)
+  law("lets nobody wait for his lane beyond his time", function* () {
+    const wakeUps = yield* WakeUps.make({
+      finalAmong: () => Effect.succeed([]),
+      newestEvents: () => Effect.succeed(new Map())
     })
-  )
+    const deadline = (yield* MonotonicTime.millis) + 1_000
+    yield* TestClock.adjust("1 second")
+    expect(yield* back(wakeUps.wait(Make.lane, deadline))).toBe(false)
+  })
 })

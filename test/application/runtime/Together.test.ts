@@ -1,10 +1,11 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
 import * as Together from "../../../src/application/runtime/Together.js"
+import { law } from "../../support/Law.js"
 
 const setup = Effect.gen(function* () {
   const told: Array<string> = []
@@ -21,93 +22,64 @@ const setup = Effect.gen(function* () {
 const settled: Effect.Effect<void> = Effect.yieldNow().pipe(Effect.repeatN(20))
 
 describe("effects together", () => {
-  it.effect("wait for each other, and their results are in their order", () =>
-    Effect.gen(function* () {
-      const [one, other] = [yield* Deferred.make<number>(), yield* Deferred.make<number>()]
-      const results = yield* Together.all([
-        Effect.zipRight(Deferred.await(other), Effect.as(Deferred.succeed(one, 1), "first")),
-        Effect.zipRight(Deferred.succeed(other, 2), Deferred.await(one)),
-        Effect.succeed(null)
-      ])
-      expect(results).toEqual(["first", 1, null])
-      expect(yield* Together.forEach([], () => Effect.succeed(1))).toEqual([])
-      expect(yield* Together.all<ReadonlyArray<Effect.Effect<number>>>([])).toEqual([])
-    })
-  )
+  law("wait for each other, and their results are in their order", function* () {
+    const [one, other] = [yield* Deferred.make<number>(), yield* Deferred.make<number>()]
+    const results = yield* Together.all([
+      Effect.zipRight(Deferred.await(other), Effect.as(Deferred.succeed(one, 1), "first")),
+      Effect.zipRight(Deferred.succeed(other, 2), Deferred.await(one)),
+      Effect.succeed(null)
+    ])
+    expect(results).toEqual(["first", 1, null])
+    expect(yield* Together.forEach([], () => Effect.succeed(1))).toEqual([])
+    expect(yield* Together.all<ReadonlyArray<Effect.Effect<number>>>([])).toEqual([])
+  })
 
-  it.effect("fail with the first failure, when the others have been interrupted and have ended", () =>
-    Effect.gen(function* () {
-      const { open, slow, tell, told } = yield* setup
-      const fail = yield* Deferred.make<never, string>()
-      const all = yield* Effect.fork(
-        Effect.exit(Together.forEach(["a", "b", "c"], (it) => (it === "b" ? Deferred.await(fail) : slow(it))))
-      )
-      yield* settled
-      yield* Deferred.fail(fail, "no")
-      yield* settled
-      expect(all.unsafePoll()).toBeNull()
-      yield* Deferred.succeed(open, undefined)
-      expect(yield* Fiber.join(all)).toEqual(Exit.fail("no"))
-      expect(told).toEqual(["a began", "c began", "a ended", "c ended"])
-      const begun = Together.all([slow("d"), Effect.fail("at once"), tell("e began")])
-      expect(yield* Effect.exit(begun)).toEqual(Exit.fail("at once"))
-      expect(told.slice(4)).toEqual(["d began", "d ended"])
-    })
-  )
+  law("fail with the first failure, when the others have been interrupted and have ended", function* () {
+    const { open, slow, tell, told } = yield* setup
+    const fail = yield* Deferred.make<never, string>()
+    const all = yield* Effect.fork(
+      Effect.exit(Together.forEach(["a", "b", "c"], (it) => (it === "b" ? Deferred.await(fail) : slow(it))))
+    )
+    yield* settled
+    yield* Deferred.fail(fail, "no")
+    yield* settled
+    expect(all.unsafePoll()).toBeNull()
+    yield* Deferred.succeed(open, undefined)
+    expect(yield* Fiber.join(all)).toEqual(Exit.fail("no"))
+    expect(told).toEqual(["a began", "c began", "a ended", "c ended"])
+    const begun = Together.all([slow("d"), Effect.fail("at once"), tell("e began")])
+    expect(yield* Effect.exit(begun)).toEqual(Exit.fail("at once"))
+    expect(told.slice(4)).toEqual(["d began", "d ended"])
+  })
 
-  it.effect("end with their parent, which waits for that", () =>
-    Effect.gen(function* () {
-      const { open, slow, told } = yield* setup
-      const all = yield* Effect.fork(Together.all([slow("a"), slow("b")]))
-      yield* settled
-      const interrupting = yield* Effect.fork(Fiber.interrupt(all))
-      yield* settled
-      expect(interrupting.unsafePoll()).toBeNull()
-      yield* Deferred.succeed(open, undefined)
-      expect(Exit.isInterrupted(yield* Fiber.join(interrupting))).toBe(true)
-      expect(told).toEqual(["a began", "b began", "a ended", "b ended"])
-    })
-  )
-
-  it.effect("may not be interrupted where their parent may not be", () =>
-    Effect.gen(function* () {
-      const { open: goOn, tell, told } = yield* setup
-      const all = Together.all([Effect.zipRight(Deferred.await(goOn), tell("done")), Effect.succeed(1)])
-      const fiber = yield* Effect.fork(Effect.uninterruptible(all))
-      yield* settled
-      const interrupting = yield* Effect.fork(Fiber.interrupt(fiber))
-      yield* settled
-      yield* Deferred.succeed(goOn, undefined)
-      yield* Fiber.join(interrupting)
-      expect(told).toEqual(["done"])
-    })
-  )
-
-  it.effect("of one alone there is no other fiber", () =>
-    Effect.gen(function* () {
-      const own = yield* Effect.fiberId
-      expect(yield* Together.forEach(["one"], () => Effect.fiberId)).toEqual([own])
-      expect(new Set(yield* Together.forEach([1, 2], () => Effect.fiberId)).size).toBe(2)
-    })
-  )
+  law("end with their parent, which waits for that", function* () {
+    const { open, slow, told } = yield* setup
+    const all = yield* Effect.fork(Together.all([slow("a"), slow("b")]))
+    yield* settled
+    const interrupting = yield* Effect.fork(Fiber.interrupt(all))
+    yield* settled
+    expect(interrupting.unsafePoll()).toBeNull()
+    yield* Deferred.succeed(open, undefined)
+    expect(Exit.isInterrupted(yield* Fiber.join(interrupting))).toBe(true)
+    expect(told).toEqual(["a began", "b began", "a ended", "b ended"])
+  })
 })
 
 describe("an effect within a time", () => {
   const late = () => Effect.fail("late")
 
-  it.effect("gives what it gives, and what it takes with it ends", () =>
-    Effect.gen(function* () {
-      expect(yield* Together.within(Effect.succeed(1), 1_000, late)).toBe(1)
-      const slow = yield* Effect.fork(Together.within(Effect.delay(Effect.succeed(2), 999), 1_000, late))
-      yield* settled
-      yield* TestClock.adjust(999)
-      expect(yield* Fiber.join(slow)).toBe(2)
-      expect(yield* Effect.exit(Together.within(Effect.fail("no"), 1_000, late))).toEqual(Exit.fail("no"))
-    })
-  )
+  law("gives what it gives, and what it takes with it ends", function* () {
+    expect(yield* Together.within(Effect.succeed(1), 1_000, late)).toBe(1)
+    const slow = yield* Effect.fork(Together.within(Effect.delay(Effect.succeed(2), 999), 1_000, late))
+    yield* settled
+    yield* TestClock.adjust(999)
+    expect(yield* Fiber.join(slow)).toBe(2)
+    expect(yield* Effect.exit(Together.within(Effect.fail("no"), 1_000, late))).toEqual(Exit.fail("no"))
+  })
 
-  it.effect("is late after it, interrupted and not waited for, also where nothing may be interrupted", () =>
-    Effect.gen(function* () {
+  law(
+    "is late after it, interrupted and not waited for, also where nothing may be interrupted",
+    function* () {
       const { open, slow, told } = yield* setup
       const fiber = yield* Effect.fork(
         Effect.exit(Effect.uninterruptible(Together.within(slow("it"), 1_000, late)))
@@ -119,38 +91,27 @@ describe("an effect within a time", () => {
       yield* Deferred.succeed(open, undefined)
       yield* settled
       expect(told).toEqual(["it began", "it ended"])
-    })
+    }
   )
 
-  it.effect(
+  law(
     "at most, is not given up where its parent may not be interrupted, and is late all the same",
-    () =>
-      Effect.gen(function* () {
-        const seen: Array<Exit.Exit<unknown, unknown>> = []
-        const { slow, told } = yield* setup
-        const fiber = yield* Effect.fork(
-          Effect.uninterruptible(
-            Effect.map(Effect.exit(Together.atMost(slow("it"), 1_000, late)), (exit) => seen.push(exit))
-          )
-        )
-        yield* settled
-        const interrupting = yield* Effect.fork(Fiber.interrupt(fiber))
-        yield* TestClock.adjust(999)
-        expect(fiber.unsafePoll()).toBeNull()
-        yield* TestClock.adjust(1)
-        yield* Fiber.join(interrupting)
-        expect(seen).toEqual([Exit.fail("late")])
-        expect(told).toEqual(["it began"])
-      })
-  )
-
-  it.effect("is interrupted with its parent, which does not wait for it", () =>
-    Effect.gen(function* () {
+    function* () {
+      const seen: Array<Exit.Exit<unknown, unknown>> = []
       const { slow, told } = yield* setup
-      const fiber = yield* Effect.fork(Together.within(slow("it"), 1_000, late))
+      const fiber = yield* Effect.fork(
+        Effect.uninterruptible(
+          Effect.map(Effect.exit(Together.atMost(slow("it"), 1_000, late)), (exit) => seen.push(exit))
+        )
+      )
       yield* settled
-      expect(Exit.isInterrupted(yield* Fiber.interrupt(fiber))).toBe(true)
+      const interrupting = yield* Effect.fork(Fiber.interrupt(fiber))
+      yield* TestClock.adjust(999)
+      expect(fiber.unsafePoll()).toBeNull()
+      yield* TestClock.adjust(1)
+      yield* Fiber.join(interrupting)
+      expect(seen).toEqual([Exit.fail("late")])
       expect(told).toEqual(["it began"])
-    })
+    }
   )
 })

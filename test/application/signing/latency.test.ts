@@ -1,9 +1,10 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
 import { keccak256, recoverAddress } from "ethers"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { law } from "../../support/Law.js"
 import * as Scripted from "../../support/signing/Scripted.js"
 import * as Slow from "../../support/signing/Slow.js"
 
@@ -14,19 +15,17 @@ const bundle = Array.from({ length: 50 }, (_, n) =>
 )
 
 describe("a bundle of 50 whose key takes 150 ms for a signature", () => {
-  it.scoped("is signed in the time of one signature", () =>
-    Effect.gen(function* () {
-      const provider = Slow.make(privateKey, latencyMillis)
-      const signer = yield* Scripted.signer(provider)
-      const signing = yield* Effect.fork(Effect.forEach(bundle, signer.sign, { concurrency: "unbounded" }))
-      yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls() === bundle.length })
-      yield* TestClock.adjust(latencyMillis - 1)
-      expect((yield* Fiber.poll(signing))._tag).toBe("None")
-      yield* TestClock.adjust(1)
-      const signatures = yield* Fiber.join(signing)
-      for (const [index, signature] of signatures.entries())
-        expect(recoverAddress(bundle[index] ?? "", signature)).toBe(signer.address)
-      expect([provider.calls(), provider.most()]).toEqual([50, 50])
-    })
-  )
+  law("is signed in the time of one signature", function* () {
+    const provider = Slow.make(privateKey, latencyMillis)
+    const signer = yield* Scripted.signer(provider)
+    const signing = yield* Effect.fork(Effect.forEach(bundle, signer.sign, { concurrency: "unbounded" }))
+    yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls() === bundle.length })
+    yield* TestClock.adjust(latencyMillis - 1)
+    expect((yield* Fiber.poll(signing))._tag).toBe("None")
+    yield* TestClock.adjust(1)
+    const signatures = yield* Fiber.join(signing)
+    for (const [index, signature] of signatures.entries())
+      expect(recoverAddress(bundle[index] ?? "", signature)).toBe(signer.address)
+    expect([provider.calls(), provider.most()]).toEqual([50, 50])
+  })
 })

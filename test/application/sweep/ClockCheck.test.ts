@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -8,6 +8,7 @@ import type { Confirmation } from "../../../src/application/ports/clock/ClockCon
 import * as ClockTrust from "../../../src/application/ports/clock/ClockTrust.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as ClockCheck from "../../../src/application/sweep/ClockCheck.js"
+import { law } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 
 const now = 1_800_000_000_000
@@ -56,77 +57,69 @@ const started = (times: Readonly<Record<string, number | null>>, confirmedAt: nu
   })
 
 describe("the clock of a process that starts", () => {
-  it.scoped("does away with nothing before a chain has answered, and is trusted within an hour of it", () =>
-    Effect.gen(function* () {
+  law(
+    "does away with nothing before a chain has answered, and is trusted within an hour of it",
+    function* () {
       for (const time of [now - hour, now, now + hour]) {
         const { before, lines, may } = yield* started({ 1: time })
         expect(before).toEqual([false, false])
         expect(yield* may).toEqual([true, true])
         expect(lines).toEqual([])
       }
-    })
+    }
   )
 
-  it.scoped(
+  law(
     "is doubted beyond the hour, either way, and says once what is kept, by whom, and the remedy",
-    () =>
-      Effect.gen(function* () {
-        for (const ahead of [hour + 1_000, -hour - 1_000]) {
-          const { lines, may } = yield* started({ 1: now - ahead, 10: now })
-          yield* TestClock.adjust("1 minute")
-          expect(yield* may).toEqual([false, false])
-          expect(lines.map(({ level }) => level)).toEqual(["WARN"])
-          expect(lines[0]?.message).toContain("confirm it")
-          expect(lines[0]?.annotations).toEqual({
-            aheadOfChains: `1: ${ahead / 1_000} s`,
-            nearToChains: "10"
-          })
-        }
-      })
-  )
-
-  it.scoped("is trusted again as soon as the operator confirms it, without a start", () =>
-    Effect.gen(function* () {
-      const { confirm, lines, may } = yield* started({ 1: now - 100 * hour }, now - 90 * hour)
-      yield* TestClock.adjust("10 minutes")
-      expect(yield* may).toEqual([false, false])
-      confirm(now)
-      yield* TestClock.adjust("5 seconds")
-      expect(yield* may).toEqual([true, true])
-      expect(lines.map(({ level }) => level)).toEqual(["WARN", "INFO"])
-    })
-  )
-
-  it.scoped("is trusted at a start within the hour after the operator's word, and doubted later", () =>
-    Effect.gen(function* () {
-      for (const [confirmedAt, is] of [
-        [now - hour, true],
-        [now - hour - 1, false]
-      ] as const) {
-        const { may } = yield* started({ 1: now - 100 * hour }, confirmedAt)
-        expect(yield* may).toEqual([is, is])
+    function* () {
+      for (const ahead of [hour + 1_000, -hour - 1_000]) {
+        const { lines, may } = yield* started({ 1: now - ahead, 10: now })
+        yield* TestClock.adjust("1 minute")
+        expect(yield* may).toEqual([false, false])
+        expect(lines.map(({ level }) => level)).toEqual(["WARN"])
+        expect(lines[0]?.message).toContain("confirm it")
+        expect(lines[0]?.annotations).toEqual({
+          aheadOfChains: `1: ${ahead / 1_000} s`,
+          nearToChains: "10"
+        })
       }
-    })
+    }
   )
 
-  it.scoped("is not held against development chains, nor against none", () =>
-    Effect.gen(function* () {
-      for (const times of [{ 31337: 0, 1337: 0 }, {}]) {
-        const { before } = yield* started(times)
-        expect(before).toEqual([true, true])
-      }
-    })
-  )
+  law("is trusted again as soon as the operator confirms it, without a start", function* () {
+    const { confirm, lines, may } = yield* started({ 1: now - 100 * hour }, now - 90 * hour)
+    yield* TestClock.adjust("10 minutes")
+    expect(yield* may).toEqual([false, false])
+    confirm(now)
+    yield* TestClock.adjust("5 seconds")
+    expect(yield* may).toEqual([true, true])
+    expect(lines.map(({ level }) => level)).toEqual(["WARN", "INFO"])
+  })
 
-  it.scoped("lets requests expire while no node answers, deletes nothing, and asks again", () =>
-    Effect.gen(function* () {
-      const { at, may } = yield* started({ 1: null, 10: null })
-      expect(yield* may).toEqual([false, true])
-      at.set("10", now - 2 * hour)
-      yield* TestClock.adjust("10 seconds")
-      expect(yield* may).toEqual([false, false])
-      const other = yield* started({ 1: null, 10: now })
-      expect(yield* other.may).toEqual([true, true])
-    })
-  )
+  law("is trusted at a start within the hour after the operator's word, and doubted later", function* () {
+    for (const [confirmedAt, is] of [
+      [now - hour, true],
+      [now - hour - 1, false]
+    ] as const) {
+      const { may } = yield* started({ 1: now - 100 * hour }, confirmedAt)
+      expect(yield* may).toEqual([is, is])
+    }
+  })
+
+  law("is not held against development chains, nor against none", function* () {
+    for (const times of [{ 31337: 0, 1337: 0 }, {}]) {
+      const { before } = yield* started(times)
+      expect(before).toEqual([true, true])
+    }
+  })
+
+  law("lets requests expire while no node answers, deletes nothing, and asks again", function* () {
+    const { at, may } = yield* started({ 1: null, 10: null })
+    expect(yield* may).toEqual([false, true])
+    at.set("10", now - 2 * hour)
+    yield* TestClock.adjust("10 seconds")
+    expect(yield* may).toEqual([false, false])
+    const other = yield* started({ 1: null, 10: now })
+    expect(yield* other.may).toEqual([true, true])
+  })
 })

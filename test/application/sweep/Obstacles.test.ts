@@ -5,27 +5,27 @@ import * as TestClock from "effect/TestClock"
 import * as Metrics from "../../../src/application/observe/Metrics.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as Obstacles from "../../../src/application/sweep/Obstacles.js"
+import { law } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 
 const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
 const fails = Effect.fail(Obstacles.of("it can not be read"))
 
-it.effect("what can not be taken up is counted until it is taken up", () =>
-  Effect.gen(function* () {
-    const { past } = Obstacles.make()
-    yield* past("one", fails)
-    yield* past("other", fails)
-    expect(yield* stranded).toBe(2)
-    yield* past("one", Effect.void)
-    expect(yield* stranded).toBe(2)
-    yield* TestClock.adjust("1 minute")
-    yield* past("one", Effect.void)
-    expect(yield* stranded).toBe(1)
-  })
-)
+law("what can not be taken up is counted until it is taken up", function* () {
+  const { past } = Obstacles.make()
+  yield* past("one", fails)
+  yield* past("other", fails)
+  expect(yield* stranded).toBe(2)
+  yield* past("one", Effect.void)
+  expect(yield* stranded).toBe(2)
+  yield* TestClock.adjust("1 minute")
+  yield* past("one", Effect.void)
+  expect(yield* stranded).toBe(1)
+})
 
-it.effect("what is not to be taken up any more is not counted: cancelled, expired, another process's", () =>
-  Effect.gen(function* () {
+law(
+  "what is not to be taken up any more is not counted: cancelled, expired, another process's",
+  function* () {
     const { forgetUnseen, past } = Obstacles.make()
     yield* past("cancelled", fails)
     yield* past("other", fails)
@@ -36,40 +36,36 @@ it.effect("what is not to be taken up any more is not counted: cancelled, expire
     }
     yield* forgetUnseen
     expect(yield* stranded).toBe(1)
-  })
+  }
 )
 
-it.effect("what can not be taken up is tried again after 2, 4, 8 seconds and so on, up to a minute", () =>
-  Effect.gen(function* () {
-    const { forgetUnseen, past } = Obstacles.make()
-    const tries: Array<number> = []
-    for (let seconds = 0; seconds <= 210; seconds += 1) {
-      // What is put off is seen, and not forgotten.
-      yield* forgetUnseen
-      if (seconds > 0) expect(yield* stranded).toBe(1)
-      if (seconds % 7 === 0)
-        yield* past(
-          "one",
-          Effect.zipRight(
-            Effect.sync(() => tries.push(seconds)),
-            fails
-          )
+law("what can not be taken up is tried again after 2, 4, 8 seconds and so on, up to a minute", function* () {
+  const { forgetUnseen, past } = Obstacles.make()
+  const tries: Array<number> = []
+  for (let seconds = 0; seconds <= 210; seconds += 1) {
+    // What is put off is seen, and not forgotten.
+    yield* forgetUnseen
+    if (seconds > 0) expect(yield* stranded).toBe(1)
+    if (seconds % 7 === 0)
+      yield* past(
+        "one",
+        Effect.zipRight(
+          Effect.sync(() => tries.push(seconds)),
+          fails
         )
-      yield* TestClock.adjust("1 second")
-    }
-    expect(tries).toEqual([0, 7, 14, 28, 49, 84, 147, 210])
-  })
-)
+      )
+    yield* TestClock.adjust("1 second")
+  }
+  expect(tries).toEqual([0, 7, 14, 28, 49, 84, 147, 210])
+})
 
-it.effect("what is interrupted was not in the way", () =>
-  Effect.gen(function* () {
-    const { past } = Obstacles.make()
-    yield* past("one", Effect.interrupt)
-    expect(yield* stranded).toBe(0)
-    yield* past("one", fails)
-    expect(yield* stranded).toBe(1)
-  })
-)
+law("what is interrupted was not in the way", function* () {
+  const { past } = Obstacles.make()
+  yield* past("one", Effect.interrupt)
+  expect(yield* stranded).toBe(0)
+  yield* past("one", fails)
+  expect(yield* stranded).toBe(1)
+})
 
 it.effect("what keeps many from being taken up is logged once for each cause, and when it is over", () => {
   const log = Log.make()

@@ -1,7 +1,6 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Queue from "effect/Queue"
@@ -34,6 +33,7 @@ import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as Unstuck from "../../../src/application/usecases/operations/Unstuck.js"
 import type * as Address from "../../../src/domain/primitives/Address.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
@@ -46,148 +46,8 @@ const lane: LaneWork = {
   hasTransactions: false
 }
 
-/** Yields until it holds; fails when it never does, at a clock that stands still. */
-const until = (what: string, holds: () => boolean): Effect.Effect<void> =>
-  Effect.gen(function* () {
-    for (let turns = 0; turns < 1_000; turns += 1) {
-      if (holds()) return
-      yield* Effect.yieldNow()
-    }
-    return yield* Effect.dieMessage(`never: ${what}`)
-  })
-
-/** A process whose journal has this lane, and which is told by `take` whether it works there. */
-const world = (
-  lane: LaneWork,
-  {
-    isAway = () => false,
-    requestJournal = {},
-    take
-  }: {
-    readonly isAway?: () => boolean
-    readonly requestJournal?: object
-    readonly take: Effect.Effect<boolean>
-  }
-) =>
-  Effect.gen(function* () {
-    const nudges = yield* Queue.sliding<void>(1)
-    const counts = { looks: 0, sweeps: 0 }
-    const context = Context.make(Lifetime, {
-      nudges,
-      scope: yield* Effect.scope,
-      stopWaiting: Effect.void
-    }).pipe(
-      Context.add(LaneJournal, {
-        work: Effect.suspend(() => {
-          counts.looks += 1
-          return isAway() ? Effect.die(new Error(`look ${counts.looks}: away`)) : Effect.succeed([lane])
-        })
-      } as unknown as LaneJournal["Type"]),
-      Context.add(LaneClaims, {
-        take: () =>
-          Effect.suspend(() => {
-            counts.sweeps += 1
-            return take
-          })
-      } as unknown as LaneClaims),
-      Context.add(Requests, {
-        counted: () => Effect.void,
-        underWay: () => [],
-        leave: () => Effect.void
-      } as unknown as Requests),
-      Context.add(TransactionMonitor, { leave: () => Effect.void } as unknown as TransactionMonitor),
-      Context.add(Networks, { profile: () => Effect.succeed(null), chainIds: Effect.succeed([]) }),
-      Context.add(RequestJournal, requestJournal as RequestJournal["Type"]),
-      Context.add(TransactionJournal, {} as TransactionJournal["Type"]),
-      Context.add(WakeUps, {} as WakeUps),
-      Context.add(RemoteOpJournal, {
-        remoteSubmissions: Effect.suspend(() =>
-          isAway() ? Effect.die(new Error(`look ${counts.looks}: away`)) : Effect.succeed([])
-        )
-      } as unknown as RemoteOpJournal["Type"]),
-      Context.add(Budgets, {} as Budgets["Type"]),
-      Context.add(Sponsorships, {} as Sponsorships),
-      Context.add(ChainRpc, {} as ChainRpc["Type"])
-    )
-    yield* Effect.provide(Sweep.start as Effect.Effect<void>, context)
-    return { counts, nudges }
-  })
-
-it.scoped(
-  "what comes while a lane is swept is swept when that is over, not at the next look of two seconds",
-  () =>
-    Effect.gen(function* () {
-      const mayGo = yield* Deferred.make<void>()
-      const { counts, nudges } = yield* world(lane, { take: Effect.as(Deferred.await(mayGo), false) })
-      yield* until("the first sweep", () => counts.sweeps === 1)
-      const { looks } = counts
-      yield* Queue.offer(nudges, undefined)
-      yield* until("a look while it is under way", () => counts.looks === looks + 1)
-      expect(counts.sweeps).toBe(1)
-      yield* Deferred.succeed(mayGo, undefined)
-      yield* until("a sweep of what came", () => counts.sweeps === 2)
-      // Nothing has come since: the next is that of the clock.
-      yield* Effect.repeatN(Effect.yieldNow(), 200)
-      expect([counts.looks, counts.sweeps]).toEqual([looks + 2, 2])
-    })
-)
-
-it.scoped("a journal that is away for an hour is told of seven times", () => {
-  const log = Log.make()
-  let isAway = true
-  return Effect.gen(function* () {
-    yield* world(lane, {
-      isAway: () => isAway,
-      requestJournal: { forget: () => Effect.void },
-      take: Effect.succeed(false)
-    })
-    yield* TestClock.adjust("1 hour")
-    isAway = false
-    yield* TestClock.adjust("10 seconds")
-    expect(Log.told(log.lines, "a sweep of the journal failed")).toEqual(Log.ofAnHour("WARN"))
-  }).pipe(Effect.provide(log.layer))
-})
-
-it.scoped("a lane that can not be looked after for an hour is told of seven times", () => {
-  const log = Log.make()
-  let isAway = true
-  return Effect.gen(function* () {
-    const take = Effect.suspend(() => (isAway ? Effect.die(new Error("away")) : Effect.succeed(false)))
-    yield* world(lane, { take })
-    yield* TestClock.adjust("1 hour")
-    isAway = false
-    yield* TestClock.adjust("10 seconds")
-    expect(Log.told(log.lines, "a lane could not be looked after")).toEqual(Log.ofAnHour("WARN"))
-  }).pipe(Effect.provide(log.layer))
-})
-
-it.scoped("a request that can not be given up keeps no lane from its sweep", () =>
-  Effect.gen(function* () {
-    const request: LaneWork["requests"][number] = {
-      requestId: "late",
-      accountId: lane.accountId,
-      endpoint: "/execute",
-      elements: 1,
-      acceptedAt: 0,
-      notBefore: null
-    }
-    yield* TestClock.setTime(1_000_000_000)
-    let cancelled = 0
-    const cancel = () =>
-      Effect.suspend(() => {
-        cancelled += 1
-        return Effect.die(new Error("the row can not be read"))
-      })
-    const { counts } = yield* world(
-      { ...lane, requests: [request] },
-      { requestJournal: { cancel }, take: Effect.succeed(false) }
-    )
-    yield* until("the sweep", () => counts.sweeps === 1)
-    expect(cancelled).toBe(1)
-  })
-)
-
 const now = 10_000_000_000
+const hour = 3_600_000
 
 /** An accepted request of the lane. */
 const requestOf = (
@@ -217,19 +77,21 @@ const swept = (
     readonly address?: Address.Address
     readonly times?: number
     /** What the journal makes of a cancellation. */
-    readonly became?: "final" | "kept"
+    readonly became?: "final" | "kept" | "dies"
     /** The requests that this process works on; the journal has the answer of those that begin with "answered". */
     readonly underWay?: ReadonlyArray<string>
     /** Whether the chain of the lane is configured. */
     readonly isConfigured?: boolean
     /** How long the journal has the lane's work, milliseconds. */
     readonly lasts?: number
+    /** What fails for an hour. */
+    readonly away?: "journal" | "lane"
     /** What is known of its clock. */
     readonly clock?: ClockTrust.Standing
   } = {}
 ) =>
   Effect.gen(function* () {
-    const { became = "final", isAlone = true, isOurs = true, keyless = null, times = 1 } = process
+    const { away, became = "final", isAlone = true, isOurs = true, keyless = null, times = 1 } = process
     const { address = lane.lane.signer, clock = "trusted", isConfigured = true } = process
     const trust = ClockTrust.make()
     yield* trust.become(clock)
@@ -251,12 +113,21 @@ const swept = (
     }).pipe(
       Context.add(ClockTrust.ClockTrust, trust),
       Context.add(LaneJournal, {
-        work: Effect.map(Clock.currentTimeMillis, (millis) =>
-          millis < now + lasts ? [{ ...lane, key: ownKey, hasTransactions: true, ...work }] : []
+        work: Effect.flatMap(Clock.currentTimeMillis, (millis) =>
+          away === "journal" && millis < now + hour
+            ? Effect.die(new Error(`at ${millis}: away`))
+            : Effect.succeed(
+                millis < now + lasts ? [{ ...lane, key: ownKey, hasTransactions: true, ...work }] : []
+              )
         )
       } as unknown as LaneJournal["Type"]),
       Context.add(LaneClaims, {
-        take: () => Effect.as(tell("taken"), isOurs),
+        take: () =>
+          Effect.flatMap(Clock.currentTimeMillis, (millis) =>
+            away === "lane" && millis < now + hour
+              ? Effect.die(new Error("away"))
+              : Effect.as(tell("taken"), isOurs)
+          ),
         takeWithoutKey: () => Effect.as(tell("taken without its key"), isOurs),
         lose: () => tell("left to another service"),
         holds: ({ chainId }: { readonly chainId: bigint }) => chainId === lane.lane.chainId,
@@ -286,12 +157,14 @@ const swept = (
       }),
       Context.add(RequestJournal, {
         cancel: (requestId: string, { onlyUnnoted, onlyUnsigned }: Cancellation) =>
-          Effect.as(
-            tell(
-              `given up${onlyUnsigned ? " unless signed" : ""}${onlyUnnoted ? " or noted" : ""}: ${requestId}`
-            ),
-            became
-          ),
+          became === "dies"
+            ? Effect.die(new Error("the row can not be read"))
+            : Effect.as(
+                tell(
+                  `given up${onlyUnsigned ? " unless signed" : ""}${onlyUnnoted ? " or noted" : ""}: ${requestId}`
+                ),
+                became
+              ),
         finalAmong: (requestIds: ReadonlyArray<string>) =>
           Effect.as(
             tell(`asked for answers of ${requestIds.length}`),
@@ -327,74 +200,52 @@ const swept = (
   })
 
 describe("a lane that is swept", () => {
-  const everything = ["watched: 7", "resumed: r"]
   const requests = [requestOf("r"), requestOf("worked on")]
-
-  it.scoped("has its transactions watched and its requests resumed, but for those that are worked on", () =>
-    Effect.gen(function* () {
-      const told = yield* swept({ requests })
-      expect(told).toEqual(expect.arrayContaining(["taken", ...everything]))
-      expect(told).not.toContain("resumed: worked on")
-    })
-  )
-
-  it.scoped("and is another process's has nothing of it begun here, and what was begun is left", () =>
-    Effect.gen(function* () {
-      const told = yield* swept({ requests }, { isOurs: false })
-      expect(told).toEqual(
-        expect.arrayContaining(["taken", "its transactions are left", "its requests are left"])
-      )
-      for (const begun of everything) expect(told).not.toContain(begun)
-    })
-  )
-
-  it.scoped("without its key has its transactions watched, and its requests wait", () =>
-    Effect.gen(function* () {
-      const reasons = ["clientIdIncorrect", "versionNotFound", "assetNotSupported", "notConfigured"] as const
-      for (const keyless of reasons) {
-        const told = yield* swept({ requests }, { keyless })
-        expect(told).toEqual(expect.arrayContaining(["taken without its key", "watched: 7"]))
-        expect(told).not.toContain("resumed: r")
+  const [taken, watched, resumed] = ["taken", "watched: 7", "resumed: r"]
+  const left = ["its requests are left", "its transactions are left"]
+  const keyless = ["clientIdIncorrect", "versionNotFound", "assetNotSupported", "notConfigured"] as const
+  const address = Make.address(0xbb)
+  for (const [name, process, done] of [
+    [
+      "has its transactions watched, and its requests resumed, but for what is worked on",
+      [{}],
+      [resumed, taken, watched]
+    ],
+    [
+      "and is another process's has nothing begun, and what was begun left",
+      [{ isOurs: false }],
+      [...left, taken]
+    ],
+    [
+      "without its key, or with another one of its name, has its transactions watched, and its requests wait",
+      [{ address }, ...keyless.map((reason) => ({ keyless: reason }))],
+      ["taken without its key", watched]
+    ],
+    [
+      "without its key, or with another one of its name, is left to another service that there is",
+      [{ address, isAlone: false }, ...keyless.map((reason) => ({ keyless: reason, isAlone: false }))],
+      [...left, "left to another service"]
+    ],
+    [
+      "whose key is silent for the moment is no lane without a key",
+      (["unavailable", "refused"] as const).map((reason) => ({ keyless: reason, isAlone: false })),
+      [resumed, taken, watched]
+    ]
+  ] as const)
+    law(name, function* () {
+      for (const each of process) {
+        const told = new Set(yield* swept({ requests }, each))
+        for (const other of told) if (/looked for|forgotten/.test(other)) told.delete(other)
+        expect([...told].sort(), JSON.stringify(each)).toEqual(done)
       }
     })
-  )
 
-  it.scoped("without its key is left to the other service that works with the journal", () =>
-    Effect.gen(function* () {
-      const told = yield* swept({ requests }, { isAlone: false, keyless: "versionNotFound" })
-      expect(told).toContain("left to another service")
-      for (const begun of ["taken", "taken without its key", ...everything]) expect(told).not.toContain(begun)
-    })
-  )
-
-  it.scoped("whose key's name is another key's here is left to the service that has its key", () =>
-    Effect.gen(function* () {
-      const address = Make.address(0xbb)
-      const told = yield* swept({ requests }, { isAlone: false, address })
-      expect(told).toContain("left to another service")
-      for (const begun of ["taken", ...everything]) expect(told).not.toContain(begun)
-      const alone = yield* swept({ requests }, { address })
-      expect(alone).toEqual(expect.arrayContaining(["taken without its key", "watched: 7"]))
-      expect(alone).not.toContain("resumed: r")
-    })
-  )
-
-  it.scoped("and whose key is silent for the moment is no lane without a key", () =>
-    Effect.gen(function* () {
-      for (const keyless of ["unavailable", "refused"] as const)
-        expect(yield* swept({ requests }, { isAlone: false, keyless })).toEqual(
-          expect.arrayContaining(["taken", ...everything])
-        )
-    })
-  )
-
-  it.scoped(
+  law(
     "has its ops at a remote bundler looked for, and those of lanes that are not held here are not",
-    () =>
-      Effect.gen(function* () {
-        const told = yield* swept({})
-        expect(told.filter((each) => each.startsWith("looked for"))).toEqual(["looked for: op on 1"])
-      })
+    function* () {
+      const told = yield* swept({})
+      expect(told.filter((each) => each.startsWith("looked for"))).toEqual(["looked for: op on 1"])
+    }
   )
 })
 
@@ -407,77 +258,79 @@ describe("a request of which nothing was signed", () => {
   // Of a lane that another process works on it is given up later, which that one has looked at by then.
   const late = now - 2 * expiry - 1
 
-  it.scoped(
+  law(
     "is given up when its time is over, unless it was signed by then, whoever works on its lane",
-    () =>
-      Effect.gen(function* () {
-        expect(yield* givenUp([requestOf("late", { acceptedAt: late })])).toEqual([
-          "given up unless signed: late",
-          "reviewed: late",
-          "its lane is woken"
-        ])
-        expect(yield* givenUp([requestOf("soon", { acceptedAt: late + 1 })])).toEqual([])
-      })
+    function* () {
+      expect(yield* givenUp([requestOf("late", { acceptedAt: late })])).toEqual([
+        "given up unless signed: late",
+        "reviewed: late",
+        "its lane is woken"
+      ])
+      expect(yield* givenUp([requestOf("soon", { acceptedAt: late + 1 })])).toEqual([])
+    }
   )
 
-  it.scoped("is not given up by a clock that is in doubt", () =>
-    Effect.gen(function* () {
-      const requests = [requestOf("late", { acceptedAt: late })]
-      for (const clock of ["asking", "doubted"] as const)
-        expect(yield* givenUp(requests, { clock })).toEqual([])
-      expect(yield* givenUp(requests, { clock: "unheard" })).toHaveLength(3)
-    })
-  )
+  law("is not given up by a clock that is in doubt", function* () {
+    const requests = [requestOf("late", { acceptedAt: late })]
+    for (const clock of ["asking", "doubted"] as const)
+      expect(yield* givenUp(requests, { clock })).toEqual([])
+    expect(yield* givenUp(requests, { clock: "unheard" })).toHaveLength(3)
+  })
 
-  it.scoped("has its whole time from when its window begins", () =>
-    Effect.gen(function* () {
-      const scheduled = (notBefore: number) => [requestOf("scheduled", { acceptedAt: 0, notBefore })]
-      expect(yield* givenUp(scheduled(Math.ceil(late / 1_000)))).toEqual([])
-      expect(yield* givenUp(scheduled(Math.floor(late / 1_000)))).toHaveLength(3)
-    })
-  )
+  law("has its whole time from when its window begins", function* () {
+    const scheduled = (notBefore: number) => [requestOf("scheduled", { acceptedAt: 0, notBefore })]
+    expect(yield* givenUp(scheduled(Math.ceil(late / 1_000)))).toEqual([])
+    expect(yield* givenUp(scheduled(Math.floor(late / 1_000)))).toHaveLength(3)
+  })
 
-  it.scoped("is not given up once it has noted which transactions of others it replaces", () =>
-    Effect.gen(function* () {
-      const unstuck = requestOf("unstuck", { acceptedAt: 0, endpoint: Unstuck.kind.endpoint })
-      expect((yield* givenUp([unstuck]))[0]).toBe("given up unless signed or noted: unstuck")
-    })
-  )
+  law("is not given up once it has noted which transactions of others it replaces", function* () {
+    const unstuck = requestOf("unstuck", { acceptedAt: 0, endpoint: Unstuck.kind.endpoint })
+    expect((yield* givenUp([unstuck]))[0]).toBe("given up unless signed or noted: unstuck")
+  })
 
-  it.scoped("and that turns out to be signed goes on, and is not asked about again", () =>
-    Effect.gen(function* () {
-      const work = [requestOf("late", { acceptedAt: late })]
-      expect(yield* givenUp(work, { became: "kept", times: 3 })).toEqual(["given up unless signed: late"])
-    })
-  )
+  law("and that can not be given up keeps no lane from its sweep", function* () {
+    const requests = [requestOf("late", { acceptedAt: late }), requestOf("r")]
+    expect(yield* swept({ requests }, { became: "dies" })).toEqual(
+      expect.arrayContaining(["taken", "resumed: r"])
+    )
+  })
+
+  law("and that turns out to be signed goes on, and is not asked about again", function* () {
+    const work = [requestOf("late", { acceptedAt: late })]
+    expect(yield* givenUp(work, { became: "kept", times: 3 })).toEqual(["given up unless signed: late"])
+  })
 })
 
-it.scoped("work on requests to which another process has given their answer ends", () =>
-  Effect.gen(function* () {
-    const told = yield* swept({}, { underWay: ["answered", "open"] })
-    expect(told).toEqual(expect.arrayContaining(["asked for answers of 2", "reviewed: answered"]))
-    expect(told).not.toContain("reviewed: open")
-    expect((yield* swept({})).filter((each) => each.startsWith("asked"))).toEqual([])
-  })
-)
+law("work on requests to which another process has given their answer ends", function* () {
+  const told = yield* swept({}, { underWay: ["answered", "open"] })
+  expect(told).toEqual(expect.arrayContaining(["asked for answers of 2", "reviewed: answered"]))
+  expect(told).not.toContain("reviewed: open")
+  expect((yield* swept({})).filter((each) => each.startsWith("asked"))).toEqual([])
+})
 
-it.scoped("what can not be taken up is counted until the journal has had it no more for a minute", () =>
-  Effect.gen(function* () {
-    const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
-    // A transaction, and an op at a remote bundler, which stays in the journal.
-    yield* Effect.scoped(swept({}, { isConfigured: false }))
-    expect(yield* stranded).toBe(2)
-    yield* Effect.scoped(swept({}, { isConfigured: false, lasts: 1_000, times: 40 }))
-    expect(yield* stranded).toBe(1)
-  })
-)
+law("what can not be taken up is counted until the journal has had it no more for a minute", function* () {
+  const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
+  // A transaction, and an op at a remote bundler, which stays in the journal.
+  yield* Effect.scoped(swept({}, { isConfigured: false }))
+  expect(yield* stranded).toBe(2)
+  yield* Effect.scoped(swept({}, { isConfigured: false, lasts: 1_000, times: 40 }))
+  expect(yield* stranded).toBe(1)
+})
 
-it.scoped("bodies, answers and idempotency keys are kept for 30 days", () =>
-  Effect.gen(function* () {
-    expect(yield* swept({})).toContain(`forgotten: what is older than ${30 * 24 * 60 * 60 * 1_000} ms`)
-    for (const clock of ["asking", "unheard", "doubted"] as const)
-      expect((yield* swept({}, { clock, times: 10 })).filter((each) => each.startsWith("forgotten"))).toEqual(
-        []
-      )
+for (const [away, what] of [
+  ["journal", "a sweep of the journal failed"],
+  ["lane", "a lane could not be looked after"]
+] as const)
+  law(`an hour in which ${what} is told of seven times`, function* () {
+    const lines = yield* Log.listen
+    yield* swept({}, { away, times: 1_805 })
+    expect(Log.told(lines, what)).toEqual(Log.ofAnHour("WARN"))
   })
-)
+
+law("bodies, answers and idempotency keys are kept for 30 days", function* () {
+  expect(yield* swept({})).toContain(`forgotten: what is older than ${30 * 24 * 60 * 60 * 1_000} ms`)
+  for (const clock of ["asking", "unheard", "doubted"] as const)
+    expect((yield* swept({}, { clock, times: 10 })).filter((each) => each.startsWith("forgotten"))).toEqual(
+      []
+    )
+})

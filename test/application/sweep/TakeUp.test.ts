@@ -2,7 +2,6 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/TestClock"
 import * as ServiceSubmission from "../../../src/application/intake/ServiceSubmission.js"
@@ -30,6 +29,8 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../src/domain/signature/Conditions.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
+import * as Log from "../../support/Log.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import * as Ops from "../../support/lanes/Ops.js"
@@ -102,65 +103,53 @@ const nodesOf = (
 describe("an op at a remote bundler that is taken up", () => {
   const stored = { rpc: "http://replaced", trust: "operator" } as const
   const callers = { rpc: "http://caller", trust: "caller" } as const
-
-  it.effect("is looked for at the node that the operator has now, not at the one that it was sent with", () =>
-    Effect.gen(function* () {
-      expect(yield* nodesOf(stored, { rpc: "http://present" })).toEqual(["http://present of operator"])
+  const forbidden = { rpc: "http://forbidden", trust: "caller" } as const
+  const present = { rpc: "http://present" }
+  for (const [name, node, now, told] of [
+    ["is looked for at the node that the operator has now", stored, present, "http://present of operator"],
+    [
+      "goes on there when it is watched already",
+      stored,
+      { ...present, isWatched: true },
+      "renewed: http://present of operator"
+    ],
+    [
+      "waits for the operator to have a node for its chain",
+      stored,
+      { rpc: null },
+      "obstacle: the operator has no node for its chain any more"
+    ],
+    ["is looked for at its caller's node", callers, present, `http://caller of ${Make.alice}`],
+    [
+      "is looked for at the operator's where its caller's is forbidden",
+      forbidden,
+      present,
+      "http://present of operator"
+    ],
+    ["waits where both are missing", forbidden, { rpc: null }, "obstacle: the address is not allowed"],
+    [
+      "waits where its caller's node cannot be read",
+      { rpc: null, trust: "caller" },
+      present,
+      "obstacle: its node was sealed under another key, or changed"
+    ]
+  ] as const)
+    law(name, function* () {
+      expect(yield* nodesOf(node, now)).toEqual([told])
     })
-  )
 
-  it.effect("goes on there when it is watched already", () =>
-    Effect.gen(function* () {
-      expect(yield* nodesOf(stored, { isWatched: true, rpc: "http://present" })).toEqual([
-        "renewed: http://present of operator"
-      ])
-    })
-  )
-
-  it.effect("waits for the operator to have a node for its chain again", () =>
-    Effect.gen(function* () {
-      expect(yield* nodesOf(stored, { rpc: null })).toEqual([
-        "obstacle: the operator has no node for its chain any more"
-      ])
-    })
-  )
-
-  it.effect("is looked for at its caller's node", () =>
-    Effect.gen(function* () {
-      expect(yield* nodesOf(callers, { rpc: "http://present" })).toEqual([`http://caller of ${Make.alice}`])
-    })
-  )
-
-  it.effect("is looked for at the operator's where its caller's is not allowed any more", () =>
-    Effect.gen(function* () {
-      const forbidden = { rpc: "http://forbidden", trust: "caller" } as const
-      expect(yield* nodesOf(forbidden, { rpc: "http://present" })).toEqual(["http://present of operator"])
-      expect(yield* nodesOf(forbidden, { rpc: null })).toEqual(["obstacle: the address is not allowed"])
-    })
-  )
-
-  it.effect("is offered again as it was signed, and no longer than its signature says", () =>
-    Effect.gen(function* () {
-      const conditions = { ...Conditions.none, validUntil: 1_700_000_000 }
-      const signature = Conditions.encodeSignature(conditions, Hex.unsafe(`0x${"11".repeat(65)}`))
-      const signed = UserOperation.encode("v0.7", { ...Site.op, nonce: 9n, signature })
-      expect(yield* nodesOf(stored, { rpc: "http://present", signed })).toEqual([
-        "http://present of operator until 1700000000, as nonce 9",
-        "offered before"
-      ])
-      expect(yield* nodesOf(stored, { rpc: "http://present", signed: Hex.unsafe("0x01") })).toEqual([
-        expect.stringContaining("obstacle: a stored op cannot be read: ")
-      ])
-    })
-  )
-
-  it.effect("waits where its caller's node cannot be read", () =>
-    Effect.gen(function* () {
-      expect(yield* nodesOf({ rpc: null, trust: "caller" }, { rpc: "http://present" })).toEqual([
-        "obstacle: its node was sealed under another key, or changed"
-      ])
-    })
-  )
+  law("is offered again as it was signed, and no longer than its signature says", function* () {
+    const conditions = { ...Conditions.none, validUntil: 1_700_000_000 }
+    const signature = Conditions.encodeSignature(conditions, Hex.unsafe(`0x${"11".repeat(65)}`))
+    const signed = UserOperation.encode("v0.7", { ...Site.op, nonce: 9n, signature })
+    expect(yield* nodesOf(stored, { ...present, signed })).toEqual([
+      "http://present of operator until 1700000000, as nonce 9",
+      "offered before"
+    ])
+    expect(yield* nodesOf(stored, { ...present, signed: Hex.unsafe("0x01") })).toEqual([
+      expect.stringContaining("obstacle: a stored op cannot be read: ")
+    ])
+  })
 })
 
 const accepted = {
@@ -199,38 +188,32 @@ const resumed = (record: Partial<RequestRecord> | null) =>
   })
 
 describe("an accepted request that is taken up", () => {
-  it.effect("goes on for its account, on the chain of its lane, as one that was accepted before", () =>
-    Effect.gen(function* () {
-      const { callers, obstacle } = yield* resumed({})
-      expect(obstacle).toBeNull()
-      expect(callers).toMatchObject([
-        {
-          principal: { accountId: Make.bob },
-          requestId: "r",
-          resumed: true,
-          chainId: Make.chainId
-        }
-      ])
-    })
-  )
+  law("goes on for its account, on the chain of its lane, as one that was accepted before", function* () {
+    const { callers, obstacle } = yield* resumed({})
+    expect(obstacle).toBeNull()
+    expect(callers).toMatchObject([
+      {
+        principal: { accountId: Make.bob },
+        requestId: "r",
+        resumed: true,
+        chainId: Make.chainId
+      }
+    ])
+  })
 
-  it.effect("does not begin again once it has its answer, or is no more", () =>
-    Effect.gen(function* () {
-      for (const record of [{ outcome: "{}" }, null])
-        expect(yield* resumed(record as Partial<RequestRecord>)).toEqual({ callers: [], obstacle: null })
-    })
-  )
+  law("does not begin again once it has its answer, or is no more", function* () {
+    for (const record of [{ outcome: "{}" }, null])
+      expect(yield* resumed(record as Partial<RequestRecord>)).toEqual({ callers: [], obstacle: null })
+  })
 
-  it.effect("waits where its body can not be read, or is of another version of the program", () =>
-    Effect.gen(function* () {
-      for (const [record, obstacle] of [
-        [{ body: null }, "the request was sealed under another key, or changed"],
-        [{ body: "{}" }, "the request is of another version of the program"],
-        [{ endpoint: "former" }, "this version has no endpoint former"]
-      ] as const)
-        expect(yield* resumed(record)).toEqual({ callers: [], obstacle })
-    })
-  )
+  law("waits where its body can not be read, or is of another version of the program", function* () {
+    for (const [record, obstacle] of [
+      [{ body: null }, "the request was sealed under another key, or changed"],
+      [{ body: "{}" }, "the request is of another version of the program"],
+      [{ endpoint: "former" }, "this version has no endpoint former"]
+    ] as const)
+      expect(yield* resumed(record)).toEqual({ callers: [], obstacle })
+  })
 })
 
 describe("a transaction that is taken up", () => {
@@ -253,21 +236,17 @@ describe("a transaction that is taken up", () => {
       return { nonces, obstacle }
     })
 
-  it.effect("is watched, and not given to nodes once more where it is watched already", () =>
-    Effect.gen(function* () {
-      expect(yield* watched(false)).toEqual({ nonces: [3n], obstacle: null })
-      expect(yield* watched(true)).toEqual({ nonces: [], obstacle: null })
-    })
-  )
+  law("is watched, and not given to nodes once more where it is watched already", function* () {
+    expect(yield* watched(false)).toEqual({ nonces: [3n], obstacle: null })
+    expect(yield* watched(true)).toEqual({ nonces: [], obstacle: null })
+  })
 
-  it.effect("waits for its network to be configured again", () =>
-    Effect.gen(function* () {
-      expect(yield* watched(false, false)).toEqual({
-        nonces: [],
-        obstacle: "its network is not configured any more"
-      })
+  law("waits for its network to be configured again", function* () {
+    expect(yield* watched(false, false)).toEqual({
+      nonces: [],
+      obstacle: "its network is not configured any more"
     })
-  )
+  })
 })
 
 describe("sponsored ops that a process left when it stopped", () => {
@@ -284,51 +263,44 @@ describe("sponsored ops that a process left when it stopped", () => {
     [3n, "http://forbidden"]
   ])
 
-  it.effect("are followed at the operator's node of their chain, account by account", () =>
-    Effect.gen(function* () {
-      const followed: Array<string> = []
-      const errors: Array<string> = []
-      const context = Context.make(Budgets, {
-        open: (chainId: bigint) => Effect.succeed([hold(Make.alice, chainId), hold(Make.bob, chainId)])
-      } as unknown as Budgets["Type"]).pipe(
-        Context.add(Sponsorships.Sponsorships, {
-          watch: ({ accountId, chain, profile }) =>
-            Effect.sync(() => void followed.push(`${accountId} on ${profile.chainId} at ${chain.origin}`))
-        }),
-        Context.add(ChainRpc, {
-          connect: (url, by) =>
-            url.includes("forbidden")
-              ? Effect.fail(new ChainRpcError({ reason: "forbidden", origin: url, message: "not allowed" }))
-              : Effect.succeed({ origin: `${url} of ${by}` } as never)
-        }),
-        Context.add(Networks, {
-          profile: (_, chainId) => {
-            const rpc = rpcs.get(chainId)
-            return Effect.succeed(
-              rpc === undefined
-                ? null
-                : NetworkProfile.make({ chainId, rpc: rpc === null ? null : Redacted.make(rpc) })
-            )
-          },
-          chainIds: Effect.succeed([1n, 2n, 3n, 4n])
-        })
-      )
-      const log = Logger.make(({ logLevel, message }) => {
-        if (logLevel._tag === "Error") errors.push(String(message))
+  law("are followed at the operator's node of their chain, account by account", function* () {
+    const followed: Array<string> = []
+    const lines = yield* Log.listen
+    const context = Context.make(Budgets, {
+      open: (chainId: bigint) => Effect.succeed([hold(Make.alice, chainId), hold(Make.bob, chainId)])
+    } as unknown as Budgets["Type"]).pipe(
+      Context.add(Sponsorships.Sponsorships, {
+        watch: ({ accountId, chain, profile }) =>
+          Effect.sync(() => void followed.push(`${accountId} on ${profile.chainId} at ${chain.origin}`))
+      }),
+      Context.add(ChainRpc, {
+        connect: (url, by) =>
+          url.includes("forbidden")
+            ? Effect.fail(new ChainRpcError({ reason: "forbidden", origin: url, message: "not allowed" }))
+            : Effect.succeed({ origin: `${url} of ${by}` } as never)
+      }),
+      Context.add(Networks, {
+        profile: (_, chainId) => {
+          const rpc = rpcs.get(chainId)
+          return Effect.succeed(
+            rpc === undefined
+              ? null
+              : NetworkProfile.make({ chainId, rpc: rpc === null ? null : Redacted.make(rpc) })
+          )
+        },
+        chainIds: Effect.succeed([1n, 2n, 3n, 4n])
       })
-      const troubles = Troubles.make()
-      yield* Effect.repeatN(TakeUp.followSponsored(troubles), 1).pipe(
-        Effect.provide(context as Context.Context<ChainRpc | Networks | Engine>),
-        Effect.provide(Logger.replace(Logger.defaultLogger, log))
-      )
-      expect(followed.slice(2)).toEqual([
-        "alice on 1 at http://present of operator",
-        "bob on 1 at http://present of operator"
-      ])
-      // One for each chain, however many accounts and looks.
-      expect(errors).toHaveLength(3)
-    })
-  )
+    )
+    yield* Effect.repeatN(TakeUp.followSponsored(Troubles.make()), 1).pipe(
+      Effect.provide(context as Context.Context<ChainRpc | Networks | Engine>)
+    )
+    expect(followed.slice(2)).toEqual([
+      "alice on 1 at http://present of operator",
+      "bob on 1 at http://present of operator"
+    ])
+    // One for each chain, however many accounts and looks.
+    expect(lines.filter(({ level }) => level === "ERROR")).toHaveLength(3)
+  })
 })
 
 describe("what is set aside for an op that the service's EOA submits", () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
@@ -6,6 +6,7 @@ import * as MemoryRateLimit from "../../../src/adapters/memory/RateLimit.js"
 import { limits, type RateLimit, RateLimitError } from "../../../src/application/ports/RateLimit.js"
 import * as Counting from "../../../src/application/tenants/Counting.js"
 import { alice } from "../../support/journal/Make.js"
+import { law } from "../../support/Law.js"
 
 type Limiter = RateLimit["Type"]
 
@@ -34,50 +35,42 @@ const pair = Effect.gen(function* () {
 const take = (limiter: Limiter) => limiter.take(alice, limits.free)
 
 describe("a count with another one to fall back on", () => {
-  it.effect("is the first one's as long as that answers", () =>
-    Effect.gen(function* () {
-      const { both, first, second } = yield* pair
-      for (let n = 0; n < 60; n++) expect((yield* take(both)).allowed).toBe(true)
-      expect((yield* take(both)).allowed).toBe(false)
-      expect([first.state.asked, second.state.asked]).toEqual([61, 0])
-    })
-  )
+  law("is the first one's as long as that answers", function* () {
+    const { both, first, second } = yield* pair
+    for (let n = 0; n < 60; n++) expect((yield* take(both)).allowed).toBe(true)
+    expect((yield* take(both)).allowed).toBe(false)
+    expect([first.state.asked, second.state.asked]).toEqual([61, 0])
+  })
 
-  it.effect("is the second one's while the first is away, which is asked again every five seconds", () =>
-    Effect.gen(function* () {
-      const { both, first, second } = yield* pair
-      first.state.fails = true
-      for (let n = 0; n < 60; n++) expect((yield* take(both)).allowed).toBe(true)
-      expect((yield* take(both)).allowed).toBe(false)
-      expect([first.state.asked, second.state.asked]).toEqual([1, 61])
-      yield* TestClock.adjust(5_000)
-      yield* take(both)
-      yield* take(both)
-      expect([first.state.asked, second.state.asked]).toEqual([2, 63])
-      first.state.fails = false
-      yield* TestClock.adjust(5_000)
-      expect(yield* take(both)).toMatchObject({ allowed: true, remaining: 59 })
-      yield* take(both)
-      expect([first.state.asked, second.state.asked]).toEqual([4, 63])
-    })
-  )
+  law("is the second one's while the first is away, which is asked again every five seconds", function* () {
+    const { both, first, second } = yield* pair
+    first.state.fails = true
+    for (let n = 0; n < 60; n++) expect((yield* take(both)).allowed).toBe(true)
+    expect((yield* take(both)).allowed).toBe(false)
+    expect([first.state.asked, second.state.asked]).toEqual([1, 61])
+    yield* TestClock.adjust(5_000)
+    yield* take(both)
+    yield* take(both)
+    expect([first.state.asked, second.state.asked]).toEqual([2, 63])
+    first.state.fails = false
+    yield* TestClock.adjust(5_000)
+    expect(yield* take(both)).toMatchObject({ allowed: true, remaining: 59 })
+    yield* take(both)
+    expect([first.state.asked, second.state.asked]).toEqual([4, 63])
+  })
 
-  it.effect("fails when both do, and when there is no second one", () =>
-    Effect.gen(function* () {
-      const { both, first, second } = yield* pair
-      first.state.fails = true
-      second.state.fails = true
-      expect((yield* Effect.flip(take(both)))._tag).toBe("RateLimitError")
-      const alone = Counting.withFailover(first.limiter, null)
-      for (let n = 0; n < 3; n++) expect((yield* Effect.flip(take(alone)))._tag).toBe("RateLimitError")
-    })
-  )
+  law("fails when both do, and when there is no second one", function* () {
+    const { both, first, second } = yield* pair
+    first.state.fails = true
+    second.state.fails = true
+    expect((yield* Effect.flip(take(both)))._tag).toBe("RateLimitError")
+    const alone = Counting.withFailover(first.limiter, null)
+    for (let n = 0; n < 3; n++) expect((yield* Effect.flip(take(alone)))._tag).toBe("RateLimitError")
+  })
 
-  it.effect("does not wait for one that never answers", () =>
-    Effect.gen(function* () {
-      const fiber = yield* Effect.fork(Effect.flip(take(Counting.bounded({ take: () => Effect.never }))))
-      yield* TestClock.adjust(2_000)
-      expect((yield* Fiber.join(fiber))._tag).toBe("RateLimitError")
-    })
-  )
+  law("does not wait for one that never answers", function* () {
+    const fiber = yield* Effect.fork(Effect.flip(take(Counting.bounded({ take: () => Effect.never }))))
+    yield* TestClock.adjust(2_000)
+    expect((yield* Fiber.join(fiber))._tag).toBe("RateLimitError")
+  })
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -11,6 +11,7 @@ import * as Directory from "../../../src/application/tenants/Directory.js"
 import type { FileAccount } from "../../../src/application/tenants/FileAccounts.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import { accountId, alice } from "../../support/journal/Make.js"
+import { law, lawOver } from "../../support/Law.js"
 
 const carol = accountId("carol")
 const start = Date.UTC(2026, 0, 2, 12)
@@ -61,164 +62,151 @@ const world = Effect.gen(function* () {
   return { store, state, directory, who, close: Scope.close(scope, Exit.void) }
 })
 
+const over = lawOver(InMemory.tenantStore)
+
 describe("a key", () => {
-  it.scoped("that is revoked is dead within half a second", () =>
-    Effect.gen(function* () {
-      const { store, who } = yield* world
-      expect([yield* who("c"), yield* who("f")]).toEqual([carol, alice])
-      yield* store.endKey(key("c"), start)
-      yield* store.endKey(key("f", { accountId: alice, origin: "file" }), start)
-      yield* TestClock.adjust(500)
-      expect([yield* who("c"), yield* who("f")]).toEqual([null, null])
-    })
-  )
+  law("that is revoked is dead within half a second", function* () {
+    const { store, who } = yield* world
+    expect([yield* who("c"), yield* who("f")]).toEqual([carol, alice])
+    yield* store.endKey(key("c"), start)
+    yield* store.endKey(key("f", { accountId: alice, origin: "file" }), start)
+    yield* TestClock.adjust(500)
+    expect([yield* who("c"), yield* who("f")]).toEqual([null, null])
+  })
 
-  it.scoped("that is revoked is dead at the next look also when the clock was set back", () =>
-    Effect.gen(function* () {
-      const { store, who } = yield* world
-      expect(yield* who("c")).toBe(carol)
-      yield* store.endKey(key("c"), start - 3_600_000)
-      yield* TestClock.setTime(start - 3_600_000)
-      expect(yield* who("c")).toBeNull()
-    })
-  )
+  law("that is revoked is dead at the next look also when the clock was set back", function* () {
+    const { store, who } = yield* world
+    expect(yield* who("c")).toBe(carol)
+    yield* store.endKey(key("c"), start - 3_600_000)
+    yield* TestClock.setTime(start - 3_600_000)
+    expect(yield* who("c")).toBeNull()
+  })
 
-  it.scoped("that is rotated works beside the new one until its time is over, to the millisecond", () =>
-    Effect.gen(function* () {
-      const { store, who } = yield* world
-      yield* store.addKey(key("d"), { key: key("c"), endsAt: start + 60_000 })
-      yield* TestClock.adjust(59_999)
-      expect([yield* who("c"), yield* who("d")]).toEqual([carol, carol])
-      yield* TestClock.adjust(1)
-      expect([yield* who("c"), yield* who("d")]).toEqual([null, carol])
-    })
-  )
+  law("that is rotated works beside the new one until its time is over, to the millisecond", function* () {
+    const { store, who } = yield* world
+    yield* store.addKey(key("d"), { key: key("c"), endsAt: start + 60_000 })
+    yield* TestClock.adjust(59_999)
+    expect([yield* who("c"), yield* who("d")]).toEqual([carol, carol])
+    yield* TestClock.adjust(1)
+    expect([yield* who("c"), yield* who("d")]).toEqual([null, carol])
+  })
 
-  it.scoped("that is new works within half a second; one of an account that there is not is nobody's", () =>
-    Effect.gen(function* () {
+  law(
+    "that is new works within half a second; one of an account that there is not is nobody's",
+    function* () {
       const { store, who } = yield* world
       yield* store.addKey(key("e", { accountId: alice }))
       yield* store.addKey(key("b", { accountId: accountId("nobody") }))
       yield* TestClock.adjust(500)
       expect([yield* who("e"), yield* who("b"), yield* who("x")]).toEqual([alice, null, null])
-    })
+    }
   )
 
-  it.scoped(
+  law(
     "that is new works at once where the store was last asked 50 ms ago, however many are unknown",
-    () =>
-      Effect.gen(function* () {
-        const { state, store, who } = yield* world
-        const { versions } = state
-        yield* TestClock.adjust(50)
-        yield* store.addKey(key("e", { accountId: alice }))
-        const strangers = Array.from({ length: 100 }, (_, n) => who(`stranger ${n}`))
-        expect(yield* Effect.all(strangers, { concurrency: "unbounded" })).toEqual(strangers.map(() => null))
-        expect(yield* who("e")).toBe(alice)
-        yield* TestClock.adjust(49)
-        yield* Effect.all(strangers)
-        expect(state.versions - versions).toBe(2)
-      })
+    function* () {
+      const { state, store, who } = yield* world
+      const { versions } = state
+      yield* TestClock.adjust(50)
+      yield* store.addKey(key("e", { accountId: alice }))
+      const strangers = Array.from({ length: 100 }, (_, n) => who(`stranger ${n}`))
+      expect(yield* Effect.all(strangers, { concurrency: "unbounded" })).toEqual(strangers.map(() => null))
+      expect(yield* who("e")).toBe(alice)
+      yield* TestClock.adjust(49)
+      yield* Effect.all(strangers)
+      expect(state.versions - versions).toBe(2)
+    }
   )
 
-  it.scoped(
+  law(
     "that is unknown is refused while the store is away, as long as what is known of it is fresh",
-    () =>
-      Effect.gen(function* () {
-        const { state, who } = yield* world
-        yield* TestClock.adjust(50)
-        state.answers = "badly"
-        expect([yield* who("x"), yield* who("c")]).toEqual([null, carol])
-      })
+    function* () {
+      const { state, who } = yield* world
+      yield* TestClock.adjust(50)
+      state.answers = "badly"
+      expect([yield* who("x"), yield* who("c")]).toEqual([null, carol])
+    }
   )
 
-  it.scoped(
+  law(
     "of the file that has an end in the store is no key of the store once the file has it no more",
-    () =>
-      Effect.gen(function* () {
-        const { store, who } = yield* world
-        yield* store.endKey(key("a", { accountId: alice, origin: "file" }), start + 1e9)
-        yield* TestClock.adjust(500)
-        expect(yield* who("a")).toBeNull()
-      })
+    function* () {
+      const { store, who } = yield* world
+      yield* store.endKey(key("a", { accountId: alice, origin: "file" }), start + 1e9)
+      yield* TestClock.adjust(500)
+      expect(yield* who("a")).toBeNull()
+    }
   )
 })
 
 describe("an account", () => {
-  it.scoped("of the file or the store is paused and resumed, and its tier set, within half a second", () =>
-    Effect.gen(function* () {
-      const { directory, store } = yield* world
-      const seen = Effect.gen(function* () {
-        yield* TestClock.adjust(500)
-        const both = ["c", "f"].map((name) => directory.authenticate(Redacted.make(name)))
-        return (yield* Effect.all(both)).map((principal) => [principal?.paused, principal?.tier])
-      })
-      for (const subject of [carol, alice]) yield* store.pause({ kind: "account", subject, since: start })
-      expect(yield* seen).toEqual([
-        [true, "free"],
-        [true, "pro"]
-      ])
-      for (const subject of [carol, alice]) yield* store.resume("account", subject)
-      yield* store.changeAccount(carol, { tier: "enterprise" })
-      expect(yield* seen).toEqual([
-        [false, "enterprise"],
-        [false, "pro"]
-      ])
-    })
-  )
-
-  it.scoped("has limits of its own, of the file or the store, which reach it within half a second", () =>
-    Effect.gen(function* () {
-      const store = yield* TenantStore
-      yield* store.createAccount({
-        accountId: carol,
-        name: "Carol",
-        tier: "free",
-        requestsPerMinute: 5_000,
-        createdAt: start
-      })
-      yield* store.addKey(key("c", { accountId: carol }))
-      const accounts = listed.map((account) => ({ ...account, requestsPerHour: 90_000 }))
-      const { authenticate } = yield* Directory.make({ hash, accounts })
-      const limits = (name: string) =>
-        Effect.map(authenticate(Redacted.make(name)), (principal) => principal && limitsOf(principal))
-      expect(yield* limits("f")).toEqual({ minute: 300, hour: 90_000 })
-      expect(yield* limits("c")).toEqual({ minute: 5_000, hour: 1_000 })
-      yield* store.changeAccount(carol, { requestsPerMinute: null, requestsPerHour: 7 })
+  law("of the file or the store is paused and resumed, and its tier set, within half a second", function* () {
+    const { directory, store } = yield* world
+    const seen = Effect.gen(function* () {
       yield* TestClock.adjust(500)
-      expect(yield* limits("c")).toEqual({ minute: 60, hour: 7 })
-    }).pipe(Effect.scoped, Effect.provide(InMemory.tenantStore))
-  )
+      const both = ["c", "f"].map((name) => directory.authenticate(Redacted.make(name)))
+      return (yield* Effect.all(both)).map((principal) => [principal?.paused, principal?.tier])
+    })
+    for (const subject of [carol, alice]) yield* store.pause({ kind: "account", subject, since: start })
+    expect(yield* seen).toEqual([
+      [true, "free"],
+      [true, "pro"]
+    ])
+    for (const subject of [carol, alice]) yield* store.resume("account", subject)
+    yield* store.changeAccount(carol, { tier: "enterprise" })
+    expect(yield* seen).toEqual([
+      [false, "enterprise"],
+      [false, "pro"]
+    ])
+  })
 
-  it.scoped("that the file pauses is paused whatever the store says", () =>
-    Effect.gen(function* () {
-      const accounts = listed.map((account) => ({ ...account, paused: true }))
-      const { authenticate } = yield* Directory.make({ hash, accounts })
-      expect(yield* authenticate(Redacted.make("f"))).toMatchObject({ paused: true })
-    }).pipe(Effect.scoped, Effect.provide(InMemory.tenantStore))
-  )
+  over("has limits of its own, of the file or the store, which reach it within half a second", function* () {
+    const store = yield* TenantStore
+    yield* store.createAccount({
+      accountId: carol,
+      name: "Carol",
+      tier: "free",
+      requestsPerMinute: 5_000,
+      createdAt: start
+    })
+    yield* store.addKey(key("c", { accountId: carol }))
+    const accounts = listed.map((account) => ({ ...account, requestsPerHour: 90_000 }))
+    const { authenticate } = yield* Directory.make({ hash, accounts })
+    const limits = (name: string) =>
+      Effect.map(authenticate(Redacted.make(name)), (principal) => principal && limitsOf(principal))
+    expect(yield* limits("f")).toEqual({ minute: 300, hour: 90_000 })
+    expect(yield* limits("c")).toEqual({ minute: 5_000, hour: 1_000 })
+    yield* store.changeAccount(carol, { requestsPerMinute: null, requestsPerHour: 7 })
+    yield* TestClock.adjust(500)
+    expect(yield* limits("c")).toEqual({ minute: 60, hour: 7 })
+  })
+
+  over("that the file pauses is paused whatever the store says", function* () {
+    const accounts = listed.map((account) => ({ ...account, paused: true }))
+    const { authenticate } = yield* Directory.make({ hash, accounts })
+    expect(yield* authenticate(Redacted.make("f"))).toMatchObject({ paused: true })
+  })
 })
 
 describe("switches", () => {
-  it.scoped("of signers and chains are thrown and turned back within half a second", () =>
-    Effect.gen(function* () {
-      const { directory, store } = yield* world
-      const state = Effect.gen(function* () {
-        yield* TestClock.adjust(500)
-        return [yield* directory.isPaused("chain", "137"), yield* directory.isPaused("signer", "137")]
-      })
-      expect(yield* state).toEqual([false, false])
-      yield* store.pause({ kind: "chain", subject: "137", since: start })
-      expect(yield* state).toEqual([true, false])
-      yield* store.resume("chain", "137")
-      expect(yield* state).toEqual([false, false])
+  law("of signers and chains are thrown and turned back within half a second", function* () {
+    const { directory, store } = yield* world
+    const state = Effect.gen(function* () {
+      yield* TestClock.adjust(500)
+      return [yield* directory.isPaused("chain", "137"), yield* directory.isPaused("signer", "137")]
     })
-  )
+    expect(yield* state).toEqual([false, false])
+    yield* store.pause({ kind: "chain", subject: "137", since: start })
+    expect(yield* state).toEqual([true, false])
+    yield* store.resume("chain", "137")
+    expect(yield* state).toEqual([false, false])
+  })
 })
 
 describe("the store", () => {
-  it.scoped("is asked for its version once in half a second, and for its content when that has changed", () =>
-    Effect.gen(function* () {
+  law(
+    "is asked for its version once in half a second, and for its content when that has changed",
+    function* () {
       const { directory, state, store, who } = yield* world
       expect(state).toMatchObject({ versions: 1, contents: 1 })
       const crowd = Effect.all(
@@ -237,60 +225,54 @@ describe("the store", () => {
       yield* crowd
       expect(state).toMatchObject({ versions: 4, contents: 2 })
       expect(yield* directory.content).not.toBe(before)
-    })
+    }
   )
 
-  it.scoped("that does not answer lets nobody in for longer than half a second", () =>
-    Effect.gen(function* () {
-      const { directory, state, who } = yield* world
-      state.answers = "badly"
-      expect(yield* who("c")).toBe(carol)
-      yield* TestClock.adjust(500)
-      expect((yield* Effect.flip(who("c"))).reason).toBe("unavailable")
-      expect((yield* Effect.flip(directory.isPaused("chain", "1"))).reason).toBe("unavailable")
-      expect((yield* directory.latest).accounts).toHaveLength(1)
-      state.answers = "never"
-      const waiting = yield* Effect.fork(Effect.flip(who("c")))
-      yield* TestClock.adjust(5_000)
-      expect((yield* Fiber.join(waiting)).message).toBe("the store of accounts does not answer")
-      state.answers = "well"
-      expect(yield* who("c")).toBe(carol)
-    })
-  )
+  law("that does not answer lets nobody in for longer than half a second", function* () {
+    const { directory, state, who } = yield* world
+    state.answers = "badly"
+    expect(yield* who("c")).toBe(carol)
+    yield* TestClock.adjust(500)
+    expect((yield* Effect.flip(who("c"))).reason).toBe("unavailable")
+    expect((yield* Effect.flip(directory.isPaused("chain", "1"))).reason).toBe("unavailable")
+    expect((yield* directory.latest).accounts).toHaveLength(1)
+    state.answers = "never"
+    const waiting = yield* Effect.fork(Effect.flip(who("c")))
+    yield* TestClock.adjust(5_000)
+    expect((yield* Fiber.join(waiting)).message).toBe("the store of accounts does not answer")
+    state.answers = "well"
+    expect(yield* who("c")).toBe(carol)
+  })
 })
 
 describe("the last use of a key", () => {
-  it.scoped("is noted once a minute at most, and when the service stops", () =>
-    Effect.gen(function* () {
-      const { close, state, store, who } = yield* world
-      for (let n = 0; n < 10; n++) {
-        yield* TestClock.adjust(1_000)
-        yield* who("c")
-      }
-      yield* who("nobody's")
-      expect(state.notes).toBe(0)
-      yield* TestClock.adjust(50_000)
-      expect(state.notes).toBe(1)
-      expect(yield* store.uses).toEqual(new Map([[key("c").hash, start + 10_000]]))
-      yield* TestClock.adjust(120_000)
-      expect(state.notes).toBe(1)
-      yield* who("f")
-      yield* close
-      expect(state.notes).toBe(2)
-      expect((yield* store.uses).get(key("f").hash)).toBe(start + 180_000)
-    })
-  )
-
-  it.scoped("is kept for the next time when it can not be noted", () =>
-    Effect.gen(function* () {
-      const { state, store, who } = yield* world
+  law("is noted once a minute at most, and when the service stops", function* () {
+    const { close, state, store, who } = yield* world
+    for (let n = 0; n < 10; n++) {
+      yield* TestClock.adjust(1_000)
       yield* who("c")
-      state.answers = "badly"
-      yield* TestClock.adjust(60_000)
-      expect(yield* store.uses).toEqual(new Map())
-      state.answers = "well"
-      yield* TestClock.adjust(60_000)
-      expect(yield* store.uses).toEqual(new Map([[key("c").hash, start]]))
-    })
-  )
+    }
+    yield* who("nobody's")
+    expect(state.notes).toBe(0)
+    yield* TestClock.adjust(50_000)
+    expect(state.notes).toBe(1)
+    expect(yield* store.uses).toEqual(new Map([[key("c").hash, start + 10_000]]))
+    yield* TestClock.adjust(120_000)
+    expect(state.notes).toBe(1)
+    yield* who("f")
+    yield* close
+    expect(state.notes).toBe(2)
+    expect((yield* store.uses).get(key("f").hash)).toBe(start + 180_000)
+  })
+
+  law("is kept for the next time when it can not be noted", function* () {
+    const { state, store, who } = yield* world
+    yield* who("c")
+    state.answers = "badly"
+    yield* TestClock.adjust(60_000)
+    expect(yield* store.uses).toEqual(new Map())
+    state.answers = "well"
+    yield* TestClock.adjust(60_000)
+    expect(yield* store.uses).toEqual(new Map([[key("c").hash, start]]))
+  })
 })

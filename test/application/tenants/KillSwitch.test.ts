@@ -1,6 +1,7 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
 import * as Troubles from "../../../src/application/observe/Troubles.js"
 import {
   KillSwitches,
@@ -10,6 +11,7 @@ import {
 import { CurrentRequest } from "../../../src/application/request/CurrentRequest.js"
 import * as KillSwitch from "../../../src/application/tenants/KillSwitch.js"
 import { address } from "../../support/journal/Make.js"
+import { law, lawOver } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 
 const key = { kind: "signer", address: address(1) } as const
@@ -53,33 +55,30 @@ const world = (accepted = false) => {
 }
 
 describe("a kill switch", () => {
-  it.effect("stops a new write by its key and on its chain", () =>
-    Effect.gen(function* () {
-      const { state, writing } = world()
-      expect(yield* writing(KillSwitch.guard(key, "p"))).toBeNull()
-      state.paused = new Set([key.address])
-      expect(yield* writing(KillSwitch.guard(key, "p"))).toBe("writes_paused")
-      expect(yield* writing(KillSwitch.guard(chain, "p"))).toBeNull()
-      state.paused = new Set(["137"])
-      expect(yield* writing(KillSwitch.guard(chain, "p"))).toBe("writes_paused")
-    })
-  )
+  law("stops a new write by its key and on its chain", function* () {
+    const { state, writing } = world()
+    expect(yield* writing(KillSwitch.guard(key, "p"))).toBeNull()
+    state.paused = new Set([key.address])
+    expect(yield* writing(KillSwitch.guard(key, "p"))).toBe("writes_paused")
+    expect(yield* writing(KillSwitch.guard(chain, "p"))).toBeNull()
+    state.paused = new Set(["137"])
+    expect(yield* writing(KillSwitch.guard(chain, "p"))).toBe("writes_paused")
+  })
 
-  it.effect("stops no reading, and nothing that was accepted before", () =>
-    Effect.gen(function* () {
-      const { code, current, state } = world()
-      state.paused = new Set([key.address, "137"])
-      expect(yield* code(KillSwitch.guard(key, "p"))).toBeNull()
-      const resumed = world(true)
-      resumed.state.paused = new Set([key.address, "137"])
-      expect(yield* resumed.writing(KillSwitch.guard(key, "p"))).toBeNull()
-      expect(yield* resumed.writing(KillSwitch.recheck(resumed.current, key.address))).toBeNull()
-      expect([current.relies, resumed.current.relies]).toEqual([[], []])
-    })
-  )
+  law("stops no reading, and nothing that was accepted before", function* () {
+    const { code, current, state } = world()
+    state.paused = new Set([key.address, "137"])
+    expect(yield* code(KillSwitch.guard(key, "p"))).toBeNull()
+    const resumed = world(true)
+    resumed.state.paused = new Set([key.address, "137"])
+    expect(yield* resumed.writing(KillSwitch.guard(key, "p"))).toBeNull()
+    expect(yield* resumed.writing(KillSwitch.recheck(resumed.current, key.address))).toBeNull()
+    expect([current.relies, resumed.current.relies]).toEqual([[], []])
+  })
 
-  it.effect("that is thrown while a write waits stops it before it is accepted, whatever it works with", () =>
-    Effect.gen(function* () {
+  law(
+    "that is thrown while a write waits stops it before it is accepted, whatever it works with",
+    function* () {
       const { current, state, writing } = world()
       yield* writing(KillSwitch.guard(key, "settings.cosigners[0]"))
       yield* writing(KillSwitch.guard(chain, "settings.rpc"))
@@ -90,36 +89,31 @@ describe("a kill switch", () => {
       }
       state.accepted = true
       expect(yield* writing(KillSwitch.recheck(current, address(2)))).toBeNull()
-    })
+    }
   )
 
-  it.effect("that nobody can read lets no write through", () =>
-    Effect.gen(function* () {
-      const { state, writing } = world()
-      state.paused = null
-      expect(yield* writing(KillSwitch.guard(key, "p"))).toBe("unavailable")
-    })
-  )
+  law("that nobody can read lets no write through", function* () {
+    const { state, writing } = world()
+    state.paused = null
+    expect(yield* writing(KillSwitch.guard(key, "p"))).toBe("unavailable")
+  })
 
-  it.effect("is not thrown where nobody provides any", () =>
-    Effect.gen(function* () {
-      yield* KillSwitch.check({ what: key, path: "p" })
-      yield* KillSwitch.check({ what: chain, path: "p" })
-    })
-  )
-})
-
-describe("switches that can not be read", () => {
-  it.effect("are told of once, however many requests are refused, and when that is over", () => {
-    const log = Log.make()
-    return Effect.gen(function* () {
-      const { code, state } = world()
-      state.paused = null
-      for (let n = 0; n < 50; n += 1)
-        expect(yield* code(KillSwitch.check({ what: chain, path: "settings.rpc" }))).toBe("unavailable")
-      state.paused = new Set()
-      expect(yield* code(KillSwitch.check({ what: chain, path: "settings.rpc" }))).toBeNull()
-      expect(Log.told(log.lines, "kill switches can not be read")).toEqual(["ERROR", "INFO"])
-    }).pipe(Effect.provide(log.layer), Effect.provideService(Troubles.Shared, Troubles.make()))
+  law("is not thrown where nobody provides any", function* () {
+    yield* KillSwitch.check({ what: key, path: "p" })
+    yield* KillSwitch.check({ what: chain, path: "p" })
   })
 })
+
+lawOver(Layer.sync(Troubles.Shared, Troubles.make))(
+  "switches that can not be read are told of once, however many requests are refused, and when that is over",
+  function* () {
+    const lines = yield* Log.listen
+    const { code, state } = world()
+    const check = code(KillSwitch.check({ what: chain, path: "settings.rpc" }))
+    state.paused = null
+    for (let n = 0; n < 50; n += 1) expect(yield* check).toBe("unavailable")
+    state.paused = new Set()
+    expect(yield* check).toBeNull()
+    expect(Log.told(lines, "kill switches can not be read")).toEqual(["ERROR", "INFO"])
+  }
+)

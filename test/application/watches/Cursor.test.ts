@@ -19,25 +19,10 @@ const at = (next: bigint, known: number, first = 1n): Position => ({
 })
 const bounds: Cursor.Bounds = { depth: 64n, settledBlocks: 50n, recentBlocks: 8n, until: null }
 
-describe("depthOf", () => {
-  it("is what settles the chain, and no fewer than 64 blocks", () => {
-    expect(Cursor.depthOf({ settledDepth: 200 })).toBe(200)
-    expect(Cursor.depthOf({ settledDepth: 12 })).toBe(64)
-  })
-})
-
 describe("plan", () => {
   it("reads blocks by number as far as no reorganisation takes any back", () => {
     expect(Cursor.plan(at(100n, 1), header(194n), bounds)).toEqual({ _tag: "settled", from: 100n, to: 130n })
     expect(Cursor.plan(at(100n, 1), header(164n), bounds)).toEqual({ _tag: "settled", from: 100n, to: 100n })
-  })
-
-  it("reads no more settled blocks at once than its bound", () => {
-    expect(Cursor.plan(at(100n, 1), header(1_000n), bounds)).toEqual({
-      _tag: "settled",
-      from: 100n,
-      to: 149n
-    })
   })
 
   it("reads blocks one by one where one of them may be taken back, no more at once than the bound", () => {
@@ -61,10 +46,6 @@ describe("plan", () => {
   it("sees a fork in another block at the height of the last one that was read", () => {
     expect(Cursor.plan(at(100n, 3), header(99n, 1n), bounds)).toEqual({ _tag: "fork" })
   })
-
-  it("believes no fork of a node that is behind", () => {
-    expect(Cursor.plan(at(100n, 3), header(98n, 1n), bounds)).toEqual({ _tag: "wait" })
-  })
 })
 
 describe("extend", () => {
@@ -72,10 +53,6 @@ describe("extend", () => {
     expect(Cursor.extend(at(100n, 3), [header(100n), header(101n)], 64n)).toEqual(at(102n, 5))
     expect(Cursor.extend(at(100n, 3), [header(100n), header(101n)], 4n)).toEqual(at(102n, 4))
     expect(Cursor.extend(at(100n, 0), [header(100n)], 4n)).toEqual(at(101n, 1))
-  })
-
-  it("stays where it is without blocks", () => {
-    expect(Cursor.extend(at(100n, 3), [], 64n)).toEqual(at(100n, 3))
   })
 
   it("takes no block that stands on another one than the last that was read", () => {
@@ -155,15 +132,5 @@ describe("meets", () => {
     expect(Cursor.meets(at(100n, 0), at(100n, 5))).toBe(true)
     expect(Cursor.meets(at(100n, 5), at(100n, 0))).toBe(true)
     expect(Cursor.meets(at(100n, 0), at(101n, 0))).toBe(false)
-  })
-})
-
-describe("knowsMore", () => {
-  it("is the one with more hashes, and of as many the one that began earlier", () => {
-    expect(Cursor.knowsMore(at(100n, 5, 50n), at(100n, 4, 1n))).toBe(true)
-    expect(Cursor.knowsMore(at(100n, 4, 1n), at(100n, 5, 50n))).toBe(false)
-    expect(Cursor.knowsMore(at(100n, 5, 1n), at(100n, 5, 50n))).toBe(true)
-    expect(Cursor.knowsMore(at(100n, 5, 50n), at(100n, 5, 1n))).toBe(false)
-    expect(Cursor.knowsMore(at(100n, 5), at(100n, 5))).toBe(true)
   })
 })

@@ -1,8 +1,9 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { Watches } from "../../../src/application/ports/Watches.js"
 import * as Follower from "../../../src/application/watches/Follower.js"
+import { lawOver } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 import * as SetClock from "../../support/SetClock.js"
 import * as SteppedClock from "../../support/SteppedClock.js"
@@ -34,209 +35,104 @@ const untilStep = (chain: ForkingChain, process: string, steps: number, crash: C
     ).pipe(Effect.provideService(Watches, { ...watches, advance }))
   })
 
+const over = lawOver(Watching.store)
+
 describe("watches", () => {
-  it.scoped("are told of what comes, and of what a reorganisation takes back, newest first", () =>
-    Effect.gen(function* () {
-      const chain = new ForkingChain(3)
-      yield* Watching.begin(chain)
-      const watchId = yield* Following.add()
-      chain.mine([Following.transfer(1), Following.transfer(2, 1, Following.other)])
-      chain.mine([Following.transfer(3), Following.transfer(4)])
-      yield* Following.caughtUp(chain)
-      chain.takeBack(1)
-      chain.mine([])
-      chain.mine([Following.transfer(5)])
-      yield* Following.caughtUp(chain)
-      const told = (yield* Following.deliveries()).get(watchId) ?? []
-      expect(
-        told.map(({ data, kind, sequence }) => [
-          sequence,
-          kind,
-          Number((data.args as { readonly to: string }).to)
-        ])
-      ).toEqual([
-        [1, "event", 1],
-        [2, "event", 3],
-        [3, "event", 4],
-        [4, "removed", 4],
-        [5, "removed", 3],
-        [6, "event", 5]
+  over("are told of what comes, and of what a reorganisation takes back, newest first", function* () {
+    const chain = new ForkingChain(3)
+    yield* Watching.begin(chain)
+    const watchId = yield* Following.add()
+    chain.mine([Following.transfer(1), Following.transfer(2, 1, Following.other)])
+    chain.mine([Following.transfer(3), Following.transfer(4)])
+    yield* Following.caughtUp(chain)
+    chain.takeBack(1)
+    chain.mine([])
+    chain.mine([Following.transfer(5)])
+    yield* Following.caughtUp(chain)
+    const told = (yield* Following.deliveries()).get(watchId) ?? []
+    expect(
+      told.map(({ data, kind, sequence }) => [
+        sequence,
+        kind,
+        Number((data.args as { readonly to: string }).to)
       ])
-      expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 1, 0n))
-    }).pipe(Watching.inMemory)
-  )
+    ).toEqual([
+      [1, "event", 1],
+      [2, "event", 3],
+      [3, "event", 4],
+      [4, "removed", 4],
+      [5, "removed", 3],
+      [6, "event", 5]
+    ])
+    expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 1, 0n))
+  })
 
-  it.scoped("are told after their confirmations, and of nothing that was taken back before", () =>
-    Effect.gen(function* () {
-      const chain = new ForkingChain(3)
-      yield* Watching.begin(chain)
-      const watchId = yield* Following.add({ confirmations: 3 })
-      chain.mine([Following.transfer(1)])
-      chain.mine([Following.transfer(2)])
-      yield* Following.caughtUp(chain)
-      expect((yield* Following.deliveries()).size).toBe(0)
-      chain.takeBack(1)
-      chain.mine([])
-      chain.mine([Following.transfer(3)])
-      chain.mine([])
-      yield* Following.caughtUp(chain)
-      const told = (yield* Following.deliveries()).get(watchId) ?? []
-      expect(told.map(({ data, kind }) => [kind, data.blockNumber])).toEqual([["event", 3]])
-      expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 3, 0n))
-    }).pipe(Watching.inMemory)
-  )
-
-  it.scoped(
-    "thousands of them cost one query of logs for a range of blocks, and one for a block",
-    () =>
-      Effect.gen(function* () {
-        const chain = new ForkingChain(5)
-        for (let n = 0; n < 2_500; n++) chain.mine(n % 50 === 0 ? [Following.transfer(n)] : [])
-        const ids: Array<string> = []
-        for (let n = 0; n < 2_500; n++) {
-          const to = Following.addressOf(n)
-          // The event loop turns, so that Vitest is told meanwhile how the tests go.
-          if (n % 100 === 0) yield* SteppedClock.step("0 seconds")
-          ids.push(yield* Following.add({ isBroad: false, spec: { ...Following.spec, fields: { to } } }))
-        }
-        yield* Watching.begin(chain)
-        yield* Following.readBy(chain, ids[0] ?? "")
-        const logs = (method: string) => chain.asked.filter((one) => one.method === method)
-        // Blocks 0 to 2,440 are settled, in ranges of 1,000.
-        expect(logs("logs")).toHaveLength(3)
-        expect(logs("logsOf")).toHaveLength(Following.depth)
-        chain.mine([Following.transfer(2_499), Following.transfer(2_499), Following.transfer(70_000)])
-        yield* Following.readBy(chain, ids[0] ?? "")
-        expect(logs("logsOf")).toHaveLength(Following.depth + 1)
-        expect(logs("logs")).toHaveLength(3)
-        const told = yield* Following.deliveries()
-        expect(told.size).toBe(51)
-        expect(told.get(ids[50] ?? "")).toHaveLength(1)
-        expect(told.get(ids[2_499] ?? "")?.map(({ sequence }) => sequence)).toEqual([1, 2])
-      }).pipe(Watching.inMemory),
-    { timeout: 120_000 }
-  )
-
-  it.scoped(
+  over(
     "are told in steps of so many events at most, of whole blocks or parts of one, without a gap",
-    () =>
-      Effect.gen(function* () {
-        const chain = new ForkingChain(1)
-        const transfers = [1, 2, 3].map((to) => Following.transfer(to))
-        // Blocks that nothing takes back, and blocks that are read by their hashes, one of which has more than a step.
-        for (let n = 0; n < 12; n++) chain.mine(transfers)
-        for (let n = 0; n < Following.depth - 12; n++) chain.mine([])
-        for (let n = 0; n < 11; n++) chain.mine(transfers)
-        chain.mine([...transfers, ...transfers])
-        const [watchId = ""] = yield* Effect.forEach([1, 2, 3, 4], () => Following.add())
-        const watches = yield* Watches
-        const steps: Array<number> = []
-        const counting = Watches.of({
-          ...watches,
-          advance: (source, revision, step) => {
-            steps.push(step.events.length)
-            return watches.advance(source, revision, step)
-          }
-        })
-        for (const source of yield* watches.sources("this one"))
-          yield* Effect.forkScoped(
-            Effect.provide(Follower.follow(source, "this one", few), Following.around(chain)).pipe(
-              Effect.provideService(Watches, counting)
-            )
+    function* () {
+      const chain = new ForkingChain(1)
+      const transfers = [1, 2, 3].map((to) => Following.transfer(to))
+      // Blocks that nothing takes back, and blocks that are read by their hashes, one of which has more than a step.
+      for (let n = 0; n < 12; n++) chain.mine(transfers)
+      for (let n = 0; n < Following.depth - 12; n++) chain.mine([])
+      for (let n = 0; n < 11; n++) chain.mine(transfers)
+      chain.mine([...transfers, ...transfers])
+      const [watchId = ""] = yield* Effect.forEach([1, 2, 3, 4], () => Following.add())
+      const watches = yield* Watches
+      const steps: Array<number> = []
+      const counting = Watches.of({
+        ...watches,
+        advance: (source, revision, step) => {
+          steps.push(step.events.length)
+          return watches.advance(source, revision, step)
+        }
+      })
+      for (const source of yield* watches.sources("this one"))
+        yield* Effect.forkScoped(
+          Effect.provide(Follower.follow(source, "this one", few), Following.around(chain)).pipe(
+            Effect.provideService(Watches, counting)
           )
-        yield* Following.caughtUp(chain)
-        expect(steps).toEqual([
-          ...Array.from({ length: 12 }, () => 12),
-          ...Array.from({ length: 11 }, () => 12),
-          20,
-          4
-        ])
-        const told = (yield* Following.deliveries()).get(watchId) ?? []
-        expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 1, 0n))
-        expect(told).toHaveLength(12 * 3 + 11 * 3 + 6)
-      }).pipe(Watching.inMemory)
+        )
+      yield* Following.caughtUp(chain)
+      expect(steps).toEqual([
+        ...Array.from({ length: 12 }, () => 12),
+        ...Array.from({ length: 11 }, () => 12),
+        20,
+        4
+      ])
+      const told = (yield* Following.deliveries()).get(watchId) ?? []
+      expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 1, 0n))
+      expect(told).toHaveLength(12 * 3 + 11 * 3 + 6)
+    }
   )
 
   for (const crash of ["before", "after"] as const)
-    it.scoped(`are told of each event once when processes end ${crash} each part of a block`, () =>
-      Effect.gen(function* () {
-        const chain = new ForkingChain(3)
-        const watches = yield* Watches
-        const ids = yield* Effect.forEach([1, 2, 3, 4, 5, 6, 7], () => Following.add())
-        chain.mine(Array.from({ length: 13 }, (_, to) => Following.transfer(to)))
-        chain.mine([Following.transfer(1)])
-        // 91 events of the first block, of which each process but the first one writes 20.
-        for (let n = 0; n < 4; n++) {
-          yield* untilStep(chain, `process ${n}`, crash === "before" ? 1 : 0, crash)
-          yield* SteppedClock.step("31 seconds")
-        }
-        const { nextBlock, sequence } = (yield* watches.get(ids[0] ?? "")) ?? {}
-        yield* Watching.begin(chain, "the last one")
-        yield* Following.caughtUp(chain)
-        expect([nextBlock, sequence]).toEqual([3n, 9])
-        const told = yield* Following.deliveries()
-        for (const id of ids) {
-          expect(Watching.fold(told.get(id) ?? [])).toEqual(Watching.truth(chain, null, 1, 0n))
-          expect(told.get(id)).toHaveLength(14)
-        }
-      }).pipe(Watching.inMemory)
-    )
-
-  it.scoped("are told that it was taken back of what they were told of a block in part", () =>
-    Effect.gen(function* () {
-      const chain = new ForkingChain(3)
-      const [one = "", two = ""] = yield* Effect.forEach([1, 2], () => Following.add())
-      chain.mine(Array.from({ length: 13 }, (_, to) => Following.transfer(to)))
-      yield* untilStep(chain, "the first one", 2, "before")
-      chain.takeBack(1)
-      chain.mine([Following.transfer(77)])
-      yield* SteppedClock.step("31 seconds")
-      yield* Watching.begin(chain)
-      yield* Following.caughtUp(chain)
-      const told = yield* Following.deliveries()
-      for (const id of [one, two]) {
-        expect(Watching.fold(told.get(id) ?? [])).toEqual(Watching.truth(chain, null, 1, 0n))
-        const kinds = (told.get(id) ?? []).map(({ kind }) => kind)
-        expect(kinds).toEqual([...Array(10).fill("event"), ...Array(10).fill("removed"), "event"])
-      }
-    }).pipe(Watching.inMemory)
-  )
-
-  it.scoped("that are added while a block is told in parts miss nothing of it", () =>
-    Effect.gen(function* () {
-      const chain = new ForkingChain(3)
-      yield* Effect.forEach([1, 2, 3], () => Following.add())
-      chain.mine(Array.from({ length: 13 }, (_, to) => Following.transfer(to)))
-      yield* untilStep(chain, "the first one", 2, "before")
-      const late = yield* Following.add({ fromBlock: 3n })
-      yield* SteppedClock.step("31 seconds")
-      yield* Watching.begin(chain)
-      yield* Following.caughtUp(chain)
-      const told = (yield* Following.deliveries()).get(late) ?? []
-      expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 1, 3n))
-      expect(told).toHaveLength(13)
-    }).pipe(Watching.inMemory)
-  )
-
-  it.scoped("tell once of a node that is away, however often it is asked, and when that is over", () => {
-    const log = Log.make()
-    return Effect.gen(function* () {
+    over(`are told of each event once when processes end ${crash} each part of a block`, function* () {
       const chain = new ForkingChain(3)
       const watches = yield* Watches
-      const watchId = yield* Following.add()
-      chain.broken = "unreachable"
-      yield* Watching.begin(chain)
-      yield* Following.until(Effect.map(watches.get(watchId), (watch) => watch?.problem === "away"))
-      yield* Following.rounds(50)
-      chain.broken = null
+      const ids = yield* Effect.forEach([1, 2, 3, 4, 5, 6, 7], () => Following.add())
+      chain.mine(Array.from({ length: 13 }, (_, to) => Following.transfer(to)))
+      chain.mine([Following.transfer(1)])
+      // 91 events of the first block, of which each process but the first one writes 20.
+      for (let n = 0; n < 4; n++) {
+        yield* untilStep(chain, `process ${n}`, crash === "before" ? 1 : 0, crash)
+        yield* SteppedClock.step("31 seconds")
+      }
+      const { nextBlock, sequence } = (yield* watches.get(ids[0] ?? "")) ?? {}
+      yield* Watching.begin(chain, "the last one")
       yield* Following.caughtUp(chain)
-      yield* Following.until(Effect.map(watches.get(watchId), (watch) => watch?.problem === null))
-      expect(Log.told(log.lines, "a node is not read for watches")).toEqual(["WARN", "INFO"])
-    }).pipe(Watching.inMemory, Effect.provide(log.layer))
-  })
+      expect([nextBlock, sequence]).toEqual([3n, 9])
+      const told = yield* Following.deliveries()
+      for (const id of ids) {
+        expect(Watching.fold(told.get(id) ?? [])).toEqual(Watching.truth(chain, null, 1, 0n))
+        expect(told.get(id)).toHaveLength(14)
+      }
+    })
 
-  it.scoped("go on where they were after their node was away, and say why meanwhile", () =>
-    Effect.gen(function* () {
+  over(
+    "go on where they were after their node was away, say why meanwhile, and tell of it once",
+    function* () {
+      const lines = yield* Log.listen
       const chain = new ForkingChain(3)
       const watches = yield* Watches
       const watchId = yield* Following.add()
@@ -248,144 +144,107 @@ describe("watches", () => {
       yield* Following.until(
         Effect.map(watches.get(watchId), (watch) => watch?.problem === "away" && watch.nextBlock === 4n)
       )
+      yield* Following.rounds(50)
       chain.broken = null
       yield* Following.caughtUp(chain)
       yield* Following.until(Effect.map(watches.get(watchId), (watch) => watch?.problem === null))
+      expect(Log.told(lines, "a node is not read for watches")).toEqual(["WARN", "INFO"])
       expect(Watching.fold((yield* Following.deliveries()).get(watchId) ?? [])).toEqual(
         Watching.truth(chain, null, 1, 0n)
       )
-    }).pipe(Watching.inMemory)
+    }
   )
 
-  it.scoped("believe no chain that has none of the blocks that were read", () =>
-    Effect.gen(function* () {
-      const chain = new ForkingChain(200)
-      const watches = yield* Watches
-      const watchId = yield* Following.add({ fromBlock: 100n })
-      yield* Watching.begin(chain)
-      yield* Following.caughtUp(chain)
-      const { blocks } = chain
-      chain.takeBack(90)
-      for (let n = 0; n < 95; n++) chain.mine([Following.transfer(n)])
-      yield* Following.until(
-        Effect.map(
-          watches.get(watchId),
-          (watch) => watch?.problem?.includes("has none of the last 64 blocks") === true
-        )
+  over("believe no chain that has none of the blocks that were read", function* () {
+    const chain = new ForkingChain(200)
+    const watches = yield* Watches
+    const watchId = yield* Following.add({ fromBlock: 100n })
+    yield* Watching.begin(chain)
+    yield* Following.caughtUp(chain)
+    const { blocks } = chain
+    chain.takeBack(90)
+    for (let n = 0; n < 95; n++) chain.mine([Following.transfer(n)])
+    yield* Following.until(
+      Effect.map(
+        watches.get(watchId),
+        (watch) => watch?.problem?.includes("has none of the last 64 blocks") === true
       )
-      expect((yield* watches.get(watchId))?.sequence).toBe(0)
-      chain.blocks = blocks
-      chain.mine([Following.transfer(1)])
-      yield* Following.caughtUp(chain)
-      expect((yield* watches.get(watchId))?.sequence).toBe(1)
-    }).pipe(Watching.inMemory)
-  )
+    )
+    expect((yield* watches.get(watchId))?.sequence).toBe(0)
+    chain.blocks = blocks
+    chain.mine([Following.transfer(1)])
+    yield* Following.caughtUp(chain)
+    expect((yield* watches.get(watchId))?.sequence).toBe(1)
+  })
 
-  it.scoped("that are far behind go on with the others when they meet them, and hold none up", () =>
-    Effect.gen(function* () {
-      const chain = new ForkingChain(3_000)
-      chain.mine([Following.transfer(1)])
-      const early = yield* Following.add({ fromBlock: 10n })
-      const late = yield* Following.add({ fromBlock: 2_900n })
-      yield* Watching.begin(chain)
-      yield* Following.caughtUp(chain)
-      chain.asked.length = 0
-      chain.mine([Following.transfer(2)])
-      yield* Following.caughtUp(chain)
-      expect(chain.asked.filter(({ method }) => method === "logsOf")).toHaveLength(1)
-      const told = yield* Following.deliveries()
-      expect(Watching.fold(told.get(early) ?? [])).toEqual(Watching.truth(chain, null, 1, 10n))
-      expect(Watching.fold(told.get(late) ?? [])).toEqual(Watching.truth(chain, null, 1, 2_900n))
-    }).pipe(Watching.inMemory)
-  )
-
-  it.scoped("are read in as many parts as the node allows", () =>
-    Effect.gen(function* () {
-      const chain = new ForkingChain(10)
-      for (let n = 0; n < 300; n++) chain.mine([Following.transfer(n)])
-      chain.mostBlocks = 30n
-      const watchId = yield* Following.add()
-      yield* Watching.begin(chain)
-      yield* Following.caughtUp(chain)
-      expect(Watching.fold((yield* Following.deliveries()).get(watchId) ?? [])).toEqual(
-        Watching.truth(chain, null, 1, 0n)
-      )
-    }).pipe(Watching.inMemory)
-  )
-
-  it.scoped("are held while too much waits for the webhook, and lose nothing of it", () =>
-    Effect.gen(function* () {
-      const chain = new ForkingChain(3)
-      const watches = yield* Watches
-      const watchId = yield* Following.add()
-      yield* Watching.begin(chain)
-      for (let n = 0; n < 6; n++) {
-        chain.mine(Array.from({ length: 250 }, (_, to) => Following.transfer(to)))
-        yield* Following.rounds(8)
-      }
-      yield* Following.until(Effect.map(watches.get(watchId), (watch) => watch?.state === "held"))
-      const held = yield* watches.get(watchId)
-      chain.mine([Following.transfer(1)])
+  over("are held while too much waits for the webhook, and lose nothing of it", function* () {
+    const chain = new ForkingChain(3)
+    const watches = yield* Watches
+    const watchId = yield* Following.add()
+    yield* Watching.begin(chain)
+    for (let n = 0; n < 6; n++) {
+      chain.mine(Array.from({ length: 250 }, (_, to) => Following.transfer(to)))
       yield* Following.rounds(8)
-      expect((yield* watches.get(watchId))?.nextBlock).toBe(held?.nextBlock)
-      const first = (yield* Following.deliveries()).get(watchId) ?? []
-      yield* Following.until(Effect.map(watches.get(watchId), (watch) => watch?.state === "enabled"))
-      yield* Following.caughtUp(chain)
-      const rest = (yield* Following.deliveries()).get(watchId) ?? []
-      expect(Watching.fold([...first, ...rest])).toEqual(Watching.truth(chain, null, 1, 0n))
-    }).pipe(Watching.inMemory)
-  )
+    }
+    yield* Following.until(Effect.map(watches.get(watchId), (watch) => watch?.state === "held"))
+    const held = yield* watches.get(watchId)
+    chain.mine([Following.transfer(1)])
+    yield* Following.rounds(8)
+    expect((yield* watches.get(watchId))?.nextBlock).toBe(held?.nextBlock)
+    const first = (yield* Following.deliveries()).get(watchId) ?? []
+    yield* Following.until(Effect.map(watches.get(watchId), (watch) => watch?.state === "enabled"))
+    yield* Following.caughtUp(chain)
+    const rest = (yield* Following.deliveries()).get(watchId) ?? []
+    expect(Watching.fold([...first, ...rest])).toEqual(Watching.truth(chain, null, 1, 0n))
+  })
 
-  it.scoped("are looked at for what waits as often when the machine's clock is set back", () =>
-    Effect.gen(function* () {
+  over("are looked at for what waits as often when the machine's clock is set back", function* () {
+    const chain = new ForkingChain(3)
+    const watches = yield* Watches
+    yield* Following.add()
+    let [looks, setBack] = [0, 0]
+    const balance: typeof watches.balance = (source) => {
+      looks += 1
+      return watches.balance(source)
+    }
+    yield* Effect.forEach(yield* watches.sources("one"), (source) =>
+      Follower.follow(source, "one").pipe(
+        Effect.provide(Following.around(chain)),
+        Effect.provideService(Watches, { ...watches, balance }),
+        SetClock.settable(() => -setBack),
+        Effect.forkScoped
+      )
+    )
+    yield* Following.until(Effect.sync(() => looks === 1))
+    setBack = 3_600_000
+    yield* Following.rounds(12)
+    expect(looks).toBeGreaterThan(1)
+  })
+
+  over(
+    "of one node are read by one process; one that believes it is that process still writes nothing",
+    function* () {
       const chain = new ForkingChain(3)
       const watches = yield* Watches
-      yield* Following.add()
-      let [looks, setBack] = [0, 0]
-      const balance: typeof watches.balance = (source) => {
-        looks += 1
-        return watches.balance(source)
-      }
-      yield* Effect.forEach(yield* watches.sources("one"), (source) =>
-        Follower.follow(source, "one").pipe(
-          Effect.provide(Following.around(chain)),
-          Effect.provideService(Watches, { ...watches, balance }),
-          SetClock.settable(() => -setBack),
-          Effect.forkScoped
-        )
+      const watchId = yield* Following.add()
+      yield* Effect.forEach(["one", "two", "three"], (process) => Watching.begin(chain, process))
+      // No claim keeps these from each other.
+      const claim: typeof watches.claim = (source, _, until) => watches.claim(source, "the same", until)
+      yield* Effect.forEach(["four", "five"], (process) =>
+        Effect.provideService(Watching.begin(chain, process), Watches, { ...watches, claim })
       )
-      yield* Following.until(Effect.sync(() => looks === 1))
-      setBack = 3_600_000
-      yield* Following.rounds(12)
-      expect(looks).toBeGreaterThan(1)
-    }).pipe(Watching.inMemory)
-  )
-
-  it.scoped(
-    "of one node are read by one process; one that believes it is that process still writes nothing",
-    () =>
-      Effect.gen(function* () {
-        const chain = new ForkingChain(3)
-        const watches = yield* Watches
-        const watchId = yield* Following.add()
-        yield* Effect.forEach(["one", "two", "three"], (process) => Watching.begin(chain, process))
-        // No claim keeps these from each other.
-        const claim: typeof watches.claim = (source, _, until) => watches.claim(source, "the same", until)
-        yield* Effect.forEach(["four", "five"], (process) =>
-          Effect.provideService(Watching.begin(chain, process), Watches, { ...watches, claim })
-        )
-        for (let n = 0; n < 20; n++) {
-          chain.mine([Following.transfer(n)])
-          if (n % 5 === 4) chain.takeBack(2)
-          yield* Following.rounds(2)
-        }
-        chain.mine([])
-        chain.mine([])
-        chain.mine([])
-        yield* Following.caughtUp(chain)
-        expect(Watching.fold((yield* Following.deliveries()).get(watchId) ?? [])).toEqual(
-          Watching.truth(chain, null, 1, 0n)
-        )
-      }).pipe(Watching.inMemory)
+      for (let n = 0; n < 20; n++) {
+        chain.mine([Following.transfer(n)])
+        if (n % 5 === 4) chain.takeBack(2)
+        yield* Following.rounds(2)
+      }
+      chain.mine([])
+      chain.mine([])
+      chain.mine([])
+      yield* Following.caughtUp(chain)
+      expect(Watching.fold((yield* Following.deliveries()).get(watchId) ?? [])).toEqual(
+        Watching.truth(chain, null, 1, 0n)
+      )
+    }
   )
 })

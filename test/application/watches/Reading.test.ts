@@ -1,7 +1,7 @@
-import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
+import { describe, expect } from "@effect/vitest"
 import type { Position } from "../../../src/application/ports/Watches.js"
 import * as Reading from "../../../src/application/watches/Reading.js"
+import { law } from "../../support/Law.js"
 import * as Following from "../../support/watches/Following.js"
 import { ForkingChain } from "../../support/watches/ForkingChain.js"
 
@@ -21,44 +21,38 @@ const read = (chain: ForkingChain, from: Position, limits: Reading.Limits) =>
   Reading.next(chain.client, [query], from, chain.head, limits)
 
 describe("blocks that a reorganisation may take back", () => {
-  it.effect("are read no further than there is room for their logs, and from there on next", () =>
-    Effect.gen(function* () {
-      const chain = busy(40)
-      const first = yield* read(chain, start, { ...plan, bounds })
-      expect([first?.position.next, first?.logs.length]).toEqual([8n, 24])
-      expect(first?.position.hashes).toEqual(chain.blocks.slice(0, 8).map(({ hash }) => hash))
-      expect(chain.asked.filter(({ method }) => method === "logsOf")).toHaveLength(8)
-      const second = yield* read(chain, first?.position ?? start, { ...plan, bounds })
-      expect([second?.position.next, second?.logs[0]?.blockNumber]).toEqual([16n, 8n])
-      const all = yield* read(chain, start, { ...plan, bounds: { ...bounds, results: 1_000 } })
-      expect([all?.position.next, all?.logs.length]).toEqual([40n, 120])
-      const small = yield* read(chain, start, { ...plan, bounds: { ...bounds, bytes: 1_000 } })
-      expect(small?.position.next).toBe(8n)
-    })
-  )
+  law("are read no further than there is room for their logs, and from there on next", function* () {
+    const chain = busy(40)
+    const first = yield* read(chain, start, { ...plan, bounds })
+    expect([first?.position.next, first?.logs.length]).toEqual([8n, 24])
+    expect(first?.position.hashes).toEqual(chain.blocks.slice(0, 8).map(({ hash }) => hash))
+    expect(chain.asked.filter(({ method }) => method === "logsOf")).toHaveLength(8)
+    const second = yield* read(chain, first?.position ?? start, { ...plan, bounds })
+    expect([second?.position.next, second?.logs[0]?.blockNumber]).toEqual([16n, 8n])
+    const all = yield* read(chain, start, { ...plan, bounds: { ...bounds, results: 1_000 } })
+    expect([all?.position.next, all?.logs.length]).toEqual([40n, 120])
+    const small = yield* read(chain, start, { ...plan, bounds: { ...bounds, bytes: 1_000 } })
+    expect(small?.position.next).toBe(8n)
+  })
 
-  it.effect("are read no further after a reorganisation either", () =>
-    Effect.gen(function* () {
-      const chain = busy(40)
-      const before = yield* read(chain, start, { ...plan, bounds: { ...bounds, results: 1_000 } })
-      chain.takeBack(38)
-      for (let n = 0; n < 38; n++) chain.mine([1, 2, 3].map((to) => Following.transfer(to)))
-      chain.mine([])
-      chain.asked.length = 0
-      const after = yield* read(chain, before?.position ?? start, { ...plan, bounds })
-      expect([after?.ancestor, after?.before.next, after?.position.next]).toEqual([1n, 2n, 10n])
-      expect(chain.asked.filter(({ method }) => method === "logsOf")).toHaveLength(8)
-    })
-  )
+  law("are read no further after a reorganisation either", function* () {
+    const chain = busy(40)
+    const before = yield* read(chain, start, { ...plan, bounds: { ...bounds, results: 1_000 } })
+    chain.takeBack(38)
+    for (let n = 0; n < 38; n++) chain.mine([1, 2, 3].map((to) => Following.transfer(to)))
+    chain.mine([])
+    chain.asked.length = 0
+    const after = yield* read(chain, before?.position ?? start, { ...plan, bounds })
+    expect([after?.ancestor, after?.before.next, after?.position.next]).toEqual([1n, 2n, 10n])
+    expect(chain.asked.filter(({ method }) => method === "logsOf")).toHaveLength(8)
+  })
 })
 
 describe("blocks that nothing takes back", () => {
-  it.effect("are read one by one where a single one has more logs than there is room for", () =>
-    Effect.gen(function* () {
-      const chain = busy(100)
-      const first = yield* read(chain, start, { ...plan, bounds: { ...bounds, results: 2 } })
-      expect([first?.position.next, first?.logs.length]).toEqual([1n, 3])
-      expect(first?.position.hashes).toEqual([chain.blocks[0]?.hash])
-    })
-  )
+  law("are read one by one where a single one has more logs than there is room for", function* () {
+    const chain = busy(100)
+    const first = yield* read(chain, start, { ...plan, bounds: { ...bounds, results: 2 } })
+    expect([first?.position.next, first?.logs.length]).toEqual([1n, 3])
+    expect(first?.position.hashes).toEqual([chain.blocks[0]?.hash])
+  })
 })

@@ -1,12 +1,12 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { id } from "ethers/hash"
 import type { FoundLog } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { PartOfBlock, WatchedEvent } from "../../../src/application/ports/Watches.js"
 import * as Matching from "../../../src/application/watches/Matching.js"
 import * as Spec from "../../../src/application/watches/Spec.js"
 import * as Telling from "../../../src/application/watches/Telling.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { law } from "../../support/Law.js"
 import * as Following from "../../support/watches/Following.js"
 
 const hash = Hex.unsafe32(`0x${"7".repeat(64)}`)
@@ -48,67 +48,44 @@ const placesOf = (events: ReadonlyArray<WatchedEvent>) =>
   events.map(({ logIndex, watch }) => `${logIndex} ${watch}`)
 
 describe("what watches are told of a block in one step", () => {
-  it.effect("is bounded, however many of them are told of one log", () =>
-    Effect.gen(function* () {
-      const index = yield* indexOf(upTo(10_000))
-      const bounds = { events: 300, characters: 1_000_000 }
-      const first = yield* Telling.step(
-        index,
-        { first: 1n, logs: [logOf(0), logOf(1)], after: undefined },
-        bounds
-      )
-      expect([first.events.length, first.until]).toEqual([300, null])
-      expect(first.part).toEqual({ hash, logIndex: 0, watch: 300 })
-    })
-  )
+  law("is bounded, however many of them are told of one log", function* () {
+    const index = yield* indexOf(upTo(10_000))
+    const bounds = { events: 300, characters: 1_000_000 }
+    const first = yield* Telling.step(
+      index,
+      { first: 1n, logs: [logOf(0), logOf(1)], after: undefined },
+      bounds
+    )
+    expect([first.events.length, first.until]).toEqual([300, null])
+    expect(first.part).toEqual({ hash, logIndex: 0, watch: 300 })
+  })
 
-  it.effect("is bounded where events are long", () =>
-    Effect.gen(function* () {
-      const text = "event Said(string text)"
-      const index = yield* indexOf([1], { contracts: [Following.token], events: [text], fields: {} })
-      const word = (n: number) => n.toString(16).padStart(64, "0")
-      const long = (logIndex: number): FoundLog => ({
-        ...logOf(logIndex),
-        topics: [Hex.unsafe32(id("Said(string)"))],
-        data: Hex.unsafe(`0x${word(32)}${word(60_000)}${"61".repeat(60_000)}`)
-      })
-      const bounds = { events: 300, characters: 1_048_576 }
-      const told = yield* steps(index, upTo(40).map(long), bounds)
-      expect(told.map((part) => part.length)).toEqual([18, 18, 4])
-      expect(told.flat().every(({ data }) => data.args !== null)).toBe(true)
-    })
-  )
+  law("comes to the same in whatever steps, in whatever order watches came", function* () {
+    const index = yield* indexOf([7, 3, 12, 1, 5])
+    const logs = upTo(40).map((n) => logOf(n))
+    const wanted = logs.flatMap(({ logIndex }) => [1, 3, 5, 7, 12].map((watch) => `${logIndex} ${watch}`))
+    for (const events of [1, 2, 7, 199, 200, 201]) {
+      const told = yield* steps(index, logs, { events, characters: 1_000_000 })
+      expect(placesOf(told.flat())).toEqual(wanted)
+      expect(told).toHaveLength(Math.ceil(200 / events))
+    }
+  })
 
-  it.effect("comes to the same in whatever steps, in whatever order watches came", () =>
-    Effect.gen(function* () {
-      const index = yield* indexOf([7, 3, 12, 1, 5])
-      const logs = upTo(40).map((n) => logOf(n))
-      const wanted = logs.flatMap(({ logIndex }) => [1, 3, 5, 7, 12].map((watch) => `${logIndex} ${watch}`))
-      for (const events of [1, 2, 7, 199, 200, 201]) {
-        const told = yield* steps(index, logs, { events, characters: 1_000_000 })
-        expect(placesOf(told.flat())).toEqual(wanted)
-        expect(told).toHaveLength(Math.ceil(200 / events))
-      }
-    })
-  )
-
-  it.effect("waits for the next step wholly where blocks before it are told", () =>
-    Effect.gen(function* () {
-      const index = yield* indexOf([1, 2])
-      const logs = [logOf(0, 1n), logOf(0, 4n), logOf(1, 4n)]
-      const stepOf = (events: number, first = 1n) =>
-        Telling.step(index, { first, logs, after: undefined }, { events, characters: 1_000_000 })
-      const [three, two, six] = yield* Effect.all([stepOf(3), stepOf(2), stepOf(6)])
-      expect([three.events.length, three.until, three.part]).toEqual([2, 3n, undefined])
-      expect([two.events.length, two.until, two.part]).toEqual([2, 3n, undefined])
-      expect([six.events.length, six.until, six.part]).toEqual([6, null, undefined])
-      // The first block of all that is too much for one step comes after blocks without an event.
-      const late = yield* Telling.step(
-        index,
-        { first: 2n, logs: logs.slice(1), after: undefined },
-        { events: 3, characters: 1_000_000 }
-      )
-      expect([late.events.length, late.until, late.part]).toEqual([0, 3n, undefined])
-    })
-  )
+  law("waits for the next step wholly where blocks before it are told", function* () {
+    const index = yield* indexOf([1, 2])
+    const logs = [logOf(0, 1n), logOf(0, 4n), logOf(1, 4n)]
+    const stepOf = (events: number, first = 1n) =>
+      Telling.step(index, { first, logs, after: undefined }, { events, characters: 1_000_000 })
+    const [three, two, six] = yield* Effect.all([stepOf(3), stepOf(2), stepOf(6)])
+    expect([three.events.length, three.until, three.part]).toEqual([2, 3n, undefined])
+    expect([two.events.length, two.until, two.part]).toEqual([2, 3n, undefined])
+    expect([six.events.length, six.until, six.part]).toEqual([6, null, undefined])
+    // The first block of all that is too much for one step comes after blocks without an event.
+    const late = yield* Telling.step(
+      index,
+      { first: 2n, logs: logs.slice(1), after: undefined },
+      { events: 3, characters: 1_000_000 }
+    )
+    expect([late.events.length, late.until, late.part]).toEqual([0, 3n, undefined])
+  })
 })

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as TestClock from "effect/TestClock"
 import type * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import type * as Settlement from "../../../src/application/lanes/Settlement.js"
 import * as StuckTransactions from "../../../src/application/lanes/StuckTransactions.js"
@@ -10,7 +11,7 @@ import type { FeePrices } from "../../../src/domain/erc4337/gas/Fees.js"
 import * as Make from "../journal/Make.js"
 import * as Monitor from "./Monitor.js"
 
-export const profile = { ...Monitor.profile, pollIntervalMillis: 5_000 }
+const profile = { ...Monitor.profile, pollIntervalMillis: 5_000 }
 
 const signer: Signer = {
   address: Make.lane.signer,
@@ -115,8 +116,27 @@ export const start = (
         scope: yield* Effect.scope
       })
     })
+    /** It is watched; a minute passes. */
+    const watch = (
+      record: TransactionRecord,
+      of: { readonly chain?: ChainClient; readonly profile?: Partial<typeof profile> } = {}
+    ) =>
+      Effect.zipRight(
+        monitor.watch({ chain: of.chain ?? null, profile: { ...profile, ...of.profile }, record }),
+        TestClock.adjust("1 minute")
+      )
+    /** So many blocks come, each a minute after the one before. */
+    const blocks = (count = 1) =>
+      Effect.repeatN(
+        Effect.suspend(() => {
+          node.height += 1n
+          return TestClock.adjust("1 minute")
+        }),
+        count - 1
+      )
     return {
       adopted,
+      blocks,
       counts,
       filled,
       monitor,
@@ -125,6 +145,7 @@ export const start = (
       replaced: () => replacements,
       records,
       stranded,
-      uses
+      uses,
+      watch
     }
   })

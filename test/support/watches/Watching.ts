@@ -14,7 +14,7 @@ import * as SteppedClock from "../SteppedClock.js"
 import * as Following from "./Following.js"
 import type { ForkingChain } from "./ForkingChain.js"
 
-const store = Layer.provide(
+export const store = Layer.provide(
   Layer.mergeAll(SqlWatches.layer(options), SqlWebhooks.layer(options)),
   Layer.orDie(Sqlite.layer({ filename: ":memory:" }))
 ).pipe(Layer.orDie)

@@ -8,6 +8,7 @@ import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../../src/domain/signature/Conditions.js"
 import * as WalletConfig from "../../../../src/domain/wallet/WalletConfig.js"
 import * as Make from "../../../support/journal/Make.js"
+import { law } from "../../../support/Law.js"
 
 const key = new SigningKey(Make.word(7))
 const owner = Address.unsafe(computeAddress(key.publicKey).toLowerCase())
@@ -32,25 +33,19 @@ const termsOf = (bounds: { readonly validUntil: number; readonly validAfter: num
 }
 
 describe("what the keys of a request sign", () => {
-  it.effect("is good for ten minutes at most where the request names no end, and for its EOA alone", () =>
-    Effect.gen(function* () {
-      for (const [bounds, validUntil] of [
-        [unbounded, 1_000],
-        [{ validUntil: 500, validAfter: 3 }, 500]
-      ] as const) {
-        const { digests, terms } = termsOf(bounds)
-        const conditions = { validUntil, validAfter: bounds.validAfter, bundler }
-        const consent = yield* ExternalProofs.consent(
-          { evidence: { _tag: "keys" }, userOpHash },
-          config,
-          terms
-        )
-        expect(consent.conditions).toEqual(conditions)
-        yield* consent.prove
-        expect(digests).toEqual([Conditions.signingHash(userOpHash, conditions)])
-      }
-    })
-  )
+  law("is good for ten minutes at most where the request names no end, and for its EOA alone", function* () {
+    for (const [bounds, validUntil] of [
+      [unbounded, 1_000],
+      [{ validUntil: 500, validAfter: 3 }, 500]
+    ] as const) {
+      const { digests, terms } = termsOf(bounds)
+      const conditions = { validUntil, validAfter: bounds.validAfter, bundler }
+      const consent = yield* ExternalProofs.consent({ evidence: { _tag: "keys" }, userOpHash }, config, terms)
+      expect(consent.conditions).toEqual(conditions)
+      yield* consent.prove
+      expect(digests).toEqual([Conditions.signingHash(userOpHash, conditions)])
+    }
+  })
 })
 
 describe("a proof that the request brings", () => {

@@ -9,6 +9,7 @@ import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
 import { OpJournal } from "../../../../src/application/ports/journal/OpJournal.js"
 import type { OpRecord } from "../../../../src/application/ports/journal/Requests.js"
 import * as Make from "../../../support/journal/Make.js"
+import { law } from "../../../support/Law.js"
 
 const caller = {
   requestId: "mine",
@@ -70,26 +71,23 @@ describe("an op that is posted", () => {
     })
   )
 
-  it.effect("again after it has landed has its outcome", () =>
-    Effect.gen(function* () {
-      expect(yield* outcome(record({ state: "settled", success: true }))).toEqual({
-        success: true,
-        txHash: Make.word(2),
-        revertData: null
-      })
+  law("again after it has landed has its outcome", function* () {
+    expect(yield* outcome(record({ state: "settled", success: true }))).toEqual({
+      success: true,
+      txHash: Make.word(2),
+      revertData: null
     })
-  )
+  })
 
-  it.effect(
+  law(
     "again while it is on its way is waited for, and told as unknown under the first one's request",
-    () =>
-      Effect.gen(function* () {
-        const waiting = yield* Effect.fork(outcome(record({})))
-        yield* TestClock.adjust("1 second")
-        const exit = yield* Fiber.await(waiting)
-        expect(Exit.isFailure(exit) && exit.cause).toMatchObject({
-          error: { code: "outcome_unknown", extra: { requestId: "earlier", txHash: Make.word(2) } }
-        })
+    function* () {
+      const waiting = yield* Effect.fork(outcome(record({})))
+      yield* TestClock.adjust("1 second")
+      const exit = yield* Fiber.await(waiting)
+      expect(Exit.isFailure(exit) && exit.cause).toMatchObject({
+        error: { code: "outcome_unknown", extra: { requestId: "earlier", txHash: Make.word(2) } }
       })
+    }
   )
 })

@@ -17,6 +17,7 @@ import * as LensBatch from "../../../../src/domain/erc4337/gas/LensBatch.js"
 import type { Address } from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../support/journal/Make.js"
+import { law } from "../../../support/Law.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 
 const overrides: ReadonlyMap<Address, StateOverride> = new Map()
@@ -70,41 +71,35 @@ const world = Effect.map(nodeOf, (node) => {
 })
 
 describe("looks of one moment", () => {
-  it.effect("leave as one call, and each gets its own answer", () =>
-    Effect.gen(function* () {
-      const { answer, ask, askAll, sent } = yield* world
-      const fibers = yield* askAll(ask(hex(1)), ask(hex(2)), ask(hex(3)))
-      expect(sent()).toEqual([LensBatch.encode([hex(1), hex(2), hex(3)])])
-      yield* answer(0, right(answerOf([hex(11), hex(12), hex(13)])))
-      expect(yield* Fiber.join(Fiber.all(fibers))).toEqual(
-        [11, 12, 13].map((n) => ({ success: true, data: hex(n), isShared: true }))
-      )
-    })
-  )
+  law("leave as one call, and each gets its own answer", function* () {
+    const { answer, ask, askAll, sent } = yield* world
+    const fibers = yield* askAll(ask(hex(1)), ask(hex(2)), ask(hex(3)))
+    expect(sent()).toEqual([LensBatch.encode([hex(1), hex(2), hex(3)])])
+    yield* answer(0, right(answerOf([hex(11), hex(12), hex(13)])))
+    expect(yield* Fiber.join(Fiber.all(fibers))).toEqual(
+      [11, 12, 13].map((n) => ({ success: true, data: hex(n), isShared: true }))
+    )
+  })
 
-  it.effect("one without company is asked as it is", () =>
-    Effect.gen(function* () {
-      const { answer, ask, askAll, sent } = yield* world
-      const [fiber] = yield* askAll(ask(hex(1)))
-      expect(sent()).toEqual([hex(1)])
-      yield* answer(0, Effect.succeed({ success: false, data: hex(9) }))
-      expect(yield* Fiber.join(fiber ?? Fiber.never)).toEqual({
-        success: false,
-        data: hex(9),
-        isShared: false
-      })
+  law("one without company is asked as it is", function* () {
+    const { answer, ask, askAll, sent } = yield* world
+    const [fiber] = yield* askAll(ask(hex(1)))
+    expect(sent()).toEqual([hex(1)])
+    yield* answer(0, Effect.succeed({ success: false, data: hex(9) }))
+    expect(yield* Fiber.join(fiber ?? Fiber.never)).toEqual({
+      success: false,
+      data: hex(9),
+      isShared: false
     })
-  )
+  })
 
-  it.effect("what comes after the call has left is in the next", () =>
-    Effect.gen(function* () {
-      const { ask, askAll, sent } = yield* world
-      yield* askAll(ask(hex(1)), ask(hex(2)))
-      expect(sent()).toEqual([LensBatch.encode([hex(1), hex(2)])])
-      yield* askAll(ask(hex(3)))
-      expect(sent()).toEqual([LensBatch.encode([hex(1), hex(2)]), hex(3)])
-    })
-  )
+  law("what comes after the call has left is in the next", function* () {
+    const { ask, askAll, sent } = yield* world
+    yield* askAll(ask(hex(1)), ask(hex(2)))
+    expect(sent()).toEqual([LensBatch.encode([hex(1), hex(2)])])
+    yield* askAll(ask(hex(3)))
+    expect(sent()).toEqual([LensBatch.encode([hex(1), hex(2)]), hex(3)])
+  })
 
   it.effect.each<readonly [string, Partial<SharedLooks.Look>]>([
     ["account", { accountId: Make.accountId("two") }],
@@ -119,42 +114,36 @@ describe("looks of one moment", () => {
     })
   )
 
-  it.effect("those of another node are asked apart", () =>
-    Effect.gen(function* () {
-      const { ask, askAll, sent } = yield* world
-      const other = yield* nodeOf
-      yield* askAll(ask(hex(1)), ask(hex(2), { chain: other.chain }), ask(hex(3)))
-      expect(sent()).toEqual([LensBatch.encode([hex(1), hex(3)])])
-      expect(other.sent()).toEqual([hex(2)])
-    })
-  )
+  law("those of another node are asked apart", function* () {
+    const { ask, askAll, sent } = yield* world
+    const other = yield* nodeOf
+    yield* askAll(ask(hex(1)), ask(hex(2), { chain: other.chain }), ask(hex(3)))
+    expect(sent()).toEqual([LensBatch.encode([hex(1), hex(3)])])
+    expect(other.sent()).toEqual([hex(2)])
+  })
 
-  it.effect("more than 32, or more than 128 KiB, are several calls", () =>
-    Effect.gen(function* () {
-      const many = yield* world
-      yield* many.askAll(...Array.from({ length: 40 }, (_, n) => many.ask(hex(n))))
-      expect(many.sent()).toEqual([
-        LensBatch.encode(Array.from({ length: 32 }, (_, n) => hex(n))),
-        LensBatch.encode(Array.from({ length: 8 }, (_, n) => hex(32 + n)))
-      ])
-      const long = yield* world
-      const data = Hex.unsafe(`0x${"ab".repeat(60_000)}`)
-      yield* long.askAll(...Array.from({ length: 3 }, () => long.ask(data)))
-      expect(long.sent()).toEqual([LensBatch.encode([data, data]), data])
-    })
-  )
+  law("more than 32, or more than 128 KiB, are several calls", function* () {
+    const many = yield* world
+    yield* many.askAll(...Array.from({ length: 40 }, (_, n) => many.ask(hex(n))))
+    expect(many.sent()).toEqual([
+      LensBatch.encode(Array.from({ length: 32 }, (_, n) => hex(n))),
+      LensBatch.encode(Array.from({ length: 8 }, (_, n) => hex(32 + n)))
+    ])
+    const long = yield* world
+    const data = Hex.unsafe(`0x${"ab".repeat(60_000)}`)
+    yield* long.askAll(...Array.from({ length: 3 }, () => long.ask(data)))
+    expect(long.sent()).toEqual([LensBatch.encode([data, data]), data])
+  })
 
-  it.effect("go on when the one that was first is given up", () =>
-    Effect.gen(function* () {
-      const { answer, ask, askAll, sent } = yield* world
-      const [first, second] = yield* askAll(ask(hex(1)), ask(hex(2)))
-      if (first === undefined || second === undefined) throw new Error("two fibers")
-      expect(Exit.isInterrupted(yield* Fiber.interrupt(first))).toBe(true)
-      expect(sent()).toEqual([LensBatch.encode([hex(1), hex(2)])])
-      yield* answer(0, right(answerOf([hex(11), hex(12)])))
-      expect((yield* Fiber.join(second)).data).toBe(hex(12))
-    })
-  )
+  law("go on when the one that was first is given up", function* () {
+    const { answer, ask, askAll, sent } = yield* world
+    const [first, second] = yield* askAll(ask(hex(1)), ask(hex(2)))
+    if (first === undefined || second === undefined) throw new Error("two fibers")
+    expect(Exit.isInterrupted(yield* Fiber.interrupt(first))).toBe(true)
+    expect(sent()).toEqual([LensBatch.encode([hex(1), hex(2)])])
+    yield* answer(0, right(answerOf([hex(11), hex(12)])))
+    expect((yield* Fiber.join(second)).data).toBe(hex(12))
+  })
 
   it.effect.each<readonly [string, Effect.Effect<CallResult, ChainRpcError>]>([
     ["reverts", Effect.succeed({ success: false, data: Hex.empty })],
@@ -177,13 +166,11 @@ describe("looks of one moment", () => {
     })
   )
 
-  it.effect("all fail at once where the node cannot be asked", () =>
-    Effect.gen(function* () {
-      const { answer, ask, askAll, sent } = yield* world
-      const fibers = yield* askAll(ask(hex(1)), ask(hex(2)))
-      yield* answer(0, failure("unreachable"))
-      for (const fiber of fibers) expect((yield* Effect.flip(Fiber.join(fiber))).reason).toBe("unreachable")
-      expect(sent()).toHaveLength(1)
-    })
-  )
+  law("all fail at once where the node cannot be asked", function* () {
+    const { answer, ask, askAll, sent } = yield* world
+    const fibers = yield* askAll(ask(hex(1)), ask(hex(2)))
+    yield* answer(0, failure("unreachable"))
+    for (const fiber of fibers) expect((yield* Effect.flip(Fiber.join(fiber))).reason).toBe("unreachable")
+    expect(sent()).toHaveLength(1)
+  })
 })

@@ -12,6 +12,7 @@ import * as Words from "../../../../src/domain/primitives/Words.js"
 import * as WalletCalls from "../../../../src/domain/wallet/WalletCalls.js"
 import * as WalletConfig from "../../../../src/domain/wallet/WalletConfig.js"
 import * as Make from "../../../support/journal/Make.js"
+import { law } from "../../../support/Law.js"
 import * as Landings from "../../../support/lanes/Landings.js"
 
 const record = (index: number, over: Partial<OpRecord> = {}): OpRecord => ({
@@ -71,26 +72,23 @@ describe("what has become of a held nonce", () => {
 
   const settledTo = 7n
 
-  it.effect("is undecided while the node does not tell the next nonce", () =>
-    Effect.gen(function* () {
-      const call = () => Effect.succeed({ success: true, data: Hex.empty })
-      const mute = { ...context.connection, chain: { ...state, call } }
-      const asked = HeldNonces.fateOf({ ...context, connection: mute }, { facts: ChainFacts.make() }, held)
-      expect(yield* asked).toEqual({ dead: [], undecided: [0], settledTo })
-    })
-  )
+  law("is undecided while the node does not tell the next nonce", function* () {
+    const call = () => Effect.succeed({ success: true, data: Hex.empty })
+    const mute = { ...context.connection, chain: { ...state, call } }
+    const asked = HeldNonces.fateOf({ ...context, connection: mute }, { facts: ChainFacts.make() }, held)
+    expect(yield* asked).toEqual({ dead: [], undecided: [0], settledTo })
+  })
 
-  it.effect("is told by the sequence alone, whatever its key is", () =>
-    Effect.gen(function* () {
-      chain.say(Nonce.make(3n, 7n))
-      expect(yield* fate).toEqual({ dead: [], undecided: [], settledTo })
-      chain.say(Nonce.make(3n, 8n))
-      expect(yield* fate).toEqual({ dead: [0], undecided: [], settledTo })
-    })
-  )
+  law("is told by the sequence alone, whatever its key is", function* () {
+    chain.say(Nonce.make(3n, 7n))
+    expect(yield* fate).toEqual({ dead: [], undecided: [], settledTo })
+    chain.say(Nonce.make(3n, 8n))
+    expect(yield* fate).toEqual({ dead: [0], undecided: [], settledTo })
+  })
 
-  it.effect("is final once its nonce is used in a block that nothing takes back, and undecided before", () =>
-    Effect.gen(function* () {
+  law(
+    "is final once its nonce is used in a block that nothing takes back, and undecided before",
+    function* () {
       /** The first block in which it is used; null: the node does not have the state of past blocks. */
       const usedIn = (block: number | null) => {
         const call: ChainClient["call"] = (_, __, at) =>
@@ -108,58 +106,54 @@ describe("what has become of a held nonce", () => {
       expect(yield* usedIn(7)).toEqual({ dead: [0], undecided: [], settledTo })
       for (const block of [8, null])
         expect(yield* usedIn(block)).toEqual({ dead: [], undecided: [0], settledTo })
-    })
+    }
   )
 
-  it.effect("is final once the wallet has another configuration in a block that nothing takes back", () =>
-    Effect.gen(function* () {
-      /** The first block with the wallet's second configuration. */
-      let changedIn = 9
-      let hasPast = true
-      const call: ChainClient["call"] = (asked, _, at = 9n) =>
-        Effect.succeed({
-          success: true,
-          data:
-            callOf(asked).data === WalletCalls.configuration
-              ? hasPast || at === 9n
-                ? configuration(Number(at) < changedIn ? 1n : 2n)
-                : Hex.empty
-              : Make.word(7)
-        })
-      const wallet = { ...context.connection, chain: { ...state, call } }
-      const known = {
-        ...ChainFacts.make(),
-        wallet: () => ({ config: WalletConfig.ecdsa(Make.address(9)), configNonce: 1n })
-      }
-      const asked = () => HeldNonces.fateOf({ ...context, connection: wallet }, { facts: known }, held)
-      expect(yield* asked()).toEqual({ dead: [], undecided: [0], settledTo })
-      // Of three confirmations the newest block is the first.
-      changedIn = 7
-      expect(yield* asked()).toEqual({ dead: [0], undecided: [], settledTo })
-      hasPast = false
-      expect(yield* asked()).toEqual({ dead: [], undecided: [0], settledTo })
-      hasPast = true
-      changedIn = 10
-      expect(yield* asked()).toEqual({ dead: [], undecided: [], settledTo })
-    })
-  )
+  law("is final once the wallet has another configuration in a block that nothing takes back", function* () {
+    /** The first block with the wallet's second configuration. */
+    let changedIn = 9
+    let hasPast = true
+    const call: ChainClient["call"] = (asked, _, at = 9n) =>
+      Effect.succeed({
+        success: true,
+        data:
+          callOf(asked).data === WalletCalls.configuration
+            ? hasPast || at === 9n
+              ? configuration(Number(at) < changedIn ? 1n : 2n)
+              : Hex.empty
+            : Make.word(7)
+      })
+    const wallet = { ...context.connection, chain: { ...state, call } }
+    const known = {
+      ...ChainFacts.make(),
+      wallet: () => ({ config: WalletConfig.ecdsa(Make.address(9)), configNonce: 1n })
+    }
+    const asked = () => HeldNonces.fateOf({ ...context, connection: wallet }, { facts: known }, held)
+    expect(yield* asked()).toEqual({ dead: [], undecided: [0], settledTo })
+    // Of three confirmations the newest block is the first.
+    changedIn = 7
+    expect(yield* asked()).toEqual({ dead: [0], undecided: [], settledTo })
+    hasPast = false
+    expect(yield* asked()).toEqual({ dead: [], undecided: [0], settledTo })
+    hasPast = true
+    changedIn = 10
+    expect(yield* asked()).toEqual({ dead: [], undecided: [], settledTo })
+  })
 })
 
 describe("versions of a held nonce that have landed", () => {
-  it.effect("are not missing for a node that has not the block in which the nonce is used", () =>
-    Effect.gen(function* () {
-      const chain = Landings.makeChain()
-      chain.mine(20)
-      chain.land(Make.word(0), 1n, 10n)
-      const connection = { chain: chain.client, profile: NetworkProfile.make({ chainId: Make.chainId }) }
-      const context = { connection, entryPoint: Landings.entryPoint } as unknown as OpContext
-      const landings = HeldNonces.landings(context, { signed: [record(0)] }, [0], { known: 12n })
-      chain.fallBehind(11)
-      expect(yield* Effect.flip(landings)).toMatchObject({ reason: "unreachable" })
-      chain.fallBehind(8)
-      expect((yield* landings).get(0)).toMatchObject({ blockNumber: 10n, confirmations: 3 })
-    })
-  )
+  law("are not missing for a node that has not the block in which the nonce is used", function* () {
+    const chain = Landings.makeChain()
+    chain.mine(20)
+    chain.land(Make.word(0), 1n, 10n)
+    const connection = { chain: chain.client, profile: NetworkProfile.make({ chainId: Make.chainId }) }
+    const context = { connection, entryPoint: Landings.entryPoint } as unknown as OpContext
+    const landings = HeldNonces.landings(context, { signed: [record(0)] }, [0], { known: 12n })
+    chain.fallBehind(11)
+    expect(yield* Effect.flip(landings)).toMatchObject({ reason: "unreachable" })
+    chain.fallBehind(8)
+    expect((yield* landings).get(0)).toMatchObject({ blockNumber: 10n, confirmations: 3 })
+  })
 })
 
 describe("an op that has another nonce than its element is held to", () => {

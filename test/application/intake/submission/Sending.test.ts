@@ -10,6 +10,7 @@ import { Bundler, BundlerError, ofNode } from "../../../../src/application/ports
 import { ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
 import { OpJournal } from "../../../../src/application/ports/journal/OpJournal.js"
 import { RequestJournal } from "../../../../src/application/ports/journal/RequestJournal.js"
+import { law } from "../../../support/Law.js"
 
 const origin = "http://10.0.0.5:8545"
 
@@ -57,18 +58,16 @@ const toldOf = (trust: "caller" | "operator", reason: ChainRpcError["reason"]) =
   )
 
 describe("a node that fails when a bundle is to be sent", () => {
-  it.effect("is named where the caller has named it, and not where it is the operator's", () =>
-    Effect.gen(function* () {
-      for (const reason of ["unreachable", "rejected"] as const) {
-        expect(yield* toldOf("caller", reason)).toBe(
-          `the node refused the request: ${origin}: no answer within 5000 ms`
-        )
-        expect(yield* toldOf("operator", reason)).toBe(
-          "the node refused the request: the operator's node: no answer within 5000 ms"
-        )
-      }
-    })
-  )
+  law("is named where the caller has named it, and not where it is the operator's", function* () {
+    for (const reason of ["unreachable", "rejected"] as const) {
+      expect(yield* toldOf("caller", reason)).toBe(
+        `the node refused the request: ${origin}: no answer within 5000 ms`
+      )
+      expect(yield* toldOf("operator", reason)).toBe(
+        "the node refused the request: the operator's node: no answer within 5000 ms"
+      )
+    }
+  })
 })
 
 describe("an accepted bundle", () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Elements from "../../../../src/application/intake/submission/SubmissionElements.js"
 import { elementFailure } from "../../../../src/application/request/Elements.js"
+import * as Cells from "../../../support/Cells.js"
 import * as Make from "../../../support/journal/Make.js"
 
 const failure = elementFailure("wallet_busy")
@@ -39,98 +40,32 @@ const changes = {
   do: { _tag: "do" }
 } as const satisfies Readonly<Record<string, Elements.Change>>
 
-type Known = "open" | "held" | "underWay" | "landed" | "failed" | "noted" | "done"
+/** What an element is after a change. */
+const table = `
+          open         held         underWay     landed       failed       noted        done
+fail      failedLater  failedLater  failedLater  landed       failed       noted        done
+cancel    failedLater  held         underWay     landed       failed       noted        done
+accept    underWay     underWay     underWay     landed       failed       noted        done
+include   landedLater  landedLater  landedLater  landedLater  landedLater  landedLater  done
+return    open         open         open         landed       failed       noted        done
+hold      heldLater    heldLater    underWay     landed       failed       noted        done
+free      open         open         underWay     landed       failed       noted        done
+note      open         held         underWay     landed       noted        noted        done
+do        done         done         underWay     landed       failed       noted        done
+`
 
-const table: Readonly<Record<Known, Readonly<Record<keyof typeof changes, keyof typeof elements>>>> = {
-  open: {
-    fail: "failedLater",
-    cancel: "failedLater",
-    accept: "underWay",
-    include: "landedLater",
-    return: "open",
-    hold: "heldLater",
-    free: "open",
-    note: "open",
-    do: "done"
-  },
-  held: {
-    fail: "failedLater",
-    cancel: "held",
-    accept: "underWay",
-    include: "landedLater",
-    return: "open",
-    hold: "heldLater",
-    free: "open",
-    note: "held",
-    do: "done"
-  },
-  underWay: {
-    fail: "failedLater",
-    cancel: "underWay",
-    accept: "underWay",
-    include: "landedLater",
-    return: "open",
-    hold: "underWay",
-    free: "underWay",
-    note: "underWay",
-    do: "underWay"
-  },
-  landed: {
-    fail: "landed",
-    cancel: "landed",
-    accept: "landed",
-    include: "landedLater",
-    return: "landed",
-    hold: "landed",
-    free: "landed",
-    note: "landed",
-    do: "landed"
-  },
-  failed: {
-    fail: "failed",
-    cancel: "failed",
-    accept: "failed",
-    include: "landedLater",
-    return: "failed",
-    hold: "failed",
-    free: "failed",
-    note: "noted",
-    do: "failed"
-  },
-  noted: {
-    fail: "noted",
-    cancel: "noted",
-    accept: "noted",
-    include: "landedLater",
-    return: "noted",
-    hold: "noted",
-    free: "noted",
-    note: "noted",
-    do: "noted"
-  },
-  done: {
-    fail: "done",
-    cancel: "done",
-    accept: "done",
-    include: "done",
-    return: "done",
-    hold: "done",
-    free: "done",
-    note: "done",
-    do: "done"
-  }
-}
-
-const names = <K extends string>(record: Readonly<Record<K, unknown>>) => Object.keys(record) as Array<K>
-
-describe("an element that is", () => {
-  for (const element of names(table))
-    for (const change of names(table[element]))
-      it(`${element} is ${table[element][change]} after ${change}`, () => {
-        expect(Elements.step(elements[element], changes[change])).toEqual(elements[table[element][change]])
-      })
+describe("an element", () => {
+  it.each(Cells.of<keyof typeof changes, keyof typeof elements>(table))(
+    "after %s of one that is %s is %s",
+    (change, element, next) => {
+      expect(Elements.step(elements[element], changes[change])).toEqual(
+        elements[next as keyof typeof elements]
+      )
+    }
+  )
 
   it("waits as long as it is open or held", () => {
-    expect(names(table).filter((name) => Elements.isWaiting(elements[name]))).toEqual(["open", "held"])
+    const waiting = Object.entries(elements).filter(([, element]) => Elements.isWaiting(element))
+    expect(waiting.map(([name]) => name)).toEqual(["open", "held", "heldLater"])
   })
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
@@ -14,6 +14,7 @@ import * as Nonce from "../../../../src/domain/erc4337/Nonce.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../../support/journal/InMemory.js"
 import * as Make from "../../../support/journal/Make.js"
+import { law, lawOver } from "../../../support/Law.js"
 import * as Landings from "../../../support/lanes/Landings.js"
 
 /** A request whose op somebody else's transaction has included, while its own transaction is signed. */
@@ -41,24 +42,22 @@ const waiting = Effect.gen(function* () {
   return { found, journal, wakeUps }
 })
 
-describe("a request whose op landed in somebody else's transaction", () => {
-  it.scoped("is concluded without its own transaction once the nonce of that is known to be used", () =>
-    Effect.gen(function* () {
-      const { found, journal, wakeUps } = yield* waiting
-      yield* wakeUps.notify(yield* journal.recordExternalUse(Make.lane, 0n, []))
-      expect((yield* Fiber.join(found)).txHashes).toEqual([])
-    }).pipe(Effect.provide(InMemory.journal))
-  )
+const over = lawOver(InMemory.journal)
 
-  it.scoped("is concluded with the version of its own transaction that is mined, whichever that is", () =>
-    Effect.gen(function* () {
-      const { found, journal, wakeUps } = yield* waiting
-      const txHash = Make.word(0x2000)
-      yield* journal.recordSigned(Make.signed(0n, { txHash }))
-      yield* wakeUps.notify(yield* journal.settle(Make.mined(0n, { success: false, txHash }), [], false))
-      expect((yield* Fiber.join(found)).txHashes).toEqual([txHash])
-    }).pipe(Effect.provide(InMemory.journal))
-  )
+describe("a request whose op landed in somebody else's transaction", () => {
+  over("is concluded without its own transaction once the nonce of that is known to be used", function* () {
+    const { found, journal, wakeUps } = yield* waiting
+    yield* wakeUps.notify(yield* journal.recordExternalUse(Make.lane, 0n, []))
+    expect((yield* Fiber.join(found)).txHashes).toEqual([])
+  })
+
+  over("is concluded with the version of its own transaction that is mined, whichever that is", function* () {
+    const { found, journal, wakeUps } = yield* waiting
+    const txHash = Make.word(0x2000)
+    yield* journal.recordSigned(Make.signed(0n, { txHash }))
+    yield* wakeUps.notify(yield* journal.settle(Make.mined(0n, { success: false, txHash }), [], false))
+    expect((yield* Fiber.join(found)).txHashes).toEqual([txHash])
+  })
 })
 
 const op = Make.op({
@@ -128,101 +127,91 @@ const used = Nonce.make(3n, 8n)
 const isDone = { landed: new Map([[0, expect.objectContaining({ userOpHash: Make.word(1) })]]) }
 
 describe("an op that was signed and whose nonce is used", () => {
-  it.scoped("is done where it has landed, however long ago: it does not go again under another nonce", () =>
-    Effect.gen(function* () {
+  over(
+    "is done where it has landed, however long ago: it does not go again under another nonce",
+    function* () {
       const { ask, chain, state } = yield* longAgo
       yield* displaced
       chain.land(Make.word(1), 1n, 100n)
       chain.say(used)
       expect(yield* ask).toMatchObject({ ...isDone, held: new Map(), isUndecided: false })
       expect(yield* state).toEqual(["settled"])
-    }).pipe(Effect.provide(InMemory.journal))
+    }
   )
 
-  it.scoped("is watched where it has landed until that block is at settled depth", () =>
-    Effect.gen(function* () {
-      for (const [block, isWatched] of [
-        [8_998n, false],
-        [8_999n, true]
-      ] as const) {
-        const found = Effect.gen(function* () {
-          const { ask, chain, watched } = yield* longAgo
-          yield* displaced
-          chain.land(Make.word(1), 1n, block)
-          chain.say(used)
-          expect(yield* ask).toMatchObject(isDone)
-          return yield* watched
-        })
-        const resumed = Effect.gen(function* () {
-          const { chain, resume, watched } = yield* longAgo
-          chain.land(Make.word(1), 1n, block)
-          expect(yield* resume).toMatchObject(isDone)
-          return yield* watched
-        })
-        for (const each of [found, resumed])
-          expect(yield* Effect.provide(each, InMemory.journal)).toEqual(isWatched ? [Make.word(1)] : [])
-      }
-    })
-  )
+  law("is watched where it has landed until that block is at settled depth", function* () {
+    for (const [block, isWatched] of [
+      [8_998n, false],
+      [8_999n, true]
+    ] as const) {
+      const found = Effect.gen(function* () {
+        const { ask, chain, watched } = yield* longAgo
+        yield* displaced
+        chain.land(Make.word(1), 1n, block)
+        chain.say(used)
+        expect(yield* ask).toMatchObject(isDone)
+        return yield* watched
+      })
+      const resumed = Effect.gen(function* () {
+        const { chain, resume, watched } = yield* longAgo
+        chain.land(Make.word(1), 1n, block)
+        expect(yield* resume).toMatchObject(isDone)
+        return yield* watched
+      })
+      for (const each of [found, resumed])
+        expect(yield* Effect.provide(each, InMemory.journal)).toEqual(isWatched ? [Make.word(1)] : [])
+    }
+  })
 
-  it.scoped("is given up where nothing of it has landed: its nonce is another op's for good", () =>
-    Effect.gen(function* () {
-      const { ask, chain, state } = yield* longAgo
-      yield* displaced
-      chain.say(used)
-      expect(yield* ask).toMatchObject({ landed: new Map(), held: new Map(), isUndecided: false })
-      expect(yield* state).toEqual(["abandoned"])
-    }).pipe(Effect.provide(InMemory.journal))
-  )
+  over("is given up where nothing of it has landed: its nonce is another op's for good", function* () {
+    const { ask, chain, state } = yield* longAgo
+    yield* displaced
+    chain.say(used)
+    expect(yield* ask).toMatchObject({ landed: new Map(), held: new Map(), isUndecided: false })
+    expect(yield* state).toEqual(["abandoned"])
+  })
 
-  it.scoped("keeps its nonce while that is not used, or nobody tells", () =>
-    Effect.gen(function* () {
-      const { ask, chain, state } = yield* longAgo
-      yield* displaced
-      chain.say(Nonce.make(3n, 7n))
-      const held = new Map([[0, expect.objectContaining({ nonceKey: 3n, sequence: 7n })]])
-      expect(yield* ask).toMatchObject({ landed: new Map(), held, isUndecided: false })
-      chain.say(used)
-      chain.fallSilent(true)
-      expect(yield* ask).toMatchObject({ _tag: "delayed" })
-      expect(yield* state).toEqual(["accepted"])
-    }).pipe(Effect.provide(InMemory.journal))
-  )
+  over("keeps its nonce while that is not used, or nobody tells", function* () {
+    const { ask, chain, state } = yield* longAgo
+    yield* displaced
+    chain.say(Nonce.make(3n, 7n))
+    const held = new Map([[0, expect.objectContaining({ nonceKey: 3n, sequence: 7n })]])
+    expect(yield* ask).toMatchObject({ landed: new Map(), held, isUndecided: false })
+    chain.say(used)
+    chain.fallSilent(true)
+    expect(yield* ask).toMatchObject({ _tag: "delayed" })
+    expect(yield* state).toEqual(["accepted"])
+  })
 })
 
 describe("a request that goes on after a restart", () => {
-  it.scoped(
+  over(
     "has an op done that landed long ago, of whose signature its journal, an older backup, does not know",
-    () =>
-      Effect.gen(function* () {
-        const { chain, resume, state } = yield* longAgo
-        chain.land(Make.word(1), 1n, 100n)
-        expect(yield* resume).toMatchObject({ _tag: "resumed", ...isDone })
-        expect(yield* state).toEqual(["settled"])
-      }).pipe(Effect.provide(InMemory.journal))
-  )
-
-  it.scoped("has an element done of which an earlier version landed long ago", () =>
-    Effect.gen(function* () {
+    function* () {
       const { chain, resume, state } = yield* longAgo
-      yield* displaced
-      const requestJournal = yield* RequestJournal
-      // Under the same nonce, and not signed yet.
-      yield* requestJournal.accept(Make.acceptance("r1", [{ ...op, userOpHash: Make.word(2) }]))
       chain.land(Make.word(1), 1n, 100n)
       expect(yield* resume).toMatchObject({ _tag: "resumed", ...isDone })
-      // Their nonce is used: nothing of the later version can land.
       expect(yield* state).toEqual(["settled"])
-    }).pipe(Effect.provide(InMemory.journal))
+    }
   )
 
-  it.scoped("has an op given up that nobody has signed, and that is nowhere on the chain", () =>
-    Effect.gen(function* () {
-      const { resume, state } = yield* longAgo
-      expect(yield* resume).toMatchObject({ _tag: "resumed", landed: new Map() })
-      expect(yield* state).toEqual(["abandoned"])
-    }).pipe(Effect.provide(InMemory.journal))
-  )
+  over("has an element done of which an earlier version landed long ago", function* () {
+    const { chain, resume, state } = yield* longAgo
+    yield* displaced
+    const requestJournal = yield* RequestJournal
+    // Under the same nonce, and not signed yet.
+    yield* requestJournal.accept(Make.acceptance("r1", [{ ...op, userOpHash: Make.word(2) }]))
+    chain.land(Make.word(1), 1n, 100n)
+    expect(yield* resume).toMatchObject({ _tag: "resumed", ...isDone })
+    // Their nonce is used: nothing of the later version can land.
+    expect(yield* state).toEqual(["settled"])
+  })
+
+  over("has an op given up that nobody has signed, and that is nowhere on the chain", function* () {
+    const { resume, state } = yield* longAgo
+    expect(yield* resume).toMatchObject({ _tag: "resumed", landed: new Map() })
+    expect(yield* state).toEqual(["abandoned"])
+  })
 })
 
 describe("an op that came back from a transaction that reverted", () => {
@@ -248,10 +237,8 @@ describe("an op that came back from a transaction that reverted", () => {
       return (yield* follow).returned.get(0)
     }).pipe(Effect.provide(InMemory.journal))
 
-  it.scoped("is to blame for it where it was alone in it, and not where it had company", () =>
-    Effect.gen(function* () {
-      expect(yield* returned([])).toBe("own")
-      expect(yield* returned(["r2"])).toBe("shared")
-    })
-  )
+  law("is to blame for it where it was alone in it, and not where it had company", function* () {
+    expect(yield* returned([])).toBe("own")
+    expect(yield* returned(["r2"])).toBe("shared")
+  })
 })

@@ -152,48 +152,42 @@ const events = {
   foundLanded: { _tag: "foundLanded", landed: landed(0) }
 } as const satisfies Readonly<Record<string, Event>>
 
-/** The action that follows; an event that is left out changes nothing. */
-const table: Readonly<Record<Phase["_tag"], Readonly<Partial<Record<keyof typeof events, Action["_tag"]>>>>> =
-  {
-    resuming: { resumed: "ask" },
-    asking: { asked: "prepare", askedInDoubt: "pause", delayed: "pause" },
-    preparing: {
-      prepared: "accept",
-      nothingReady: "prepare",
-      busy: "wait",
-      refused: "end",
-      delayed: "pause"
-    },
-    offering: {
-      accepted: "send",
-      occupied: "wait",
-      nonceUsed: "pause",
-      deploymentPending: "pause",
-      cancelled: "end"
-    },
-    sending: { sent: "follow" },
-    following: { followed: "send" },
-    yielding: { yielded: "pause" },
-    waiting: { woken: "prepare", waitedInVain: "prepare" },
-    pausing: { paused: "prepare" },
-    over: { foundLanded: "end" }
-  }
+type Phases = Phase["_tag"]
 
-const names = <K extends string>(record: Readonly<Partial<Record<K, unknown>>>) =>
-  Object.keys(record) as Array<K>
+/** The action that follows; every other event of every phase changes nothing. */
+const table: Readonly<Record<Phases, Readonly<Partial<Record<keyof typeof events, Action["_tag"]>>>>> = {
+  resuming: { resumed: "ask" },
+  asking: { asked: "prepare", askedInDoubt: "pause", delayed: "pause" },
+  preparing: { prepared: "accept", nothingReady: "prepare", busy: "wait", refused: "end", delayed: "pause" },
+  offering: {
+    accepted: "send",
+    occupied: "wait",
+    nonceUsed: "pause",
+    deploymentPending: "pause",
+    cancelled: "end"
+  },
+  sending: { sent: "follow" },
+  following: { followed: "send" },
+  yielding: { yielded: "pause" },
+  waiting: { woken: "prepare", waitedInVain: "prepare" },
+  pausing: { paused: "prepare" },
+  over: { foundLanded: "end" }
+}
 
-describe("a request that is", () => {
-  for (const phase of names(steps))
-    for (const event of names(events)) {
-      const expected = table[phase][event]
-      it(`${phase} ${expected === undefined ? "stays as it is" : `goes on with ${expected}`} after ${event}`, () => {
-        const { action, state } = steps[phase]
-        expect(state.phase._tag).toBe(phase)
+describe("a request", () => {
+  it.each(Object.keys(steps) as Array<Phases>)(
+    "that is %s heeds what it waits for, and nothing else",
+    (phase) => {
+      const { action, state } = steps[phase]
+      expect(state.phase._tag).toBe(phase)
+      for (const event of Object.keys(events) as Array<keyof typeof events>) {
+        const expected = table[phase][event]
         const step = SubmissionState.step(state, events[event], now)
-        if (expected === undefined) expect(step).toEqual({ state, action })
-        else expect(step.action._tag).toBe(expected)
-      })
+        if (expected === undefined) expect(step, event).toEqual({ state, action })
+        else expect(step.action._tag, event).toBe(expected)
+      }
     }
+  )
 })
 
 describe("the elements of a request", () => {

@@ -36,7 +36,9 @@ const ready = (index: number, op = small): Transfers.Ready => ({
   l1Fee: 0n,
   returned: Hex.empty
 })
-const many = (count: number) => Array.from({ length: count }, (_, index) => ready(index))
+/** Ops of these indexes; one with a mark is so large that it fits in no transaction. */
+const opsOf = (text: string) =>
+  text.split(" ").map((each) => ready(Number.parseInt(each, 10), each.endsWith("!") ? large : small))
 
 /** Gas that a transaction of these ops needs. */
 const gasOf = (ops: ReadonlyArray<UserOperation>, version: Version = "v0.7") =>
@@ -48,115 +50,36 @@ const gasOf = (ops: ReadonlyArray<UserOperation>, version: Version = "v0.7") =>
 const boundFor = (count: number) => ({ gasBound: gasOf(Array.from({ length: count }, () => small)) })
 
 const indexesOf = (ops: ReadonlyArray<Transfers.Ready>) => ops.map(({ index }) => index)
-const split = (
-  bounds: { readonly gasBound: bigint },
-  ops: ReadonlyArray<Transfers.Ready>,
-  dependencies?: Dependencies
-) => {
-  const { bundles, ...rest } = Transfers.split(route(), bounds, ops, dependencies)
-  return { bundles: bundles.map(indexesOf), ...rest }
-}
-const sent = (
-  bounds: { readonly gasBound: bigint },
-  ops: ReadonlyArray<Transfers.Ready>,
-  dependencies: Dependencies,
-  times: ReadonlyArray<number>
-) => {
-  const { tooLarge, transfers } = Transfers.transfers(
-    route(),
-    bounds,
-    ops,
-    dependencies,
-    (index) => times[index] ?? 0
-  )
-  return { tooLarge, transfers: transfers.map(({ alone, ops: own }) => [alone, indexesOf(own)]) }
-}
+const none = null
 
 describe("split", () => {
-  it("fills each bundle before it begins the next one", () => {
-    expect(split(boundFor(2), many(5))).toEqual({
-      bundles: [[0, 1], [2, 3], [4]],
-      tooLarge: [],
-      scattered: false
-    })
+  it.each<readonly [string, number, string, Dependencies, string, string]>([
+    ["fills each bundle before the next", 2, "0 1 2 3 4", [], "0 1 | 2 3 | 4", ""],
+    ["leaves out what does not fit alone", 2, "0 1! 2", [], "0 | 2", "1"],
+    ["makes no empty bundle of what does not", 2, "0! 1 2!", [], "1", "0 2"],
+    ["parts no component for room in the bundle before", 2, "0 1 2", [none, none, 1], "0 | 1 2", ""],
+    ["keeps what stands in a component with it", 3, "0 1 2 3 4", [none, none, none, 1], "0 | 1 2 3 | 4", ""],
+    ["keeps entangled components together", 4, "0 1 2 3 4", [none, none, 0, 1], "0 1 2 3 | 4", ""],
+    ["says that what is too large is scattered", 2, "0 1 2", [none, none, 0], "", "0 1 2, scattered"],
+    ["says of one component that it is not", 2, "0 1 2 3", [none, 0, 1, none], "3", "0 1 2"],
+    [
+      "remembers what was scattered",
+      2,
+      "0 1 2 3 4 5",
+      [none, none, 0, none, 3, 3],
+      "",
+      "0 1 2 3 4 5, scattered"
+    ],
+    ["goes by indexes, wherever ops stand", 2, "4 7 9", [...Array(9).fill(none), 7], "4 | 7 9", ""],
+    ["heeds no dependency on an op of others", 2, "1 2 3", [none, 0, none, 0], "1 2 | 3", ""]
+  ])("%s", (_, room, ops, dependencies, bundles, tooLarge) => {
+    const split = Transfers.split(route(), boundFor(room), opsOf(ops), dependencies)
+    expect(split.bundles.map((bundle) => indexesOf(bundle).join(" ")).join(" | ")).toBe(bundles)
+    expect(`${split.tooLarge.join(" ")}${split.scattered ? ", scattered" : ""}`).toBe(tooLarge)
   })
 
   it("makes no bundle of no ops", () => {
-    expect(split(boundFor(2), [])).toEqual({ bundles: [], tooLarge: [], scattered: false })
-  })
-
-  it("leaves out an op that does not fit alone; those before and behind it go in two bundles", () => {
-    expect(split(boundFor(2), [ready(0), ready(1, large), ready(2)])).toEqual({
-      bundles: [[0], [2]],
-      tooLarge: [1],
-      scattered: false
-    })
-  })
-
-  it("makes no empty bundle of an op that is too large at the beginning or the end", () => {
-    expect(split(boundFor(2), [ready(0, large), ready(1), ready(2, large)])).toEqual({
-      bundles: [[1]],
-      tooLarge: [0, 2],
-      scattered: false
-    })
-  })
-
-  it("parts no component, though the bundle before has room for one of its ops", () => {
-    expect(split(boundFor(2), many(3), [null, null, 1])).toEqual({
-      bundles: [[0], [1, 2]],
-      tooLarge: [],
-      scattered: false
-    })
-  })
-
-  it("keeps what stands between two ops of a component with them", () => {
-    expect(split(boundFor(3), many(5), [null, null, null, 1, null])).toEqual({
-      bundles: [[0], [1, 2, 3], [4]],
-      tooLarge: [],
-      scattered: false
-    })
-  })
-
-  it("keeps components together that are entangled", () => {
-    expect(split(boundFor(4), many(5), [null, null, 0, 1, null])).toEqual({
-      bundles: [[0, 1, 2, 3], [4]],
-      tooLarge: [],
-      scattered: false
-    })
-  })
-
-  it("says that what is too large is scattered when it is of several components", () => {
-    expect(split(boundFor(2), many(3), [null, null, 0])).toEqual({
-      bundles: [],
-      tooLarge: [0, 1, 2],
-      scattered: true
-    })
-  })
-
-  it("says of a single component that is too large that it is not scattered", () => {
-    expect(split(boundFor(2), many(4), [null, 0, 1, null])).toEqual({
-      bundles: [[3]],
-      tooLarge: [0, 1, 2],
-      scattered: false
-    })
-  })
-
-  it("remembers a scattered component though a whole one is too large behind it", () => {
-    expect(split(boundFor(2), many(6), [null, null, 0, null, 3, 3]).scattered).toBe(true)
-  })
-
-  it("knows what hangs together by the indexes of the ops, wherever they stand", () => {
-    expect(split(boundFor(2), [ready(4), ready(7), ready(9)], [...Array(9).fill(null), 7]).bundles).toEqual([
-      [4],
-      [7, 9]
-    ])
-  })
-
-  it("heeds no dependency on what is not among the ops", () => {
-    expect(split(boundFor(2), [ready(1), ready(2), ready(3)], [null, 0, null, 0]).bundles).toEqual([
-      [1, 2],
-      [3]
-    ])
+    expect(Transfers.split(route(), boundFor(2), [])).toEqual({ bundles: [], tooLarge: [], scattered: false })
   })
 
   it("counts no gas on v0.6 for a postOp of the operator's own paymaster, which has none", () => {
@@ -201,59 +124,38 @@ describe("split", () => {
 })
 
 describe("transfers", () => {
-  it("lets ops go with other requests' ones at first", () => {
-    expect(sent(boundFor(2), many(3), [], [])).toEqual({
-      transfers: [
-        [false, [0, 1]],
-        [false, [2]]
-      ],
-      tooLarge: []
-    })
-  })
-
-  it("sends what has come to nothing in a shared transaction without other requests' ops, all in one", () => {
-    expect(sent(boundFor(4), many(4), [], [1, 0, 1, 0])).toEqual({
-      transfers: [
-        [true, [0, 2]],
-        [false, [1, 3]]
-      ],
-      tooLarge: []
-    })
-  })
-
-  it("sends each component by itself after the second time, and after every later one", () => {
-    expect(sent(boundFor(5), many(5), [null, null, 0, null, null], [2, 2, 0, 3, 1])).toEqual({
-      transfers: [
-        [true, [0, 2]],
-        [true, [1]],
-        [true, [3]],
-        [true, [4]]
-      ],
-      tooLarge: []
-    })
-  })
-
-  it("treats a component as the one of its ops that came to nothing most often", () => {
-    expect(sent(boundFor(4), many(4), [null, 0, null, null], [0, 1, 0, 0])).toEqual({
-      transfers: [
-        [true, [0, 1]],
-        [false, [2, 3]]
-      ],
-      tooLarge: []
-    })
-  })
-
-  it("counts for an op what happened to those it hangs together with among these, no others", () => {
-    expect(sent(boundFor(4), [ready(1), ready(2)], [null, 0, null], [2, 0, 0])).toEqual({
-      transfers: [[false, [1, 2]]],
-      tooLarge: []
-    })
-  })
-
-  it("names what is too large of every group", () => {
-    expect(sent(boundFor(2), [ready(0, large), ready(1), ready(2, large)], [], [0, 0, 1])).toEqual({
-      transfers: [[false, [1]]],
-      tooLarge: [0, 2]
-    })
+  it.each<readonly [string, number, string, Dependencies, ReadonlyArray<number>, string]>([
+    ["lets ops go with other requests' at first", 2, "0 1 2", [], [], "0 1 | 2"],
+    [
+      "sends what came to nothing once without those, all in one",
+      4,
+      "0 1 2 3",
+      [],
+      [1, 0, 1],
+      "alone 0 2 | 1 3"
+    ],
+    [
+      "sends a component by itself after the second time",
+      4,
+      "0 1 2 3",
+      [none, none, 0],
+      [2, 2, 0, 3],
+      "alone 0 2 | alone 1 | alone 3"
+    ],
+    [
+      "takes a component for its op that came to nothing most often",
+      4,
+      "0 1 2",
+      [none, 0],
+      [0, 1],
+      "alone 0 1 | 2"
+    ],
+    ["counts for an op what happened to these alone", 4, "1 2", [none, 0], [2], "1 2"],
+    ["leaves out what is too large of every group", 2, "0! 1 2!", [], [0, 0, 1], "1"]
+  ])("%s", (_, room, ops, dependencies, times, sent) => {
+    const timesOf = (index: number) => times[index] ?? 0
+    const { transfers } = Transfers.transfers(route(), boundFor(room), opsOf(ops), dependencies, timesOf)
+    const shown = transfers.map((each) => `${each.alone ? "alone " : ""}${indexesOf(each.ops).join(" ")}`)
+    expect(shown.join(" | ")).toBe(sent)
   })
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
@@ -6,6 +6,7 @@ import * as Asking from "../../../../src/application/lanes/monitor/Asking.js"
 import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
 import { LaneNodes } from "../../../../src/application/lanes/monitor/LaneNodes.js"
 import * as Make from "../../../support/journal/Make.js"
+import { law } from "../../../support/Law.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 
 const { callers, profile, receiptOf, recordOf } = Monitor
@@ -28,8 +29,9 @@ const lane = Effect.gen(function* () {
 })
 
 describe("a round", () => {
-  it.scoped("asks for 256 signed ones in turn, and beside them for 16 mined ones, longest unseen first", () =>
-    Effect.gen(function* () {
+  law(
+    "asks for 256 signed ones in turn, and beside them for 16 mined ones, longest unseen first",
+    function* () {
       const { home } = yield* lane
       const signed = Array.from({ length: 300 }, (_, nonce) => entryOf(nonce, home))
       const mined = Array.from({ length: 20 }, (_, n) => minedOf(1_000 + n, BigInt(100 - n), home))
@@ -39,24 +41,12 @@ describe("a round", () => {
         Array.from({ length: 16 }, (_, n) => BigInt(81 + n))
       )
       expect(Asking.turnOf([...mined, ...signed.slice(0, 100)])).toHaveLength(120)
-    })
+    }
   )
 
-  it.scoped("tells what a node said once", () =>
-    Effect.gen(function* () {
-      const { home, nodes, scope } = yield* lane
-      const entry = entryOf(0, home)
-      const told = () =>
-        Effect.map(Asking.ask(nodes, [entry], { now: 0, scope }), (all) => all[0]?.answers.size)
-      expect(yield* told()).toBe(1)
-      expect(yield* Effect.map(Asking.ask(nodes, [], { now: 0, scope }), (all) => all[0]?.answers.size)).toBe(
-        0
-      )
-    })
-  )
-
-  it.scoped("waits two seconds for a node, which is silent then, and not asked again while it is asked", () =>
-    Effect.gen(function* () {
+  law(
+    "waits two seconds for a node, which is silent then, and not asked again while it is asked",
+    function* () {
       const { home, nodes, operators, scope } = yield* lane
       operators.is = "hanging"
       const ask = Effect.fork(Asking.ask(nodes, [entryOf(0, home)], { now: 0, scope }))
@@ -68,66 +58,30 @@ describe("a round", () => {
       expect([home.isSilent, operators.looks]).toEqual([true, 1])
       yield* Fiber.join(yield* ask)
       expect(operators.looks).toBe(1)
-    })
+    }
   )
 
-  it.scoped("does not wait for a node that was silent before, beside others", () =>
-    Effect.gen(function* () {
-      const { home, nodes, operators, own, scope } = yield* lane
-      operators.is = "hanging"
-      home.isSilent = true
-      const told = yield* Asking.ask(nodes, [entryOf(0, home)], { now: 0, scope })
-      expect([operators.looks, own.looks]).toEqual([1, 1])
-      expect(told.map(({ answers }) => answers.size)).toEqual([0, 1])
-    })
-  )
-
-  it.scoped("lets a node rest for two seconds at which nothing that it was asked of is at home", () =>
-    Effect.gen(function* () {
-      const { home, nodes, other, scope } = yield* lane
-      const entry = entryOf(0, home)
-      yield* Asking.ask(nodes, [entry], { now: entry.doubtAt, scope })
-      expect([home.restsUntil, other.restsUntil]).toEqual([0, entry.doubtAt + 2_000])
-    })
-  )
+  law("does not wait for a node that was silent before, beside others", function* () {
+    const { home, nodes, operators, own, scope } = yield* lane
+    operators.is = "hanging"
+    home.isSilent = true
+    const told = yield* Asking.ask(nodes, [entryOf(0, home)], { now: 0, scope })
+    expect([operators.looks, own.looks]).toEqual([1, 1])
+    expect(told.map(({ answers }) => answers.size)).toEqual([0, 1])
+  })
 })
 
 describe("bytes that are offered", () => {
   const [version] = recordOf(0, callers).versions
 
-  it.scoped("are taken, or not, as the node says", () =>
-    Effect.gen(function* () {
-      const { home, operators, scope } = yield* lane
-      if (version === undefined) return
-      expect(yield* Asking.offer(home, version, scope)).toBe(true)
-      operators.is = "dead"
-      expect(yield* Asking.offer(home, version, scope)).toBe(false)
-      expect(operators.given).toEqual([version.raw, version.raw])
-    })
-  )
-
-  it.scoped("are waited for for a second, after which the node is silent, and has them perhaps", () =>
-    Effect.gen(function* () {
-      const { home, operators, scope } = yield* lane
-      if (version === undefined) return
-      operators.is = "hanging"
-      const offered = yield* Effect.fork(Asking.offer(home, version, scope))
-      yield* TestClock.adjust(999)
-      expect([offered.unsafePoll(), home.isSilent]).toEqual([null, false])
-      yield* TestClock.adjust(1)
-      expect([yield* Fiber.join(offered), home.isSilent]).toEqual([false, true])
-    })
-  )
-
-  it.scoped("are given to a silent node without waiting for it", () =>
-    Effect.gen(function* () {
-      const { home, operators, scope } = yield* lane
-      if (version === undefined) return
-      home.isSilent = true
-      operators.is = "hanging"
-      expect(yield* Asking.offer(home, version, scope)).toBe(false)
-      yield* Effect.yieldNow()
-      expect(operators.given).toEqual([version.raw])
-    })
-  )
+  law("are waited for for a second, after which the node is silent, and has them perhaps", function* () {
+    const { home, operators, scope } = yield* lane
+    if (version === undefined) return
+    operators.is = "hanging"
+    const offered = yield* Effect.fork(Asking.offer(home, version, scope))
+    yield* TestClock.adjust(999)
+    expect([offered.unsafePoll(), home.isSilent]).toEqual([null, false])
+    yield* TestClock.adjust(1)
+    expect([yield* Fiber.join(offered), home.isSilent]).toEqual([false, true])
+  })
 })

@@ -31,18 +31,6 @@ const entryOf = (taken = true): { readonly entry: Entry.Entry; readonly node: En
 const minedOf = (entry: Entry.Entry) => Entry.mined(entry, other, receiptOf(Make.word(0x100)))
 
 describe("the bytes of a transaction", () => {
-  it("that its home took are given to it again after ten seconds", () => {
-    const { entry, node } = entryOf()
-    expect(Entry.isOfferDue(entry, node, now + 9_999)).toBe(false)
-    expect(Entry.isOfferDue(entry, node, now + 10_000)).toBe(true)
-  })
-
-  it("that its home refused are given to it again after a quarter of a second", () => {
-    const { entry, node } = entryOf(false)
-    expect(Entry.isOfferDue(entry, node, now + 249)).toBe(false)
-    expect(Entry.isOfferDue(entry, node, now + 250)).toBe(true)
-  })
-
   it("that are refused again and again wait twice as long each time, and ten seconds at most", () => {
     const { entry, node } = entryOf(false)
     const delays = Array.from({ length: 8 }, () => {
@@ -50,52 +38,6 @@ describe("the bytes of a transaction", () => {
       return entry.offers.get(node)?.delay
     })
     expect(delays).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000])
-  })
-
-  it("that another node refuses at first wait as short as at its home", () => {
-    const { entry } = entryOf()
-    Entry.putOff(entry, other, now)
-    expect(entry.offers.get(other)).toEqual({ at: now + 250, delay: 250 })
-  })
-
-  it("wait as short as at first after a node has taken them", () => {
-    const { entry, node } = entryOf(false)
-    Entry.putOff(entry, node, now)
-    Entry.taken(entry, node, now)
-    expect(entry.offers.get(node)).toEqual({ at: now + 10_000, delay: 250 })
-  })
-
-  it("are given to its home at once when it has no home that they were offered to", () => {
-    const { entry, node } = entryOf()
-    entry.offers.clear()
-    expect(Entry.isOfferDue(entry, node, now)).toBe(true)
-  })
-
-  it("are given to another node only when its home is in doubt", () => {
-    const { entry } = entryOf()
-    expect(Entry.isOfferDue(entry, other, now + 3_999)).toBe(false)
-    expect(Entry.isOfferDue(entry, other, now + 4_000)).toBe(true)
-  })
-})
-
-describe("its home", () => {
-  it("is trusted alone for four seconds when it took the transaction", () => {
-    const { entry } = entryOf()
-    expect(Entry.isDoubtful(entry, now + 3_999)).toBe(false)
-    expect(Entry.isDoubtful(entry, now + 4_000)).toBe(true)
-  })
-
-  it("is in doubt at once when it did not, when it is silent, and when there is none", () => {
-    expect(Entry.isDoubtful(entryOf(false).entry, now)).toBe(true)
-    const silent = entryOf()
-    silent.node.isSilent = true
-    expect(Entry.isDoubtful(silent.entry, now)).toBe(true)
-    const homeless = Entry.make({ profile, record: recordOf(0, callers) }, null, {
-      now,
-      taken: true,
-      waited: 0
-    })
-    expect(Entry.isDoubtful(homeless, now)).toBe(true)
   })
 })
 
@@ -119,13 +61,6 @@ describe("what the journal is told", () => {
 })
 
 describe("a transaction that was mined", () => {
-  it("has the block of its receipt, and the node that showed it", () => {
-    const mined = minedOf({ ...entryOf().entry, missedSince: 7 })
-    expect(mined.record.state).toBe("mined")
-    expect(mined.record.mined?.txHash).toBe(Make.word(0x100))
-    expect([mined.lookedAt, mined.witness, mined.missedSince]).toEqual([1n, other, null])
-  })
-
   it("and is not any more is given to every node at once, and its price waits for new blocks anew", () => {
     const { entry, node } = entryOf()
     Entry.taken(entry, other, now)
@@ -154,44 +89,11 @@ describe("a transaction that waits", () => {
 })
 
 describe("new blocks", () => {
-  const quarter = profile.bumpAfterMillis / 4
-
-  it("are counted from the first height that a node tells after a quarter of the time to a higher price", () => {
-    const { entry, node } = entryOf()
-    const young = { ...entry, careAt: Number.POSITIVE_INFINITY }
-    expect(Entry.wantsHeight(young, node, now + quarter - 1)).toBe(false)
-    expect(Entry.wantsHeight(young, node, now + quarter)).toBe(true)
-    Entry.noteHeight(young, node, 5n, now)
-    Entry.noteHeight(young, node, 6n, now)
-    expect(young.since).toEqual({ node, height: 5n })
-    expect(Entry.wantsHeight(young, node, now + quarter)).toBe(false)
-  })
-
   it("are those of the node whose height is known, above it", () => {
     const { entry, node } = entryOf()
     expect(Entry.hasNewBlocks(entry, node, 9n)).toBe(false)
     Entry.noteHeight(entry, node, 5n, now)
     expect([5n, 6n].map((height) => Entry.hasNewBlocks(entry, node, height))).toEqual([false, true])
     expect(Entry.hasNewBlocks(entry, other, 6n)).toBe(false)
-  })
-
-  it("of a node that does not tell its height are asked for a second later", () => {
-    const { entry, node } = entryOf()
-    const young = { ...entry, careAt: Number.POSITIVE_INFINITY, sinceAt: now }
-    Entry.noteHeight(young, node, null, now)
-    expect(Entry.wantsHeight(young, node, now + 999)).toBe(false)
-    expect(Entry.wantsHeight(young, node, now + 1_000)).toBe(true)
-  })
-})
-
-describe("a look at what keeps it", () => {
-  it("is due when it has waited, when its height is wanted, and when a node wants its bytes", () => {
-    const { entry, node } = entryOf()
-    const patient = { ...entry, careAt: Number.POSITIVE_INFINITY, sinceAt: Number.POSITIVE_INFINITY }
-    expect(Entry.isDue(patient, [node], now)).toBe(false)
-    expect(Entry.isDue({ ...patient, careAt: now }, [node], now)).toBe(true)
-    expect(Entry.isDue({ ...patient, sinceAt: now }, [node], now)).toBe(true)
-    expect(Entry.isDue({ ...patient, sinceAt: now, since: { node, height: 1n } }, [node], now)).toBe(false)
-    expect(Entry.isDue(patient, [node], now + 10_000)).toBe(true)
   })
 })

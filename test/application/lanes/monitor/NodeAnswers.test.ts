@@ -7,6 +7,7 @@ import type { Receipt } from "../../../../src/application/ports/chain/ChainRpc.j
 import { type ChainClient, ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
 import type { TransactionRecord } from "../../../../src/application/ports/journal/Transactions.js"
 import * as Make from "../../../support/journal/Make.js"
+import { law } from "../../../support/Law.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 
 const { callers, profile, receiptOf, recordOf } = Monitor
@@ -45,51 +46,38 @@ const missedIn = (
 })
 
 describe("a node", () => {
-  it.effect("of another chain tells nothing", () =>
-    Effect.gen(function* () {
-      const { node, state } = yield* nodeOf({ chainId: Effect.succeed(Make.chainId + 1n) })
-      state.shows.add(Make.word(0x100))
-      const { answers, head } = yield* NodeAnswers.at(node, [entryOf(node, 0)])
-      expect([answers.size, head]).toEqual([0, null])
-    })
-  )
+  law("of another chain tells nothing", function* () {
+    const { node, state } = yield* nodeOf({ chainId: Effect.succeed(Make.chainId + 1n) })
+    state.shows.add(Make.word(0x100))
+    const { answers, head } = yield* NodeAnswers.at(node, [entryOf(node, 0)])
+    expect([answers.size, head]).toEqual([0, null])
+  })
 
-  it.effect("that does not tell its chain tells nothing", () =>
-    Effect.gen(function* () {
-      const { node } = yield* nodeOf({ chainId: Effect.fail(down) })
-      expect((yield* NodeAnswers.at(node, [entryOf(node, 0)])).answers.size).toBe(0)
+  law("that fails for one receipt tells the others", function* () {
+    const { node } = yield* nodeOf({
+      receipt: (hash) => (hash === Make.word(0x100) ? Effect.fail(down) : Effect.succeed(null))
     })
-  )
+    const [failed, told] = [entryOf(node, 0), entryOf(node, 1)]
+    const { answers } = yield* NodeAnswers.at(node, [failed, told])
+    expect(answers.has(failed)).toBe(false)
+    expect(answers.get(told)).toMatchObject({ receipt: null, isOperators: true, isWitness: false })
+  })
 
-  it.effect("that fails for one receipt tells the others", () =>
-    Effect.gen(function* () {
-      const { node } = yield* nodeOf({
-        receipt: (hash) => (hash === Make.word(0x100) ? Effect.fail(down) : Effect.succeed(null))
-      })
-      const [failed, told] = [entryOf(node, 0), entryOf(node, 1)]
-      const { answers } = yield* NodeAnswers.at(node, [failed, told])
-      expect(answers.has(failed)).toBe(false)
-      expect(answers.get(told)).toMatchObject({ receipt: null, isOperators: true, isWitness: false })
+  law("tells the receipt of whichever version was mined, also where it fails for another one", function* () {
+    const { node } = yield* nodeOf({
+      receipt: (hash) => (hash === Make.word(0x200) ? Effect.succeed(receiptOf(hash)) : Effect.fail(down))
     })
-  )
-
-  it.effect("tells the receipt of whichever version was mined, also where it fails for another one", () =>
-    Effect.gen(function* () {
-      const { node } = yield* nodeOf({
-        receipt: (hash) => (hash === Make.word(0x200) ? Effect.succeed(receiptOf(hash)) : Effect.fail(down))
-      })
-      const [version] = recordOf(0, callers).versions
-      if (version === undefined) return
-      const versions = [
-        version,
-        { ...version, txHash: Make.word(0x200) },
-        { ...version, txHash: Make.word(0x300) }
-      ]
-      const entry = entryOf(node, 0, { versions })
-      const { answers } = yield* NodeAnswers.at(node, [entry])
-      expect(answers.get(entry)?.receipt?.txHash).toBe(Make.word(0x200))
-    })
-  )
+    const [version] = recordOf(0, callers).versions
+    if (version === undefined) return
+    const versions = [
+      version,
+      { ...version, txHash: Make.word(0x200) },
+      { ...version, txHash: Make.word(0x300) }
+    ]
+    const entry = entryOf(node, 0, { versions })
+    const { answers } = yield* NodeAnswers.at(node, [entry])
+    expect(answers.get(entry)?.receipt?.txHash).toBe(Make.word(0x200))
+  })
 
   it.effect.each([
     ["of the next block", { blockNumber: 2n }],
@@ -127,41 +115,27 @@ describe("a node", () => {
       }
     })
   )
-
-  it.effect("is asked for its head until what is settled by one block is mined", () =>
-    Effect.gen(function* () {
-      const { node } = yield* nodeOf()
-      const mined = missedIn(node, 0, 1n)
-      expect((yield* NodeAnswers.at(node, [entryOf(node, 0, mined.record, 1)])).head).toBeNull()
-      expect((yield* NodeAnswers.at(node, [entryOf(node, 0, {}, 1)])).head?.number).toBe(1n)
-      expect((yield* NodeAnswers.at(node, [entryOf(node, 0, mined.record, 2)])).head?.number).toBe(1n)
-    })
-  )
 })
 
 describe("a block of which the node has another one", () => {
-  it.effect("takes with it all that was mined in it and above, and nothing below", () =>
-    Effect.gen(function* () {
-      const { node, state } = yield* nodeOf()
-      state.height = 9n
-      const kept = missedIn(node, 0, 4n)
-      const replaced = missedIn(node, 1, 5n, Make.word(0xdead))
-      const above = missedIn(node, 2, 6n)
-      const { answers } = yield* NodeAnswers.at(node, [kept, replaced, above])
-      expect([kept, replaced, above].map((entry) => answers.get(entry)?.block)).toEqual([
-        "kept",
-        "replaced",
-        "replaced"
-      ])
-    })
-  )
+  law("takes with it all that was mined in it and above, and nothing below", function* () {
+    const { node, state } = yield* nodeOf()
+    state.height = 9n
+    const kept = missedIn(node, 0, 4n)
+    const replaced = missedIn(node, 1, 5n, Make.word(0xdead))
+    const above = missedIn(node, 2, 6n)
+    const { answers } = yield* NodeAnswers.at(node, [kept, replaced, above])
+    expect([kept, replaced, above].map((entry) => answers.get(entry)?.block)).toEqual([
+      "kept",
+      "replaced",
+      "replaced"
+    ])
+  })
 
-  it.effect("is looked at only for a transaction that is missed", () =>
-    Effect.gen(function* () {
-      const { node } = yield* nodeOf()
-      const entry = { ...missedIn(node, 0, 5n, Make.word(0xdead)), missedSince: null }
-      const { answers } = yield* NodeAnswers.at(node, [entry])
-      expect(answers.get(entry)?.block).toBeNull()
-    })
-  )
+  law("is looked at only for a transaction that is missed", function* () {
+    const { node } = yield* nodeOf()
+    const entry = { ...missedIn(node, 0, 5n, Make.word(0xdead)), missedSince: null }
+    const { answers } = yield* NodeAnswers.at(node, [entry])
+    expect(answers.get(entry)?.block).toBeNull()
+  })
 })

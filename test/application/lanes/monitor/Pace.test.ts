@@ -7,6 +7,7 @@ import * as Pace from "../../../../src/application/lanes/monitor/Pace.js"
 import * as WatchedLane from "../../../../src/application/lanes/monitor/WatchedLane.js"
 import type { TransactionRecord } from "../../../../src/application/ports/journal/Transactions.js"
 import * as Make from "../../../support/journal/Make.js"
+import { law } from "../../../support/Law.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 
 const { callers, recordOf } = Monitor
@@ -41,183 +42,67 @@ const minedAfter = ({ give, node }: Effect.Effect.Success<typeof lane>, nonce: n
   })
 
 describe("a transaction that was just given to a node", () => {
-  it.scoped(
+  law(
     "is looked for at once, after a sixteenth of the interval, and whenever its age has doubled",
-    () =>
-      Effect.gen(function* () {
-        const { give, looks } = yield* lane
-        yield* give(0)
-        const seen: Array<number> = []
-        for (const millis of [0, 62, 1, 61, 1, 124, 1, 249, 1, 499, 1, 999, 1])
-          seen.push(yield* looks(millis))
-        expect(seen).toEqual([1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1])
-      })
-  )
-
-  it.scoped("while the lane rests is looked for at once, and nothing else with it", () =>
-    Effect.gen(function* () {
-      const { give, looks, mined, node } = yield* lane
-      yield* give(0)
-      yield* TestClock.adjust("5 seconds")
-      node.shows.add(hashOf(1))
-      yield* TestClock.adjust(300)
-      yield* give(1)
-      expect(yield* looks(0)).toBe(1)
-      expect(mined.map(([nonce]) => nonce)).toEqual([1n])
-      expect(yield* looks(699)).toBe(0)
-      expect(yield* looks(1)).toBe(1)
-    })
-  )
-
-  it.scoped("is told of as taken by the first regular look only", () =>
-    Effect.gen(function* () {
-      const { give, submitted } = yield* lane
-      yield* give(0)
-      yield* TestClock.adjust(999)
-      expect(submitted).toEqual([])
-      yield* TestClock.adjust(1)
-      expect(submitted).toEqual([[0n]])
-    })
-  )
-
-  it.scoped("and is no longer signed only, after a restart, is looked at with all others", () =>
-    Effect.gen(function* () {
+    function* () {
       const { give, looks } = yield* lane
-      const mined = { blockHash: Make.word(0xb10c), blockNumber: 1n, success: true, txHash: hashOf(0) }
-      yield* give(0, { state: "mined", mined })
-      expect(yield* looks(0)).toBe(1)
-      expect(yield* looks(999)).toBe(0)
-      expect(yield* looks(1)).toBe(1)
-    })
+      yield* give(0)
+      const seen: Array<number> = []
+      for (const millis of [0, 62, 1, 61, 1, 124, 1, 249, 1, 499, 1, 999, 1]) seen.push(yield* looks(millis))
+      expect(seen).toEqual([1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1])
+    }
   )
+
+  law("while the lane rests is looked for at once, and nothing else with it", function* () {
+    const { give, looks, mined, node } = yield* lane
+    yield* give(0)
+    yield* TestClock.adjust("5 seconds")
+    node.shows.add(hashOf(1))
+    yield* TestClock.adjust(300)
+    yield* give(1)
+    expect(yield* looks(0)).toBe(1)
+    expect(mined.map(([nonce]) => nonce)).toEqual([1n])
+    expect(yield* looks(699)).toBe(0)
+    expect(yield* looks(1)).toBe(1)
+  })
 })
 
 describe("a chain", () => {
-  it.scoped("that took longer than the first regular look has regular ones only", () =>
-    Effect.gen(function* () {
-      const world = yield* lane
-      yield* minedAfter(world, 0, 1_600)
-      yield* world.give(1)
-      expect(yield* world.looks(0)).toBe(1)
-      expect(yield* world.looks(999)).toBe(0)
-      expect(yield* world.looks(1)).toBe(1)
-    })
-  )
+  law("that took longer than the first regular look has regular ones only", function* () {
+    const world = yield* lane
+    yield* minedAfter(world, 0, 1_600)
+    yield* world.give(1)
+    expect(yield* world.looks(0)).toBe(1)
+    expect(yield* world.looks(999)).toBe(0)
+    expect(yield* world.looks(1)).toBe(1)
+  })
 
-  it.scoped("that is slow wakes no lane that rests", () =>
-    Effect.gen(function* () {
-      const world = yield* lane
-      yield* minedAfter(world, 0, 1_600)
-      yield* world.give(1)
-      yield* TestClock.adjust(300)
-      yield* world.give(2)
-      expect(yield* world.looks(699)).toBe(0)
-      expect(yield* world.looks(1)).toBe(2)
-    })
-  )
-
-  it.scoped(
-    "that was slow is looked at more often again once the first regular look shows a transaction",
-    () =>
+  law("is not asked as early again as when it was asked too early, for 64 transactions", function* () {
+    const world = yield* lane
+    let nonce = 0
+    /** How long one waits for its first look that the chain mines so many milliseconds after it was given. */
+    const first = (minedAfter: number) =>
       Effect.gen(function* () {
-        const world = yield* lane
-        yield* minedAfter(world, 0, 1_600)
-        yield* minedAfter(world, 1, 900)
-        yield* world.give(2)
-        yield* world.looks(62)
-        expect(yield* world.looks(1)).toBe(1)
-      })
-  )
-
-  it.scoped("is asked for no receipt before three quarters of the time that its last transaction took", () =>
-    Effect.gen(function* () {
-      const world = yield* lane
-      yield* world.give(0)
-      yield* TestClock.adjust(20)
-      world.node.shows.add(hashOf(0))
-      yield* TestClock.adjust(43)
-      expect(world.mined.map(([nonce]) => nonce)).toEqual([0n])
-      yield* world.give(1)
-      expect(yield* world.looks(46)).toBe(0)
-      world.node.shows.add(hashOf(1))
-      expect(yield* world.looks(1)).toBe(1)
-      expect(world.mined.map(([nonce]) => nonce)).toEqual([0n, 1n])
-    })
-  )
-
-  it.scoped("that mines at once is asked sooner each time, until it is asked at once", () =>
-    Effect.gen(function* () {
-      const world = yield* lane
-      yield* world.give(0)
-      yield* TestClock.adjust(1)
-      world.node.shows.add(hashOf(0))
-      yield* TestClock.adjust(62)
-      const waits: Array<number> = []
-      for (let nonce = 1; waits.at(-1) !== 0; nonce++) {
-        world.node.shows.add(hashOf(nonce))
-        yield* world.give(nonce)
+        const own = nonce++
+        yield* world.give(own)
         let wait = 0
-        for (; (yield* world.looks(wait === 0 ? 0 : 1)) === 0; wait++);
-        waits.push(wait)
-      }
-      expect(waits).toEqual([47, 35, 26, 19, 14, 10, 7, 5, 3, 2, 0])
-    })
-  )
-
-  it.scoped("is not asked as early again as when it was asked too early, for 64 transactions", () =>
-    Effect.gen(function* () {
-      const world = yield* lane
-      let nonce = 0
-      /** How long one waits for its first look that the chain mines so many milliseconds after it was given. */
-      const first = (minedAfter: number) =>
-        Effect.gen(function* () {
-          const own = nonce++
-          yield* world.give(own)
-          let wait = 0
-          for (; ; wait++) {
-            if (wait === minedAfter) world.node.shows.add(hashOf(own))
-            if ((yield* world.looks(wait === 0 ? 0 : 1)) > 0) break
-          }
-          world.node.shows.add(hashOf(own))
-          yield* TestClock.adjust("3 seconds")
-          return wait
-        })
-      yield* first(0)
-      expect(yield* first(0)).toBe(0)
-      expect(yield* first(2)).toBe(0)
-      const waits: Array<number> = []
-      for (let n = 0; n < 80; n++) waits.push(yield* first(0))
-      expect(waits.slice(0, 3)).toEqual([47, 35, 26])
-      expect(waits.slice(10, 64).every((wait) => wait === 2)).toBe(true)
-      expect(waits.at(-1)).toBe(0)
-    })
-  )
-
-  it.scoped("is asked after a sixteenth of the interval at the latest, however long its last one took", () =>
-    Effect.gen(function* () {
-      const world = yield* lane
-      yield* minedAfter(world, 0, 400)
-      yield* world.give(1)
-      expect(yield* world.looks(62)).toBe(0)
-      expect(yield* world.looks(1)).toBe(1)
-      expect(yield* world.looks(61)).toBe(0)
-      expect(yield* world.looks(1)).toBe(1)
-    })
-  )
-
-  it.scoped("is asked for the others of a lane when these are due, beside one that is too young", () =>
-    Effect.gen(function* () {
-      const world = yield* lane
-      yield* minedAfter(world, 0, 400)
-      yield* world.give(1)
-      yield* TestClock.adjust(80)
-      yield* world.give(2)
-      // The second one is looked for again as its lane wakes, the third not yet.
-      expect(yield* world.looks(0)).toBe(1)
-      expect(yield* world.looks(44)).toBe(0)
-      expect(yield* world.looks(1)).toBe(1)
-    })
-  )
+        for (; ; wait++) {
+          if (wait === minedAfter) world.node.shows.add(hashOf(own))
+          if ((yield* world.looks(wait === 0 ? 0 : 1)) > 0) break
+        }
+        world.node.shows.add(hashOf(own))
+        yield* TestClock.adjust("3 seconds")
+        return wait
+      })
+    yield* first(0)
+    expect(yield* first(0)).toBe(0)
+    expect(yield* first(2)).toBe(0)
+    const waits: Array<number> = []
+    for (let n = 0; n < 80; n++) waits.push(yield* first(0))
+    expect(waits.slice(0, 3)).toEqual([47, 35, 26])
+    expect(waits.slice(10, 64).every((wait) => wait === 2)).toBe(true)
+    expect(waits.at(-1)).toBe(0)
+  })
 })
 
 describe("a transaction that is to be looked at more often than those before it", () => {

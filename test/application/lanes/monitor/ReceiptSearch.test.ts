@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -7,6 +7,7 @@ import type { LaneNode } from "../../../../src/application/lanes/monitor/Entry.j
 import * as ReceiptSearch from "../../../../src/application/lanes/monitor/ReceiptSearch.js"
 import type { AccountId } from "../../../../src/application/ports/Tenants.js"
 import * as Make from "../../../support/journal/Make.js"
+import { law } from "../../../support/Law.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 
 const txHash = Make.word(0x100)
@@ -41,74 +42,53 @@ const world = Effect.gen(function* () {
 })
 
 describe("the receipt of a mined transaction", () => {
-  it.effect("that an account's node has shown is told to that account alone", () =>
-    Effect.gen(function* () {
-      const { alices, bobs, isFoundAt, operators, shownBy } = yield* world
-      shownBy(Make.alice)
-      expect(yield* isFoundAt(alices)).toBe(true)
-      expect(alices.looks).toBe(0)
-      expect(yield* isFoundAt(bobs)).toBe(false)
-      // By the operator's node nobody reads what an account's own one has said.
-      expect(yield* isFoundAt(operators)).toBe(false)
-    })
-  )
+  law("that an account's node has shown is told to that account alone", function* () {
+    const { alices, bobs, isFoundAt, operators, shownBy } = yield* world
+    shownBy(Make.alice)
+    expect(yield* isFoundAt(alices)).toBe(true)
+    expect(alices.looks).toBe(0)
+    expect(yield* isFoundAt(bobs)).toBe(false)
+    // By the operator's node nobody reads what an account's own one has said.
+    expect(yield* isFoundAt(operators)).toBe(false)
+  })
 
-  it.effect("that the operator's node has shown is told to everybody", () =>
-    Effect.gen(function* () {
-      const { alices, bobs, isFoundAt, operators, shownBy } = yield* world
-      shownBy(null)
-      for (const node of [alices, bobs, operators]) expect(yield* isFoundAt(node)).toBe(true)
-    })
-  )
+  law("that the operator's node has shown is told to everybody", function* () {
+    const { alices, bobs, isFoundAt, operators, shownBy } = yield* world
+    shownBy(null)
+    for (const node of [alices, bobs, operators]) expect(yield* isFoundAt(node)).toBe(true)
+  })
 
-  it.effect("that has left the chain again is asked for", () =>
-    Effect.gen(function* () {
-      const { alices, isFoundAt, search, shownBy } = yield* world
-      for (const account of [Make.alice, null]) {
-        shownBy(account)
-        search.undone(Make.alice, txHash)
-        expect(yield* isFoundAt(alices)).toBe(false)
-      }
-    })
-  )
+  law("that has left the chain again is asked for", function* () {
+    const { alices, isFoundAt, search, shownBy } = yield* world
+    for (const account of [Make.alice, null]) {
+      shownBy(account)
+      search.undone(Make.alice, txHash)
+      expect(yield* isFoundAt(alices)).toBe(false)
+    }
+  })
 
-  it.effect("is the caller's node's where that tells it, else the operator's", () =>
-    Effect.gen(function* () {
-      const { alices, isFoundAt, operators } = yield* world
-      alices.shows.add(txHash)
-      expect(yield* isFoundAt(alices)).toBe(true)
-      expect(operators.looks).toBe(0)
-      alices.shows.clear()
-      operators.shows.add(txHash)
-      expect(yield* isFoundAt(alices)).toBe(true)
-      alices.is = "dead"
-      expect(yield* isFoundAt(alices)).toBe(true)
-    })
-  )
+  law("is the caller's node's where that tells it, else the operator's", function* () {
+    const { alices, isFoundAt, operators } = yield* world
+    alices.shows.add(txHash)
+    expect(yield* isFoundAt(alices)).toBe(true)
+    expect(operators.looks).toBe(0)
+    alices.shows.clear()
+    operators.shows.add(txHash)
+    expect(yield* isFoundAt(alices)).toBe(true)
+    alices.is = "dead"
+    expect(yield* isFoundAt(alices)).toBe(true)
+  })
 
-  it.effect("is the operator's where the caller's node has not answered for two seconds", () =>
-    Effect.gen(function* () {
-      const { alices, operators, search } = yield* world
-      alices.is = "hanging"
-      operators.shows.add(txHash)
-      const found = yield* Effect.fork(search.find(alices.chain, txHash))
-      yield* TestClock.adjust("2 seconds")
-      expect(yield* Fiber.join(found)).toEqual(receipt)
-    })
-  )
-
-  it.effect("is waited for for 20 seconds, since nodes behind a balancer lag behind each other", () =>
-    Effect.gen(function* () {
-      const { alices, search } = yield* world
-      const late = yield* Effect.fork(search.find(alices.chain, txHash))
-      yield* TestClock.adjust("19 seconds")
-      alices.shows.add(txHash)
-      yield* TestClock.adjust("1 second")
-      expect(yield* Fiber.join(late)).toEqual(receipt)
-      alices.shows.clear()
-      const never = yield* Effect.fork(search.find(alices.chain, txHash))
-      yield* TestClock.adjust("21 seconds")
-      expect(Exit.isFailure(yield* Fiber.await(never))).toBe(true)
-    })
-  )
+  law("is waited for for 20 seconds, since nodes behind a balancer lag behind each other", function* () {
+    const { alices, search } = yield* world
+    const late = yield* Effect.fork(search.find(alices.chain, txHash))
+    yield* TestClock.adjust("19 seconds")
+    alices.shows.add(txHash)
+    yield* TestClock.adjust("1 second")
+    expect(yield* Fiber.join(late)).toEqual(receipt)
+    alices.shows.clear()
+    const never = yield* Effect.fork(search.find(alices.chain, txHash))
+    yield* TestClock.adjust("21 seconds")
+    expect(Exit.isFailure(yield* Fiber.await(never))).toBe(true)
+  })
 })

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as TransactionState from "../../../../src/application/lanes/monitor/TransactionState.js"
 import type { Block, Receipt } from "../../../../src/application/ports/chain/ChainRpc.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
+import * as Cells from "../../../support/Cells.js"
 import * as Make from "../../../support/journal/Make.js"
 import { callers, recordOf } from "../../../support/lanes/Monitor.js"
 
@@ -53,115 +54,40 @@ const events = {
   nonceOpen: { _tag: "nonceOpen" }
 } as const satisfies Readonly<Record<string, TransactionState.Event>>
 
-/** The state that follows, and what is done. `missed` is one that is not seen since now, or since it was missed first. */
-type Outcome = readonly [keyof typeof states, TransactionState.Action["_tag"]]
+type Name = keyof typeof states
 
-const table: Readonly<Record<keyof typeof states, Readonly<Record<keyof typeof events, Outcome>>>> = {
-  signed: {
-    silent: ["signed", "none"],
-    unseen: ["signed", "care"],
-    shallow: ["signed", "none"],
-    confirmed: ["mined", "record"],
-    final: ["settled", "record"],
-    inAnotherBlock: ["settled", "record"],
-    asAnotherVersion: ["settled", "record"],
-    blockKept: ["signed", "none"],
-    blockKeptFinal: ["signed", "none"],
-    blockReplaced: ["signed", "none"],
-    nonceUsed: ["signed", "none"],
-    nonceUsedFinal: ["externallyUsed", "recordExternalUse"],
-    nonceOpen: ["signed", "care"]
-  },
-  mined: {
-    silent: ["mined", "none"],
-    unseen: ["missed", "none"],
-    shallow: ["mined", "none"],
-    confirmed: ["mined", "none"],
-    final: ["settled", "finalise"],
-    inAnotherBlock: ["missed", "none"],
-    asAnotherVersion: ["missed", "none"],
-    blockKept: ["mined", "none"],
-    blockKeptFinal: ["settled", "finalise"],
-    blockReplaced: ["missed", "none"],
-    nonceUsed: ["missed", "none"],
-    nonceUsedFinal: ["missed", "none"],
-    nonceOpen: ["missed", "none"]
-  },
-  missed: {
-    silent: ["missed", "none"],
-    unseen: ["missed", "none"],
-    shallow: ["mined", "none"],
-    confirmed: ["mined", "none"],
-    final: ["settled", "finalise"],
-    inAnotherBlock: ["signed", "withdraw"],
-    asAnotherVersion: ["signed", "withdraw"],
-    blockKept: ["mined", "none"],
-    blockKeptFinal: ["settled", "finalise"],
-    blockReplaced: ["signed", "withdraw"],
-    nonceUsed: ["missed", "none"],
-    nonceUsedFinal: ["signed", "withdraw"],
-    nonceOpen: ["missed", "none"]
-  },
-  missedLong: {
-    silent: ["missedLong", "none"],
-    unseen: ["signed", "withdraw"],
-    shallow: ["mined", "none"],
-    confirmed: ["mined", "none"],
-    final: ["settled", "finalise"],
-    inAnotherBlock: ["signed", "withdraw"],
-    asAnotherVersion: ["signed", "withdraw"],
-    blockKept: ["mined", "none"],
-    blockKeptFinal: ["settled", "finalise"],
-    blockReplaced: ["signed", "withdraw"],
-    nonceUsed: ["missedLong", "none"],
-    nonceUsedFinal: ["signed", "withdraw"],
-    nonceOpen: ["signed", "withdraw"]
-  },
-  settled: {
-    silent: ["settled", "none"],
-    unseen: ["settled", "none"],
-    shallow: ["settled", "none"],
-    confirmed: ["settled", "none"],
-    final: ["settled", "none"],
-    inAnotherBlock: ["settled", "none"],
-    asAnotherVersion: ["settled", "none"],
-    blockKept: ["settled", "none"],
-    blockKeptFinal: ["settled", "none"],
-    blockReplaced: ["settled", "none"],
-    nonceUsed: ["settled", "none"],
-    nonceUsedFinal: ["settled", "none"],
-    nonceOpen: ["settled", "offerAgain"]
-  },
-  externallyUsed: {
-    silent: ["externallyUsed", "none"],
-    unseen: ["externallyUsed", "none"],
-    shallow: ["externallyUsed", "none"],
-    confirmed: ["externallyUsed", "none"],
-    final: ["externallyUsed", "none"],
-    inAnotherBlock: ["externallyUsed", "none"],
-    asAnotherVersion: ["externallyUsed", "none"],
-    blockKept: ["externallyUsed", "none"],
-    blockKeptFinal: ["externallyUsed", "none"],
-    blockReplaced: ["externallyUsed", "none"],
-    nonceUsed: ["externallyUsed", "none"],
-    nonceUsedFinal: ["externallyUsed", "none"],
-    nonceOpen: ["externallyUsed", "report"]
-  }
-}
+/**
+ * The state that follows, and what is done where anything is. `missed` is one that is not seen since now, or since it was
+ * missed first.
+ */
+const table = `
+                  signed                            mined             missed            missedLong        settled            externallyUsed
+silent            signed                            mined             missed            missedLong        settled            externallyUsed
+unseen            signed/care                       missed            missed            signed/withdraw   settled            externallyUsed
+shallow           signed                            mined             mined             mined             settled            externallyUsed
+confirmed         mined/record                      mined             mined             mined             settled            externallyUsed
+final             settled/record                    settled/finalise  settled/finalise  settled/finalise  settled            externallyUsed
+inAnotherBlock    settled/record                    missed            signed/withdraw   signed/withdraw   settled            externallyUsed
+asAnotherVersion  settled/record                    missed            signed/withdraw   signed/withdraw   settled            externallyUsed
+blockKept         signed                            mined             mined             mined             settled            externallyUsed
+blockKeptFinal    signed                            settled/finalise  settled/finalise  settled/finalise  settled            externallyUsed
+blockReplaced     signed                            missed            signed/withdraw   signed/withdraw   settled            externallyUsed
+nonceUsed         signed                            missed            missed            missedLong        settled            externallyUsed
+nonceUsedFinal    externallyUsed/recordExternalUse  missed            signed/withdraw   signed/withdraw   settled            externallyUsed
+nonceOpen         signed/care                       missed            missed            signed/withdraw   settled/offerAgain externallyUsed/report
+`
 
-const names = <K extends string>(record: Readonly<Record<K, unknown>>) => Object.keys(record) as Array<K>
-
-describe("a transaction that is", () => {
-  for (const state of names(table))
-    for (const event of names(table[state])) {
-      const [next, action] = table[state][event]
-      it(`${state} is ${next} after ${event}: ${action}`, () => {
-        const step = TransactionState.step(states[state], events[event], now)
-        expect(step.action._tag).toBe(action)
-        const newlyMissed = state === "mined" && next === "missed"
-        expect(step.state).toEqual(newlyMissed ? mined(now) : states[next])
-      })
+describe("a transaction", () => {
+  it.each(Cells.of<keyof typeof events, Name>(table))(
+    "after %s of one that is %s is %s",
+    (event, state, cell) => {
+      const [next = "signed", action = "none"] = cell.split("/") as [Name, string?]
+      const step = TransactionState.step(states[state], events[event], now)
+      const newlyMissed = state === "mined" && next === "missed"
+      expect(step.state).toEqual(newlyMissed ? mined(now) : states[next])
+      expect(step.action._tag).toBe(action)
     }
+  )
 
   it("recorded is recorded as the node showed it, and for good at settled depth only", () => {
     const { signed } = states

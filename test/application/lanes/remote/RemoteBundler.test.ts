@@ -16,6 +16,7 @@ import type { UserOperation } from "../../../../src/domain/erc4337/UserOperation
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../../src/domain/signature/Conditions.js"
 import * as Make from "../../../support/journal/Make.js"
+import { law } from "../../../support/Law.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 import * as Ops from "../../../support/lanes/Ops.js"
 
@@ -142,169 +143,129 @@ const world = (
   })
 
 describe("a remote bundler", () => {
-  it.effect("is given no op when it serves another chain or EntryPoint", () =>
-    Effect.gen(function* () {
-      for (const [says, why] of [
-        [{ chainId: Make.chainId + 1n }, `it serves chain ${Make.chainId + 1n}`],
-        [{ entryPoints: [EntryPoint.canonical["v0.6"]] }, `it does not serve EntryPoint ${entryPoint}`]
-      ] as const) {
-        const { bundle, bundler, told } = yield* world(says)
-        const failure = yield* Effect.flip(bundler.submit(bundle([op(0n)])))
-        expect(failure).toMatchObject({ reason: "bundlerUnavailable", message: why })
-        expect(told).toEqual([])
-      }
-    })
-  )
-
-  it.effect(
-    "is given no op whose signature is an aggregator's, and none where the profile names no bundler",
-    () =>
-      Effect.gen(function* () {
-        const { bundle, bundler, told } = yield* world()
-        const aggregate = { aggregator: Make.address(1), signature: Hex.empty, gas: 0n }
-        for (const [change, reason] of [
-          [{ aggregate }, "refusedByBundler"],
-          [{ profile: Monitor.profile }, "bundlerUnavailable"]
-        ] as const) {
-          const failure = yield* Effect.flip(bundler.submit(bundle([op(0n)], change)))
-          expect(failure.reason).toBe(reason)
-        }
-        expect(told).toEqual([])
-      })
-  )
-
-  it.effect("is given each op after it is stored and watched", () =>
-    Effect.gen(function* () {
-      const { bundle, bundler, told } = yield* world()
-      expect(yield* bundler.submit(bundle([op(0n), op(1n)]))).toEqual(new Map())
-      expect(told).toEqual([
-        ...["stored 0", "watched 0", "sent 0", "taken 0"],
-        ...["stored 1", "watched 1", "sent 1", "taken 1"]
-      ])
-    })
-  )
-
-  it.effect(
-    "that refuses an op without an end gives it back, and the later ones of its nonce key are not sent",
-    () =>
-      Effect.gen(function* () {
-        const { bundle, bundler, told } = yield* world({ refuses: { 0: "validation" } })
-        const other = op(1n, Make.address(0xa2))
-        const refusals = yield* bundler.submit(bundle([op(0n), op(1n), other]))
-        expect([...refusals]).toEqual([
-          [Make.word(0), { message: "validation: AA00", passing: false, mayLand: false }],
-          [
-            Make.word(1),
-            { message: "an earlier operation of the same wallet was refused", passing: true, mayLand: false }
-          ]
-        ])
-        expect(told).toEqual([
-          ...["stored 0", "watched 0", "sent 0", "revoked 0", "forgotten 0"],
-          ...["stored 2", "watched 2", "sent 2", "taken 2"]
-        ])
-      })
-  )
-
-  it.effect("that refuses an op which may land later has it: nothing is given back", () =>
-    Effect.gen(function* () {
-      const { bundle, bundler, told } = yield* world({ refuses: { 0: "validation" } })
-      const refusals = yield* bundler.submit(bundle([bounded(op(0n)), bounded(op(1n))]))
-      expect([...refusals]).toMatchObject([
-        [Make.word(0), { message: "validation: AA00", passing: false, mayLand: true }],
-        [Make.word(1), { passing: true, mayLand: false }]
-      ])
-      expect(told).toEqual(["stored 0", "watched 0", "sent 0", "refused 0"])
-    })
-  )
-
-  it.effect("that perhaps took an op keeps it: nothing is given back", () =>
-    Effect.gen(function* () {
-      for (const reason of ["unreachable", "notAnRpc", "other"] as const) {
-        const { bundle, bundler, told } = yield* world({ refuses: { 0: reason } })
-        expect(yield* bundler.submit(bundle([op(0n)]))).toEqual(new Map())
-        expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
-      }
-    })
-  )
-
-  it.effect("that refuses an op which the chain shows is not believed", () =>
-    Effect.gen(function* () {
-      const { bundle, bundler, told } = yield* world({ refuses: { 0: "validation" }, landed: true })
-      expect(yield* bundler.submit(bundle([op(0n)]))).toEqual(new Map())
-      expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
-    })
-  )
-
-  it.effect("is asked again what it serves for an EntryPoint that it did not serve before", () =>
-    Effect.gen(function* () {
-      const says = { entryPoints: [EntryPoint.canonical["v0.6"]] }
+  law("is given no op when it serves another chain or EntryPoint", function* () {
+    for (const [says, why] of [
+      [{ chainId: Make.chainId + 1n }, `it serves chain ${Make.chainId + 1n}`],
+      [{ entryPoints: [EntryPoint.canonical["v0.6"]] }, `it does not serve EntryPoint ${entryPoint}`]
+    ] as const) {
       const { bundle, bundler, told } = yield* world(says)
-      yield* Effect.flip(bundler.submit(bundle([op(0n)])))
-      says.entryPoints = [entryPoint]
-      expect(yield* bundler.submit(bundle([op(0n)]))).toEqual(new Map())
-      expect(told).toEqual(["stored 0", "watched 0", "sent 0", "taken 0"])
-    })
-  )
-
-  it.effect("is given no op while the node knows no block: nobody could look for it", () =>
-    Effect.gen(function* () {
-      const { bundle, bundler, told } = yield* world({ empty: true })
       const failure = yield* Effect.flip(bundler.submit(bundle([op(0n)])))
-      expect(failure).toMatchObject({ reason: "nodeFailed", message: "the node knows no latest block" })
+      expect(failure).toMatchObject({ reason: "bundlerUnavailable", message: why })
       expect(told).toEqual([])
-    })
-  )
+    }
+  })
 
-  it.effect("that refuses for now has the op, which is offered again as it is", () =>
-    Effect.gen(function* () {
-      for (const [reason, message] of [
-        ["throttled", "paymaster throttled"],
-        ["rateLimited", "too many requests"],
-        ["validation", "AA25 invalid account nonce"]
+  law(
+    "is given no op whose signature is an aggregator's, and none where the profile names no bundler",
+    function* () {
+      const { bundle, bundler, told } = yield* world()
+      const aggregate = { aggregator: Make.address(1), signature: Hex.empty, gas: 0n }
+      for (const [change, reason] of [
+        [{ aggregate }, "refusedByBundler"],
+        [{ profile: Monitor.profile }, "bundlerUnavailable"]
       ] as const) {
-        const { bundle, bundler, told } = yield* world({ refuses: { 0: reason }, message })
-        expect(yield* bundler.submit(bundle([bounded(op(0n))]))).toEqual(new Map())
-        expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
+        const failure = yield* Effect.flip(bundler.submit(bundle([op(0n)], change)))
+        expect(failure.reason).toBe(reason)
       }
-    })
+      expect(told).toEqual([])
+    }
   )
 
-  it.effect("that has too much to do, or says that the chain has moved on, refuses for now only", () =>
-    Effect.gen(function* () {
-      for (const [reason, message, passing] of [
-        ["throttled", "paymaster throttled", true],
-        ["rateLimited", "too many requests", true],
-        ["validation", "AA25 invalid account nonce", true],
-        ["validation", "AA10 sender already constructed", true],
-        ["validation", "AA24 signature error", false],
-        ["validation", "AA100", false]
-      ] as const) {
-        const { bundle, bundler } = yield* world({ refuses: { 0: reason }, message })
-        expect([...(yield* bundler.submit(bundle([op(0n)])))], message).toEqual([
-          [Make.word(0), { message, passing, mayLand: false }]
-        ])
-      }
-    })
+  law("is given each op after it is stored and watched", function* () {
+    const { bundle, bundler, told } = yield* world()
+    expect(yield* bundler.submit(bundle([op(0n), op(1n)]))).toEqual(new Map())
+    expect(told).toEqual([
+      ...["stored 0", "watched 0", "sent 0", "taken 0"],
+      ...["stored 1", "watched 1", "sent 1", "taken 1"]
+    ])
+  })
+
+  law(
+    "that refuses an op without an end gives it back, and the later ones of its nonce key are not sent",
+    function* () {
+      const { bundle, bundler, told } = yield* world({ refuses: { 0: "validation" } })
+      const other = op(1n, Make.address(0xa2))
+      const refusals = yield* bundler.submit(bundle([op(0n), op(1n), other]))
+      expect([...refusals]).toEqual([
+        [Make.word(0), { message: "validation: AA00", passing: false, mayLand: false }],
+        [
+          Make.word(1),
+          { message: "an earlier operation of the same wallet was refused", passing: true, mayLand: false }
+        ]
+      ])
+      expect(told).toEqual([
+        ...["stored 0", "watched 0", "sent 0", "revoked 0", "forgotten 0"],
+        ...["stored 2", "watched 2", "sent 2", "taken 2"]
+      ])
+    }
   )
 
-  it.effect("that does not answer keeps nobody who goes: the op is perhaps taken, and stays watched", () =>
-    Effect.gen(function* () {
-      const { bundle, bundler, told } = yield* world({ hangs: true })
-      const submitted = yield* Effect.fork(bundler.submit(bundle([op(0n)])))
-      yield* TestClock.adjust("1 minute")
-      yield* Fiber.interrupt(submitted)
+  law("that refuses an op which may land later has it: nothing is given back", function* () {
+    const { bundle, bundler, told } = yield* world({ refuses: { 0: "validation" } })
+    const refusals = yield* bundler.submit(bundle([bounded(op(0n)), bounded(op(1n))]))
+    expect([...refusals]).toMatchObject([
+      [Make.word(0), { message: "validation: AA00", passing: false, mayLand: true }],
+      [Make.word(1), { passing: true, mayLand: false }]
+    ])
+    expect(told).toEqual(["stored 0", "watched 0", "sent 0", "refused 0"])
+  })
+
+  law("that perhaps took an op keeps it: nothing is given back", function* () {
+    for (const reason of ["unreachable", "notAnRpc", "other"] as const) {
+      const { bundle, bundler, told } = yield* world({ refuses: { 0: reason } })
+      expect(yield* bundler.submit(bundle([op(0n)]))).toEqual(new Map())
       expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
-    })
-  )
+    }
+  })
 
-  it.effect("is given ops that are watched as long as their signatures say that they may land", () =>
-    Effect.gen(function* () {
-      const { bundle, bundler, ends } = yield* world()
-      const signature = Conditions.encodeSignature({ ...Conditions.none, validUntil: 77 }, Hex.unsafe("0x01"))
-      yield* bundler.submit(bundle([{ ...op(0n), signature }, op(1n)]))
-      expect(ends).toEqual([77, 0])
-    })
-  )
+  law("that refuses an op which the chain shows is not believed", function* () {
+    const { bundle, bundler, told } = yield* world({ refuses: { 0: "validation" }, landed: true })
+    expect(yield* bundler.submit(bundle([op(0n)]))).toEqual(new Map())
+    expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
+  })
+
+  law("that refuses for now has the op, which is offered again as it is", function* () {
+    for (const [reason, message] of [
+      ["throttled", "paymaster throttled"],
+      ["rateLimited", "too many requests"],
+      ["validation", "AA25 invalid account nonce"]
+    ] as const) {
+      const { bundle, bundler, told } = yield* world({ refuses: { 0: reason }, message })
+      expect(yield* bundler.submit(bundle([bounded(op(0n))]))).toEqual(new Map())
+      expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
+    }
+  })
+
+  law("that has too much to do, or says that the chain has moved on, refuses for now only", function* () {
+    for (const [reason, message, passing] of [
+      ["throttled", "paymaster throttled", true],
+      ["rateLimited", "too many requests", true],
+      ["validation", "AA25 invalid account nonce", true],
+      ["validation", "AA10 sender already constructed", true],
+      ["validation", "AA24 signature error", false],
+      ["validation", "AA100", false]
+    ] as const) {
+      const { bundle, bundler } = yield* world({ refuses: { 0: reason }, message })
+      expect([...(yield* bundler.submit(bundle([op(0n)])))], message).toEqual([
+        [Make.word(0), { message, passing, mayLand: false }]
+      ])
+    }
+  })
+
+  law("that does not answer keeps nobody who goes: the op is perhaps taken, and stays watched", function* () {
+    const { bundle, bundler, told } = yield* world({ hangs: true })
+    const submitted = yield* Effect.fork(bundler.submit(bundle([op(0n)])))
+    yield* TestClock.adjust("1 minute")
+    yield* Fiber.interrupt(submitted)
+    expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
+  })
+
+  law("is given ops that are watched as long as their signatures say that they may land", function* () {
+    const { bundle, bundler, ends } = yield* world()
+    const signature = Conditions.encodeSignature({ ...Conditions.none, validUntil: 77 }, Hex.unsafe("0x01"))
+    yield* bundler.submit(bundle([{ ...op(0n), signature }, op(1n)]))
+    expect(ends).toEqual([77, 0])
+  })
 })
 
 describe("the last second at which an op may land", () => {

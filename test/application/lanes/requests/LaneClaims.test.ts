@@ -1,10 +1,11 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/TestClock"
 import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import * as Make from "../../../support/journal/Make.js"
+import { law } from "../../../support/Law.js"
 
 /** A process, the lanes that it owns, and what the journal says to its claims. */
 const world = () => {
@@ -40,63 +41,56 @@ const world = () => {
 const other = { ...Make.lane, chainId: 137n }
 
 describe("a lane of the process", () => {
-  it.effect("is claimed in the journal before anything is done there, for the processes that are alive", () =>
-    Effect.gen(function* () {
+  law(
+    "is claimed in the journal before anything is done there, for the processes that are alive",
+    function* () {
       const { claims, state } = world()
       expect(claims.holds(Make.lane)).toBe(false)
       state.independent = ["another service"]
       expect(yield* claims.take(Make.lane)).toBe(true)
       expect(state.claims).toEqual([{ process: "this", independent: ["another service"] }])
       expect([claims.holds(Make.lane), claims.holds(other)]).toEqual([true, false])
-    })
+    }
   )
 
-  it.effect("is claimed again after two seconds: another process may have claimed it since", () =>
-    Effect.gen(function* () {
-      const { claims, state } = world()
-      yield* claims.take(Make.lane)
-      yield* TestClock.adjust(1_999)
-      expect(yield* claims.take(Make.lane)).toBe(true)
-      expect(state.claims).toHaveLength(1)
-      state.answer = false
-      yield* TestClock.adjust(1)
-      expect(yield* claims.take(Make.lane)).toBe(false)
-      expect(state.claims).toHaveLength(2)
-      expect(claims.holds(Make.lane)).toBe(false)
-    })
-  )
+  law("is claimed again after two seconds: another process may have claimed it since", function* () {
+    const { claims, state } = world()
+    yield* claims.take(Make.lane)
+    yield* TestClock.adjust(1_999)
+    expect(yield* claims.take(Make.lane)).toBe(true)
+    expect(state.claims).toHaveLength(1)
+    state.answer = false
+    yield* TestClock.adjust(1)
+    expect(yield* claims.take(Make.lane)).toBe(false)
+    expect(state.claims).toHaveLength(2)
+    expect(claims.holds(Make.lane)).toBe(false)
+  })
 
-  it.effect("that is assigned to another process is not claimed, and no more believed at once", () =>
-    Effect.gen(function* () {
-      const { claims, state } = world()
-      yield* claims.take(Make.lane)
-      state.owns = false
-      expect(claims.holds(Make.lane)).toBe(false)
-      expect(yield* claims.take(Make.lane)).toBe(false)
-      expect(state.claims).toHaveLength(1)
-      // It was another's in between: what it did there has to be fenced off first.
-      state.owns = true
-      expect(claims.holds(Make.lane)).toBe(false)
-      expect(yield* claims.take(Make.lane)).toBe(true)
-      expect(state.claims).toHaveLength(2)
-    })
-  )
+  law("that is assigned to another process is not claimed, and no more believed at once", function* () {
+    const { claims, state } = world()
+    yield* claims.take(Make.lane)
+    state.owns = false
+    expect(claims.holds(Make.lane)).toBe(false)
+    expect(yield* claims.take(Make.lane)).toBe(false)
+    expect(state.claims).toHaveLength(1)
+    // It was another's in between: what it did there has to be fenced off first.
+    state.owns = true
+    expect(claims.holds(Make.lane)).toBe(false)
+    expect(yield* claims.take(Make.lane)).toBe(true)
+    expect(state.claims).toHaveLength(2)
+  })
 
-  it.effect("is not worked on when the journal does not answer", () =>
-    Effect.gen(function* () {
-      const { claims, state } = world()
-      state.answer = "away"
-      expect((yield* Effect.flip(claims.take(Make.lane)))._tag).toBe("JournalError")
-      expect(claims.holds(Make.lane)).toBe(false)
-    })
-  )
+  law("is not worked on when the journal does not answer", function* () {
+    const { claims, state } = world()
+    state.answer = "away"
+    expect((yield* Effect.flip(claims.take(Make.lane)))._tag).toBe("JournalError")
+    expect(claims.holds(Make.lane)).toBe(false)
+  })
 
-  it.effect("has its keys to itself as long as no other service is seen", () =>
-    Effect.gen(function* () {
-      const { claims, state } = world()
-      expect(yield* claims.isAlone).toBe(true)
-      state.independent = ["another service"]
-      expect(yield* claims.isAlone).toBe(false)
-    })
-  )
+  law("has its keys to itself as long as no other service is seen", function* () {
+    const { claims, state } = world()
+    expect(yield* claims.isAlone).toBe(true)
+    state.independent = ["another service"]
+    expect(yield* claims.isAlone).toBe(false)
+  })
 })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import * as RequestState from "../../../../src/application/lanes/requests/RequestState.js"
+import * as Cells from "../../../support/Cells.js"
 
 type State = RequestState.State<string>
 type Event = RequestState.Event<string>
@@ -66,71 +67,42 @@ const events = {
 /** The phase, or how it has ended. */
 const nameOf = ({ phase }: State): string => (phase._tag === "ended" ? phase.as : phase._tag)
 
-/** What is done next; an event that is left out changes nothing but, perhaps, what is known. */
-const table: Readonly<Record<keyof typeof states, Readonly<Partial<Record<keyof typeof events, string>>>>> = {
-  attempting: {
-    done: "unaccepted",
-    failed: "unaccepted",
-    attemptFenced: "unaccepted",
-    scheduled: "unaccepted",
-    broken: "unaccepted",
-    journalFailed: "pausing",
-    fenced: "fenced"
-  },
-  offered: {
-    done: "doubting",
-    failed: "doubting",
-    attemptFenced: "doubting",
-    scheduled: "doubting",
-    broken: "doubting",
-    journalFailed: "pausing",
-    fenced: "fenced"
-  },
-  accepted: {
-    done: "finishing",
-    failed: "claiming",
-    attemptFenced: "fenced",
-    scheduled: "scheduled",
-    broken: "claiming",
-    journalFailed: "pausing",
-    fenced: "fenced"
-  },
-  concluded: {
-    done: "finishing",
-    failed: "finishing",
-    attemptFenced: "fenced",
-    scheduled: "scheduled",
-    broken: "claiming",
-    journalFailed: "pausing",
-    fenced: "fenced"
-  },
-  doubting: {
-    accepted: "claiming",
-    declined: "unaccepted",
-    doubtLasts: "unknown",
-    journalFailed: "pausing",
-    fenced: "fenced"
-  },
-  claiming: { ours: "attempting", notOurs: "elsewhere", journalFailed: "pausing", fenced: "fenced" },
-  judging: { open: "pausing", final: "elsewhere", journalFailed: "pausing", fenced: "fenced" },
-  finishing: { stored: "answered", notStored: "claiming", journalFailed: "pausing", fenced: "fenced" },
-  pausing: { paused: "claiming", journalFailed: "pausing", fenced: "fenced" },
-  ended: {}
-}
+/** What is done next; "." changes nothing but, perhaps, what is known. */
+const table = `
+                attempting   offered    accepted   concluded  doubting    claiming    judging    finishing  pausing    ended
+offered         .            .          .          .          .           .           .          .          .          .
+notAccepted     .            .          .          .          .           .           .          .          .          .
+accepted        .            .          .          .          claiming    .           .          .          .          .
+concluded       .            .          .          .          .           .           .          .          .          .
+left            .            .          .          .          .           .           .          .          .          .
+unwanted        .            .          .          .          .           .           .          .          .          .
+done            unaccepted   doubting   finishing  finishing  .           .           .          .          .          .
+failed          unaccepted   doubting   claiming   finishing  .           .           .          .          .          .
+attemptFenced   unaccepted   doubting   fenced     fenced     .           .           .          .          .          .
+scheduled       unaccepted   doubting   scheduled  scheduled  .           .           .          .          .          .
+broken          unaccepted   doubting   claiming   claiming   .           .           .          .          .          .
+declined        .            .          .          .          unaccepted  .           .          .          .          .
+doubtLasts      .            .          .          .          unknown     .           .          .          .          .
+ours            .            .          .          .          .           attempting  .          .          .          .
+notOurs         .            .          .          .          .           elsewhere   .          .          .          .
+open            .            .          .          .          .           .           pausing    .          .          .
+final           .            .          .          .          .           .           elsewhere  .          .          .
+stored          .            .          .          .          .           .           .          answered   .          .
+notStored       .            .          .          .          .           .           .          claiming   .          .
+paused          .            .          .          .          .           .           .          .          claiming   .
+journalFailed   pausing      pausing    pausing    pausing    pausing     pausing     pausing    pausing    pausing    .
+fenced          fenced       fenced     fenced     fenced     fenced      fenced      fenced     fenced     fenced     .
+`
 
-const names = <K extends string>(record: Readonly<Partial<Record<K, unknown>>>) =>
-  Object.keys(record) as Array<K>
-
-describe("a request that is", () => {
-  for (const state of names(states))
-    for (const event of names(events)) {
-      const expected = table[state][event]
-      it(`${state} ${expected === undefined ? "goes on as before" : `is ${expected}`} after ${event}`, () => {
-        const next = RequestState.step(states[state], events[event])
-        if (expected === undefined) expect(next.phase).toEqual(states[state].phase)
-        else expect(nameOf(next)).toBe(expected)
-      })
+describe("a request", () => {
+  it.each(Cells.of<keyof typeof events, keyof typeof states>(table))(
+    "after %s of one that is %s goes on: %s",
+    (event, state, next) => {
+      const after = RequestState.step(states[state], events[event])
+      if (next === ".") expect(after.phase).toEqual(states[state].phase)
+      else expect(nameOf(after)).toBe(next)
     }
+  )
 })
 
 describe("the work on a request", () => {
@@ -193,7 +165,7 @@ describe("the work on a request", () => {
   })
 
   it("whatever happens: once accepted it ends with a stored answer, at another process or until its window begins, and never as if it were not", () => {
-    const all = names(events).map((name) => events[name])
+    const all = Object.values(events)
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...all), { maxLength: 60 }), (happening) => {
         let state: State = fresh

@@ -1,7 +1,8 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Turns from "../../../../src/application/lanes/requests/Turns.js"
+import { law } from "../../../support/Law.js"
 
 const settled = Effect.repeatN(Effect.yieldNow(), 20)
 
@@ -32,45 +33,41 @@ const world = () => {
 }
 
 describe("accepted requests", () => {
-  it.effect("have their turns a few at a time, the oldest first, and others' are their own", () =>
-    Effect.gen(function* () {
-      const { enter, full, going } = world()
-      const first = yield* full
-      const late = yield* Effect.forEach([7, 5, 6], (since) =>
-        Effect.tap(Effect.fork(enter(`late ${since}`, since).go), () => settled)
-      )
-      const other = enter("other", 9, "bob 1")
-      yield* other.go
-      expect(going.slice(Turns.most)).toEqual(["other"])
-      const half = first.slice(0, Turns.most / 2)
-      for (const turn of half.slice(1)) yield* turn.leave
-      // To leave twice gives nobody a turn.
-      for (const turn of half.slice(1)) yield* turn.leave
-      yield* settled
-      expect(going.slice(Turns.most)).toEqual(["other"])
-      // Those that wait come in together.
-      yield* half[0]?.leave ?? Effect.void
-      yield* Fiber.joinAll(late)
-      expect(going.slice(Turns.most)).toEqual(["other", "late 5", "late 6", "late 7"])
-    })
-  )
+  law("have their turns a few at a time, the oldest first, and others' are their own", function* () {
+    const { enter, full, going } = world()
+    const first = yield* full
+    const late = yield* Effect.forEach([7, 5, 6], (since) =>
+      Effect.tap(Effect.fork(enter(`late ${since}`, since).go), () => settled)
+    )
+    const other = enter("other", 9, "bob 1")
+    yield* other.go
+    expect(going.slice(Turns.most)).toEqual(["other"])
+    const half = first.slice(0, Turns.most / 2)
+    for (const turn of half.slice(1)) yield* turn.leave
+    // To leave twice gives nobody a turn.
+    for (const turn of half.slice(1)) yield* turn.leave
+    yield* settled
+    expect(going.slice(Turns.most)).toEqual(["other"])
+    // Those that wait come in together.
+    yield* half[0]?.leave ?? Effect.void
+    yield* Fiber.joinAll(late)
+    expect(going.slice(Turns.most)).toEqual(["other", "late 5", "late 6", "late 7"])
+  })
 
-  it.effect("that wait no longer keep no turn, nor do parts of one that wait beside each other", () =>
-    Effect.gen(function* () {
-      const { enter, full, going } = world()
-      const first = yield* full
-      const gone = yield* Effect.fork(enter("gone", 1).go)
-      const parts = enter("parts", 2)
-      const both = yield* Effect.fork(Effect.all([parts.go, parts.go], { concurrency: 2 }))
-      yield* settled
-      yield* Fiber.interrupt(gone)
-      for (const turn of first) yield* turn.leave
-      yield* Fiber.join(both)
-      yield* parts.leave
-      const again = yield* Effect.fork(full)
-      yield* settled
-      expect(yield* Fiber.poll(again)).toMatchObject({ _tag: "Some" })
-      expect(going.filter((name) => name === "gone")).toEqual([])
-    })
-  )
+  law("that wait no longer keep no turn, nor do parts of one that wait beside each other", function* () {
+    const { enter, full, going } = world()
+    const first = yield* full
+    const gone = yield* Effect.fork(enter("gone", 1).go)
+    const parts = enter("parts", 2)
+    const both = yield* Effect.fork(Effect.all([parts.go, parts.go], { concurrency: 2 }))
+    yield* settled
+    yield* Fiber.interrupt(gone)
+    for (const turn of first) yield* turn.leave
+    yield* Fiber.join(both)
+    yield* parts.leave
+    const again = yield* Effect.fork(full)
+    yield* settled
+    expect(yield* Fiber.poll(again)).toMatchObject({ _tag: "Some" })
+    expect(going.filter((name) => name === "gone")).toEqual([])
+  })
 })

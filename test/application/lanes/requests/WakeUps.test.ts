@@ -1,10 +1,11 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import * as Make from "../../../support/journal/Make.js"
+import { law } from "../../../support/Law.js"
 
 /** A journal of which is known what it was asked, in which requests become final and events come. */
 const start = Effect.gen(function* () {
@@ -47,194 +48,119 @@ const looking = () => {
 const later = 3_600_000
 
 describe("work that waits for its lane", () => {
-  it.scoped("is woken 32 at a time, longest first, by each signal", () =>
-    Effect.gen(function* () {
-      const { wakeUps } = yield* start
-      const woken: Array<number> = []
-      yield* Effect.forEach(Array.from({ length: 40 }).keys(), (n) =>
-        Effect.fork(Effect.tap(wakeUps.wait(Make.lane, later), () => Effect.sync(() => woken.push(n))))
-      )
-      yield* TestClock.adjust(0)
-      yield* wakeUps.signal({ ...Make.lane, chainId: Make.chainId + 1n })
-      yield* TestClock.adjust(0)
-      expect(woken).toEqual([])
-      yield* wakeUps.signal(Make.lane)
-      yield* TestClock.adjust(0)
-      expect(woken).toEqual(Array.from({ length: 32 }, (_, n) => n))
-      yield* wakeUps.signal(Make.lane)
-      yield* TestClock.adjust(0)
-      expect(woken).toHaveLength(40)
-    })
-  )
+  law("is woken 32 at a time, longest first, by each signal", function* () {
+    const { wakeUps } = yield* start
+    const woken: Array<number> = []
+    yield* Effect.forEach(Array.from({ length: 40 }).keys(), (n) =>
+      Effect.fork(Effect.tap(wakeUps.wait(Make.lane, later), () => Effect.sync(() => woken.push(n))))
+    )
+    yield* TestClock.adjust(0)
+    yield* wakeUps.signal({ ...Make.lane, chainId: Make.chainId + 1n })
+    yield* TestClock.adjust(0)
+    expect(woken).toEqual([])
+    yield* wakeUps.signal(Make.lane)
+    yield* TestClock.adjust(0)
+    expect(woken).toEqual(Array.from({ length: 32 }, (_, n) => n))
+    yield* wakeUps.signal(Make.lane)
+    yield* TestClock.adjust(0)
+    expect(woken).toHaveLength(40)
+  })
 
-  it.scoped("is woken by the poll, since another process may have released what it waits for", () =>
-    Effect.gen(function* () {
-      const { wakeUps } = yield* start
-      const waiting = yield* Effect.fork(wakeUps.wait(Make.lane, later))
-      yield* TestClock.adjust(999)
-      expect(waiting.unsafePoll()).toBeNull()
-      yield* TestClock.adjust(1)
-      expect(yield* Fiber.join(waiting)).toBe(true)
-    })
-  )
+  law("is woken by the poll, since another process may have released what it waits for", function* () {
+    const { wakeUps } = yield* start
+    const waiting = yield* Effect.fork(wakeUps.wait(Make.lane, later))
+    yield* TestClock.adjust(999)
+    expect(waiting.unsafePoll()).toBeNull()
+    yield* TestClock.adjust(1)
+    expect(yield* Fiber.join(waiting)).toBe(true)
+  })
 
-  it.scoped("waits until its deadline at most, and not at all behind it", () =>
-    Effect.gen(function* () {
-      const { wakeUps } = yield* start
-      const waiting = yield* Effect.fork(wakeUps.wait(Make.lane, 500))
-      yield* TestClock.adjust(500)
-      expect(yield* Fiber.join(waiting)).toBe(true)
-      expect(yield* wakeUps.wait(Make.lane, 500)).toBe(false)
-    })
-  )
-
-  it.scoped("that has gone takes no signal from those that still wait", () =>
-    Effect.gen(function* () {
-      const { wakeUps } = yield* start
-      const gone = yield* Effect.forEach(Array.from({ length: 32 }), () =>
-        Effect.fork(wakeUps.wait(Make.lane, later))
-      )
-      const waiting = yield* Effect.fork(wakeUps.wait(Make.lane, later))
-      yield* TestClock.adjust(0)
-      yield* Fiber.interruptAll(gone)
-      yield* wakeUps.signal(Make.lane)
-      yield* TestClock.adjust(0)
-      expect(yield* Fiber.join(waiting)).toBe(true)
-    })
-  )
+  law("waits until its deadline at most, and not at all behind it", function* () {
+    const { wakeUps } = yield* start
+    const waiting = yield* Effect.fork(wakeUps.wait(Make.lane, 500))
+    yield* TestClock.adjust(500)
+    expect(yield* Fiber.join(waiting)).toBe(true)
+    expect(yield* wakeUps.wait(Make.lane, 500)).toBe(false)
+  })
 })
 
 describe("what somebody wants to see of a request", () => {
-  it.scoped("is looked at once, again when something became of it, and every 30 seconds", () =>
-    Effect.gen(function* () {
-      const { wakeUps } = yield* start
-      const { look, state } = looking()
-      const seeing = yield* Effect.fork(wakeUps.until("a", look))
-      yield* TestClock.adjust(0)
-      expect(state.looks).toBe(1)
-      yield* wakeUps.notify(["b"])
-      yield* TestClock.adjust(0)
-      expect(state.looks).toBe(1)
-      yield* wakeUps.notify(["a"])
-      yield* TestClock.adjust(0)
-      expect(state.looks).toBe(2)
-      yield* TestClock.adjust("30 seconds")
-      expect(state.looks).toBe(3)
-      state.seen = "final"
-      yield* wakeUps.notify(["a"])
-      expect(yield* Fiber.join(seeing)).toBe("final")
-    })
-  )
+  law("is looked at once, again when something became of it, and every 30 seconds", function* () {
+    const { wakeUps } = yield* start
+    const { look, state } = looking()
+    const seeing = yield* Effect.fork(wakeUps.until("a", look))
+    yield* TestClock.adjust(0)
+    expect(state.looks).toBe(1)
+    yield* wakeUps.notify(["b"])
+    yield* TestClock.adjust(0)
+    expect(state.looks).toBe(1)
+    yield* wakeUps.notify(["a"])
+    yield* TestClock.adjust(0)
+    expect(state.looks).toBe(2)
+    yield* TestClock.adjust("30 seconds")
+    expect(state.looks).toBe(3)
+    state.seen = "final"
+    yield* wakeUps.notify(["a"])
+    expect(yield* Fiber.join(seeing)).toBe("final")
+  })
 
-  it.scoped("is looked at again when something became of it during the look", () =>
-    Effect.gen(function* () {
-      const { wakeUps } = yield* start
-      let looks = 0
-      const look = Effect.suspend(() => {
-        looks += 1
-        return looks === 1 ? Effect.as(wakeUps.notify(["a"]), null) : Effect.succeed("seen")
-      })
-      const seeing = yield* Effect.fork(wakeUps.until("a", look))
-      yield* TestClock.adjust(0)
-      expect(yield* Fiber.join(seeing)).toBe("seen")
-    })
-  )
+  law("is not missed between the beginning of watching and the first look", function* () {
+    const { wakeUps } = yield* start
+    const { look, state } = looking()
+    state.seen = "seen"
+    const watch = (before: Effect.Effect<void>) =>
+      wakeUps.watching("a", ({ until }) => Effect.zipRight(before, until(look, { atOnce: false })))
+    expect(yield* watch(wakeUps.notify(["a"]))).toBe("seen")
+    const patient = yield* Effect.fork(watch(Effect.void))
+    yield* TestClock.adjust("29 seconds")
+    expect([patient.unsafePoll(), state.looks]).toEqual([null, 1])
+    yield* TestClock.adjust("1 seconds")
+    expect(yield* Fiber.join(patient)).toBe("seen")
+  })
 
-  it.scoped("is not missed between the beginning of watching and the first look", () =>
-    Effect.gen(function* () {
-      const { wakeUps } = yield* start
-      const { look, state } = looking()
-      state.seen = "seen"
-      const watch = (before: Effect.Effect<void>) =>
-        wakeUps.watching("a", ({ until }) => Effect.zipRight(before, until(look, { atOnce: false })))
-      expect(yield* watch(wakeUps.notify(["a"]))).toBe("seen")
-      const patient = yield* Effect.fork(watch(Effect.void))
-      yield* TestClock.adjust("29 seconds")
-      expect([patient.unsafePoll(), state.looks]).toEqual([null, 1])
-      yield* TestClock.adjust("1 seconds")
-      expect(yield* Fiber.join(patient)).toBe("seen")
-    })
-  )
-
-  it.scoped("in another process is found by one question a second for all, while somebody waits", () =>
-    Effect.gen(function* () {
-      const { journal, wakeUps } = yield* start
-      yield* TestClock.adjust("5 seconds")
-      expect(journal.askedFinal).toEqual([])
-      const [a, b] = [looking(), looking()]
-      const seeing = yield* Effect.fork(wakeUps.until("a", a.look))
-      const other = yield* Effect.fork(wakeUps.until("b", b.look))
-      yield* TestClock.adjust("1 second")
-      expect(journal.askedFinal).toEqual([["a", "b"]])
-      a.state.seen = "final"
-      journal.finals.add("a")
-      yield* TestClock.adjust("1 second")
-      expect(yield* Fiber.join(seeing)).toBe("final")
-      expect(b.state.looks).toBe(1)
-      yield* Fiber.interrupt(other)
-      yield* TestClock.adjust("5 seconds")
-      expect(journal.askedFinal).toHaveLength(2)
-    })
-  )
-
-  it.scoped("is found after an outage of the journal", () =>
-    Effect.gen(function* () {
-      const { journal, wakeUps } = yield* start
-      const { look, state } = looking()
-      journal.isAway = true
-      const seeing = yield* Effect.fork(wakeUps.until("a", look))
-      yield* TestClock.adjust("5 seconds")
-      journal.isAway = false
-      journal.finals.add("a")
-      state.seen = "final"
-      yield* TestClock.adjust("1 second")
-      expect(yield* Fiber.join(seeing)).toBe("final")
-    })
-  )
+  law("in another process is found by one question a second for all, while somebody waits", function* () {
+    const { journal, wakeUps } = yield* start
+    yield* TestClock.adjust("5 seconds")
+    expect(journal.askedFinal).toEqual([])
+    const [a, b] = [looking(), looking()]
+    const seeing = yield* Effect.fork(wakeUps.until("a", a.look))
+    const other = yield* Effect.fork(wakeUps.until("b", b.look))
+    yield* TestClock.adjust("1 second")
+    expect(journal.askedFinal).toEqual([["a", "b"]])
+    a.state.seen = "final"
+    journal.finals.add("a")
+    yield* TestClock.adjust("1 second")
+    expect(yield* Fiber.join(seeing)).toBe("final")
+    expect(b.state.looks).toBe(1)
+    yield* Fiber.interrupt(other)
+    yield* TestClock.adjust("5 seconds")
+    expect(journal.askedFinal).toHaveLength(2)
+  })
 })
 
 describe("events", () => {
-  it.scoped("wake those who want each of them, once for each", () =>
-    Effect.gen(function* () {
-      const { journal, wakeUps } = yield* start
-      const { look, state } = looking()
-      yield* Effect.fork(wakeUps.until(WakeUps.events("a"), look))
-      yield* TestClock.adjust(0)
-      journal.newest.set("a", 1)
-      yield* TestClock.adjust("1 second")
-      expect([journal.askedEvents, state.looks]).toEqual([[["a"]], 2])
-      yield* TestClock.adjust("3 seconds")
-      expect(state.looks).toBe(2)
-      journal.newest.set("a", 2)
-      yield* TestClock.adjust("1 second")
-      expect(state.looks).toBe(3)
-      yield* wakeUps.notify(["a"])
-      yield* TestClock.adjust(0)
-      expect(state.looks).toBe(4)
-      expect(journal.askedFinal).toEqual([])
-    })
-  )
+  law("wake those who want each of them, once for each", function* () {
+    const { journal, wakeUps } = yield* start
+    const { look, state } = looking()
+    yield* Effect.fork(wakeUps.until(WakeUps.events("a"), look))
+    yield* TestClock.adjust(0)
+    journal.newest.set("a", 1)
+    yield* TestClock.adjust("1 second")
+    expect([journal.askedEvents, state.looks]).toEqual([[["a"]], 2])
+    yield* TestClock.adjust("3 seconds")
+    expect(state.looks).toBe(2)
+    journal.newest.set("a", 2)
+    yield* TestClock.adjust("1 second")
+    expect(state.looks).toBe(3)
+    yield* wakeUps.notify(["a"])
+    yield* TestClock.adjust(0)
+    expect(state.looks).toBe(4)
+    expect(journal.askedFinal).toEqual([])
+  })
 
-  it.scoped("that somebody was told of are looked for at once, and not more often than every 25 ms", () =>
-    Effect.gen(function* () {
-      const { journal, wakeUps } = yield* start
-      yield* Effect.fork(wakeUps.until(WakeUps.events("a"), looking().look))
-      yield* TestClock.adjust(0)
-      yield* wakeUps.tell
-      yield* TestClock.adjust(0)
-      expect(journal.askedEvents).toHaveLength(1)
-      for (let n = 0; n < 5; n++) yield* wakeUps.tell
-      yield* TestClock.adjust(24)
-      expect(journal.askedEvents).toHaveLength(1)
-      yield* TestClock.adjust(1)
-      expect(journal.askedEvents).toHaveLength(2)
-      yield* TestClock.adjust(100)
-      expect(journal.askedEvents).toHaveLength(2)
-    })
-  )
-
-  it.scoped("and ends of requests end the wait of whoever tells others, once however many there were", () =>
-    Effect.gen(function* () {
+  law(
+    "and ends of requests end the wait of whoever tells others, once however many there were",
+    function* () {
       const { wakeUps } = yield* start
       for (const word of [wakeUps.tell, wakeUps.notify(["a"])]) {
         yield* Effect.zipRight(word, word)
@@ -244,6 +170,6 @@ describe("events", () => {
         expect(waiting.unsafePoll()).toBeNull()
         yield* Fiber.interrupt(waiting)
       }
-    })
+    }
   )
 })

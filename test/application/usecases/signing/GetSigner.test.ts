@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
@@ -9,6 +9,7 @@ import { Signers } from "../../../../src/application/ports/Signers.js"
 import type { Caller } from "../../../../src/application/request/Caller.js"
 import * as GetSigner from "../../../../src/application/usecases/signing/GetSigner.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
+import { law } from "../../../support/Law.js"
 import * as Scripted from "../../../support/signing/Scripted.js"
 
 const privateKey = `0x${"ab".repeat(32)}`
@@ -36,17 +37,15 @@ const ask = (
 
 describe("getSigner", () => {
   for (const type of ["HSM", "MPC", "KMS", "PRIVATE_KEY"] as const)
-    it.scoped(`tells address, public key and type of a key of type ${type}`, () =>
-      Effect.gen(function* () {
-        const answer = yield* ask(Scripted.make({ privateKey, type }))
-        expect(answer).toEqual({
-          address,
-          publicKey: new SigningKey(privateKey).publicKey.slice(2),
-          type
-        })
-        expect(yield* Schema.encode(GetSigner.Response)(answer)).toEqual(answer)
+    law(`tells address, public key and type of a key of type ${type}`, function* () {
+      const answer = yield* ask(Scripted.make({ privateKey, type }))
+      expect(answer).toEqual({
+        address,
+        publicKey: new SigningKey(privateKey).publicKey.slice(2),
+        type
       })
-    )
+      expect(yield* Schema.encode(GetSigner.Response)(answer)).toEqual(answer)
+    })
 
   const refusals = [
     [
@@ -69,28 +68,24 @@ describe("getSigner", () => {
     ]
   ] as const
   for (const [signer, code, message, path] of refusals)
-    it.scoped(`refuses ${JSON.stringify(signer)}: ${message}`, () =>
-      Effect.gen(function* () {
-        const failure = yield* Effect.flip(ask(Scripted.make({ privateKey }), {}, signer))
-        expect(failure).toMatchObject({ _tag: "Unauthorized", code, message, details: [{ path }] })
-      })
-    )
-
-  it.scoped("answers signer unavailable while the provider is down, without what the provider said", () =>
-    Effect.gen(function* () {
-      const provider = Scripted.make({
-        privateKey,
-        publicKey: () => Scripted.failing("unavailable", "ECONNREFUSED 10.0.0.7")
-      })
-      const asking = yield* Effect.fork(Effect.flip(ask(provider, { address })))
-      yield* TestClock.adjust("10 seconds")
-      yield* TestClock.adjust("10 seconds")
-      expect(yield* Fiber.join(asking)).toMatchObject({
-        _tag: "Unprocessable",
-        code: "signer_unavailable",
-        message: "signer unavailable",
-        details: [{ path: "signer", message: "the key provider did not answer" }]
-      })
+    law(`refuses ${JSON.stringify(signer)}: ${message}`, function* () {
+      const failure = yield* Effect.flip(ask(Scripted.make({ privateKey }), {}, signer))
+      expect(failure).toMatchObject({ _tag: "Unauthorized", code, message, details: [{ path }] })
     })
-  )
+
+  law("answers signer unavailable while the provider is down, without what the provider said", function* () {
+    const provider = Scripted.make({
+      privateKey,
+      publicKey: () => Scripted.failing("unavailable", "ECONNREFUSED 10.0.0.7")
+    })
+    const asking = yield* Effect.fork(Effect.flip(ask(provider, { address })))
+    yield* TestClock.adjust("10 seconds")
+    yield* TestClock.adjust("10 seconds")
+    expect(yield* Fiber.join(asking)).toMatchObject({
+      _tag: "Unprocessable",
+      code: "signer_unavailable",
+      message: "signer unavailable",
+      details: [{ path: "signer", message: "the key provider did not answer" }]
+    })
+  })
 })

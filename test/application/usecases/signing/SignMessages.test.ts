@@ -21,6 +21,7 @@ import * as Secp256k1 from "../../../../src/domain/crypto/Secp256k1.js"
 import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import { law } from "../../../support/Law.js"
 
 const key = new SigningKey(`0x${"a1".repeat(32)}`)
 const publicKey = key.publicKey.slice(2)
@@ -77,97 +78,89 @@ const answer = (body: object, sign?: Signer["sign"]) =>
   })
 
 describe("messages", () => {
-  it.effect("are signed so that anybody recovers the signer, in every format", () =>
-    Effect.gen(function* () {
-      for (const format of ["rsv", "hex", "compact", undefined] as const) {
-        const {
-          address: by,
-          errors,
-          publicKey: point,
-          signatures
-        } = yield* answer({
-          messages: ["hello", "world"],
-          ...(format !== undefined && { format })
-        })
-        expect([by, point, errors]).toEqual([address, publicKey, null])
-        for (const [index, message] of ["hello", "world"].entries())
-          expect(verifyMessage(message, signatures[index] as string)).toBe(address)
-      }
-      const { signatures } = yield* answer({ messages: ["hello"], format: "der" })
-      expect(signatures[0]).toMatch(/^0x30[0-9a-f]+$/)
-    })
-  )
-
-  it.effect("that are hashed already are signed as they are; one that is not 32 bytes fails alone", () =>
-    Effect.gen(function* () {
-      const digest = keccak256("0x01")
-      const { errors, lines, signatures } = yield* answer({
-        messages: [
-          digest,
-          "hello",
-          digest.slice(0, 64),
-          `${digest}00`,
-          digest.toUpperCase().replace("0X", "0x")
-        ],
-        hashed: true,
-        format: "hex"
+  law("are signed so that anybody recovers the signer, in every format", function* () {
+    for (const format of ["rsv", "hex", "compact", undefined] as const) {
+      const {
+        address: by,
+        errors,
+        publicKey: point,
+        signatures
+      } = yield* answer({
+        messages: ["hello", "world"],
+        ...(format !== undefined && { format })
       })
-      const wrong = "expected 32 bytes: 0x and 64 hex digits"
-      expect(signatures).toEqual([key.sign(digest).serialized, null, null, null, key.sign(digest).serialized])
-      expect(errors).toEqual([null, wrong, wrong, wrong, null])
-      expect(lines).toHaveLength(2)
-    })
-  )
+      expect([by, point, errors]).toEqual([address, publicKey, null])
+      for (const [index, message] of ["hello", "world"].entries())
+        expect(verifyMessage(message, signatures[index] as string)).toBe(address)
+    }
+    const { signatures } = yield* answer({ messages: ["hello"], format: "der" })
+    expect(signatures[0]).toMatch(/^0x30[0-9a-f]+$/)
+  })
 
-  it.effect("with eip712 are typed data or wrapped; what is neither tells what is missing", () =>
-    Effect.gen(function* () {
-      const document = JSON.stringify({
-        types: { It: [{ name: "x", type: "uint256" }] },
-        primaryType: "It",
-        domain: { name: "d", chainId: 5 },
-        message: { x: 1 }
-      })
-      const given = { address: `0x${"cc".repeat(20)}`, chainId: "5" }
-      const both = yield* answer({ messages: [document, "hello"], eip712: given })
-      expect(both.errors).toBeNull()
-      const other = yield* answer({ messages: [document, "hello"], eip712: { ...given, chainId: "0x6" } })
-      expect(other.errors).toEqual(["domain.chainId contradicts eip712", null])
-      const bare = yield* answer({ messages: [document, "hello"], eip712: {} })
-      expect(bare.errors).toEqual([
-        null,
-        "a message that is no typed data needs eip712.address and eip712.chainId"
+  law("that are hashed already are signed as they are; one that is not 32 bytes fails alone", function* () {
+    const digest = keccak256("0x01")
+    const { errors, lines, signatures } = yield* answer({
+      messages: [
+        digest,
+        "hello",
+        digest.slice(0, 64),
+        `${digest}00`,
+        digest.toUpperCase().replace("0X", "0x")
+      ],
+      hashed: true,
+      format: "hex"
+    })
+    const wrong = "expected 32 bytes: 0x and 64 hex digits"
+    expect(signatures).toEqual([key.sign(digest).serialized, null, null, null, key.sign(digest).serialized])
+    expect(errors).toEqual([null, wrong, wrong, wrong, null])
+    expect(lines).toHaveLength(2)
+  })
+
+  law("with eip712 are typed data or wrapped; what is neither tells what is missing", function* () {
+    const document = JSON.stringify({
+      types: { It: [{ name: "x", type: "uint256" }] },
+      primaryType: "It",
+      domain: { name: "d", chainId: 5 },
+      message: { x: 1 }
+    })
+    const given = { address: `0x${"cc".repeat(20)}`, chainId: "5" }
+    const both = yield* answer({ messages: [document, "hello"], eip712: given })
+    expect(both.errors).toBeNull()
+    const other = yield* answer({ messages: [document, "hello"], eip712: { ...given, chainId: "0x6" } })
+    expect(other.errors).toEqual(["domain.chainId contradicts eip712", null])
+    const bare = yield* answer({ messages: [document, "hello"], eip712: {} })
+    expect(bare.errors).toEqual([
+      null,
+      "a message that is no typed data needs eip712.address and eip712.chainId"
+    ])
+    const none = yield* answer({ messages: [document], format: "hex" })
+    expect(verifyMessage(document, String(none.signatures[0]))).toBe(address)
+  })
+
+  law("that are damaged typed data are no text, with eip712 and without", function* () {
+    const good = { types: { It: [{ name: "x", type: "uint8" }] }, primaryType: "It", message: { x: 1 } }
+    const text = JSON.stringify(good)
+    const messages = [
+      text.slice(0, -1),
+      `\ufeff${text}`,
+      JSON.stringify(text),
+      JSON.stringify({ ...good, message: { x: 1, y: 2 } }),
+      JSON.stringify({ ...good, types: undefined }),
+      "{1, 2, 3}"
+    ]
+    for (const eip712 of [{ address: `0x${"cc".repeat(20)}`, chainId: "5" }, undefined]) {
+      const { errors, signatures } = yield* answer({ messages, ...(eip712 && { eip712 }) })
+      expect(errors).toEqual([
+        `the typed data is not JSON: it ends too early, line 1, column ${text.length}`,
+        "the typed data is not JSON: it begins with a byte order mark",
+        "the typed data is encoded twice, as text inside of JSON: sign the document itself",
+        "message.y: type It has no such member",
+        "types: is missing",
+        null
       ])
-      const none = yield* answer({ messages: [document], format: "hex" })
-      expect(verifyMessage(document, String(none.signatures[0]))).toBe(address)
-    })
-  )
-
-  it.effect("that are damaged typed data are no text, with eip712 and without", () =>
-    Effect.gen(function* () {
-      const good = { types: { It: [{ name: "x", type: "uint8" }] }, primaryType: "It", message: { x: 1 } }
-      const text = JSON.stringify(good)
-      const messages = [
-        text.slice(0, -1),
-        `\ufeff${text}`,
-        JSON.stringify(text),
-        JSON.stringify({ ...good, message: { x: 1, y: 2 } }),
-        JSON.stringify({ ...good, types: undefined }),
-        "{1, 2, 3}"
-      ]
-      for (const eip712 of [{ address: `0x${"cc".repeat(20)}`, chainId: "5" }, undefined]) {
-        const { errors, signatures } = yield* answer({ messages, ...(eip712 && { eip712 }) })
-        expect(errors).toEqual([
-          `the typed data is not JSON: it ends too early, line 1, column ${text.length}`,
-          "the typed data is not JSON: it begins with a byte order mark",
-          "the typed data is encoded twice, as text inside of JSON: sign the document itself",
-          "message.y: type It has no such member",
-          "types: is missing",
-          null
-        ])
-        expect(signatures.map((each) => each !== null)).toEqual([false, false, false, false, false, true])
-      }
-    })
-  )
+      expect(signatures.map((each) => each !== null)).toEqual([false, false, false, false, false, true])
+    }
+  })
 
   it.effect("none at all get no signatures and no errors", () =>
     Effect.map(answer({ messages: [] }), ({ errors, lines, signatures }) => {
@@ -185,22 +178,20 @@ describe("messages", () => {
     })
   )
 
-  it.effect("are all asked for at once", () =>
-    Effect.gen(function* () {
-      let waiting = 0
-      const together: Signer["sign"] = (digest) =>
-        Effect.sync(() => {
-          waiting += 1
-        }).pipe(
-          Effect.zipRight(Effect.repeat(Effect.yieldNow(), { until: () => waiting === 40 })),
-          Effect.zipRight(good(digest))
-        )
-      const messages = Array.from({ length: 40 }, (_, n) => `message ${n}`)
-      const { signatures } = yield* answer({ messages, format: "hex" }, together)
-      for (const [index, message] of messages.entries())
-        expect(verifyMessage(message, String(signatures[index]))).toBe(address)
-    })
-  )
+  law("are all asked for at once", function* () {
+    let waiting = 0
+    const together: Signer["sign"] = (digest) =>
+      Effect.sync(() => {
+        waiting += 1
+      }).pipe(
+        Effect.zipRight(Effect.repeat(Effect.yieldNow(), { until: () => waiting === 40 })),
+        Effect.zipRight(good(digest))
+      )
+    const messages = Array.from({ length: 40 }, (_, n) => `message ${n}`)
+    const { signatures } = yield* answer({ messages, format: "hex" }, together)
+    for (const [index, message] of messages.entries())
+      expect(verifyMessage(message, String(signatures[index]))).toBe(address)
+  })
 })
 
 describe("what could be the proof of an operation", () => {
@@ -336,84 +327,71 @@ describe("what could be the proof of an operation", () => {
   })
 
   for (const [name, message] of messages)
-    it.effect(`is refused, a message of ${name}`, () =>
-      Effect.gen(function* () {
-        const refused = yield* answer({ messages: [message, "hello"], format: "hex" })
-        expect(refused.errors).toEqual([guarded, null])
-        expect(refused.signatures.map((each) => each !== null)).toEqual([false, true])
-        expect(refused.lines).toHaveLength(1)
-        const allowed = yield* answer({ messages: [message], format: "hex", allowOperationHash: true })
-        const signed = message.startsWith("0x") ? getBytes(message) : message
-        expect(verifyMessage(signed, String(allowed.signatures[0]))).toBe(address)
-        expect(allowed.lines).toEqual([expect.objectContaining({ allowOperationHash: true })])
-      })
-    )
+    law(`is refused, a message of ${name}`, function* () {
+      const refused = yield* answer({ messages: [message, "hello"], format: "hex" })
+      expect(refused.errors).toEqual([guarded, null])
+      expect(refused.signatures.map((each) => each !== null)).toEqual([false, true])
+      expect(refused.lines).toHaveLength(1)
+      const allowed = yield* answer({ messages: [message], format: "hex", allowOperationHash: true })
+      const signed = message.startsWith("0x") ? getBytes(message) : message
+      expect(verifyMessage(signed, String(allowed.signatures[0]))).toBe(address)
+      expect(allowed.lines).toEqual([expect.objectContaining({ allowOperationHash: true })])
+    })
 
   for (const [name, message] of documents)
-    it.effect(`is refused, a document of ${name}`, () =>
-      Effect.gen(function* () {
-        for (const eip712 of [{}, undefined]) {
-          const asked = { messages: [message], format: "hex", ...(eip712 && { eip712 }) }
-          expect((yield* answer(asked)).errors, JSON.stringify(eip712)).toEqual([guarded])
-          const { errors, lines } = yield* answer({ ...asked, allowOperationHash: true })
-          expect(errors).toBeNull()
-          expect(lines).toEqual([expect.objectContaining({ allowOperationHash: true })])
-        }
-      })
-    )
-
-  it.effect("is refused in a domain that the request completes", () =>
-    Effect.gen(function* () {
-      const eip712 = { address: contract, chainId: "5" }
-      const message = JSON.stringify(single(castellan, "Deploy"))
-      expect((yield* answer({ messages: [message], eip712 })).errors).toEqual([guarded])
+    law(`is refused, a document of ${name}`, function* () {
+      for (const eip712 of [{}, undefined]) {
+        const asked = { messages: [message], format: "hex", ...(eip712 && { eip712 }) }
+        expect((yield* answer(asked)).errors, JSON.stringify(eip712)).toEqual([guarded])
+        const { errors, lines } = yield* answer({ ...asked, allowOperationHash: true })
+        expect(errors).toBeNull()
+        expect(lines).toEqual([expect.objectContaining({ allowOperationHash: true })])
+      }
     })
-  )
 
-  it.effect("is all that is refused: texts, other typed data, wrapped texts and hashes are signed", () =>
-    Effect.gen(function* () {
-      const around = ["x".repeat(31), "x".repeat(33), userOpHash.slice(2), `${userOpHash}00`, "é".repeat(32)]
-      expect((yield* answer({ messages: around })).errors).toBeNull()
-      expect((yield* answer({ messages: [userOpHash], hashed: true })).errors).toBeNull()
-      const eip712 = { address: contract, chainId: "5" }
-      const wrapped = single({ ...castellan, ...here }, "Message")
-      const others = [
-        userOpHash,
-        "The quick brown fox jumps over a",
-        JSON.stringify(wrapped),
-        "text",
-        JSON.stringify(single({ name: "Castellan" })),
-        JSON.stringify(single({ version: "castellan" })),
-        JSON.stringify(single({}))
-      ]
-      const { errors, lines, signatures } = yield* answer({ messages: others, eip712, format: "hex" })
-      expect(errors).toBeNull()
-      expect(signatures[2]).toBe(signatures[3])
-      const { domain, message, types } = wrapped
-      expect(verifyTypedData(domain, types, message, String(signatures[2]))).toBe(address)
-      for (const line of lines) expect(line).not.toHaveProperty("allowOperationHash")
-    })
-  )
+  law("is refused in a domain that the request completes", function* () {
+    const eip712 = { address: contract, chainId: "5" }
+    const message = JSON.stringify(single(castellan, "Deploy"))
+    expect((yield* answer({ messages: [message], eip712 })).errors).toEqual([guarded])
+  })
+
+  law("is all that is refused: texts, other typed data, wrapped texts and hashes are signed", function* () {
+    const around = ["x".repeat(31), "x".repeat(33), userOpHash.slice(2), `${userOpHash}00`, "é".repeat(32)]
+    expect((yield* answer({ messages: around })).errors).toBeNull()
+    expect((yield* answer({ messages: [userOpHash], hashed: true })).errors).toBeNull()
+    const eip712 = { address: contract, chainId: "5" }
+    const wrapped = single({ ...castellan, ...here }, "Message")
+    const others = [
+      userOpHash,
+      "The quick brown fox jumps over a",
+      JSON.stringify(wrapped),
+      "text",
+      JSON.stringify(single({ name: "Castellan" })),
+      JSON.stringify(single({ version: "castellan" })),
+      JSON.stringify(single({}))
+    ]
+    const { errors, lines, signatures } = yield* answer({ messages: others, eip712, format: "hex" })
+    expect(errors).toBeNull()
+    expect(signatures[2]).toBe(signatures[3])
+    const { domain, message, types } = wrapped
+    expect(verifyTypedData(domain, types, message, String(signatures[2]))).toBe(address)
+    for (const line of lines) expect(line).not.toHaveProperty("allowOperationHash")
+  })
 })
 
 describe("a key that does not sign", () => {
-  it.effect("fails the message alone while others are signed", () =>
-    Effect.gen(function* () {
-      const refusing: Signer["sign"] = (digest) =>
-        digest === hashMessage("second") ? Effect.fail(down) : good(digest)
-      const { errors, lines, signatures } = yield* answer(
-        { messages: ["first", "second", "third"] },
-        refusing
-      )
-      expect(errors).toEqual([null, "the key provider did not answer", null])
-      expect(signatures.map((each) => each !== null)).toEqual([true, false, true])
-      expect(lines.map(({ message }) => message).sort()).toEqual([
-        "digest not signed",
-        "digest signed",
-        "digest signed"
-      ])
-    })
-  )
+  law("fails the message alone while others are signed", function* () {
+    const refusing: Signer["sign"] = (digest) =>
+      digest === hashMessage("second") ? Effect.fail(down) : good(digest)
+    const { errors, lines, signatures } = yield* answer({ messages: ["first", "second", "third"] }, refusing)
+    expect(errors).toEqual([null, "the key provider did not answer", null])
+    expect(signatures.map((each) => each !== null)).toEqual([true, false, true])
+    expect(lines.map(({ message }) => message).sort()).toEqual([
+      "digest not signed",
+      "digest signed",
+      "digest signed"
+    ])
+  })
 
   it.effect("at all refuses the request, each message by its place", () =>
     Effect.map(
@@ -435,23 +413,21 @@ describe("a key that does not sign", () => {
 })
 
 describe("the log", () => {
-  it.effect("has every digest with who asked and who signed, and of the message nothing", () =>
-    Effect.gen(function* () {
-      const messages = ["pay to nobody in particular", `0x${"abcd".repeat(9)}`]
-      const { lines } = yield* answer({ messages })
-      const digests = [hashMessage(String(messages[0])), hashMessage(getBytes(String(messages[1])))]
-      expect(lines).toHaveLength(2)
-      for (const digest of digests)
-        expect(lines).toContainEqual({
-          message: "digest signed",
-          requestId: "request-1",
-          accountId: "acme",
-          signer: address,
-          digest,
-          purpose: "sign"
-        })
-      const text = JSON.stringify(lines)
-      for (const message of messages) expect(text).not.toContain(message.slice(0, 12))
-    })
-  )
+  law("has every digest with who asked and who signed, and of the message nothing", function* () {
+    const messages = ["pay to nobody in particular", `0x${"abcd".repeat(9)}`]
+    const { lines } = yield* answer({ messages })
+    const digests = [hashMessage(String(messages[0])), hashMessage(getBytes(String(messages[1])))]
+    expect(lines).toHaveLength(2)
+    for (const digest of digests)
+      expect(lines).toContainEqual({
+        message: "digest signed",
+        requestId: "request-1",
+        accountId: "acme",
+        signer: address,
+        digest,
+        purpose: "sign"
+      })
+    const text = JSON.stringify(lines)
+    for (const message of messages) expect(text).not.toContain(message.slice(0, 12))
+  })
 })
