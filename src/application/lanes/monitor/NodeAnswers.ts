@@ -5,12 +5,12 @@ import * as Inclusions from "../../chain/Inclusions.js"
 import type { Block, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import * as Together from "../../runtime/Together.js"
 import type { Entry, LaneNode } from "./Entry.js"
-import type { Answer } from "./TransactionState.js"
+import * as TransactionState from "./TransactionState.js"
 
 /** What a node told of the entries that it was asked of; of those that are missing it told nothing. */
 export interface NodeAnswers {
   readonly head: Block | null
-  readonly answers: Map<Entry, Answer>
+  readonly answers: Map<Entry, TransactionState.Answer>
 }
 
 const orNull = <A>(effect: Effect.Effect<A, ChainRpcError>): Effect.Effect<A | null> =>
@@ -28,19 +28,25 @@ const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
   )
 }
 
-/** Of what was not known as mined the receipt counts once its block is sealed. */
+/**
+ * Of what was not known as mined the receipt counts once its block is sealed. A block below the head is looked at when it
+ * is deep enough to count, and not at each look until then.
+ */
 const sealed = (
   { chain }: LaneNode,
   entry: Entry | undefined,
   seen: Effect.Effect.Success<ReturnType<typeof receiptOf>>,
   head: Block | null
-) =>
-  seen.receipt === null || entry === undefined || entry.record.mined !== null
-    ? Effect.succeed(seen)
-    : Effect.match(Inclusions.sealed(chain, seen.receipt, head), {
-        onFailure: () => ({ receipt: null, told: false }),
-        onSuccess: (receipt) => ({ ...seen, receipt })
-      })
+) => {
+  const { receipt } = seen
+  if (receipt === null || entry === undefined || entry.record.mined !== null) return Effect.succeed(seen)
+  const isShallow = TransactionState.depthOf(receipt.blockNumber, head, entry.profile) === "shallow"
+  if (isShallow && Inclusions.isSealedBy(receipt, head) === null) return Effect.succeed(seen)
+  return Effect.match(Inclusions.sealed(chain, receipt, head), {
+    onFailure: () => ({ receipt: null, told: false }),
+    onSuccess: (ours) => ({ ...seen, receipt: ours })
+  })
+}
 
 /** Asks a node of all these entries, in one batch; of blocks with new receipts in another one where that does not tell. */
 export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect<NodeAnswers> => {
@@ -65,7 +71,7 @@ export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect
         )
     ),
     ([chainId, head, told]) => {
-      const answers = new Map<Entry, Answer>()
+      const answers = new Map<Entry, TransactionState.Answer>()
       // What a node of another chain tells is of no meaning.
       if (entries.some(({ record }) => record.chainId !== chainId)) return { head: null, answers }
       const replaced = new Set<bigint>()
