@@ -22,8 +22,16 @@ import { NodeCache } from "./NodeCache.js"
  * named it, never the chain id: one caller's node decides nothing for another.
  */
 export interface ChainFacts {
-  /** Runtime code of a contract; null while there is none. A delegation (EIP-7702) can be taken back: it is asked for anew. */
-  readonly code: (chain: ChainClient, address: Address) => Effect.Effect<Hex | null, ChainRpcError>
+  /**
+   * Runtime code of a contract; null while there is none. A delegation (EIP-7702) can be taken back: it is asked for anew.
+   * `recent`: of a contract that is not known to stay, and may go by SELFDESTRUCT or with its block: code that was seen less
+   * than `codeMillis` ago.
+   */
+  readonly code: (
+    chain: ChainClient,
+    address: Address,
+    when?: "recent"
+  ) => Effect.Effect<Hex | null, ChainRpcError>
   /** The code that `initCode` leaves at an address; null when it reverts. */
   readonly deployedCode: (chain: ChainClient, initCode: Hex) => Effect.Effect<Hex | null, ChainRpcError>
   /**
@@ -85,6 +93,9 @@ const tooMuchGas = /gas.{0,40}(?:too high|too large|exceed|above|cap\b|max|limit
 /** For so long the latest block is good for what does not go by it to the second. */
 export const recentMillis = 10_000
 
+/** For so long a contract that was seen counts as there, where it is anybody's. */
+export const codeMillis = 60_000
+
 /** What the code of an EOA with a delegation begins with, and no other code. */
 const delegation = "0xef0100"
 
@@ -93,6 +104,12 @@ const maxBytes = 32 * 1_024 * 1_024
 
 /** A fact beside its digits: its key, and how it is held. */
 const factBytes = 512
+
+interface Fact {
+  readonly value: Hex
+  /** When it was told, by `MonotonicTime`. */
+  readonly at: number
+}
 
 interface Wallet {
   readonly initCode: Hex
@@ -132,7 +149,7 @@ const latest = (): Pick<ChainFacts, "block" | "fees" | "lastSeen"> => {
 
 export const make = (): ChainFacts => {
   const wallets = new NodeCache<Wallet>(mostWalletBytes, walletBytes)
-  const facts = new NodeCache<Hex>(maxBytes, (fact) => factBytes + fact.length)
+  const facts = new NodeCache<Fact>(maxBytes, ({ value }) => factBytes + value.length)
   /** How many of `callGas` a node has refused. */
   const refusals = new WeakMap<ChainClient, number>()
   const plain = new WeakSet<ChainClient>()
@@ -155,14 +172,16 @@ export const make = (): ChainFacts => {
   const once = (
     chain: ChainClient,
     key: string,
-    ask: Effect.Effect<Hex | null, ChainRpcError>
+    ask: Effect.Effect<Hex | null, ChainRpcError>,
+    lifeMillis = Number.POSITIVE_INFINITY
   ): Effect.Effect<Hex | null, ChainRpcError> =>
-    Effect.suspend(() => {
+    Effect.flatMap(MonotonicTime.millis, (at) => {
       const known = facts.get(chain, key)
-      if (known !== undefined) return Effect.succeed(known)
-      return Effect.tap(ask, (answer) =>
+      if (known !== undefined && at < known.at + lifeMillis) return Effect.succeed(known.value)
+      return Effect.tap(ask, (value) =>
         Effect.sync(() => {
-          if (answer !== null && !answer.startsWith(delegation)) facts.set(chain, key, answer)
+          if (value === null || value.startsWith(delegation)) facts.delete(chain, key)
+          else facts.set(chain, key, { value, at })
         })
       )
     })
@@ -172,11 +191,12 @@ export const make = (): ChainFacts => {
     ...latest(),
     isPlain: (chain) => plain.has(chain),
     notePlain: (chain) => Effect.sync(() => void plain.add(chain)),
-    code: (chain, address) =>
+    code: (chain, address, when) =>
       once(
         chain,
         `code ${address}`,
-        Effect.map(chain.code(address), (code) => (code === "0x" ? null : code))
+        Effect.map(chain.code(address), (code) => (code === "0x" ? null : code)),
+        when === "recent" ? codeMillis : undefined
       ),
     deployedCode: (chain, initCode) =>
       once(

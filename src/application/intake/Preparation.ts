@@ -138,7 +138,7 @@ const gasBoundOf = ({ gasLimit }: Block, { profile }: Connection): bigint =>
 
 /**
  * Everything that is read before the measurement of these calls, in one batch; of a recent block where that will do.
- * `passkeys`: one of the wallets will have them.
+ * `passkeys`: as far as the request says, one of the wallets has them, or will.
  */
 export const snapshot = (
   { buffers, connection, entryPoint, formula }: OpContext,
@@ -163,7 +163,7 @@ export const snapshot = (
         facts.fees(chain),
         facts.code(chain, entryPoint),
         Wallets.read(facts, chain, formula.initCode, addresses),
-        Together.forEach(called, (target) => facts.code(chain, target)),
+        Together.forEach(called, (target) => facts.code(chain, target, "recent")),
         early ? believes : Effect.succeed(null)
       ]),
       refusal(trust)

@@ -141,7 +141,7 @@ const work = (
           Effect.either(answered(chain.estimateGas(transaction))),
           Effect.either(answered(chain.call(transaction))),
           CalledContracts.needsOne({ target: to, data }, profile)
-            ? answered(facts.code(chain, to))
+            ? answered(facts.code(chain, to, "recent"))
             : Effect.succeed(undefined)
         ],
         { concurrency: "unbounded" }
