@@ -130,3 +130,25 @@ it("wallets with passkeys write as soon as the place is free again", async () =>
     to
   )
 })
+
+it("whether it does is asked beside what else is asked of wallets that were never seen before", async () => {
+  const to = Journey.recipient()
+  const hashed = await journey.hashed(journey.transfer(wallets[5], to))
+  const operation = { ...journey.transfer(wallets[2], to), walletCustody: 2 as const }
+  const { signer: _, ...settings } = journey.settings
+  const asked = [
+    PasskeyHash.run(stack.caller(), { operations: [journey.transfer(wallets[5], to)], settings }),
+    EstimateGas.run(stack.caller(), { operations: [operation], settings: journey.settings }),
+    ExecuteOperations.run(stack.caller(), { operations: [operation], settings: journey.settings }),
+    journey.executePasskey(hashed, phone.get(hashed.signingHash))
+  ]
+  for (const ask of asked) {
+    const exchanges: Array<ReadonlyArray<string>> = []
+    const life = stack.begin({ onExchange: (methods) => void exchanges.push(methods) })
+    expect(await life.runPromise<unknown, unknown>(ask)).toMatchObject({})
+    await life.dispose()
+    // The code of wallets, the configuration of this one, and a forged signature.
+    const first = exchanges.find((methods) => methods.includes("eth_feeHistory")) ?? []
+    expect(first.filter((method) => method === "eth_call")).toHaveLength(3)
+  }
+})

@@ -5,6 +5,7 @@ import * as PaymasterData from "../../../domain/erc4337/paymaster/PaymasterData.
 import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as WebAuthn from "../../../domain/signature/WebAuthn.js"
+import type * as WalletCustody from "../../../domain/wallet/Custody.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import { Custody, optional, UnixSeconds } from "../../request/Fields.js"
@@ -73,7 +74,7 @@ export interface Given {
   readonly op: UserOperation.UserOperation
   readonly userOpHash: Hex.Bytes32
   /** 0: whatever the wallet's is. */
-  readonly walletCustody: number
+  readonly walletCustody: WalletCustody.Custody
   readonly window: Windows.Window
   /** Where the request says its window. */
   readonly windowPath: string

@@ -6,6 +6,7 @@ import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import * as Percent from "../../../domain/erc4337/Percent.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import * as Conditions from "../../../domain/signature/Conditions.js"
+import * as Custody from "../../../domain/wallet/Custody.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Inclusions from "../../chain/Inclusions.js"
@@ -199,7 +200,16 @@ export const prepare = (submitting: Submitting, elements: ReadonlyArray<number>)
     const calls = todo.flatMap(({ op }) => WalletCalls.read(op.callData))
     const [snapshot, least] = yield* Effect.all(
       [
-        Preparation.snapshot(context, [...new Set(todo.map(({ op }) => op.sender))], calls),
+        Preparation.snapshot(
+          context,
+          [...new Set(todo.map(({ op }) => op.sender))],
+          calls,
+          "now",
+          todo.some(
+            ({ evidence, walletCustody }) =>
+              evidence._tag === "assertion" || Custody.usesPasskeys(walletCustody)
+          )
+        ),
         guarded ? Prices.now(connection, Percent.zero) : Effect.succeed(null)
       ],
       { concurrency: "unbounded" }

@@ -82,6 +82,8 @@ export interface Handing extends SubmitterRoute {
   readonly operations: ReadonlyArray<Operation>
   readonly calls: ReadonlyArray<EncodedCall>
   readonly decoding: Decoding
+  /** As far as the request says, passkeys are to sign some of them. */
+  readonly byPasskeys: boolean
   /** A proof of the shape that the wallet's owners will most probably send; `Left`: they can send none. */
   readonly dummy: (config: WalletConfig) => Either.Either<Hex.Hex, ElementFailure>
 }
@@ -182,11 +184,9 @@ export const make = (
       calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
     )
     const walletOf = (index: number): Address => wallets[index] ?? entryPoint
-    const snapshot = yield* Preparation.snapshot(
-      context,
-      [...new Set(wallets)],
-      calls.map(({ call }) => call)
-    )
+    const distinct = [...new Set(wallets)]
+    const made = calls.map(({ call }) => call)
+    const snapshot = yield* Preparation.snapshot(context, distinct, made, "now", handing.byPasskeys)
     const found = yield* OwnedWallets.find(
       calls.map(({ index, selector }) => ({
         index,
@@ -210,7 +210,7 @@ export const make = (
 
     const opJournal = yield* OpJournal
     const keys = new Map<number, bigint>()
-    for (const wallet of new Set(wallets)) {
+    for (const wallet of distinct) {
       const indexes = calls
         .map(({ index }) => index)
         .filter((index) => walletOf(index) === wallet && !failed.has(index))

@@ -3,6 +3,7 @@ import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
+import * as Custody from "../../../domain/wallet/Custody.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
@@ -102,6 +103,8 @@ export const make = (input: Input) =>
     }
 
     const callsOf = (elements: ReadonlyArray<number>) => elements.flatMap((index) => calls[index]?.call ?? [])
+    const passkeysIn = (elements: ReadonlyArray<number>) =>
+      elements.some((index) => Custody.usesPasskeys(calls[index]?.selector.walletCustody ?? 0))
 
     /** The chain's clock at the last look. */
     let clock: Pick<Preparation.ChainSnapshot["block"], "timestamp"> = { timestamp: 0 }
@@ -177,7 +180,7 @@ export const make = (input: Input) =>
         const when = elements.every(isTimeless) ? "recent" : "now"
         const read = Effect.map(
           Together.all([
-            Preparation.snapshot(context, distinct, callsOf(elements), when),
+            Preparation.snapshot(context, distinct, callsOf(elements), when, passkeysIn(elements)),
             Links.present(ledger, dependencies, connection)
           ]),
           ([seen]) => seen
@@ -249,7 +252,13 @@ export const make = (input: Input) =>
     const check = (elements: ReadonlyArray<number>) =>
       Effect.gen(function* () {
         const wallets = [...new Set(elements.map(walletOf))]
-        const snapshot = yield* Preparation.snapshot(context, wallets, callsOf(elements))
+        const snapshot = yield* Preparation.snapshot(
+          context,
+          wallets,
+          callsOf(elements),
+          "now",
+          passkeysIn(elements)
+        )
         const { timestamp } = snapshot.block
         const early = NotBegun.until(elements, windowOf, [], {
           timestamp,

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
+import * as Custody from "../../../domain/wallet/Custody.js"
 import * as UnsignedOps from "../../intake/encoded/UnsignedOps.js"
 import * as Calls from "../../intake/ops/Calls.js"
 import { Operation } from "../../intake/ops/Operation.js"
@@ -68,6 +69,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
       operations,
       calls,
       decoding,
+      byPasskeys: calls.some(({ selector }) => Custody.usesPasskeys(selector.walletCustody)),
       dummy: (config) => Either.right(UnsignedOps.costliest(config))
     })
     const [firstFailed] = [...failed].sort(([a], [b]) => a - b)

@@ -77,6 +77,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
       operations,
       calls,
       decoding,
+      byPasskeys: true,
       dummy: (config) =>
         config.passkeys.length === 0
           ? Either.left(
