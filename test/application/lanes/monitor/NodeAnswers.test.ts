@@ -116,32 +116,27 @@ describe("a node", () => {
     })
   )
 
-  it.effect("is asked for the block of a receipt when that is deep enough to count, and not before", () =>
-    Effect.gen(function* () {
-      const { node, state } = yield* nodeOf({
-        receipt: (hash) => Effect.succeed({ ...receiptOf(hash), blockNumber: 5n })
-      })
-      const asked: Array<bigint> = []
-      const { block } = node.chain
-      const chain = {
-        ...node.chain,
-        block: (tag: Parameters<typeof block>[0]) => {
-          if (typeof tag === "bigint") asked.push(tag)
-          return block(tag)
-        }
-      }
-      const entry = {
-        ...entryOf(node, 0),
-        profile: { ...profile, confirmations: 3 }
-      }
-      for (const height of [5n, 6n, 7n]) {
-        state.height = height
-        const { answers } = yield* NodeAnswers.at({ ...node, chain }, [entry])
-        expect(answers.get(entry)?.receipt?.blockNumber).toBe(5n)
-        expect(asked).toEqual(height < 7n ? [] : [5n])
-      }
+  law("is asked for the block of a receipt when that is deep enough to count, and not before", function* () {
+    const { node, state } = yield* nodeOf({
+      receipt: (hash) => Effect.succeed({ ...receiptOf(hash), blockNumber: 5n })
     })
-  )
+    const asked: Array<bigint> = []
+    const { block } = node.chain
+    const chain = {
+      ...node.chain,
+      block: (tag: Parameters<typeof block>[0]) => {
+        if (typeof tag === "bigint") asked.push(tag)
+        return block(tag)
+      }
+    }
+    const entry = { ...entryOf(node, 0), profile: { ...profile, confirmations: 3 } }
+    for (const height of [5n, 6n, 7n]) {
+      state.height = height
+      const { answers } = yield* NodeAnswers.at({ ...node, chain }, [entry])
+      expect(answers.get(entry)?.receipt?.blockNumber).toBe(5n)
+      expect(asked).toEqual(height < 7n ? [] : [5n])
+    }
+  })
 })
 
 describe("a block of which the node has another one", () => {
