@@ -67,33 +67,31 @@ describe("what was seen last", () => {
 })
 
 describe("the code of a contract", () => {
-  it.effect("is asked for once, and that of anybody's contract a minute later again", () =>
-    Effect.gen(function* () {
-      const facts = ChainFacts.make()
-      const { chain } = yield* Monitor.node("any")
-      const address = Address.unsafe(`0x${"c0".repeat(20)}`)
-      let [code, asked] = [Hex.unsafe("0x60"), 0]
-      const client: ChainClient = {
-        ...chain,
-        code: () =>
-          Effect.sync(() => {
-            asked += 1
-            return code
-          })
-      }
-      const looks = [facts.code(client, address), facts.code(client, address, "recent")]
-      expect(yield* Effect.all(looks)).toEqual(["0x60", "0x60"])
-      yield* TestClock.adjust(ChainFacts.codeMillis - 1)
-      expect(yield* Effect.all(looks)).toEqual(["0x60", "0x60"])
-      expect(asked).toBe(1)
-      yield* TestClock.adjust(1)
-      // It has destroyed itself, or its block is gone.
-      code = Hex.empty
-      expect(yield* facts.code(client, address)).toBe("0x60")
-      expect(asked).toBe(1)
-      expect(yield* facts.code(client, address, "recent")).toBeNull()
-      expect(yield* facts.code(client, address)).toBeNull()
-      expect(asked).toBe(3)
-    })
-  )
+  law("is asked for once, and that of anybody's contract a minute later again", function* () {
+    const facts = ChainFacts.make()
+    const { chain } = yield* Monitor.node("any")
+    const address = Address.unsafe(`0x${"c0".repeat(20)}`)
+    let [code, asked] = [Hex.unsafe("0x60"), 0]
+    const client: ChainClient = {
+      ...chain,
+      code: () =>
+        Effect.sync(() => {
+          asked += 1
+          return code
+        })
+    }
+    const looks = [facts.code(client, address), facts.code(client, address, "recent")]
+    expect(yield* Effect.all(looks)).toEqual(["0x60", "0x60"])
+    yield* TestClock.adjust(ChainFacts.codeMillis - 1)
+    expect(yield* Effect.all(looks)).toEqual(["0x60", "0x60"])
+    expect(asked).toBe(1)
+    yield* TestClock.adjust(1)
+    // It has destroyed itself, or its block is gone.
+    code = Hex.empty
+    expect(yield* facts.code(client, address)).toBe("0x60")
+    expect(asked).toBe(1)
+    expect(yield* facts.code(client, address, "recent")).toBeNull()
+    expect(yield* facts.code(client, address)).toBeNull()
+    expect(asked).toBe(3)
+  })
 })
