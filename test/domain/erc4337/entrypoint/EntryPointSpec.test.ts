@@ -14,29 +14,22 @@ import * as Ops from "../../../support/lanes/Ops.js"
 /** Nick's deterministic deployment proxy, which has put every EntryPoint where it is. */
 const deployer = "0x4e59b44847b379578588920cA78FbF26c0B4956C"
 
-const artifact = (version: string): { readonly abi: ReadonlyArray<never>; readonly bytecode: string } =>
-  JSON.parse(
-    readFileSync(
-      createRequire(import.meta.url).resolve(
-        `@account-abstraction/contracts-${version}/artifacts/EntryPoint.json`
-      ),
-      "utf8"
-    )
+const fileOf = (version: string, path: string): string =>
+  readFileSync(
+    createRequire(import.meta.url).resolve(`@account-abstraction/contracts-${version}/${path}`),
+    "utf8"
   )
 
 describe.each(versions)("what is said of EntryPoint %s", (version) => {
   const spec = EntryPointSpec[version]
-  const { abi, bytecode } = artifact(version)
+  const { abi, bytecode } = JSON.parse(fileOf(version, "artifacts/EntryPoint.json"))
 
   it("is said of the contract of its authors' package, which stands at its address", () => {
     expect(getCreate2Address(deployer, spec.deploymentSalt, keccak256(bytecode))).toBe(spec.address)
   })
 
   it("begins a window where its source does", () => {
-    const source = readFileSync(
-      createRequire(import.meta.url).resolve(`@account-abstraction/contracts-${version}/core/EntryPoint.sol`),
-      "utf8"
-    )
+    const source = fileOf(version, "core/EntryPoint.sol")
     const tooEarly = /block\.timestamp (<=?) data\.validAfter/.exec(source)?.[1]
     expect(tooEarly).toBe(spec.hasBegun(7n, 7n) ? "<" : "<=")
     expect([spec.hasBegun(7n, 6n), spec.hasBegun(7n, 8n), spec.hasBegun(0n, 0n)]).toEqual([false, true, true])
@@ -88,7 +81,7 @@ describe("an op as bundlers are told of it", () => {
   const given = (version: Version) =>
     PaymasterData.make(version, { paymaster: Address.unsafe(paymaster), limits, data })
 
-  it("has its factory and its paymaster in members of their own from v0.7 on, and none that is empty", () => {
+  it("has its factory and its paymaster in members of their own from v0.7 on, none that is empty, and as they are on v0.6", () => {
     for (const version of ["v0.7", "v0.8"] as const) {
       const { write } = EntryPointSpec[version].rpc
       expect(write({ initCode, paymasterAndData: given(version) })).toEqual({
@@ -101,14 +94,8 @@ describe("an op as bundlers are told of it", () => {
       })
       expect(write({ initCode: Hex.empty, paymasterAndData: Hex.empty })).toEqual({})
     }
-  })
-
-  it("has both as they are on v0.6", () => {
-    const paymasterAndData = given("v0.6")
-    expect(EntryPointSpec["v0.6"].rpc.write({ initCode, paymasterAndData })).toEqual({
-      initCode,
-      paymasterAndData
-    })
+    const whole = { initCode, paymasterAndData: given("v0.6") }
+    expect(EntryPointSpec["v0.6"].rpc.write(whole)).toEqual(whole)
   })
 
   it("gets a paymaster's data, and its limits where it tells some", () => {
@@ -138,10 +125,7 @@ describe("an op as bundlers are told of it", () => {
 
 describe("an op that an EntryPoint can not take", () => {
   const why = (version: Version, change: Partial<UserOperation.UserOperation>) =>
-    Either.match(UserOperation.fits(version, { ...Ops.plain, ...change }), {
-      onLeft: (text) => text,
-      onRight: () => null
-    })
+    Either.getOrNull(Either.flip(UserOperation.fits(version, { ...Ops.plain, ...change })))
   const bytes = (count: number) => Hex.unsafe(`0x${"01".repeat(count)}`)
 
   it("is told why", () => {

@@ -62,18 +62,18 @@ describe("Fees", () => {
     }
   )
 
-  it("are quoted at exactly the cap and refused one wei above it", () => {
-    const at = (nextBaseFee: bigint) =>
-      Fees.quote({ nextBaseFee, tip: 10n }, within(100n), (price) => price * 2n)
-    expect(at(90n)).toEqual(Either.right({ maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, legacy: false }))
-    expect(at(91n)).toEqual(Either.left(new Fees.AboveCap({ needed: 101n, cap: 100n })))
-    const legacy = (gasPrice: bigint) =>
-      Fees.quote({ nextBaseFee: null, tip: gasPrice }, within(100n), (price) => price * 2n)
-    expect(legacy(100n)).toEqual(
-      Either.right({ maxFeePerGas: 100n, maxPriorityFeePerGas: 100n, legacy: true })
-    )
-    expect(legacy(101n)).toEqual(Either.left(new Fees.AboveCap({ needed: 101n, cap: 100n })))
-  })
+  it.each([
+    [90n, 10n, { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, legacy: false }],
+    [91n, 10n, new Fees.AboveCap({ needed: 101n, cap: 100n })],
+    [null, 100n, { maxFeePerGas: 100n, maxPriorityFeePerGas: 100n, legacy: true }],
+    [null, 101n, new Fees.AboveCap({ needed: 101n, cap: 100n })]
+  ])(
+    "of %s and %s are quoted at exactly the cap, or refused one wei above it",
+    (nextBaseFee, tip, expected) => {
+      const quote = Fees.quote({ nextBaseFee, tip }, within(100n), (price) => price * 2n)
+      expect(Either.merge(quote)).toEqual(expected)
+    }
+  )
 
   it("never have a tip above the whole, even if the buffer lowers the price", () => {
     expect(Fees.quote({ nextBaseFee: 5n, tip: 10n }, within(100n), () => 3n)).toEqual(
@@ -81,19 +81,14 @@ describe("Fees", () => {
     )
   })
 
-  it("give at least the tip that the chain's nodes take, and are refused where that is above the cap on tips", () => {
-    const asked = (tip: bigint, least: bigint) =>
-      Fees.quote({ nextBaseFee: 100n, tip }, within(1_000n, 50n, least), (price) => price)
-    expect(asked(1n, 30n)).toEqual(
-      Either.right({ maxFeePerGas: 130n, maxPriorityFeePerGas: 30n, legacy: false })
-    )
-    expect(asked(40n, 30n)).toEqual(
-      Either.right({ maxFeePerGas: 140n, maxPriorityFeePerGas: 40n, legacy: false })
-    )
-    expect(asked(99n, 30n)).toEqual(
-      Either.right({ maxFeePerGas: 150n, maxPriorityFeePerGas: 50n, legacy: false })
-    )
-    expect(asked(1n, 51n)).toEqual(Either.left(new Fees.AboveCap({ needed: 51n, cap: 50n })))
+  it.each([
+    [1n, 30n, { maxFeePerGas: 130n, maxPriorityFeePerGas: 30n, legacy: false }],
+    [40n, 30n, { maxFeePerGas: 140n, maxPriorityFeePerGas: 40n, legacy: false }],
+    [99n, 30n, { maxFeePerGas: 150n, maxPriorityFeePerGas: 50n, legacy: false }],
+    [1n, 51n, new Fees.AboveCap({ needed: 51n, cap: 50n })]
+  ])("of a tip of %s where nodes take %s are within the cap on tips, or refused", (tip, least, expected) => {
+    const quote = Fees.quote({ nextBaseFee: 100n, tip }, within(1_000n, 50n, least), (price) => price)
+    expect(Either.merge(quote)).toEqual(expected)
   })
 })
 
@@ -101,19 +96,22 @@ describe("the tip", () => {
   const full = (reward: bigint): Fees.PastBlock => ({ reward, empty: false })
   const empty: Fees.PastBlock = { reward: 0n, empty: true }
 
-  it("is the median of the blocks that were not empty, or the suggestion if that is more", () => {
-    expect(Fees.tipOf([full(9n), full(1n), full(5n)], null)).toBe(5n)
-    expect(Fees.tipOf([full(9n), full(1n), full(5n)], 4n)).toBe(5n)
-    expect(Fees.tipOf([full(9n), full(1n), full(5n)], 6n)).toBe(6n)
-    expect(Fees.tipOf([empty, empty, full(7n), empty], 1n)).toBe(7n)
-    expect(Fees.tipOf([empty, empty], 3n)).toBe(3n)
-    expect(Fees.tipOf([], 3n)).toBe(3n)
-  })
-
-  it("is none when nobody says anything", () => {
-    expect(Fees.tipOf([], null)).toBeNull()
-    expect(Fees.tipOf([empty, empty], null)).toBeNull()
-  })
+  const three = [full(9n), full(1n), full(5n)]
+  it.each([
+    [three, null, 5n],
+    [three, 4n, 5n],
+    [three, 6n, 6n],
+    [[empty, empty, full(7n), empty], 1n, 7n],
+    [[empty, empty], 3n, 3n],
+    [[], 3n, 3n],
+    [[], null, null],
+    [[empty, empty], null, null]
+  ])(
+    "%#: is the median of the blocks that were not empty, or the suggestion if that is more",
+    (past, suggested, tip) => {
+      expect(Fees.tipOf(past, suggested)).toBe(tip)
+    }
+  )
 
   it.prop(
     "is not moved by fewer than half of the blocks, however high or low their tips are",

@@ -60,18 +60,13 @@ describe("the prices of a replacement", () => {
     }
   )
 
-  it("may be exactly at the caps", () => {
-    const highest = { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n }
-    const caps = { maxFeePerGas: 110n, maxPriorityFeePerGas: 11n }
+  it.each([
+    [100n, 10n, { maxFeePerGas: 110n, maxPriorityFeePerGas: 11n }],
+    [0n, 0n, { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }]
+  ])("of %s and %s may be exactly at the caps", (maxFeePerGas, maxPriorityFeePerGas, caps) => {
+    const highest = { maxFeePerGas, maxPriorityFeePerGas }
     expect(Replacement.prices({ highest, quote: null, legacy: false, caps })).toEqual(
       Either.right({ ...caps, legacy: false })
-    )
-  })
-
-  it("rise from nothing to one wei at least", () => {
-    const highest = { maxFeePerGas: 0n, maxPriorityFeePerGas: 0n }
-    expect(Replacement.prices({ highest, quote: null, legacy: false, caps: unbounded })).toEqual(
-      Either.right({ maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, legacy: false })
     )
   })
 

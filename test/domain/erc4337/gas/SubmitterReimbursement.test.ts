@@ -29,17 +29,13 @@ describe("the prices of a transaction that its ops pay for", () => {
 
   it("have no tip above the whole, even where an op's own is", () => {
     const offered = { maxFeePerGas: 100n, maxPriorityFeePerGas: 50n, legacy: false }
-    const op = { maxFeePerGas: 20n, maxPriorityFeePerGas: 30n }
-    expect(SubmitterReimbursement.prices(offered, [op])).toEqual({
-      maxFeePerGas: 20n,
-      maxPriorityFeePerGas: 20n,
-      legacy: false
-    })
-    expect(SubmitterReimbursement.prices(offered, [{ ...op, maxPriorityFeePerGas: 7n }])).toEqual({
-      maxFeePerGas: 20n,
-      maxPriorityFeePerGas: 7n,
-      legacy: false
-    })
+    for (const [own, tip] of [
+      [30n, 20n],
+      [7n, 7n]
+    ] as const)
+      expect(
+        SubmitterReimbursement.prices(offered, [{ maxFeePerGas: 20n, maxPriorityFeePerGas: own }])
+      ).toEqual({ maxFeePerGas: 20n, maxPriorityFeePerGas: tip, legacy: false })
   })
 
   it.prop(
