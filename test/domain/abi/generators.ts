@@ -150,7 +150,7 @@ export const canonicalList = (list: ReadonlyArray<Typed>): string =>
   `(${list.map(({ canonical }) => canonical).join(",")})`
 
 /** White space and comments that may stand between tokens. */
-export const noise: fc.Arbitrary<string> = fc.constantFrom(
+export const noise = fc.constantFrom(
   " ",
   "\n",
   "\t \r\n",
@@ -163,20 +163,10 @@ export const noise: fc.Arbitrary<string> = fc.constantFrom(
 export const tokenSoup: fc.Arbitrary<string> = fc
   .array(
     fc.constantFrom(
-      ..."( ) [ ] , ; 0 1 256 99999999999999999999 uint uint256 int8 bytes bytes32 bytes33 address payable string".split(
-        " "
-      ),
-      ..."bool tuple function event error returns view memory calldata indexed anonymous receive f __proto__ //".split(
-        " "
-      ),
-      "/*",
-      "*/",
-      "\n",
-      " ",
-      "(uint256)",
-      "f(",
-      "\u00a0",
-      "\ud800"
+      ...`( ) [ ] , ; 0 1 256 99999999999999999999 uint uint256 int8 bytes bytes32 bytes33 address payable string
+        bool tuple function event error returns view memory calldata indexed anonymous receive f __proto__ //
+        /* */ (uint256) f(`.split(/\s+/),
+      ...["\n", " ", "\u00a0", "\ud800"]
     ),
     { maxLength: 30 }
   )

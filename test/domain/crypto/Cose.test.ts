@@ -61,24 +61,28 @@ describe("a COSE key of P-256", () => {
   })
 
   it("of another type, curve or algorithm is told apart from what is none", () => {
+    const of = (...of: ReadonlyArray<string>) => Cose.p256PublicKey(map(...of))
     for (const other of [
       [integer(1) + integer(3), alg, crv, xMember, yMember],
       [kty, integer(3) + integer(-8), crv, xMember, yMember],
       [kty, alg, integer(-1) + integer(2), xMember, yMember],
       [alg, crv, xMember, yMember]
     ])
-      expect(Cose.p256PublicKey(map(...other))).toEqual(Either.left("otherKind"))
-    for (const none of [
-      [kty, alg, crv, yMember],
-      [kty, alg, crv, xMember],
-      [kty, alg, crv, integer(-2) + integer(1), yMember],
-      [kty, alg, crv, `${integer(-2)}f5`, yMember],
-      [kty, alg, crv, xMember, integer(-3) + integer(0)],
-      [kty, alg, crv, integer(-2) + bytes("00".repeat(32)), yMember],
-      [kty, alg, crv, integer(-2) + bytes(x.slice(2, 64)), integer(-3) + bytes(x.slice(64) + y.slice(2))],
-      [kty, alg, crv, integer(-2) + bytes(x.slice(2) + y.slice(2, 4)), integer(-3) + bytes(y.slice(4))]
-    ])
-      expect(Cose.p256PublicKey(map(...none))).toEqual(Either.left("malformed"))
+      expect(of(...other)).toEqual(Either.left("otherKind"))
+    const [xs, ys] = [x.slice(2), y.slice(2)]
+    for (const [badX, badY] of [
+      ["", yMember],
+      [xMember, ""],
+      [integer(-2) + integer(1), yMember],
+      [`${integer(-2)}f5`, yMember],
+      [xMember, integer(-3) + integer(0)],
+      [integer(-2) + bytes("00".repeat(32)), yMember],
+      [integer(-2) + bytes(xs.slice(0, 62)), integer(-3) + bytes(xs.slice(62) + ys)],
+      [integer(-2) + bytes(xs + ys.slice(0, 2)), integer(-3) + bytes(ys.slice(2))]
+    ] as const)
+      expect(of(kty, alg, crv, ...[badX, badY].filter((each) => each !== ""))).toEqual(
+        Either.left("malformed")
+      )
   })
 
   it("has at most sixteen members, none twice", () => {
@@ -91,43 +95,27 @@ describe("a COSE key of P-256", () => {
   })
 
   it("says every number and length in the shortest way", () => {
-    const long: ReadonlyArray<readonly [string, boolean]> = [
-      ["17", true],
-      ["1817", false],
-      ["1818", true],
-      ["18ff", true],
-      ["1900ff", false],
-      ["190100", true],
-      ["19ffff", true],
-      ["1a0000ffff", false],
-      ["1a00010000", true],
-      ["1affffffff", true],
-      ["1b0000000100000000", false],
-      ["1c", false],
-      ["1f", false]
-    ]
-    for (const [text, taken] of long) expect(Either.isRight(read(integer(200) + text)), text).toBe(taken)
+    for (const text of ["17", "1818", "18ff", "190100", "19ffff", "1a00010000", "1affffffff"])
+      expect(Either.isRight(read(integer(200) + text)), text).toBe(true)
+    for (const text of ["1817", "1900ff", "1a0000ffff", "1b0000000100000000", "1c", "1f"])
+      expect(Either.isLeft(read(integer(200) + text)), text).toBe(true)
   })
 
   it("has labels that are integers, and members that are integers, bytes or booleans", () => {
-    for (const bad of [
-      `${bytes("01")}${integer(1)}`,
-      `f5${integer(1)}`,
-      `${integer(200)}61${"61"}`,
-      `${integer(200)}80`,
-      `${integer(200)}f6`,
-      `${integer(200)}f93c00`,
-      `${integer(200)}5f41ff${"ff"}`
-    ])
+    const members = ["6161", "80", "f6", "f93c00", "5f41ffff"].map((value) => integer(200) + value)
+    for (const bad of [`${bytes("01")}${integer(1)}`, `f5${integer(1)}`, ...members])
       expect(read(bad), bad).toEqual(Either.left("malformed"))
   })
 
   it("is one map, whole and with nothing behind it", () => {
     const whole = map(...members, integer(200) + integer(70_000))
     expect(Cose.p256PublicKey(whole)).toEqual(Either.right(key))
-    for (let end = 2; end < whole.length; end += 2)
-      expect(Cose.p256PublicKey(Hex.unsafe(whole.slice(0, end)))).toEqual(Either.left("malformed"))
-    for (const last of [bytes("ab".repeat(30)), integer(2 ** 32 - 1), integer(2 ** 16 - 1)]) {
+    for (const last of [
+      integer(70_000),
+      bytes("ab".repeat(30)),
+      integer(2 ** 32 - 1),
+      integer(2 ** 16 - 1)
+    ]) {
       const cut = map(...members, integer(200) + last)
       for (let end = 2; end < cut.length; end += 2)
         expect(Cose.p256PublicKey(Hex.unsafe(cut.slice(0, end)))).toEqual(Either.left("malformed"))

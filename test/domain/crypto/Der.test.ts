@@ -1,4 +1,4 @@
-import { createECDH, createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto"
+import { createECDH, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import { SigningKey } from "ethers"
@@ -7,20 +7,22 @@ import * as Der from "../../../src/domain/crypto/Der.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { bytes32, forAll, hex } from "../generators.js"
 
-const bytes = (buffer: Uint8Array) => Hex.unsafe(`0x${Buffer.from(buffer).toString("hex")}`)
 const der = (...parts: ReadonlyArray<string>) => Hex.unsafe(`0x${parts.join("")}`)
 const size = (digits: string) => {
   const length = digits.length / 2
-  return (
-    (length < 128 ? "" : length < 256 ? "81" : "82") + length.toString(16).padStart(length < 256 ? 2 : 4, "0")
-  )
+  const [prefix, bytes] = length < 128 ? ["", 1] : length < 256 ? ["81", 1] : ["82", 2]
+  return prefix + length.toString(16).padStart(2 * bytes, "0")
 }
 const element = (tag: string, body: string) => `${tag}${size(body)}${body}`
 const integer = (body: string) => element("02", body)
 const sequence = (...parts: ReadonlyArray<string>) => element("30", parts.join(""))
+/** The only integer of this value. */
+const written = (value: bigint) => {
+  const digits = value.toString(16)
+  const even = digits.padStart(digits.length + (digits.length % 2), "0")
+  return integer(/^[89a-f]/.test(even) ? `00${even}` : even)
+}
 const refused = (text: Hex.Hex) => expect(Either.isLeft(Der.signature(text)), text).toBe(true)
-const problem = (text: Hex.Hex) => Either.getOrNull(Either.flip(Der.publicKey(text)))
-
 const scalar = bytes32.filter((key) => BigInt(key) > 0n && BigInt(key) < 2n ** 255n)
 
 describe("a DER signature", () => {
@@ -28,9 +30,8 @@ describe("a DER signature", () => {
     const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "secp256k1" })
     forAll([hex()], (text) => {
       const message = Buffer.from(text.slice(2), "hex")
-      const signature = sign("sha256", message, privateKey)
-      const { r, s } = Either.getOrThrow(Der.signature(bytes(signature)))
-      const compact = Buffer.from(r.toString(16).padStart(64, "0") + s.toString(16).padStart(64, "0"), "hex")
+      const { r, s } = Either.getOrThrow(Der.signature(Hex.fromBytes(sign("sha256", message, privateKey))))
+      const compact = Buffer.from([r, s].map((each) => each.toString(16).padStart(64, "0")).join(""), "hex")
       expect(verify("sha256", message, { key: publicKey, dsaEncoding: "ieee-p1363" }, compact)).toBe(true)
     })
   })
@@ -39,30 +40,21 @@ describe("a DER signature", () => {
     "holds the r and s that ethers wrote",
     [scalar, bytes32],
     ([key, digest]) => {
-      const signature = new SigningKey(key).sign(digest)
-      const compact = (value: string) => {
-        const digits = BigInt(value).toString(16)
-        const even = digits.padStart(digits.length + (digits.length % 2), "0")
-        return /^[89a-f]/.test(even) ? `00${even}` : even
-      }
-      const read = Either.getOrThrow(
-        Der.signature(der(sequence(integer(compact(signature.r)), integer(compact(signature.s)))))
-      )
-      expect(read).toEqual({ r: BigInt(signature.r), s: BigInt(signature.s) })
+      const [r, s] = (({ r, s }) => [BigInt(r), BigInt(s)])(new SigningKey(key).sign(digest)) as [
+        bigint,
+        bigint
+      ]
+      expect(Der.signature(der(sequence(written(r), written(s))))).toEqual(Either.right({ r, s }))
     },
     { fastCheck: { numRuns: 50 } }
   )
 
   it("may have r and s of one byte up to 32, with a zero byte only where the sign needs it", () => {
-    expect(Der.signature(der(sequence(integer("01"), integer("7f"))))).toEqual(
-      Either.right({ r: 1n, s: 127n })
-    )
-    expect(Der.signature(der(sequence(integer("0080"), integer(`00${"ff".repeat(32)}`))))).toEqual(
-      Either.right({ r: 128n, s: 2n ** 256n - 1n })
-    )
-  })
-
-  it("has no integer that is zero, negative, empty, padded or longer than 32 bytes", () => {
+    for (const [r, s] of [
+      [1n, 127n],
+      [128n, 2n ** 256n - 1n]
+    ] as const)
+      expect(Der.signature(der(sequence(written(r), written(s))))).toEqual(Either.right({ r, s }))
     for (const bad of [
       "00",
       "80",
@@ -79,74 +71,58 @@ describe("a DER signature", () => {
     }
   })
 
-  it("has nothing after it, in it or missing from it", () => {
-    const [r, s] = [integer("11"), integer("22")]
-    expect(Either.isRight(Der.signature(der(sequence(r, s))))).toBe(true)
-    refused(der(sequence(r, s), "00"))
-    refused(der(sequence(r, s, integer("33"))))
-    refused(der(sequence(r, s, "0500")))
-    refused(der(sequence(r)))
-    refused(der(element("31", r + s)))
-    refused(der(sequence(element("04", "11"), s)))
-    refused(Hex.empty)
-  })
+  const [r, s] = [integer("11"), integer("22")]
+  it.each([
+    ["something behind it", `${sequence(r, s)}00`],
+    ["a third integer", sequence(r, s, integer("33"))],
+    ["null in it", sequence(r, s, "0500")],
+    ["one integer", sequence(r)],
+    ["another tag", element("31", r + s)],
+    ["bytes in place of r", sequence(element("04", "11"), s)],
+    ["nothing", ""],
+    ["a length in two bytes", `308106${r}${s}`],
+    ["a length in three bytes", `30820006${r}${s}`],
+    ["no length", `3080${r}${s}0000`],
+    ["a length in four bytes", `3083000006${r}${s}`],
+    ["a longer length of r", `300702810111${s}`],
+    ["a length that is reserved", `30ff${r}${s}`]
+  ])("has not %s", (_, text) => refused(der(text)))
 
-  it("says every length in the shortest way", () => {
-    refused(der("308106", integer("11"), integer("22")))
-    refused(der("30820006", integer("11"), integer("22")))
-    refused(der("3080", integer("11"), integer("22"), "0000"))
-    refused(der("30830000", "06", integer("11"), integer("22")))
-    refused(der("3007", "02810111", integer("22")))
-    refused(der("30ff", integer("11"), integer("22")))
-  })
-
-  it("is refused when cut anywhere, and never crashes the reader", () => {
+  it("has one form, is refused when cut anywhere, and never crashes the reader", () => {
     const whole = sequence(integer(`00${"ff".repeat(32)}`), integer("7f".repeat(32)))
     for (let end = 0; end < whole.length; end += 2) refused(der(whole.slice(0, end)))
     forAll([hex()], (garbage) => {
       expect(Either.isEither(Der.signature(garbage))).toBe(true)
       expect(Either.isLeft(Der.publicKey(garbage))).toBe(true)
     })
-  })
-
-  it("has one form: what is read writes back to the same bytes", () => {
-    const written = (value: bigint) => {
-      const digits = value.toString(16)
-      const even = digits.padStart(digits.length + (digits.length % 2), "0")
-      return integer(/^[89a-f]/.test(even) ? `00${even}` : even)
-    }
-    const nearly = fc
-      .tuple(hex(34), hex(34))
-      .map(([r, s]) => der(sequence(integer(r.slice(2)), integer(s.slice(2)))))
+    const nearly = fc.tuple(hex(34), hex(34)).map((pair) => pair.map((each) => integer(each.slice(2))))
     forAll(
       [nearly],
-      (text) => {
-        const read = Der.signature(text)
-        if (Either.isRight(read))
-          expect(der(sequence(written(read.right.r), written(read.right.s)))).toBe(text)
+      (parts) => {
+        const read = Der.signature(der(sequence(...parts)))
+        if (Either.isRight(read)) expect([written(read.right.r), written(read.right.s)]).toEqual(parts)
       },
       { numRuns: 2_000 }
     )
   })
-})
 
-describe("what is wrong with a DER signature", () => {
   it.each([
-    ["no sequence", der(integer("01"), integer("01")), "expected a DER sequence of two integers"],
-    ["one integer", der(sequence(integer("01"))), "expected a DER sequence of two integers"],
+    [der(integer("01"), integer("01")), "expected a DER sequence of two integers"],
+    [der(sequence(integer("01"))), "expected a DER sequence of two integers"],
     [
-      "zero",
       der(sequence(integer("01"), integer("00"))),
       "expected r and s as positive integers of at most 32 bytes, in their shortest form"
     ]
-  ])("is said: %s", (_, text, message) => {
+  ])("that is none is told what is wrong: %s", (text, message) => {
     expect(Der.signature(text)).toEqual(Either.left(message))
   })
 })
 
 describe("a DER public key", () => {
-  const spkiOf = (curve: string) =>
-    generateKeyPairSync("ec", { namedCurve: curve }).publicKey.export({ format: "der", type: "spki" })
+  const spki = (key: KeyObject) => Hex.fromBytes(key.export({ format: "der", type: "spki" }))
+  const ofCurve = (namedCurve: string) => spki(generateKeyPairSync("ec", { namedCurve }).publicKey)
+  const whole = ofCurve("secp256k1")
+  const problem = (text: string) => Either.getOrNull(Either.flip(Der.publicKey(Hex.unsafe(text))))
 
   it.prop(
     "is read as node:crypto writes it, and is the point that ethers computes",
@@ -155,40 +131,32 @@ describe("a DER public key", () => {
       const ecdh = createECDH("secp256k1")
       ecdh.setPrivateKey(Buffer.from(key.slice(2), "hex"))
       const point = ecdh.getPublicKey()
-      const spki = createPublicKey({
-        key: {
-          kty: "EC",
-          crv: "secp256k1",
-          x: point.subarray(1, 33).toString("base64url"),
-          y: point.subarray(33).toString("base64url")
-        },
-        format: "jwk"
-      }).export({ format: "der", type: "spki" })
-      expect(Der.publicKey(bytes(spki))).toEqual(Either.right(new SigningKey(key).publicKey.slice(2)))
+      const [x, y] = [point.subarray(1, 33), point.subarray(33)].map((half) => half.toString("base64url"))
+      const made = createPublicKey({ key: { kty: "EC", crv: "secp256k1", x, y }, format: "jwk" })
+      expect(Der.publicKey(spki(made))).toEqual(Either.right(new SigningKey(key).publicKey.slice(2)))
     },
     { fastCheck: { numRuns: 50 } }
   )
 
   it("of another curve or algorithm is told apart from garbage", () => {
-    const rsa = generateKeyPairSync("rsa", { modulusLength: 2_048 }).publicKey
-    const edwards = generateKeyPairSync("ed25519").publicKey
-    expect(problem(bytes(spkiOf("prime256v1")))).toBe("otherKind")
-    expect(problem(bytes(spkiOf("secp384r1")))).toBe("otherKind")
-    expect(problem(bytes(rsa.export({ format: "der", type: "spki" })))).toBe("otherKind")
-    expect(problem(bytes(edwards.export({ format: "der", type: "spki" })))).toBe("otherKind")
-    expect(problem(Hex.unsafe("0x30030201ff"))).toBe("malformed")
+    const others = [
+      ofCurve("prime256v1"),
+      ofCurve("secp384r1"),
+      spki(generateKeyPairSync("rsa", { modulusLength: 2_048 }).publicKey),
+      spki(generateKeyPairSync("ed25519").publicKey),
+      whole.replace("2a8648ce3d0201", "2a8648ce3d0202")
+    ]
+    for (const other of others) expect(problem(other)).toBe("otherKind")
   })
 
   it("may be of any size below 64 KiB, which is said in the shortest way", () => {
-    const algorithm = element("06", "2a")
+    const algorithm = sequence(element("06", "2a"))
     /** A key of another algorithm, this many bytes long without its own tag and length. */
     const body = (bytes: number) => {
-      const bits = bytes - (sequence(algorithm) + element("03", "00".repeat(bytes - 10))).length / 2
-      const padded = sequence(algorithm) + element("03", "00".repeat(bytes - 10 + bits))
-      expect(padded.length / 2).toBe(bytes)
-      return padded
+      const bits = bytes - (algorithm + element("03", "00".repeat(bytes - 10))).length / 2
+      return algorithm + element("03", "00".repeat(bytes - 10 + bits))
     }
-    const cases: ReadonlyArray<readonly [string, number, string]> = [
+    for (const [length, bytes, expected] of [
       ["7f", 127, "otherKind"],
       ["817f", 127, "malformed"],
       ["8180", 128, "otherKind"],
@@ -199,50 +167,40 @@ describe("a DER public key", () => {
       ["8300ffff", 65_535, "malformed"],
       ["83010000", 65_536, "malformed"],
       ["80", 128, "malformed"]
-    ]
-    for (const [length, bytes, expected] of cases)
+    ] as const) {
+      expect(body(bytes).length).toBe(2 * bytes)
       expect(problem(der("30", length, body(bytes))), length).toBe(expected)
+    }
   })
 
-  it("is malformed without its algorithm's name, and of another kind where that names no elliptic curve", () => {
-    const whole = bytes(spkiOf("secp256k1"))
-    const algorithm = "06072a8648ce3d020106052b8104000a"
-    expect(problem(Hex.unsafe(whole.replace(algorithm, `04${algorithm.slice(2)}`)))).toBe("malformed")
-    expect(problem(Hex.unsafe(whole.replace("2a8648ce3d0201", "2a8648ce3d0202")))).toBe("otherKind")
-  })
-
-  it("is malformed without the bits of its point, or with something behind them", () => {
-    const algorithm = sequence("06072a8648ce3d0201", "06052b8104000a")
+  it("is malformed when anything of it is missing, added or changed", () => {
+    expect(Either.isRight(Der.publicKey(whole))).toBe(true)
+    const name = "06072a8648ce3d020106052b8104000a"
+    const algorithm = sequence(name)
+    const last = (Number.parseInt(whole.slice(-2), 16) ^ 1).toString(16).padStart(2, "0")
     const bits = element("03", "00".repeat(66))
-    for (const rest of [[], [element("04", "00".repeat(66))], [bits, "0500"], [element("03", "")]])
-      expect(problem(der(sequence(algorithm, ...rest))), rest.join("")).toBe("malformed")
+    const bad = [
+      "0x30030201ff",
+      whole.replace(name, `04${name.slice(2)}`),
+      whole.replace("034200", "034201"),
+      `${whole}00`,
+      `${whole.slice(0, -2)}${last}`,
+      ...[`0002${whole.slice(-128, -64)}`, "0000", ""].map((point) =>
+        der(sequence(algorithm, element("03", point)))
+      ),
+      der(sequence(algorithm)),
+      der(sequence(algorithm, element("04", "00".repeat(66)))),
+      der(sequence(algorithm, bits, "0500"))
+    ]
+    for (const text of bad) expect(problem(text), text).toBe("malformed")
+    for (let end = 2; end < whole.length; end += 2) expect(problem(whole.slice(0, end))).toBe("malformed")
   })
 
   it("of P-256 is malformed with a point that is none", () => {
-    const whole = bytes(spkiOf("prime256v1"))
-    expect(Either.isRight(Der.p256PublicKey(whole))).toBe(true)
-    const bent = Hex.unsafe(`${whole.slice(0, -128)}${"ff".repeat(64)}`)
+    const p256 = ofCurve("prime256v1")
+    expect(Either.isRight(Der.p256PublicKey(p256))).toBe(true)
+    const bent = Hex.unsafe(`${p256.slice(0, -128)}${"ff".repeat(64)}`)
     expect(Der.p256PublicKey(bent)).toEqual(Either.left("malformed"))
-    expect(Der.p256PublicKey(bytes(spkiOf("secp256k1")))).toEqual(Either.left("otherKind"))
-  })
-
-  it("is malformed when cut, extended or off the curve", () => {
-    const whole = bytes(spkiOf("secp256k1"))
-    expect(Either.isRight(Der.publicKey(whole))).toBe(true)
-    for (let end = 2; end < whole.length; end += 2)
-      expect(problem(Hex.unsafe(whole.slice(0, end)))).toBe("malformed")
-    expect(problem(Hex.concat(whole, Hex.unsafe("0x00")))).toBe("malformed")
-    const last = Number.parseInt(whole.slice(-2), 16)
-    const bent = `${whole.slice(0, -2)}${(last ^ 1).toString(16).padStart(2, "0")}`
-    expect(problem(Hex.unsafe(bent))).toBe("malformed")
-  })
-
-  it("is malformed with unused bits, or with a point that is not uncompressed", () => {
-    const whole = bytes(spkiOf("secp256k1"))
-    expect(problem(Hex.unsafe(whole.replace("034200", "034201")))).toBe("malformed")
-    const algorithm = "301006072a8648ce3d020106052b8104000a"
-    const x = whole.slice(-128, -64)
-    expect(problem(der(sequence(algorithm, element("03", `0002${x}`))))).toBe("malformed")
-    expect(problem(der(sequence(algorithm, element("03", "0000"))))).toBe("malformed")
+    expect(Der.p256PublicKey(whole)).toEqual(Either.left("otherKind"))
   })
 })

@@ -34,22 +34,20 @@ describe("the op that a reverted bundle blames", () => {
   })
 })
 
-describe("why an op is blamed", () => {
-  const kinds = (data: Hex.Hex) => [FailedOp.isSignature(data), FailedOp.isOutdated(data)]
-
-  it("is its signature by AA24, and what the chain has become by AA10 and AA25", () => {
-    for (const of of [failed, (index: number, reason: string) => failedWith(index, reason, "0x1234")]) {
-      expect(kinds(of(0, "AA24 signature error"))).toEqual([true, false])
-      expect(kinds(of(3, "AA10 sender already constructed"))).toEqual([false, true])
-      expect(kinds(of(3, "AA25 invalid account nonce"))).toEqual([false, true])
-      for (const reason of ["", "AA23 reverted", "AA21 didn't pay prefund", "not AA24", "not AA25"])
-        expect(kinds(of(0, reason))).toEqual([false, false])
-    }
-  })
-
-  it("is not read where no op is named", () => {
-    expect(kinds(failed(65_536, "AA24 signature error"))).toEqual([false, false])
-    expect(kinds(failed(65_536, "AA25 invalid account nonce"))).toEqual([false, false])
-    expect(kinds(Hex.empty)).toEqual([false, false])
-  })
-})
+it.each([
+  ["AA24 signature error", true, false],
+  ["AA10 sender already constructed", false, true],
+  ["AA25 invalid account nonce", false, true],
+  ...["", "AA23 reverted", "AA21 didn't pay prefund", "not AA24", "not AA25"].map(
+    (reason) => [reason, false, false] as const
+  )
+] as const)(
+  "of %j its signature is blamed: %s, what the chain has become: %s",
+  (reason, signature, outdated) => {
+    const kinds = (data: Hex.Hex) => [FailedOp.isSignature(data), FailedOp.isOutdated(data)]
+    for (const data of [failed(3, reason), failedWith(0, reason, "0x1234")])
+      expect(kinds(data)).toEqual([signature, outdated])
+    // Not where no op is named.
+    for (const data of [failed(65_536, reason), Hex.empty]) expect(kinds(data)).toEqual([false, false])
+  }
+)

@@ -3,6 +3,7 @@ import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as fc from "fast-check"
 import * as Json from "../../../src/domain/json/Json.js"
+import { words } from "../generators.js"
 
 const bounds: Json.Bounds = { maxElements: 4, maxDepth: 5 }
 const wide: Json.Bounds = { maxElements: 1_000_000, maxDepth: 1_000 }
@@ -10,13 +11,8 @@ const refusal = (text: string) => Either.getOrNull(Either.flip(Json.parse(text, 
 
 describe("strict JSON", () => {
   it.each([
-    ["", "", "the body is empty"],
     [" \n", "", "the body is empty"],
     ["{", "", "the body is not one JSON document: it ends too early, line 1, column 2"],
-    ['{"a":1}{}', "", "the body is not one JSON document: line 1, column 8"],
-    ["{'a':1}", "", "the body is not one JSON document: line 1, column 2"],
-    ['{"a":1,}', "", "the body is not one JSON document: line 1, column 8"],
-    ["NaN", "", "the body is not one JSON document: line 1, column 1"],
     ['\ufeff{"a":1}', "", "the body is not one JSON document: it begins with a byte order mark"],
     ['{"a":1,"a":1}', "a", "the name occurs twice in one object"],
     ['{"a":1,"\\u0061":2}', "a", "the name occurs twice in one object"],
@@ -72,23 +68,10 @@ describe("strict JSON", () => {
   })
 
   it("takes every number that is what it was written as", () => {
-    const texts = [
-      "0",
-      "-1",
-      "1.0",
-      "50.10",
-      "1e3",
-      "1E+3",
-      "0.5e1",
-      "9007199254740991",
-      "9007199254740992",
-      "0.30000000000000004",
-      "1e21",
-      "5e-324",
-      "0e99",
-      "0.0001",
-      `1${"0".repeat(300)}`
-    ]
+    const texts = words(
+      `0 -1 1.0 50.10 1e3 1E+3 0.5e1 9007199254740991 9007199254740992 0.30000000000000004 1e21 5e-324 0e99
+      0.0001 1${"0".repeat(300)}`
+    )
     for (const text of texts)
       expect([text, Json.parse(`[${text}]`, wide)]).toEqual([text, Either.right([Number(text)])])
   })
@@ -103,11 +86,6 @@ describe("strict JSON", () => {
     }
   )
 
-  it("is not misled by numbers inside of text", () => {
-    const text = '{"9007199254740993":"9007199254740993","\\"1e400":"-0"}'
-    expect(Json.parse(text, wide)).toEqual(Either.right(JSON.parse(text)))
-  })
-
   it("bounds the elements of each array, wherever it stands", () => {
     expect(refusal("[1,2,3,4]")).toBeNull()
     expect(refusal("[1,2,3,4,5]")).toEqual({
@@ -120,23 +98,21 @@ describe("strict JSON", () => {
   })
 
   it("lets one array at the top be longer or shorter than others", () => {
-    const refused = (text: string, most: number) =>
-      Either.getOrNull(
-        Either.flip(Json.parse(text, { ...bounds, longest: { name: "a", maxElements: most } }))
-      )
-    const beyond = (path: string, most: number) => ({
-      kind: "bounds",
-      path,
-      message: `expected at most ${most} elements`
-    })
-    expect(refused('{"a":[1,2,3,4,5,6]}', 6)).toBeNull()
-    expect(refused('{"a":[1,2,3,4,5,6,7]}', 6)).toEqual(beyond("a", 6))
-    expect(refused('{"b":[1,2,3,4,5]}', 6)).toEqual(beyond("b", 4))
-    expect(refused('{"a":[[1,2,3,4,5]]}', 6)).toEqual(beyond("a[0]", 4))
-    expect(refused('{"b":{"a":[1,2,3,4,5]}}', 6)).toEqual(beyond("b.a", 4))
-    expect(refused("[1,2,3,4,5]", 6)).toEqual(beyond("", 4))
-    expect(refused('{"a":[1,2],"b":[1,2,3,4]}', 2)).toBeNull()
-    expect(refused('{"a":[1,2,3]}', 2)).toEqual(beyond("a", 2))
+    const refused = (text: string, maxElements: number) => {
+      const read = Json.parse(text, { ...bounds, longest: { name: "a", maxElements } })
+      return Either.match(read, { onLeft: ({ message, path }) => `${path}: ${message}`, onRight: () => null })
+    }
+    for (const [text, most, expected] of [
+      ['{"a":[1,2,3,4,5,6]}', 6, null],
+      ['{"a":[1,2,3,4,5,6,7]}', 6, "a: expected at most 6 elements"],
+      ['{"b":[1,2,3,4,5]}', 6, "b: expected at most 4 elements"],
+      ['{"a":[[1,2,3,4,5]]}', 6, "a[0]: expected at most 4 elements"],
+      ['{"b":{"a":[1,2,3,4,5]}}', 6, "b.a: expected at most 4 elements"],
+      ["[1,2,3,4,5]", 6, ": expected at most 4 elements"],
+      ['{"a":[1,2],"b":[1,2,3,4]}', 2, null],
+      ['{"a":[1,2,3]}', 2, "a: expected at most 2 elements"]
+    ] as const)
+      expect(refused(text, most)).toBe(expected)
   })
 
   it("bounds the values of a text as a whole, before it is parsed", () => {
@@ -170,12 +146,13 @@ describe("strict JSON", () => {
   )
 
   it("counts what is no JSON as well, and nothing behind a quote that never closes", () => {
-    expect(Json.holdsMore("", 0)).toBe(true)
-    expect(Json.holdsMore("", 1)).toBe(false)
-    expect(Json.holdsMore(",,[{", 4)).toBe(true)
-    expect(Json.holdsMore(",,[{", 5)).toBe(false)
-    expect(Json.holdsMore(']},",,,,', 3)).toBe(false)
-    expect(Json.holdsMore('"\\\\",', 1)).toBe(true)
+    for (const [text, values] of [
+      ["", 1],
+      [",,[{", 5],
+      [']},",,,,', 2],
+      ['"\\\\",', 2]
+    ] as const)
+      expect([Json.holdsMore(text, values - 1), Json.holdsMore(text, values)]).toEqual([true, false])
   })
 
   it("stops after every 4,096 commas of a text that is judged", () => {
@@ -191,14 +168,17 @@ describe("strict JSON", () => {
   })
 
   it("names a member in a path by itself where it is a word, and as text where it is not", () => {
-    const long = "x".repeat(65)
-    expect(Json.member("", "a")).toBe("a")
-    expect(Json.member("a", "b$1")).toBe("a.b$1")
-    expect(Json.member("a", "b c")).toBe('a["b c"]')
-    expect(Json.member("a", "1")).toBe('a["1"]')
-    expect(Json.member("a", long.slice(1))).toBe(`a.${long.slice(1)}`)
-    expect(Json.member("a", `-${long.slice(2)}`)).toBe(`a["-${long.slice(2)}"]`)
-    expect(Json.member("a", long)).toBe(`a["${long.slice(1)}..."]`)
+    const long = "x".repeat(64)
+    for (const [path, name, expected] of [
+      ["", "a", "a"],
+      ["a", "b$1", "a.b$1"],
+      ["a", "b c", 'a["b c"]'],
+      ["a", "1", 'a["1"]'],
+      ["a", long, `a.${long}`],
+      ["a", `-${long.slice(1)}`, `a["-${long.slice(1)}"]`],
+      ["a", `${long}x`, `a["${long}..."]`]
+    ] as const)
+      expect(Json.member(path, name)).toBe(expected)
   })
 
   it("bounds the depth before anything recursive sees the value", () => {
@@ -214,11 +194,6 @@ describe("strict JSON", () => {
     expect(Json.parse('{"a":"[,{\\"a\\":1,\\\\","b":"]]]]]]","c\\"":"\\\\"}', bounds)).toEqual(
       Either.right({ a: '[,{"a":1,\\', b: "]]]]]]", 'c"': "\\" })
     )
-  })
-
-  it("repeats at most 64 characters of a caller's name", () => {
-    const name = "x".repeat(10_000)
-    expect(refusal(`{"${name}":1,"${name}":2}`)?.path.length).toBeLessThan(80)
   })
 
   it.prop("reads every document that JSON.stringify writes", [fc.jsonValue()], ([value]) => {

@@ -4,6 +4,7 @@ import * as fc from "fast-check"
 import * as JsonSteps from "../../../src/domain/json/JsonSteps.js"
 import * as Steps from "../../../src/domain/primitives/Steps.js"
 import { bytesInUse, MiB, textOf } from "../../support/Heap.js"
+import { words } from "../generators.js"
 
 /** So long that no text is parsed in one go. */
 const blanks = " ".repeat(65_536)
@@ -35,26 +36,12 @@ describe("JSON parsed in steps", () => {
     }
   )
 
-  it.each([
-    "",
-    "01",
-    "-",
-    "1.",
-    ".5",
-    "1e",
-    "tru",
-    "truex",
-    '"\\x"',
-    '"\n"',
-    "[1,]",
-    '{"a":1,}',
-    "{a:1}",
-    "[1}",
-    '"',
-    "1 2"
-  ])("refuses %j", (text) => {
-    expect(parse(text)).toEqual(Either.left("it is not JSON"))
-  })
+  it.each(["", '"\n"', "1 2", ...words('01 - 1. .5 1e tru truex "\\x" [1,] {"a":1,} {a:1} [1} "')])(
+    "refuses %j",
+    (text) => {
+      expect(parse(text)).toEqual(Either.left("it is not JSON"))
+    }
+  )
 
   it("keeps __proto__ as data, and the last of two members of one name", () => {
     const value = Either.getOrThrow(parse('{"__proto__":{"a":1},"b":1,"b":2}'))

@@ -7,55 +7,34 @@ const found = (text: string): ReadonlyArray<string> =>
   ClientData.outermostStrings(bytesOf(text)).map((at) => text.slice(at + 1, text.indexOf('"', at + 1)))
 
 describe("the strings of the outermost object", () => {
-  it("are its names and its values that are strings, in their order", () => {
-    expect(ClientData.outermostStrings(bytesOf('{"a":"b","c":1}'))).toEqual([1, 5, 9])
-    expect(found('{"a":"b","c":1}')).toEqual(["a", "b", "c"])
-    expect(found("{}")).toEqual([])
-    expect(found("")).toEqual([])
+  it.each([
+    ['{"a":"b","c":1}', "a b c"],
+    ["{}", ""],
+    ["", ""],
+    ...[" ", "\t", "\n", "\r", " \t\r\n "].map((white) => [`${white}{"a":1}`, "a"] as const),
+    // None behind anything else, or where the text begins with no object.
+    ...["x", "1", "\u000b", ",", ":", "\u0000"].map((other) => [`${other}{"a":1}`, ""] as const),
+    ...['"a"', '"a":{"b":1}', '["a"]', '[{"a":1}]', ']{"a":1}', '}{"a":1}'].map(
+      (text) => [text, ""] as const
+    ),
+    // Not those of objects and arrays inside it, nor behind its end.
+    ['{"a":{"b":"c"},"d":["e",["f"]],"g":[{"h":"i"}],"j":"k"}', "a d g j k"],
+    ...['{"a":1}"b"', '{"a":1}{"b":1}', '{"a":1]{"b":1}', '{"a":1} "b"', '{"a":{"b":1}]{"c":1}'].map(
+      (text) => [text, "a"] as const
+    ),
+    ['{"{[":"}]","a":1}', "{[ }] a"]
+  ])("of %j are %s", (text, names) => {
+    expect(found(text).join(" ")).toBe(names)
   })
 
-  it.each([" ", "\t", "\n", "\r", " \t\r\n "])("begin behind white space: %j", (white) => {
-    expect(found(`${white}{"a":1}`)).toEqual(["a"])
-  })
-
-  it.each(["x", "1", "\u000b", ",", ":", "\u0000"])("are none behind anything else: %j", (other) => {
-    expect(found(`${other}{"a":1}`)).toEqual([])
-  })
-
-  it.each(['"a"', '"a":{"b":1}', '["a"]', '[{"a":1}]', ']{"a":1}', '}{"a":1}'])(
-    "are none where the text begins with no object: %s",
-    (text) => {
-      expect(found(text)).toEqual([])
-    }
-  )
-
-  it("are not those of objects and arrays inside it, and go on behind them", () => {
-    expect(found('{"a":{"b":"c"},"d":["e",["f"]],"g":[{"h":"i"}],"j":"k"}')).toEqual([
-      "a",
-      "d",
-      "g",
-      "j",
-      "k"
-    ])
-  })
-
-  it("end where the object does", () => {
-    expect(found('{"a":1}"b"')).toEqual(["a"])
-    expect(found('{"a":1}{"b":1}')).toEqual(["a"])
-    expect(found('{"a":1]{"b":1}')).toEqual(["a"])
-    expect(found('{"a":1} "b"')).toEqual(["a"])
-    expect(found('{"a":{"b":1}]{"c":1}')).toEqual(["a"])
-  })
-
-  it("hold brackets, and quotes behind a backslash, as text", () => {
-    expect(found('{"{[":"}]","a":1}')).toEqual(["{[", "}]", "a"])
-    expect(ClientData.outermostStrings(bytesOf('{"a\\"b":"c"}'))).toEqual([1, 8])
-    expect(ClientData.outermostStrings(bytesOf('{"a\\\\":"c"}'))).toEqual([1, 7])
-  })
-
-  it("are counted as they begin where the text ends inside of one", () => {
-    expect(ClientData.outermostStrings(bytesOf('{"a'))).toEqual([1])
-    expect(ClientData.outermostStrings(bytesOf('{"a\\'))).toEqual([1])
+  it.each([
+    ['{"a":"b","c":1}', [1, 5, 9]],
+    ['{"a\\"b":"c"}', [1, 8]],
+    ['{"a\\\\":"c"}', [1, 7]],
+    ['{"a', [1]],
+    ['{"a\\', [1]]
+  ])("of %j begin at %j", (text, places) => {
+    expect(ClientData.outermostStrings(bytesOf(text))).toEqual(places)
   })
 })
 
@@ -76,17 +55,16 @@ describe("members", () => {
     expect(ClientData.areMembers(bytesOf(`{${"x".repeat(21)},"challenge":"abc"}`), 1n, 23n)).toBe(true)
   })
 
-  it("may stand in another order", () => {
-    expect(members('{"challenge":"abc","type":"webauthn.get"}')).toBe(true)
-    expect(members('{"origin":"a","type":"webauthn.get","challenge":"abc"}')).toBe(true)
-    expect(members('{"type":"webauthn.get", "challenge":"abc"}')).toBe(true)
-    expect(members('{ "type":"webauthn.get","challenge":"abc"}')).toBe(true)
-  })
-
-  it("are not members of an object inside it: neither the one nor the other", () => {
-    expect(members('{"a":{"type":"webauthn.get"},"challenge":"abc"}')).toBe(false)
-    expect(members('{"type":"webauthn.get","a":{"challenge":"abc"}}')).toBe(false)
-    expect(members('{"a":{"type":"webauthn.get","challenge":"abc"}}')).toBe(false)
+  it.each([
+    [true, '{"challenge":"abc","type":"webauthn.get"}'],
+    [true, '{"origin":"a","type":"webauthn.get","challenge":"abc"}'],
+    [true, '{"type":"webauthn.get", "challenge":"abc"}'],
+    [true, '{ "type":"webauthn.get","challenge":"abc"}'],
+    [false, '{"a":{"type":"webauthn.get"},"challenge":"abc"}'],
+    [false, '{"type":"webauthn.get","a":{"challenge":"abc"}}'],
+    [false, '{"a":{"type":"webauthn.get","challenge":"abc"}}']
+  ])("are members of the object itself, in any order: %s of %s", (expected, text) => {
+    expect(members(text)).toBe(expected)
   })
 
   it("are not where no string begins", () => {

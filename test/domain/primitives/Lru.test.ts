@@ -15,24 +15,6 @@ describe("values in order of their use", () => {
     expect([...lru.values()]).toEqual([3, 7, 4])
   })
 
-  it("weigh no more than the bound together, and what is too heavy alone displaces nothing", () => {
-    const lru = new Lru<string, string>(10, ({ length }) => length)
-    lru.set("a", "1234")
-    lru.set("b", "12345")
-    lru.set("c", "12345678901")
-    expect([...lru.values()]).toEqual(["1234", "12345"])
-    lru.set("d", "12")
-    expect([...lru.values()]).toEqual(["12345", "12"])
-    expect(lru.weight).toBe(7)
-  })
-
-  it("leave when their new value is too heavy", () => {
-    const lru = new Lru<string, string>(3, ({ length }) => length)
-    lru.set("a", "1")
-    lru.set("a", "1234")
-    expect([lru.get("a"), lru.size, lru.weight]).toEqual([undefined, 0, 0])
-  })
-
   it("are weighed anew when they are set again", () => {
     const lru = new Lru<string, Array<number>>(4, ({ length }) => length)
     const grown = [1]

@@ -94,48 +94,13 @@ describe("A passkey's public key", () => {
     ["zero", Buffer.alloc(64), offCurve],
     ["no x of the curve", Buffer.concat([Buffer.from([2]), Buffer.alloc(32, 255)]), offCurve],
     ["of secp256k1", curve("secp256k1"), otherDer],
-    ["of P-384", curve("P-384"), otherDer],
-    ["of Ed25519", spki(generateKeyPairSync("ed25519").publicKey), otherDer],
     ["of RSA", spki(generateKeyPairSync("rsa", { modulusLength: 1024 }).publicKey), otherDer],
-    [
-      "DER with a byte behind it",
-      Buffer.concat([spki(createPublicKey(first.privateKey)), x.subarray(0, 1)]),
-      noSpki
-    ],
     ["DER that ends early", spki(createPublicKey(first.privateKey)).subarray(0, -1), noSpki],
-    ["COSE of another type", changed(1, 1), otherCose],
     ["COSE of another algorithm", changed(3, -35), otherCose],
-    ["COSE of another curve", changed(-1, 2), otherCose],
-    ["COSE without a curve", changed(-1, null), otherCose],
     ["COSE without X", changed(-2, null), noCose],
-    ["COSE without Y", changed(-3, null), noCose],
-    ["COSE with a Y off the curve", changed(-3, new Uint8Array(off)), noCose],
-    ["COSE with a short X", changed(-2, new Uint8Array(x.subarray(1))), noCose],
-    ["COSE with a byte behind it", Buffer.concat([cose(coseMembers(first)), Buffer.alloc(1)]), noCose],
-    ["COSE that ends early", cose(coseMembers(first)).subarray(0, -1), noCose]
+    ["COSE with a Y off the curve", changed(-3, new Uint8Array(off)), noCose]
   ])("is refused when it is %s", (_, bytes, message) => {
     expect(refusal(base64(bytes))).toEqual({ index: 0, message })
-  })
-
-  it("is read from a COSE_Key without an algorithm, with other members, in any order", () => {
-    expect(Passkey.parse([base64(changed(3, null))])).toEqual(Either.right([keyOf(first)]))
-    const more = cose([[2, new Uint8Array(40)], ...coseMembers(first).toReversed(), [4, false]])
-    expect(Passkey.parse([base64(more)])).toEqual(Either.right([keyOf(first)]))
-  })
-
-  const map = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex")
-  const [xs, ys] = [x.toString("hex"), y.toString("hex")]
-  const rest = `20 01 21 5820 ${xs} 22 5820 ${ys}`
-  it.each([
-    ["a label twice", map(`a5 01 02 01 02 ${rest}`)],
-    ["an integer in a longer form", map(`a4 01 18 02 ${rest}`)],
-    ["a map of indefinite length", map(`bf 01 02 ${rest} ff`)],
-    ["a length beyond the end", map(`a4 01 02 20 01 21 5820 ${xs} 22 5a ffffffff ${ys}`)],
-    ["a member that is a list", map(`a5 01 02 04 80 ${rest}`)],
-    ["a label that is text", map(`a5 01 02 6161 00 ${rest}`)],
-    ["more members than it has", map(`b7 01 02 ${rest}`)]
-  ])("is refused as a COSE_Key with %s", (_, bytes) => {
-    expect(refusal(base64(bytes)).message).toBe(noCose)
   })
 
   it("is refused as anything else, with the entry and what was expected", () => {

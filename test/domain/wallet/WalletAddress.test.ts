@@ -17,30 +17,23 @@ const creationCode = hex(300)
 
 const zeros = (bytes: number) => "00".repeat(bytes)
 
+const [nobody, dead] = [`0x${zeros(20)}`, `0xdeadbeef${zeros(16)}`]
+const [salt0, cafe] = [`0x${zeros(32)}`, `0x${zeros(28)}cafebabe`]
+
 /** The examples of EIP-1014: address, salt, init code, result. */
 const eip1014 = [
-  [`0x${zeros(20)}`, `0x${zeros(32)}`, "0x00", "0x4D1A2e2bB4F88F0250f26Ffff098B0b30B26BF38"],
-  [`0xdeadbeef${zeros(16)}`, `0x${zeros(32)}`, "0x00", "0xB928f69Bb1D91Cd65274e3c79d8986362984fDA3"],
-  [
-    `0xdeadbeef${zeros(16)}`,
-    `0x${zeros(12)}feed${zeros(18)}`,
-    "0x00",
-    "0xD04116cDd17beBE565EB2422F2497E06cC1C9833"
-  ],
-  [`0x${zeros(20)}`, `0x${zeros(32)}`, "0xdeadbeef", "0x70f2b2914A2a4b783FaEFb75f459A580616Fcb5e"],
+  [nobody, salt0, "0x00", "0x4D1A2e2bB4F88F0250f26Ffff098B0b30B26BF38"],
+  [dead, salt0, "0x00", "0xB928f69Bb1D91Cd65274e3c79d8986362984fDA3"],
+  [dead, `0x${zeros(12)}feed${zeros(18)}`, "0x00", "0xD04116cDd17beBE565EB2422F2497E06cC1C9833"],
+  [nobody, salt0, "0xdeadbeef", "0x70f2b2914A2a4b783FaEFb75f459A580616Fcb5e"],
+  [`0x${zeros(16)}deadbeef`, cafe, "0xdeadbeef", "0x60f3f640a8508fC6a86d45DF051962668E1e8AC7"],
   [
     `0x${zeros(16)}deadbeef`,
-    `0x${zeros(28)}cafebabe`,
-    "0xdeadbeef",
-    "0x60f3f640a8508fC6a86d45DF051962668E1e8AC7"
-  ],
-  [
-    `0x${zeros(16)}deadbeef`,
-    `0x${zeros(28)}cafebabe`,
+    cafe,
     `0x${"deadbeef".repeat(11)}`,
     "0x1d8bfDC5D46DC4f61D6b6115972536eBE6A8854C"
   ],
-  [`0x${zeros(20)}`, `0x${zeros(32)}`, "0x", "0xE33C0C7F7df4809055C3ebA6c09CFe4BaF1BD9e0"]
+  [nobody, salt0, "0x", "0xE33C0C7F7df4809055C3ebA6c09CFe4BaF1BD9e0"]
 ] as const
 
 describe("WalletAddress", () => {

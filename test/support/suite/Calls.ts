@@ -1,5 +1,5 @@
-import { type Contract, type HDNodeWallet, type Interface, isError } from "ethers"
-import { type EntryPointVersion, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { type Interface, isError } from "ethers"
+import type { EntryPointVersion } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import type { Chain } from "./Chain.js"
 import { type Op, pack, walletAbi } from "./Ops.js"
 
@@ -10,7 +10,7 @@ export const senderCreators: Readonly<Record<EntryPointVersion, string>> = {
   "v0.8": "0x449ED7C3e6Fee6a97311d4b55475DF59C44AdD33"
 }
 
-export interface Attempt {
+interface Attempt {
   readonly to: string
   readonly data: string
   readonly from?: string
@@ -19,7 +19,7 @@ export interface Attempt {
 }
 
 /** The revert data of an eth_call, or undefined when it succeeds. */
-export const revertData = async (chain: Chain, attempt: Attempt): Promise<string | undefined> => {
+const revertData = async (chain: Chain, attempt: Attempt): Promise<string | undefined> => {
   try {
     await chain.provider.call({ gasLimit: 10_000_000n, ...attempt })
     return undefined
@@ -37,35 +37,6 @@ export const revertOf = async (chain: Chain, attempt: Attempt, abi: Interface): 
   return error === null ? data : `${error.name}(${error.args.join(",")})`
 }
 
-/** Sends a transaction and waits for it; rejects when it reverts. */
-export const send = async (
-  from: HDNodeWallet,
-  contract: Contract,
-  method: string,
-  ...args: ReadonlyArray<unknown>
-) => {
-  const sent = await contract
-    .connect(from)
-    .getFunction(method)
-    .send(...args, { gasLimit: 10_000_000n })
-  return sent.wait()
-}
-
-/** What the wallet answers to `validateUserOp` of this version, called by `from` (its EntryPoint by default). */
-export const validationData = async (
-  chain: Chain,
-  version: EntryPointVersion,
-  op: Op,
-  options: { readonly hash: string; readonly from?: string; readonly to?: string }
-): Promise<bigint> => {
-  const result = await chain.provider.call({
-    from: options.from ?? entryPoints[version],
-    to: options.to ?? op.sender,
-    data: validateCall(version, op, options.hash)
-  })
-  return BigInt(result)
-}
-
 /** Calldata of `validateUserOp` of this version, with no missing funds. */
 export const validateCall = (version: EntryPointVersion, op: Op, hash: string): string => {
   const signature =
@@ -77,8 +48,3 @@ export const validateCall = (version: EntryPointVersion, op: Op, hash: string): 
 
 /** A contract that calls the address in the first 20 bytes of its calldata with the rest, and answers as it does. */
 export const forwarderCode = "0x601436038060145f375f5f825f345f3560601c5af13d5f5f3e601f573d5ffd5b3d5ff3"
-
-/** Puts the forwarder at this address. */
-export const placeForwarder = async (chain: Chain, address: string): Promise<void> => {
-  await chain.provider.send("anvil_setCode", [address, forwarderCode])
-}

@@ -1,4 +1,4 @@
-import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto"
+import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto"
 import { p256 } from "@noble/curves/p256"
 import { type BaseWallet, concat, getBytes, hashMessage, hexlify } from "ethers"
 import { type Config, mixedProof, type PasskeyProof, type PublicKey } from "./Layouts.js"
@@ -33,18 +33,12 @@ export interface Passkey {
   readonly privateKey: KeyObject
 }
 
-const toPasskey = (privateKey: KeyObject): Passkey => {
+export const newPasskey = (): Passkey => {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const jwk = privateKey.export({ format: "jwk" })
   const coordinate = (text: string | undefined) => hexlify(Buffer.from(text ?? "", "base64url"))
   return { privateKey, publicKey: { x: coordinate(jwk.x), y: coordinate(jwk.y) } }
 }
-
-export const newPasskey = (): Passkey =>
-  toPasskey(generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey)
-
-/** The passkey of a PKCS #8 private key, as base64 of its DER. */
-export const passkeyFrom = (pkcs8: string): Passkey =>
-  toPasskey(createPrivateKey({ key: Buffer.from(pkcs8, "base64"), format: "der", type: "pkcs8" }))
 
 export interface AssertionOptions {
   readonly origin?: string

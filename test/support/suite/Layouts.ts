@@ -52,7 +52,7 @@ export const configType =
 const passkeyProofsType =
   "tuple(uint8 index, tuple(bytes32 r, bytes32 s, uint256 challengeIndex, uint256 typeIndex, bytes authenticatorData, string clientDataJSON) auth)[]"
 
-export const zeroAddress = `0x${"00".repeat(20)}`
+const zeroAddress = `0x${"00".repeat(20)}`
 
 export const unbound: Conditions = { validUntil: 0, validAfter: 0, bundler: zeroAddress }
 

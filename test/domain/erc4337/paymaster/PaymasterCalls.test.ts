@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { AbiCoder, Interface, toBeHex } from "ethers"
+import { AbiCoder, Interface } from "ethers"
 import * as fc from "fast-check"
 import { versions } from "../../../../src/domain/erc4337/EntryPoint.js"
 import * as PaymasterCalls from "../../../../src/domain/erc4337/paymaster/PaymasterCalls.js"
@@ -7,48 +7,21 @@ import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import { bytes32, forAll, hex, mutated, op, uint } from "../../generators.js"
 
-const structs = {
-  "v0.6": "(address,uint256,bytes,bytes,uint256,uint256,uint256,uint256,uint256,bytes,bytes)",
-  "v0.7": "(address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)",
-  "v0.8": "(address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)"
-}
-
 describe.each(versions)("calls of a paymaster of %s", (version) => {
+  const struct = UserOperation.structOf(version)
   const abi = new Interface([
-    `function validateUserOp(${structs[version]} op, bytes32 hash, uint256 missing)`,
-    `function validatePaymasterUserOp(${structs[version]} op, bytes32 hash, uint256 maxCost)`,
-    version === "v0.6"
-      ? "function postOp(uint8 mode, bytes context, uint256 cost)"
-      : "function postOp(uint8 mode, bytes context, uint256 cost, uint256 fee)"
+    `function validateUserOp(${struct} op, bytes32 hash, uint256 missing)`,
+    `function validatePaymasterUserOp(${struct} op, bytes32 hash, uint256 maxCost)`,
+    `function postOp(uint8 mode, bytes context, uint256 cost${version === "v0.6" ? "" : ", uint256 fee"})`
   ])
-  const tuple = (it: UserOperation.UserOperation) => [
-    it.sender,
-    it.nonce,
-    it.initCode,
-    it.callData,
-    ...(version === "v0.6"
-      ? [
-          it.callGasLimit,
-          it.verificationGasLimit,
-          it.preVerificationGas,
-          it.maxFeePerGas,
-          it.maxPriorityFeePerGas
-        ]
-      : [
-          toBeHex((it.verificationGasLimit << 128n) | it.callGasLimit, 32),
-          it.preVerificationGas,
-          toBeHex((it.maxPriorityFeePerGas << 128n) | it.maxFeePerGas, 32)
-        ]),
-    it.paymasterAndData,
-    it.signature
-  ]
 
   it.prop(
     "are those that ethers encodes",
     [op(version), bytes32, uint(256), uint(256), hex()],
     ([each, hash, wei, fee, context]) => {
       const call = UserOperation.validateCall(version, each, hash)
-      const args = [tuple(each), hash, wei]
+      const [tuple] = AbiCoder.defaultAbiCoder().decode([struct], UserOperation.encode(version, each))
+      const args = [tuple, hash, wei]
       expect(PaymasterCalls.withMissing(call, wei)).toBe(abi.encodeFunctionData("validateUserOp", args))
       expect(PaymasterCalls.approve(call, wei)).toBe(abi.encodeFunctionData("validatePaymasterUserOp", args))
       expect(PaymasterCalls.postOp(call, context, wei, fee)).toBe(

@@ -106,33 +106,24 @@ describe("Sponsorship", () => {
   it("is as the published vectors have it", () => {
     expect(vectors.vectors.length).toBeGreaterThan(3)
     for (const each of vectors.vectors) {
-      const version = each.version as (typeof versions)[number]
-      const { paymaster, unbound, validAfter, validUntil } = each.terms
-      const limits =
-        each.terms.limits === null
-          ? none
-          : {
-              verificationGasLimit: BigInt(each.terms.limits.verificationGasLimit),
-              postOpGasLimit: BigInt(each.terms.limits.postOpGasLimit)
-            }
+      const { limits, ...terms } = each.terms
+      const paymaster = Address.unsafe(terms.paymaster)
+      const [verificationGasLimit, postOpGasLimit] = [limits?.verificationGasLimit, limits?.postOpGasLimit]
       const given = {
-        paymaster: Address.unsafe(paymaster),
-        validUntil,
-        validAfter,
-        limits,
-        unbound
+        ...{ ...terms, paymaster },
+        limits: {
+          verificationGasLimit: BigInt(verificationGasLimit ?? 0),
+          postOpGasLimit: BigInt(postOpGasLimit ?? 0)
+        }
       }
+      const version = each.version as (typeof versions)[number]
       expect(Sponsorship.paymasterData(version, given)).toBe(each.paymasterAndData)
-      const digest = Sponsorship.digest(
-        { chainId: BigInt(each.chainId), paymaster: given.paymaster },
-        Hex.unsafe32(each.userOpHash),
-        Address.unsafe(each.bundler)
-      )
+      const [hash, bundler] = [Hex.unsafe32(each.userOpHash), Address.unsafe(each.bundler)]
+      const digest = Sponsorship.digest({ chainId: BigInt(each.chainId), paymaster }, hash, bundler)
       expect(digest).toBe(each.digest)
       expect(recoverAddress(digest, each.sponsorSignature)).toBe(each.sponsor)
-      expect(Sponsorship.append(Hex.unsafe(each.walletSignature), Hex.unsafe(each.sponsorSignature))).toBe(
-        each.signature
-      )
+      const [own, sponsor] = [Hex.unsafe(each.walletSignature), Hex.unsafe(each.sponsorSignature)]
+      expect(Sponsorship.append(own, sponsor)).toBe(each.signature)
     }
   })
 })

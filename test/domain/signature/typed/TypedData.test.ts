@@ -17,24 +17,15 @@ const digest = (document: unknown, given: TypedData.Given = {}) => {
 const problem = (document: unknown, given: TypedData.Given = {}): string =>
   Either.match(digest(document, given), { onLeft: (why) => why, onRight: () => "it has a digest" })
 
+const members = (text: string) =>
+  text.split(", ").map((each) => ({ name: each.split(" ")[0] ?? "", type: each.split(" ")[1] ?? "" }))
+
 /** The example of EIP-712, and the figures that its test contract asserts. */
 const mail = {
   types: {
-    EIP712Domain: [
-      { name: "name", type: "string" },
-      { name: "version", type: "string" },
-      { name: "chainId", type: "uint256" },
-      { name: "verifyingContract", type: "address" }
-    ],
-    Person: [
-      { name: "name", type: "string" },
-      { name: "wallet", type: "address" }
-    ],
-    Mail: [
-      { name: "from", type: "Person" },
-      { name: "to", type: "Person" },
-      { name: "contents", type: "string" }
-    ]
+    EIP712Domain: members("name string, version string, chainId uint256, verifyingContract address"),
+    Person: members("name string, wallet address"),
+    Mail: members("from Person, to Person, contents string")
   },
   primaryType: "Mail",
   domain: {
@@ -395,32 +386,20 @@ describe("a text", () => {
   const quoted = JSON.stringify(good)
   it.each<readonly [string, string, string]>([
     ["with a comma too many", good.replace('Hello, Bob!"', 'Hello, Bob!",'), column],
-    ["with a comma too few", good.replace(',"domain"', '"domain"'), column],
     ["cut off", good.slice(0, -1), `${none} it ends too early, line 1, column`],
-    ["cut off early", good.slice(0, 12), `${none} it ends too early, line 1, column 13`],
-    ["cut off in a name", good.slice(0, 7), `${none} it ends too early, line 1, column 8`],
     ["with more behind it", `${good} and more`, column],
     ["twice in a row", `${good}\n${good}`, `${none} line 2, column 1`],
     ["behind a byte order mark", `\ufeff${good}`, `${none} it begins with a byte order mark`],
     ["behind one that was read as Latin-1", `ï»¿${good}`, `${column} 1`],
-    ["behind white space of other kinds", `\u00a0\u200b${good}`, `${column} 1`],
     ["in single quotes", good.replaceAll('"', "'"), `${column} 2`],
-    ["in typographic quotes", good.replaceAll('"types"', "“types”"), `${column} 2`],
     ["with names without quotes", good.replace(/"(\w+)":/g, "$1:"), `${column} 2`],
-    ["with NaN", good.replace('"chainId":1', '"chainId":NaN'), column],
-    ["with a bigint", good.replace('"chainId":1', '"chainId":1n'), column],
-    ["with a comment", `{ // mail\n${good.slice(1)}`, `${column} 3`],
-    ["with a line break in a text", good.replace("Hello, ", "Hello,\n"), column],
-    ["with an escape that is none", good.replace("Hello", "\\xHello"), column],
     ["encoded twice", quoted, "the typed data is encoded twice"],
-    ["encoded thrice", JSON.stringify(quoted), "the typed data is encoded twice"],
     ["encoded twice and cut off", quoted.slice(0, -9), `${none} it ends too early`],
     ["damaged and encoded", JSON.stringify(good.slice(0, -1)), "the typed data is encoded twice"],
     ["with escapes of its quotes alone", good.replaceAll('"', '\\"'), `${column} 2`],
     ["in quotes of a shell", `'${good}'`, `${column} 1`],
     ["in an array", ` [${good}]`, "[0]: the typed data is inside of another value"],
     ["as parameters of a node", `["0x00",${quoted}]`, "[1]: the typed data is encoded twice"],
-    ["in an object", `{"data":${good}}`, "data: the typed data is inside of another value"],
     ["deep inside", `{"a":[{"b":${good}}]}`, "a[0].b: the typed data is inside of another value"],
     ["as text inside", `{"data":${quoted}}`, "data: the typed data is encoded twice"]
   ])("that is a document %s says where it breaks", (_, text, problem) => {
@@ -446,25 +425,13 @@ describe("a text", () => {
 
   it("never throws, whatever it says", () => {
     const words = fc.constantFrom(
-      "types",
-      "primaryType",
-      "domain",
-      "message",
-      "A",
-      "__proto__",
-      "EIP712Domain",
-      "name"
+      ..."types primaryType domain message A __proto__ EIP712Domain name".split(" ")
     )
+    const types = fc.constantFrom("A", "A[]", "uint256", "bool[2]", "string")
     const json = fc.letrec((tie) => ({
       value: fc.oneof(
         { depthSize: "small" },
-        fc.string(),
-        fc.integer(),
-        fc.double(),
-        fc.boolean(),
-        fc.constant(null),
-        words,
-        fc.constantFrom("A", "A[]", "uint256", "bool[2]", "string"),
+        ...[fc.string(), fc.integer(), fc.double(), fc.boolean(), fc.constant(null), words, types],
         fc.array(tie("value"), { maxLength: 4 }),
         fc.dictionary(words, tie("value"), { maxKeys: 5 })
       )
