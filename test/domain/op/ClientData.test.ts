@@ -7,7 +7,7 @@ const found = (text: string): ReadonlyArray<string> =>
   ClientData.outermostStrings(bytesOf(text)).map((at) => text.slice(at + 1, text.indexOf('"', at + 1)))
 
 describe("the strings of the outermost object", () => {
-  it.each([
+  it.each<readonly [text: string, names: string]>([
     ['{"a":"b","c":1}', "a b c"],
     ["{}", ""],
     ["", ""],

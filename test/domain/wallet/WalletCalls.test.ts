@@ -26,10 +26,10 @@ describe("WalletCalls", () => {
       expect(single).toBe(abi.encodeFunctionData("execute", [one.target, one.value, one.data]))
       const batch = WalletCalls.executeBatch(calls)
       expect(batch).toBe(abi.encodeFunctionData("executeBatch", [calls]))
-      for (const [callData, inner] of [
-        [single, [one]],
-        [batch, calls]
-      ] as const) {
+      for (const { callData, inner } of [
+        { callData: single, inner: [one] },
+        { callData: batch, inner: calls }
+      ]) {
         expect(WalletCalls.read(callData)).toEqual(inner)
         expect(WalletCalls.valueOf(callData)).toBe(inner.reduce((sum, { value }) => sum + value, 0n))
         expect(WalletCalls.isCanonical(callData)).toBe(true)
