@@ -55,6 +55,25 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
+      "an element that was accepted anew since is handed over under its present hash alone",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const version = (sequence: bigint) => Make.op({ sequence, userOpHash: Make.word(sequence) })
+        const handing = (sequence: bigint) => ({
+          ...Make.handing("r1", []),
+          ops: [{ index: 0, signed: Hex.unsafe("0x51"), userOpHash: Make.word(sequence) }]
+        })
+        yield* journal.accept(Make.acceptance("r1", [version(1n)]))
+        yield* journal.abandon("r1", [0])
+        yield* journal.accept(Make.acceptance("r1", [version(2n)]))
+        yield* refused(journal.submitRemotely(handing(1n)))
+        expect(yield* stateOf(2)).toBe("accepted")
+        yield* journal.submitRemotely(handing(2n))
+        expect(yield* stateOf(2)).toBe("sent")
+      })
+    )
+
+    fact(
       "an op that was handed over since the allocation is in no bytes that are stored",
       Effect.gen(function* () {
         const journal = yield* Journals.all

@@ -357,6 +357,25 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
+      "an element that was accepted anew since is carried under its present hash alone",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const version = (sequence: bigint) => Make.op({ sequence, userOpHash: Make.word(sequence) })
+        const carrying = (sequence: bigint) => ({
+          ...Make.allocation("r1"),
+          ops: [{ requestId: "r1", index: 0, userOpHash: Make.word(sequence) }]
+        })
+        yield* journal.accept(Make.acceptance("r1", [version(1n)]))
+        yield* journal.abandon("r1", [0])
+        yield* journal.accept(Make.acceptance("r1", [version(2n)]))
+        yield* refused(journal.allocate(carrying(1n)))
+        expect(yield* journal.allocate(carrying(2n))).toEqual(allocated(0n))
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* stateOf(2)).toBe("sent")
+      })
+    )
+
+    fact(
       "bytes that carry an op which was given up are not stored",
       Effect.gen(function* () {
         const journal = yield* Journals.all

@@ -107,7 +107,7 @@ const entryPointOf = ({ sql }: Store.Store) =>
     and transaction_ops.nonce = transactions.nonce
   limit 1) as entry_point`)
 
-interface LockedOp extends Pick<Ops.State, "op_id" | "request_id" | "op_index" | "state"> {
+interface LockedOp extends Pick<Ops.State, "op_id" | "request_id" | "op_index" | "state" | "user_op_hash"> {
   readonly authority: string
   readonly chain_id: string
   readonly entry_point: string
@@ -120,6 +120,7 @@ const lockOps = (store: Store.Store, { chainId, ops, signer }: AllocationRequest
   Effect.gen(function* () {
     const { forUpdate, sql } = store
     const found = new Map<string, Ops.Id>()
+    const hashes = new Map(ops.map((op) => [name(op), op.userOpHash]))
     const entryPoints = new Set<string>()
     if (new Set(ops.map(name)).size < ops.length)
       return yield* Store.refuse("a transaction carries an op only once")
@@ -130,13 +131,17 @@ const lockOps = (store: Store.Store, { chainId, ops, signer }: AllocationRequest
       )
       // By its element alone: asked for its authority as well, SQLite reads every op that this ever had.
       const rows = yield* sql<LockedOp>`
-        select op_id, request_id, op_index, entry_point, authority, chain_id, state from ops
+        select op_id, request_id, op_index, entry_point, authority, chain_id, state, user_op_hash from ops
         where (request_id, op_index) in (values ${refs}) and state <> 'abandoned'
         order by op_id ${forUpdate}`
       for (const row of rows) {
         if (row.state !== "accepted" || row.authority !== signer || row.chain_id !== chainId.toString())
           continue
-        found.set(name({ requestId: row.request_id, index: row.op_index }), row.op_id)
+        const element = name({ requestId: row.request_id, index: row.op_index })
+        // Whoever has lost the lane and got it back may have an op in mind that another process has replaced since.
+        if ((hashes.get(element) ?? row.user_op_hash) !== row.user_op_hash)
+          return yield* Store.refuse("an op of the transaction was accepted anew since it was prepared")
+        found.set(element, row.op_id)
         entryPoints.add(row.entry_point)
       }
     }

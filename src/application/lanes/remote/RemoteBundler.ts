@@ -120,7 +120,7 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
         const node = { rpc: access.rpc, trust: access.trust }
         // Whether a call that failed was durable is not known; the same again does no harm.
         yield* Effect.retry(
-          remoteOpJournal.submitRemotely({ requestId, node, since, ops: [{ index, signed }] }),
+          remoteOpJournal.submitRemotely({ requestId, node, since, ops: [{ index, signed, userOpHash }] }),
           again
         )
         const { chainId } = profile

@@ -11,8 +11,15 @@ export interface RemoteSubmissionIntent {
   readonly node: Pick<LaneAccess, "rpc" | "trust">
   /** Number of a block before which none of them can have landed. */
   readonly since: bigint
-  /** `signed`: the ABI encoding of the op with its signature. */
-  readonly ops: ReadonlyArray<{ readonly index: number; readonly signed: Hex }>
+  /**
+   * `signed`: the ABI encoding of the op with its signature. Refused where its element has been accepted anew since, as an
+   * op with another hash.
+   */
+  readonly ops: ReadonlyArray<{
+    readonly index: number
+    readonly signed: Hex
+    readonly userOpHash?: Bytes32
+  }>
 }
 
 /** An op that was seen on the chain, without a transaction of ours that tells of it. */

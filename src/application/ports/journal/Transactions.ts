@@ -57,8 +57,11 @@ export interface AllocationRequest extends Lane {
   readonly maxCost: bigint
   /** Balance of the EOA, wei, as read for this transaction. */
   readonly balance: bigint
-  /** The accepted ops that the transaction carries, of one EntryPoint, of one request or several. */
-  readonly ops: ReadonlyArray<OpRef>
+  /**
+   * The accepted ops that the transaction carries, of one EntryPoint, of one request or several. Refused where an element
+   * has been accepted anew since, as an op with another hash.
+   */
+  readonly ops: ReadonlyArray<OpRef & { readonly userOpHash?: Bytes32 }>
   /** The accepted request whose own transaction it is, when it carries no ops; null for one that only fills a nonce. */
   readonly direct: string | null
 }
