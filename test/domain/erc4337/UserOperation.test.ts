@@ -64,7 +64,9 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
 
   it("is not read from garbage", () => {
     for (const text of ["0x", "0x00", toBeHex(32, 32), `0x${"ff".repeat(480)}`, `0x${"00".repeat(480)}`])
-      expect(Either.isLeft(UserOperation.decode(version, Hex.unsafe(text)))).toBe(true)
+      expect(UserOperation.decode(version, Hex.unsafe(text))).toEqual(
+        Either.left(`expected abi.encode of the UserOperation struct of EntryPoint ${version}`)
+      )
   })
 
   it("is refused with dirty padding, with bytes behind it, and with offsets that overlap", () => {
@@ -129,35 +131,44 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
     })
   })
 
-  it("fits when every gas field is at most a uint120", () => {
-    expect(UserOperation.fits(version, plain)).toEqual(Either.right(undefined))
+  const why = (change: Partial<UserOperation.UserOperation>) =>
+    Either.getOrNull(Either.flip(UserOperation.fits(version, { ...plain, ...change })))
+
+  it("fits when every gas field is at most a uint120, and the nonce a uint256", () => {
     for (const field of fields.filter((each) => /Gas/.test(each))) {
-      expect(Either.isRight(UserOperation.fits(version, { ...plain, [field]: (1n << 120n) - 1n }))).toBe(true)
+      expect(why({ [field]: (1n << 120n) - 1n })).toBeNull()
       for (const value of [1n << 120n, 1n << 128n, -1n])
-        expect(UserOperation.fits(version, { ...plain, [field]: value })).toEqual(
-          Either.left(`${field} does not fit in 120 bits`)
-        )
+        expect(why({ [field]: value })).toBe(`${field} does not fit in 120 bits`)
     }
-    expect(Either.isRight(UserOperation.fits(version, { ...plain, nonce: (1n << 256n) - 1n }))).toBe(true)
-    for (const nonce of [1n << 256n, -1n])
-      expect(Either.isLeft(UserOperation.fits(version, { ...plain, nonce }))).toBe(true)
+    expect(why({ nonce: (1n << 256n) - 1n })).toBeNull()
+    for (const nonce of [1n << 256n, -1n]) expect(why({ nonce })).toBe("nonce does not fit in 256 bits")
   })
 
   it("fits with initCode and paymasterAndData that are empty or complete", () => {
-    const fits = (fields: Partial<UserOperation.UserOperation>) =>
-      Either.isRight(UserOperation.fits(version, { ...plain, ...fields }))
     const bytes = (length: number, byte = "11") => Hex.unsafe(`0x${byte.repeat(length)}`)
     const least = version === "v0.6" ? 20 : 52
-    expect([1, 19].some((length) => fits({ initCode: bytes(length) }))).toBe(false)
-    expect([0, 20, 21, 500].every((length) => fits({ initCode: bytes(length) }))).toBe(true)
-    const whole = `0x${"11".repeat(20)}${"00".repeat(32)}`
-    for (const length of [1, 19, 20, 51, 52])
-      expect(fits({ paymasterAndData: Hex.unsafe(whole.slice(0, 2 + 2 * length)) })).toBe(length >= least)
-    const paymaster = (limits: string) => Hex.unsafe(`0x${"11".repeat(20)}${limits}`)
+    const incomplete = (field: string, least: number) =>
+      `${field} must be empty or of at least ${least} bytes`
+    for (const length of [0, 1, 19, 20, 21, 500])
+      expect(why({ initCode: bytes(length) })).toBe(
+        length === 0 || length >= 20 ? null : incomplete("initCode", 20)
+      )
+    const paymaster = (limits: string) => `0x${"11".repeat(20)}${limits}`
+    for (const length of [0, 1, 19, 20, 51, 52]) {
+      const paymasterAndData = Hex.unsafe(paymaster("00".repeat(32)).slice(0, 2 + 2 * length))
+      expect(why({ paymasterAndData })).toBe(
+        length === 0 || length >= least ? null : incomplete("paymasterAndData", least)
+      )
+    }
     const huge = ["01".padEnd(32, "0") + "0".repeat(32), "0".repeat(32) + "01".padEnd(32, "0")]
-    expect(fits({ paymasterAndData: paymaster("00ff".padEnd(32, "f").repeat(2)) })).toBe(true)
-    for (const limits of huge) expect(fits({ paymasterAndData: paymaster(limits) })).toBe(version === "v0.6")
-    expect(fits({ paymasterAndData: bytes(least, "00") })).toBe(version !== "v0.8")
+    expect(why({ paymasterAndData: Hex.unsafe(paymaster("00ff".padEnd(32, "f").repeat(2))) })).toBeNull()
+    for (const limits of huge)
+      expect(why({ paymasterAndData: Hex.unsafe(paymaster(limits)) })).toBe(
+        version === "v0.6" ? null : "the paymaster's gas limits do not fit in 120 bits"
+      )
+    expect(why({ paymasterAndData: bytes(least, "00") })).toBe(
+      version === "v0.8" ? "the paymaster must not be the zero address" : null
+    )
   })
 })
 

@@ -27,7 +27,7 @@ export const accepted = (row: Row): string => {
 }
 
 /** Rules that no op of the rows breaks, whatever is staked. */
-export const keptByAll = (rows: ReadonlyArray<Row>): ReadonlyArray<string> =>
+const keptByAll = (rows: ReadonlyArray<Row>): ReadonlyArray<string> =>
   checkedRules.filter((rule) => rows.every(({ findings }) => findings.every((each) => each.rule !== rule)))
 
 const line = (row: Row): string => {

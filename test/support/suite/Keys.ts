@@ -40,7 +40,7 @@ export const newPasskey = (): Passkey => {
   return { privateKey, publicKey: { x: coordinate(jwk.x), y: coordinate(jwk.y) } }
 }
 
-export interface AssertionOptions {
+interface AssertionOptions {
   readonly origin?: string
   readonly type?: string
   /** Authenticator flags; user present and user verified by default. */

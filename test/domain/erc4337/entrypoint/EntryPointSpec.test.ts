@@ -1,15 +1,12 @@
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
 import { getCreate2Address, Interface, keccak256 } from "ethers"
 import { type Version, versions } from "../../../../src/domain/erc4337/EntryPoint.js"
 import { EntryPointSpec } from "../../../../src/domain/erc4337/entrypoint/EntryPointSpec.js"
 import * as PaymasterData from "../../../../src/domain/erc4337/paymaster/PaymasterData.js"
-import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
-import * as Ops from "../../../support/lanes/Ops.js"
 
 /** Nick's deterministic deployment proxy, which has put every EntryPoint where it is. */
 const deployer = "0x4e59b44847b379578588920cA78FbF26c0B4956C"
@@ -33,12 +30,6 @@ describe.each(versions)("what is said of EntryPoint %s", (version) => {
     const tooEarly = /block\.timestamp (<=?) data\.validAfter/.exec(source)?.[1]
     expect(tooEarly).toBe(spec.hasBegun(7n, 7n) ? "<" : "<=")
     expect([spec.hasBegun(7n, 6n), spec.hasBegun(7n, 8n), spec.hasBegun(0n, 0n)]).toEqual([false, true, true])
-  })
-
-  it("has the selectors of its functions", () => {
-    const contract = new Interface(abi)
-    expect(spec.functions.handleOps).toBe(contract.getFunction("handleOps")?.selector)
-    expect(spec.functions.handleAggregatedOps).toBe(contract.getFunction("handleAggregatedOps")?.selector)
   })
 
   it("has the struct of its functions, in which the words of gas stand behind callData", () => {
@@ -120,33 +111,5 @@ describe("an op as bundlers are told of it", () => {
     expect(readPaymaster({ paymasterAndData: Hex.unsafe(paymaster) })).toMatchObject({ data: Hex.empty })
     expect(readPaymaster({ paymasterAndData: Hex.unsafe(paymaster.slice(0, -2)) })).toBeNull()
     expect(readPaymaster({})).toBeNull()
-  })
-})
-
-describe("an op that an EntryPoint can not take", () => {
-  const why = (version: Version, change: Partial<UserOperation.UserOperation>) =>
-    Either.getOrNull(Either.flip(UserOperation.fits(version, { ...Ops.plain, ...change })))
-  const bytes = (count: number) => Hex.unsafe(`0x${"01".repeat(count)}`)
-
-  it("is told why", () => {
-    for (const version of versions) {
-      expect(why(version, {})).toBeNull()
-      expect(why(version, { nonce: 1n << 256n })).toBe("nonce does not fit in 256 bits")
-      expect(why(version, { initCode: bytes(19) })).toBe("initCode must be empty or of at least 20 bytes")
-      const least = version === "v0.6" ? 20 : 52
-      expect(why(version, { paymasterAndData: bytes(least - 1) })).toBe(
-        `paymasterAndData must be empty or of at least ${least} bytes`
-      )
-      expect(UserOperation.decode(version, bytes(64))).toEqual(
-        Either.left(`expected abi.encode of the UserOperation struct of EntryPoint ${version}`)
-      )
-    }
-    for (const version of ["v0.7", "v0.8"] as const)
-      expect(why(version, { paymasterAndData: Hex.unsafe(`0x${"01".repeat(20)}${"ff".repeat(32)}`) })).toBe(
-        "the paymaster's gas limits do not fit in 120 bits"
-      )
-    const nobody = Hex.unsafe(`0x${"00".repeat(52)}`)
-    expect(why("v0.8", { paymasterAndData: nobody })).toBe("the paymaster must not be the zero address")
-    expect(why("v0.7", { paymasterAndData: nobody })).toBeNull()
   })
 })
