@@ -166,26 +166,38 @@ const straysOf = (
     )
     const unknown = seen.filter(({ userOpHash }) => !known.has(userOpHash))
     let isOurs = false
-    const strays = yield* Effect.forEach(unknown, (each) =>
-      Effect.map(
-        Together.all([chain.transaction(each.txHash), chain.block(each.blockNumber)]),
-        ([transaction, block]): Matching.Stray<Seen> => {
+    // A transaction may carry hundreds of them.
+    const strays = yield* Effect.forEach(
+      grouped(unknown, ({ blockNumber, txHash }) => `${blockNumber} ${txHash}`),
+      (carried) =>
+        Effect.gen(function* () {
+          const [first] = carried
+          if (first === undefined) return []
+          const [transaction, block] = yield* Together.all([
+            chain.transaction(first.txHash),
+            chain.block(first.blockNumber)
+          ])
           if (transaction?.from === lane.signer) isOurs = true
-          return {
-            id: each,
-            sender: each.sender,
-            nonce: each.nonce,
-            at: (block?.timestamp ?? Number.MAX_SAFE_INTEGER / 1_000) * 1_000,
-            // The hash is proof: what is no op of the bundle has another one.
-            callData:
-              BundledOps.read(version, transaction?.data ?? Hex.empty).find(
-                (op) => UserOperation.hash(version, address, lane.chainId, op) === each.userOpHash
-              )?.callData ?? null
-          }
-        }
-      )
+          const at = (block?.timestamp ?? Number.MAX_SAFE_INTEGER / 1_000) * 1_000
+          // The hash is proof: what is no op of the bundle has another one.
+          const calls = new Map(
+            BundledOps.read(version, transaction?.data ?? Hex.empty).map((op) => [
+              UserOperation.hash(version, address, lane.chainId, op),
+              op.callData
+            ])
+          )
+          return carried.map(
+            (each): Matching.Stray<Seen> => ({
+              id: each,
+              sender: each.sender,
+              nonce: each.nonce,
+              at,
+              callData: calls.get(each.userOpHash) ?? null
+            })
+          )
+        })
     )
-    return { isOurs, strays, used: seen, head: head?.number ?? 0n }
+    return { isOurs, strays: strays.flat(), used: seen, head: head?.number ?? 0n }
   })
 
 /** The ops are the elements' own: they are recorded as landed, and watched until they are for good. */
