@@ -1,18 +1,23 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import * as Address from "../../domain/primitives/Address.js"
 import type { Hex } from "../../domain/primitives/Hex.js"
+import * as Keccak from "../../domain/primitives/Keccak.js"
 import type { Custody, Stored } from "../../domain/wallet/Custody.js"
 import * as Salt from "../../domain/wallet/Salt.js"
 import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
+import * as WalletReader from "../../domain/wallet/WalletReader.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import type { CallResult, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
+import { CurrentRequest } from "../request/CurrentRequest.js"
 import { type Detail, type Failure, type InvalidRequest, invalid, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import * as Together from "../runtime/Together.js"
+import * as SharedReads from "./wallets/SharedReads.js"
 
 /** The parts of `settings` that make wallet addresses. */
 export interface AddressSettings {
@@ -172,14 +177,32 @@ export const hasPasskeys = (configuration: WalletConfig.Configuration | null): b
 export const epochOf = (state: WalletState | undefined): bigint =>
   state?._tag === "deployed" ? WalletConfig.epochOf(state.configuration) : 0n
 
+/** What an address answers, and its code: in full, as what the program of `SharedReads` saw, or null where it is known. */
+interface Seen {
+  readonly code: Hex | WalletReader.Sight | null
+  readonly answer: CallResult
+}
+
 /** Null: its code was not asked for, since it is known, and what it answers is not what that code does. */
-const stateOf = (code: Hex | null, expected: Hex | null, answer: CallResult): WalletState | null => {
-  if (code === "0x") return { _tag: "absent" }
+const stateOf = ({ answer, code }: Seen, expected: Hex | null): WalletState | null => {
+  if (code === "0x" || (code !== null && typeof code === "object" && WalletReader.isAbsent(code)))
+    return { _tag: "absent" }
+  const isExpected =
+    code === null || typeof code === "string"
+      ? code === null || code === expected
+      : expected !== null && code.codeHash === Keccak.hash(expected)
   const configuration = WalletConfig.decode(answer.data)
-  if ((code === null || code === expected) && answer.success && Either.isRight(configuration))
+  if (isExpected && answer.success && Either.isRight(configuration))
     return { _tag: "deployed", configuration: configuration.right }
   return code === null ? null : { _tag: "foreign" }
 }
+
+/** Accepted work asks together: after a restart there may be much of it, and its callers are not known to wait. */
+const asksTogether = (facts: ChainFacts, chain: ChainClient): Effect.Effect<boolean> =>
+  Effect.map(
+    Effect.serviceOption(CurrentRequest),
+    Option.exists((current) => current.accepted() && !facts.isPlain(chain))
+  )
 
 /**
  * Reads what stands at each address. `initCode` is that of the beacon's proxies. Their code never changes: where it was
@@ -193,22 +216,31 @@ export const read = (
   known: (wallet: Address.Address) => boolean = (wallet) => facts.wallet(chain, wallet, initCode) !== null
 ): Effect.Effect<ReadonlyMap<Address.Address, WalletState>, ChainRpcError> =>
   Effect.gen(function* () {
-    const codes = wallets.map((wallet) => (known(wallet) ? Effect.succeed(null) : chain.code(wallet)))
-    const [expected, answers] = yield* Together.all([
-      wallets.every(known) ? Effect.succeed(null) : facts.deployedCode(chain, initCode),
-      Together.forEach(wallets, (wallet, index) =>
+    const isTogether = yield* asksTogether(facts, chain)
+    const alone = (wallet: Address.Address): Effect.Effect<Seen, ChainRpcError> =>
+      Effect.map(
         Together.all([
-          codes[index] ?? Effect.succeed(null),
+          known(wallet) ? Effect.succeed(null) : chain.code(wallet),
           chain.call({ to: wallet, data: WalletCalls.configuration })
-        ])
+        ]),
+        ([code, answer]) => ({ code, answer })
       )
+    const look = (wallet: Address.Address): Effect.Effect<Seen, ChainRpcError> =>
+      isTogether
+        ? Effect.flatMap(SharedReads.ask(chain, wallet), (sight) =>
+            sight === null ? alone(wallet) : Effect.succeed({ code: sight, answer: sight })
+          )
+        : alone(wallet)
+    const [expected, answers] = yield* Together.all([
+      wallets.every(known) && !isTogether ? Effect.succeed(null) : facts.deployedCode(chain, initCode),
+      Together.forEach(wallets, look)
     ])
     const found = new Map<Address.Address, WalletState>()
     const again: Array<Address.Address> = []
     for (const [index, wallet] of wallets.entries()) {
       const answer = answers[index]
       if (answer === undefined) continue
-      const state = stateOf(answer[0], expected, answer[1])
+      const state = stateOf(answer, expected)
       if (state === null) again.push(wallet)
       else found.set(wallet, state)
       if (state?._tag === "deployed") facts.noteWallet(chain, wallet, initCode, state.configuration)
