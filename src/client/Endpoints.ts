@@ -1,3 +1,4 @@
+import type { Keyed } from "../application/request/TransactionResult.js"
 import type * as GetReceipts from "../application/usecases/chain/GetReceipts.js"
 import type * as ReadContracts from "../application/usecases/chain/ReadContracts.js"
 import type * as FilterEvents from "../application/usecases/events/FilterEvents.js"
@@ -29,20 +30,12 @@ interface Of<M extends Module> {
   readonly response: M["Response"]["Encoded"]
 }
 
-/** One object per element of the request, with one member: its index. It has no other, as `error` would be. */
-export interface Keyed<A> {
-  readonly [index: number]: A
-}
-
 /**
  * An answer with `returnData`, and what the client adds: `outcomes` has the same elements without the objects that name
  * each one's index.
  */
-type Flat<R> = R extends { readonly returnData: ReadonlyArray<Readonly<Record<string, infer A>>> }
-  ? Omit<R, "returnData"> & {
-      readonly returnData: ReadonlyArray<Keyed<A>>
-      readonly outcomes: ReadonlyArray<A>
-    }
+type Flat<R> = R extends { readonly returnData: ReadonlyArray<Keyed<infer A>> }
+  ? R & { readonly outcomes: ReadonlyArray<A> }
   : never
 
 interface Writing<M extends Module> {

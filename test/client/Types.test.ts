@@ -1,4 +1,5 @@
 import { describe, expect, expectTypeOf, it } from "vitest"
+import type * as ExecuteOperations from "../../src/application/usecases/operations/ExecuteOperations.js"
 import * as Client from "../../src/client/Client.js"
 import type * as Promises from "../../src/hosts/web/Promise.js"
 
@@ -39,6 +40,13 @@ describe("an answer with returnData", () => {
     // @ts-expect-error: the same of /create
     expectTypeOf<Client.CreateResult["returnData"][number]>().toHaveProperty("wallet")
     expectTypeOf<Client.CreateResult["outcomes"][number]["wallet"]>().toBeString()
+  })
+
+  it("has no other member in the library's type either", () => {
+    type Element = ExecuteOperations.Response["returnData"][number]
+    expectTypeOf<Element[0]>().toEqualTypeOf<ExecuteOperations.Response["returnData"][0][0]>()
+    // @ts-expect-error: it is in returnData[0][0]
+    expectTypeOf<Element>().toHaveProperty("error")
   })
 
   it("has outcomes when it is waited for, and those of /create are accounts", async () => {

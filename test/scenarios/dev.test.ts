@@ -234,8 +234,8 @@ describe("npm run dev", () => {
   it("names an option that it does not know or can not use", async () => {
     for (const [args, message] of [
       [["--prot", "1"], "--prot"],
-      [["--port", "70000"], "--port: expected an integer from 0 to 65535"],
-      [["--block-time", "0"], "--block-time: expected an integer from 1 to 3600"]
+      [["--port", "70000"], '--port: expected an integer from 0 to 65535, got "70000"'],
+      [["--block-time", "0"], '--block-time: expected an integer from 1 to 3600, got "0"']
     ] as const) {
       const program = await dev(args)
       expect(await program.ended).toBe(1)

@@ -146,7 +146,7 @@ const asker = (
   }
   return ({ from, to }) =>
     Effect.map(
-      Effect.forEach(asked, (query) => chain.logs({ ...query, fromBlock: from, toBlock: to }, true), {
+      Effect.forEach(asked, (query) => chain.logs({ ...query, fromBlock: from, toBlock: to }, "asTold"), {
         concurrency: "unbounded"
       }),
       (answers) => answers.flat()

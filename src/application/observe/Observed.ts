@@ -128,11 +128,11 @@ export const chainRpc = (
       estimateGas: (call) => called("estimateGas", client.estimateGas(call)),
       simulate: (calls) => called("simulate", client.simulate(calls)),
       sendRawTransaction: (raw) => called("sendRawTransaction", client.sendRawTransaction(raw)),
-      receipt: (txHash, asTold) => called("receipt", client.receipt(txHash, asTold)),
+      receipt: (txHash, reading) => called("receipt", client.receipt(txHash, reading)),
       transaction: (txHash) => called("transaction", client.transaction(txHash)),
       knows: (txHash) => called("knows", client.knows(txHash)),
-      logs: (filter, asTold) => called("logs", client.logs(filter, asTold)),
-      logsOf: (blockHash, filter) => called("logsOf", client.logsOf(blockHash, filter))
+      logs: (filter, reading) => called("logs", client.logs(filter, reading)),
+      logsOf: (blockHash, filter, reading) => called("logsOf", client.logsOf(blockHash, filter, reading))
     }
     watched.set(client, made)
     return made

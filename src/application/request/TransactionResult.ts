@@ -37,6 +37,15 @@ export const CreatedAccount = Schema.Struct({
 }).annotations({ identifier: "CreatedAccount" })
 export type CreatedAccount = typeof CreatedAccount.Type
 
+/** One object per element of the request, with one member: its index. It has no other, as `error` would be. */
+export interface Keyed<A> {
+  readonly [index: number]: A
+}
+
+// A record's type has an index of any text, by which `returnData[0].error` would compile.
+const keyed = <A, I>(element: Schema.Schema<A, I>) =>
+  Schema.Record({ key: Schema.String, value: element }) as unknown as Schema.Schema<Keyed<A>, Keyed<I>>
+
 const result = <A, I>(element: Schema.Schema<A, I>, statuses: string) =>
   Schema.Struct({
     status: Schema.Int.annotations({ description: statuses }),
@@ -47,7 +56,7 @@ const result = <A, I>(element: Schema.Schema<A, I>, statuses: string) =>
     cumulativeGasUsed: Schema.Int,
     gasUsed: Schema.Int.annotations({ description: "Gas used by all transactions together." }),
     effectiveGasPrice: Schema.String.annotations({ description: "Wei, decimal." }),
-    returnData: Schema.Array(Schema.Record({ key: Schema.String, value: element })).annotations({
+    returnData: Schema.Array(keyed(element)).annotations({
       description: "One object per element of the request, in order, keyed by its index."
     }),
     logs: Schema.Array(DecodedLog),

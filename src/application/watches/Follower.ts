@@ -31,10 +31,28 @@ const nobody = Brand.nominal<AccountId>()("")
  * What the account may know of it: of its own node what requests are told of such nodes, which does not say which names
  * lead inside of the operator's network. Of the operator's node it is shown to the operator alone.
  */
-const toldOf = ({ rpc }: WatchSource, error: ChainRpcError | Reading.Unreadable): string =>
-  error instanceof ChainRpcError && rpc !== null
-    ? (Connection.refusal("caller", "rpc")(error).details[0]?.message ?? error.message)
-    : error.message
+const toldOf = ({ rpc }: WatchSource, error: ChainRpcError | Reading.Unreadable): string => {
+  const isOwn = error instanceof ChainRpcError && rpc !== null
+  const why = isOwn ? Connection.refusal("caller", "rpc")(error).details[0]?.message : undefined
+  return `${why ?? error.message}${isOdd(error) ? (rpc === null ? otherNode : otherRpc) : ""}`
+}
+
+const isOdd = (error: ChainRpcError | Reading.Unreadable): boolean =>
+  error instanceof ChainRpcError && error.reason === "notAnRpc"
+
+const otherNode = "; if it stays so, give networks[].rpc another node"
+const otherRpc = "; if it stays so, make the watch anew with another rpc"
+
+/** So long a node is asked again for logs that it does not give in full; then for `readsAsTold` they are told with what they have. */
+const patienceMillis = 60_000
+const readsAsTold = 600_000
+
+/** The node, whose logs are told with what they have. */
+const asTold = (chain: ChainClient): ChainClient => ({
+  ...chain,
+  logs: (filter) => chain.logs(filter, "placed"),
+  logsOf: (blockHash, filter) => chain.logsOf(blockHash, filter, "placed")
+})
 
 /** Blocks that one range has, where a reorganisation takes none back; the node may allow fewer. */
 const settledBlocks = 1_000n
@@ -201,9 +219,15 @@ export const follow = (
         problem = now
         yield* watches.note(source.source, told)
       })
+    /** Since when the node has answered with what cannot be read. */
+    let oddSince: number | null = null
     const turn: Effect.Effect<boolean, WatchesError, ChainRpc | Networks> = Effect.gen(function* () {
       const node = yield* connect(source)
-      const more = yield* look({ source, followed, watches, node, most })
+      const odd = oddSince === null ? null : (yield* MonotonicTime.millis) - oddSince
+      const isPatient = odd === null || odd < patienceMillis
+      const chain = isPatient ? node.chain : asTold(node.chain)
+      const more = yield* look({ source, followed, watches, node: { ...node, chain }, most })
+      if (isPatient || odd > readsAsTold) oddSince = null
       yield* tell(null)
       return more
     }).pipe(
@@ -213,13 +237,15 @@ export const follow = (
       })
     )
     const failed = (error: ChainRpcError | Reading.Unreadable) =>
-      Effect.zipRight(
-        Metrics.count(Metrics.watchReadErrors, {
+      Effect.gen(function* () {
+        if (isOdd(error)) oddSince ??= yield* MonotonicTime.millis
+        yield* Metrics.count(Metrics.watchReadErrors, {
           chain: source.chainId.toString(),
           node: nameOf(source)
-        }),
-        Effect.as(tell(error.message, toldOf(source, error)), false)
-      )
+        })
+        yield* tell(error.message, toldOf(source, error))
+        return false
+      })
     for (;;) {
       const now = yield* Clock.currentTimeMillis
       const revision = yield* watches.claim(source.source, process, now + claimMillis)

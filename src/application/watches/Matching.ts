@@ -1,9 +1,9 @@
 import type { EventDefinition } from "../../domain/abi/Event.js"
 import type { EventFilter } from "../../domain/abi/EventFilter.js"
 import type { DecodedLog } from "../../domain/abi/Log.js"
-import type { RawLog } from "../../domain/evm/RawLog.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import type { FoundLog } from "../ports/chain/ChainRpc.js"
 
 /** A watch, ready to be held against logs. */
 export interface Matched {
@@ -39,7 +39,7 @@ const keysOf = ({ contracts }: Matched, { topics }: EventFilter): ReadonlyArray<
   return contracts.size > 0 ? [...contracts].map((contract) => `${event} ${contract}`) : [event]
 }
 
-const keysOfLog = ({ address, topics }: RawLog): ReadonlyArray<string> => {
+const keysOfLog = ({ address, topics }: FoundLog): ReadonlyArray<string> => {
   const [event = ""] = topics
   return [
     ...topics.slice(1).map((topic: Bytes32, index) => `${event} ${index + 1} ${topic}`),
@@ -71,7 +71,7 @@ export class Index {
   }
 
   /** The watches that a log is an event of, each once, in the order of their numbers: those after that number. */
-  *find(log: RawLog, blockNumber: bigint, after = 0): Generator<Found> {
+  *find(log: FoundLog, blockNumber: bigint, after = 0): Generator<Found> {
     const entries: Array<Entry> = []
     for (const key of keysOfLog(log))
       for (const entry of this.entries.get(key)?.values() ?? []) {
@@ -84,7 +84,10 @@ export class Index {
     for (const { filter, watch } of entries) {
       if (watch.watch === told) continue
       // Each log for itself: what one watch decodes is not at the expense of another.
-      const decoded = filter.match(log, { left: Number.POSITIVE_INFINITY })
+      const decoded =
+        log.missing?.includes("data") === true
+          ? filter.matchTopics(log, "may")
+          : filter.match(log, { left: Number.POSITIVE_INFINITY })
       if (decoded === null) continue
       told = watch.watch
       yield { watch, definition: filter.definition, decoded }

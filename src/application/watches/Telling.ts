@@ -17,11 +17,12 @@ const told = (log: FoundLog, { decoded, definition, watch }: Found): Told => {
   const place = {
     blockNumber: Number(log.blockNumber),
     blockHash: log.blockHash,
-    txHash: log.txHash,
+    txHash: log.missing?.includes("transactionHash") === true ? "" : log.txHash,
     logIndex: log.logIndex,
     address: log.address,
     eventName: definition.name,
-    eventDef: definition.canonical
+    eventDef: definition.canonical,
+    ...(log.missing !== undefined && { missing: log.missing })
   }
   // A log of more values than are decoded has no definition, and no arguments.
   const characters = decoded.eventDef === null ? 0 : JSON.stringify(decoded.args).length

@@ -26,8 +26,10 @@ export interface EventFilter {
    * it are those of this filter, or of all that were given the same allowance.
    */
   readonly match: (log: RawLog, allowance?: Values.Allowance) => Log.DecodedLog | null
-  /** The same of a log whose data is not known: null where a condition is on what is in it. */
-  readonly matchTopics: (log: RawLog) => Log.DecodedLog | null
+  /**
+   * The same of a log whose data is not known. Where a condition is on what is in it: null, or the log where it `may` match.
+   */
+  readonly matchTopics: (log: RawLog, may?: "may") => Log.DecodedLog | null
 }
 
 /** Values that one parameter may be given. */
@@ -230,7 +232,8 @@ export function* makeSteps(
       const args = new Map<string, Values.Json>(Object.entries(Object(decoded.args)))
       return plain.every(({ keys, place }) => keys.has(keyOf(args.get(place) ?? null))) ? decoded : null
     },
-    matchTopics: (log) => (plain.length === 0 && hasTopics(log) ? Log.readTopics(definition, log) : null)
+    matchTopics: (log, may) =>
+      (plain.length === 0 || may !== undefined) && hasTopics(log) ? Log.readTopics(definition, log) : null
   })
 }
 

@@ -47,14 +47,6 @@ const negative = /^-[1-9][0-9]{0,77}$/
 const wordSpace = 1n << 256n
 const utf8 = new TextEncoder()
 
-const describe = (value: unknown): string => {
-  if (value === undefined) return "nothing"
-  if (value === null) return "null"
-  if (Array.isArray(value)) return "an array"
-  if (typeof value === "object") return "an object"
-  return `a ${typeof value}`
-}
-
 const padRight = (digits: string): string => digits.padEnd(Math.ceil(digits.length / 64) * 64, "0")
 
 const signed = (text: string, bits: number): Encoded => {
@@ -143,7 +135,7 @@ const plainly = (type: Parameter.Type, value: unknown): Encoded => {
     return Number.isSafeInteger(value) && !Object.is(value, -0)
       ? Either.right(String(value))
       : Either.left("a JSON number must be an integer below 2^53: write it as a string")
-  return Either.left(`expected a string, got ${describe(value)}`)
+  return Either.left(`expected a string, got ${InvalidValue.kindOf(value)}`)
 }
 
 const components = (
@@ -155,7 +147,7 @@ const components = (
       ? Either.right(value)
       : Either.left(`expected ${parameters.length} components, got ${value.length}`)
   if (typeof value !== "object" || value === null)
-    return Either.left(`expected a JSON array or object, got ${describe(value)}`)
+    return Either.left(`expected a JSON array or object, got ${InvalidValue.kindOf(value)}`)
   if (!named) return Either.left("expected a JSON array: the components have no distinct names")
   const given = new Map<string, unknown>(Object.entries(value))
   const missing = parameters.find((parameter) => !given.has(parameter.name))
@@ -179,7 +171,7 @@ const tuple = (type: Parameter.TupleType, value: unknown, room: Room): Encoded =
   )
 
 const array = (type: Parameter.ArrayType, value: unknown, room: Room): Encoded => {
-  if (!Array.isArray(value)) return Either.left(`expected a JSON array, got ${describe(value)}`)
+  if (!Array.isArray(value)) return Either.left(`expected a JSON array, got ${InvalidValue.kindOf(value)}`)
   if (type.length !== null && value.length !== type.length)
     return Either.left(`expected ${type.length} elements, got ${value.length}`)
   return Either.mapBoth(
@@ -286,7 +278,7 @@ const fromText = (type: Parameter.Type, text: string, room: Room): Encoded => {
   const value = parsed.right
   if (typeof value !== "object" || value === null)
     return withExample(
-      `expected a JSON array${type.kind === "tuple" ? " or object" : ""}, got ${describe(value)}`,
+      `expected a JSON array${type.kind === "tuple" ? " or object" : ""}, got ${InvalidValue.kindOf(value)}`,
       type
     )
   const structure = outsideStrings(text)
@@ -303,7 +295,7 @@ const encodeParameter = (type: Parameter.Type, value: unknown, room: Room): Enco
     return typeof value === "string" ? fromText(type, value, room) : encodeValue(type, value, room)
   return typeof value === "string"
     ? elementary(type, value)
-    : Either.left(`expected a string, got ${describe(value)}`)
+    : Either.left(`expected a string, got ${InvalidValue.kindOf(value)}`)
 }
 
 /** The hex digits of the encoding, in lower case. */

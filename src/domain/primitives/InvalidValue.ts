@@ -27,6 +27,21 @@ export const given = (text: string): string => {
 /** Hyphens, dashes and minus signs beside the one on keyboards. */
 const dash = /[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]/
 
+/** What kind of value was given, where it may not be repeated. */
+export const kindOf = (value: unknown): string => {
+  if (value === undefined) return "nothing"
+  if (value === null) return "null"
+  if (Array.isArray(value)) return "an array"
+  if (typeof value === "object") return "an object"
+  return `a ${typeof value}`
+}
+
+/** What was given where an integer is expected. */
+export const givenInteger = (value: unknown): string => {
+  if (typeof value === "string") return given(value)
+  return typeof value === "number" || typeof value === "bigint" ? String(value) : kindOf(value)
+}
+
 /** The same with the message alone, for failures that name the value themselves. */
 export const toText = <A>(result: Either.Either<A, InvalidValue>): Either.Either<A, string> =>
   Either.mapLeft(result, ({ message }) => message)

@@ -17,6 +17,7 @@ import type * as UnstickLane from "../../application/usecases/operator/UnstickLa
 import * as HostPattern from "../../domain/net/HostPattern.js"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
+import { given } from "../../domain/primitives/InvalidValue.js"
 import { ListenError, type Listening } from "../node/server/Server.js"
 import * as Console from "./console/Console.js"
 import type { Data } from "./console/Data.js"
@@ -101,18 +102,20 @@ export const question = (query: URLSearchParams): Either.Either<Question, string
       case "from":
       case "to": {
         const millis = millisOf(value)
-        if (millis === null) return Either.left(`${name}: expected an ISO 8601 time or Unix milliseconds`)
+        if (millis === null)
+          return Either.left(`${name}: expected an ISO 8601 time or Unix milliseconds, got ${given(value)}`)
         asked[name] = millis
         break
       }
       case "before":
-        if (!/^[0-9]{1,15}$/.test(value)) return Either.left("before: expected the number of an entry")
+        if (!/^[0-9]{1,15}$/.test(value))
+          return Either.left(`before: expected the number of an entry, got ${given(value)}`)
         asked.before = BigInt(value)
         break
       case "limit": {
         const limit = Number(value)
         if (!Number.isInteger(limit) || limit < 1 || limit > 1_000)
-          return Either.left("limit: expected an integer from 1 to 1000")
+          return Either.left(`limit: expected an integer from 1 to 1000, got ${given(value)}`)
         asked.limit = limit
         break
       }
@@ -139,7 +142,8 @@ const laneOf = (
   const { chain = "", dryRun = "false", signer: text = "", ...others } = Object.fromEntries(query)
   const [other] = Object.keys(others)
   if (other !== undefined) return Either.left(`${other}: expected chain, signer or dryRun`)
-  if (!/^[1-9][0-9]{0,15}$/.test(chain)) return Either.left("chain: expected a chain id, a decimal number")
+  if (!/^[1-9][0-9]{0,15}$/.test(chain))
+    return Either.left(`chain: expected a chain id, a decimal number, got ${given(chain)}`)
   if (!["true", "false"].includes(dryRun)) return Either.left("dryRun: expected true or false")
   return Either.mapBoth(Address.from(text), {
     onLeft: ({ message }) => `signer: ${message}`,

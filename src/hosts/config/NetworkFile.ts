@@ -5,7 +5,7 @@ import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 import * as Custody from "../../domain/wallet/Custody.js"
-import { integer, optional, Secret, says } from "../fields/FileFields.js"
+import { integer, optional, Secret, says, saysInteger } from "../fields/FileFields.js"
 
 /** A chain of a developer's own has no reorganizations, and blocks at once. */
 export const ofDevelopment = { settledDepth: 1, pollIntervalMillis: 100 } satisfies NetworkProfile.Fields
@@ -21,10 +21,10 @@ const Wei = Schema.Union(
     decode: (value) => BigInt(value),
     encode: (value) => Number(value)
   })
-).annotations(says("expected a non-negative integer, as text when above 2^53"))
+).annotations(saysInteger("a non-negative integer, as text when above 2^53"))
 
 const PositiveWei = Wei.pipe(Schema.filter((value) => value > 0n)).annotations(
-  says("expected a positive integer, as text when above 2^53")
+  saysInteger("a positive integer, as text when above 2^53")
 )
 
 const ChainId = Schema.transform(integer(1, Number.MAX_SAFE_INTEGER), Schema.BigIntFromSelf, {

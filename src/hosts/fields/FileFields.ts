@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import { givenInteger } from "../../domain/primitives/InvalidValue.js"
 
 /** One thing that is wrong, and where in the file: `accounts[0].tier`. */
 export interface Problem {
@@ -11,6 +12,14 @@ export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWi
 
 /** Says what a field must be, in place of what its parts complain of. */
 export const says = (message: string) => ({ message: () => ({ message, override: true }) })
+
+/** The same of an integer, and what is there in its place. */
+export const saysInteger = (expected: string) => ({
+  message: ({ actual }: { readonly actual: unknown }) => ({
+    message: `expected ${expected}, got ${givenInteger(actual)}`,
+    override: true
+  })
+})
 
 export const Name = Schema.NonEmptyTrimmedString.pipe(Schema.maxLength(128)).annotations(
   says("expected 1 to 128 characters without outer white space")
@@ -26,7 +35,7 @@ export const isHttpUrl = (text: string): boolean => {
 export const notHttpUrl = "expected an http or https URL without user information"
 
 export const integer = (from: number, to: number) =>
-  Schema.Int.pipe(Schema.between(from, to)).annotations(says(`expected an integer from ${from} to ${to}`))
+  Schema.Int.pipe(Schema.between(from, to)).annotations(saysInteger(`an integer from ${from} to ${to}`))
 
 /** Where a secret is: never the secret itself, outside the development profile. */
 export const Secret = Schema.Union(

@@ -53,7 +53,7 @@ describe("a log that cannot be read", () => {
   it.scopedLive.each(foreign)("and is %s spoils no other", ([_, odd]) =>
     Effect.gen(function* () {
       const chain = yield* telling(odd, whole)
-      for (const read of [chain.logs(filter), chain.logs(filter, true)])
+      for (const read of [chain.logs(filter), chain.logs(filter, "asTold")])
         expect((yield* read).map(({ logIndex }) => logIndex)).toEqual([3])
       const ofBlock = yield* telling({ ...odd, ...("blockNumber" in odd && { removed: true }) }, whole)
       expect((yield* ofBlock.logsOf(word("0b"), filter)).length).toBe(1)
@@ -74,7 +74,7 @@ describe("a log that cannot be read", () => {
     Effect.gen(function* () {
       for (const [place, odd] of ours) {
         const name = place.slice(2)
-        const found = yield* (yield* telling(odd, whole)).logs(filter, true)
+        const found = yield* (yield* telling(odd, whole)).logs(filter, "asTold")
         const isKnown = !["address", "topics", ""].includes(name)
         expect([place, found.map(({ missing }) => missing)]).toEqual([
           place,
@@ -82,8 +82,27 @@ describe("a log that cannot be read", () => {
         ])
       }
       const anywhere = { topics: filter.topics, fromBlock: 1n, toBlock: 9n }
-      const [found] = yield* (yield* telling(without("address"))).logs(anywhere, true)
+      const [found] = yield* (yield* telling(without("address"))).logs(anywhere, "asTold")
       expect(found).toMatchObject({ missing: ["address"], data: "0x01", txHash: whole.transactionHash })
     })
+  )
+
+  it.scopedLive.each(ours)(
+    "is told with what it has only where it has a place of its own: %s",
+    ([place, odd]) =>
+      Effect.gen(function* () {
+        const chain = yield* telling(odd, whole)
+        const name = place.slice(2)
+        for (const read of [chain.logs(filter, "placed"), chain.logsOf(word("0b"), filter, "placed")]) {
+          const found = yield* Effect.either(read)
+          expect(
+            found._tag === "Right" ? found.right.map(({ missing }) => missing) : found.left.message
+          ).toEqual(
+            ["data", "transactionHash", "removed"].includes(name)
+              ? [undefined, [name]]
+              : expect.stringContaining(`is malformed at ${place}`)
+          )
+        }
+      })
   )
 })

@@ -72,7 +72,7 @@ describe("a receipt that lacks", () => {
         const chain = yield* telling(without("effectiveGasPrice"), of)
         const { message, reason } = yield* Effect.flip(chain.receipt(hash))
         expect([reason, message.endsWith("at effectiveGasPrice")]).toEqual(["notAnRpc", true])
-        expect(yield* chain.receipt(hash, true)).toMatchObject({
+        expect(yield* chain.receipt(hash, "asTold")).toMatchObject({
           missing: ["effectiveGasPrice"],
           from: address
         })
@@ -86,7 +86,7 @@ describe("a receipt that lacks", () => {
       expect(yield* proven.receipt(hash)).toMatchObject({ success: true })
       const open = yield* telling({ ...without("status"), logs: [] })
       expect((yield* Effect.flip(open.receipt(hash))).reason).toBe("notAnRpc")
-      expect(yield* open.receipt(hash, true)).toMatchObject({ missing: ["status"] })
+      expect(yield* open.receipt(hash, "asTold")).toMatchObject({ missing: ["status"] })
     })
   )
 
@@ -114,7 +114,7 @@ describe("a receipt that lacks", () => {
       for (const [receipt, name, logs] of cases) {
         const chain = yield* telling(receipt)
         expect((yield* Effect.flip(chain.receipt(hash))).message).toMatch(new RegExp(`at ${name}$`))
-        const told = yield* chain.receipt(hash, true)
+        const told = yield* chain.receipt(hash, "asTold")
         expect(told).toMatchObject({ missing: [name], effectiveGasPrice: 1n })
         expect(told?.logs.length).toBe(logs)
       }
@@ -136,12 +136,29 @@ describe("a receipt that lacks", () => {
     })
   )
 
+  it.scopedLive("the topics of a log is believed where that is of none of the contracts that count", () =>
+    Effect.gen(function* () {
+      const { topics: _, ...odd } = log
+      const chain = yield* telling({ ...whole, logs: [log, odd] })
+      const own = Address.unsafe(log.address)
+      const another = Address.unsafe(`0x${"5a".repeat(20)}`)
+      for (const emitters of [[], [another]])
+        expect(yield* chain.receipt(hash, { emitters: new Set(emitters) })).toMatchObject({ success: true })
+      for (const reading of [undefined, { emitters: new Set([another, own]) }])
+        expect((yield* Effect.flip(chain.receipt(hash, reading))).message).toContain("logs.1.topics")
+      const nameless = yield* telling({ ...whole, logs: [{ ...odd, address: null }] })
+      expect((yield* Effect.flip(nameless.receipt(hash, { emitters: new Set([own]) }))).reason).toBe(
+        "notAnRpc"
+      )
+    })
+  )
+
   it.scopedLive("everything, or is no receipt of it, is told with nothing", () =>
     Effect.gen(function* () {
       for (const odd of ["0x", [], {}, { ...whole, transactionHash: other }]) {
         const chain = yield* telling(odd)
         expect((yield* Effect.flip(chain.receipt(hash))).reason).toBe("notAnRpc")
-        const told = yield* chain.receipt(hash, true)
+        const told = yield* chain.receipt(hash, "asTold")
         expect(told).toMatchObject({ txHash: hash, missing: expect.arrayContaining(["transactionHash"]) })
       }
     })

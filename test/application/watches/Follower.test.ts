@@ -1,8 +1,14 @@
 import { describe, expect } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import {
+  type ChainClient,
+  ChainRpcError,
+  type FoundLog
+} from "../../../src/application/ports/chain/ChainRpc.js"
 import { Watches } from "../../../src/application/ports/Watches.js"
 import * as Follower from "../../../src/application/watches/Follower.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { lawOver } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 import * as SetClock from "../../support/SetClock.js"
@@ -154,6 +160,50 @@ describe("watches", () => {
       )
     }
   )
+
+  over("tell an event whose data the node never gives after a minute, and what is missing", function* () {
+    const chain = new ForkingChain(3)
+    const watches = yield* Watches
+    const watchId = yield* Following.add({ fromBlock: 0n })
+    const { client } = chain
+    const odd = new ChainRpcError({
+      reason: "notAnRpc",
+      origin: "http://node",
+      message: "http://node: the answer to eth_getLogs is malformed at 0.data"
+    })
+    const withoutData = (log: FoundLog): FoundLog => ({ ...log, data: Hex.empty, missing: ["data"] })
+    const reading = (how: string | undefined) => (logs: ReadonlyArray<FoundLog>) =>
+      logs.length === 0 || how === "placed" ? Effect.succeed(logs.map(withoutData)) : Effect.fail(odd)
+    Object.defineProperty(chain, "client", {
+      value: {
+        ...client,
+        logs: (filter, how) => Effect.flatMap(client.logs(filter), reading(how)),
+        logsOf: (hash, filter, how) => Effect.flatMap(client.logsOf(hash, filter), reading(how))
+      } satisfies ChainClient
+    })
+    chain.mine([Following.transfer(1), Following.transfer(2)])
+    yield* Watching.begin(chain)
+    yield* Following.until(
+      Effect.map(
+        watches.get(watchId),
+        (watch) =>
+          watch?.problem?.includes(
+            "malformed at 0.data; if it stays so, give networks[].rpc another node"
+          ) === true
+      )
+    )
+    expect((yield* Following.deliveries()).size).toBe(0)
+    yield* Following.caughtUp(chain)
+    const told = (yield* Following.deliveries()).get(watchId) ?? []
+    expect(told.map(({ data }) => [data.logIndex, data.args, data.missing])).toEqual(
+      [1, 2].map((to, place) => [
+        place,
+        { from: Following.addressOf(0xff), to: Following.addressOf(to), value: null },
+        ["data"]
+      ])
+    )
+    expect((yield* watches.get(watchId))?.problem ?? null).toBeNull()
+  })
 
   over("believe no chain that has none of the blocks that were read", function* () {
     const chain = new ForkingChain(200)

@@ -397,18 +397,18 @@ describe("a configuration that can not be used", () => {
       [
         'profile: expected "development" or "production"',
         "listen.host: expected 1 to 128 characters without outer white space",
-        "listen.port: expected an integer from 0 to 65535",
+        "listen.port: expected an integer from 0 to 65535, got 70000",
         'accounts[0].tier: expected "free", "pro" or "enterprise"',
         'accounts[0].keys[0].hash: expected the 64 hex digits that "castellan keys hash" prints',
-        "accounts[0].requestsPerMinute: expected an integer from 1 to 1000000",
-        "accounts[0].requestsPerHour: expected an integer from 1 to 60000000",
+        "accounts[0].requestsPerMinute: expected an integer from 1 to 1000000, got 0",
+        "accounts[0].requestsPerHour: expected an integer from 1 to 60000000, got 60000001",
         "accounts[0].colour: is not a known field",
         "accounts[0].RequestsPerMinut: is not a known field; did you mean requestsPerMinute?",
         "Networks: is not a known field; did you mean networks?",
         "networks[0].SettledDepth: is not a known field; did you mean settledDepth?",
-        "networks[0].chainId: expected an integer from 1 to 9007199254740991",
+        'networks[0].chainId: expected an integer from 1 to 9007199254740991, got "137"',
         "networks[0].defaultCustody: invalid wallet custody type",
-        "networks[0].maxFeePerGas: expected a positive integer, as text when above 2^53",
+        "networks[0].maxFeePerGas: expected a positive integer, as text when above 2^53, got -1",
         "networks[1].chainId: is missing",
         "networks[1].factory: expected an address: 0x and 40 hex digits"
       ].sort()
@@ -458,7 +458,10 @@ describe("a configuration that can not be used", () => {
     const positive = "expected a positive integer, as text when above 2^53"
     expect(
       problems({ ...production, networks: [{ chainId: 137, maxFeePerGas: 0, maxTransactionGas: "0" }] })
-    ).toEqual([`networks[0].maxFeePerGas: ${positive}`, `networks[0].maxTransactionGas: ${positive}`])
+    ).toEqual([
+      `networks[0].maxFeePerGas: ${positive}, got 0`,
+      `networks[0].maxTransactionGas: ${positive}, got "0"`
+    ])
   })
 
   it("names hosts of the operator's port that no request can have, and says what was perhaps meant", () => {

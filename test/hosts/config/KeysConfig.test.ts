@@ -206,7 +206,7 @@ describe("a configuration of keys that can not be used", () => {
       'providers[0].kind: expected "private-key" | "pkcs11" | "aws-kms" | "gcp-kms" | "azure-kv" | "fireblocks"',
       "providers[1].region: is not a known field",
       "providers[2].vaultUrl: is missing",
-      "providers[3].timeoutMillis: expected an integer from 1000 to 24000"
+      "providers[3].timeoutMillis: expected an integer from 1000 to 24000, got 60000"
     ])
   })
 

@@ -96,11 +96,7 @@ describe.each(entryPointVersions)("operations of one aggregator, on EntryPoint %
     const result = await stack.ask(
       execute([transfer(second(), "2", 1), transfer(first(), "3"), transfer(first(), "4")], { aggregator })
     )
-    expect(result.returnData.map((element, index) => element[String(index)]?.error)).toEqual([
-      null,
-      null,
-      null
-    ])
+    expect(result.returnData.map((element, index) => element[index]?.error)).toEqual([null, null, null])
     expect(result).toMatchObject({ status: 1, txHashes: [result.txHash] })
     expect((await stack.balanceOf(to)) - before).toBe(9n)
     const transaction = await stack.provider.getTransaction(result.txHash)

@@ -80,9 +80,9 @@ const final = async (life: Life, caller: Caller) => {
 interface Answer {
   readonly status: number
   readonly logs: ReadonlyArray<unknown>
-  readonly returnData: ReadonlyArray<
-    Readonly<Record<string, { readonly success: boolean; readonly error: string | null }>>
-  >
+  readonly returnData: ReadonlyArray<{
+    readonly [index: number]: { readonly success: boolean; readonly error: string | null }
+  }>
 }
 
 describe("a request of more operations than a slice has", () => {
@@ -108,10 +108,10 @@ describe("a request of more operations than a slice has", () => {
       const answer = state.answer as Answer
       expect([answer.status, answer.returnData.length, answer.logs]).toEqual([4, 600, []])
       const failed = answer.returnData.flatMap((entry, index) =>
-        entry[String(index)]?.success === true ? [] : [index]
+        entry[index]?.success === true ? [] : [index]
       )
       expect(failed).toEqual([bad])
-      expect(answer.returnData[bad]?.[String(bad)]?.error).toContain("ERC20InsufficientBalance")
+      expect(answer.returnData[bad]?.[bad]?.error).toContain("ERC20InsufficientBalance")
       expect(await stack.balanceOf(to)).toBe(599n)
       expect(state.txHashes.length).toBeGreaterThan(2)
       // Those that failed, again, under another key.

@@ -79,7 +79,7 @@ describe("a node that simulates little", () => {
     node.behave(cutsAt(6_500_000))
     const before = await stack.balanceOf(dead)
     const { returnData, status } = await stack.ask(execute(40))
-    const elements = returnData.map((each, index) => each[String(index)])
+    const elements = returnData.map((each, index) => each[index])
     const landed = elements.filter((each) => each?.success === true)
     expect(status).toBe(4)
     expect(landed.length).toBeGreaterThan(0)

@@ -83,7 +83,7 @@ const waitingOps = (runtime: Hits.Runtime) =>
   )
 
 const opHashes = ({ returnData }: ExecuteOperations.Response): ReadonlyArray<string> =>
-  returnData.map((element, index) => element[String(index)]?.userOpHash ?? "")
+  returnData.map((element, index) => element[index]?.userOpHash ?? "")
 
 describe("operations of several requests", () => {
   it("leave together, and each request gets its own slice of the one transaction", async () => {
@@ -117,7 +117,7 @@ describe("operations of several requests", () => {
           expect(own.includes(a), `${n} has the log of ${m}`).toBe(m === n)
           expect(own.includes(b), `${n} has the log of ${m}`).toBe(m === n)
         }
-        const hashes = result.returnData.map((element, index) => element[String(index)]?.userOpHash ?? "")
+        const hashes = result.returnData.map((element, index) => element[index]?.userOpHash ?? "")
         const told = own.filter((topic) => results.some((other) => opHashes(other).includes(topic)))
         expect(new Set(told)).toEqual(new Set(hashes))
       }

@@ -76,7 +76,7 @@ describe("who of the keys at hand consents for a wallet", () => {
       ])
     )
     expect(result.status).toBe(4)
-    expect(result.returnData.map((element, index) => element[String(index)]?.error)).toEqual([
+    expect(result.returnData.map((element, index) => element[index]?.error)).toEqual([
       null,
       "threshold not met: have 1 of 2",
       "threshold not met: have 1 of 3",

@@ -63,12 +63,12 @@ const counted = async (txHash: string): Promise<ReadonlyArray<string>> => {
 }
 /** What the answer says of each operation: null when it succeeded, else why not. */
 const errors = (result: {
-  readonly returnData: ReadonlyArray<
-    Readonly<Record<string, { readonly success: boolean; readonly error: string | null }>>
-  >
+  readonly returnData: ReadonlyArray<{
+    readonly [index: number]: { readonly success: boolean; readonly error: string | null }
+  }>
 }) =>
   result.returnData.map((element, index) => {
-    const own = element[String(index)]
+    const own = element[index]
     return own?.success === true ? null : own?.error
   })
 
@@ -83,12 +83,7 @@ describe.each(entryPointVersions)("operations that depend on others, on EntryPoi
     )
     expect(errors(result)).toEqual([null, null, null, null])
     expect(result.status).toBe(1)
-    expect(result.returnData.map((element, index) => element[String(index)]?.result)).toEqual([
-      "1",
-      "1",
-      "1",
-      "1"
-    ])
+    expect(result.returnData.map((element, index) => element[index]?.result)).toEqual(["1", "1", "1", "1"])
     expect(result.txHashes).toEqual([result.txHash])
     expect(await counted(result.txHash)).toEqual([d, a, b, c])
     expect(await sentBy()).toBe(before + 1)

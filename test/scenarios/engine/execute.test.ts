@@ -44,11 +44,7 @@ describe("execute", () => {
       })
     )
     expect(result.status).toBe(4)
-    expect(result.returnData.map((element, index) => element[String(index)]?.success)).toEqual([
-      true,
-      false,
-      true
-    ])
+    expect(result.returnData.map((element, index) => element[index]?.success)).toEqual([true, false, true])
     expect(result.returnData[1]?.["1"]?.error).toBe(`Refused(who: ${wallet}, needed: 7, had: 5)`)
     expect(await stack.balanceOf(dead)).toBe(3n)
   })

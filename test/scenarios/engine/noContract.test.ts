@@ -93,7 +93,7 @@ describe("a call with data to an address without code", () => {
       ])
     )
     expect(result.status).toBe(4)
-    const errors = result.returnData.map((element, index) => element[String(index)]?.error)
+    const errors = result.returnData.map((element, index) => element[index]?.error)
     expect(errors).toEqual([null, text(to), "dependency failed: operation 1", text(to)])
     expect(await stack.provider.getBalance(receiver)).toBe(5n)
   })
@@ -211,7 +211,7 @@ describe("a contract that an earlier operation of the request creates", () => {
     const result = await stack.ask(
       execution([operation, call(child, { salt: "b" }), call(child), call(nobody())])
     )
-    expect(result.returnData.map((element, index) => element[String(index)]?.success)).toEqual([
+    expect(result.returnData.map((element, index) => element[index]?.success)).toEqual([
       true,
       true,
       true,
@@ -228,10 +228,7 @@ describe("a contract that an earlier operation of the request creates", () => {
   it("is not there for an operation before that one", async () => {
     const { child, operation } = making()
     const result = await stack.ask(execution([call(child), operation]))
-    expect(result.returnData.map((element, index) => element[String(index)]?.error)).toEqual([
-      text(child),
-      null
-    ])
+    expect(result.returnData.map((element, index) => element[index]?.error)).toEqual([text(child), null])
   })
 
   it("is called by ops that are handed out", async () => {

@@ -226,7 +226,7 @@ describe("a node that lies, refuses or hangs up", () => {
     })
     const { returnData, status } = await stack.ask(execute("1", "77", "1", "1"))
     expect(status).toBe(4)
-    expect(returnData.map((each, index) => each[String(index)]?.success)).toEqual([true, false, true, true])
+    expect(returnData.map((each, index) => each[index]?.success)).toEqual([true, false, true, true])
     expect((await stack.balanceOf(dead)) - before).toBe(3n)
   })
 

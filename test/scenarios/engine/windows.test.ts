@@ -110,7 +110,7 @@ describe.each(entryPointVersions)("the window of an operation, on EntryPoint %s"
         { ...transfer(to, {}), dependsOn: 0 }
       ])
     )
-    expect(result.returnData.map((element, index) => element[String(index)]?.error)).toEqual([
+    expect(result.returnData.map((element, index) => element[index]?.error)).toEqual([
       "operation not valid yet",
       null,
       "dependency failed: operation 0"

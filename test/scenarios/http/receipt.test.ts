@@ -258,6 +258,27 @@ describe("a node whose receipts are not whole", () => {
     }
   })
 
+  it("nor its latest block is asked for the receipts' own blocks, and says where these do not tell either", async () => {
+    const one = await send({ to: ZeroAddress, value: 1n })
+    const unreadable = (isUnreadable: (tag: unknown) => boolean) =>
+      node.behave((question, askNode) =>
+        question.method === "eth_getBlockByNumber" && isUnreadable(question.params[0])
+          ? Promise.resolve({ result: { number: 7 } })
+          : askNode()
+      )
+    unreadable((tag) => tag === "latest")
+    const { receipts, requestStatus } = await ask([one], { rpc: node.url })
+    expect([requestStatus, receipts.map(({ txHash }) => txHash)]).toEqual([200, [one]])
+    unreadable(() => true)
+    expect(await ask([one], { rpc: node.url })).toEqual({
+      requestStatus: 202,
+      receipts: [],
+      pending: [one],
+      unknown: [],
+      incomplete: [{ txHash: one, missing: ["block"] }]
+    })
+  })
+
   it("and whose transactions are not whole either tells a waiting one all the same", async () => {
     const hash = `0x${"77".repeat(32)}`
     node.behave((question, askNode) =>

@@ -97,7 +97,7 @@ describe.each(entryPointVersions)(
       const { returnData, status } = await answer
       expect(status).toBe(1)
       expect(await Promise.all(ids.map(countOf))).toEqual([1, 1, 1, 1])
-      const landed = returnData.map((element, n) => element[String(n)]?.txHash)
+      const landed = returnData.map((element, n) => element[n]?.txHash)
       const senders = await Promise.all(
         landed.map(async (hash) => (await stack.provider.getTransaction(String(hash)))?.from)
       )

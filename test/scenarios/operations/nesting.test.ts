@@ -162,10 +162,10 @@ const attack = async <A, B>(
 /** The transaction in which an element of an answer landed. */
 const landedIn = async (
   answer: {
-    readonly returnData: ReadonlyArray<Readonly<Record<string, { readonly txHash: string | null }>>>
+    readonly returnData: ReadonlyArray<{ readonly [index: number]: { readonly txHash: string | null } }>
   },
   index = 0
-) => stack.provider.getTransaction(String(answer.returnData[index]?.[String(index)]?.txHash))
+) => stack.provider.getTransaction(String(answer.returnData[index]?.[index]?.txHash))
 
 const isOwn = async (answer: Parameters<typeof landedIn>[0], eoa: string, version: Version) => {
   const transaction = await landedIn(answer)

@@ -161,7 +161,7 @@ describe("operations of a reverted bundle that a later transaction of its submit
     expect(await Promise.all(ids.map(countOf))).toEqual([1, 1])
     expect((await paid()) - before).toBe(1_000n)
     expect(result.status).toBe(1)
-    expect(result.returnData.map((each, index) => each[String(index)]?.txHash)).toEqual([txHash, txHash])
+    expect(result.returnData.map((each, index) => each[index]?.txHash)).toEqual([txHash, txHash])
   })
 
   it("before they go again: the wallet pays once, and the answer names that transaction", async () => {
@@ -181,9 +181,6 @@ describe("operations of a reverted bundle that a later transaction of its submit
     expect(await Promise.all(ids.map(countOf))).toEqual([1, 1])
     expect((await paid()) - before).toBe(1_000n)
     expect(result.status).toBe(1)
-    expect(result.returnData.map((each, index) => each[String(index)]?.txHash)).toEqual([
-      theirs.hash,
-      theirs.hash
-    ])
+    expect(result.returnData.map((each, index) => each[index]?.txHash)).toEqual([theirs.hash, theirs.hash])
   })
 })

@@ -104,15 +104,21 @@ export const make = (origin: string, batches: Batches): ChainClient => {
           })
         )
 
-  const receiptOf = (txHash: Hex.Bytes32, answer: Receipts.ReceiptAnswer, asTold: boolean) =>
+  const receiptOf = (
+    txHash: Hex.Bytes32,
+    answer: Receipts.ReceiptAnswer,
+    reading: Parameters<ChainClient["receipt"]>[1]
+  ) =>
     Effect.gen(function* () {
+      const asTold = reading === "asTold"
+      const emitters = typeof reading === "object" ? reading.emitters : undefined
       const beside = yield* asTold
         ? Effect.orElseSucceed(besideOf(txHash, answer), () => nothingBeside)
         : besideOf(txHash, answer)
       const { odd, values } = yield* readReceiptLogs(answer.logs ?? [], "logs")
       const { missing: left, ...receipt } = Receipts.toReceipt(txHash, answer, values, beside)
       // Of others' logs nothing is decided.
-      const lacking = asTold ? odd : odd.filter(({ value }) => OddLogs.mayTellOfOps(value))
+      const lacking = asTold ? odd : odd.filter(({ value }) => OddLogs.mayTellOfOps(value, emitters))
       const missing = [...left, ...lacking.map(({ where }) => where)]
       const [first] = missing
       if (first === undefined) return receipt
@@ -124,15 +130,17 @@ export const make = (origin: string, batches: Batches): ChainClient => {
   const logsIn = (
     list: ReadonlyArray<unknown>,
     filter: Pick<LogFilter, "address" | "topics">,
-    asTold?: true
+    reading?: "asTold" | "placed"
   ) =>
     Effect.flatMap(readLogs(list), ({ odd, values }) => {
       const found = RpcSchemas.toFoundLogs(values)
-      const told = asTold === true ? odd.map(({ value }) => OddLogs.asTold(value, filter)) : []
-      const all = [...found, ...told.filter((log) => log !== null)]
+      const meant = odd.filter(({ value }) => OddLogs.mayMatch(value, filter))
+      const told = meant.map(({ value, where }) => ({ where, log: OddLogs.asTold(value, filter) }))
+      const shown = reading === undefined ? [] : told.flatMap(({ log }) => (log === null ? [] : [log]))
+      const all = [...found, ...shown]
       // An answer of which nothing can be read is none.
-      if (asTold === true && (all.length > 0 || values.length > 0)) return Effect.succeed(all)
-      const ours = odd.find(({ value }) => OddLogs.mayMatch(value, filter))
+      if (reading === "asTold" && (all.length > 0 || values.length > 0)) return Effect.succeed(all)
+      const ours = told.find(({ log }) => reading !== "placed" || log === null || !OddLogs.isPlain(log))
       return ours === undefined
         ? Effect.succeed(all)
         : Effect.fail(malformed("eth_getLogs", `is malformed at ${ours.where}`))
@@ -226,12 +234,12 @@ export const make = (origin: string, batches: Batches): ChainClient => {
                 : Effect.fail(malformed("eth_sendRawTransaction", "is the hash of another transaction"))
             )
       ),
-    receipt: (txHash, asTold) =>
+    receipt: (txHash, reading) =>
       Effect.flatMap(ethGetTransactionReceipt(txHash), (value) => {
         const answer = Receipts.readReceipt(value)
         if (answer === null) return Effect.succeed(null)
-        return asTold === true || answer.transactionHash === null || answer.transactionHash === txHash
-          ? receiptOf(txHash, answer, asTold === true)
+        return reading === "asTold" || answer.transactionHash === null || answer.transactionHash === txHash
+          ? receiptOf(txHash, answer, reading)
           : Effect.fail(malformed("eth_getTransactionReceipt", "is of another transaction"))
       }),
     knows: (txHash) => Effect.map(ethHasTransaction(txHash), (answer) => answer !== null),
@@ -241,9 +249,9 @@ export const make = (origin: string, batches: Batches): ChainClient => {
           ? Effect.succeed(answer === null ? null : RpcSchemas.toTransaction(answer))
           : Effect.fail(malformed("eth_getTransactionByHash", "is another transaction"))
       ),
-    logs: (filter, asTold) =>
-      Effect.flatMap(ethGetLogs(Params.toFilter(filter)), (list) => logsIn(list, filter, asTold)),
-    logsOf: (blockHash, filter) =>
+    logs: (filter, reading) =>
+      Effect.flatMap(ethGetLogs(Params.toFilter(filter)), (list) => logsIn(list, filter, reading)),
+    logsOf: (blockHash, filter, reading) =>
       Effect.flatMap(
         Effect.flatMap(
           ethGetLogs({
@@ -251,7 +259,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
             topics: filter.topics,
             ...(filter.address !== undefined && { address: filter.address })
           }),
-          (list) => logsIn(list, filter)
+          (list) => logsIn(list, filter, reading)
         ),
         (logs) =>
           logs.every((log) => log.blockHash === blockHash)

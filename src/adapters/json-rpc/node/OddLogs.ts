@@ -70,8 +70,20 @@ export const asTold = (value: unknown, filter: Filter): FoundLog | null => {
   }
 }
 
-/** Whether the log of a transaction may tell what became of an op: not when its topics are those of something else. */
-export const mayTellOfOps = (value: unknown): boolean => {
-  const topics = isRecord(value) ? topicsOf(value.topics) : null
-  return topics === null || Outcome.isTelling(topics)
+/**
+ * Whether the log of a transaction may tell what became of an op: not when its topics are those of something else, nor when
+ * its contract is none of the EntryPoints of the ops, where those are known.
+ */
+export const mayTellOfOps = (value: unknown, emitters?: ReadonlySet<Address.Address>): boolean => {
+  if (!isRecord(value)) return emitters === undefined || emitters.size > 0
+  const topics = topicsOf(value.topics)
+  const address = addressOf(value.address)
+  return (
+    (topics === null || Outcome.isTelling(topics)) &&
+    (emitters === undefined || (address === null ? emitters.size > 0 : emitters.has(address)))
+  )
 }
+
+/** Whether it is one log and no other: a receiver knows it by that, and is told of it once. */
+export const isPlain = ({ missing = [] }: FoundLog): boolean =>
+  !["address", "blockNumber", "logIndex"].some((name) => missing.includes(name))

@@ -18,9 +18,10 @@ const orNull = <A>(effect: Effect.Effect<A, ChainRpcError>): Effect.Effect<A | n
 
 /** The receipt of whichever version was mined. One that fails is asked for again, and holds up none of the others. */
 const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
+  const emitters = new Set(record.ops.map(({ entryPoint }) => entryPoint))
   const hashes = record.mined === null ? record.versions.map(({ txHash }) => txHash) : [record.mined.txHash]
   return Effect.map(
-    Together.forEach(hashes, (hash) => Effect.either(chain.receipt(hash))),
+    Together.forEach(hashes, (hash) => Effect.either(chain.receipt(hash, { emitters }))),
     (answers) => ({
       receipt: Array.getRights(answers).find((receipt) => receipt !== null) ?? null,
       told: answers.every(Either.isRight)

@@ -135,7 +135,7 @@ export const hinted = ({
     ? Effect.succeed(null)
     : Effect.map(
         Effect.orElseSucceed(
-          Effect.flatMap(chain.receipt(hint), (receipt) =>
+          Effect.flatMap(chain.receipt(hint, { emitters: new Set([space.entryPoint]) }), (receipt) =>
             receipt === null ? Effect.succeed(null) : Inclusions.sealed(chain, receipt)
           ),
           () => null
@@ -159,7 +159,7 @@ export const confirm = (
 ) =>
   Effect.gen(function* () {
     const { landedAs, space } = submission
-    const receipt = yield* chain.receipt(txHash)
+    const receipt = yield* chain.receipt(txHash, { emitters: new Set([space.entryPoint]) })
     const isThere = receipt !== null && Inclusions.inReceipt(space.entryPoint, receipt, [landedAs]).size > 0
     const shown = isThere ? receipt : null
     const before = known ?? shown

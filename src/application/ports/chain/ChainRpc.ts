@@ -196,9 +196,13 @@ export interface ChainClient {
   readonly sendRawTransaction: (raw: Hex) => Effect.Effect<void, ChainRpcError>
   /**
    * Null while the transaction is not mined, or unknown. Of one that lacks what cannot be known otherwise nothing is believed,
-   * unless it is asked for `asTold`: then `missing` names it.
+   * unless it is asked for `asTold`: then `missing` names it. `emitters`: only logs of these contracts are decided by, and one of
+   * another contract that cannot be read is left out; default: of all.
    */
-  readonly receipt: (txHash: Bytes32, asTold?: true) => Effect.Effect<Receipt | null, ChainRpcError>
+  readonly receipt: (
+    txHash: Bytes32,
+    reading?: "asTold" | { readonly emitters: ReadonlySet<Address> }
+  ) => Effect.Effect<Receipt | null, ChainRpcError>
   /** Null when the node knows it neither as mined nor as waiting. */
   readonly transaction: (txHash: Bytes32) => Effect.Effect<KnownTransaction | null, ChainRpcError>
   /** Whether the node knows the transaction, mined or waiting, whatever else it says of it. */
@@ -206,13 +210,18 @@ export interface ChainClient {
   /**
    * One that cannot be read is left out where it is another than was asked for. Where it may be one of them, all is an error:
    * what is not among them is not on the chain. `asTold`: those that are of them for certain are there with what can be
-   * read, `missing` names the rest; an answer of which nothing can be read is an error.
+   * read, `missing` names the rest; an answer of which nothing can be read is an error. `placed`: the same, but one that may
+   * be of them and does not say its contract, its topics or its place in the chain is an error.
    */
-  readonly logs: (filter: LogFilter, asTold?: true) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
+  readonly logs: (
+    filter: LogFilter,
+    reading?: "asTold" | "placed"
+  ) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
   /** The logs of the block of this hash: of that block, or an error where the node does not have it. */
   readonly logsOf: (
     blockHash: Bytes32,
-    filter: Pick<LogFilter, "address" | "topics">
+    filter: Pick<LogFilter, "address" | "topics">,
+    reading?: "placed"
   ) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
 }
 

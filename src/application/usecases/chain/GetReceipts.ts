@@ -76,7 +76,7 @@ export const Response = Schema.Struct({
   incomplete: optional(
     Schema.Array(Schema.Struct({ txHash: Schema.String, missing: Schema.Array(Schema.String) })).annotations({
       description:
-        "Those of pending whose receipt the node has, but without what says that they are mined or whether they failed: missing names what it left out, or what cannot be read. Ask again, or another node."
+        "Those of pending whose receipt the node has, but without what says that they are mined or whether they failed: missing names what it left out, or what cannot be read (block: what the node says of its latest block and of the receipt's). Ask again, or another node."
     })
   )
 }).annotations({ identifier: "ReceiptResponse" })
@@ -103,25 +103,55 @@ const reasonOf = (
   }).pipe(Effect.orElseSucceed(() => null))
 
 /** Without these it is not known whether the transaction is mined, or whether it failed. */
-const essential: ReadonlySet<string> = new Set(["transactionHash", "status", "blockNumber", "blockHash"])
+const essential: ReadonlySet<string> = new Set([
+  "transactionHash",
+  "status",
+  "blockNumber",
+  "blockHash",
+  "block"
+])
 
 const isWhole = ({ missing = [] }: Port.Receipt): boolean => !missing.some((name) => essential.has(name))
+
+/** What the node tells of a block, or null where that cannot be read. */
+const readable = <A>(effect: Effect.Effect<A, Port.ChainRpcError>) =>
+  Effect.catchIf(
+    effect,
+    ({ reason }) => reason === "notAnRpc",
+    () => Effect.succeed("unreadable" as const)
+  )
+
+/** The receipt once its block is sealed; without what tells that, `block` is missing. */
+const sealedBy =
+  (chain: Port.ChainClient, head: Port.Block | "unreadable" | null) => (receipt: Port.Receipt) => {
+    if (!isWhole(receipt)) return Effect.succeed(receipt)
+    if (head !== "unreadable")
+      return Effect.succeed(Inclusions.isSealedBy(receipt, head) === false ? null : receipt)
+    return Effect.map(readable(Inclusions.sealed(chain, receipt)), (own) =>
+      own === "unreadable" ? { ...receipt, missing: [...(receipt.missing ?? []), "block"] } : own
+    )
+  }
 
 /** Receipts of the hashes, null of those that are in no sealed block. */
 const receiptsOf = (chain: Port.ChainClient, hashes: ReadonlyArray<Hex.Bytes32>) =>
   hashes.length === 0
     ? Effect.succeed([])
-    : Effect.map(
+    : Effect.flatMap(
         Effect.all(
-          [Effect.forEach(hashes, (txHash) => chain.receipt(txHash, true), together), chain.block("latest")],
+          [
+            Effect.forEach(hashes, (txHash) => chain.receipt(txHash, "asTold"), together),
+            readable(chain.block("latest"))
+          ],
           together
         ),
-        ([receipts, head]) =>
-          receipts.map((receipt) =>
-            receipt === null || (isWhole(receipt) && Inclusions.isSealedBy(receipt, head) === false)
-              ? null
-              : receipt
+        ([receipts, head]) => {
+          const sealed = sealedBy(chain, head)
+          return Effect.forEach(
+            receipts,
+            (receipt) => (receipt === null ? Effect.succeed(null) : sealed(receipt)),
+            together
           )
+        }
       )
 
 /**

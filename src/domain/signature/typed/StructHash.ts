@@ -3,6 +3,7 @@ import * as Eip712 from "../../evm/Eip712.js"
 import * as Json from "../../json/Json.js"
 import * as Address from "../../primitives/Address.js"
 import * as Hex from "../../primitives/Hex.js"
+import { givenInteger, kindOf } from "../../primitives/InvalidValue.js"
 import * as Keccak from "../../primitives/Keccak.js"
 import type { Steps } from "../../primitives/Steps.js"
 import * as Words from "../../primitives/Words.js"
@@ -30,6 +31,17 @@ export const integerOf = (value: unknown): bigint | null => {
 
 const misfit = (path: string, why: string): Word => Either.left(`${path}: ${why}`)
 
+/** A value may be a secret in the wrong place: of a text its length is told, and what it begins like. */
+const shapeOf = (value: unknown): string => {
+  if (typeof value !== "string") return kindOf(value)
+  return /^0x[0-9a-fA-F]*$/.test(value)
+    ? `0x and ${value.length - 2} hex digits`
+    : `a text of ${value.length} characters`
+}
+
+const unlike = (path: string, expected: string, value: unknown): Word =>
+  misfit(path, `${expected}, got ${shapeOf(value)}`)
+
 function* hashed(bytes: Hex.Hex): Steps<Word> {
   return Either.right(Words.bytes32(yield* Keccak.hashSteps(bytes)))
 }
@@ -56,27 +68,29 @@ const encode = (table: TypeTable, type: Type, value: unknown, path: string): Wor
     case "bool":
       return typeof value === "boolean"
         ? Either.right(Words.bool(value))
-        : misfit(path, "expected true or false")
+        : unlike(path, "expected true or false", value)
     case "address":
       return typeof value === "string"
         ? Either.mapBoth(Address.from(value), {
-            onLeft: ({ message }) => `${path}: ${message}`,
+            onLeft: ({ message }) => `${path}: ${message}, got ${shapeOf(value)}`,
             onRight: Words.address
           })
-        : misfit(path, "expected an address")
+        : unlike(path, "expected an address: 0x and 40 hex digits", value)
     case "string":
       return typeof value === "string" && !loneSurrogate.test(value)
         ? Either.right(Words.bytes32(Keccak.hashText(value)))
-        : misfit(path, "expected well-formed text")
+        : unlike(path, "expected well-formed text", value)
     case "bytes": {
       const bytes = bytesOf(value)
-      return bytes === null ? misfit(path, "expected 0x and an even number of hex digits") : hashed(bytes)
+      return bytes === null
+        ? unlike(path, "expected 0x and an even number of hex digits", value)
+        : hashed(bytes)
     }
     case "fixedBytes": {
       const bytes = bytesOf(value)
       return bytes !== null && Hex.size(bytes) === type.size
         ? Either.right(bytes.slice(2).padEnd(64, "0"))
-        : misfit(path, `expected ${type.size} bytes: 0x and ${2 * type.size} hex digits`)
+        : unlike(path, `expected ${type.size} bytes: 0x and ${2 * type.size} hex digits`, value)
     }
     case "integer": {
       const integer = integerOf(value)
@@ -86,7 +100,10 @@ const encode = (table: TypeTable, type: Type, value: unknown, path: string): Wor
         : [0n, (1n << bits) - 1n]
       return integer !== null && integer >= least && integer <= most
         ? Either.right(Words.uint(integer))
-        : misfit(path, `expected an integer of ${type.bits} bits, as text when it is above 2^53`)
+        : misfit(
+            path,
+            `expected ${type.signed ? "an" : "a non-negative"} integer of ${type.bits} bits, as text when it is above 2^53, got ${givenInteger(value)}`
+          )
     }
     case "array":
       return array(table, type, value, path)
@@ -101,9 +118,9 @@ function* array(
   value: unknown,
   path: string
 ): Steps<Word> {
-  if (!Array.isArray(value)) return misfit(path, "expected an array")
+  if (!Array.isArray(value)) return unlike(path, "expected an array", value)
   if (type.length !== null && value.length !== type.length)
-    return misfit(path, `expected ${type.length} elements`)
+    return misfit(path, `expected ${type.length} elements, got ${value.length}`)
   const words = yield* all(value, (each, index) => encode(table, type.of, each, `${path}[${index}]`))
   return Either.isLeft(words) ? words : yield* hashed(Hex.unsafe(`0x${words.right}`))
 }
@@ -122,7 +139,7 @@ export function* hashStruct(
   const struct = table.get(name)
   if (struct === undefined) return Either.left(`${path}: there is no type ${name}`)
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    return Either.left(`${path}: expected an object`)
+    return Either.left(`${path}: expected an object, got ${shapeOf(value)}`)
   const given = new Map<string, unknown>(Object.entries(value))
   const words = yield* all(struct.members, (member) => {
     const at = `${path}.${member.name}`

@@ -2,6 +2,7 @@ import * as Args from "@effect/cli/Args"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type { OwnNetwork } from "../../../application/ports/TenantStore.js"
+import { given } from "../../../domain/primitives/InvalidValue.js"
 import * as AccountNetworks from "../../config/AccountNetworks.js"
 import * as SchemaProblems from "../../config/SchemaProblems.js"
 import * as Command from "../support/Command.js"
@@ -15,7 +16,7 @@ const chain = Command.operand("CHAIN", "a chain id")
 const chainOf = (text: string): Effect.Effect<bigint, string> =>
   /^[1-9][0-9]{0,15}$/.test(text)
     ? Effect.succeed(BigInt(text))
-    : Effect.fail(`expected a chain id, a decimal number, not ${text}`)
+    : Effect.fail(`expected a chain id, a decimal number, got ${given(text)}`)
 
 const networkOf = (
   { content }: OperatorContext.OperatorContext,

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import { limits, limitsOf, mostPerHour, mostPerMinute } from "../../../application/ports/RateLimit.js"
 import { type AccountChange, changed } from "../../../application/ports/TenantStore.js"
 import type { AccountId, Tier } from "../../../application/ports/Tenants.js"
+import { given } from "../../../domain/primitives/InvalidValue.js"
 import * as Command from "../support/Command.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
@@ -52,7 +53,7 @@ const limitOf = (
   const limit = /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : 0
   return limit >= 1 && limit <= most
     ? Effect.succeed(limit)
-    : Effect.fail(`--${name}: expected an integer from 1 to ${most}, or "tier"`)
+    : Effect.fail(`--${name}: expected an integer from 1 to ${most}, or "tier", got ${given(text)}`)
 }
 
 const ownLimitsOf = (

@@ -1,6 +1,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
+import { given } from "../../../domain/primitives/InvalidValue.js"
 import { isHttpUrl, notHttpUrl } from "../../fields/FileFields.js"
 import * as BringEntryPoints from "../deploy/BringEntryPoints.js"
 import * as DevFile from "../dev/DevFile.js"
@@ -16,7 +17,7 @@ const integer = (name: string, text: string, from: number, to: number): Effect.E
   const value = /^[0-9]{1,16}$/.test(text) ? Number(text) : Number.NaN
   return value >= from && value <= to
     ? Effect.succeed(value)
-    : Effect.fail(`--${name}: expected an integer from ${from} to ${to}`)
+    : Effect.fail(`--${name}: expected an integer from ${from} to ${to}, got ${given(text)}`)
 }
 
 /** On stderr, so that what is printed for pasting stays together. */

@@ -5,6 +5,7 @@ import * as Schema from "effect/Schema"
 import { type SystemRole, systemRoles } from "../../../application/keys/KeyRingRegistry.js"
 import type { LaneAccess, TransactionRecord } from "../../../application/ports/journal/Transactions.js"
 import * as Address from "../../../domain/primitives/Address.js"
+import { given } from "../../../domain/primitives/InvalidValue.js"
 import type { Config } from "../../config/Config.js"
 import * as Command from "../support/Command.js"
 import * as JournalContext from "../support/JournalContext.js"
@@ -74,7 +75,7 @@ const addressOf = (role: SystemRole, { keys }: Config) =>
 const laneOf = (config: Config, chain: string, signer: string) =>
   Effect.gen(function* () {
     if (!/^[1-9][0-9]{0,15}$/.test(chain))
-      return yield* Effect.fail("CHAIN: expected a chain id, a decimal number")
+      return yield* Effect.fail(`CHAIN: expected a chain id, a decimal number, got ${given(chain)}`)
     return {
       chainId: BigInt(chain),
       signer: isRole(signer)

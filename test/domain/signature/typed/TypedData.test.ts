@@ -226,8 +226,8 @@ describe("the digest of typed data", () => {
   it("is one of exactly what is written: no value is taken for another", () => {
     const refused: ReadonlyArray<readonly [why: string, type: string, ...values: ReadonlyArray<unknown>]> = [
       ["expected true or false", "bool", "false", 0, null],
-      ["expected an integer of 8 bits", "uint8", 256, -1, 1.5, "", " 1", "1e1", [1]],
-      ["expected an integer of 256 bits", "uint256", 2 ** 53, `1${"0".repeat(78)}`],
+      ["expected a non-negative integer of 8 bits", "uint8", 256, -1, 1.5, "", " 1", "1e1", [1]],
+      ["expected a non-negative integer of 256 bits", "uint256", 2 ** 53, `1${"0".repeat(78)}`],
       ["expected an integer of 8 bits", "int8", "-129", 128],
       ["expected an address", "address", `0x${"cc".repeat(19)}`, "XE7338O073KYGTWWZN0F2WZ0R8PX5ZPPZS", 0],
       ["the address is of mixed case", "address", "0xCD2a3d9F938E13CD947Ec05AbC7FE734Df8DD82a"],
@@ -243,9 +243,9 @@ describe("the digest of typed data", () => {
           `message.x: ${why}`
         )
     expect(problem(single("uint8[2][]", [[1, 2], [3]]))).toContain("message.x[1]: expected 2 elements")
-    expect(problem(single("uint8[]", [1, "a"]))).toContain("message.x[1]: expected an integer")
+    expect(problem(single("uint8[]", [1, "a"]))).toContain("message.x[1]: expected a non-negative integer")
     expect(problem({ ...mail, message: { ...mail.message, to: null } })).toBe(
-      "message.to: expected an object"
+      "message.to: expected an object, got null"
     )
     const { contents, ...less } = mail.message
     expect(problem({ ...mail, message: less })).toBe("message.contents: is missing")
@@ -259,6 +259,23 @@ describe("the digest of typed data", () => {
     expect(problem({ ...mail, domain: { ...mail.domain, salt: `0x${"00".repeat(32)}` } })).toBe(
       "domain.salt: type EIP712Domain has no such member"
     )
+  })
+
+  it.each([
+    ["uint8", 256, "expected a non-negative integer of 8 bits, as text when it is above 2^53, got 256"],
+    ["int8", "\u221218", 'got "\u221218", with the character U+2212 for "-"'],
+    ["uint256", "1".repeat(80), 'got "11111111" (the first 8 of 80 characters)'],
+    ["uint256", null, "got null"],
+    ["bool", "false", "expected true or false, got a text of 5 characters"],
+    ["address", "0x12", "got 0x and 2 hex digits"],
+    ["address", 7, "expected an address: 0x and 40 hex digits, got a number"],
+    ["bytes4", "0x112233", "expected 4 bytes: 0x and 8 hex digits, got 0x and 6 hex digits"],
+    ["string", { a: "secret" }, "expected well-formed text, got an object"],
+    ["string[]", "secret", "expected an array, got a text of 6 characters"],
+    ["uint8[2]", [1], "expected 2 elements, got 1"]
+  ])("says what it got for %s, and repeats nothing that may be a secret", (type, value, why) => {
+    expect(problem(single(type, value))).toContain(why)
+    expect(problem(single(type, value))).not.toContain("secret")
   })
 
   it("is there for no types that have no one meaning", () => {

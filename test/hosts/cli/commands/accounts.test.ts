@@ -168,7 +168,7 @@ describe("the commands", () => {
       ["accounts resume nobody", "there is no account called nobody; there are: listed, bolt"],
       ["accounts set bolt", "expected --name or --tier"],
       ["accounts set bolt --requests-per-minute 0", "--requests-per-minute: expected an integer from 1"],
-      ["accounts create x --requests-per-minute 1000001", "from 1 to 1000000"],
+      ["accounts create x --requests-per-minute 1000001", 'from 1 to 1000000, or "tier", got "1000001"'],
       ["accounts create x --requests-per-hour 1e3", "--requests-per-hour: expected an integer from 1"],
       ["accounts set listed --requests-per-hour tier", "is of the configuration file: change it there"],
       ["accounts set listed --tier free", "is of the configuration file: change it there"],
