@@ -215,7 +215,6 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
 
 let requests = 0
 
-/** What is there already is not deployed again. */
 const deployContracts = async (faucet: NonceManager) => {
   await deployEntryPoints(faucet)
   const suite = await deploySuite(faucet, {
@@ -224,27 +223,89 @@ const deployContracts = async (faucet: NonceManager) => {
     beaconOwner: keyOf(5).address,
     sponsor: keyOf(7).address
   })
-  const contract = async (name: string) => {
-    const address = await deploy(faucet, initCode(name), `0x${"00".repeat(32)}`)
-    return new Contract(address, artifact(name).abi, faucet)
-  }
-  const token = await contract("TestToken")
-  const reverter = await contract("Reverter")
-  return { suite, token, reverter, counter: await contract("Counter") }
+  const [token, reverter, counter] = [
+    await deploy(faucet, initCode("TestToken"), `0x${"00".repeat(32)}`),
+    await deploy(faucet, initCode("Reverter"), `0x${"00".repeat(32)}`),
+    await deploy(faucet, initCode("Counter"), `0x${"00".repeat(32)}`)
+  ]
+  return { suite, token, reverter, counter, code: await faucet.provider?.getCode(suite.implementation) }
 }
 
-/** Anvil with everything deployed, and the application's ports over it; one stack per test file. */
-export const startStack = async (options: Options = {}): Promise<Stack> => {
-  const anvil = await startPrepared("stack", { args: options.anvil ?? [] }, async (provider) => {
-    const faucet = new NonceManager(keyOf(0).connect(provider))
-    const { suite } = await deployContracts(faucet)
-    await fundPaymaster(faucet, suite.paymaster, 10n ** 18n)
-  })
-  const provider = new NodeProvider(anvil.url, anvil.chainId, { staticNetwork: true, cacheTimeout: -1 })
+/** The addresses are the same on every chain of a process: what is there already is not deployed again. */
+let deployed: ReturnType<typeof deployContracts> | undefined
+
+const prepare = async (provider: JsonRpcProvider) => {
+  const faucet = new NonceManager(keyOf(0).connect(provider))
+  const { suite } = await deployContracts(faucet)
+  await fundPaymaster(faucet, suite.paymaster, 10n ** 18n)
+}
+
+const connect = ({ chainId, url }: Anvil) => {
+  const provider = new NodeProvider(url, chainId, { staticNetwork: true, cacheTimeout: -1 })
   provider.pollingInterval = 20
+  return provider
+}
+
+interface Chain {
+  readonly anvil: Anvil
+  /** Back to where it began, for another stack; false when that is not possible. */
+  readonly renew: () => Promise<boolean>
+}
+
+const startChain = async (args: ReadonlyArray<string>): Promise<Chain> => {
+  const anvil = await startPrepared("stack", { args }, prepare)
+  const control = connect(anvil)
+  let isThere = true
+  const { baseFeePerGas } = await control.send("eth_getBlockByNumber", ["latest", false])
+  let start: string = await control.send("evm_snapshot", [])
+  return {
+    anvil: {
+      ...anvil,
+      stop: () => {
+        isThere = false
+        control.destroy()
+        return anvil.stop()
+      }
+    },
+    renew: async () => {
+      if (!isThere) return false
+      await control.send("evm_setIntervalMining", [0])
+      await control.send("anvil_dropAllTransactions", [])
+      await control.send("evm_revert", [start])
+      start = await control.send("evm_snapshot", [])
+      // Neither is of the snapshot; the clock goes on from the block that it returns to.
+      await control.send("anvil_setNextBlockBaseFeePerGas", [baseFeePerGas])
+      await control.send("evm_setTime", [Math.floor(Date.now() / 1_000)])
+      await control.send("evm_setAutomine", [true])
+      await control.send("evm_mine", [])
+      return true
+    }
+  }
+}
+
+/** Chains of this process that no stack has: they outlive test files. */
+const idle: Array<Chain> = []
+// Workers of Vitest end by it; the chains go with them.
+const ended = () => process.exit()
+
+const takeChain = (): Promise<Chain> | Chain => {
+  if (!process.listeners("SIGTERM").includes(ended)) process.once("SIGTERM", ended)
+  return idle.pop() ?? startChain([])
+}
+
+/** A chain with everything deployed, and the application's ports over it. */
+export const startStack = async (options: Options = {}): Promise<Stack> => {
+  const chain = options.anvil === undefined ? await takeChain() : await startChain(options.anvil)
+  const { anvil } = chain
+  const provider = connect(anvil)
   const faucet = new NonceManager(keyOf(0).connect(provider))
   const signer = keyOf(1)
-  const { counter, reverter, suite, token } = await deployContracts(faucet)
+  deployed ??= deployContracts(faucet)
+  const { code = "0x", suite, ...contracts } = await deployed
+  const at = (name: string, address: string) => new Contract(address, artifact(name).abi, faucet)
+  const token = at("TestToken", contracts.token)
+  const reverter = at("Reverter", contracts.reverter)
+  const counter = at("Counter", contracts.counter)
 
   const profile = NetworkProfile.override(
     NetworkProfile.make({
@@ -254,7 +315,7 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
       factory: Address.unsafe(suite.factory),
       validator: Address.unsafe(suite.validator),
       beacon: Address.unsafe(suite.beacon),
-      implementationCodeHash: Hex.unsafe32(keccak256(await provider.getCode(suite.implementation))),
+      implementationCodeHash: Hex.unsafe32(keccak256(code)),
       caps: { maxFeePerGas: 500_000_000_000n, maxPriorityFeePerGas: 100_000_000_000n },
       settledDepth: 1,
       ledger: Address.unsafe(suite.ledger),
@@ -342,7 +403,8 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     stop: async () => {
       await runtime.dispose()
       provider.destroy()
-      await anvil.stop()
+      if (options.anvil === undefined && (await chain.renew())) idle.push(chain)
+      else await anvil.stop()
     }
   }
 }
