@@ -1,20 +1,18 @@
 import * as Effect from "effect/Effect"
 import { AbiCoder, type Contract, concat, Interface, id } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import { type ChainRpc, callOf } from "../../../src/application/ports/chain/ChainRpc.js"
-import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
-import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
-import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
+import type { Version } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import { Address, keyOf, type Stack, startStack } from "../../support/stack/Stack.js"
+import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { Address, errorsOf, keyOf, useStack } from "../../support/stack/Stack.js"
 import { create } from "../../support/suite/Chain.js"
 import { configOf } from "../../support/suite/Keys.js"
 
-/** What the aggregator gives more than it has: bytes behind each answer to a call of this function. */
-let padded: { readonly function: string; readonly bytes: number } | null = null
+/** What the aggregator gives more than it has: a thousand bytes behind each answer to a call of this function. */
+let padded: string | null = null
 
 const padding = (nodes: ChainRpc["Type"]): ChainRpc["Type"] => ({
   ...nodes,
@@ -23,164 +21,137 @@ const padding = (nodes: ChainRpc["Type"]): ChainRpc["Type"] => ({
       ...client,
       call: (call, ...rest) =>
         Effect.map(client.call(call, ...rest), (result) => {
-          const known =
-            padded !== null && (callOf(call).data ?? "0x").startsWith(id(padded.function).slice(0, 10))
-          if (padded === null || !known || !result.success) return result
+          const isIt = padded !== null && (callOf(call).data ?? "0x").startsWith(id(padded).slice(0, 10))
+          if (!isIt || !result.success) return result
           const [answer] = AbiCoder.defaultAbiCoder().decode(["bytes"], result.data)
-          const more = concat([answer, `0x${"ab".repeat(padded.bytes)}`])
+          const more = concat([answer, `0x${"ab".repeat(1_000)}`])
           return { ...result, data: Hex.unsafe(AbiCoder.defaultAbiCoder().encode(["bytes"], [more])) }
         })
     }))
 })
 
-let stack: Stack
 let aggregator: Address.Address
 let beacon: Address.Address
-let wallets: ReadonlyArray<Address.Address>
-beforeAll(async () => {
-  stack = await startStack({ profile: { implementationCodeHash: null }, wrapChain: padding })
+let first: Address.Address
+let second: Address.Address
+const stack = useStack({ profile: { implementationCodeHash: null }, wrapChain: padding }, async (stack) => {
   const stranger = keyOf(8).connect(stack.provider) as ReturnType<typeof keyOf>
-  const addressOf = async (contract: Contract) => Address.unsafe(await contract.getAddress())
-  aggregator = await addressOf(await create("ProofAggregator", [], stranger))
+  const made = async (contract: Promise<Contract>) => Address.unsafe(await (await contract).getAddress())
+  aggregator = await made(create("ProofAggregator", [], stranger))
   const implementation = await create(
     "AggregatedWallet",
     [...Object.values(entryPoints), stack.suite.validator, aggregator],
     stranger
   )
-  beacon = await addressOf(
-    await create("WalletBeacon", [await implementation.getAddress(), keyOf(5).address], stranger)
-  )
-  const made: Array<Address.Address> = []
-  for (const _ of [1, 2]) {
-    const address = await addressOf(await create("WalletProxy", [beacon, "0x"], stranger))
-    const wallet = implementation.attach(address) as Contract
-    const initialize = wallet.connect(stranger).getFunction("initialize")
+  beacon = await made(create("WalletBeacon", [await implementation.getAddress(), keyOf(5).address], stranger))
+  const wallet = async () => {
+    const address = await made(create("WalletProxy", [beacon, "0x"], stranger))
+    const initialize = (implementation.attach(address) as Contract)
+      .connect(stranger)
+      .getFunction("initialize")
     await (await initialize.send(configOf(1, [keyOf(1)]), keyOf(3).address)).wait()
     await stack.fund(address, 10n ** 18n)
     await stack.mint(address, 100n)
-    made.push(address)
+    return address
   }
-  wallets = made
+  ;[first, second] = [await wallet(), await wallet()]
   await stack.create("plain")
   await stack.mint(stack.predict("plain"), 100n)
 })
-afterAll(() => stack.stop())
 
 const to = Address.unsafe(`0x${"a9".repeat(20)}`)
 const transfer = (wallet: Address.Address, amount: string, dependsOn?: number): Operation => ({
-  wallet,
   walletCustody: 1,
+  wallet,
   to: Address.unsafe(String(stack.token.target)),
   funcSignature: "transfer(address,uint256)",
   funcParams: [to, amount],
   ...(dependsOn !== undefined && { dependsOn })
 })
-const [first, second] = [() => wallets[0] ?? to, () => wallets[1] ?? to]
-
-describe.each(entryPointVersions)("operations of one aggregator, on EntryPoint %s", (version) => {
-  const settings = () => ({
-    ...stack.settings,
-    entryPoint: Address.unsafe(entryPoints[version]),
-    beaconAdminAddress: beacon
-  })
-  const execute = (operations: ReadonlyArray<Operation>, more: object) =>
-    ExecuteOperations.run(stack.caller(), { operations, settings: { ...settings(), ...more } })
-  const handling = new Interface([
+const at = (version: Version) => ({
+  entryPoint: Address.unsafe(entryPoints[version]),
+  beaconAdminAddress: beacon
+})
+const groupsOf = async (version: Version, txHash: string) => {
+  const op =
     version === "v0.6"
-      ? "function handleAggregatedOps(((address,uint256,bytes,bytes,uint256,uint256,uint256,uint256,uint256,bytes,bytes)[] ops,address aggregator,bytes signature)[] groups,address beneficiary)"
-      : "function handleAggregatedOps(((address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)[] ops,address aggregator,bytes signature)[] groups,address beneficiary)"
+      ? "(address,uint256,bytes,bytes,uint256,uint256,uint256,uint256,uint256,bytes,bytes)"
+      : "(address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)"
+  const handling = new Interface([
+    `function handleAggregatedOps((${op}[] ops,address aggregator,bytes signature)[] groups,address beneficiary)`
   ])
+  const transaction = await stack.provider.getTransaction(txHash)
+  const [groups] = handling.decodeFunctionData("handleAggregatedOps", transaction?.data ?? "0x")
+  return groups.map((group: { aggregator: string; ops: ReadonlyArray<unknown> }) => [
+    group.aggregator,
+    group.ops.length
+  ])
+}
 
-  it("go through handleAggregatedOps, together, with one signature, and may depend on each other", async () => {
-    const before = await stack.balanceOf(to)
-    const result = await stack.ask(
-      execute([transfer(second(), "2", 1), transfer(first(), "3"), transfer(first(), "4")], { aggregator })
-    )
-    expect(result.returnData.map((element, index) => element[index]?.error)).toEqual([null, null, null])
-    expect(result).toMatchObject({ status: 1, txHashes: [result.txHash] })
-    expect((await stack.balanceOf(to)) - before).toBe(9n)
-    const transaction = await stack.provider.getTransaction(result.txHash)
-    const [groups] = handling.decodeFunctionData("handleAggregatedOps", transaction?.data ?? "0x")
-    expect(groups.length).toBe(1)
-    expect(groups[0].aggregator).toBe(aggregator)
-    expect(groups[0].ops.length).toBe(3)
-  })
+describe("operations of one aggregator", () => {
+  it.each(["v0.6", "v0.7", "v0.8"] as const)(
+    "go through handleAggregatedOps of %s, together, with one signature, and may depend on each other",
+    async (version) => {
+      const before = await stack.balanceOf(to)
+      const operations = [transfer(second, "2", 1), transfer(first, "3"), transfer(first, "4")]
+      const result = await stack.ask(stack.execute(operations, { ...at(version), aggregator }))
+      expect(errorsOf(result)).toEqual([null, null, null])
+      expect(result).toMatchObject({ status: 1, txHashes: [result.txHash] })
+      expect((await stack.balanceOf(to)) - before).toBe(9n)
+      expect(await groupsOf(version, result.txHash)).toEqual([[aggregator, 3]])
+    }
+  )
 
   it("that were handed out and signed elsewhere go the same way", async () => {
     const before = await stack.balanceOf(to)
-    const named = { ...settings(), aggregator }
-    const { error, userOps } = await stack.ask(
-      EstimateGas.run(stack.caller(), {
-        operations: [transfer(first(), "1"), transfer(second(), "1")],
-        settings: named
-      })
-    )
+    const settings = { ...at("v0.7"), aggregator }
+    const { error, userOps } = await stack.estimate([transfer(first, "1"), transfer(second, "1")], settings)
     expect(error).toBeNull()
-    const result = await stack.ask(
-      ExecuteEncoded.run(stack.caller(), {
-        operations: userOps.map(({ encodedUserOp, signingHash, userOpHash }) => ({
-          encodedUserOp: Hex.unsafe(encodedUserOp),
-          userOpHash: Hex.unsafe32(userOpHash),
-          walletCustody: 1,
-          signature: Hex.unsafe(stack.signer.signingKey.sign(signingHash).serialized)
-        })),
-        settings: named
-      })
-    )
+    const result = await stack.ask(stack.post(userOps, "signingHash", settings))
     expect(result).toMatchObject({ status: 1, txHashes: [result.txHash] })
     expect((await stack.balanceOf(to)) - before).toBe(2n)
-    const transaction = await stack.provider.getTransaction(result.txHash)
-    const [groups] = handling.decodeFunctionData("handleAggregatedOps", transaction?.data ?? "0x")
-    expect([groups.length, groups[0].aggregator, groups[0].ops.length]).toEqual([1, aggregator, 2])
+    expect(await groupsOf("v0.7", result.txHash)).toEqual([[aggregator, 2]])
   })
 
   it("of requests at once never share a transaction with others", async () => {
     const before = await stack.balanceOf(to)
-    const results = await Promise.all([
-      stack.ask(execute([transfer(first(), "1")], { aggregator })),
-      stack.ask(
-        ExecuteOperations.run(stack.caller(), {
-          operations: [transfer(stack.predict("plain"), "1")],
-          settings: stack.settings
-        })
-      ),
-      stack.ask(execute([transfer(second(), "1")], { aggregator }))
-    ])
+    const results = await Promise.all(
+      [
+        stack.execute([transfer(first, "1")], { ...at("v0.7"), aggregator }),
+        stack.execute([transfer(stack.predict("plain"), "1")]),
+        stack.execute([transfer(second, "1")], { ...at("v0.7"), aggregator })
+      ].map(stack.ask)
+    )
     expect(results.map(({ status }) => status)).toEqual([1, 1, 1])
     expect(new Set(results.map(({ txHash }) => txHash)).size).toBe(3)
     expect((await stack.balanceOf(to)) - before).toBe(3n)
   })
 
-  it.each<[string, number]>([
-    ["validateUserOpSignature", 1_000],
-    ["aggregateSignatures", 1_000]
-  ])("are refused when %s gives bytes that nobody has accounted for", async (name, bytes) => {
-    const struct = UserOperation.structOf(version)
-    const before = await stack.provider.getTransactionCount(stack.signer.address)
-    padded = { function: `${name}(${struct}${name === "aggregateSignatures" ? "[]" : ""})`, bytes }
-    try {
-      const failure = await stack.refused(execute([transfer(first(), "1")], { aggregator }))
+  it.each(["validateUserOpSignature", "aggregateSignatures"])(
+    "are refused when %s gives bytes that nobody has accounted for",
+    async (name) => {
+      const before = await stack.nonce()
+      padded = `${name}(${UserOperation.structOf("v0.7")}${name === "aggregateSignatures" ? "[]" : ""})`
+      const settings = { ...at("v0.7"), aggregator }
+      const failure = await stack.refused(stack.execute([transfer(first, "1")], settings)).finally(() => {
+        padded = null
+      })
       expect(failure).toMatchObject({
         code: "aggregator_refused",
         message: expect.stringMatching(/signature: it gave [0-9]+ bytes, expected at most [0-9]+$/)
       })
-    } finally {
-      padded = null
+      expect(await stack.nonce()).toBe(before)
     }
-    expect(await stack.provider.getTransactionCount(stack.signer.address)).toBe(before)
-  })
+  )
 
   it("without its name, or of wallets that name none, are refused, and nothing is sent", async () => {
-    const before = await stack.provider.getTransactionCount(stack.signer.address)
+    const before = await stack.nonce()
     for (const refused of [
-      execute([transfer(first(), "1")], {}),
-      execute([transfer(stack.predict("plain"), "1")], {
-        aggregator,
-        beaconAdminAddress: Address.unsafe(stack.suite.beacon)
-      }),
-      execute([transfer(first(), "1")], { aggregator: to })
+      stack.execute([transfer(first, "1")], at("v0.7")),
+      stack.execute([transfer(stack.predict("plain"), "1")], { aggregator }),
+      stack.execute([transfer(first, "1")], { ...at("v0.7"), aggregator: to })
     ])
       expect(await stack.refused(refused)).toMatchObject({ _tag: "Unprocessable" })
-    expect(await stack.provider.getTransactionCount(stack.signer.address)).toBe(before)
+    expect(await stack.nonce()).toBe(before)
   })
 })

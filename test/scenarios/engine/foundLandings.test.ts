@@ -1,51 +1,22 @@
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { copyFileSync, existsSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { missedMillis } from "../../../src/application/lanes/monitor/TransactionState.js"
 import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
-import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
-import * as Sweep from "../../../src/application/sweep/Sweep.js"
-import * as Hits from "../../support/stack/Hits.js"
 import * as Power from "../../support/stack/Power.js"
-import { type Stack, startStack } from "../../support/stack/Stack.js"
+import { type Runtime, useStack } from "../../support/stack/Stack.js"
 
-let stack: Stack
-let hits: Hits.Hits
-let folder: string
-let runtime: Hits.Runtime | null = null
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "found-"))
-  stack = await startStack({ profile: { settledDepth: 6, bumpAfterMillis: 600_000 } })
-  hits = await Hits.make(stack)
-  await stack.create("one")
-})
-afterEach(async () => {
-  await runtime?.dispose()
-  await hits.automine(true)
-})
-afterAll(async () => {
-  await stack.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-/** The next life of the service over that file. */
-const live = async (database: string) => {
-  await runtime?.dispose()
-  runtime = stack.begin({ database })
-  await runtime.runPromise(Sweep.start)
-  return runtime
-}
+const stack = useStack({ profile: { settledDepth: 6, bumpAfterMillis: 600_000 } }, (stack) =>
+  stack.create("one")
+)
 
 /**
  * An op lands in a transaction of which the file that is given knows nothing: it is of the moment before that was signed.
  * `snapshot`: the chain before the block.
  */
 const landed = async (name: string) => {
-  const database = join(folder, `${name}.sqlite`)
-  const backup = join(folder, `${name} backup.sqlite`)
+  const [database, backup] = [stack.database(), stack.database()]
   const before: Power.Around = (step, effect) =>
     Effect.suspend(() => {
       if (step === "recordSigned")
@@ -54,95 +25,69 @@ const landed = async (name: string) => {
       return effect
     })
   const first = stack.begin({ database, wrapJournal: (journal) => Power.wrap(journal, before) })
-  await hits.automine(false)
+  await stack.automine(false)
   const caller = stack.caller()
   const id = hashOf(name)
-  first.runFork(hits.execute(caller, hits.hit("one", id)))
-  await hits.pooled(1)
+  first.runFork(stack.execute([stack.hit("one", id)], {}, caller))
+  await stack.pooled(1)
   await first.dispose()
   const snapshot = await stack.provider.send("evm_snapshot", [])
-  await hits.mine()
-  expect(await hits.countOf(id)).toBe(1)
-  return { backup, id, requestId: caller.requestId, snapshot }
+  await stack.mine()
+  expect(await stack.counts(id)).toEqual([1])
+  return { life: { database: backup }, id, requestId: caller.requestId, snapshot }
 }
 
-const kindsOf = (life: Hits.Runtime, requestId: string) =>
-  life.runPromise(
-    Effect.map(
-      Effect.flatMap(RequestJournal, (requestJournal) =>
-        Effect.orDie(requestJournal.events(requestId, 0, 50))
-      ),
-      (events) => events.map(({ kind }) => kind)
-    )
-  )
-const watchedOf = (life: Hits.Runtime) =>
+const kindsOf = async (life: Runtime, requestId: string) =>
+  (await stack.eventsOf(life, requestId)).map(({ kind }) => kind)
+const watchedOf = (life: Runtime) =>
   life.runPromise(Effect.flatMap(RemoteOpJournal, ({ remoteSubmissions }) => Effect.orDie(remoteSubmissions)))
 
 /** Blocks come until the request is told of as settled; its events. */
-const settledOf = async (life: Hits.Runtime, requestId: string) => {
-  await expect
-    .poll(
-      async () => {
-        await hits.mine()
-        return (await kindsOf(life, requestId)).includes("settled")
-      },
-      { timeout: 40_000, interval: 200 }
-    )
-    .toBe(true)
+const settledOf = async (life: Runtime, requestId: string) => {
+  const told = () => stack.mine().then(() => kindsOf(life, requestId))
+  await expect.poll(told, { timeout: 40_000, interval: 200 }).toContain("settled")
   return kindsOf(life, requestId)
 }
 
 describe("a landing that is found by a look at the chain", () => {
   it("is watched until settled depth, also by the next life of the process, and told as settled once", async () => {
-    const { backup, id, requestId } = await landed("stays")
-    const second = await live(backup)
-    expect((await hits.answerOf(second, requestId)).answer).toMatchObject({ status: 1 })
-    expect(await kindsOf(second, requestId)).toEqual(["accepted", "submitted", "included", "final"])
-    expect(await watchedOf(second)).toMatchObject([{ requestId, signed: null }])
-    const third = await live(backup)
-    expect(await settledOf(third, requestId)).toEqual([
-      "accepted",
-      "submitted",
-      "included",
-      "final",
-      "settled"
-    ])
-    expect(await watchedOf(third)).toEqual([])
-    expect(await hits.countOf(id)).toBe(1)
+    const { id, life, requestId } = await landed("stays")
+    const known = ["accepted", "submitted", "included", "final"]
+    await stack.living(life, async (second) => {
+      expect((await stack.answerOf(second, requestId)).answer).toMatchObject({ status: 1 })
+      expect(await kindsOf(second, requestId)).toEqual(known)
+      expect(await watchedOf(second)).toMatchObject([{ requestId, signed: null }])
+    })
+    await stack.living(life, async (third) => {
+      expect(await settledOf(third, requestId)).toEqual([...known, "settled"])
+      expect(await watchedOf(third)).toEqual([])
+    })
+    expect(await stack.counts(id)).toEqual([1])
   }, 90_000)
 
-  it.each(["in the same life", "in the next life"])(
-    "and that a reorganisation takes back %s is noticed: the work is done again under its nonce, once",
-    async (when) => {
-      const { backup, id, requestId, snapshot } = await landed(`goes ${when}`)
-      const second = await live(backup)
-      const first = (await hits.answerOf(second, requestId)).answer
-      expect(first).toMatchObject({ status: 1 })
-      if (when === "in the next life") await second.dispose()
-      expect(await stack.provider.send("evm_revert", [snapshot])).toBe(true)
-      expect(await hits.countOf(id)).toBe(0)
-      for (const { hash } of await hits.pool()) await stack.provider.send("anvil_dropTransaction", [hash])
-      await hits.mine()
-      await hits.mine()
-      const life = when === "in the next life" ? await live(backup) : second
+  it("and that a reorganisation takes back in the next life is noticed: the work is done again under its nonce, once", async () => {
+    const { id, life, requestId, snapshot } = await landed("goes")
+    await stack.living(life, async (second) => {
+      expect((await stack.answerOf(second, requestId)).answer).toMatchObject({ status: 1 })
+    })
+    expect(await stack.provider.send("evm_revert", [snapshot])).toBe(true)
+    expect(await stack.counts(id)).toEqual([0])
+    for (const { hash } of await stack.pool()) await stack.provider.send("anvil_dropTransaction", [hash])
+    await stack.mine()
+    await stack.mine()
+    await stack.living(life, async (third) => {
       // Which block it was in is not known to the next life: it has to be out of sight for a while.
       const timeout = missedMillis + 20_000
-      await expect.poll(() => kindsOf(life, requestId), { timeout }).toContain("reopened")
-      await hits.pooled(1)
-      expect((await hits.requestOf(life, requestId))?.outcome).toBeNull()
-      await hits.mine()
-      const { answer } = await hits.answerOf(life, requestId)
-      expect(answer).toMatchObject({ status: 1 })
-      const told = await settledOf(life, requestId)
+      await expect.poll(() => kindsOf(third, requestId), { timeout }).toContain("reopened")
+      await stack.pooled(1)
+      expect((await stack.requestOf(third, requestId))?.outcome).toBeNull()
+      await stack.mine()
+      expect((await stack.answerOf(third, requestId)).answer).toMatchObject({ status: 1 })
+      const told = await settledOf(third, requestId)
       expect(told.slice(0, 5)).toEqual(["accepted", "submitted", "included", "final", "reopened"])
-      expect(told.slice(5).filter((kind) => kind !== "final")).toEqual([
-        "signed",
-        "submitted",
-        "included",
-        "settled"
-      ])
-      expect(await hits.countOf(id)).toBe(1)
-    },
-    90_000
-  )
+      const again = ["signed", "submitted", "included", "settled"]
+      expect(told.slice(5).filter((kind) => kind !== "final")).toEqual(again)
+      expect(await stack.counts(id)).toEqual([1])
+    })
+  }, 90_000)
 })

@@ -1,11 +1,7 @@
 import { id as hashOf, Interface, toBeHex } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
-import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
-import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
+import { expect, it } from "vitest"
 import { npmInterface } from "../../support/lens/Abis.js"
-import * as Hits from "../../support/stack/Hits.js"
-import { Address, type Stack, startStack } from "../../support/stack/Stack.js"
+import { Address, useStack } from "../../support/stack/Stack.js"
 import { senderCreators } from "../../support/suite/Calls.js"
 
 const entryPoint = npmInterface("v0.7", "EntryPoint")
@@ -39,102 +35,56 @@ const ways: ReadonlyArray<readonly [name: string, call: (initCode: string) => Ca
   ]
 ]
 
-describe("a lane with calls of somebody's contract in it", () => {
-  let stack: Stack
-  let hits: Hits.Hits
-  beforeAll(async () => {
-    stack = await startStack({ profile: { maxInFlight: 4 } })
-    hits = await Hits.make(stack)
-    await stack.create("one", "two")
-  })
-  afterAll(() => stack.stop())
+const stack = useStack({ profile: { maxInFlight: 4 } }, (stack) => stack.create("one"))
 
-  /** What waits in the pool until the next block, as its other readers see it; `null`: no creation does. */
-  const pendingCreation = async (): Promise<string | null> => {
-    for (const { input } of await hits.pool()) {
-      const [ops] = entryPoint.decodeFunctionData("handleOps", input)
-      for (const { initCode } of ops) if (initCode !== "0x") return initCode
-    }
-    return null
+/** What waits in the pool until the next block, as its other readers see it; `null`: no creation does. */
+const pendingCreation = async (): Promise<string | null> => {
+  for (const { input } of await stack.pool()) {
+    const [ops] = entryPoint.decodeFunctionData("handleOps", input)
+    for (const { initCode } of ops) if (initCode !== "0x") return initCode
   }
+  return null
+}
 
-  /** Mines what waits in the pool; how each of it has ended, in nonce order. */
-  const mine = async (): Promise<ReadonlyArray<number | null | undefined>> => {
-    const sent = [...(await hits.pool())].sort((a, b) => Number(a.nonce) - Number(b.nonce))
-    await hits.mine()
-    const receipts = await Promise.all(sent.map(({ hash }) => stack.provider.getTransactionReceipt(hash)))
-    return receipts.map((receipt) => receipt?.status)
-  }
+/** Mines what waits in the pool; how each of it has ended, in nonce order. */
+const mine = async (): Promise<ReadonlyArray<number | null | undefined>> => {
+  const sent = [...(await stack.pool())].sort((a, b) => Number(a.nonce) - Number(b.nonce))
+  await stack.mine()
+  const receipts = await Promise.all(sent.map(({ hash }) => stack.provider.getTransactionReceipt(hash)))
+  return receipts.map((receipt) => receipt?.status)
+}
 
-  it.each(ways)("a creation is deployed by no call before it that goes through %s", async (name, call) => {
+it.each(ways)(
+  "in a lane with calls of somebody's contract a creation is deployed by no call before it that goes through %s",
+  async (name, call) => {
     const hostile = Address.unsafe(`0x${hashOf(name).slice(26)}`)
     const becomes = (code: string) => stack.provider.send("anvil_setCode", [hostile, code])
     await becomes(unarmed)
-    const operation: Operation = {
-      salt: "one",
-      walletCustody: 1,
-      to: hostile,
-      funcSignature: "hit()",
-      funcParams: []
-    }
-    const calls = () =>
-      stack.runtime.runPromise(
-        ExecuteOperations.run(stack.caller(), { operations: [operation], settings: stack.settings })
-      )
+    const calls = () => stack.ask(stack.execute([stack.pay("one", hostile, 0n, { funcSignature: "hit()" })]))
     const salt = `through ${name}`
     const victim = stack.predict(salt)
     await stack.fund(victim, 10n ** 18n)
 
-    await hits.automine(false)
-    try {
-      const before = calls()
-      await hits.pooled(1)
-      const created = stack.runtime.runPromise(
-        CreateWallets.run(stack.caller(), {
-          accounts: [{ salt, walletCustody: 1 }],
-          settings: stack.settings
-        })
-      )
-      // As long as a block takes. What shows itself meanwhile is copied, and the call before it is armed.
-      const seen = await expect
-        .poll(pendingCreation, { timeout: 2_000 })
-        .not.toBeNull()
-        .then(pendingCreation, () => null)
-      if (seen !== null) await becomes(armed(call(seen)))
-      expect(await mine()).toEqual([1])
-      await expect.poll(pendingCreation, { timeout: 15_000 }).not.toBeNull()
-      const initCode = String(await pendingCreation())
-      await becomes(armed(call(initCode)))
-      const behind = calls()
-      await hits.pooled(2)
-      expect(await mine()).toEqual([1, 1])
+    await stack.automine(false)
+    const before = calls()
+    await stack.pooled(1)
+    const created = stack.ask(stack.createWallets([salt]))
+    // As long as a block takes. What shows itself meanwhile is copied, and the call before it is armed.
+    const seen = await expect
+      .poll(pendingCreation, { timeout: 2_000 })
+      .not.toBeNull()
+      .then(pendingCreation, () => null)
+    if (seen !== null) await becomes(armed(call(seen)))
+    expect(await mine()).toEqual([1])
+    await expect.poll(pendingCreation, { timeout: 15_000 }).not.toBeNull()
+    await becomes(armed(call(String(await pendingCreation()))))
+    const behind = calls()
+    await stack.pooled(2)
+    expect(await mine()).toEqual([1, 1])
 
-      expect(await created).toMatchObject({ status: 1 })
-      expect(await before).toMatchObject({ status: 1 })
-      expect(await behind).toMatchObject({ status: 1 })
-      expect(await stack.provider.getCode(victim)).not.toBe("0x")
-      // The call behind it did what the one before it would have done.
-      expect(await stack.provider.getStorage(hostile, 0)).toBe(toBeHex(1, 32))
-    } finally {
-      await hits.automine(true)
-    }
-  })
-
-  it("has as many transactions in flight as the profile allows while nothing is created", async () => {
-    await hits.automine(false)
-    try {
-      const ids = ["a", "b", "c", "d"].map(hashOf)
-      const answers: Array<Promise<unknown>> = []
-      for (const [n, id] of ids.entries()) {
-        const operation = hits.hit(n % 2 === 0 ? "one" : "two", id)
-        answers.push(stack.runtime.runPromise(hits.execute(stack.caller(), operation)))
-        await hits.pooled(n + 1)
-      }
-      await hits.mine()
-      for (const answer of answers) expect(await answer).toMatchObject({ status: 1 })
-      expect(await Promise.all(ids.map(hits.countOf))).toEqual([1, 1, 1, 1])
-    } finally {
-      await hits.automine(true)
-    }
-  })
-})
+    for (const answer of [created, before, behind]) expect(await answer).toMatchObject({ status: 1 })
+    expect(await stack.provider.getCode(victim)).not.toBe("0x")
+    // The call behind it did what the one before it would have done.
+    expect(await stack.provider.getStorage(hostile, 0)).toBe(toBeHex(1, 32))
+  }
+)

@@ -1,68 +1,58 @@
+import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { id as hashOf } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as Sweep from "../../../src/application/sweep/Sweep.js"
-import * as Hits from "../../support/stack/Hits.js"
-import * as Outage from "../../support/stack/Outage.js"
-import type { Spot } from "../../support/stack/Power.js"
-import { type Stack, startStack } from "../../support/stack/Stack.js"
+import { describe, expect, it } from "vitest"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import { type Around, wrap } from "../../support/stack/Power.js"
+import { useStack } from "../../support/stack/Stack.js"
 
-let stack: Stack
-let hits: Hits.Hits
-beforeAll(async () => {
-  stack = await startStack()
-  hits = await Hits.make(stack)
-  await stack.create("outage")
-})
-afterAll(() => stack.stop())
+const stack = useStack({}, (stack) => stack.create("outage"))
 
 /** Every method of the journal that one `/execute` calls. */
 const steps = ["lease", "accept", "claim", "allocate", "recordSigned", "settle", "ofRequest", "finish"]
-
-const spots: ReadonlyArray<Spot> = steps.flatMap((step) =>
-  (["before", "after"] as const).map((moment) => ({ step, moment }))
+const spots = steps.flatMap((step) =>
+  (["before", "after"] as const).flatMap((moment) =>
+    [1, 12].map((failures) => [failures, moment, step] as const)
+  )
 )
 
 describe("a database that is away for a while, in a process that lives on", { timeout: 120_000 }, () => {
-  for (const spot of spots)
-    for (const failures of [1, 12])
-      it(`strands nothing when it fails ${failures === 1 ? "once" : `${failures} times`} from ${spot.moment} \`${spot.step}\` on`, async () => {
-        const outage = Outage.make(spot, failures)
-        const runtime = stack.begin(outage.life)
-        try {
-          await runtime.runPromise(Sweep.start)
-          const [id, next] = [
-            hashOf(`${spot.step} ${spot.moment} ${failures}`),
-            hashOf(`next ${spot.step} ${spot.moment} ${failures}`)
-          ]
-          const caller = stack.caller()
-          const exit = await runtime.runPromiseExit(hits.execute(caller, hits.hit("outage", id)))
-          const code = Exit.isSuccess(exit)
-            ? "done"
-            : JSON.stringify(exit.cause).match(/"code":"([a-z_]+)"/)?.[1]
-          expect(["done", "unavailable", "outcome_unknown"]).toContain(code)
-          if (code === "outcome_unknown") await hits.answerOf(runtime, caller.requestId)
-          // The lane and the wallet work on, with whatever the outage left them.
-          const following = stack.caller()
-          await expect
-            .poll(
-              async () =>
-                Exit.isSuccess(
-                  await runtime.runPromiseExit(
-                    hits.execute(
-                      { ...following, requestId: `${following.requestId}-${Math.random()}` },
-                      hits.hit("outage", next)
-                    )
-                  )
-                ),
-              { timeout: 60_000 }
-            )
-            .toBe(true)
-          expect(await hits.countOf(id)).toBe(code === "unavailable" ? 0 : 1)
-          expect(await hits.openOf(runtime)).toEqual([])
-          expect(outage.isOver() || failures > 1).toBe(true)
-        } finally {
-          await runtime.dispose()
-        }
+  it.each(spots)(
+    "strands nothing when so many calls fail: %i from %s `%s` on",
+    async (failures, moment, step) => {
+      let [failed, isAway] = [0, false]
+      const lost = new JournalError({ message: "the database is away" })
+      /** From the spot on they fail, whatever they are; after it: the first of them has taken effect all the same. */
+      const around: Around = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>) =>
+        Effect.suspend(() => {
+          const isSpot = name === step && failed === 0
+          if (isSpot) isAway = true
+          if (!isAway) return effect
+          failed += 1
+          if (failed >= failures) isAway = false
+          const fail = Effect.fail(lost) as Effect.Effect<never, E>
+          return isSpot && moment === "after" ? Effect.zipRight(effect, fail) : fail
+        })
+      await stack.living({ wrapJournal: (journal) => wrap(journal, around) }, async (runtime) => {
+        const [id, next] = [
+          hashOf(`${step} ${moment} ${failures}`),
+          hashOf(`next ${step} ${moment} ${failures}`)
+        ]
+        const caller = stack.caller()
+        const exit = await runtime.runPromiseExit(stack.execute([stack.hit("outage", id)], {}, caller))
+        const code = Exit.isSuccess(exit)
+          ? "done"
+          : JSON.stringify(exit.cause).match(/"code":"([a-z_]+)"/)?.[1]
+        expect(["done", "unavailable", "outcome_unknown"]).toContain(code)
+        if (code === "outcome_unknown") await stack.answerOf(runtime, caller.requestId)
+        // The lane and the wallet work on, with whatever the outage left them.
+        const works = async () =>
+          Exit.isSuccess(await runtime.runPromiseExit(stack.execute([stack.hit("outage", next)])))
+        await expect.poll(works, { timeout: 60_000 }).toBe(true)
+        expect(await stack.counts(id)).toEqual([code === "unavailable" ? 0 : 1])
+        expect(await stack.openOf(runtime)).toEqual([])
+        if (failures === 1) expect(failed).toBe(1)
       })
+    }
+  )
 })

@@ -1,4 +1,7 @@
 import { randomUUID } from "node:crypto"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -9,7 +12,16 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
-import { Contract, HDNodeWallet, type JsonRpcProvider, keccak256, Mnemonic, NonceManager } from "ethers"
+import {
+  Contract,
+  HDNodeWallet,
+  type JsonRpcProvider,
+  keccak256,
+  Mnemonic,
+  NonceManager,
+  toQuantity
+} from "ethers"
+import { afterAll, afterEach, beforeAll, expect } from "vitest"
 import * as ChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../../../src/adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpc from "../../../src/adapters/json-rpc/services/PaymasterRpc.js"
@@ -19,6 +31,7 @@ import * as AbiStore from "../../../src/adapters/sql/AbiStore.js"
 import * as Budgets from "../../../src/adapters/sql/Budgets.js"
 import * as Journal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
 import type { AbiStore as AbiStoreTag } from "../../../src/application/ports/AbiStore.js"
 import type { Budgets as BudgetsTag } from "../../../src/application/ports/Budgets.js"
@@ -26,6 +39,11 @@ import type { Bundler } from "../../../src/application/ports/chain/Bundler.js"
 import type { BundlerRpc as BundlerRpcTag } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc as PaymasterRpcTag } from "../../../src/application/ports/chain/PaymasterRpc.js"
+import type { RequestEvent } from "../../../src/application/ports/journal/Events.js"
+import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import type { RequestRecord } from "../../../src/application/ports/journal/Requests.js"
+import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
+import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
 import { Replicas as ReplicasTag } from "../../../src/application/ports/Replicas.js"
@@ -37,6 +55,11 @@ import {
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
+import * as Sweep from "../../../src/application/sweep/Sweep.js"
+import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
+import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
+import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
+import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
 import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -104,10 +127,98 @@ export interface Stack {
   readonly runtime: ManagedRuntime.ManagedRuntime<Ports, unknown>
   /** Another life of the service on the same chain; who begins it ends it. */
   readonly begin: (life?: LifeOptions) => ManagedRuntime.ManagedRuntime<Ports, unknown>
+  /** Another life that looks after its journal, for as long as the body runs. */
+  readonly living: <A>(life: LifeOptions, body: (runtime: Runtime) => Promise<A>) => Promise<A>
+  /** The file of a journal that nobody has yet. */
+  readonly database: () => string
   /** The use case's failure. */
   readonly refused: <A, R extends Ports>(effect: Effect.Effect<A, Failure, R>) => Promise<Failure>
+
+  readonly mine: () => Promise<unknown>
+  /** On again at the end of a test of `useStack`. */
+  readonly automine: (on: boolean) => Promise<unknown>
+  /** The base fee of the next block, which is mined. */
+  readonly baseFee: (wei: bigint) => Promise<void>
+  /** The chain's clock. */
+  readonly now: () => Promise<number>
+  /** The chain's clock goes on so far. */
+  readonly later: (seconds: number) => Promise<void>
+  /** The next nonce of an EOA, the signer's when left out. */
+  readonly nonce: (eoa?: string) => Promise<number>
+  /** What an EOA, the signer when left out, has in the node's pool, ready to be mined. */
+  readonly pool: (eoa?: string) => Promise<ReadonlyArray<PoolTransaction>>
+  /** Waits until that are so many, and gives them. */
+  readonly pooled: (count: number, eoa?: string) => Promise<ReadonlyArray<PoolTransaction>>
+  /** Somebody else uses the signer's key. */
+  readonly foreign: (nonce: number, gwei?: bigint) => Promise<string>
+
+  /** The wallet of the salt counts the id. */
+  readonly hit: (salt: string, id: string, more?: Partial<Operation>) => Operation
+  /** How often each of them was counted. */
+  readonly counts: (...ids: ReadonlyArray<string>) => Promise<ReadonlyArray<number>>
+  /** The wallet of the salt sends a token, or as many as that. */
+  readonly transfer: (salt: string, to: string, amount?: string, more?: Partial<Operation>) => Operation
+  /** The wallet of the salt sends wei. */
+  readonly pay: (salt: string, to: string, value: bigint, more?: Partial<Operation>) => Operation
+  readonly execute: (
+    operations: ReadonlyArray<Operation>,
+    settings?: object,
+    caller?: Caller
+  ) => ReturnType<typeof ExecuteOperations.run>
+  readonly createWallets: (
+    salts: ReadonlyArray<string>,
+    settings?: object,
+    caller?: Caller
+  ) => ReturnType<typeof CreateWallets.run>
+  readonly transact: (
+    request: Partial<TransactSigner.Request> & { readonly to: Address.Address },
+    settings?: object,
+    caller?: Caller
+  ) => ReturnType<typeof TransactSigner.run>
+  readonly estimate: (
+    operations: ReadonlyArray<Operation>,
+    settings?: object
+  ) => Promise<EstimateGas.Response>
+  /** Posts what was handed out, signed by the signer over that hash; null: by the service. */
+  readonly post: (
+    ops: ReadonlyArray<HandedOut>,
+    over?: "signingHash" | "userOpHash" | null,
+    settings?: object,
+    caller?: Caller
+  ) => ReturnType<typeof ExecuteEncoded.run>
+
+  readonly requestOf: (runtime: Runtime, requestId: string) => Promise<RequestRecord | null>
+  /** The stored outcome, waited for. */
+  readonly answerOf: (runtime: Runtime, requestId: string) => Promise<ReturnType<typeof JSON.parse>>
+  /** Transactions of the signer's lane that are not settled. */
+  readonly openOf: (runtime: Runtime) => Promise<ReadonlyArray<TransactionRecord>>
+  readonly eventsOf: (runtime: Runtime, requestId: string) => Promise<ReadonlyArray<RequestEvent>>
   readonly stop: () => Promise<void>
 }
+
+export type Runtime = ManagedRuntime.ManagedRuntime<Ports, unknown>
+
+export type HandedOut = Pick<
+  EstimateGas.Response["userOps"][number],
+  "encodedUserOp" | "userOpHash" | "signingHash"
+>
+
+export interface PoolTransaction {
+  readonly hash: string
+  readonly nonce: string
+  readonly to: string
+  readonly value: string
+  readonly input: string
+  readonly maxFeePerGas: string
+  readonly maxPriorityFeePerGas: string
+}
+
+/** What the answer says of each element: null when it succeeded, else why not. */
+export const errorsOf = ({ returnData }: Pick<ExecuteOperations.Response, "returnData">) =>
+  returnData.map((element, index) => {
+    const own = element[String(index)]
+    return own?.success === true ? null : own?.error
+  })
 
 export interface Options extends LifeOptions {
   readonly entryPoint?: "v0.6" | "v0.7" | "v0.8"
@@ -293,6 +404,118 @@ const takeChain = (): Promise<Chain> | Chain => {
   return idle.pop() ?? startChain([])
 }
 
+/** Operations, what callers do with them, and what the chain and a journal say of them. */
+const work = (
+  {
+    counter,
+    provider,
+    runtime,
+    settings,
+    signer,
+    token
+  }: Pick<Stack, "counter" | "provider" | "runtime" | "settings" | "signer" | "token">,
+  chainId: number,
+  caller: () => Caller
+) => {
+  const mine = () => provider.send("evm_mine", [])
+  const pool = async (eoa = signer.address): Promise<ReadonlyArray<PoolTransaction>> => {
+    const { pending } = (await provider.send("txpool_content", [])) as {
+      readonly pending: Readonly<Record<string, Readonly<Record<string, PoolTransaction>>>>
+    }
+    return Object.entries(pending).flatMap(([from, byNonce]) =>
+      from.toLowerCase() === eoa.toLowerCase() ? Object.values(byNonce) : []
+    )
+  }
+  const operation = (salt: string, more: Partial<Operation>): Operation => ({
+    salt,
+    walletCustody: 1,
+    to: Address.unsafe(String(counter.target)),
+    funcSignature: "receive()",
+    ...more
+  })
+  const encoded = (ops: ReadonlyArray<HandedOut>, over: "signingHash" | "userOpHash" | null) =>
+    ops.map((op) => ({
+      encodedUserOp: Hex.unsafe(op.encodedUserOp),
+      userOpHash: Hex.unsafe32(op.userOpHash),
+      walletCustody: 1 as const,
+      ...(over !== null && { signature: Hex.unsafe(signer.signingKey.sign(op[over]).serialized) })
+    }))
+  const requestOf: Stack["requestOf"] = (life, requestId) =>
+    life.runPromise(Effect.flatMap(RequestJournal, (journal) => Effect.orDie(journal.request(requestId))))
+  return {
+    mine,
+    baseFee: async (wei) => {
+      await provider.send("anvil_setNextBlockBaseFeePerGas", [toQuantity(wei)])
+      await mine()
+    },
+    now: async () => Number((await provider.getBlock("latest"))?.timestamp),
+    later: async (seconds) => {
+      await provider.send("evm_increaseTime", [seconds])
+      await mine()
+    },
+    nonce: (eoa = signer.address) => provider.getTransactionCount(eoa),
+    pool,
+    pooled: async (count, eoa) => {
+      await expect.poll(async () => (await pool(eoa)).length, { timeout: 15_000 }).toBe(count)
+      return pool(eoa)
+    },
+    foreign: async (nonce, gwei = 400n) => {
+      const raw = await signer.signTransaction({
+        type: 2,
+        chainId,
+        nonce,
+        to: signer.address,
+        gasLimit: 21_000,
+        maxFeePerGas: gwei * 10n ** 9n,
+        maxPriorityFeePerGas: 90n * 10n ** 9n
+      })
+      return provider.send("eth_sendRawTransaction", [raw])
+    },
+    hit: (salt, id, more) => operation(salt, { funcSignature: "hit(bytes32)", funcParams: [id], ...more }),
+    counts: (...ids) => Promise.all(ids.map(async (id) => Number(await counter.getFunction("count")(id)))),
+    transfer: (salt, to, amount = "1", more = {}) =>
+      operation(salt, {
+        to: Address.unsafe(String(token.target)),
+        funcSignature: "transfer(address,uint256)",
+        funcParams: [to, amount],
+        ...more
+      }),
+    pay: (salt, to, value, more) => operation(salt, { to: Address.unsafe(to), value, ...more }),
+    execute: (operations, more = {}, by = caller()) =>
+      ExecuteOperations.run(by, { operations, settings: { ...settings, ...more } }),
+    createWallets: (salts, more = {}, by = caller()) =>
+      CreateWallets.run(by, {
+        accounts: salts.map((salt) => ({ salt, walletCustody: 1 as const })),
+        settings: { ...settings, ...more }
+      }),
+    transact: (request, more = {}, by = caller()) => {
+      const { rpc, signer } = settings
+      return TransactSigner.run(by, { ...request, settings: { rpc, signer, ...more } })
+    },
+    estimate: (operations, more = {}) =>
+      runtime.runPromise(EstimateGas.run(caller(), { operations, settings: { ...settings, ...more } })),
+    post: (ops, over = null, more = {}, by = caller()) =>
+      ExecuteEncoded.run(by, { operations: encoded(ops, over), settings: { ...settings, ...more } }),
+    requestOf,
+    answerOf: async (life, requestId) => {
+      await expect
+        .poll(async () => (await requestOf(life, requestId))?.outcome ?? null, { timeout: 20_000 })
+        .not.toBeNull()
+      return JSON.parse((await requestOf(life, requestId))?.outcome ?? "{}")
+    },
+    openOf: (life) =>
+      life.runPromise(
+        Effect.flatMap(TransactionJournal, (journal) =>
+          Effect.orDie(journal.openOf({ chainId: BigInt(chainId), signer: Address.unsafe(signer.address) }))
+        )
+      ),
+    eventsOf: (life, requestId) =>
+      life.runPromise(
+        Effect.flatMap(RequestJournal, (journal) => Effect.orDie(journal.events(requestId, 0, 100)))
+      )
+  } satisfies Partial<Stack>
+}
+
 /** A chain with everything deployed, and the application's ports over it. */
 export const startStack = async (options: Options = {}): Promise<Stack> => {
   const chain = options.anvil === undefined ? await takeChain() : await startChain(options.anvil)
@@ -366,7 +589,29 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     await provider.send("anvil_setBalance", [address, `0x${wei.toString(16)}`])
   }
 
+  let isMining = true
+  let folder: string | undefined
+  let files = 0
   return {
+    ...work({ counter, provider, runtime, settings, signer, token }, anvil.chainId, caller),
+    automine: async (on) => {
+      if (on !== isMining) await provider.send("evm_setAutomine", [on])
+      isMining = on
+    },
+    database: () => {
+      folder ??= mkdtempSync(join(tmpdir(), "castellan-stack-"))
+      files += 1
+      return join(folder, `${files}.sqlite`)
+    },
+    living: async (life, body) => {
+      const runtime = begin(life)
+      try {
+        await runtime.runPromise(Sweep.start)
+        return await body(runtime)
+      } finally {
+        await runtime.dispose()
+      }
+    },
     anvil,
     provider,
     faucet,
@@ -402,9 +647,43 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     },
     stop: async () => {
       await runtime.dispose()
+      if (folder !== undefined) rmSync(folder, { recursive: true })
       provider.destroy()
       if (options.anvil === undefined && (await chain.renew())) idle.push(chain)
       else await anvil.stop()
+    }
+  }
+}
+
+/** A stack for the tests of this file or group, and what they need beforehand. */
+export const useStack = (options: Options = {}, prepare?: (stack: Stack) => Promise<unknown>): Stack => {
+  let started: Stack | undefined
+  beforeAll(async () => {
+    started = await startStack(options)
+    await prepare?.(started)
+  })
+  afterEach(() => started?.automine(true))
+  afterAll(() => started?.stop())
+  return new Proxy({} as Stack, {
+    get: (_, member) => {
+      if (started === undefined) throw new Error("the stack has not begun")
+      return Reflect.get(started, member)
+    }
+  })
+}
+
+/** Tells when the service knows the height above which blocks count for its waiting transaction. */
+export const watchHeights = () => {
+  let looks = 0
+  return {
+    onExchange: (methods: ReadonlyArray<string>) => {
+      // The latest and the pending nonce; the height came with the receipts before.
+      if (methods.filter((name) => name === "eth_getTransactionCount").length === 2) looks += 1
+    },
+    /** Waits for two looks: the second begins when the first has had its answer. */
+    noted: async () => {
+      const before = looks
+      await expect.poll(() => looks, { timeout: 20_000 }).toBeGreaterThan(before + 1)
     }
   }
 }
