@@ -57,6 +57,8 @@ describe("a call that hangs on the gas it is given", () => {
       doing(2, async () => {
         const executed = await stack.ask(stack.execute([operation(name, params)], exact))
         expect(executed).toMatchObject({ status: 1, returnData: [{ 0: { success: true } }] })
+        // In the same block it would write what is there already.
+        await stack.mine()
         const { error, userOps } = await estimate([operation(name, params)])
         expect(error).toBeNull()
         const op = Either.getOrThrow(

@@ -36,6 +36,8 @@ const sentBy = async (txHash: string) => {
   return { tip: sent?.maxPriorityFeePerGas ?? 0n, price: sent?.maxFeePerGas ?? 0n }
 }
 
+const wide = { maxFeePerGas: 500n * gwei, maxPriorityFeePerGas: 100n * gwei, transactionGas: 16_777_216n }
+
 /** As nodes of a chain before London answer: no base fee in a block, one of zero in the fee history. */
 const beforeLondon: Fault = async ({ method }, ask) => {
   const answer = await ask()
@@ -48,23 +50,6 @@ const beforeLondon: Fault = async ({ method }, ask) => {
   const history = answer.result as { readonly baseFeePerGas: ReadonlyArray<string> }
   return { result: { ...history, baseFeePerGas: history.baseFeePerGas.map(() => "0x0") } }
 }
-
-it("a chain without EIP-1559 gets legacy transactions at the overshot gas price, which the ops pay too", () =>
-  // Where no least price of the operator is above that.
-  stack.living({ profile: { minPriorityFeePerGas: 0n } }, async (life) => {
-    const legacy = await startFaultyNode(stack.anvil.url)
-    legacy.behave(beforeLondon)
-    const price = BigInt(await stack.provider.send("eth_gasPrice", []))
-    const overshoot = { percentTxGasPriceOvershoot: Either.getOrThrow(Percent.from(25)) }
-    const result = await life.runPromise(execute(legacy.url, overshoot))
-    const sent = await stack.provider.getTransaction(result.txHash)
-    expect([result.status, sent?.type, sent?.gasPrice]).toEqual([1, 0, (price * 125n + 99n) / 100n])
-    expect(result.effectiveGasPrice).toBe(String(sent?.gasPrice))
-    const { userOps } = await stack.estimate(transfer(), { rpc: legacy.url })
-    const op = Either.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(userOps[0]?.encodedUserOp ?? "")))
-    expect(op.maxPriorityFeePerGas).toBe(op.maxFeePerGas)
-    await legacy.stop()
-  }))
 
 describe("the operator's bounds on prices", () => {
   /** Every fee that the node tells, changed. */
@@ -133,3 +118,20 @@ describe("the operator's bounds on prices", () => {
     expect((await stack.balanceOf(dead)) - before).toBe(1n)
   })
 })
+
+it("a chain without EIP-1559 gets legacy transactions at the overshot gas price, which the ops pay too", () =>
+  // Where no bound of the operator is in the way.
+  stack.living({ profile: { minPriorityFeePerGas: 0n, caps: wide } }, async (life) => {
+    const legacy = await startFaultyNode(stack.anvil.url)
+    legacy.behave(beforeLondon)
+    const price = BigInt(await stack.provider.send("eth_gasPrice", []))
+    const overshoot = { percentTxGasPriceOvershoot: Either.getOrThrow(Percent.from(25)) }
+    const result = await life.runPromise(execute(legacy.url, overshoot))
+    const sent = await stack.provider.getTransaction(result.txHash)
+    expect([result.status, sent?.type, sent?.gasPrice]).toEqual([1, 0, (price * 125n + 99n) / 100n])
+    expect(result.effectiveGasPrice).toBe(String(sent?.gasPrice))
+    const { userOps } = await stack.estimate(transfer(), { rpc: legacy.url })
+    const op = Either.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(userOps[0]?.encodedUserOp ?? "")))
+    expect(op.maxPriorityFeePerGas).toBe(op.maxFeePerGas)
+    await legacy.stop()
+  }))

@@ -1,9 +1,7 @@
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { copyFileSync, existsSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { afterEach, describe, expect, it } from "vitest"
 import * as Cancellations from "../../../src/application/lanes/requests/Cancellations.js"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import { RecoveryJournal } from "../../../src/application/ports/journal/RecoveryJournal.js"
@@ -11,42 +9,21 @@ import { RequestJournal } from "../../../src/application/ports/journal/RequestJo
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
 import * as Sweep from "../../../src/application/sweep/Sweep.js"
-import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
-import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
-import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
-import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
-import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
-import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
-import * as Hits from "../../support/stack/Hits.js"
 import * as Power from "../../support/stack/Power.js"
 import {
   Address,
   keyOf,
   type LifeOptions,
   type Ports,
-  type Stack,
-  startStack
+  type Runtime,
+  useStack
 } from "../../support/stack/Stack.js"
 
-const phone = Authenticator.make()
-let stack: Stack
-let hits: Hits.Hits
-let folder: string
 let multisig: Address.Address
-const lives: Array<Hits.Runtime> = []
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "restored-"))
-  stack = await startStack({ profile: { bumpAfterMillis: 600_000 } })
-  hits = await Hits.make(stack)
+const stack = useStack({ profile: { bumpAfterMillis: 600_000 } }, async (stack) => {
   await stack.create("one", "two")
-  await Journey.make(stack, "v0.7").created({
-    salt: "phone",
-    walletCustody: 5,
-    passkeyPubKey: [phone.spki.toString("base64")]
-  })
   multisig = await Journey.make(stack, "v0.7").created({
     salt: "several",
     walletCustody: 3,
@@ -54,38 +31,24 @@ beforeAll(async () => {
     threshold: "2"
   })
 })
-afterEach(async () => {
-  await Promise.all(lives.splice(0).map((life) => life.dispose()))
-  await hits.automine(true)
-})
-afterAll(async () => {
-  await stack.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
 
-const begin = (options: LifeOptions) => {
-  const life = stack.begin(options)
-  lives.push(life)
-  return life
-}
-
+const lives: Array<Runtime> = []
+afterEach(() => Promise.all(lives.splice(0).map((life) => life.dispose())))
 /** The next life of the service over that file. */
 const live = async (database: string, options: LifeOptions = {}) => {
-  const life = begin({ ...options, database })
+  const life = stack.begin({ ...options, database })
+  lives.push(life)
   await life.runPromise(Sweep.start)
   return life
 }
 
 type Work = (caller: Caller) => Effect.Effect<unknown, Failure, Ports>
 
-let files = 0
-
 /**
  * Begins this work and stops there. `backup`: a copy of the moment; `database`: the one with which the service goes on.
  */
 const stoppedAt = async (spot: Power.Spot, database: string, all: ReadonlyArray<Work>) => {
-  files += 1
-  const backup = join(folder, `${files} backup.sqlite`)
+  const backup = stack.database()
   const requestIds: Array<string> = []
   for (const work of all) {
     const power = Power.make(spot)
@@ -96,177 +59,189 @@ const stoppedAt = async (spot: Power.Spot, database: string, all: ReadonlyArray<
     await power.failed
     await life.dispose()
   }
-  const reader = stack.begin({ database })
-  const hash = (await hits.requestOf(reader, requestIds[0] ?? ""))?.ops[0]?.userOpHash
-  await reader.dispose()
   for (const suffix of ["", "-wal"])
     if (existsSync(`${database}${suffix}`)) copyFileSync(`${database}${suffix}`, `${backup}${suffix}`)
-  const [requestId = "", ...others] = requestIds
-  return { backup, database, hash, others, requestId }
-}
-const fresh = () => {
-  files += 1
-  return join(folder, `${files}.sqlite`)
+  return { backup, database, requestIds }
 }
 /** Accepts this work and signs nothing of it. */
 const acceptedIn = (database: string, ...all: ReadonlyArray<Work>) =>
   stoppedAt({ step: "allocate", moment: "before" }, database, all)
-const accepted = (...all: ReadonlyArray<Work>) => acceptedIn(fresh(), ...all)
+const accepted = (...all: ReadonlyArray<Work>) => acceptedIn(stack.database(), ...all)
 /** Signs its transaction too, which no node gets. */
-const signed = (work: Work) => stoppedAt({ step: "recordSigned", moment: "after" }, fresh(), [work])
+const signed = (work: Work) => stoppedAt({ step: "recordSigned", moment: "after" }, stack.database(), [work])
 
-/** The service goes on with the database until this request has its answer, which it gives. */
-const executed = async (database: string, ...requestIds: ReadonlyArray<string>) => {
-  const life = await live(database)
+const answersOf = async (life: Runtime, requestIds: ReadonlyArray<string>) => {
   const answers = []
-  for (const requestId of requestIds) answers.push(await hits.answerOf(life, requestId))
+  for (const requestId of requestIds) answers.push((await stack.answerOf(life, requestId)).answer)
+  return answers
+}
+/** The service goes on with the database until these requests have their answers, which it gives. */
+const executed = async (database: string, requestIds: ReadonlyArray<string>) => {
+  const life = await live(database)
+  const answers = await answersOf(life, requestIds)
   await life.dispose()
   return answers
 }
+/** The life with the backup answers as the one that went on did, and nothing was done once more. */
+const sameAnswers = async (
+  { backup, requestIds }: Awaited<ReturnType<typeof accepted>>,
+  before: ReadonlyArray<{ readonly txHash: string; readonly returnData: unknown }>
+) => {
+  const nonce = await stack.nonce()
+  const after = await answersOf(await live(backup), requestIds)
+  expect(after).toMatchObject(before.map(({ returnData, txHash }) => ({ status: 1, txHash, returnData })))
+  expect(await stack.nonce()).toBe(nonce)
+}
+const once = async (...ids: ReadonlyArray<string>) =>
+  expect(await stack.counts(...ids)).toEqual(ids.map(() => 1))
 
-const heldOf = async (life: Hits.Runtime, requestId: string) => {
-  await expect
-    .poll(async () => (await hits.requestOf(life, requestId))?.held ?? null, { timeout: 30_000 })
-    .not.toBeNull()
-  return (await hits.requestOf(life, requestId))?.held
+const heldOf = async (life: Runtime, requestId: string) => {
+  const held = async () => (await stack.requestOf(life, requestId))?.held ?? null
+  await expect.poll(held, { timeout: 30_000 }).not.toBeNull()
+  return held()
 }
 
 const hit =
-  (salt: string, id: string): Work =>
+  (salt: string, id: string, settings: object = {}): Work =>
   (caller) =>
-    hits.execute(caller, hits.hit(salt, id))
-
+    stack.execute([stack.hit(salt, id)], settings, caller)
 const directly =
   (id: string): Work =>
-  (caller) =>
-    TransactSigner.run(caller, {
-      to: hits.counter,
-      funcSignature: "hit(bytes32)",
-      funcParams: [id],
-      settings: { rpc: stack.settings.rpc, signer: stack.settings.signer }
-    })
+  (caller) => {
+    const to = Address.unsafe(String(stack.counter.target))
+    return stack.transact({ to, funcSignature: "hit(bytes32)", funcParams: [id] }, {}, caller)
+  }
+/** Somebody else uses the key. */
+const foreign = async () => stack.foreign(await stack.nonce())
 
-describe("a database from before the work was executed", () => {
-  it("an op has been executed under another hash: it is not executed again, and the answer tells of it", async () => {
-    const id = hashOf("op")
-    const { backup, database, hash, requestId } = await accepted(hit("one", id))
-    // The clock of the chain goes on, so that the op is prepared as another one.
-    await hits.mine()
-    const [before] = await executed(database, requestId)
-    const life = await live(backup)
-    const after = await hits.answerOf(life, requestId)
-    expect(after.answer).toMatchObject({ status: 1, txHash: before.answer.txHash })
-    expect(after.answer.returnData).toEqual(before.answer.returnData)
-    expect(after.answer.returnData[0][0].userOpHash).not.toBe(hash)
-    expect(await hits.countOf(id)).toBe(1)
-  }, 60_000)
+/** What was executed since the backup; `between`: what happens before, so that an op is prepared as another one. */
+interface Case {
+  readonly work: (id: string) => ReadonlyArray<Work> | Promise<ReadonlyArray<Work>>
+  readonly from?: (...all: ReadonlyArray<Work>) => ReturnType<typeof accepted>
+  readonly between?: () => Promise<unknown>
+  readonly behind?: () => Promise<unknown>
+  /** Nothing counts the id. */
+  readonly isUncounted?: boolean
+}
 
-  it.each([
-    ["through EntryPoint v0.6", () => ({ entryPoint: Address.unsafe(entryPoints["v0.6"]) })],
-    ["through EntryPoint v0.8", () => ({ entryPoint: Address.unsafe(entryPoints["v0.8"]) })],
-    ["paid for by the operator", () => ({ paymaster: Address.unsafe(stack.suite.paymaster) })]
-  ])(
-    "an op %s has been executed after an op of the same key that the database knows",
-    async (kind, more) => {
-      const [first, id] = [hashOf(`${kind} first`), hashOf(kind)]
-      const settings = { ...stack.settings, ...more() }
-      const work =
-        (each: string): Work =>
-        (caller) =>
-          ExecuteOperations.run(caller, { operations: [hits.hit("one", each)], settings })
-      const known = await accepted(work(first))
-      await executed(known.database, known.requestId)
-      const { backup, database, requestId } = await acceptedIn(known.database, work(id))
-      await hits.mine()
-      const [before] = await executed(database, requestId)
-      const life = await live(backup)
-      const after = await hits.answerOf(life, requestId)
-      expect(after.answer).toMatchObject({ status: 1, txHash: before.answer.txHash })
-      expect([await hits.countOf(first), await hits.countOf(id)]).toEqual([1, 1])
+const known = async (id: string, settings: object) => {
+  const before = await accepted(hit("one", hashOf(`${id} before`), settings))
+  await executed(before.database, before.requestIds)
+  return before.database
+}
+const afterAnother = (settings: () => object): Case => {
+  let database = ""
+  return {
+    work: async (id) => {
+      database = await known(id, settings())
+      return [hit("one", id, settings())]
     },
-    60_000
+    from: (...all) => acceptedIn(database, ...all)
+  }
+}
+
+const cases: Readonly<Record<string, Case>> = {
+  "an op under another hash": { work: (id) => [hit("one", id)] },
+  "an op of EntryPoint v0.6 after one of the same key that the database knows": afterAnother(() => ({
+    entryPoint: Address.unsafe(entryPoints["v0.6"])
+  })),
+  "an op of EntryPoint v0.8 after one of the same key that the database knows": afterAnother(() => ({
+    entryPoint: Address.unsafe(entryPoints["v0.8"])
+  })),
+  "an op that the operator pays for, after one of the same key that the database knows": afterAnother(() => ({
+    paymaster: Address.unsafe(stack.suite.paymaster)
+  })),
+  "a transaction of the signer, with somebody else's before and after it": {
+    work: (id) => [directly(id)],
+    between: foreign,
+    behind: foreign
+  },
+  "a wallet's creation": {
+    work: async (id) => {
+      await stack.fund(stack.predict(id), 10n ** 18n)
+      return [(caller) => stack.createWallets([id], {}, caller)]
+    },
+    isUncounted: true
+  },
+  "an op that its caller had estimated": {
+    work: async (id) => {
+      const { userOps } = await stack.estimate([stack.hit("one", id)])
+      return [(caller) => stack.post(userOps, "signingHash", {}, caller)]
+    }
+  },
+  "an op whose window is over": {
+    work: async (id) => {
+      const time = await stack.now()
+      const window = { validAfter: time - 5, validUnitl: time + 300 }
+      return [(caller) => stack.execute([stack.hit("one", id, window)], {}, caller)]
+    },
+    behind: () => stack.later(301)
+  },
+  "an op that was signed, and went under another nonce since somebody else took its own": {
+    work: (id) => [hit("one", id)],
+    from: (work) => signed(work as Work),
+    between: foreign
+  },
+  "a transaction of the signer that was signed, and went under another nonce": {
+    work: (id) => [directly(id)],
+    from: (work) => signed(work as Work),
+    between: foreign
+  }
+}
+
+describe("a database from before the work was executed", { timeout: 60_000 }, () => {
+  it.each(Object.entries(cases))(
+    "has it told, and not executed again: %s",
+    async (name, { behind, between = () => Promise.resolve(), from = accepted, isUncounted, work }) => {
+      const id = hashOf(name)
+      const stopped = await from(...(await work(id)))
+      await between()
+      await stack.mine()
+      const before = await executed(stopped.database, stopped.requestIds)
+      await behind?.()
+      await sameAnswers(stopped, before)
+      if (isUncounted !== true) await once(id)
+    }
   )
 
   it("ops of several owners and ops that depend on each other have been executed in bundles of others' ops", async () => {
     const ids = ["a", "b", "c", "other"].map((part) => hashOf(`together ${part}`))
     const [a = "", b = "", c = "", other = ""] = ids
-    const operation = (wallet: Address.Address, id: string) => ({
-      ...hits.hit("one", id),
-      salt: "",
-      wallet,
-      walletCustody: 0 as const
-    })
-    const { backup, database, others, requestId } = await accepted(
+    const operation = (id: string, more: object = {}) => {
+      const { salt: _, ...rest } = stack.hit("", id, more)
+      return { ...rest, wallet: multisig, walletCustody: 0 as const }
+    }
+    const stopped = await accepted(
       (caller) =>
-        ExecuteOperations.run(caller, {
-          operations: [
-            operation(multisig, a),
-            { ...operation(multisig, b), dependsOn: 0 },
-            { ...operation(multisig, c), dependsOn: 1 }
-          ],
-          settings: { ...stack.settings, cosigners: [Journey.second] }
-        }),
+        stack.execute(
+          [operation(a), operation(b, { dependsOn: 0 }), operation(c, { dependsOn: 1 })],
+          { cosigners: [Journey.second] },
+          caller
+        ),
       hit("two", other)
     )
-    await hits.mine()
-    const before = await executed(database, requestId, ...others)
-    const life = await live(backup)
-    const after = [await hits.answerOf(life, requestId), await hits.answerOf(life, others[0] ?? "")]
-    expect(after.map(({ answer }) => answer.status)).toEqual([1, 1])
-    expect(after.map(({ answer }) => answer.txHashes)).toEqual(before.map(({ answer }) => answer.txHashes))
-    expect(await Promise.all(ids.map(hits.countOf))).toEqual([1, 1, 1, 1])
-  }, 60_000)
-
-  it("a transaction of the signer has been executed, with somebody else's before and after it", async () => {
-    const id = hashOf("direct")
-    const { backup, database, requestId } = await accepted(directly(id))
-    await hits.foreign(await hits.nonce())
-    const [before] = await executed(database, requestId)
-    await hits.foreign(await hits.nonce())
-    const life = await live(backup)
-    const after = await hits.answerOf(life, requestId)
-    expect(after.answer).toMatchObject({ status: 1, txHash: before.answer.txHash })
-    expect(await hits.countOf(id)).toBe(1)
-  }, 60_000)
+    await stack.mine()
+    await sameAnswers(stopped, await executed(stopped.database, stopped.requestIds))
+    await once(...ids)
+  })
 
   it("of two equal transactions of the signer that one has been executed once counts for the older request", async () => {
     const id = hashOf("equal")
-    const { backup, database, others, requestId } = await accepted(directly(id), directly(id))
-    const [other = ""] = others
-    const before = await executed(database, requestId, other)
-    expect(await hits.countOf(id)).toBe(2)
-    const life = await live(backup)
-    const after = [await hits.answerOf(life, requestId), await hits.answerOf(life, other)]
-    expect(after.map(({ answer }) => answer.status)).toEqual([1, 1])
-    expect(new Set(after.map(({ answer }) => answer.txHash))).toEqual(
-      new Set(before.map(({ answer }) => answer.txHash))
-    )
-    expect(await hits.countOf(id)).toBe(2)
-  }, 60_000)
-
-  it("wallets have been created", async () => {
-    await stack.fund(stack.predict("made"), 10n ** 18n)
-    const { backup, database, requestId } = await accepted((caller) =>
-      CreateWallets.run(caller, {
-        accounts: [{ salt: "made", walletCustody: 1 }],
-        settings: stack.settings
-      })
-    )
-    await hits.mine()
-    const [before] = await executed(database, requestId)
-    const nonce = await hits.nonce()
-    const life = await live(backup)
-    const after = await hits.answerOf(life, requestId)
-    expect(after.answer).toMatchObject({ status: 1, txHash: before.answer.txHash })
-    expect(await hits.nonce()).toBe(nonce)
-  }, 60_000)
+    const { backup, database, requestIds } = await accepted(directly(id), directly(id))
+    const before = await executed(database, requestIds)
+    expect(await stack.counts(id)).toEqual([2])
+    const after = await answersOf(await live(backup), requestIds)
+    expect(after.map(({ status }) => status)).toEqual([1, 1])
+    expect(new Set(after.map(({ txHash }) => txHash))).toEqual(new Set(before.map(({ txHash }) => txHash)))
+    expect(await stack.counts(id)).toEqual([2])
+  })
 
   it("what has been executed still waits in the pool: nothing is signed until it is mined and read", async () => {
     const [own, other] = [hashOf("pooled"), hashOf("pooled after")]
-    const { backup, database, others, requestId } = await accepted(directly(own), directly(other))
-    await hits.automine(false)
+    const { backup, database, requestIds } = await accepted(directly(own), directly(other))
+    await stack.automine(false)
     const second = await live(database)
-    await hits.pooled(2)
+    await stack.pooled(2)
     await second.dispose()
     let signed = 0
     const count: Power.Around = (step, effect) =>
@@ -283,99 +258,36 @@ describe("a database from before the work was executed", () => {
     })
     await expect.poll(() => looks, { timeout: 20_000 }).toBeGreaterThan(1)
     expect(signed).toBe(0)
-    await hits.automine(true)
-    await hits.mine()
-    for (const each of [requestId, ...others])
-      expect((await hits.answerOf(life, each)).answer).toMatchObject({ status: 1 })
+    await stack.automine(true)
+    await stack.mine()
+    expect(await answersOf(life, requestIds)).toMatchObject([{ status: 1 }, { status: 1 }])
     expect(signed).toBe(0)
-    expect([await hits.countOf(own), await hits.countOf(other)]).toEqual([1, 1])
-  }, 60_000)
-
-  it("an op that its caller had estimated has been executed: it is not executed again", async () => {
-    const id = hashOf("encoded")
-    const { settings } = stack
-    const { userOps } = await stack.ask(
-      EstimateGas.run(stack.caller(), { operations: [hits.hit("one", id)], settings })
-    )
-    const operations = userOps.map((op) => ({
-      encodedUserOp: Hex.unsafe(op.encodedUserOp),
-      userOpHash: Hex.unsafe32(op.userOpHash),
-      walletCustody: 1 as const,
-      signature: Hex.unsafe(stack.signer.signingKey.sign(op.signingHash).serialized)
-    }))
-    const { backup, database, requestId } = await accepted((caller) =>
-      ExecuteEncoded.run(caller, { operations, settings })
-    )
-    await hits.mine()
-    const [before] = await executed(database, requestId)
-    const nonce = await hits.nonce()
-    const life = await live(backup)
-    const after = await hits.answerOf(life, requestId)
-    expect(after.answer).toMatchObject({ status: 1, txHash: before.answer.txHash })
-    expect([await hits.countOf(id), await hits.nonce()]).toEqual([1, nonce])
-  }, 60_000)
-
-  it("an op with a window has been executed, which is over: it is not executed again", async () => {
-    const id = hashOf("window")
-    const time = Number((await stack.provider.getBlock("latest"))?.timestamp)
-    const validUnitl = time + 300
-    const { backup, database, requestId } = await accepted((caller) =>
-      hits.execute(caller, { ...hits.hit("one", id), validAfter: time - 5, validUnitl })
-    )
-    const [before] = await executed(database, requestId)
-    await stack.provider.send("evm_setNextBlockTimestamp", [validUnitl + 1])
-    await hits.mine()
-    const life = await live(backup)
-    const after = await hits.answerOf(life, requestId)
-    expect(after.answer).toMatchObject({ status: 1, txHash: before.answer.txHash })
-    expect(await hits.countOf(id)).toBe(1)
-  }, 60_000)
-
-  it.each([
-    ["an op", (id: string) => hit("one", id)],
-    ["a transaction of the signer", directly]
-  ])(
-    "%s was signed, somebody else's transaction took its nonce, and it was executed under another one",
-    async (kind, workOf) => {
-      const id = hashOf(`${kind} without its nonce`)
-      const { backup, database, requestId } = await signed(workOf(id))
-      await hits.foreign(await hits.nonce())
-      await hits.mine()
-      const [before] = await executed(database, requestId)
-      expect(await hits.countOf(id)).toBe(1)
-      const life = await live(backup)
-      const after = await hits.answerOf(life, requestId)
-      expect(after.answer).toMatchObject({ status: 1, txHash: before.answer.txHash })
-      expect(await hits.countOf(id)).toBe(1)
-    },
-    60_000
-  )
+    await once(own, other)
+  })
 
   it("only somebody else has used the key: the work goes on without anybody", async () => {
     const [op, direct] = [hashOf("after others"), hashOf("direct after others")]
-    const { backup, others, requestId } = await accepted(hit("one", op), directly(direct))
-    await hits.foreign(await hits.nonce())
-    await hits.foreign(await hits.nonce())
-    const life = await live(backup)
-    for (const each of [requestId, ...others])
-      expect((await hits.answerOf(life, each)).answer).toMatchObject({ status: 1 })
-    expect([await hits.countOf(op), await hits.countOf(direct)]).toEqual([1, 1])
-  }, 60_000)
+    const { backup, requestIds } = await accepted(hit("one", op), directly(direct))
+    await foreign()
+    await foreign()
+    expect(await answersOf(await live(backup), requestIds)).toMatchObject([{ status: 1 }, { status: 1 }])
+    await once(op, direct)
+  })
 })
 
 /** The same call of the wallet was made under a nonce that the database does not connect with the request. */
 const doneUnderAnotherNonce = async (id: string) => {
-  const { backup, database, requestId } = await accepted(hit("two", id))
+  const { backup, database, requestIds } = await accepted(hit("two", id))
   // The key's next nonce is used before the request goes on.
   const life = stack.begin()
   await life.runPromise(hit("two", hashOf(`${id} before`))(stack.caller()))
   await life.dispose()
-  await executed(database, requestId)
-  expect(await hits.countOf(id)).toBe(1)
-  return { backup, requestId }
+  await executed(database, requestIds)
+  await once(id)
+  return { backup, requestId: requestIds[0] ?? "" }
 }
 
-describe("work that may have been done already", () => {
+describe("work that may have been done already", { timeout: 60_000 }, () => {
   it("is held, also by the next life, until the operator releases it", async () => {
     const id = hashOf("released")
     const { backup, requestId } = await doneUnderAnotherNonce(id)
@@ -384,11 +296,11 @@ describe("work that may have been done already", () => {
     await life.dispose()
     const next = await live(backup)
     const recovery = await next.runPromise(RecoveryJournal)
-    expect(await hits.requestOf(next, requestId)).toMatchObject({ outcome: null })
+    expect(await stack.requestOf(next, requestId)).toMatchObject({ outcome: null })
     expect(await next.runPromise(recovery.unhold(requestId))).toBe(true)
-    expect((await hits.answerOf(next, requestId)).answer).toMatchObject({ status: 1 })
-    expect(await hits.countOf(id)).toBe(2)
-  }, 60_000)
+    expect((await stack.answerOf(next, requestId)).answer).toMatchObject({ status: 1 })
+    expect(await stack.counts(id)).toEqual([2])
+  })
 
   it("is held until the operator drops it, which its answer says", async () => {
     const id = hashOf("dropped")
@@ -396,28 +308,24 @@ describe("work that may have been done already", () => {
     const life = await live(backup)
     await heldOf(life, requestId)
     const journal = await life.runPromise(RequestJournal)
-    expect(
-      await life.runPromise(
-        Cancellations.cancel(journal, requestId, "request_cancelled", { onlyUnsigned: false })
-      )
-    ).toBe("kept")
-    expect(
-      await life.runPromise(
-        Cancellations.cancel(journal, requestId, "request_dropped", { onlyUnsigned: false })
-      )
-    ).toBe("final")
-    const record = await hits.requestOf(life, requestId)
-    expect(record).toMatchObject({ cancelled: "request_dropped", held: null })
-    expect(record?.outcome).toContain("request_dropped")
-    expect(await hits.countOf(id)).toBe(1)
-  }, 60_000)
+    const cancelled = (code: "request_cancelled" | "request_dropped") =>
+      life.runPromise(Cancellations.cancel(journal, requestId, code, { onlyUnsigned: false }))
+    expect(await cancelled("request_cancelled")).toBe("kept")
+    expect(await cancelled("request_dropped")).toBe("final")
+    expect(await stack.requestOf(life, requestId)).toMatchObject({
+      cancelled: "request_dropped",
+      held: null,
+      outcome: expect.stringContaining("request_dropped")
+    })
+    await once(id)
+  })
 
   it("is held when the node does not show what there is", async () => {
     const [op, direct] = [hashOf("hidden op"), hashOf("hidden direct")]
-    const { backup, database, others, requestId } = await accepted(hit("one", op), directly(direct))
-    const [other = ""] = others
-    await hits.mine()
-    await executed(database, requestId, other)
+    const { backup, database, requestIds } = await accepted(hit("one", op), directly(direct))
+    const [first = "", second = ""] = requestIds
+    await stack.mine()
+    await executed(database, requestIds)
     const life = await live(backup, {
       wrapChain: ({ connect }) => ({
         connect: (url, by) =>
@@ -429,8 +337,8 @@ describe("work that may have been done already", () => {
           }))
       })
     })
-    expect(await heldOf(life, requestId)).toContain("does not show")
-    expect(await heldOf(life, other)).toContain("cannot be read")
-    expect([await hits.countOf(op), await hits.countOf(direct)]).toEqual([1, 1])
-  }, 60_000)
+    expect(await heldOf(life, first)).toContain("does not show")
+    expect(await heldOf(life, second)).toContain("cannot be read")
+    await once(op, direct)
+  })
 })

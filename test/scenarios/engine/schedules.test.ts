@@ -1,174 +1,111 @@
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import type * as ManagedRuntime from "effect/ManagedRuntime"
 import { id as hashOf } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
-import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
-import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as CancelRequest from "../../../src/application/usecases/operations/CancelRequest.js"
-import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as GetRequest from "../../../src/application/usecases/operations/GetRequest.js"
-import { Address, type LifeOptions, type Ports, type Stack, startStack } from "../../support/stack/Stack.js"
+import { type Runtime, useStack } from "../../support/stack/Stack.js"
 
-type Life = ManagedRuntime.ManagedRuntime<Ports, unknown>
-
-let stack: Stack
-let folder: string
-let counter: Address.Address
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "schedules-"))
-  stack = await startStack()
-  counter = Address.unsafe(await stack.counter.getAddress())
+const stack = useStack({}, async (stack) => {
   await stack.create("one", "two")
   await stack.provider.send("evm_setIntervalMining", [1])
 })
-afterAll(async () => {
-  await stack.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-const now = async () => Number((await stack.provider.getBlock("latest"))?.timestamp)
-const countOf = async (id: string): Promise<number> => Number(await stack.counter.getFunction("count")(id))
-const hit = (salt: string, id: string, more: Partial<Operation>): Operation => ({
-  salt,
-  walletCustody: 1,
-  to: counter,
-  funcSignature: "hit(bytes32)",
-  funcParams: [id],
-  ...more
-})
-
-/** A life of the service that looks after its journal. */
-const living = async <A>(
-  database: string,
-  body: (life: Life) => Promise<A>,
-  profile: NonNullable<LifeOptions["profile"]> = {}
-): Promise<A> => {
-  const life = stack.begin({ database: join(folder, database), profile })
-  try {
-    await life.runPromise(Sweep.start)
-    return await body(life)
-  } finally {
-    await life.dispose()
-  }
-}
 
 /** Its caller leaves as soon as it is accepted. */
-const accepted = async (life: Life, ...operations: ReadonlyArray<Operation>): Promise<Caller> => {
+const accepted = async (life: Runtime, ...operations: ReadonlyArray<Operation>): Promise<Caller> => {
   const caller = stack.caller()
   await new Promise<void>((resolve, reject) => {
     const asked: Caller = { ...caller, isAsynchronous: true, onAccepted: () => resolve() }
-    life.runPromise(ExecuteOperations.run(asked, { operations, settings: stack.settings })).catch(reject)
+    life.runPromise(stack.execute(operations, {}, asked)).catch(reject)
   })
   return caller
 }
-
-const stateOf = (life: Life, caller: Caller, wait?: string) =>
+const stateOf = (life: Runtime, caller: Caller, wait?: string) =>
   life.runPromise(
     GetRequest.run(caller, { requestId: caller.requestId, ...(wait !== undefined && { wait }) })
   )
-const eventsOf = async (life: Life, { requestId }: Caller) => {
-  const events = await life.runPromise(
-    Effect.flatMap(RequestJournal, (journal) => journal.events(requestId, 0, 100))
-  )
-  return events.map(({ data, kind }) => (kind === "scheduled" ? [kind, data.notBefore] : [kind]))
-}
+const scheduled = (life: Runtime, caller: Caller, notBefore: number) =>
+  expect.poll(() => stateOf(life, caller), { timeout: 10_000 }).toMatchObject({ state: "pending", notBefore })
+const ended = async (life: Runtime, caller: Caller) =>
+  expect(await stateOf(life, caller, "30")).toMatchObject({ state: "final", answer: { status: 1 } })
 
 describe("an operation whose window has not begun, of a caller that does not wait", () => {
   it("is accepted, keeps nothing, goes out when it begins, and is told of", () =>
-    living("alone", async (life) => {
-      const id = hashOf("alone")
-      const validAfter = (await now()) + 6
-      const caller = await accepted(life, hit("one", id, { validAfter }))
-      await expect
-        .poll(() => stateOf(life, caller))
-        .toMatchObject({ state: "pending", notBefore: validAfter })
-      const journal = await life.runPromise(RequestJournal)
-      const record = await life.runPromise(journal.request(caller.requestId))
-      expect(record?.ops).toEqual([])
+    stack.living({}, async (life) => {
+      const [id, other] = [hashOf("alone"), hashOf("alone, other")]
+      const validAfter = (await stack.now()) + 6
+      const caller = await accepted(life, stack.hit("one", id, { validAfter }))
+      await scheduled(life, caller, validAfter)
+      expect((await stack.requestOf(life, caller.requestId))?.ops).toEqual([])
       // The wallet is free for other work meanwhile.
-      const other = hashOf("alone, other")
-      await life.runPromise(
-        ExecuteOperations.run(stack.caller(), {
-          operations: [hit("one", other, {})],
-          settings: stack.settings
-        })
-      )
-      expect(await countOf(other)).toBe(1)
-      expect(await countOf(id)).toBe(0)
+      await life.runPromise(stack.execute([stack.hit("one", other)]))
+      expect(await stack.counts(other, id)).toEqual([1, 0])
       const final = await stateOf(life, caller, "30")
       expect(final).toMatchObject({ state: "final", httpStatus: 200, notBefore: null, answer: { status: 1 } })
-      expect(await countOf(id)).toBe(1)
+      expect(await stack.counts(id)).toEqual([1])
       const block = await stack.provider.getTransactionReceipt(String(final.txHashes[0]))
       expect((await block?.getBlock())?.timestamp).toBeGreaterThan(validAfter)
-      const events = await eventsOf(life, caller)
-      expect(events.slice(0, 3)).toEqual([["accepted"], ["scheduled", validAfter], ["signed"]])
+      const events = await stack.eventsOf(life, caller.requestId)
+      expect(events.slice(0, 3)).toMatchObject([
+        { kind: "accepted" },
+        { kind: "scheduled", data: { notBefore: validAfter } },
+        { kind: "signed" }
+      ])
     }))
 
-  it("lets the others of its request go first, and takes what depends on it along", () =>
-    living("others", async (life) => {
-      const [a, b, c] = ["a", "b", "c"].map((name) => hashOf(`others ${name}`)) as [string, string, string]
-      const validAfter = (await now()) + 7
+  it("lets the others of its request go first, takes what depends on it along, and does not expire before its time", () =>
+    stack.living({ profile: { requestExpiryMillis: 5_000 } }, async (life) => {
+      const [a = "", b = "", c = ""] = ["a", "b", "c"].map((name) => hashOf(`others ${name}`))
+      const validAfter = (await stack.now()) + 8
       const caller = await accepted(
         life,
-        hit("one", a, { validAfter }),
-        hit("two", b, {}),
-        hit("one", c, { dependsOn: 0 })
+        stack.hit("one", a, { validAfter }),
+        stack.hit("two", b),
+        stack.hit("one", c, { dependsOn: 0 })
       )
-      await expect.poll(() => countOf(b), { timeout: 10_000 }).toBe(1)
-      await expect
-        .poll(() => stateOf(life, caller), { timeout: 10_000 })
-        .toMatchObject({ notBefore: validAfter })
-      expect([await countOf(a), await countOf(c)]).toEqual([0, 0])
-      expect(await stateOf(life, caller, "30")).toMatchObject({ state: "final", answer: { status: 1 } })
-      expect(await Promise.all([a, b, c].map(countOf))).toEqual([1, 1, 1])
+      await expect.poll(() => stack.counts(b), { timeout: 10_000 }).toEqual([1])
+      await scheduled(life, caller, validAfter)
+      expect(await stack.counts(a, c)).toEqual([0, 0])
+      await ended(life, caller)
+      expect(await stack.counts(a, b, c)).toEqual([1, 1, 1])
     }))
 
   it("goes out after a restart, once, and not before its time", async () => {
-    const id = hashOf("restart")
-    const validAfter = (await now()) + 7
-    const caller = await living("restart", async (life) => {
-      const caller = await accepted(life, hit("one", id, { validAfter }))
-      await expect.poll(() => stateOf(life, caller)).toMatchObject({ notBefore: validAfter })
+    const [id, database] = [hashOf("restart"), stack.database()]
+    const validAfter = (await stack.now()) + 7
+    const caller = await stack.living({ database }, async (life) => {
+      const caller = await accepted(life, stack.hit("one", id, { validAfter }))
+      await scheduled(life, caller, validAfter)
       return caller
     })
-    await living("restart", async (life) => {
+    await stack.living({ database }, async (life) => {
       expect(await stateOf(life, caller)).toMatchObject({ state: "pending", notBefore: validAfter })
-      expect(await countOf(id)).toBe(0)
-      expect(await stateOf(life, caller, "30")).toMatchObject({ state: "final", answer: { status: 1 } })
-      expect(await countOf(id)).toBe(1)
+      expect(await stack.counts(id)).toEqual([0])
+      await ended(life, caller)
+      expect(await stack.counts(id)).toEqual([1])
     })
   })
 
   it("is not sent once it is cancelled", () =>
-    living("cancelled", async (life) => {
-      const id = hashOf("cancelled")
-      const caller = await accepted(life, hit("one", id, { validAfter: (await now()) + 1_000 }))
+    stack.living({}, async (life) => {
+      const validAfter = (await stack.now()) + 1_000
+      const caller = await accepted(life, stack.hit("one", hashOf("cancelled"), { validAfter }))
       const { requestId } = caller
-      expect(await life.runPromise(CancelRequest.run(caller, { requestId }))).toEqual({
-        requestId,
-        state: "final",
-        cancelled: [0],
-        kept: []
-      })
-      expect(await stateOf(life, caller)).toMatchObject({
-        state: "final",
-        notBefore: null,
-        answer: { code: "request_cancelled" }
-      })
+      const cancelled = { requestId, state: "final", cancelled: [0], kept: [] }
+      expect(await life.runPromise(CancelRequest.run(caller, { requestId }))).toEqual(cancelled)
+      const answer = { code: "request_cancelled" }
+      expect(await stateOf(life, caller)).toMatchObject({ state: "final", notBefore: null, answer })
     }))
 
   it("comes to nothing when its window is over before it could go out", async () => {
-    const time = await now()
-    const caller = await living("over", (life) =>
-      accepted(life, hit("one", hashOf("over"), { validAfter: time + 3, validUnitl: time + 5 }))
+    const [time, database] = [await stack.now(), stack.database()]
+    const window = { validAfter: time + 3, validUnitl: time + 5 }
+    const caller = await stack.living({ database }, (life) =>
+      accepted(life, stack.hit("one", hashOf("over"), window))
     )
-    await expect.poll(now, { timeout: 15_000 }).toBeGreaterThan(time + 5)
-    await living("over", async (life) => {
+    await expect.poll(stack.now, { timeout: 15_000 }).toBeGreaterThan(time + 5)
+    await stack.living({ database }, async (life) => {
       expect(await stateOf(life, caller, "30")).toMatchObject({
         state: "final",
         httpStatus: 422,
@@ -178,31 +115,13 @@ describe("an operation whose window has not begun, of a caller that does not wai
     })
   })
 
-  it("does not expire before its time, whatever the network's time for requests is", () =>
-    living(
-      "expiry",
-      async (life) => {
-        const id = hashOf("expiry")
-        const caller = await accepted(life, hit("one", id, { validAfter: (await now()) + 10 }))
-        expect(await stateOf(life, caller, "30")).toMatchObject({ state: "final", answer: { status: 1 } })
-      },
-      { requestExpiryMillis: 7_000 }
-    ))
-
   it("is refused as ever when its wallet can not act, and when its caller waits", () =>
-    living("refused", async (life) => {
-      const validAfter = (await now()) + 1_000
-      await expect(accepted(life, hit("nobody", hashOf("x"), { validAfter }))).rejects.toMatchObject({
+    stack.living({}, async (life) => {
+      const validAfter = (await stack.now()) + 1_000
+      await expect(accepted(life, stack.hit("nobody", hashOf("x"), { validAfter }))).rejects.toMatchObject({
         message: expect.stringContaining("wallet not deployed")
       })
-      const failure = await life.runPromise(
-        Effect.flip(
-          ExecuteOperations.run(stack.caller(), {
-            operations: [hit("one", hashOf("x"), { validAfter })],
-            settings: stack.settings
-          })
-        )
-      )
-      expect(failure).toMatchObject({ code: "not_valid_yet" })
+      const waiting = Effect.flip(stack.execute([stack.hit("one", hashOf("x"), { validAfter })]))
+      expect(await life.runPromise(waiting)).toMatchObject({ code: "not_valid_yet" })
     }))
 })

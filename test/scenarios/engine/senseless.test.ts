@@ -4,48 +4,39 @@ import * as Schema from "effect/Schema"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Executed } from "../../../src/application/request/TransactionResult.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
-import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
-import {
-  type Answer,
-  type FaultyNode,
-  type Question,
-  startFaultyNode
-} from "../../support/stack/FaultyNode.js"
-import { Address, type Stack, startStack } from "../../support/stack/Stack.js"
+import { type FaultyNode, type Question, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { type Runtime, useStack } from "../../support/stack/Stack.js"
 
 const most = "f".repeat(64)
 
 describe("a node with senseless figures", () => {
-  let stack: Stack
+  const stack = useStack({}, (stack) => stack.create("figured"))
   let node: FaultyNode
   /** A life that soon gives up on receipts: most answers have none. */
-  let hasty: ReturnType<Stack["begin"]>
+  let hasty: Runtime
   beforeAll(async () => {
-    stack = await startStack()
     node = await startFaultyNode(stack.anvil.url)
-    await stack.create("figured")
     hasty = stack.begin({ profile: { receiptTimeoutMillis: 200 } })
   })
   afterAll(async () => {
     await hasty.dispose()
     await node.stop()
-    await stack.stop()
   })
 
-  const request = () => {
-    const to = Address.unsafe("0x000000000000000000000000000000000000dead")
-    const operation = { salt: "figured", walletCustody: 1 as const, to, funcSignature: "receive()" }
-    return { operations: [operation, operation], settings: { ...stack.settings, rpc: node.url } }
-  }
   /** Nothing but answers that can be written, and failures that the interface knows. */
   const answersWell = async (change: (question: Question, result: unknown) => unknown) => {
     node.behave(async (question, ask) => {
-      const answer: Answer = await ask()
+      const answer = await ask()
       return "result" in answer ? { result: change(question, answer.result) } : answer
     })
+    const operation = stack.pay("figured", "0x000000000000000000000000000000000000dEaD", 0n)
+    const request = {
+      operations: [operation, operation],
+      settings: { ...stack.settings, rpc: node.url }
+    }
     const asked = Effect.all([
-      Effect.either(ExecuteOperations.run(stack.caller(), request())),
-      Effect.either(EstimateGas.run(stack.caller(), request()))
+      Effect.either(stack.execute(request.operations, request.settings)),
+      Effect.either(EstimateGas.run(stack.caller(), request))
     ])
     const exit = await hasty.runPromiseExit(asked)
     if (Exit.isFailure(exit)) throw new Error(String(exit.cause))
@@ -68,12 +59,10 @@ describe("a node with senseless figures", () => {
     expect(words).toBeGreaterThan(40)
   })
 
+  const receipt = ["status", "blockNumber", "gasUsed", "cumulativeGasUsed", "effectiveGasPrice"]
   it.each([
     ["eth_getBlockByNumber", ["timestamp", "gasLimit", "number", "baseFeePerGas"]],
-    [
-      "eth_getTransactionReceipt",
-      ["status", "blockNumber", "gasUsed", "cumulativeGasUsed", "effectiveGasPrice"]
-    ]
+    ["eth_getTransactionReceipt", receipt]
   ])("in any field of %s crashes nothing", async (name, fields) => {
     for (const field of fields)
       for (const value of [`0x${most}`, "0x0"])

@@ -1,11 +1,10 @@
 import * as Effect from "effect/Effect"
 import { hexlify, randomBytes } from "ethers"
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import type { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
-import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as Handed from "../../support/stack/Handed.js"
-import { Address, type Stack, startStack } from "../../support/stack/Stack.js"
+import { useStack } from "../../support/stack/Stack.js"
 
 /** The gas of every bundle that was simulated, in order. */
 const simulated: Array<bigint> = []
@@ -26,33 +25,24 @@ const listening = (nodes: ChainRpc["Type"]): ChainRpc["Type"] => ({
 })
 
 /** A contract that takes every call. */
-const taker = Address.unsafe(`0x${"7c".repeat(20)}`)
-
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack({ wrapChain: listening })
+const taker = `0x${"7c".repeat(20)}`
+const stack = useStack({ wrapChain: listening }, async (stack) => {
   await stack.create("payer")
-  await stack.mint(stack.predict("payer"), 10n)
   await stack.provider.send("anvil_setCode", [taker, "0x00"])
 })
-afterAll(() => stack.stop())
 
 /** A call with so many bytes of data, which its target ignores. */
-const withBytes = (count: number) => ({
-  salt: "payer",
-  walletCustody: 1 as const,
-  to: taker,
-  funcSignature: "anything(bytes)",
-  funcParams: [hexlify(randomBytes(count))]
-})
+const withBytes = (count: number) =>
+  stack.pay("payer", taker, 0n, {
+    funcSignature: "anything(bytes)",
+    funcParams: [hexlify(randomBytes(count))]
+  })
 
 it.each([0, 1_000, 20_000])(
   "a simulated bundle takes the gas of its transaction: %i bytes more",
   async (count) => {
     simulated.length = 0
-    const { txHash } = await stack.ask(
-      ExecuteOperations.run(stack.caller(), { operations: [withBytes(count)], settings: stack.settings })
-    )
+    const { txHash } = await stack.ask(stack.execute([withBytes(count)]))
     const receipt = await stack.provider.getTransactionReceipt(txHash)
     expect(simulated.at(-1)).toBe(receipt?.gasUsed)
   }
@@ -64,16 +54,15 @@ it("a bundle takes what its calldata costs at least, whatever the node tells, an
   if (op === undefined) throw new Error("an op was expected")
   // Charged for the calldata at 16 gas a byte, which is less than EIP-7623's floor for a bundle of little else.
   const least = Gas.preVerificationGas(op.op, { version: "v0.7", measuredGas: 2n ** 64n })
-  const cheap = { op: { ...op.op, preVerificationGas: least + 10_000n } }
   told = 21_000n
-  try {
-    expect(await stack.refused(handed.post(cheap))).toMatchObject({
-      code: "submission_unpaid",
-      details: [
-        { message: expect.stringMatching(/the transaction takes [0-9]+ gas, and the ops are charged for/) }
-      ]
-    })
-  } finally {
+  const cheap = { op: { ...op.op, preVerificationGas: least + 10_000n } }
+  const failure = await stack.refused(handed.post(cheap)).finally(() => {
     told = null
-  }
+  })
+  expect(failure).toMatchObject({
+    code: "submission_unpaid",
+    details: [
+      { message: expect.stringMatching(/the transaction takes [0-9]+ gas, and the ops are charged for/) }
+    ]
+  })
 })

@@ -1,13 +1,13 @@
 import * as Effect from "effect/Effect"
 import { Contract, hexlify, randomBytes } from "ethers"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { afterEach, beforeAll, describe, expect, it } from "vitest"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import { KillSwitches, type Switched } from "../../../src/application/ports/KillSwitches.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
-import type * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
+import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
 import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
@@ -17,42 +17,35 @@ import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
 import { startFaultyNode } from "../../support/stack/FaultyNode.js"
 import * as Handed from "../../support/stack/Handed.js"
-import {
-  Address,
-  account,
-  keyOf,
-  type LifeOptions,
-  type Stack,
-  startStack
-} from "../../support/stack/Stack.js"
+import { Address, account, keyOf, type LifeOptions, type Stack, useStack } from "../../support/stack/Stack.js"
 import { walletInitCode } from "../../support/suite/Layouts.js"
 
 const ether = 10n ** 18n
 const eoa = keyOf(2).address
-const unpaid = "op does not pay for its submission"
-const recipient = () => Address.unsafe(hexlify(randomBytes(20)))
+const unpaid = { code: "submission_unpaid", message: "op does not pay for its submission" }
+const { recipient } = Journey
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack()
+const stack = useStack({}, async (stack) => {
   const [wallet] = await stack.create("payer")
   await stack.mint(String(wallet), 1_000n)
 })
-afterAll(() => stack.stop())
 
 const wei = () => stack.provider.getBalance(eoa)
-const sent = () => stack.provider.getTransactionCount(eoa)
+const sent = () => stack.nonce(eoa)
+const handed = () => Handed.make(stack)
+/** An op that transfers a token, handed out for the EOA. */
+const fresh = async (by = handed(), more: object = {}, salt = "payer") => {
+  const [op] = await by.out([stack.transfer(salt, recipient())], more)
+  if (op === undefined) throw new Error("an op was expected")
+  return op
+}
 
 /** What stands against the account, wei. */
-const figures = (runtime = stack.runtime) =>
-  runtime.runPromise(
-    Effect.flatMap(Budgets, (budgets) =>
-      budgets.figures(
-        { accountId: account, chainId: BigInt(stack.anvil.chainId), name: "service-eoa" },
-        Date.now()
-      )
-    )
-  )
+const figures = (runtime = stack.runtime) => {
+  const budget = { accountId: account, chainId: BigInt(stack.anvil.chainId), name: "service-eoa" }
+  return runtime.runPromise(Effect.flatMap(Budgets, (budgets) => budgets.figures(budget, Date.now())))
+}
+const nothing = { held: 0n, booked: 0n }
 
 /** Another life of the service, for as long as the body takes. */
 const during = async <A>(life: LifeOptions, body: (other: Stack) => Promise<A>): Promise<A> => {
@@ -69,128 +62,103 @@ const during = async <A>(life: LifeOptions, body: (other: Stack) => Promise<A>):
   }
 }
 
-describe.each(entryPointVersions)("an op of the service's own EOA on EntryPoint %s", (version) => {
-  it.each(["userOpHash", "signingHash"] as const)(
-    "lands when its owner signs %s, and the EOA is no poorer",
-    async (which) => {
-      const handed = Handed.make(stack, Address.unsafe(entryPoints[version]))
-      const to = recipient()
-      const [op] = await handed.out([handed.transfer("payer", to)])
-      if (op === undefined) throw new Error("an op was expected")
-      expect(op.bundler).toBe(eoa)
-      const [before, count] = [await wei(), await sent()]
-      const answer = await stack.ask(handed.post(op, { over: op[which] }))
-      expect(answer.status).toBe(1)
-      expect(await stack.balanceOf(to)).toBe(1n)
-      expect(await sent()).toBe(count + 1)
-      expect(await wei()).toBeGreaterThanOrEqual(before)
-      expect(await figures()).toEqual({ held: 0n, booked: 0n })
-      const again = await stack.ask(handed.post(op, { over: op[which] }))
-      expect(again.txHash).toBe(answer.txHash)
-      expect(await sent()).toBe(count + 1)
+describe("an op of the service's own EOA", () => {
+  it.each(entryPointVersions)(
+    "lands on EntryPoint %s when its owner signs either hash, and the EOA is no poorer",
+    async (version) => {
+      const by = Handed.make(stack, Address.unsafe(entryPoints[version]))
+      for (const which of ["userOpHash", "signingHash"] as const) {
+        const op = await fresh(by)
+        expect(op.bundler).toBe(eoa)
+        const [before, count] = [await wei(), await sent()]
+        const { status, txHash } = await stack.ask(by.post(op, { over: op[which] }))
+        expect([status, await sent()]).toEqual([1, count + 1])
+        expect(await wei()).toBeGreaterThanOrEqual(before)
+        expect(await figures()).toEqual(nothing)
+        expect((await stack.ask(by.post(op, { over: op[which] }))).txHash).toBe(txHash)
+        expect(await sent()).toBe(count + 1)
+      }
     }
   )
-})
-
-describe("an op of the service's own EOA", () => {
-  const transferring = () => {
-    const handed = Handed.make(stack)
-    return handed.out([handed.transfer("payer", recipient())])
-  }
 
   it("is refused while that EOA is paused, though no request names it, and nothing is sent", async () => {
-    const [op] = await transferring()
-    if (op === undefined) throw new Error("an op was expected")
-    const before = await stack.provider.getTransactionCount(eoa, "pending")
+    const op = await fresh()
+    const before = await sent()
     const isPaused = (what: Switched) => Effect.succeed(what.kind === "signer" && what.address === eoa)
-    const posting = Effect.provideService(Handed.make(stack).post(op), KillSwitches, { isPaused })
+    const posting = Effect.provideService(handed().post(op), KillSwitches, { isPaused })
     expect(await stack.refused(posting)).toMatchObject({
       code: "writes_paused",
       details: [{ message: `the operator has paused writes by ${eoa}` }]
     })
-    expect(await stack.provider.getTransactionCount(eoa, "pending")).toBe(before)
+    expect(await sent()).toBe(before)
   })
 
   it("shares no nonce key with one that is handed out at the same time for a signer of the account", async () => {
-    const settings = { signer: stack.settings.signer }
-    const handed = Handed.make(stack)
-    const one = [handed.transfer("payer", recipient())]
-    const all = [...(await transferring()), ...(await handed.out(one, settings)), ...(await transferring())]
+    const { signer } = stack.settings
+    const all = [await fresh(), await fresh(handed(), { signer }), await fresh()]
     expect(all.map(({ bundler }) => bundler)).toEqual([eoa, stack.signer.address, eoa])
     expect(new Set(all.map(({ op }) => op.nonce)).size).toBe(3)
   })
-})
 
-describe.each(entryPointVersions)("a sponsored op of the service's own EOA on EntryPoint %s", (version) => {
-  const phone = Authenticator.make()
-
-  it("lands for a wallet without a wei, and the EOA is no poorer", async () => {
-    const journey = Journey.make(stack, version)
-    const poor = await journey.createdPoor({
-      salt: `poor ${version}`,
-      walletCustody: 5,
-      passkeyPubKey: [phone.spki.toString("base64")]
-    })
+  it("that is sponsored lands for a wallet without a wei, and the EOA is no poorer", async () => {
+    const phone = Authenticator.make()
+    const journey = Journey.make(stack, "v0.7")
+    const passkeyPubKey = [phone.spki.toString("base64")]
+    const poor = await journey.createdPoor({ salt: "penniless", walletCustody: 5, passkeyPubKey })
     const to = recipient()
     const op = await journey.hashed(journey.transfer(poor, to), journey.sponsored)
     const before = await wei()
-    const answer = await stack.ask(journey.executePasskey(op, phone.get(op.signingHash)))
-    await journey.transferred(answer, poor, to)
+    await journey.transferred(
+      await stack.ask(journey.executePasskey(op, phone.get(op.signingHash))),
+      poor,
+      to
+    )
     expect(await wei()).toBeGreaterThanOrEqual(before)
     expect(await stack.provider.getBalance(poor)).toBe(0n)
-    expect(await figures()).toEqual({ held: 0n, booked: 0n })
+    expect(await figures()).toEqual(nothing)
   })
 
-  it("that was changed is not sponsored", async () => {
-    const journey = Journey.make(stack, version)
-    const entryPoint = Address.unsafe(entryPoints[version])
-    const handed = Handed.make(stack, entryPoint)
-    const [op] = await handed.out([handed.transfer("payer", recipient())], journey.sponsored)
-    if (op === undefined) throw new Error("an op was expected")
-    const [before, count] = [await wei(), await sent()]
-    const changed = { op: { ...op.op, callGasLimit: op.op.callGasLimit + 1n } }
-    const failure = await stack.refused(handed.post(changed))
-    expect(failure.code).toBe("not_sponsored")
-    expect([await wei(), await sent()]).toEqual([before, count])
-    expect((await stack.ask(handed.post(op))).status).toBe(1)
-  })
+  it.each(entryPointVersions)(
+    "that is sponsored and was changed is not sponsored any more on EntryPoint %s",
+    async (version) => {
+      const by = Handed.make(stack, Address.unsafe(entryPoints[version]))
+      const op = await fresh(by, Journey.make(stack, version).sponsored)
+      const before = [await wei(), await sent()]
+      const changed = { op: { ...op.op, callGasLimit: op.op.callGasLimit + 1n } }
+      expect((await stack.refused(by.post(changed))).code).toBe("not_sponsored")
+      expect([await wei(), await sent()]).toEqual(before)
+      expect((await stack.ask(by.post(op))).status).toBe(1)
+    }
+  )
 })
 
 describe("the service's own EOA loses nothing by", () => {
-  const handed = () => Handed.make(stack)
-  const fresh = async () => {
-    const [op] = await handed().out([handed().transfer("payer", recipient())])
-    if (op === undefined) throw new Error("an op was expected")
-    return op
-  }
-
   let before: readonly [bigint, number]
   beforeAll(async () => {
     before = [await wei(), await sent()]
   })
   afterEach(async () => {
     expect([await wei(), await sent()]).toEqual(before)
-    expect(await figures()).toEqual({ held: 0n, booked: 0n })
+    expect(await figures()).toEqual(nothing)
   })
 
-  type Change = (op: UserOperation.UserOperation) => Partial<UserOperation.UserOperation>
-  it.each<[string, Change, RegExp]>([
+  it.each<[string, (op: UserOperation) => Partial<UserOperation>, RegExp]>([
     [
       "no fees at all",
       () => ({ maxFeePerGas: 0n, maxPriorityFeePerGas: 0n }),
       /: maxFeePerGas 0 is below \d+$/
     ],
-    [
-      "one wei of fees",
-      () => ({ maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }),
-      /: maxFeePerGas 1 is below \d+$/
-    ],
     ["no tip", () => ({ maxPriorityFeePerGas: 0n }), /: maxPriorityFeePerGas 0 is below \d+$/],
-    ["no preVerificationGas", () => ({ preVerificationGas: 0n }), /: preVerificationGas 0 is below \d+$/],
     [
       "half of the preVerificationGas",
       ({ preVerificationGas }) => ({ preVerificationGas: preVerificationGas / 2n }),
       /: preVerificationGas \d+ is below \d+$/
+    ],
+    // What the simulation finds out: the op's own limits are as they should be.
+    [
+      "a little less than the transaction takes",
+      ({ preVerificationGas }) => ({ preVerificationGas: preVerificationGas - 4_000n }),
+      /./
     ],
     [
       "a paymaster of somebody else",
@@ -205,44 +173,28 @@ describe("the service's own EOA loses nothing by", () => {
     ]
   ])("an op with %s", async (_, change, message) => {
     const { op } = await fresh()
-    const failure = await stack.refused(handed().post({ op: { ...op, ...change(op) } }))
-    expect(failure).toMatchObject({ _tag: "Unprocessable", code: "submission_unpaid", message: unpaid })
-    expect(failure.details).toMatchObject([
-      { path: "operations[0]", message: expect.stringMatching(message) }
-    ])
+    expect(await stack.refused(handed().post({ op: { ...op, ...change(op) } }))).toMatchObject({
+      ...unpaid,
+      details: [{ message: expect.stringMatching(message) }]
+    })
   })
 
-  it("an op that pays a little less than the transaction takes", async () => {
-    const { op } = await fresh()
-    // What the simulation finds out: the op's own limits are as they should be.
-    const least = op.preVerificationGas - 4_000n
-    const failure = await stack.refused(handed().post({ op: { ...op, preVerificationGas: least } }))
-    expect(failure).toMatchObject({ code: "submission_unpaid", message: unpaid })
-  })
-
-  it.each<[string, () => object, string]>([
-    ["aggregator", () => ({ aggregator: recipient() }), "settings.aggregator"],
-    ["beacon", () => ({ beaconAdminAddress: recipient() }), "settings.beaconAdminAddress"],
-    ["creation code", () => ({ beaconAdminCreationCode: "0x6001" }), "settings.beaconAdminCreationCode"]
-  ])("the caller's own %s", async (_, settings, path) => {
-    const failure = await stack.refused(handed().post(await fresh(), { settings: settings() }))
-    expect(failure).toMatchObject({ code: "submission_unpaid", message: unpaid })
-    expect(failure.details[0]?.path).toBe(path)
-  })
-
-  it("the caller's own factory, as everywhere", async () => {
-    const failure = await stack.refused(handed().post(await fresh(), { settings: { factory: recipient() } }))
-    expect(failure).toMatchObject({ code: "factory_not_allowed", message: "factory not allowed" })
-    expect(failure.details[0]?.path).toBe("settings.factory")
+  it.each<[string, () => object, object]>([
+    ["aggregator", () => ({ aggregator: recipient() }), unpaid],
+    ["beaconAdminAddress", () => ({ beaconAdminAddress: recipient() }), unpaid],
+    ["beaconAdminCreationCode", () => ({ beaconAdminCreationCode: "0x6001" }), unpaid],
+    ["factory", () => ({ factory: recipient() }), { code: "factory_not_allowed" }]
+  ])("the caller's own %s", async (name, settings, failure) => {
+    expect(await stack.refused(handed().post(await fresh(), { settings: settings() }))).toMatchObject({
+      ...failure,
+      details: [{ path: `settings.${name}` }]
+    })
   })
 
   it("a proxy of another beacon, configured like a wallet of ours", async () => {
     const salt = hexlify(randomBytes(32))
-    const beacon = await deploy(
-      stack.faucet,
-      initCode("WalletBeacon", [stack.suite.implementation, keyOf(9).address]),
-      salt
-    )
+    const ofBeacon = initCode("WalletBeacon", [stack.suite.implementation, keyOf(9).address])
+    const beacon = await deploy(stack.faucet, ofBeacon, salt)
     const foreign = await deploy(stack.faucet, walletInitCode(walletProxyCreationCode, beacon), salt)
     const wallet = (address: string) => new Contract(address, artifact("Wallet").abi, stack.faucet)
     const configured = await wallet(stack.predict("payer")).getFunction("configuration").staticCall()
@@ -254,38 +206,22 @@ describe("the service's own EOA loses nothing by", () => {
     expect(failure).toMatchObject({ code: "wallet_not_supported", message: "wallet not supported" })
   })
 
-  it("any wallet while no implementation is pinned", async () => {
-    const op = await fresh()
-    await during({ profile: { implementationCodeHash: null } }, async (other) => {
-      const failure = await other.refused(handed().post(op))
-      expect(failure).toMatchObject({ code: "submission_unpaid", message: unpaid })
-      expect(failure.details[0]?.message).toContain("the operator has pinned no wallet implementation")
-    })
-  })
-
   it("wallets whose implementation was replaced", async () => {
     const op = await fresh()
-    const canonical = entryPointVersions.map((version) => entryPoints[version])
-    const replaced = await deploy(
-      stack.faucet,
-      initCode("Wallet", [...canonical, recipient()]),
-      hexlify(randomBytes(32))
-    )
+    const args = [...entryPointVersions.map((version) => entryPoints[version]), recipient()]
+    const replaced = await deploy(stack.faucet, initCode("Wallet", args), hexlify(randomBytes(32)))
     const owner = keyOf(5).connect(stack.provider)
     const beacon = new Contract(stack.suite.beacon, artifact("WalletBeacon").abi, owner)
     const upgrade = async (to: string) => (await beacon.getFunction("upgradeTo")(to)).wait()
     await upgrade(replaced)
-    try {
-      const failure = await stack.refused(handed().post(op))
-      expect(failure).toMatchObject({
-        code: "implementation_changed",
-        message: "wallet implementation changed"
-      })
-    } finally {
-      await upgrade(stack.suite.implementation)
-    }
+    const failure = await stack.refused(handed().post(op)).finally(() => upgrade(stack.suite.implementation))
+    expect(failure).toMatchObject({
+      code: "implementation_changed",
+      message: "wallet implementation changed"
+    })
   })
 
+  /** Its simulations fail: it can not tell what ops would pay. */
   const wrapChain: LifeOptions["wrapChain"] = (nodes) => ({
     connect: (url, by) =>
       Effect.map(nodes.connect(url, by), (chain) => ({
@@ -296,118 +232,92 @@ describe("the service's own EOA loses nothing by", () => {
           )
       }))
   })
+  const unpinned = { profile: { implementationCodeHash: null } }
 
-  it("before anybody signs, requests for a node that cannot tell what ops would pay", async () => {
-    const { signer: _, ...settings } = stack.settings
-    const operations = [handed().transfer("payer", recipient())]
-    await during({ wrapChain }, async (other) => {
-      const hashed = await other.ask(PasskeyHash.run(stack.caller(), { operations, settings }))
-      expect(hashed).toMatchObject({ status: 1, results: [{ signingHash: null }] })
-      expect(hashed.results[0]?.error).toContain("has no eth_simulateV1")
-      const estimated = await other.ask(EstimateGas.run(stack.caller(), { operations, settings }))
-      expect(estimated).toMatchObject({ status: 0, userOps: [] })
-      expect(estimated.error).toContain("has no eth_simulateV1")
-      const own = await other.ask(EstimateGas.run(stack.caller(), { operations, settings: stack.settings }))
-      expect(own).toMatchObject({ status: 1, error: null })
-    })
-  })
-
-  it("before anybody signs, passkeys' requests where no implementation is pinned", async () => {
-    const { signer: _, ...settings } = stack.settings
-    const operations = [handed().transfer("payer", recipient())]
-    await during({ profile: { implementationCodeHash: null } }, async (other) => {
-      const hashed = await other.ask(PasskeyHash.run(stack.caller(), { operations, settings }))
-      expect(hashed.results[0]).toMatchObject({
-        signingHash: null,
-        error: expect.stringContaining("the operator has pinned no wallet implementation")
-      })
-    })
-  })
-
-  it("a node that cannot tell what ops would pay", async () => {
+  it.each<[string, LifeOptions, string, string]>([
+    ["wallets while none is pinned", unpinned, "has pinned no wallet implementation", "has pinned no wallet"],
+    [
+      "a node without simulations",
+      { wrapChain },
+      "can not tell what the ops would pay",
+      "has no eth_simulateV1"
+    ]
+  ])("%s, before anybody signs and when an op comes", async (_, life, refused, told) => {
     const op = await fresh()
-    await during({ wrapChain }, async (other) => {
-      const failure = await other.refused(handed().post(op))
-      expect(failure).toMatchObject({ code: "submission_unpaid", message: unpaid })
-      expect(failure.details[0]?.message).toContain("can not tell what the ops would pay")
+    const operations = [stack.transfer("payer", recipient())]
+    await during(life, async (other) => {
+      expect(await other.refused(handed().post(op))).toMatchObject({
+        ...unpaid,
+        details: [{ message: expect.stringContaining(refused) }]
+      })
+      const { settings } = handed()
+      const hashed = await other.ask(PasskeyHash.run(stack.caller(), { operations, settings }))
+      expect(hashed.results).toMatchObject([{ signingHash: null, error: expect.stringContaining(told) }])
+      if (life === unpinned) return
+      const estimate = (settings: EstimateGas.Request["settings"]) =>
+        other.ask(EstimateGas.run(stack.caller(), { operations, settings }))
+      const error = expect.stringContaining(told)
+      expect(await estimate(settings)).toMatchObject({ status: 0, userOps: [], error })
+      expect(await estimate(stack.settings)).toMatchObject({ status: 1, error: null })
     })
   })
 
   it("an account that has used up what it may cost", async () => {
     const op = await fresh()
     await during({ profile: { serviceSubmission: { dailyLoss: 1n, maxInFlight: 16 } } }, async (other) => {
-      const failure = await other.refused(handed().post(op))
-      expect(failure).toMatchObject({
+      expect(await other.refused(handed().post(op))).toMatchObject({
         code: "submission_limit",
         message: "too much is submitted for this account: it may cost the service 1 wei in one day"
       })
-      expect(await figures(other.runtime)).toEqual({ held: 0n, booked: 0n })
+      expect(await figures(other.runtime)).toEqual(nothing)
     })
   })
 })
 
 describe("the service's own EOA", () => {
-  const handed = () => Handed.make(stack)
-
   it("has no more ops of one account under way than the profile says", async () => {
-    const ops = await handed().out(
-      ["1", "2", "3"].map((amount) => handed().transfer("payer", recipient(), amount))
-    )
+    const [one, two, third] = [await fresh(), await fresh(), await fresh()]
     const before = await wei()
+    const open = Effect.flatMap(Budgets, (budgets) => budgets.open(BigInt(stack.anvil.chainId)))
     await during({ profile: { serviceSubmission: { dailyLoss: ether, maxInFlight: 2 } } }, async (other) => {
-      await stack.provider.send("evm_setAutomine", [false])
-      const waiting = ops.slice(0, 2).map((op) => other.ask(handed().post(op)))
-      const underWay = async () => (await figures(other.runtime)).held
-      await expect.poll(underWay, { timeout: 10_000 }).toBeGreaterThan(0n)
-      const pending = async () => Number((await stack.provider.send("txpool_status", [])).pending)
-      await expect.poll(pending, { timeout: 10_000 }).toBeGreaterThan(0)
-      const held = await Promise.all([
-        expect.poll(async () => (await other.runtime.runPromise(open)).length, { timeout: 10_000 }).toBe(2)
-      ])
-      expect(held).toHaveLength(1)
-      const [third] = ops.slice(2)
-      if (third === undefined) throw new Error("three ops were expected")
-      const failure = await other.refused(handed().post(third))
-      expect(failure).toMatchObject({
+      await stack.automine(false)
+      const waiting = [one, two].map((op) => other.ask(handed().post(op)))
+      const underWay = async () => (await other.runtime.runPromise(open)).length
+      await expect.poll(underWay, { timeout: 10_000 }).toBe(2)
+      expect((await figures(other.runtime)).held).toBeGreaterThan(0n)
+      await expect.poll(async () => (await stack.pool(eoa)).length, { timeout: 10_000 }).toBeGreaterThan(0)
+      expect(await other.refused(handed().post(third))).toMatchObject({
         code: "submission_limit",
         message: "too much is submitted for this account: 2 of its ops are under way"
       })
-      await stack.provider.send("evm_setAutomine", [true])
-      await stack.provider.send("evm_mine", [])
+      await stack.automine(true)
+      await stack.mine()
       for (const answer of await Promise.all(waiting)) expect(answer.status).toBe(1)
       expect((await other.ask(handed().post(third))).status).toBe(1)
-      expect(await figures(other.runtime)).toEqual({ held: 0n, booked: 0n })
+      expect(await figures(other.runtime)).toEqual(nothing)
     })
     expect(await wei()).toBeGreaterThanOrEqual(before)
   })
 
-  const open = Effect.flatMap(Budgets, (budgets) => budgets.open(BigInt(stack.anvil.chainId)))
-
   it("asks the caller's node for its chain id alone", async () => {
     const node = await startFaultyNode(stack.anvil.url)
     const asked = new Set<string>()
-    node.behave((question, ask) => {
-      asked.add(question.method)
-      return question.method === "eth_chainId"
-        ? ask()
-        : Promise.resolve({ error: { code: -32_000, message: "a lie" } })
+    node.behave(({ method }, ask) => {
+      asked.add(method)
+      const lie = { error: { code: -32_000, message: "a lie" } }
+      return method === "eth_chainId" ? ask() : Promise.resolve(lie)
     })
-    try {
-      const to = recipient()
-      const [op] = await handed().out([handed().transfer("payer", to)])
-      if (op === undefined) throw new Error("an op was expected")
-      const before = await wei()
-      expect((await stack.ask(handed().post(op, { settings: { rpc: node.url } }))).status).toBe(1)
-      expect([...asked]).toEqual(["eth_chainId"])
-      expect(await wei()).toBeGreaterThanOrEqual(before)
-    } finally {
-      await node.stop()
-    }
+    const op = await fresh()
+    const before = await wei()
+    expect((await stack.ask(handed().post(op, { settings: { rpc: node.url } }))).status).toBe(1)
+    expect([...asked]).toEqual(["eth_chainId"])
+    expect(await wei()).toBeGreaterThanOrEqual(before)
+    await node.stop()
   })
 
   it("has what it loses booked to the account, and stops when that is too much", async () => {
-    const [poor] = await stack.create("poor")
-    await stack.mint(String(poor), 10n)
+    const [poor = ""] = await stack.create("poor")
+    await stack.mint(poor, 100n)
     // The wallet has nothing any more at the moment in which the transaction leaves.
     const wrapChain: LifeOptions["wrapChain"] = (nodes) => ({
       connect: (url, by) =>
@@ -415,38 +325,32 @@ describe("the service's own EOA", () => {
           ...chain,
           sendRawTransaction: (raw) =>
             Effect.zipRight(
-              Effect.promise(() => stack.fund(String(poor), 0n)),
+              Effect.promise(() => stack.fund(poor, 0n)),
               chain.sendRawTransaction(raw)
             )
         }))
     })
-    const drained = async (other: Stack) => {
-      await stack.fund(String(poor), ether)
-      const [op] = await handed().out([handed().transfer("poor", recipient())])
-      if (op === undefined) throw new Error("an op was expected")
-      return other.ask(Effect.either(handed().post(op)))
-    }
-    await during(
-      { wrapChain, profile: { serviceSubmission: { dailyLoss: 10n ** 15n, maxInFlight: 16 } } },
-      async (other) => {
-        const before = await wei()
-        const count = await sent()
-        const first = await drained(other)
-        expect(first).toMatchObject({ _tag: "Right", right: { status: 0 } })
-        const lost = before - (await wei())
-        expect(lost).toBeGreaterThan(0n)
-        expect(await figures(other.runtime)).toEqual({ held: 0n, booked: lost })
-        let refused = false
-        for (let tries = 0; tries < 40 && !refused; tries += 1) {
-          const answer = await drained(other)
-          refused = answer._tag === "Left" && (answer.left as { code: string }).code === "submission_limit"
-        }
-        expect(refused).toBe(true)
-        const { booked } = await figures(other.runtime)
-        expect(booked).toBe(before - (await wei()))
-        expect(booked).toBeLessThanOrEqual(10n ** 15n)
-        expect(await sent()).toBeGreaterThan(count)
+    const dailyLoss = 10n ** 15n
+    const profile = { serviceSubmission: { dailyLoss, maxInFlight: 16 } }
+    await during({ wrapChain, profile }, async (other) => {
+      const drained = async () => {
+        await stack.fund(poor, ether)
+        return other.ask(Effect.either(handed().post(await fresh(handed(), {}, "poor"))))
       }
-    )
+      const before = await wei()
+      expect(await drained()).toMatchObject({ _tag: "Right", right: { status: 0 } })
+      const lost = before - (await wei())
+      expect(lost).toBeGreaterThan(0n)
+      expect(await figures(other.runtime)).toEqual({ held: 0n, booked: lost })
+      let refused = false
+      for (let tries = 0; tries < 40 && !refused; tries += 1) {
+        const answer = await drained()
+        refused = answer._tag === "Left" && answer.left.code === "submission_limit"
+      }
+      expect(refused).toBe(true)
+      const { booked } = await figures(other.runtime)
+      expect(booked).toBe(before - (await wei()))
+      expect(booked).toBeLessThanOrEqual(dailyLoss)
+    })
   })
 })

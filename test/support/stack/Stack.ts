@@ -440,6 +440,11 @@ const work = (
       walletCustody: 1 as const,
       ...(over !== null && { signature: Hex.unsafe(signer.signingKey.sign(op[over]).serialized) })
     }))
+  /** Those of the stack and more; without what is undefined there. */
+  const merged = (more: object) =>
+    Object.fromEntries(
+      Object.entries({ ...settings, ...more }).filter(([, value]) => value !== undefined)
+    ) as Stack["settings"]
   const requestOf: Stack["requestOf"] = (life, requestId) =>
     life.runPromise(Effect.flatMap(RequestJournal, (journal) => Effect.orDie(journal.request(requestId))))
   return {
@@ -482,20 +487,20 @@ const work = (
       }),
     pay: (salt, to, value, more) => operation(salt, { to: Address.unsafe(to), value, ...more }),
     execute: (operations, more = {}, by = caller()) =>
-      ExecuteOperations.run(by, { operations, settings: { ...settings, ...more } }),
+      ExecuteOperations.run(by, { operations, settings: merged(more) }),
     createWallets: (salts, more = {}, by = caller()) =>
       CreateWallets.run(by, {
         accounts: salts.map((salt) => ({ salt, walletCustody: 1 as const })),
-        settings: { ...settings, ...more }
+        settings: merged(more)
       }),
     transact: (request, more = {}, by = caller()) => {
       const { rpc, signer } = settings
       return TransactSigner.run(by, { ...request, settings: { rpc, signer, ...more } })
     },
     estimate: (operations, more = {}) =>
-      runtime.runPromise(EstimateGas.run(caller(), { operations, settings: { ...settings, ...more } })),
+      runtime.runPromise(EstimateGas.run(caller(), { operations, settings: merged(more) })),
     post: (ops, over = null, more = {}, by = caller()) =>
-      ExecuteEncoded.run(by, { operations: encoded(ops, over), settings: { ...settings, ...more } }),
+      ExecuteEncoded.run(by, { operations: encoded(ops, over), settings: merged(more) }),
     requestOf,
     answerOf: async (life, requestId) => {
       await expect
@@ -655,21 +660,16 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
   }
 }
 
-/** A stack for the tests of this file or group, and what they need beforehand. */
+/** A stack for the tests of this file or group, and what they need beforehand; nothing is there before they begin. */
 export const useStack = (options: Options = {}, prepare?: (stack: Stack) => Promise<unknown>): Stack => {
-  let started: Stack | undefined
+  const stack = {} as Stack
   beforeAll(async () => {
-    started = await startStack(options)
-    await prepare?.(started)
+    Object.assign(stack, await startStack(options))
+    await prepare?.(stack)
   })
-  afterEach(() => started?.automine(true))
-  afterAll(() => started?.stop())
-  return new Proxy({} as Stack, {
-    get: (_, member) => {
-      if (started === undefined) throw new Error("the stack has not begun")
-      return Reflect.get(started, member)
-    }
-  })
+  afterEach(() => stack.automine?.(true))
+  afterAll(() => stack.stop?.())
+  return stack
 }
 
 /** Tells when the service knows the height above which blocks count for its waiting transaction. */
