@@ -661,10 +661,13 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
 }
 
 /** A stack for the tests of this file or group, and what they need beforehand; nothing is there before they begin. */
-export const useStack = (options: Options = {}, prepare?: (stack: Stack) => Promise<unknown>): Stack => {
+export const useStack = (
+  options: Options | (() => Promise<Options>) = {},
+  prepare?: (stack: Stack) => Promise<unknown>
+): Stack => {
   const stack = {} as Stack
   beforeAll(async () => {
-    Object.assign(stack, await startStack(options))
+    Object.assign(stack, await startStack(typeof options === "function" ? await options() : options))
     await prepare?.(stack)
   })
   afterEach(() => stack.automine?.(true))
