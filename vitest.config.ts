@@ -23,7 +23,7 @@ const slow = [
   "test/scenarios/engine/{databaseAway,foreign,foundLandings,nodes,outage,schedules,senseless,silentNode,transports}.test.ts",
   "test/scenarios/faults.test.ts",
   "test/scenarios/http/{expiry,idempotencyRestart,rpc}.test.ts",
-  "test/scenarios/lens/{bundles,figures,measures,submission}.test.ts",
+  "test/scenarios/lens/{bundles,figures,measures}.test.ts",
   "test/scenarios/operator/inspection.test.ts",
   "test/scenarios/process.test.ts",
   "test/scenarios/regressions/{bundles,lanes,replacements}.test.ts",

@@ -1,6 +1,6 @@
 import * as Either from "effect/Either"
 import * as fc from "fast-check"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
@@ -15,14 +15,9 @@ import {
   opOf,
   type TestWallet
 } from "../../support/lens/Wallets.js"
-import { dummyEcdsa, holder, type Op, World } from "../../support/lens/World.js"
+import { dummyEcdsa, holder, type Op, useWorld } from "../../support/lens/World.js"
 
-let world: World
-
-beforeAll(async () => {
-  world = await World.start()
-})
-afterAll(() => world.stop())
+const world = useWorld()
 
 /** Bundles of each version. */
 const bundles = 24

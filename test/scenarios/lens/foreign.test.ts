@@ -1,18 +1,13 @@
 import { concat, getBytes, Wallet } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { versions } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { npmCode, npmInterface } from "../../support/lens/Abis.js"
 import { withLimits } from "../../support/lens/Limits.js"
-import { dummyEcdsa, type Op, World } from "../../support/lens/World.js"
+import { dummyEcdsa, type Op, useWorld } from "../../support/lens/World.js"
 
-let world: World
-
-beforeAll(async () => {
-  world = await World.start()
-})
-afterAll(() => world.stop())
+const world = useWorld()
 
 describe.each(versions)("the reference SimpleAccount on %s", (version) => {
   it("is created and used within the limits that the lens and the formulas give", async () => {

@@ -1,6 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import * as Either from "effect/Either"
+import { describe, expect, it } from "vitest"
 import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
+import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import { npmInterface, reverterAbi, tokenAbi } from "../../support/lens/Abis.js"
 import { withLimits } from "../../support/lens/Limits.js"
 import {
@@ -11,14 +13,9 @@ import {
   opOf,
   type TestWallet
 } from "../../support/lens/Wallets.js"
-import { holder, type Op, World } from "../../support/lens/World.js"
+import { holder, type Op, useWorld } from "../../support/lens/World.js"
 
-let world: World
-
-beforeAll(async () => {
-  world = await World.start()
-})
-afterAll(() => world.stop())
+const world = useWorld()
 
 const generous = { callGasLimit: 300_000n, verificationGasLimit: 500_000n }
 
@@ -123,5 +120,21 @@ describe.each(versions)("estimated limits on %s", (version) => {
     expect([lacking?.stage, lacking?.shortfall]).toEqual(["ok", 1n])
     await world.setBalance(wallet.address, prefund)
     expect((await world.simulate(version, [signed])).success).toBe(true)
+  })
+
+  it("of the transaction are near what it needs when calls use what they declare", async () => {
+    const wallet = await create(version, "burning")
+    const burn = execute(world.reverter, 0n, reverterAbi.encodeFunctionData("failOutOfGas"))
+    const limits = { verificationGasLimit: 150_000n, callGasLimit: 2_000_000n }
+    const ops = await Promise.all(
+      [0n, 1n, 2n].map((i) =>
+        world.sign(version, { ...opOf(wallet, (9n << 64n) | i, burn), ...limits }, wallet.prove)
+      )
+    )
+    const bounds = { bound: 30_000_000n, overshoot: Percent.zero }
+    const gasLimit = Either.getOrThrow(Gas.transactionGasLimit(version, ops, bounds))
+    const bundle = await world.simulate(version, ops, gasLimit)
+    expect([bundle.reverted, bundle.events]).toEqual([null, 3])
+    expect(Number(gasLimit)).toBeLessThan(Number(bundle.usedGas) * 1.2)
   })
 })

@@ -1,5 +1,5 @@
 import { keccak256 } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -13,14 +13,9 @@ import {
   opOf,
   type TestWallet
 } from "../../support/lens/Wallets.js"
-import { type Given, holder, type Op, World } from "../../support/lens/World.js"
+import { type Given, holder, type Op, useWorld } from "../../support/lens/World.js"
 
-let world: World
-
-beforeAll(async () => {
-  world = await World.start()
-})
-afterAll(() => world.stop())
+const world = useWorld()
 
 const limits = { callGasLimit: 100_000n, verificationGasLimit: 400_000n }
 

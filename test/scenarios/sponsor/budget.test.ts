@@ -13,9 +13,8 @@ import * as CreateWallets from "../../../src/application/usecases/wallets/Create
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import type { Runtime } from "../../support/stack/Hits.js"
 import { type Sponsored, sponsored } from "../../support/stack/Sponsored.js"
-import { type Stack, startStack } from "../../support/stack/Stack.js"
+import { type Runtime, type Stack, startStack } from "../../support/stack/Stack.js"
 
 describe("the sponsorship budget", () => {
   let stack: Stack

@@ -18,9 +18,8 @@ import {
   type Service,
   startService
 } from "../../support/paymaster/Service.js"
-import type { Runtime } from "../../support/stack/Hits.js"
 import { type Sponsored, sponsored } from "../../support/stack/Sponsored.js"
-import { Address, type Ports, type Stack, startStack } from "../../support/stack/Stack.js"
+import { Address, type Ports, type Runtime, type Stack, startStack } from "../../support/stack/Stack.js"
 
 const salt = `0x${"00".repeat(32)}`
 const deposits = new Interface([

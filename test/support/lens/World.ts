@@ -1,14 +1,16 @@
 import * as Either from "effect/Either"
 import {
   AbiCoder,
+  type HDNodeWallet,
   type JsonRpcProvider,
   keccak256,
-  NonceManager,
+  type NonceManager,
   type TransactionReceipt,
   TypedDataEncoder,
   toBeHex,
   Wallet
 } from "ethers"
+import { afterAll, beforeAll } from "vitest"
 import type { Version } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
@@ -20,12 +22,10 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Steps from "../../../src/domain/primitives/Steps.js"
 import * as Proof from "../../../src/domain/signature/Proof.js"
-import { initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
-import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
+import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import type { Suite } from "../../../src/hosts/cli/deploy/Suite.js"
 import type { Anvil } from "../../../src/hosts/cli/dev/Anvil.js"
-import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
-import { startPrepared } from "../../../tools/PreparedChain.js"
+import { keyOf, startChain } from "../stack/Chain.js"
 import { mined } from "../suite/Receipt.js"
 import { npmInterface, tokenAbi, toTuple } from "./Abis.js"
 
@@ -56,9 +56,6 @@ export interface Outcome {
 
 const coder = AbiCoder.defaultAbiCoder()
 
-/** The first of anvil's funded keys. */
-const faucetKey = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
-
 /** The service's own dummy of one ECDSA proof. */
 export const dummyEcdsa = (): string => Proof.dummyEcdsa(1)
 
@@ -81,56 +78,33 @@ const deployed = async (payer: NonceManager, code: string): Promise<Address.Addr
   return Address.unsafe(receipt.contractAddress)
 }
 
-/** A chain of its own with the three EntryPoints, the suite, the test token and the reverter. */
+/** A chain with the three EntryPoints, the suite, the test token and the reverter. */
 export class World {
   private constructor(
     readonly anvil: Anvil,
     readonly provider: JsonRpcProvider,
     readonly payer: NonceManager,
-    readonly submitter: Wallet,
-    readonly deployer: Wallet,
-    readonly sponsor: Wallet,
+    readonly submitter: HDNodeWallet,
+    readonly deployer: HDNodeWallet,
+    readonly sponsor: HDNodeWallet,
     readonly suite: Suite,
     readonly token: Address.Address,
-    readonly reverter: Address.Address
+    readonly reverter: Address.Address,
+    readonly stop: () => Promise<void>
   ) {}
 
   /** The deployer's proof of a creation. */
   readonly deployerProof = (hash: string): string => this.deployer.signingKey.sign(hash).serialized
 
-  static async start(args: ReadonlyArray<string> = []): Promise<World> {
-    const anvil = await startPrepared("entry-points", { args }, (provider) =>
-      deployEntryPoints(new NonceManager(new Wallet(faucetKey, provider)))
-    )
-    const provider = new NodeProvider(anvil.url, undefined, {
-      staticNetwork: true,
-      cacheTimeout: -1,
-      pollingInterval: 20
-    })
-    const fresh = () => new Wallet(Wallet.createRandom().privateKey, provider)
-    const faucet = new Wallet(faucetKey, provider)
-    const payer = new NonceManager(faucet)
-    const deployer = fresh()
-    const sponsor = fresh()
-    await deployEntryPoints(payer)
-    const suite = await deploySuite(payer, {
-      deployer: deployer.address,
-      owner: faucet.address,
-      beaconOwner: faucet.address,
-      sponsor: sponsor.address
-    })
-    const submitter = fresh()
+  static async start(args?: ReadonlyArray<string>): Promise<World> {
+    const { anvil, faucet, provider, reverter, stop, suite, token } = await startChain(args)
+    const submitter = Wallet.createRandom().connect(provider)
     await provider.send("anvil_setBalance", [submitter.address, toBeHex(10n ** 21n)])
-    const token = await deployed(payer, initCode("TestToken"))
-    const reverter = await deployed(payer, initCode("Reverter"))
-    const world = new World(anvil, provider, payer, submitter, deployer, sponsor, suite, token, reverter)
+    const [deployer, sponsor] = [keyOf(3), keyOf(7)]
+    const at = [Address.unsafe(token), Address.unsafe(reverter)] as const
+    const world = new World(anvil, provider, faucet, submitter, deployer, sponsor, suite, ...at, stop)
     await world.mint(holder, 1n)
     return world
-  }
-
-  async stop(): Promise<void> {
-    this.provider.destroy()
-    await this.anvil.stop()
   }
 
   entryPoint(version: Version): Address.Address {
@@ -345,4 +319,23 @@ export class World {
     const probes = await Promise.all(ops.map((op) => this.probe(version, op, given)))
     return (await this.look(version, { probes, wallets: [], declared })).measures
   }
+}
+
+/** A world for the tests of this file or group, and what they need beforehand; nothing is there before they begin. */
+export const useWorld = (
+  args?: ReadonlyArray<string>,
+  prepare?: (world: World) => Promise<unknown>
+): World => {
+  let world: World | undefined
+  beforeAll(async () => {
+    world = await World.start(args)
+    await prepare?.(world)
+  })
+  afterAll(() => world?.stop())
+  return new Proxy({} as World, {
+    get: (_, member) => {
+      const own = world === undefined ? undefined : Reflect.get(world, member)
+      return typeof own === "function" ? own.bind(world) : own
+    }
+  })
 }

@@ -12,15 +12,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
-import {
-  Contract,
-  HDNodeWallet,
-  type JsonRpcProvider,
-  keccak256,
-  Mnemonic,
-  NonceManager,
-  toQuantity
-} from "ethers"
+import { Contract, type HDNodeWallet, type JsonRpcProvider, type NonceManager, toQuantity } from "ethers"
 import { afterAll, afterEach, beforeAll, expect } from "vitest"
 import * as ChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../../../src/adapters/json-rpc/services/BundlerRpc.js"
@@ -66,16 +58,14 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Salt from "../../../src/domain/wallet/Salt.js"
 import * as WalletAddress from "../../../src/domain/wallet/WalletAddress.js"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
-import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
-import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
-import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import { deploySuite, fundPaymaster, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
+import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
+import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import type { Suite } from "../../../src/hosts/cli/deploy/Suite.js"
 import type { Anvil } from "../../../src/hosts/cli/dev/Anvil.js"
-import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
-import { startPrepared } from "../../../tools/PreparedChain.js"
 import * as Journals from "../journal/Journals.js"
 import * as PrivateKeys from "../signing/PrivateKeys.js"
 import { mined } from "../suite/Receipt.js"
+import { keyOf, startChain } from "./Chain.js"
 
 /** Ports of the application over a real chain and a real database. */
 export type Ports =
@@ -91,11 +81,7 @@ export type Ports =
   | SignersTag
   | SystemSigners
 
-const mnemonic = Mnemonic.fromPhrase("test test test test test test test test test test test junk")
-export const keyOf = (index: number): HDNodeWallet =>
-  HDNodeWallet.fromMnemonic(mnemonic, `m/44'/60'/0'/0/${index}`)
-
-export { Address }
+export { Address, keyOf }
 
 export const account = "tests" as AccountId
 
@@ -326,84 +312,6 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
 
 let requests = 0
 
-const deployContracts = async (faucet: NonceManager) => {
-  await deployEntryPoints(faucet)
-  const suite = await deploySuite(faucet, {
-    deployer: keyOf(3).address,
-    owner: keyOf(4).address,
-    beaconOwner: keyOf(5).address,
-    sponsor: keyOf(7).address
-  })
-  const [token, reverter, counter] = [
-    await deploy(faucet, initCode("TestToken"), `0x${"00".repeat(32)}`),
-    await deploy(faucet, initCode("Reverter"), `0x${"00".repeat(32)}`),
-    await deploy(faucet, initCode("Counter"), `0x${"00".repeat(32)}`)
-  ]
-  return { suite, token, reverter, counter, code: await faucet.provider?.getCode(suite.implementation) }
-}
-
-/** The addresses are the same on every chain of a process: what is there already is not deployed again. */
-let deployed: ReturnType<typeof deployContracts> | undefined
-
-const prepare = async (provider: JsonRpcProvider) => {
-  const faucet = new NonceManager(keyOf(0).connect(provider))
-  const { suite } = await deployContracts(faucet)
-  await fundPaymaster(faucet, suite.paymaster, 10n ** 18n)
-}
-
-const connect = ({ chainId, url }: Anvil) => {
-  const provider = new NodeProvider(url, chainId, { staticNetwork: true, cacheTimeout: -1 })
-  provider.pollingInterval = 20
-  return provider
-}
-
-interface Chain {
-  readonly anvil: Anvil
-  /** Back to where it began, for another stack; false when that is not possible. */
-  readonly renew: () => Promise<boolean>
-}
-
-const startChain = async (args: ReadonlyArray<string>): Promise<Chain> => {
-  const anvil = await startPrepared("stack", { args }, prepare)
-  const control = connect(anvil)
-  let isThere = true
-  const { baseFeePerGas } = await control.send("eth_getBlockByNumber", ["latest", false])
-  let start: string = await control.send("evm_snapshot", [])
-  return {
-    anvil: {
-      ...anvil,
-      stop: () => {
-        isThere = false
-        control.destroy()
-        return anvil.stop()
-      }
-    },
-    renew: async () => {
-      if (!isThere) return false
-      await control.send("evm_setIntervalMining", [0])
-      await control.send("anvil_dropAllTransactions", [])
-      await control.send("evm_revert", [start])
-      start = await control.send("evm_snapshot", [])
-      // Neither is of the snapshot; the clock goes on from the block that it returns to.
-      await control.send("anvil_setNextBlockBaseFeePerGas", [baseFeePerGas])
-      await control.send("evm_setTime", [Math.floor(Date.now() / 1_000)])
-      await control.send("evm_setAutomine", [true])
-      await control.send("evm_mine", [])
-      return true
-    }
-  }
-}
-
-/** Chains of this process that no stack has: they outlive test files. */
-const idle: Array<Chain> = []
-// Workers of Vitest end by it; the chains go with them.
-const ended = () => process.exit()
-
-const takeChain = (): Promise<Chain> | Chain => {
-  if (!process.listeners("SIGTERM").includes(ended)) process.once("SIGTERM", ended)
-  return idle.pop() ?? startChain([])
-}
-
 /** Operations, what callers do with them, and what the chain and a journal say of them. */
 const work = (
   {
@@ -523,17 +431,13 @@ const work = (
 
 /** A chain with everything deployed, and the application's ports over it. */
 export const startStack = async (options: Options = {}): Promise<Stack> => {
-  const chain = options.anvil === undefined ? await takeChain() : await startChain(options.anvil)
-  const { anvil } = chain
-  const provider = connect(anvil)
-  const faucet = new NonceManager(keyOf(0).connect(provider))
-  const signer = keyOf(1)
-  deployed ??= deployContracts(faucet)
-  const { code = "0x", suite, ...contracts } = await deployed
+  const chain = await startChain(options.anvil)
+  const { anvil, faucet, provider, suite } = chain
   const at = (name: string, address: string) => new Contract(address, artifact(name).abi, faucet)
-  const token = at("TestToken", contracts.token)
-  const reverter = at("Reverter", contracts.reverter)
-  const counter = at("Counter", contracts.counter)
+  const token = at("TestToken", chain.token)
+  const reverter = at("Reverter", chain.reverter)
+  const counter = at("Counter", chain.counter)
+  const signer = keyOf(1)
 
   const profile = NetworkProfile.override(
     NetworkProfile.make({
@@ -543,7 +447,7 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
       factory: Address.unsafe(suite.factory),
       validator: Address.unsafe(suite.validator),
       beacon: Address.unsafe(suite.beacon),
-      implementationCodeHash: Hex.unsafe32(keccak256(code)),
+      implementationCodeHash: Hex.unsafe32(chain.implementationCodeHash),
       caps: { maxFeePerGas: 500_000_000_000n, maxPriorityFeePerGas: 100_000_000_000n },
       settledDepth: 1,
       ledger: Address.unsafe(suite.ledger),
@@ -653,9 +557,7 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     stop: async () => {
       await runtime.dispose()
       if (folder !== undefined) rmSync(folder, { recursive: true })
-      provider.destroy()
-      if (options.anvil === undefined && (await chain.renew())) idle.push(chain)
-      else await anvil.stop()
+      await chain.stop()
     }
   }
 }
