@@ -135,106 +135,33 @@ describe("over HTTP, on a real chain", () => {
     expect(again.body.status, JSON.stringify(again.body)).toBe(1)
   })
 
-  it("creation answers 1, then 2, and 3 when only some were missing", async () => {
-    await create(["one"])
-    const again = await post("/create", { accounts: [accountOf("one")], settings: info.settings })
-    expect(again).toMatchObject({
-      status: 200,
-      body: { status: 2, txHash: "", gasUsed: 0, effectiveGasPrice: "0" }
-    })
-    const [, two = ""] = await predict("one", "two")
-    await fund(two)
-    const both = await post("/create", { accounts: ["one", "two"].map(accountOf), settings: info.settings })
-    expect(both.body.status).toBe(3)
-    expect((await provider.getCode(two)).length).toBeGreaterThan(2)
-  })
-
-  it("one failing operation among three is named with its decoded reason, and the others are done", async () => {
-    await create(["three"])
-    const reverter = artifact("Reverter").abi
-    const failures = [
-      ["failWithReason(string)", ["too late"], "too late"],
-      ["failAssert()", [], "Panic(0x01)"],
-      ["failCustom(uint256,uint256)", ["5", "3"], "Refused("]
-    ] as const
-    for (const [funcSignature, funcParams, expected] of failures) {
-      const to = recipient()
-      const { body, status } = await post("/execute", {
-        operations: [
-          operation("three", info.token, "mint(address,uint256)", to, "1"),
-          operation("three", info.reverter, funcSignature, ...funcParams),
-          operation("three", info.token, "mint(address,uint256)", to, "2")
-        ],
-        settings: { ...settings(), useABI: reverter }
-      })
-      expect([status, body.status], JSON.stringify(body)).toEqual([200, 4])
-      expect(body.returnData[1]["1"]).toMatchObject({ success: false })
-      expect(body.returnData[1]["1"].error).toContain(expected)
-      expect(await balanceOf(to)).toBe(3n)
-    }
-  })
-
-  it("an approval and the transferFrom that needs it go in one request", async () => {
-    const [owner = "", spender = ""] = await create(["owner", "spender"])
+  it("estimated ops that their caller signs are executed unchanged, once", async () => {
+    await create(["own"])
     const to = recipient()
-    const { body } = await post("/execute", {
-      operations: [
-        operation("owner", info.token, "mint(address,uint256)", owner, "10"),
-        operation("owner", info.token, "approve(address,uint256)", spender, "7"),
-        operation("spender", info.token, "transferFrom(address,address,uint256)", owner, to, "7")
-      ],
+    const estimate = await post("/estimateGas", {
+      operations: [operation("own", info.token, "mint(address,uint256)", to, "9")],
       settings: settings()
     })
-    expect(body.status, JSON.stringify(body)).toBe(1)
-    expect(await balanceOf(to)).toBe(7n)
-  })
-
-  it("20 requests on one wallet at once all land", async () => {
-    await create(["busy"])
-    const to = recipient()
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, () =>
-        post("/execute", {
-          operations: [operation("busy", info.token, "mint(address,uint256)", to, "1")],
-          settings: settings()
-        })
-      )
-    )
-    expect(answers.map(({ body }) => body.status)).toEqual(Array.from({ length: 20 }, () => 1))
-    expect(await balanceOf(to)).toBe(20n)
-  })
-
-  for (const hashed of ["userOpHash", "signingHash"] as const)
-    it(`estimated ops that their caller signs over ${hashed} are executed unchanged`, async () => {
-      await create([`own-${hashed}`])
-      const to = recipient()
-      const estimate = await post("/estimateGas", {
-        operations: [operation(`own-${hashed}`, info.token, "mint(address,uint256)", to, "9")],
+    expect(estimate.body.status, JSON.stringify(estimate.body)).toBe(1)
+    const [op] = estimate.body.userOps
+    // As a wallet app signs it.
+    const signature = await devKeys.signer.signMessage(getBytes(op.signingHash))
+    const send = (signature: string) =>
+      post("/executeEncoded", {
+        operations: [
+          { encodedUserOp: op.encodedUserOp, userOpHash: op.userOpHash, walletCustody: 1, signature }
+        ],
         settings: settings()
       })
-      expect(estimate.body.status, JSON.stringify(estimate.body)).toBe(1)
-      const [op] = estimate.body.userOps
-      // Once over the digest itself, once as a wallet app signs it.
-      const signature =
-        hashed === "userOpHash"
-          ? devKeys.signer.signingKey.sign(op[hashed]).serialized
-          : await devKeys.signer.signMessage(getBytes(op[hashed]))
-      const send = (signature: string) =>
-        post("/executeEncoded", {
-          operations: [
-            { encodedUserOp: op.encodedUserOp, userOpHash: op.userOpHash, walletCustody: 1, signature }
-          ],
-          settings: settings()
-        })
-      const stranger = await send(Wallet.createRandom().signingKey.sign(op[hashed]).serialized)
-      expect([stranger.status, await balanceOf(to)]).toEqual([422, 0n])
-      const sent = await send(signature)
-      expect(sent.body.status, JSON.stringify(sent.body)).toBe(1)
-      expect(await balanceOf(to)).toBe(9n)
-      const again = await send(signature)
-      expect(again.body.txHash ?? again.body.error).toBe(sent.body.txHash)
-      expect(await balanceOf(to)).toBe(9n)
-    })
+    const stranger = await send(Wallet.createRandom().signingKey.sign(op.signingHash).serialized)
+    expect([stranger.status, await balanceOf(to)]).toEqual([422, 0n])
+    const sent = await send(signature)
+    expect(sent.body.status, JSON.stringify(sent.body)).toBe(1)
+    expect(await balanceOf(to)).toBe(9n)
+    const again = await send(signature)
+    expect(again.body.txHash ?? again.body.error).toBe(sent.body.txHash)
+    expect(await balanceOf(to)).toBe(9n)
+  })
 
   it("the accounts of all tiers may use the signer, and each has the limit of its tier", async () => {
     for (const [tier, limit] of [

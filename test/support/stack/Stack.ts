@@ -12,7 +12,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
-import { Contract, type HDNodeWallet, type JsonRpcProvider, type NonceManager, toQuantity } from "ethers"
+import { Contract, toQuantity } from "ethers"
 import { afterAll, afterEach, beforeAll, expect } from "vitest"
 import * as ChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../../../src/adapters/json-rpc/services/BundlerRpc.js"
@@ -31,11 +31,8 @@ import type { Bundler } from "../../../src/application/ports/chain/Bundler.js"
 import type { BundlerRpc as BundlerRpcTag } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc as PaymasterRpcTag } from "../../../src/application/ports/chain/PaymasterRpc.js"
-import type { RequestEvent } from "../../../src/application/ports/journal/Events.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
-import type { RequestRecord } from "../../../src/application/ports/journal/Requests.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
-import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
 import { Replicas as ReplicasTag } from "../../../src/application/ports/Replicas.js"
@@ -60,8 +57,6 @@ import * as WalletAddress from "../../../src/domain/wallet/WalletAddress.js"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import type { Suite } from "../../../src/hosts/cli/deploy/Suite.js"
-import type { Anvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import * as Journals from "../journal/Journals.js"
 import * as PrivateKeys from "../signing/PrivateKeys.js"
 import { mined } from "../suite/Receipt.js"
@@ -84,103 +79,6 @@ export type Ports =
 export { Address, keyOf }
 
 export const account = "tests" as AccountId
-
-export interface Stack {
-  readonly anvil: Anvil
-  readonly provider: JsonRpcProvider
-  readonly faucet: NonceManager
-  readonly suite: Suite
-  readonly token: Contract
-  readonly reverter: Contract
-  /** Counts calls per id. */
-  readonly counter: Contract
-  /** EOA of the request's signer. */
-  readonly signer: HDNodeWallet
-  readonly settings: {
-    readonly rpc: string
-    readonly entryPoint: Address.Address
-    readonly signer: { readonly clientId: string; readonly versionId: string }
-  }
-  readonly caller: () => Caller
-  readonly predict: (salt: string) => Address.Address
-  /** Funds and creates wallets of these salts, owned by the signer. */
-  readonly create: (...salts: ReadonlyArray<string>) => Promise<ReadonlyArray<Address.Address>>
-  readonly fund: (address: string, wei: bigint) => Promise<void>
-  readonly mint: (to: string, amount: bigint) => Promise<void>
-  readonly balanceOf: (holder: string) => Promise<bigint>
-  /** The use case's answer. */
-  readonly ask: <A, R extends Ports>(effect: Effect.Effect<A, Failure, R>) => Promise<A>
-  readonly runtime: ManagedRuntime.ManagedRuntime<Ports, unknown>
-  /** Another life of the service on the same chain; who begins it ends it. */
-  readonly begin: (life?: LifeOptions) => ManagedRuntime.ManagedRuntime<Ports, unknown>
-  /** Another life that looks after its journal, for as long as the body runs. */
-  readonly living: <A>(life: LifeOptions, body: (runtime: Runtime) => Promise<A>) => Promise<A>
-  /** The file of a journal that nobody has yet. */
-  readonly database: () => string
-  /** The use case's failure. */
-  readonly refused: <A, R extends Ports>(effect: Effect.Effect<A, Failure, R>) => Promise<Failure>
-
-  readonly mine: () => Promise<unknown>
-  /** On again at the end of a test of `useStack`. */
-  readonly automine: (on: boolean) => Promise<unknown>
-  /** The base fee of the next block, which is mined. */
-  readonly baseFee: (wei: bigint) => Promise<void>
-  /** The chain's clock. */
-  readonly now: () => Promise<number>
-  /** The chain's clock goes on so far. */
-  readonly later: (seconds: number) => Promise<void>
-  /** The next nonce of an EOA, the signer's when left out. */
-  readonly nonce: (eoa?: string) => Promise<number>
-  /** What an EOA, the signer when left out, has in the node's pool, ready to be mined. */
-  readonly pool: (eoa?: string) => Promise<ReadonlyArray<PoolTransaction>>
-  /** Waits until that are so many, and gives them. */
-  readonly pooled: (count: number, eoa?: string) => Promise<ReadonlyArray<PoolTransaction>>
-  /** Somebody else uses the signer's key. */
-  readonly foreign: (nonce: number, gwei?: bigint) => Promise<string>
-
-  /** The wallet of the salt counts the id. */
-  readonly hit: (salt: string, id: string, more?: Partial<Operation>) => Operation
-  /** How often each of them was counted. */
-  readonly counts: (...ids: ReadonlyArray<string>) => Promise<ReadonlyArray<number>>
-  /** The wallet of the salt sends a token, or as many as that. */
-  readonly transfer: (salt: string, to: string, amount?: string, more?: Partial<Operation>) => Operation
-  /** The wallet of the salt sends wei. */
-  readonly pay: (salt: string, to: string, value: bigint, more?: Partial<Operation>) => Operation
-  readonly execute: (
-    operations: ReadonlyArray<Operation>,
-    settings?: object,
-    caller?: Caller
-  ) => ReturnType<typeof ExecuteOperations.run>
-  readonly createWallets: (
-    salts: ReadonlyArray<string>,
-    settings?: object,
-    caller?: Caller
-  ) => ReturnType<typeof CreateWallets.run>
-  readonly transact: (
-    request: Partial<TransactSigner.Request> & { readonly to: Address.Address },
-    settings?: object,
-    caller?: Caller
-  ) => ReturnType<typeof TransactSigner.run>
-  readonly estimate: (
-    operations: ReadonlyArray<Operation>,
-    settings?: object
-  ) => Promise<EstimateGas.Response>
-  /** Posts what was handed out, signed by the signer over that hash; null: by the service. */
-  readonly post: (
-    ops: ReadonlyArray<HandedOut>,
-    over?: "signingHash" | "userOpHash" | null,
-    settings?: object,
-    caller?: Caller
-  ) => ReturnType<typeof ExecuteEncoded.run>
-
-  readonly requestOf: (runtime: Runtime, requestId: string) => Promise<RequestRecord | null>
-  /** The stored outcome, waited for. */
-  readonly answerOf: (runtime: Runtime, requestId: string) => Promise<ReturnType<typeof JSON.parse>>
-  /** Transactions of the signer's lane that are not settled. */
-  readonly openOf: (runtime: Runtime) => Promise<ReadonlyArray<TransactionRecord>>
-  readonly eventsOf: (runtime: Runtime, requestId: string) => Promise<ReadonlyArray<RequestEvent>>
-  readonly stop: () => Promise<void>
-}
 
 export type Runtime = ManagedRuntime.ManagedRuntime<Ports, unknown>
 
@@ -208,7 +106,6 @@ export const errorsOf = ({ returnData }: Pick<ExecuteOperations.Response, "retur
 
 export interface Options extends LifeOptions {
   readonly entryPoint?: "v0.6" | "v0.7" | "v0.8"
-  readonly blockTime?: number
   /** Further arguments of the chain. */
   readonly anvil?: ReadonlyArray<string>
 }
@@ -245,26 +142,14 @@ const wrapped = <Id, Service, E>(
 
 /** The application's ports over a chain with this profile. */
 const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) => {
+  const privateKey = (index: number) => Redacted.make(keyOf(index).privateKey)
+  const own = { accountIds: [account], clientId: "dev" }
   const keys = PrivateKeys.layer({
     signers: [
-      {
-        accountIds: [account],
-        clientId: "dev",
-        versionId: "1",
-        privateKey: Redacted.make(keyOf(1).privateKey)
-      },
-      {
-        accountIds: [account],
-        clientId: "dev",
-        versionId: "2",
-        privateKey: Redacted.make(keyOf(6).privateKey)
-      }
+      { ...own, versionId: "1", privateKey: privateKey(1) },
+      { ...own, versionId: "2", privateKey: privateKey(6) }
     ],
-    system: {
-      deployer: Redacted.make(keyOf(3).privateKey),
-      serviceEoa: Redacted.make(keyOf(2).privateKey),
-      sponsor: Redacted.make(keyOf(7).privateKey)
-    }
+    system: { deployer: privateKey(3), serviceEoa: privateKey(2), sponsor: privateKey(7) }
   })
   const {
     database = ":memory:",
@@ -312,20 +197,87 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
 
 let requests = 0
 
-/** Operations, what callers do with them, and what the chain and a journal say of them. */
-const work = (
-  {
-    counter,
-    provider,
-    runtime,
-    settings,
-    signer,
-    token
-  }: Pick<Stack, "counter" | "provider" | "runtime" | "settings" | "signer" | "token">,
-  chainId: number,
-  caller: () => Caller
-) => {
-  const mine = () => provider.send("evm_mine", [])
+/** A chain with everything deployed, and the application's ports over it. */
+export const startStack = async (options: Options = {}) => {
+  const { anvil, faucet, provider, stop, suite, ...deployed } = await startChain(options.anvil)
+  const at = (name: string, address: string) => new Contract(address, artifact(name).abi, faucet)
+  const token = at("TestToken", deployed.token)
+  /** Counts calls per id. */
+  const counter = at("Counter", deployed.counter)
+  /** EOA of the request's signer. */
+  const signer = keyOf(1)
+  const chainId = BigInt(anvil.chainId)
+
+  const profile = NetworkProfile.override(
+    NetworkProfile.make({
+      chainId,
+      rpc: Redacted.make(anvil.url),
+      entryPoints: Object.values(entryPoints).map(Address.unsafe),
+      factory: Address.unsafe(suite.factory),
+      validator: Address.unsafe(suite.validator),
+      beacon: Address.unsafe(suite.beacon),
+      implementationCodeHash: Hex.unsafe32(deployed.implementationCodeHash),
+      caps: { maxFeePerGas: 500_000_000_000n, maxPriorityFeePerGas: 100_000_000_000n },
+      settledDepth: 1,
+      ledger: Address.unsafe(suite.ledger),
+      sponsor: { paymaster: Address.unsafe(suite.paymaster), dailyBudget: 10n ** 18n },
+      receiptTimeoutMillis: 20_000,
+      pollIntervalMillis: 25
+    }),
+    options.profile ?? {}
+  )
+  /** Another life of the service on the same chain; who begins it ends it. */
+  const begin = (life: LifeOptions = {}) =>
+    ManagedRuntime.make(
+      portsOf(NetworkProfile.override(profile, life.profile ?? {}), { ...options, ...life })
+    )
+  const runtime = begin()
+
+  const settings = {
+    rpc: anvil.url,
+    entryPoint: Address.unsafe(entryPoints[options.entryPoint ?? "v0.7"]),
+    signer: { clientId: "dev", versionId: "1" }
+  }
+  /** Those of the stack and more; without what is undefined there. */
+  const merged = (more: object) =>
+    Object.fromEntries(
+      Object.entries({ ...settings, ...more }).filter(([, value]) => value !== undefined)
+    ) as typeof settings
+  const caller = (): Caller => {
+    requests += 1
+    return {
+      requestId: `request-${requests}`,
+      principal: {
+        accountId: account,
+        name: "tests",
+        tier: "enterprise",
+        scopes: new Set(["read", "write", "sign"]),
+        paused: false
+      }
+    }
+  }
+  const initCodeHash = Either.getOrThrow(
+    Either.map(WalletAddress.creationCode(walletProxyCreationCode), (code) =>
+      WalletAddress.initCodeHash(code, Address.unsafe(suite.beacon))
+    )
+  )
+  const predict = (text: string) =>
+    WalletAddress.predict({
+      factory: Address.unsafe(suite.factory),
+      initCodeHash,
+      create2Salt: WalletAddress.create2Salt(Salt.hash(Either.getOrThrow(Salt.from(text))), 1, false)
+    })
+  const fund = async (address: string, wei: bigint): Promise<void> => {
+    await provider.send("anvil_setBalance", [address, toQuantity(wei)])
+  }
+  const createWallets = (salts: ReadonlyArray<string>, more: object = {}, by = caller()) =>
+    CreateWallets.run(by, {
+      accounts: salts.map((salt) => ({ salt, walletCustody: 1 as const })),
+      settings: merged(more)
+    })
+
+  const mine = (): Promise<unknown> => provider.send("evm_mine", [])
+  /** What an EOA, the signer when left out, has in the node's pool, ready to be mined. */
   const pool = async (eoa = signer.address): Promise<ReadonlyArray<PoolTransaction>> => {
     const { pending } = (await provider.send("txpool_content", [])) as {
       readonly pending: Readonly<Record<string, Readonly<Record<string, PoolTransaction>>>>
@@ -341,178 +293,56 @@ const work = (
     funcSignature: "receive()",
     ...more
   })
-  const encoded = (ops: ReadonlyArray<HandedOut>, over: "signingHash" | "userOpHash" | null) =>
-    ops.map((op) => ({
-      encodedUserOp: Hex.unsafe(op.encodedUserOp),
-      userOpHash: Hex.unsafe32(op.userOpHash),
-      walletCustody: 1 as const,
-      ...(over !== null && { signature: Hex.unsafe(signer.signingKey.sign(op[over]).serialized) })
-    }))
-  /** Those of the stack and more; without what is undefined there. */
-  const merged = (more: object) =>
-    Object.fromEntries(
-      Object.entries({ ...settings, ...more }).filter(([, value]) => value !== undefined)
-    ) as Stack["settings"]
-  const requestOf: Stack["requestOf"] = (life, requestId) =>
+  const requestOf = (life: Runtime, requestId: string) =>
     life.runPromise(Effect.flatMap(RequestJournal, (journal) => Effect.orDie(journal.request(requestId))))
-  return {
-    mine,
-    baseFee: async (wei) => {
-      await provider.send("anvil_setNextBlockBaseFeePerGas", [toQuantity(wei)])
-      await mine()
-    },
-    now: async () => Number((await provider.getBlock("latest"))?.timestamp),
-    later: async (seconds) => {
-      await provider.send("evm_increaseTime", [seconds])
-      await mine()
-    },
-    nonce: (eoa = signer.address) => provider.getTransactionCount(eoa),
-    pool,
-    pooled: async (count, eoa) => {
-      await expect.poll(async () => (await pool(eoa)).length, { timeout: 15_000 }).toBe(count)
-      return pool(eoa)
-    },
-    foreign: async (nonce, gwei = 400n) => {
-      const raw = await signer.signTransaction({
-        type: 2,
-        chainId,
-        nonce,
-        to: signer.address,
-        gasLimit: 21_000,
-        maxFeePerGas: gwei * 10n ** 9n,
-        maxPriorityFeePerGas: 90n * 10n ** 9n
-      })
-      return provider.send("eth_sendRawTransaction", [raw])
-    },
-    hit: (salt, id, more) => operation(salt, { funcSignature: "hit(bytes32)", funcParams: [id], ...more }),
-    counts: (...ids) => Promise.all(ids.map(async (id) => Number(await counter.getFunction("count")(id)))),
-    transfer: (salt, to, amount = "1", more = {}) =>
-      operation(salt, {
-        to: Address.unsafe(String(token.target)),
-        funcSignature: "transfer(address,uint256)",
-        funcParams: [to, amount],
-        ...more
-      }),
-    pay: (salt, to, value, more) => operation(salt, { to: Address.unsafe(to), value, ...more }),
-    execute: (operations, more = {}, by = caller()) =>
-      ExecuteOperations.run(by, { operations, settings: merged(more) }),
-    createWallets: (salts, more = {}, by = caller()) =>
-      CreateWallets.run(by, {
-        accounts: salts.map((salt) => ({ salt, walletCustody: 1 as const })),
-        settings: merged(more)
-      }),
-    transact: (request, more = {}, by = caller()) => {
-      const { rpc, signer } = settings
-      return TransactSigner.run(by, { ...request, settings: { rpc, signer, ...more } })
-    },
-    estimate: (operations, more = {}) =>
-      runtime.runPromise(EstimateGas.run(caller(), { operations, settings: merged(more) })),
-    post: (ops, over = null, more = {}, by = caller()) =>
-      ExecuteEncoded.run(by, { operations: encoded(ops, over), settings: merged(more) }),
-    requestOf,
-    answerOf: async (life, requestId) => {
-      await expect
-        .poll(async () => (await requestOf(life, requestId))?.outcome ?? null, { timeout: 20_000 })
-        .not.toBeNull()
-      return JSON.parse((await requestOf(life, requestId))?.outcome ?? "{}")
-    },
-    openOf: (life) =>
-      life.runPromise(
-        Effect.flatMap(TransactionJournal, (journal) =>
-          Effect.orDie(journal.openOf({ chainId: BigInt(chainId), signer: Address.unsafe(signer.address) }))
-        )
-      ),
-    eventsOf: (life, requestId) =>
-      life.runPromise(
-        Effect.flatMap(RequestJournal, (journal) => Effect.orDie(journal.events(requestId, 0, 100)))
-      )
-  } satisfies Partial<Stack>
-}
-
-/** A chain with everything deployed, and the application's ports over it. */
-export const startStack = async (options: Options = {}): Promise<Stack> => {
-  const chain = await startChain(options.anvil)
-  const { anvil, faucet, provider, suite } = chain
-  const at = (name: string, address: string) => new Contract(address, artifact(name).abi, faucet)
-  const token = at("TestToken", chain.token)
-  const reverter = at("Reverter", chain.reverter)
-  const counter = at("Counter", chain.counter)
-  const signer = keyOf(1)
-
-  const profile = NetworkProfile.override(
-    NetworkProfile.make({
-      chainId: BigInt(anvil.chainId),
-      rpc: Redacted.make(anvil.url),
-      entryPoints: Object.values(entryPoints).map(Address.unsafe),
-      factory: Address.unsafe(suite.factory),
-      validator: Address.unsafe(suite.validator),
-      beacon: Address.unsafe(suite.beacon),
-      implementationCodeHash: Hex.unsafe32(chain.implementationCodeHash),
-      caps: { maxFeePerGas: 500_000_000_000n, maxPriorityFeePerGas: 100_000_000_000n },
-      settledDepth: 1,
-      ledger: Address.unsafe(suite.ledger),
-      sponsor: { paymaster: Address.unsafe(suite.paymaster), dailyBudget: 10n ** 18n },
-      receiptTimeoutMillis: 20_000,
-      pollIntervalMillis: 25
-    }),
-    options.profile ?? {}
-  )
-  const begin = (life: LifeOptions = {}) =>
-    ManagedRuntime.make(
-      portsOf(NetworkProfile.override(profile, life.profile ?? {}), { ...options, ...life })
-    )
-  const runtime = begin()
-  if (options.blockTime !== undefined) await provider.send("evm_setIntervalMining", [options.blockTime])
-
-  const initCodeHash = Either.getOrThrow(
-    Either.map(WalletAddress.creationCode(walletProxyCreationCode), (code) =>
-      WalletAddress.initCodeHash(code, Address.unsafe(suite.beacon))
-    )
-  )
-
-  const settings = {
-    rpc: anvil.url,
-    entryPoint: Address.unsafe(entryPoints[options.entryPoint ?? "v0.7"]),
-    signer: { clientId: "dev", versionId: "1" }
-  }
-  const caller = (): Caller => {
-    requests += 1
-    return {
-      requestId: `request-${requests}`,
-      principal: {
-        accountId: account,
-        name: "tests",
-        tier: "enterprise",
-        scopes: new Set(["read", "write", "sign"]),
-        paused: false
-      }
-    }
-  }
-  const predict = (text: string) =>
-    WalletAddress.predict({
-      factory: Address.unsafe(suite.factory),
-      initCodeHash,
-      create2Salt: WalletAddress.create2Salt(Salt.hash(Either.getOrThrow(Salt.from(text))), 1, false)
-    })
-  const fund = async (address: string, wei: bigint) => {
-    await provider.send("anvil_setBalance", [address, `0x${wei.toString(16)}`])
-  }
 
   let isMining = true
   let folder: string | undefined
   let files = 0
   return {
-    ...work({ counter, provider, runtime, settings, signer, token }, anvil.chainId, caller),
-    automine: async (on) => {
-      if (on !== isMining) await provider.send("evm_setAutomine", [on])
-      isMining = on
+    anvil,
+    provider,
+    faucet,
+    suite,
+    token,
+    reverter: at("Reverter", deployed.reverter),
+    counter,
+    signer,
+    settings,
+    runtime,
+    begin,
+    caller,
+    predict,
+    fund,
+    /** Funds and creates wallets of these salts, owned by the signer. */
+    create: async (...salts: ReadonlyArray<string>) => {
+      for (const salt of salts) await fund(predict(salt), 10n ** 18n)
+      await runtime.runPromise(createWallets(salts))
+      return salts.map(predict)
     },
-    database: () => {
+    mint: async (to: string, amount: bigint): Promise<void> => {
+      await mined(await token.getFunction("mint").send(to, amount))
+    },
+    balanceOf: (holder: string): Promise<bigint> => token.getFunction("balanceOf")(holder),
+    /** The use case's answer. */
+    ask: <A, R extends Ports>(effect: Effect.Effect<A, Failure, R>): Promise<A> => runtime.runPromise(effect),
+    /** The use case's failure. */
+    refused: async <A, R extends Ports>(effect: Effect.Effect<A, Failure, R>): Promise<Failure> => {
+      const exit = await runtime.runPromiseExit(effect)
+      if (Exit.isSuccess(exit))
+        throw new Error(`expected a refusal, got ${JSON.stringify(exit.value).slice(0, 1_000)}`)
+      const failure = Cause.failureOption(exit.cause)
+      if (Option.isNone(failure) || !("code" in failure.value)) throw new Error(Cause.pretty(exit.cause))
+      return failure.value
+    },
+    /** The file of a journal that nobody has yet. */
+    database: (): string => {
       folder ??= mkdtempSync(join(tmpdir(), "castellan-stack-"))
       files += 1
       return join(folder, `${files}.sqlite`)
     },
-    living: async (life, body) => {
+    /** Another life that looks after its journal, for as long as the body runs. */
+    living: async <A>(life: LifeOptions, body: (runtime: Runtime) => Promise<A>): Promise<A> => {
       const runtime = begin(life)
       try {
         await runtime.runPromise(Sweep.start)
@@ -521,46 +351,112 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
         await runtime.dispose()
       }
     },
-    anvil,
-    provider,
-    faucet,
-    suite,
-    token,
-    reverter,
-    counter,
-    signer,
-    settings,
-    caller,
-    predict,
-    fund,
-    create: async (...salts) => {
-      for (const salt of salts) await fund(predict(salt), 10n ** 18n)
-      const accounts = salts.map((salt) => ({ salt, walletCustody: 1 as const }))
-      await runtime.runPromise(CreateWallets.run(caller(), { accounts, settings }))
-      return salts.map(predict)
+
+    mine,
+    /** On again at the end of a test of `useStack`. */
+    automine: async (on: boolean): Promise<void> => {
+      if (on !== isMining) await provider.send("evm_setAutomine", [on])
+      isMining = on
     },
-    mint: async (to, amount) => {
-      await mined(await token.getFunction("mint").send(to, amount))
+    /** The base fee of the next block, which is mined. */
+    baseFee: async (wei: bigint): Promise<void> => {
+      await provider.send("anvil_setNextBlockBaseFeePerGas", [toQuantity(wei)])
+      await mine()
     },
-    balanceOf: (holder) => token.getFunction("balanceOf")(holder),
-    runtime,
-    begin,
-    ask: (effect) => runtime.runPromise(effect),
-    refused: async (effect) => {
-      const exit = await runtime.runPromiseExit(effect)
-      if (Exit.isSuccess(exit))
-        throw new Error(`expected a refusal, got ${JSON.stringify(exit.value).slice(0, 1_000)}`)
-      const failure = Cause.failureOption(exit.cause)
-      if (Option.isNone(failure) || !("code" in failure.value)) throw new Error(Cause.pretty(exit.cause))
-      return failure.value
+    /** The chain's clock. */
+    now: async () => Number((await provider.getBlock("latest"))?.timestamp),
+    later: async (seconds: number): Promise<void> => {
+      await provider.send("evm_increaseTime", [seconds])
+      await mine()
     },
-    stop: async () => {
+    nonce: (eoa: string = signer.address) => provider.getTransactionCount(eoa),
+    pool,
+    /** Waits until that are so many, and gives them. */
+    pooled: async (count: number, eoa?: string) => {
+      await expect.poll(async () => (await pool(eoa)).length, { timeout: 15_000 }).toBe(count)
+      return pool(eoa)
+    },
+    /** Somebody else uses the signer's key. */
+    foreign: async (nonce: number): Promise<string> => {
+      const raw = await signer.signTransaction({
+        type: 2,
+        chainId,
+        nonce,
+        to: signer.address,
+        gasLimit: 21_000,
+        maxFeePerGas: 400n * 10n ** 9n,
+        maxPriorityFeePerGas: 90n * 10n ** 9n
+      })
+      return provider.send("eth_sendRawTransaction", [raw])
+    },
+
+    /** The wallet of the salt counts the id. */
+    hit: (salt: string, id: string, more: Partial<Operation> = {}) =>
+      operation(salt, { funcSignature: "hit(bytes32)", funcParams: [id], ...more }),
+    counts: (...ids: ReadonlyArray<string>): Promise<ReadonlyArray<number>> =>
+      Promise.all(ids.map(async (id) => Number(await counter.getFunction("count")(id)))),
+    /** The wallet of the salt sends a token, or as many as that. */
+    transfer: (salt: string, to: string, amount = "1", more: Partial<Operation> = {}) =>
+      operation(salt, {
+        to: Address.unsafe(String(token.target)),
+        funcSignature: "transfer(address,uint256)",
+        funcParams: [to, amount],
+        ...more
+      }),
+    pay: (salt: string, to: string, value: bigint, more: Partial<Operation> = {}) =>
+      operation(salt, { to: Address.unsafe(to), value, ...more }),
+    execute: (operations: ReadonlyArray<Operation>, more: object = {}, by = caller()) =>
+      ExecuteOperations.run(by, { operations, settings: merged(more) }),
+    createWallets,
+    transact: (request: Omit<TransactSigner.Request, "settings">, more: object = {}, by = caller()) => {
+      const { rpc, signer } = settings
+      return TransactSigner.run(by, { ...request, settings: { rpc, signer, ...more } })
+    },
+    estimate: (operations: ReadonlyArray<Operation>, more: object = {}) =>
+      runtime.runPromise(EstimateGas.run(caller(), { operations, settings: merged(more) })),
+    /** Posts what was handed out, signed by the signer over that hash; null: by the service. */
+    post: (
+      ops: ReadonlyArray<HandedOut>,
+      over: "signingHash" | "userOpHash" | null = null,
+      more: object = {},
+      by = caller()
+    ) => {
+      const operations = ops.map((op) => ({
+        encodedUserOp: Hex.unsafe(op.encodedUserOp),
+        userOpHash: Hex.unsafe32(op.userOpHash),
+        walletCustody: 1 as const,
+        ...(over !== null && { signature: Hex.unsafe(signer.signingKey.sign(op[over]).serialized) })
+      }))
+      return ExecuteEncoded.run(by, { operations, settings: merged(more) })
+    },
+
+    requestOf,
+    /** The stored outcome, waited for. */
+    answerOf: async (life: Runtime, requestId: string): Promise<ReturnType<typeof JSON.parse>> => {
+      const outcome = async () => (await requestOf(life, requestId))?.outcome ?? null
+      await expect.poll(outcome, { timeout: 20_000 }).not.toBeNull()
+      return JSON.parse((await outcome()) ?? "{}")
+    },
+    /** Transactions of the signer's lane that are not settled. */
+    openOf: (life: Runtime) =>
+      life.runPromise(
+        Effect.flatMap(TransactionJournal, (journal) =>
+          Effect.orDie(journal.openOf({ chainId, signer: Address.unsafe(signer.address) }))
+        )
+      ),
+    eventsOf: (life: Runtime, requestId: string) =>
+      life.runPromise(
+        Effect.flatMap(RequestJournal, (journal) => Effect.orDie(journal.events(requestId, 0, 100)))
+      ),
+    stop: async (): Promise<void> => {
       await runtime.dispose()
       if (folder !== undefined) rmSync(folder, { recursive: true })
-      await chain.stop()
+      await stop()
     }
   }
 }
+
+export type Stack = Awaited<ReturnType<typeof startStack>>
 
 /** A stack for the tests of this file or group, and what they need beforehand; nothing is there before they begin. */
 export const useStack = (
