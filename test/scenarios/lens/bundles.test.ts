@@ -5,7 +5,6 @@ import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.j
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import { reverterAbi, tokenAbi } from "../../support/lens/Abis.js"
-import { passkeyWallet } from "../../support/lens/Passkeys.js"
 import {
   created,
   creationOf,
@@ -13,6 +12,7 @@ import {
   execute,
   executeBatch,
   opOf,
+  passkeyWallet,
   type TestWallet
 } from "../../support/lens/Wallets.js"
 import { dummyEcdsa, holder, type Op, useWorld } from "../../support/lens/World.js"

@@ -1,16 +1,17 @@
 import { describe, expect, it } from "vitest"
 import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
 import { npmInterface, tokenAbi } from "../../support/lens/Abis.js"
-import { completed, withLimits } from "../../support/lens/Limits.js"
-import { passkeyWallet } from "../../support/lens/Passkeys.js"
 import {
+  completed,
   created,
   creationOf,
   ecdsaWallet,
   execute,
   executeBatch,
   opOf,
-  type TestWallet
+  passkeyWallet,
+  type TestWallet,
+  withLimits
 } from "../../support/lens/Wallets.js"
 import { dummyEcdsa, holder, type Op, useWorld } from "../../support/lens/World.js"
 

@@ -4,14 +4,14 @@ import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.j
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import { npmInterface, reverterAbi, tokenAbi } from "../../support/lens/Abis.js"
-import { withLimits } from "../../support/lens/Limits.js"
 import {
   created,
   ecdsaWallet,
   execute,
   executeBatch,
   opOf,
-  type TestWallet
+  type TestWallet,
+  withLimits
 } from "../../support/lens/Wallets.js"
 import { holder, type Op, useWorld } from "../../support/lens/World.js"
 

@@ -8,9 +8,15 @@ import type * as Address from "../../../src/domain/primitives/Address.js"
 import { initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { fundPaymaster } from "../../../src/hosts/cli/deploy/Suite.js"
 import { tokenAbi } from "../../support/lens/Abis.js"
-import { completed } from "../../support/lens/Limits.js"
 import { type Payer, sealed, sponsor, unsigned } from "../../support/lens/Sponsored.js"
-import { creationOf, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
+import {
+  completed,
+  creationOf,
+  ecdsaWallet,
+  execute,
+  opOf,
+  type TestWallet
+} from "../../support/lens/Wallets.js"
 import { holder, type Op, useWorld } from "../../support/lens/World.js"
 
 let open: Address.Address

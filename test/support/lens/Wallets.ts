@@ -1,11 +1,14 @@
-import { AbiCoder, concat, id, keccak256, Wallet } from "ethers"
+import { concat, id, Wallet } from "ethers"
 import type { Version } from "../../../src/domain/erc4337/EntryPoint.js"
+import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
+import type { Measure } from "../../../src/domain/erc4337/gas/GasLens.js"
+import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { configOf, ecdsa, newPasskey, passkeyProof } from "../suite/Keys.js"
+import { authorizationOf, type Config, configHash, deployDigest } from "../suite/Layouts.js"
 import { factoryAbi, walletAbi } from "./Abis.js"
 import { dummyEcdsa, type Op, type World } from "./World.js"
-
-const coder = AbiCoder.defaultAbiCoder()
 
 /** A wallet of the suite, its creation, and how it proves itself. */
 export interface TestWallet {
@@ -16,27 +19,6 @@ export interface TestWallet {
   /** Of the real shape, for estimates. */
   readonly dummy: (hash: string) => string
 }
-
-export interface Config {
-  readonly custody: number
-  readonly threshold: number
-  readonly owners: ReadonlyArray<string>
-  readonly passkeys: ReadonlyArray<{ readonly x: string; readonly y: string }>
-}
-
-const deployTypes = {
-  Deploy: [
-    { name: "saltHash", type: "bytes32" },
-    { name: "custody", type: "uint256" },
-    { name: "legacy", type: "bool" },
-    { name: "configHash", type: "bytes32" },
-    { name: "deadline", type: "uint48" },
-    { name: "bundler", type: "address" }
-  ]
-}
-
-const configType =
-  "tuple(uint8 custody,uint8 threshold,address[] owners,tuple(bytes32 x,bytes32 y)[] passkeys)"
 
 /** A wallet of any custody, not deployed yet. */
 export const walletOf = async (
@@ -51,19 +33,16 @@ export const walletOf = async (
   const address = Address.fromWord(await world.provider.call({ to: factory, data: call }))
   const latest = await world.provider.getBlock("latest")
   const deadline = (latest?.timestamp ?? 0) + 3000
-  const { chainId } = await world.provider.getNetwork()
-  const authorization = await world.deployer.signTypedData(
-    { name: "castellan", version: "1", chainId, verifyingContract: factory },
-    deployTypes,
-    {
-      saltHash,
-      custody: config.custody,
-      legacy: false,
-      configHash: keccak256(coder.encode([configType], [config])),
-      deadline,
-      bundler: world.submitter.address
-    }
-  )
+  const bundler = world.submitter.address
+  const digest = deployDigest(BigInt(world.anvil.chainId), factory, {
+    saltHash,
+    custody: config.custody,
+    legacy: false,
+    configHash: configHash(config),
+    deadline,
+    bundler
+  })
+  const authorization = authorizationOf(ecdsa(digest, world.deployer), bundler)
   const creation = factoryAbi.encodeFunctionData("createWallet", [
     saltHash,
     config.custody,
@@ -78,12 +57,19 @@ export const walletOf = async (
 /** An ECDSA wallet (custody 1) of a fresh owner. */
 export const ecdsaWallet = (world: World, salt: string): Promise<TestWallet> => {
   const owner = Wallet.createRandom()
-  return walletOf(
-    world,
-    salt,
-    { custody: 1, threshold: 1, owners: [owner.address], passkeys: [] },
-    { prove: (hash) => owner.signingKey.sign(hash).serialized, dummy: dummyEcdsa }
-  )
+  return walletOf(world, salt, configOf(1, [owner]), {
+    prove: (hash) => owner.signingKey.sign(hash).serialized,
+    dummy: dummyEcdsa
+  })
+}
+
+/** A passkey wallet (custody 5) of a fresh key; its dummy is an assertion of another key: it takes as long to refuse. */
+export const passkeyWallet = (world: World, salt: string): Promise<TestWallet> => {
+  const [own, other] = [newPasskey(), newPasskey()]
+  return walletOf(world, salt, configOf(5, [], [own]), {
+    prove: (hash) => passkeyProof(hash, own),
+    dummy: (hash) => passkeyProof(hash, other)
+  })
 }
 
 /** An op with round fees and no gas limits yet. */
@@ -127,3 +113,15 @@ export const execute = (target: string, value: bigint, data: string): string =>
 export const executeBatch = (
   calls: ReadonlyArray<{ readonly target: string; readonly value: bigint; readonly data: string }>
 ): string => walletAbi.encodeFunctionData("executeBatch", [calls])
+
+/** A measure of an op that ran to its end. */
+export const completed = (measure: Measure | undefined, op = "op"): Measure => {
+  if (measure?.stage !== "ok") throw new Error(`${op}: ${measure?.stage} ${measure?.data}`)
+  return measure
+}
+
+/** The op under the limits that the formulas give for its measure; its signature has the real length. */
+export const withLimits = (op: Op, measure: Measure | undefined, version: Version): Op => ({
+  ...op,
+  ...Gas.meteredLimits(version, op, completed(measure), Percent.zero)
+})

@@ -6,7 +6,6 @@ import {
   keccak256,
   type NonceManager,
   type TransactionReceipt,
-  TypedDataEncoder,
   toBeHex,
   Wallet
 } from "ethers"
@@ -26,6 +25,7 @@ import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import type { Suite } from "../../../src/hosts/cli/deploy/Suite.js"
 import type { Anvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import { keyOf, startChain } from "../stack/Chain.js"
+import { type Conditions, opSignature, signingHash } from "../suite/Layouts.js"
 import { mined } from "../suite/Receipt.js"
 import { npmInterface, tokenAbi, toTuple } from "./Abis.js"
 
@@ -61,15 +61,6 @@ export const dummyEcdsa = (): string => Proof.dummyEcdsa(1)
 
 /** Holds the test token from the start. */
 export const holder = "0x00000000000000000000000000000000000a11ce"
-
-const conditionTypes = {
-  Conditions: [
-    { name: "userOpHash", type: "bytes32" },
-    { name: "validUntil", type: "uint48" },
-    { name: "validAfter", type: "uint48" },
-    { name: "bundler", type: "address" }
-  ]
-}
 
 const deployed = async (payer: NonceManager, code: string): Promise<Address.Address> => {
   const sent = await payer.sendTransaction({ data: code })
@@ -142,29 +133,18 @@ export class World {
     return this.provider.call({ to: this.entryPoint(version), data })
   }
 
-  /** abi.encode(validUntil, validAfter, bundler, proof), bound to the submitter and valid for long. */
-  blob(proof: string): Hex.Hex {
-    return Hex.unsafe(
-      coder.encode(
-        ["uint48", "uint48", "address", "bytes"],
-        [4_000_000_000n, 0n, this.submitter.address, proof]
-      )
-    )
+  /** Bound to the submitter and valid for long. */
+  private conditions(): Conditions {
+    return { validUntil: 4_000_000_000, validAfter: 0, bundler: this.submitter.address }
   }
 
-  /** The hash that a proof of `blob` signs. */
-  signingHash(userOpHash: string): string {
-    return TypedDataEncoder.hash({ name: "castellan", version: "1" }, conditionTypes, {
-      userOpHash,
-      validUntil: 4_000_000_000n,
-      validAfter: 0n,
-      bundler: this.submitter.address
-    })
+  blob(proof: string): Hex.Hex {
+    return Hex.unsafe(opSignature(this.conditions(), proof))
   }
 
   async sign(version: Version, op: Op, prove: (hash: string) => string): Promise<Op> {
     const userOpHash = hash(version, this.entryPoint(version), 31337n, op)
-    return { ...op, signature: this.blob(prove(this.signingHash(userOpHash))) }
+    return { ...op, signature: this.blob(prove(signingHash(userOpHash, this.conditions()))) }
   }
 
   /** The op with the dummy of an ECDSA proof. */
