@@ -157,7 +157,6 @@ describe.each(versions)("the ops of random bundles on %s", (version) => {
     ]
     const scribe = new Scribe(version, wallets)
     const sample = fc.sample(bundle, { numRuns: bundles, seed: 4_337 })
-    const rows: Array<{ alone: boolean; ops: number; used: number; over: number }> = []
     for (const [turn, { beneficiary, deeds }] of sample.entries()) {
       for (const { address } of wallets) await world.setBalance(address, 10n ** 20n)
       const alone = turn % 2 === 0
@@ -187,13 +186,6 @@ describe.each(versions)("the ops of random bundles on %s", (version) => {
       // Shared: the fixed margins of the formula. Alone: each op pays the frame, and a new beneficiary, once more.
       const most = alone ? ops.length * (empty ? 60_000 : 36_000) : ops.length * 2_500
       expect(over, `bundle ${turn} of ${ops.length}`).toBeLessThanOrEqual(most)
-      rows.push({ alone, ops: ops.length, used: Number(outcome.usedGas), over })
     }
-    const worst = (some: typeof rows) => Math.max(...some.map(({ ops, over }) => Math.round(over / ops)))
-    console.log(
-      `${version}: ${rows.length} bundles, ${rows.reduce((sum, { ops }) => sum + ops, 0)} ops; paid beyond the gas used, per op: ` +
-        `at most ${worst(rows.filter(({ alone }) => !alone))} when shared, ${worst(rows.filter(({ alone }) => alone))} when each pays as if alone; ` +
-        `least ${Math.min(...rows.map(({ over }) => over))} for a bundle`
-    )
   })
 })

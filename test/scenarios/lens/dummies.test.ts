@@ -1,9 +1,9 @@
 import { Wallet } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Proof from "../../../src/domain/signature/Proof.js"
 import { created, opOf, type TestWallet, walletOf, withLimits } from "../../support/lens/Wallets.js"
-import { World } from "../../support/lens/World.js"
+import { useWorld } from "../../support/lens/World.js"
 import { assertion, configOf, ecdsa, indexIn, newPasskey } from "../../support/suite/Keys.js"
 import { type Config, mixedProof } from "../../support/suite/Layouts.js"
 
@@ -56,14 +56,10 @@ const domainConfig = (config: Config) => ({
 })
 
 describe.each([
-  ["with", []],
+  ["with", undefined],
   ["without", ["--hardfork", "prague"]]
 ] as const)("%s the P-256 precompile", (_, args) => {
-  let world: World
-  beforeAll(async () => {
-    world = await World.start(args)
-  })
-  afterAll(() => world?.stop())
+  const world = useWorld(args)
 
   it.each(cases)("a dummy of custody $name asks for enough, and not for much more", async (one) => {
     const proof = prove(one)
@@ -82,7 +78,6 @@ describe.each([
     expect([asked?.stage, needed?.stage]).toEqual(["ok", "ok"])
     expect((needed?.validationData ?? 1n) & 1n).toBe(0n)
     const [askedGas, neededGas] = [asked?.validationGas ?? 0n, needed?.validationGas ?? 0n]
-    console.log(`custody ${one.name}: dummy ${askedGas}, real ${neededGas}`)
     // Curve arithmetic in Solidity differs by a few percent between signatures; the limit has a tenth in hand.
     expect(askedGas * 105n).toBeGreaterThanOrEqual(neededGas * 100n)
     // What a wrong signature costs beyond a right one: owners compared to the end, and the check that there is a precompile;

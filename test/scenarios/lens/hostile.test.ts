@@ -1,5 +1,5 @@
 import { Interface } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import type * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -8,7 +8,7 @@ import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { npmInterface, tokenAbi, toProbe } from "../../support/lens/Abis.js"
 import { compileBeside } from "../../support/lens/Solidity.js"
 import { created, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
-import { dummyEcdsa, type Op, World } from "../../support/lens/World.js"
+import { dummyEcdsa, type Op, useWorld } from "../../support/lens/World.js"
 
 const compiled = compileBeside("Hostile.sol")
 const hostileAbi = new Interface(compiled("Hostile").abi)
@@ -24,14 +24,10 @@ interface Act {
 const nothing: Act = { kind: 0 }
 const toTuple = (act: Act) => [act.kind, act.size ?? 0, act.target ?? zero, act.data ?? "0x"]
 
-let world: World
 let puppet: Address.Address
-
-beforeAll(async () => {
-  world = await World.start()
+const world = useWorld(undefined, async (world) => {
   puppet = await world.deploy(compiled("Puppet").code)
 })
-afterAll(() => world.stop())
 
 const hostile = async (whenValidating: Act): Promise<Address.Address> => {
   const address = await world.deploy(compiled("Hostile").code)

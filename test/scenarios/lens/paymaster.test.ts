@@ -1,6 +1,6 @@
 import * as Either from "effect/Either"
 import { concat, Interface, toBeHex, zeroPadValue } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
@@ -9,16 +9,12 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { npmInterface, reverterAbi, tokenAbi } from "../../support/lens/Abis.js"
 import { compileBeside } from "../../support/lens/Solidity.js"
 import { created, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
-import { holder, type Op, World } from "../../support/lens/World.js"
+import { holder, type Op, useWorld } from "../../support/lens/World.js"
 
-let world: World
 let paymaster: Address.Address
-
-beforeAll(async () => {
-  world = await World.start()
+const world = useWorld(undefined, async (world) => {
   paymaster = await world.deploy(compileBeside("Paymaster.sol")("Paymaster").code)
 })
-afterAll(() => world.stop())
 
 const noOvershoot = { bound: 30_000_000n, overshoot: Percent.zero }
 const stake = new Interface(["function depositTo(address) payable"])

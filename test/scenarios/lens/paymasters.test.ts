@@ -1,5 +1,5 @@
 import { Interface } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
 import type * as Address from "../../../src/domain/primitives/Address.js"
@@ -8,9 +8,8 @@ import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { npmInterface, tokenAbi } from "../../support/lens/Abis.js"
 import { sealed, unsigned } from "../../support/lens/Sponsored.js"
 import { created, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
-import { holder, type Op, World } from "../../support/lens/World.js"
+import { holder, type Op, useWorld } from "../../support/lens/World.js"
 
-let world: World
 const hostileAbi = new Interface(artifact("HostilePaymaster").abi)
 const stake = new Interface(["function depositTo(address) payable"])
 
@@ -31,20 +30,14 @@ const vices = [
 type Vice = (typeof vices)[number]
 const paymasters = new Map<Vice, Address.Address>()
 
-beforeAll(async () => {
-  world = await World.start()
+const world = useWorld(undefined, async (world) => {
   for (const [index, vice] of vices.entries()) {
     const paymaster = await world.deploy(initCode("HostilePaymaster", [index]))
     paymasters.set(vice, paymaster)
-    for (const version of versions)
-      await world.send(
-        world.entryPoint(version),
-        stake.encodeFunctionData("depositTo", [paymaster]),
-        10n ** 18n
-      )
+    const depositTo = stake.encodeFunctionData("depositTo", [paymaster])
+    for (const version of versions) await world.send(world.entryPoint(version), depositTo, 10n ** 18n)
   }
 })
-afterAll(() => world.stop())
 
 describe.each(versions)("a paymaster under the lens on %s", (version: Version) => {
   let wallet: TestWallet
