@@ -1,58 +1,101 @@
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
-import { expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
+import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
+import * as Connection from "../../../src/application/chain/Connection.js"
+import * as Wallets from "../../../src/application/intake/Wallets.js"
 import { SignerError } from "../../../src/application/ports/Signers.js"
+import { CurrentRequest } from "../../../src/application/request/CurrentRequest.js"
 import { honest, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
-import { useStack } from "../../support/stack/Stack.js"
+import { Address, useStack } from "../../support/stack/Stack.js"
 
-const wallets = Array.from({ length: 30 }, (_, n) => `wallet ${n}`)
+const wallets = Array.from({ length: 50 }, (_, n) => `wallet ${n}`)
 /** Calls that the node answers in a second; it counts those of a batch, each. */
 const perSecond = 25
 
 const stack = useStack({}, (stack) => stack.create(...wallets))
 
-it("a restart with many open requests, at a node that answers few calls a second, goes on steadily, and each is done once", async () => {
-  const node = await startFaultyNode(stack.anvil.url)
-  const [database, profile] = [stack.database(), { receiptTimeoutMillis: 500 }]
-  const first = stack.begin({
-    database,
-    profile,
-    wrapSigner: (signer) => ({
-      ...signer,
-      sign: () => Effect.fail(new SignerError({ reason: "unavailable", message: "no answer" }))
+describe("a restart with many open requests, at a node that answers few calls a second", () => {
+  it("goes on steadily, and each is done once", async () => {
+    const node = await startFaultyNode(stack.anvil.url)
+    const [database, profile] = [stack.database(), { receiptTimeoutMillis: 500 }]
+    const first = stack.begin({
+      database,
+      profile,
+      wrapSigner: (signer) => ({
+        ...signer,
+        sign: () => Effect.fail(new SignerError({ reason: "unavailable", message: "no answer" }))
+      })
     })
-  })
-  const rounds = [0, 1].map((round) => wallets.map((salt) => ({ salt, id: hashOf(`${salt} ${round}`) })))
-  for (const round of rounds)
-    await first.runPromise(
-      Effect.forEach(
-        round,
-        ({ id, salt }) => Effect.flip(stack.execute([stack.hit(salt, id)], { rpc: node.url })),
-        { concurrency: "unbounded" }
+    const rounds = [0, 1].map((round) => wallets.map((salt) => ({ salt, id: hashOf(`${salt} ${round}`) })))
+    for (const round of rounds)
+      await first.runPromise(
+        Effect.forEach(
+          round,
+          ({ id, salt }) => Effect.flip(stack.execute([stack.hit(salt, id)], { rpc: node.url })),
+          { concurrency: "unbounded" }
+        )
       )
-    )
-  await first.dispose()
-  const ids = rounds.flat().map(({ id }) => id)
+    await first.dispose()
+    const ids = rounds.flat().map(({ id }) => id)
 
-  let second = 0
-  let asked = 0
-  let refused = 0
-  node.behave((question, ask) => {
-    const now = Math.floor(performance.now() / 1_000)
-    if (now !== second) [second, asked] = [now, 0]
-    asked += 1
-    if (asked <= perSecond) return honest(question, ask)
-    refused += 1
-    return Promise.resolve(refusal(-32_005, "rate limit exceeded"))
-  })
-  try {
-    await stack.living({ database, profile }, async () => {
-      const settled = { timeout: 150_000, interval: 500 }
-      await expect.poll(() => stack.counts(...ids), settled).toEqual(ids.map(() => 1))
-      // All at once they are refused three times as often, each question more often the more there are.
-      expect(refused).toBeLessThan(ids.length * 13)
+    let second = 0
+    let asked = 0
+    const answered = new Map<string, number>()
+    let refused = 0
+    node.behave((question, ask) => {
+      const now = Math.floor(performance.now() / 1_000)
+      if (now !== second) [second, asked] = [now, 0]
+      asked += 1
+      if (asked <= perSecond) {
+        answered.set(question.method, (answered.get(question.method) ?? 0) + 1)
+        return honest(question, ask)
+      }
+      refused += 1
+      return Promise.resolve(refusal(-32_005, "rate limit exceeded"))
     })
-  } finally {
-    await node.stop()
-  }
-}, 240_000)
+    try {
+      await stack.living({ database, profile }, async () => {
+        const settled = { timeout: 150_000, interval: 500 }
+        await expect.poll(() => stack.counts(...ids), settled).toEqual(ids.map(() => 1))
+        // Each with questions of its own, they need one for every wallet, and one for every wallet's creation.
+        expect(answered.get("eth_getCode") ?? 0).toBeLessThan(wallets.length / 5)
+        expect(answered.get("eth_getTransactionByHash") ?? 0).toBeLessThan(wallets.length / 2)
+        expect(refused).toBeLessThan(ids.length * 6)
+      })
+    } finally {
+      await node.stop()
+    }
+  }, 240_000)
+
+  it("reads many wallets in one call, and of each what a call of its own says", async () => {
+    const exchanges: Array<ReadonlyArray<string>> = []
+    const life = stack.begin({ onExchange: (methods) => exchanges.push(methods) })
+    const { counter, reverter, settings, signer, suite } = stack
+    const others = [signer.address, `0x${"5e".repeat(20)}`, suite.factory, settings.entryPoint]
+    const called = [...others, String(counter.target), String(reverter.target)].map(Address.unsafe)
+    const own = wallets.slice(0, 20).map(stack.predict)
+    const places = [...own, ...called]
+    const accepted = { accepted: () => true } as unknown as CurrentRequest["Type"]
+    const { alone, together } = await life.runPromise(
+      Effect.gen(function* () {
+        const { chain, profile } = yield* Connection.open(stack.caller(), settings)
+        const { initCode } = yield* Wallets.formula(profile, {})
+        const read = (place: Address.Address) => Wallets.read(ChainFacts.make(), chain, initCode, [place])
+        const all = (some: typeof places) => Effect.forEach(some, read, { concurrency: "unbounded" })
+        const one = yield* all(places)
+        exchanges.length = 0
+        const sought = all([...places, ...places])
+        return { alone: one, together: yield* Effect.provideService(sought, CurrentRequest, accepted) }
+      })
+    )
+    await life.dispose()
+    expect(together).toEqual([...alone, ...alone])
+    expect(alone.map((found) => [...found.values()][0]?._tag)).toEqual([
+      ...own.map(() => "deployed"),
+      ...["absent", "absent", "foreign", "foreign", "foreign", "foreign"]
+    ])
+    // Those alone that do not answer as wallets do, asked once for both.
+    expect(exchanges.flat().filter((method) => method === "eth_getCode")).toHaveLength(4)
+  })
+})

@@ -50,7 +50,7 @@ describe("operations that depend on others", () => {
       )
       expect(errorsOf(result)).toEqual([null, null, null, null])
       expect(result).toMatchObject({ status: 1, txHashes: [result.txHash] })
-      expect(result.returnData.map((element, n) => element[String(n)]?.result)).toEqual(["1", "1", "1", "1"])
+      expect(result.returnData.map((element, n) => element[n]?.result)).toEqual(["1", "1", "1", "1"])
       expect(await counted(result.txHash)).toEqual([d, a, b, c])
       expect(await stack.nonce()).toBe(before + 1)
     }

@@ -15,7 +15,7 @@ describe.each(entryPointVersions)("the main job on EntryPoint %s", (version) => 
     const created = await stack.ask(stack.createWallets(salts, settings))
     expect(created).toMatchObject({ status: 1, txHashes: [created.txHash] })
     expect(created.returnData).toEqual(
-      salts.map((salt, index) => ({ [String(index)]: { salt, wallet: stack.predict(salt) } }))
+      salts.map((salt, index) => ({ [index]: { salt, wallet: stack.predict(salt) } }))
     )
     for (const salt of salts) expect(await stack.provider.getCode(stack.predict(salt))).not.toBe("0x")
     const { rpc } = stack.settings

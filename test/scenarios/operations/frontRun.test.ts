@@ -50,7 +50,7 @@ it("an op of a bundle that somebody else lands first is told where it landed, an
   expect([status, await stack.counts(...ids)]).toEqual([1, [1, 1, 1, 1]])
   const senders = await Promise.all(
     returnData.map(async (element, n) => {
-      const landed = await stack.provider.getTransaction(String(element[String(n)]?.txHash))
+      const landed = await stack.provider.getTransaction(String(element[n]?.txHash))
       return landed?.from
     })
   )

@@ -100,7 +100,7 @@ export interface PoolTransaction {
 /** What the answer says of each element: null when it succeeded, else why not. */
 export const errorsOf = ({ returnData }: Pick<ExecuteOperations.Response, "returnData">) =>
   returnData.map((element, index) => {
-    const own = element[String(index)]
+    const own = element[index]
     return own?.success === true ? null : own?.error
   })
 
