@@ -1,12 +1,11 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
+import { Effect, TestClock } from "effect"
 import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
 import type { Block, ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import { test } from "../../support/Test.js"
 
 const block = (number: bigint): Block => ({
   number,
@@ -31,7 +30,7 @@ const numberOf = (facts: ChainFacts.ChainFacts, chain: ChainClient, when: "now" 
   Effect.map(facts.block(chain, when), (found) => found?.number ?? null)
 
 describe("the latest block", () => {
-  law("is asked for now and then where a recent one will do, and each time where it will not", function* () {
+  test("is asked for now and then where a recent one will do, and each time where it will not", function* () {
     const facts = ChainFacts.make()
     const chain = yield* node()
     expect(yield* numberOf(facts, chain, "recent")).toBe(1n)
@@ -43,7 +42,7 @@ describe("the latest block", () => {
     expect(yield* numberOf(facts, chain, "recent")).toBe(3n)
   })
 
-  law("is asked for again where there was none, and of each node by itself", function* () {
+  test("is asked for again where there was none, and of each node by itself", function* () {
     const facts = ChainFacts.make()
     const empty = yield* node(1)
     expect(yield* numberOf(facts, empty, "recent")).toBe(null)
@@ -52,22 +51,20 @@ describe("the latest block", () => {
   })
 })
 
-describe("what was seen last", () => {
-  law("is a node's own block and fees, however long ago", function* () {
-    const facts = ChainFacts.make()
-    const chain = yield* node()
-    expect(facts.lastSeen(chain)).toBeNull()
-    yield* facts.block(chain, "now")
-    expect(facts.lastSeen(chain)).toBeNull()
-    const fees = yield* facts.fees(chain)
-    yield* TestClock.adjust("1 hour")
-    expect(facts.lastSeen(chain)).toEqual({ block: block(1n), fees })
-    expect(facts.lastSeen(yield* node())).toBeNull()
-  })
+test("what was seen last is a node's own block and fees, however long ago", function* () {
+  const facts = ChainFacts.make()
+  const chain = yield* node()
+  expect(facts.lastSeen(chain)).toBeNull()
+  yield* facts.block(chain, "now")
+  expect(facts.lastSeen(chain)).toBeNull()
+  const fees = yield* facts.fees(chain)
+  yield* TestClock.adjust("1 hour")
+  expect(facts.lastSeen(chain)).toEqual({ block: block(1n), fees })
+  expect(facts.lastSeen(yield* node())).toBeNull()
 })
 
 describe("the code of a contract", () => {
-  law("is asked for once, and that of anybody's contract a minute later again", function* () {
+  test("is asked for once, and that of anybody's contract a minute later again", function* () {
     const facts = ChainFacts.make()
     const { chain } = yield* Monitor.node("any")
     const address = Address.unsafe(`0x${"c0".repeat(20)}`)

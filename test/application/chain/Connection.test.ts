@@ -1,20 +1,16 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
+import { Effect, Redacted } from "effect"
 import * as Connection from "../../../src/application/chain/Connection.js"
 import { ChainRpc, ChainRpcError, type NamedBy } from "../../../src/application/ports/chain/ChainRpc.js"
 import { Networks } from "../../../src/application/ports/Networks.js"
-import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import * as Parties from "../../support/Parties.js"
+import { test } from "../../support/Test.js"
 
-const caller: Caller = {
-  principal: { accountId: Make.alice, name: "Alice", tier: "pro", scopes: new Set(["write"]), paused: false },
-  requestId: "r"
-}
+const caller = Parties.caller()
 
 const withoutNode = 77n
 
@@ -58,133 +54,100 @@ const world = (
           }
         })
       )
-    return { connected, given, nodes, profile }
+    /** Why it is refused. */
+    const refused = (effect: Effect.Effect<unknown, Failure, ChainRpc | Networks>) =>
+      Effect.map(Effect.flip(given(effect)), ({ code, details }) => [
+        code,
+        ...details.map((each) => [each.path, each.message])
+      ])
+    return { connected, given, nodes, profile, refused }
   })
 
-describe("a connection to the node that a caller names", () => {
-  law("is trusted as the caller's, and of the chain that the node tells", function* () {
-    const { connected, given, nodes, profile } = yield* world({})
-    const connection = yield* given(Connection.open(caller, { rpc: "http://caller" }))
+const { open, openOperator } = Connection
+const callers = { rpc: "http://caller" }
+const chainId = Number(Make.chainId)
+
+test("a connection to the node that a caller names is trusted as the caller's, and of the chain that the node tells", function* () {
+  const { connected, given, nodes, profile } = yield* world({})
+  for (const settings of [callers, { ...callers, chainId }]) {
+    const connection = yield* given(open(caller, settings))
     expect(connection).toMatchObject({ trust: "caller", profile })
     expect(connection.chain).toBe(nodes["http://caller"])
     expect(Redacted.value(connection.rpc)).toBe("http://caller")
-    expect(connected).toEqual([["http://caller", { account: Make.alice }]])
-  })
-
-  law("is refused on a chain that the account has not", function* () {
-    const { given } = yield* world({ caller: 5n })
-    const failure = yield* Effect.flip(given(Connection.open(caller, { rpc: "http://caller" })))
-    expect(failure).toMatchObject({ code: "unsupported_chain", message: "unsupported chain id 5" })
-  })
-
-  law("serves the chain that is named beside it, or is refused", function* () {
-    const { given } = yield* world({})
-    const chainId = Number(Make.chainId)
-    const connection = yield* given(Connection.open(caller, { rpc: "http://caller", chainId }))
-    expect(connection.trust).toBe("caller")
-    const failure = yield* Effect.flip(
-      given(Connection.open(caller, { rpc: "http://caller", chainId: chainId + 1 }))
-    )
-    expect(failure).toMatchObject({
-      code: "invalid_rpc",
-      details: [{ path: "settings.chainId", message: `the node serves chain ${chainId}` }]
-    })
-  })
+  }
+  expect(connected).toEqual(Array(2).fill(["http://caller", { account: Make.alice }]))
 })
 
-describe("a request that names no node", () => {
-  const refused = (effect: Effect.Effect<unknown, Failure>) =>
-    Effect.map(Effect.flip(effect), ({ code, details }) => ({ code, details }))
+test("a request that names no node goes to the operator's, where he has one of one chain, or it names the chain", function* () {
+  const { connected, given, profile } = yield* world({})
+  for (const opening of [open(caller, {}), openOperator(caller, {})]) {
+    const connection = yield* given(opening)
+    expect(connection).toMatchObject({ trust: "operator", profile })
+    expect(Redacted.value(connection.rpc)).toBe("http://operator")
+  }
+  expect(connected).toEqual(Array(2).fill(["http://operator", "operator"]))
+  const several = yield* world({}, true, [9n])
+  // What was accepted goes on where it was.
+  for (const opening of [open(caller, { chainId }), open({ ...caller, chainId: Make.chainId }, {})])
+    expect((yield* several.given(opening)).profile.chainId).toBe(Make.chainId)
+})
 
-  law("goes to the operator's, where he has one of one chain only", function* () {
-    const { connected, given, profile } = yield* world({})
-    for (const open of [Connection.open, Connection.openOperator]) {
-      const connection = yield* given(open(caller, {}))
-      expect(connection).toMatchObject({ trust: "operator", profile })
-      expect(Redacted.value(connection.rpc)).toBe("http://operator")
-    }
-    expect(connected).toEqual([
-      ["http://operator", "operator"],
-      ["http://operator", "operator"]
-    ])
-  })
+test("a connection to the operator's node is trusted as the operator's, whatever node the caller names", function* () {
+  const { connected, given, nodes } = yield* world({})
+  const connection = yield* given(openOperator(caller, callers))
+  expect(connection.trust).toBe("operator")
+  expect(connection.chain).toBe(nodes["http://operator"])
+  expect(Redacted.value(connection.rpc)).toBe("http://operator")
+  expect(connected).toEqual([
+    ["http://caller", { account: Make.alice }],
+    ["http://operator", "operator"]
+  ])
+})
 
-  law("says its chain where the operator has nodes of several", function* () {
-    const { given } = yield* world({}, true, [9n])
-    expect(yield* refused(given(Connection.open(caller, {}, "rpc")))).toEqual({
-      code: "invalid_request",
-      details: [
-        { path: "rpc", message: "rpc or chainId is required: the operator has nodes of several chains" }
-      ]
-    })
-    const connection = yield* given(Connection.open(caller, { chainId: Number(Make.chainId) }))
-    expect(connection.profile.chainId).toBe(Make.chainId)
-  })
-
-  law("goes on where it was accepted, however many nodes the operator has by then", function* () {
-    const { given } = yield* world({}, true, [9n])
-    const connection = yield* given(Connection.open({ ...caller, chainId: Make.chainId }, {}))
-    expect(connection.profile.chainId).toBe(Make.chainId)
-  })
-
-  law("is refused where the operator has none", function* () {
-    const { given } = yield* world({}, false)
-    expect(yield* refused(given(Connection.open(caller, {})))).toEqual({
-      code: "invalid_request",
-      details: [{ path: "settings.rpc", message: "settings.rpc is required" }]
-    })
-    expect(yield* refused(given(Connection.open(caller, { chainId: Number(withoutNode) })))).toEqual({
-      code: "operator_rpc_missing",
-      details: [{ path: "settings.chainId", message: `chain ${withoutNode}` }]
-    })
-    expect(yield* refused(given(Connection.open(caller, { chainId: 5 })))).toEqual({
-      code: "unsupported_chain",
-      details: [{ path: "settings.chainId", message: "the operator does not serve it" }]
-    })
-  })
-
-  law("hears nothing that the operator's node says", function* () {
-    const { given } = yield* world({ operator: null })
-    const failure = yield* Effect.flip(given(Connection.open(caller, {})))
+test("no connection is made to a node of another chain, or to one that there is not", function* () {
+  const several = "rpc or chainId is required: the operator has nodes of several chains"
+  const served = "the node serves chain 31337"
+  const foreign = "the operator's node serves another chain"
+  const silent = yield* world({ operator: null })
+  for (const [{ refused }, opening, why] of [
+    [
+      yield* world({ caller: 5n }),
+      open(caller, callers),
+      ["unsupported_chain", ["settings.rpc", "the node serves chain 5"]]
+    ],
+    [
+      yield* world({}),
+      open(caller, { ...callers, chainId: 1 }),
+      ["invalid_rpc", ["settings.chainId", served]]
+    ],
+    [yield* world({}, true, [9n]), open(caller, {}, "rpc"), ["invalid_request", ["rpc", several]]],
+    [
+      yield* world({}, false),
+      open(caller, {}),
+      ["invalid_request", ["settings.rpc", "settings.rpc is required"]]
+    ],
+    [
+      yield* world({}, false),
+      open(caller, { chainId: Number(withoutNode) }),
+      ["operator_rpc_missing", ["settings.chainId", `chain ${withoutNode}`]]
+    ],
+    [
+      yield* world({}, false),
+      open(caller, { chainId: 5 }),
+      ["unsupported_chain", ["settings.chainId", "the operator does not serve it"]]
+    ],
+    // A key would sign by what it tells.
+    [yield* world({ operator: 5n }), openOperator(caller, callers), ["node_refused", ["", foreign]]]
+  ] as const)
+    expect(yield* refused(opening)).toEqual(why)
+  expect((yield* (yield* world({}, false)).refused(openOperator(caller, callers)))[0]).toBe(
+    "operator_rpc_missing"
+  )
+  for (const opening of [open(caller, {}), openOperator(caller, callers)]) {
+    const failure = yield* Effect.flip(silent.given(opening))
     expect(failure.code).toBe("node_refused")
     expect(JSON.stringify(failure)).not.toContain("http://operator")
-  })
-})
-
-describe("a connection to the operator's node", () => {
-  law("is trusted as the operator's, whatever node the caller names", function* () {
-    const { connected, given, nodes } = yield* world({})
-    const connection = yield* given(Connection.openOperator(caller, { rpc: "http://caller" }))
-    expect(connection.trust).toBe("operator")
-    expect(connection.chain).toBe(nodes["http://operator"])
-    expect(Redacted.value(connection.rpc)).toBe("http://operator")
-    expect(connected).toEqual([
-      ["http://caller", { account: Make.alice }],
-      ["http://operator", "operator"]
-    ])
-  })
-
-  law("is refused when that node serves another chain: a key would sign by what it tells", function* () {
-    const { given } = yield* world({ operator: Make.chainId + 1n })
-    const failure = yield* Effect.flip(given(Connection.openOperator(caller, { rpc: "http://caller" })))
-    expect(failure).toMatchObject({
-      code: "node_refused",
-      details: [{ path: "", message: "the operator's node serves another chain" }]
-    })
-  })
-
-  law("is refused where there is none, and when it does not tell its chain", function* () {
-    const without = yield* world({}, false)
-    const missing = yield* Effect.flip(
-      without.given(Connection.openOperator(caller, { rpc: "http://caller" }))
-    )
-    expect(missing.code).toBe("operator_rpc_missing")
-    const silent = yield* world({ operator: null })
-    const failure = yield* Effect.flip(
-      silent.given(Connection.openOperator(caller, { rpc: "http://caller" }))
-    )
-    expect(failure.code).toBe("node_refused")
-  })
+  }
 })
 
 describe("a node that fails before anything is sent", () => {
@@ -244,17 +207,15 @@ describe("a node that fails before anything is sent", () => {
   })
 })
 
-describe("an EntryPoint", () => {
-  law("is one that the operator accepts, and not any that is known", function* () {
-    const profile = { ...Monitor.profile, entryPoints: [EntryPoint.canonical["v0.8"]] }
-    expect(yield* Connection.entryPointVersion(profile, EntryPoint.canonical["v0.8"])).toBe("v0.8")
-    for (const other of [EntryPoint.canonical["v0.7"], Make.address(0xe7)]) {
-      const failure = yield* Effect.flip(Connection.entryPointVersion(profile, other))
-      expect(failure.code).toBe("unsupported_entry_point")
-    }
-    // What the operator accepts and the service does not know has no version.
-    const unknown = { ...profile, entryPoints: [Make.address(0xe7)] }
-    const failure = yield* Effect.flip(Connection.entryPointVersion(unknown, Make.address(0xe7)))
+test("an EntryPoint is one that the operator accepts, and not any that is known", function* () {
+  const profile = { ...Monitor.profile, entryPoints: [EntryPoint.canonical["v0.8"]] }
+  expect(yield* Connection.entryPointVersion(profile, EntryPoint.canonical["v0.8"])).toBe("v0.8")
+  for (const other of [EntryPoint.canonical["v0.7"], Make.address(0xe7)]) {
+    const failure = yield* Effect.flip(Connection.entryPointVersion(profile, other))
     expect(failure.code).toBe("unsupported_entry_point")
-  })
+  }
+  // What the operator accepts and the service does not know has no version.
+  const unknown = { ...profile, entryPoints: [Make.address(0xe7)] }
+  const failure = yield* Effect.flip(Connection.entryPointVersion(unknown, Make.address(0xe7)))
+  expect(failure.code).toBe("unsupported_entry_point")
 })

@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import * as EoaNonces from "../../../src/application/chain/EoaNonces.js"
 import type { BlockTag, ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
-import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import { test } from "../../support/Test.js"
 
 const eoa = Address.unsafe(`0x${"0e".repeat(20)}`)
 
@@ -24,7 +24,7 @@ const node = (said: { latest: bigint; pending: bigint }) =>
   })
 
 describe("the nonces of an EOA", () => {
-  law("cost one question once the one at the latest block was seen", function* () {
+  test("cost one question once the one at the latest block was seen", function* () {
     const said = { latest: 5n, pending: 7n }
     const { client, take } = yield* node(said)
     const read = EoaNonces.make()
@@ -35,7 +35,7 @@ describe("the nonces of an EOA", () => {
     expect(take()).toEqual(["pending"])
   })
 
-  law("are both asked for when the pending one is below what was seen, or too far above", function* () {
+  test("are both asked for when the pending one is below what was seen, or too far above", function* () {
     const said = { latest: 5n, pending: 7n }
     const { client, take } = yield* node(said)
     const read = EoaNonces.make()
@@ -49,12 +49,12 @@ describe("the nonces of an EOA", () => {
     expect(take()).toEqual(["pending", "latest"])
   })
 
-  law("are never below the one at the latest block", function* () {
+  test("are never below the one at the latest block", function* () {
     const { client } = yield* node({ latest: 8n, pending: 6n })
     expect(yield* EoaNonces.make()(client, eoa)).toEqual({ latest: 8n, next: 8n })
   })
 
-  law("are those that this node says, whatever another one has said", function* () {
+  test("are those that this node says, whatever another one has said", function* () {
     const read = EoaNonces.make()
     const one = yield* node({ latest: 8n, pending: 8n })
     const other = yield* node({ latest: 2n, pending: 2n })

@@ -7,8 +7,8 @@ import {
   type LogFilter
 } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Landings from "../../support/lanes/Landings.js"
+import { test } from "../../support/Test.js"
 
 const hash = Make.word(0x0b)
 
@@ -44,54 +44,51 @@ const world = (most: bigint) => {
 const timeOf = (block: number) => block * 10_000 + 600_000
 
 describe("an op that has landed", () => {
-  law("is found up to 1,024 blocks back when nobody says since when", function* () {
+  test("is found up to 1,024 blocks back when nobody says since when", function* () {
     const { asked, find } = world(100_000n)
     expect(yield* find(1_124n)).toBe(100n)
     expect(yield* find(1_125n)).toBeUndefined()
     expect(asked()).toBe(2)
   })
 
-  law("is found in every block since it was accepted, however many blocks ago that was", function* () {
+  test("is found in every block since it was accepted, however many blocks ago that was", function* () {
     const { find } = world(100_000n)
     expect(yield* find(9_000n, timeOf(100))).toBe(100n)
     expect(yield* find(9_000n, 0)).toBe(100n)
     expect(yield* find(9_000n, timeOf(8_500))).toBeUndefined()
   })
 
-  law("is found at a node that gives logs of few blocks at a time", function* () {
+  test("is found at a node that gives logs of few blocks at a time", function* () {
     const { asked, find } = world(500n)
     expect(yield* find(1_124n)).toBe(100n)
     expect(yield* find(9_000n, timeOf(100))).toBe(100n)
     expect(asked()).toBeLessThan(64)
   })
 
-  law(
-    "is not said to be missing by a node that does not have the block up to which it is asked",
-    function* () {
-      const chain = Landings.makeChain()
-      chain.mine(200)
-      chain.land(hash, 1n, 150n)
-      const find = Effect.map(
-        Inclusions.find(chain.client, Landings.entryPoint, [hash], 160n),
-        (found) => found.get(hash)?.blockNumber
+  test("is not said to be missing by a node that does not have the block up to which it is asked", function* () {
+    const chain = Landings.makeChain()
+    chain.mine(200)
+    chain.land(hash, 1n, 150n)
+    const find = Effect.map(
+      Inclusions.find(chain.client, Landings.entryPoint, [hash], 160n),
+      (found) => found.get(hash)?.blockNumber
+    )
+    const within = (known: bigint | null) =>
+      Effect.map(
+        Inclusions.within(chain.client, Landings.entryPoint, [hash], { from: 0n, to: 200n }, { known }),
+        (found) => found.has(hash)
       )
-      const within = (known: bigint | null) =>
-        Effect.map(
-          Inclusions.within(chain.client, Landings.entryPoint, [hash], { from: 0n, to: 200n }, { known }),
-          (found) => found.has(hash)
-        )
-      chain.fallBehindWithLogs(41)
-      expect(yield* Effect.flip(find)).toMatchObject({ _tag: "ChainRpcError", reason: "unreachable" })
-      chain.fallBehindWithLogs(51)
-      expect(yield* Effect.flip(within(160n))).toMatchObject({ _tag: "ChainRpcError", reason: "unreachable" })
-      expect(yield* within(null)).toBe(false)
-      chain.fallBehindWithLogs(40)
-      expect(yield* find).toBe(150n)
-      expect(yield* within(160n)).toBe(true)
-    }
-  )
+    chain.fallBehindWithLogs(41)
+    expect(yield* Effect.flip(find)).toMatchObject({ _tag: "ChainRpcError", reason: "unreachable" })
+    chain.fallBehindWithLogs(51)
+    expect(yield* Effect.flip(within(160n))).toMatchObject({ _tag: "ChainRpcError", reason: "unreachable" })
+    expect(yield* within(null)).toBe(false)
+    chain.fallBehindWithLogs(40)
+    expect(yield* find).toBe(150n)
+    expect(yield* within(160n)).toBe(true)
+  })
 
-  law("is not said to be missing where the node would have to be asked without end", function* () {
+  test("is not said to be missing where the node would have to be asked without end", function* () {
     const error = yield* Effect.flip(world(2n).find(9_000n, 0))
     expect(error).toMatchObject({ _tag: "ChainRpcError", reason: "rejected" })
   })

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import { Effect, Either } from "effect"
 import * as fc from "fast-check"
 import * as LogRanges from "../../../src/application/chain/LogRanges.js"
 import type { BlockRange } from "../../../src/application/chain/LogRefusal.js"
@@ -8,7 +7,7 @@ import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { vendors } from "../../support/events/Vendors.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
+import { test } from "../../support/Test.js"
 
 interface FakeLog {
   readonly block: bigint
@@ -65,7 +64,7 @@ const read = (
 const size = ({ from, to }: BlockRange) => Number(to - from + 1n)
 
 describe("reading a range in parts", () => {
-  law("takes a limit that is told for all that follows", function* () {
+  test("takes a limit that is told for all that follows", function* () {
     const logs = chainOf(
       Array.from({ length: 5_000 }, () => 2),
       100n
@@ -79,7 +78,7 @@ describe("reading a range in parts", () => {
     expect(splits).toBe(1)
   })
 
-  law("gives up on a node whose limit would take too many questions, at once", function* () {
+  test("gives up on a node whose limit would take too many questions, at once", function* () {
     const { asked, result } = yield* read(
       [],
       { from: 0n, to: 99_999n },
@@ -90,7 +89,7 @@ describe("reading a range in parts", () => {
     expect(asked).toHaveLength(1)
   })
 
-  law("asks as often as it may, and not once more", function* () {
+  test("asks as often as it may, and not once more", function* () {
     const refuse: Refuse = (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null)
     const ten = { from: 0n, to: 99n }
     const exact = yield* read([], ten, refuse, { asks: 11 })
@@ -99,14 +98,14 @@ describe("reading a range in parts", () => {
     expect(above.result).toEqual(Either.left(new LogRanges.TooManyAsks({ span: 10n })))
   })
 
-  law("ends with the node's own refusal when smaller parts are no cure", function* () {
+  test("ends with the node's own refusal when smaller parts are no cure", function* () {
     const error = refusal("invalid api key")
     const { asked, result } = yield* read([], { from: 0n, to: 999n }, () => error)
     expect(result).toEqual(Either.left(error))
     expect(asked).toHaveLength(1)
   })
 
-  law("brings no more results than it may", function* () {
+  test("brings no more results than it may", function* () {
     const logs = chainOf(Array.from({ length: 100 }, () => 1))
     const refuse: Refuse = (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null)
     const exact = yield* read(logs, { from: 0n, to: 99n }, refuse, { results: 100 })
@@ -115,7 +114,7 @@ describe("reading a range in parts", () => {
     expect(above.result).toEqual(Either.left(new LogRanges.TooManyResults({ of: "results" })))
   })
 
-  law("brings no more bytes than it may, and asks for no more when it has", function* () {
+  test("brings no more bytes than it may, and asks for no more when it has", function* () {
     const logs = chainOf(Array.from({ length: 100 }, () => 1)).map((log) => ({ ...log, bytes: 1_000 }))
     const refuse: Refuse = (part) => (size(part) > 1 ? refusal("block range too large, max: 1") : null)
     const exact = yield* read(logs, { from: 0n, to: 99n }, refuse, { bytes: 100_000 })
@@ -167,13 +166,11 @@ describe("reading a range in parts", () => {
         expect(result).toEqual(Either.right(logs))
         expect(most).toBeLessThanOrEqual(bounds.concurrency)
       }),
-    { fastCheck: { numRuns: 400 } }
+    { fastCheck: { numRuns: 150 } }
   )
 })
 
-describe("the memory of a log", () => {
-  it("is that of its data, and of what is kept beside it", () => {
-    const log = { address: Make.lane.signer, topics: [], data: Hex.unsafe("0x1234"), logIndex: 0 }
-    expect(LogRanges.bytesOf(log)).toBe(1_030)
-  })
+it("the memory of a log is that of its data, and of what is kept beside it", () => {
+  const log = { address: Make.lane.signer, topics: [], data: Hex.unsafe("0x1234"), logIndex: 0 }
+  expect(LogRanges.bytesOf(log)).toBe(1_030)
 })

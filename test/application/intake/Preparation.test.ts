@@ -2,7 +2,7 @@ import { describe, expect } from "@effect/vitest"
 import * as TestClock from "effect/TestClock"
 import * as Preparation from "../../../src/application/intake/Preparation.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
+import { test } from "../../support/Test.js"
 
 const latest = {
   number: 7n,
@@ -13,19 +13,19 @@ const latest = {
 }
 
 describe("after the chain has rested", () => {
-  law("for an hour, an op that is signed now is not over when it is mined", function* () {
+  test("for an hour, an op that is signed now is not over when it is mined", function* () {
     const mined = latest.timestamp + 3_600
     yield* TestClock.setTime(mined * 1_000)
     expect(yield* Preparation.validUntil(latest)).toBe(mined + Preparation.signatureLifeSeconds)
   })
 
-  law("for half an hour, neither is a creation", function* () {
+  test("for half an hour, neither is a creation", function* () {
     const mined = latest.timestamp + 1_800
     yield* TestClock.setTime(mined * 1_000)
     expect(yield* Preparation.deployableUntil(latest)).toBe(mined + Preparation.signatureLifeSeconds)
   })
 
-  law("for a day, a creation is good for no longer than the factory takes at the latest block", function* () {
+  test("for a day, a creation is good for no longer than the factory takes at the latest block", function* () {
     yield* TestClock.setTime((latest.timestamp + 86_400) * 1_000)
     expect(yield* Preparation.deployableUntil(latest)).toBe(latest.timestamp + 3_600)
   })

@@ -1,14 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as TestClock from "effect/TestClock"
+import { Effect, Exit, Fiber, TestClock } from "effect"
 import type { Connection } from "../../../src/application/chain/Connection.js"
 import * as ServiceSubmission from "../../../src/application/intake/ServiceSubmission.js"
 import * as Losses from "../../../src/application/pay/Losses.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
-import type { Caller } from "../../../src/application/request/Caller.js"
 import type { ForOps } from "../../../src/application/request/Settings.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
@@ -16,8 +12,9 @@ import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterD
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Ops from "../../support/lanes/Ops.js"
+import * as Parties from "../../support/Parties.js"
+import { test } from "../../support/Test.js"
 
 const version = "v0.7"
 const sponsor = { paymaster: Make.address(0x5a), dailyBudget: 1n }
@@ -43,7 +40,7 @@ describe("the service's EOA works", () => {
       { onFailure: ({ details }) => details[0]?.path, onSuccess: () => null }
     )
 
-  law("for wallets of the account's own profile alone, whatever the request calls them", function* () {
+  test("for wallets of the account's own profile alone, whatever the request calls them", function* () {
     const own = {
       factory: Make.address(0xfa),
       beaconAdminAddress: Make.address(0xbe),
@@ -60,7 +57,7 @@ describe("the service's EOA works", () => {
       expect(yield* refusal({ ...own, [name]: value })).toBe(`settings.${name}`)
   })
 
-  law("only while the operator has pinned their implementation", function* () {
+  test("only while the operator has pinned their implementation", function* () {
     expect(yield* refusal({}, false)).toBe("settings.rpc")
   })
 })
@@ -93,10 +90,6 @@ describe("an op that the service's EOA submits", () => {
 })
 
 describe("what an op may cost the service's EOA", () => {
-  const callerOf = (accountId = Make.alice, requestId = "r"): Caller => ({
-    principal: { accountId, name: "", tier: "pro", scopes: new Set(["write"]), paused: false },
-    requestId
-  })
   const prices = { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, legacy: false }
   /** An op that costs a million wei beside its gas. */
   const risk = (index: number) => ({ index, op: Ops.plain, l1Fee: 1_000_000n })
@@ -104,7 +97,11 @@ describe("what an op may cost the service's EOA", () => {
     ...profile,
     serviceSubmission: { ...profile.serviceSubmission, ...limits }
   })
-  const reserved = (of: NetworkProfile.NetworkProfile, indexes: ReadonlyArray<number>, caller = callerOf()) =>
+  const reserved = (
+    of: NetworkProfile.NetworkProfile,
+    indexes: ReadonlyArray<number>,
+    caller = Parties.caller()
+  ) =>
     Effect.map(ServiceSubmission.reserve(caller, of, version, indexes.map(risk), prices), (failed) => [
       ...failed.keys()
     ])
@@ -123,7 +120,9 @@ describe("what an op may cost the service's EOA", () => {
         expect(yield* reserved(limited({ dailyLoss: 2_500_000n }), [0, 1, 2])).toEqual([2])
         expect(yield* reserved(limited({ maxInFlight: 2 }), [3])).toEqual([3])
         // Another account has its own.
-        expect(yield* reserved(limited({ maxInFlight: 2 }), [0, 1, 2], callerOf(Make.bob, "s"))).toEqual([2])
+        expect(
+          yield* reserved(limited({ maxInFlight: 2 }), [0, 1, 2], Parties.caller("s", Make.bob))
+        ).toEqual([2])
       })
     )
   )
@@ -132,10 +131,12 @@ describe("what an op may cost the service's EOA", () => {
     given(
       Effect.gen(function* () {
         yield* reserved(profile, [0, 1])
-        yield* ServiceSubmission.bind(callerOf(), profile, 0)
+        yield* ServiceSubmission.bind(Parties.caller(), profile, 0)
         yield* TestClock.adjust("10 minutes")
-        expect(Exit.isSuccess(yield* Effect.exit(ServiceSubmission.bind(callerOf(), profile, 0)))).toBe(true)
-        const late = yield* Effect.flip(ServiceSubmission.bind(callerOf(), profile, 1))
+        expect(Exit.isSuccess(yield* Effect.exit(ServiceSubmission.bind(Parties.caller(), profile, 0)))).toBe(
+          true
+        )
+        const late = yield* Effect.flip(ServiceSubmission.bind(Parties.caller(), profile, 1))
         expect(late.reason).toBe("unavailable")
       })
     )
@@ -147,8 +148,8 @@ describe("what an op may cost the service's EOA", () => {
         const work = <A, E>(body: Effect.Effect<A, E>) =>
           Effect.gen(function* () {
             yield* reserved(profile, [0, 1])
-            yield* ServiceSubmission.bind(callerOf(), profile, 0)
-            return yield* ServiceSubmission.settling(callerOf(), profile, [0, 1])(body)
+            yield* ServiceSubmission.bind(Parties.caller(), profile, 0)
+            return yield* ServiceSubmission.settling(Parties.caller(), profile, [0, 1])(body)
           })
         const interrupted = yield* Effect.fork(work(Effect.never))
         yield* TestClock.adjust(0)

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import { Effect, Either } from "effect"
 import * as ChainMemory from "../../../src/adapters/memory/ChainRpc.js"
 import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
 import * as Wallets from "../../../src/application/intake/Wallets.js"
@@ -10,7 +9,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Words from "../../../src/domain/primitives/Words.js"
 import * as WalletConfig from "../../../src/domain/wallet/WalletConfig.js"
 import { address } from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
+import { test } from "../../support/Test.js"
 
 const initCode = Hex.unsafe("0x6001")
 const proxy = Hex.unsafe("0xfe01")
@@ -60,7 +59,7 @@ const setup = Effect.gen(function* () {
 })
 
 describe("what stands at the addresses of wallets", () => {
-  law("is read anew each time, but the code of those that were seen, which never changes", function* () {
+  test("is read anew each time, but the code of those that were seen, which never changes", function* () {
     const { asked, configure, read } = yield* setup
     expect(yield* read).toEqual([1n, 1n, "absent", "foreign"])
     expect(asked).toEqual(wallets)
@@ -69,7 +68,7 @@ describe("what stands at the addresses of wallets", () => {
     expect(asked).toEqual([empty, stranger])
   })
 
-  law("is what stands there now when a wallet has gone with its block", function* () {
+  test("is what stands there now when a wallet has gone with its block", function* () {
     const { asked, node, read } = yield* setup
     yield* read
     yield* node.setCode(first, Hex.empty)
@@ -77,7 +76,7 @@ describe("what stands at the addresses of wallets", () => {
     expect(asked).toEqual([empty, stranger, first])
   })
 
-  law("is known of the node that told it, and of those proxies alone", function* () {
+  test("is known of the node that told it, and of those proxies alone", function* () {
     const { facts, node, own, read } = yield* setup
     yield* read
     const { client } = node

@@ -1,18 +1,15 @@
-import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Redacted from "effect/Redacted"
-import * as TestClock from "effect/TestClock"
+import { describe, expect } from "@effect/vitest"
+import { Effect, Fiber, Redacted, TestClock } from "effect"
 import { computeAddress } from "ethers"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import { KeyProviderError } from "../../../src/application/ports/KeyProvider.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { law } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 import * as PrivateKeys from "../../support/signing/PrivateKeys.js"
 import * as Scripted from "../../support/signing/Scripted.js"
+import { test } from "../../support/Test.js"
 
 const acme = "acme" as AccountId
 const globex = "globex" as AccountId
@@ -33,7 +30,7 @@ const record = (clientId: string, n: number, ...accountIds: ReadonlyArray<Accoun
 })
 
 describe("the names of keys", () => {
-  law("are exactly one of versionId and assetId, not empty, for some account", function* () {
+  test("are exactly one of versionId and assetId, not empty, for some account", function* () {
     for (const wrong of [
       { accountIds: [acme], clientId: "a" },
       { accountIds: [acme], clientId: "a", versionId: "1", assetId: "1" },
@@ -44,14 +41,32 @@ describe("the names of keys", () => {
       expect(yield* reasons([{ ...wrong, privateKey: key(1) }])).toEqual(["badReference"])
   })
 
-  law("lead to one key in each account", function* () {
+  test("lead to one key in each account", function* () {
     const error = yield* refusal([record("a", 1, acme), record("a", 2, acme)])
     expect(error.problems).toEqual([
       { reason: "duplicateReference", message: 'account "acme" has two keys for signer "a" versionId "1"' }
     ])
   })
 
-  law("of providers that do not exist stop the start, also names that objects inherit", function* () {
+  test("may be the same in two accounts, and lead each to its own key", function* () {
+    const asset = { accountIds: [acme], clientId: "a", assetId: "1", privateKey: key(3) }
+    const { signers } = yield* PrivateKeys.make({
+      signers: [record("a", 1, acme), record("a", 2, globex), asset],
+      system: {}
+    })
+    const version = { clientId: "a", versionId: "1" }
+    const found = [
+      signers.resolve(acme, version),
+      signers.resolve(globex, version),
+      signers.resolve(acme, { clientId: "a", assetId: "1" })
+    ]
+    expect((yield* Effect.all(found)).map(({ address }) => address)).toEqual([1, 2, 3].map(addressOf))
+    expect(yield* Effect.flip(signers.resolve(globex, { clientId: "a", assetId: "1" }))).toMatchObject({
+      reason: "assetNotSupported"
+    })
+  })
+
+  test("of providers that do not exist stop the start, also names that objects inherit", function* () {
     const source = (provider: string) => ({ provider, key: "k" })
     const error = yield* Effect.flip(
       KeyRing.make({
@@ -67,7 +82,7 @@ describe("the names of keys", () => {
 })
 
 describe("who reaches an EOA", () => {
-  law("is one account, be it in one record or in two", function* () {
+  test("is one account, be it in one record or in two", function* () {
     expect(yield* reasons([record("a", 1, acme, globex)])).toEqual(["sharedEoa"])
     const apart = yield* refusal([{ ...record("a", 1, acme), shared: true }, record("b", 1, globex)])
     expect(apart.problems).toEqual([
@@ -75,7 +90,7 @@ describe("who reaches an EOA", () => {
     ])
   })
 
-  law("is several accounts when every record of it says so, and one account under two names", function* () {
+  test("is several accounts when every record of it says so, and one account under two names", function* () {
     const { signers } = yield* PrivateKeys.make({
       signers: [
         { ...record("dev", 1, acme, globex), shared: true },
@@ -89,7 +104,7 @@ describe("who reaches an EOA", () => {
     expect(a.address).toBe(b.address)
   })
 
-  law("is no account when it is a system key, shared or not", function* () {
+  test("is no account when it is a system key, shared or not", function* () {
     for (const role of ["deployer", "serviceEoa", "sponsor"] as const)
       for (const shared of [true, false]) {
         const error = yield* refusal([{ ...record("a", 1, acme), shared }], { [role]: key(1) })
@@ -102,7 +117,7 @@ describe("who reaches an EOA", () => {
       }
   })
 
-  law("is one system role", function* () {
+  test("is one system role", function* () {
     expect(yield* reasons([], { deployer: key(5), serviceEoa: key(5) })).toEqual(["systemKeysEqual"])
     expect(yield* reasons([], { serviceEoa: key(5), sponsor: key(5) })).toEqual(["systemKeysEqual"])
     expect((yield* refusal([], { deployer: key(5), sponsor: key(5) })).message).toContain(
@@ -110,7 +125,7 @@ describe("who reaches an EOA", () => {
     )
   })
 
-  law("a system key that is not configured is named as such", function* () {
+  test("a system key that is not configured is named as such", function* () {
     const { systemSigners } = yield* PrivateKeys.make({ signers: [], system: {} })
     for (const role of ["deployer", "serviceEoa", "sponsor"] as const)
       expect(yield* Effect.flip(systemSigners[role])).toMatchObject({
@@ -120,8 +135,27 @@ describe("who reaches an EOA", () => {
   })
 })
 
+/** What comes of it while time passes. */
+const within = <A, E, R>(time: string, effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Effect.fork(effect), (fiber) =>
+    Effect.zipRight(TestClock.adjust(time as "1 second"), Fiber.join(fiber))
+  )
+const source = { provider: "it", key: "key" }
+const name = 'signer "client" versionId "1": key "key" of provider "it"'
+
+/** A provider of the first key that is away as long as it is said. */
+const flapping = () => {
+  const state = { isDown: true }
+  const provider = Scripted.make({
+    privateKey: keyText(1),
+    publicKey: (honest) =>
+      state.isDown ? Scripted.failing("unavailable", "ECONNREFUSED") : Effect.succeed(honest)
+  })
+  return { provider, state }
+}
+
 describe("the start", () => {
-  law("lists everything that is wrong with the keys at once, each by its name", function* () {
+  test("lists everything that is wrong with the keys at once, each by its name", function* () {
     const error = yield* refusal(
       [
         { ...record("bad", 1, acme), privateKey: Redacted.make("0x1234") },
@@ -140,197 +174,129 @@ describe("the start", () => {
     ])
   })
 
-  const points: Readonly<Record<string, string>> = {
-    "a compressed point": `02${"ab".repeat(32)}`,
-    "a point beside the curve": `04${"11".repeat(64)}`,
-    "the coordinates alone": "ab".repeat(64),
-    "capital letters": `04${"AB".repeat(64)}`,
-    nothing: ""
-  }
-  for (const [name, point] of Object.entries(points))
-    law(`is refused by a key whose public key is ${name}`, function* () {
+  test("is refused by a key whose public key is no point of the curve in its one spelling", function* () {
+    for (const point of [
+      `02${"ab".repeat(32)}`,
+      `04${"11".repeat(64)}`,
+      "ab".repeat(64),
+      `04${"AB".repeat(64)}`,
+      ""
+    ]) {
       const provider = Scripted.make({ privateKey: keyText(1), publicKey: () => Effect.succeed(point) })
-      const error = yield* Effect.flip(Scripted.ring(provider))
-      expect(error.problems).toEqual([
-        {
-          reason: "unsuitable",
-          message:
-            'signer "client" versionId "1": key "key" of provider "it": its public key is no point of secp256k1'
-        }
+      expect((yield* Effect.flip(Scripted.ring(provider))).problems).toEqual([
+        { reason: "unsuitable", message: `${name}: its public key is no point of secp256k1` }
       ])
-    })
+    }
+  })
 
-  law("is refused by a key that is absent, unsuitable or not permitted, pinned or not", function* () {
+  test("is refused by a key that is absent, unsuitable or not permitted, pinned or not", function* () {
     for (const reason of ["notFound", "unsuitable", "refused"] as const)
-      for (const address of [undefined, addressOf(1)]) {
+      for (const pinned of [{}, { address: addressOf(1) }]) {
         const provider = Scripted.make({
           privateKey: keyText(1),
           publicKey: () => Scripted.failing(reason, "AccessDenied")
         })
-        const error = yield* Effect.flip(Scripted.ring(provider, address === undefined ? {} : { address }))
+        const error = yield* Effect.flip(Scripted.ring(provider, pinned))
         expect(error.problems).toMatchObject([{ reason }])
-        expect(error.message).toContain(
-          'signer "client" versionId "1": key "key" of provider "it": AccessDenied'
-        )
+        expect(error.message).toContain(`${name}: AccessDenied`)
         expect(provider.asked()).toBe(1)
       }
   })
 
-  law("waits for a provider that is slow to come up", function* () {
-    const provider = Scripted.make({
+  test("waits for a provider that is slow to come up, and is refused by one that stays away", function* () {
+    const slow = Scripted.make({
       privateKey: keyText(1),
       publicKey: (honest, call) => (call < 3 ? Scripted.failing("unavailable") : Effect.succeed(honest))
     })
-    const starting = yield* Effect.fork(Scripted.signer(provider))
-    yield* TestClock.adjust("2 seconds")
-    expect((yield* Fiber.join(starting)).address).toBe(addressOf(1))
-  })
-
-  law("is refused by a provider that stays away, with the remedy", function* () {
+    expect((yield* within("2 seconds", Scripted.signer(slow))).address).toBe(addressOf(1))
     for (const publicKey of [() => Scripted.failing("unavailable", "ECONNREFUSED"), () => Effect.never]) {
-      const starting = yield* Effect.fork(
-        Effect.flip(Scripted.ring(Scripted.make({ privateKey: keyText(1), publicKey })))
-      )
-      yield* TestClock.adjust("10 seconds")
-      const error = yield* Fiber.join(starting)
+      const ring = Scripted.ring(Scripted.make({ privateKey: keyText(1), publicKey }))
+      const error = yield* within("10 seconds", Effect.flip(ring))
       expect(error.problems).toMatchObject([{ reason: "unavailable" }])
       expect(error.message).toContain("(with its address configured the service starts all the same)")
     }
   })
 
-  law("is over within a minute however many keys do not answer", function* () {
-    const starting = yield* Effect.fork(
-      Effect.flip(
-        KeyRing.make({
-          providers: {
-            it: {
-              open: Effect.succeed(Scripted.make({ privateKey: keyText(1), publicKey: () => Effect.never }))
-            }
-          },
-          signers: Array.from({ length: 300 }, (_, index) => ({
-            accountIds: [acme],
-            clientId: "a",
-            versionId: `${index + 1}`,
-            source: { provider: "it", key: `${index}` }
-          })),
-          system: {}
-        })
-      )
-    )
-    yield* TestClock.adjust("60 seconds")
-    expect((yield* Fiber.join(starting)).problems).toHaveLength(300)
+  test("is over within a minute however many keys do not answer", function* () {
+    const provider = Scripted.make({ privateKey: keyText(1), publicKey: () => Effect.never })
+    const ring = KeyRing.make({
+      providers: { it: { open: Effect.succeed(provider) } },
+      signers: Array.from({ length: 300 }, (_, index) => ({
+        accountIds: [acme],
+        clientId: "a",
+        versionId: `${index + 1}`,
+        source: { provider: "it", key: `${index}` }
+      })),
+      system: {}
+    })
+    expect((yield* within("60 seconds", Effect.flip(ring))).problems).toHaveLength(300)
   })
 })
 
 describe("a pinned address", () => {
-  law("that is another key's stops the start", function* () {
-    const error = yield* Effect.flip(
-      Scripted.ring(Scripted.make({ privateKey: keyText(1) }), { address: addressOf(2) })
-    )
-    expect(error.problems).toEqual([
+  test("that is another key's stops the start", function* () {
+    const ring = Scripted.ring(Scripted.make({ privateKey: keyText(1) }), { address: addressOf(2) })
+    expect((yield* Effect.flip(ring)).problems).toEqual([
       {
         reason: "addressMismatch",
-        message: `signer "client" versionId "1": key "key" of provider "it": its address is ${addressOf(1)}, configured is ${addressOf(2)}`
+        message: `${name}: its address is ${addressOf(1)}, configured is ${addressOf(2)}`
       }
     ])
   })
 
-  it.scoped("lets the service start while the provider is down; the key works once it is back", () => {
-    const log = Log.make()
-    let down = true
-    return Effect.gen(function* () {
-      const provider = Scripted.make({
-        privateKey: keyText(1),
-        publicKey: (honest) =>
-          down ? Scripted.failing("unavailable", "ECONNREFUSED") : Effect.succeed(honest)
-      })
-      const starting = yield* Effect.fork(Scripted.ring(provider, { address: addressOf(1) }))
-      yield* TestClock.adjust("10 seconds")
-      const { signers } = yield* Fiber.join(starting)
-      expect(log.lines).toMatchObject([
-        { level: "WARN", message: "a key provider is down", annotations: { detail: "ECONNREFUSED" } }
-      ])
-      const resolve = signers.resolve(Scripted.account, Scripted.ref)
-      const first = yield* Effect.fork(Effect.flip(resolve))
-      const second = yield* Effect.fork(Effect.flip(resolve))
-      yield* TestClock.adjust("10 seconds")
-      for (const fiber of [first, second])
-        expect(yield* Fiber.join(fiber)).toMatchObject({
-          reason: "unavailable",
-          message: "the key provider did not answer"
-        })
-      down = false
-      const signer = yield* resolve
-      expect(signer.address).toBe(addressOf(1))
-      yield* signer.sign(Hex.unsafe32(`0x${"11".repeat(32)}`))
-    }).pipe(Effect.provide(log.layer))
+  test("lets the service start while the provider is down; the key works once it is back", function* () {
+    const lines = yield* Log.listen
+    const { provider, state } = flapping()
+    const { signers } = yield* within("10 seconds", Scripted.ring(provider, { address: addressOf(1) }))
+    expect(lines).toMatchObject([
+      { level: "WARN", message: "a key provider is down", annotations: { detail: "ECONNREFUSED" } }
+    ])
+    const resolve = signers.resolve(Scripted.account, Scripted.ref)
+    const both = Effect.all([Effect.flip(resolve), Effect.flip(resolve)], { concurrency: 2 })
+    for (const error of yield* within("10 seconds", both))
+      expect(error).toMatchObject({ reason: "unavailable", message: "the key provider did not answer" })
+    state.isDown = false
+    const signer = yield* resolve
+    expect(signer.address).toBe(addressOf(1))
+    yield* signer.sign(Hex.unsafe32(`0x${"11".repeat(32)}`))
   })
 
-  it.scoped("that turns out wrong when the provider is back is refused and logged as an error", () => {
-    const log = Log.make()
-    let down = true
-    return Effect.gen(function* () {
-      const provider = Scripted.make({
-        privateKey: keyText(1),
-        publicKey: (honest) => (down ? Scripted.failing("unavailable") : Effect.succeed(honest))
-      })
-      const starting = yield* Effect.fork(Scripted.ring(provider, { address: addressOf(2) }))
-      yield* TestClock.adjust("10 seconds")
-      const { signers } = yield* Fiber.join(starting)
-      down = false
-      expect((yield* Effect.flip(signers.resolve(Scripted.account, Scripted.ref))).reason).toBe("refused")
-      expect(log.lines.at(-1)).toMatchObject({ level: "ERROR", annotations: { reason: "addressMismatch" } })
-    }).pipe(Effect.provide(log.layer))
+  test("that turns out wrong when the provider is back is refused and logged as an error", function* () {
+    const lines = yield* Log.listen
+    const { provider, state } = flapping()
+    const { signers } = yield* within("10 seconds", Scripted.ring(provider, { address: addressOf(2) }))
+    state.isDown = false
+    expect((yield* Effect.flip(signers.resolve(Scripted.account, Scripted.ref))).reason).toBe("refused")
+    expect(lines.at(-1)).toMatchObject({ level: "ERROR", annotations: { reason: "addressMismatch" } })
   })
 
-  law(
-    "of a provider that can not be opened yet lets the service start, and what was half open is closed",
-    function* () {
-      let down = true
-      let closed = 0
-      const provider = Scripted.make({ privateKey: keyText(1) })
-      const open = Effect.gen(function* () {
-        yield* Effect.addFinalizer(() =>
-          Effect.sync(() => {
-            closed += 1
-          })
-        )
-        if (down) return yield* new KeyProviderError({ reason: "unavailable", message: "no session" })
-        return provider
-      })
-      const starting = yield* Effect.fork(
-        KeyRing.make({
-          providers: { it: { open } },
-          signers: [],
-          system: { deployer: { provider: "it", key: "key", address: addressOf(1) } }
-        })
-      )
-      yield* TestClock.adjust("10 seconds")
-      const { systemSigners } = yield* Fiber.join(starting)
-      const failures = closed
-      expect(failures).toBeGreaterThan(1)
-      down = false
-      expect((yield* systemSigners.deployer).address).toBe(addressOf(1))
-      expect(closed).toBe(failures)
-    }
-  )
-
-  law("counts where the rules on EOAs are checked while the provider is down", function* () {
-    const provider = Scripted.make({
-      privateKey: keyText(1),
-      publicKey: () => Scripted.failing("unavailable")
+  test("of a provider that can not be opened yet lets the service start, and what was half open is closed", function* () {
+    let isDown = true
+    let closed = 0
+    const open = Effect.gen(function* () {
+      yield* Effect.addFinalizer(() => Effect.sync(() => void closed++))
+      if (isDown) return yield* new KeyProviderError({ reason: "unavailable", message: "no session" })
+      return Scripted.make({ privateKey: keyText(1) })
     })
-    const source = { provider: "it", key: "key", address: addressOf(1) }
-    const starting = yield* Effect.fork(
-      Effect.flip(
-        KeyRing.make({
-          providers: { it: { open: Effect.succeed(provider) }, other: { open: Effect.succeed(provider) } },
-          signers: [{ accountIds: [acme], clientId: "a", versionId: "1", source }],
-          system: { deployer: { ...source, provider: "other" } }
-        })
-      )
-    )
-    yield* TestClock.adjust("10 seconds")
-    expect((yield* Fiber.join(starting)).problems.map(({ reason }) => reason)).toContain("systemKeyReachable")
+    const system = { deployer: { ...source, address: addressOf(1) } }
+    const ring = KeyRing.make({ providers: { it: { open } }, signers: [], system })
+    const { systemSigners } = yield* within("10 seconds", ring)
+    const failures = closed
+    expect(failures).toBeGreaterThan(1)
+    isDown = false
+    expect((yield* systemSigners.deployer).address).toBe(addressOf(1))
+    expect(closed).toBe(failures)
+  })
+
+  test("counts where the rules on EOAs are checked while the provider is down", function* () {
+    const open = Effect.succeed(flapping().provider)
+    const pinned = { ...source, address: addressOf(1) }
+    const ring = KeyRing.make({
+      providers: { it: { open }, other: { open } },
+      signers: [{ accountIds: [acme], clientId: "a", versionId: "1", source: pinned }],
+      system: { deployer: { ...pinned, provider: "other" } }
+    })
+    const { problems } = yield* within("10 seconds", Effect.flip(ring))
+    expect(problems.map(({ reason }) => reason)).toContain("systemKeyReachable")
   })
 })

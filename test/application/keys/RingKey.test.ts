@@ -1,16 +1,11 @@
-import { describe, expect, it } from "@effect/vitest"
-import * as Deferred from "effect/Deferred"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as Scope from "effect/Scope"
-import * as TestClock from "effect/TestClock"
+import { describe, expect } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Scope, TestClock } from "effect"
 import { keccak256, recoverAddress, SigningKey, toBeHex } from "ethers"
 import type { RawSignature } from "../../../src/application/ports/KeyProvider.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { law } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 import * as Scripted from "../../support/signing/Scripted.js"
+import { test } from "../../support/Test.js"
 
 const privateKey = `0x${"ab".repeat(32)}`
 const otherKey = new SigningKey(`0x${"cd".repeat(32)}`)
@@ -23,27 +18,24 @@ const signAll = (signer: Effect.Effect.Success<ReturnType<typeof Scripted.signer
   Effect.forEach(digests(count), signer.sign, { concurrency: "unbounded" })
 
 describe("a signature of the ring", () => {
-  law(
-    "has s in the lower half and a recovery id that hits the address, whichever half the provider gives",
-    function* () {
-      const provider = Scripted.make({
-        privateKey,
-        sign: (_, honest, call) =>
-          Effect.succeed(honest.map(({ r, s }) => (call % 2 === 0 ? { r, s: order - s } : { r, s })))
-      })
-      const signer = yield* Scripted.signer(provider)
-      const seen = new Set<string>()
-      for (const digest of digests(20)) {
-        const once = yield* signer.sign(digest)
-        const again = yield* signer.sign(digest)
-        expect(again).toBe(once)
-        expect(BigInt(`0x${once.slice(66, 130)}`)).toBeLessThanOrEqual(order / 2n)
-        expect(recoverAddress(digest, once)).toBe(signer.address)
-        seen.add(once.slice(130))
-      }
-      expect([...seen].sort()).toEqual(["1b", "1c"])
+  test("has s in the lower half and a recovery id that hits the address, whichever half the provider gives", function* () {
+    const provider = Scripted.make({
+      privateKey,
+      sign: (_, honest, call) =>
+        Effect.succeed(honest.map(({ r, s }) => (call % 2 === 0 ? { r, s: order - s } : { r, s })))
+    })
+    const signer = yield* Scripted.signer(provider)
+    const seen = new Set<string>()
+    for (const digest of digests(20)) {
+      const once = yield* signer.sign(digest)
+      const again = yield* signer.sign(digest)
+      expect(again).toBe(once)
+      expect(BigInt(`0x${once.slice(66, 130)}`)).toBeLessThanOrEqual(order / 2n)
+      expect(recoverAddress(digest, once)).toBe(signer.address)
+      seen.add(once.slice(130))
     }
-  )
+    expect([...seen].sort()).toEqual(["1b", "1c"])
+  })
 
   const lies: Readonly<
     Record<string, (digest: string, honest: RawSignature) => ReadonlyArray<RawSignature>>
@@ -62,72 +54,63 @@ describe("a signature of the ring", () => {
     "two signatures": (_, honest) => [honest, honest]
   }
   for (const [name, lie] of Object.entries(lies))
-    it.scoped(`${name} is refused, and an error is logged without it`, () => {
-      const log = Log.make()
-      return Effect.gen(function* () {
-        const digest = digestOf(1)
-        const provider = Scripted.make({
-          privateKey,
-          sign: (given, honest) =>
-            Effect.succeed(honest.flatMap((each, index) => lie(given[index] ?? "", each)))
-        })
-        const signer = yield* Scripted.signer(provider)
-        const error = yield* Effect.flip(signer.sign(digest))
-        expect(error).toMatchObject({ reason: "refused", message: "the key provider refused to sign" })
-        expect(log.lines).toMatchObject([{ level: "ERROR", annotations: { reason: "wrongSignature" } }])
-        const shown = JSON.stringify(log.lines)
-        for (const { r, s } of lie(digest, Scripted.signatureBy(new SigningKey(privateKey), digest)))
-          for (const part of [r, s])
-            if (part > 9n) {
-              expect(shown).not.toContain(part.toString())
-              expect(shown).not.toContain(part.toString(16))
-            }
-        expect(provider.calls).toHaveLength(1)
-      }).pipe(Effect.provide(log.layer))
-    })
-
-  it.scoped(
-    "a provider that is away is told of once, however often its key is asked, and when that is over",
-    () => {
-      const log = Log.make()
-      return Effect.gen(function* () {
-        let isAway = true
-        const provider = Scripted.make({
-          privateKey,
-          sign: (_, honest) =>
-            isAway ? Scripted.failing("refused", "the token is locked") : Effect.succeed(honest)
-        })
-        const signer = yield* Scripted.signer(provider)
-        for (const n of Array(50).keys()) yield* Effect.flip(signer.sign(digestOf(n + 1)))
-        isAway = false
-        yield* signer.sign(digestOf(1))
-        expect(Log.told(log.lines, "a key can not be used")).toEqual(["WARN", "INFO"])
-      }).pipe(Effect.provide(log.layer))
-    }
-  )
-
-  it.scoped("an adapter that crashes or returns nonsense is a refusal that names the crash alone", () => {
-    const log = Log.make()
-    return Effect.gen(function* () {
+    test(`${name} is refused, and an error is logged without it`, function* () {
+      const lines = yield* Log.listen
+      const digest = digestOf(1)
       const provider = Scripted.make({
         privateKey,
-        sign: (_, __, call) => {
-          if (call === 1) throw new TypeError("secret-4711")
-          return call === 2 ? Effect.die(new RangeError("secret-4711")) : Effect.succeed(Object(null))
-        }
+        sign: (given, honest) =>
+          Effect.succeed(honest.flatMap((each, index) => lie(given[index] ?? "", each)))
       })
       const signer = yield* Scripted.signer(provider)
-      for (const _ of [1, 2, 3]) expect((yield* Effect.flip(signer.sign(digestOf(1)))).reason).toBe("refused")
-      expect(log.lines.map(({ annotations }) => annotations.detail)).toEqual([
-        "the provider's adapter crashed (TypeError)",
-        "the provider's adapter crashed (RangeError)",
-        "the provider returned undefined signatures for 1 digests"
-      ])
-      expect(JSON.stringify(log.lines)).not.toContain("4711")
-    }).pipe(Effect.provide(log.layer))
+      const error = yield* Effect.flip(signer.sign(digest))
+      expect(error).toMatchObject({ reason: "refused", message: "the key provider refused to sign" })
+      expect(lines).toMatchObject([{ level: "ERROR", annotations: { reason: "wrongSignature" } }])
+      const shown = JSON.stringify(lines)
+      for (const { r, s } of lie(digest, Scripted.signatureBy(new SigningKey(privateKey), digest)))
+        for (const part of [r, s])
+          if (part > 9n) {
+            expect(shown).not.toContain(part.toString())
+            expect(shown).not.toContain(part.toString(16))
+          }
+      expect(provider.calls).toHaveLength(1)
+    })
+
+  test("a provider that is away is told of once, however often its key is asked, and when that is over", function* () {
+    const lines = yield* Log.listen
+    let isAway = true
+    const provider = Scripted.make({
+      privateKey,
+      sign: (_, honest) =>
+        isAway ? Scripted.failing("refused", "the token is locked") : Effect.succeed(honest)
+    })
+    const signer = yield* Scripted.signer(provider)
+    for (const n of Array(50).keys()) yield* Effect.flip(signer.sign(digestOf(n + 1)))
+    isAway = false
+    yield* signer.sign(digestOf(1))
+    expect(Log.told(lines, "a key can not be used")).toEqual(["WARN", "INFO"])
   })
 
-  law("one wrong signature of a call leaves the others good", function* () {
+  test("an adapter that crashes or returns nonsense is a refusal that names the crash alone", function* () {
+    const lines = yield* Log.listen
+    const provider = Scripted.make({
+      privateKey,
+      sign: (_, __, call) => {
+        if (call === 1) throw new TypeError("secret-4711")
+        return call === 2 ? Effect.die(new RangeError("secret-4711")) : Effect.succeed(Object(null))
+      }
+    })
+    const signer = yield* Scripted.signer(provider)
+    for (const _ of [1, 2, 3]) expect((yield* Effect.flip(signer.sign(digestOf(1)))).reason).toBe("refused")
+    expect(lines.map(({ annotations }) => annotations.detail)).toEqual([
+      "the provider's adapter crashed (TypeError)",
+      "the provider's adapter crashed (RangeError)",
+      "the provider returned undefined signatures for 1 digests"
+    ])
+    expect(JSON.stringify(lines)).not.toContain("4711")
+  })
+
+  test("one wrong signature of a call leaves the others good", function* () {
     const provider = Scripted.make({
       privateKey,
       maxBatch: 3,
@@ -145,7 +128,7 @@ describe("a signature of the ring", () => {
     expect([first?._tag, second?._tag, third?._tag]).toEqual(["Right", "Left", "Right"])
   })
 
-  law("what is not 32 bytes never reaches the provider", function* () {
+  test("what is not 32 bytes never reaches the provider", function* () {
     const provider = Scripted.make({ privateKey })
     const signer = yield* Scripted.signer(provider)
     for (const text of ["0x", "0x1234", `${digestOf(1)}00`, digestOf(1).slice(2), digestOf(1).toUpperCase()])
@@ -158,7 +141,7 @@ describe("a signature of the ring", () => {
 })
 
 describe("calls of a provider", () => {
-  law("carry what is asked for at one moment, as many digests as fit, in their order", function* () {
+  test("carry what is asked for at one moment, as many digests as fit, in their order", function* () {
     const provider = Scripted.make({ privateKey, maxBatch: 8 })
     const signer = yield* Scripted.signer(provider)
     const signatures = yield* signAll(signer, 20)
@@ -169,7 +152,7 @@ describe("calls of a provider", () => {
     )
   })
 
-  law("are at most so many at once; what comes meanwhile travels together after them", function* () {
+  test("are at most so many at once; what comes meanwhile travels together after them", function* () {
     const gate = yield* Deferred.make<void>()
     let most = 0
     let now = 0
@@ -196,7 +179,7 @@ describe("calls of a provider", () => {
     expect(provider.calls.map(({ length }) => length)).toEqual([4, 4, 4, 4, 2])
   })
 
-  law("are made again after a pause while the provider is unavailable", function* () {
+  test("are made again after a pause while the provider is unavailable", function* () {
     const provider = Scripted.make({
       privateKey,
       sign: (_, honest, call) => (call < 4 ? Scripted.failing("unavailable") : Effect.succeed(honest))
@@ -210,7 +193,7 @@ describe("calls of a provider", () => {
     expect(provider.calls).toHaveLength(4)
   })
 
-  law("are made once when the provider refuses", function* () {
+  test("are made once when the provider refuses", function* () {
     for (const reason of ["refused", "notFound", "unsuitable"] as const) {
       const provider = Scripted.make({ privateKey, sign: () => Scripted.failing(reason) })
       const signer = yield* Scripted.signer(provider)
@@ -219,27 +202,25 @@ describe("calls of a provider", () => {
     }
   })
 
-  it.scoped("end within 25 seconds when the provider stays unavailable, and callers are not told why", () => {
-    const log = Log.make()
-    return Effect.gen(function* () {
-      const provider = Scripted.make({ privateKey, sign: () => Scripted.failing("unavailable", "Throttled") })
-      const signer = yield* Scripted.signer(provider)
-      const signing = yield* Effect.fork(Effect.flip(signer.sign(digestOf(1))))
-      yield* TestClock.adjust("25 seconds")
-      expect(yield* Fiber.join(signing)).toMatchObject({
-        reason: "unavailable",
-        message: "the key provider did not answer"
-      })
-      const calls = provider.calls.length
-      expect(calls).toBeGreaterThan(8)
-      expect(calls).toBeLessThan(16)
-      yield* TestClock.adjust("1 minute")
-      expect(provider.calls).toHaveLength(calls)
-      expect(log.lines.map(({ level }) => level)).toEqual(["WARN"])
-    }).pipe(Effect.provide(log.layer))
+  test("end within 25 seconds when the provider stays unavailable, and callers are not told why", function* () {
+    const lines = yield* Log.listen
+    const provider = Scripted.make({ privateKey, sign: () => Scripted.failing("unavailable", "Throttled") })
+    const signer = yield* Scripted.signer(provider)
+    const signing = yield* Effect.fork(Effect.flip(signer.sign(digestOf(1))))
+    yield* TestClock.adjust("25 seconds")
+    expect(yield* Fiber.join(signing)).toMatchObject({
+      reason: "unavailable",
+      message: "the key provider did not answer"
+    })
+    const calls = provider.calls.length
+    expect(calls).toBeGreaterThan(8)
+    expect(calls).toBeLessThan(16)
+    yield* TestClock.adjust("1 minute")
+    expect(provider.calls).toHaveLength(calls)
+    expect(lines.map(({ level }) => level)).toEqual(["WARN"])
   })
 
-  law("that get no answer are given up one by one, also where nothing may be interrupted", function* () {
+  test("that get no answer are given up one by one, also where nothing may be interrupted", function* () {
     const provider = Scripted.make({
       privateKey,
       sign: (_, honest, call) => (call < 3 ? Effect.uninterruptible(Effect.never) : Effect.succeed(honest))
@@ -253,7 +234,7 @@ describe("calls of a provider", () => {
     expect(recoverAddress(digestOf(1), yield* Fiber.join(signing))).toBe(signer.address)
   })
 
-  law("are not made for whom nobody waits any more", function* () {
+  test("are not made for whom nobody waits any more", function* () {
     const gate = yield* Deferred.make<void>()
     const provider = Scripted.make({
       privateKey,
@@ -272,7 +253,7 @@ describe("calls of a provider", () => {
     expect(provider.calls).toEqual([[digestOf(0)], [digestOf(2)]])
   })
 
-  law("end when the ring does: who waits hears that the key is unavailable", function* () {
+  test("end when the ring does: who waits hears that the key is unavailable", function* () {
     const scope = yield* Scope.make()
     const provider = Scripted.make({ privateKey, sign: () => Effect.never })
     const signer = yield* Scope.extend(Scripted.signer(provider, { limits: { inFlight: 1 } }), scope)

@@ -13,8 +13,8 @@ import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Ops from "../../support/lanes/Ops.js"
+import { test } from "../../support/Test.js"
 
 const entryPoint = EntryPoint.canonical["v0.7"]
 const op =
@@ -118,7 +118,7 @@ const world = (
 const refusedOf = ({ refused }: BundleSimulation.SimulatedBundle) => [...refused]
 
 describe("the simulation of a bundle", () => {
-  law("asks once for the transaction that would be sent, and tells what it takes and charges", function* () {
+  test("asks once for the transaction that would be sent, and tells what it takes and charges", function* () {
     const { asked, run } = world(["succeeds", "succeeds", "succeeds"])
     const simulated = yield* run
     expect(refusedOf(simulated)).toEqual([])
@@ -129,18 +129,15 @@ describe("the simulation of a bundle", () => {
     expect(args[1]).toBe(getAddress(Make.lane.signer))
   })
 
-  law(
-    "refuses the ops whose calls revert, with their revert data, and those that leave no event",
-    function* () {
-      const { run } = world(["succeeds", "reverts", "leaves no event"])
-      expect(refusedOf(yield* run)).toEqual([
-        [Make.word(1), dead],
-        [Make.word(2), Hex.empty]
-      ])
-    }
-  )
+  test("refuses the ops whose calls revert, with their revert data, and those that leave no event", function* () {
+    const { run } = world(["succeeds", "reverts", "leaves no event"])
+    expect(refusedOf(yield* run)).toEqual([
+      [Make.word(1), dead],
+      [Make.word(2), Hex.empty]
+    ])
+  })
 
-  law("refuses the op that the EntryPoint names, and asks nothing more", function* () {
+  test("refuses the op that the EntryPoint names, and asks nothing more", function* () {
     const { asked, run } = world(["succeeds", "is named", "succeeds"])
     const simulated = yield* run
     expect(refusedOf(simulated)).toEqual([[Make.word(1), failedOp(1)]])
@@ -148,7 +145,7 @@ describe("the simulation of a bundle", () => {
     expect(asked).toHaveLength(1)
   })
 
-  law("finds the op that makes the bundle revert without a name, whichever it is, by halving", function* () {
+  test("finds the op that makes the bundle revert without a name, whichever it is, by halving", function* () {
     for (const count of [1, 2, 3, 4, 5, 8, 13])
       for (let at = 0; at < count; at += 1) {
         const fates = Array.from({ length: count }, (_, index) =>
@@ -162,41 +159,35 @@ describe("the simulation of a bundle", () => {
       }
   })
 
-  law(
-    "refuses all ops under one aggregated signature when their transaction reverts without a name",
-    function* () {
-      const aggregate = { aggregator: Make.address(1), signature: dead, gas: 0n }
-      const { asked, run } = world(["succeeds", "names nobody"], { aggregate })
-      const simulated = yield* run
-      expect(refusedOf(simulated)).toEqual([
-        [Make.word(0), dead],
-        [Make.word(1), dead]
-      ])
-      expect(simulated.gas).toBeNull()
-      expect(asked).toHaveLength(1)
-      expect(keccak256(asked[0]?.data.slice(0, 10) ?? "0x")).toBe(
-        keccak256(abi.getFunction("handleAggregatedOps")?.selector ?? "0x")
-      )
-    }
-  )
+  test("refuses all ops under one aggregated signature when their transaction reverts without a name", function* () {
+    const aggregate = { aggregator: Make.address(1), signature: dead, gas: 0n }
+    const { asked, run } = world(["succeeds", "names nobody"], { aggregate })
+    const simulated = yield* run
+    expect(refusedOf(simulated)).toEqual([
+      [Make.word(0), dead],
+      [Make.word(1), dead]
+    ])
+    expect(simulated.gas).toBeNull()
+    expect(asked).toHaveLength(1)
+    expect(keccak256(asked[0]?.data.slice(0, 10) ?? "0x")).toBe(
+      keccak256(abi.getFunction("handleAggregatedOps")?.selector ?? "0x")
+    )
+  })
 
-  law("takes the calldata's own cost for the gas where the node tells less", function* () {
+  test("takes the calldata's own cost for the gas where the node tells less", function* () {
     const { run } = world(["succeeds"], { gasUsed: 1n })
     const { gas } = yield* run
     expect(gas?.used).toBeGreaterThan(21_000n)
   })
 
-  law(
-    "on a node without eth_simulateV1 tells reverts, and neither gas nor what reverts within",
-    function* () {
-      const within = world(["reverts"], { fails: "unsupported" })
-      expect(yield* within.run).toEqual({ refused: new Map(), gas: null })
-      const named = world(["succeeds", "is named"], { fails: "unsupported" })
-      expect(refusedOf(yield* named.run)).toEqual([[Make.word(1), failedOp(1)]])
-    }
-  )
+  test("on a node without eth_simulateV1 tells reverts, and neither gas nor what reverts within", function* () {
+    const within = world(["reverts"], { fails: "unsupported" })
+    expect(yield* within.run).toEqual({ refused: new Map(), gas: null })
+    const named = world(["succeeds", "is named"], { fails: "unsupported" })
+    expect(refusedOf(yield* named.run)).toEqual([[Make.word(1), failedOp(1)]])
+  })
 
-  law("fails with what the node fails with, and when the node tells nothing", function* () {
+  test("fails with what the node fails with, and when the node tells nothing", function* () {
     const silent = world(["succeeds"], { fails: "unreachable" })
     expect((yield* Effect.flip(silent.run)).reason).toBe("unreachable")
     expect(silent.asked).toEqual([])

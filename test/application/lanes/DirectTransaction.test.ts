@@ -1,9 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as Redacted from "effect/Redacted"
-import { SigningKey } from "ethers"
+import { Context, Effect, Either, Redacted } from "effect"
 import * as DirectTransaction from "../../../src/application/lanes/DirectTransaction.js"
 import * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
@@ -15,21 +11,15 @@ import { TransactionJournal } from "../../../src/application/ports/journal/Trans
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import { type Signer, SignerError } from "../../../src/application/ports/Signers.js"
 import { CurrentRequest } from "../../../src/application/request/CurrentRequest.js"
-import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import * as Parties from "../../support/Parties.js"
+import { test } from "../../support/Test.js"
 
-const key = new SigningKey(Make.word(1))
-const signer: Signer = {
-  address: Secp256k1.addressOf(key.publicKey.slice(2)),
-  publicKey: key.publicKey.slice(2),
-  type: "PRIVATE_KEY",
-  sign: (digest) => Effect.sync(() => Hex.unsafe(key.sign(digest).serialized))
-}
+const signer = Parties.signer(1)
 const lane = { chainId: Make.chainId, signer: signer.address }
 
 const prepared: DirectTransaction.Prepared = {
@@ -117,71 +107,65 @@ const world = (tells: Tells = {}) =>
         conclude: tell("concluded")
       } as unknown as CurrentRequest["Type"])
     )
-    const { access, requestId } = { access: Monitor.callers, requestId: "r" }
-    const principal = { accountId: Make.alice, name: "Alice", tier: "pro", scopes: new Set(), paused: false }
     const run = (prepare: Effect.Effect<DirectTransaction.Prepared> = Effect.succeed(prepared)) =>
       Effect.provide(
         DirectTransaction.run({
-          caller: { principal, requestId } as never,
+          caller: Parties.caller(),
           endpoint: "transactSigner",
           connection: { chain, profile: Monitor.profile, trust, rpc: Redacted.make("http://node") },
           signer: tells.signer ?? signer,
-          access,
+          access: Monitor.callers,
           prepare
         }),
         context
       )
     const signed = Effect.map(journal.openOf(lane), (open) => open.map(({ nonce }) => nonce))
-    /** Why it does not go. */
-    const failure = Effect.flip(run())
-    return { failure, journal, run, signed, told }
+    /** Why it does not go, what was signed of it, and what was told. */
+    const failed = Effect.gen(function* () {
+      const failure = yield* Effect.flip(run())
+      return { failure, signed: yield* signed, told }
+    })
+    return { failed, journal, run, told }
   })
+
+const nothing = { signed: [], told: [] }
+
+test("a transaction of the EOA itself is signed as it was prepared, under the next nonce, and told with what it returned", function* () {
+  const { journal, run } = yield* world({ latest: 5n, pending: 7n })
+  const { receipt, returned } = yield* run()
+  expect(returned).toBe("0xabcd")
+  const record = yield* journal.findTransaction(Make.alice, Make.chainId, receipt.txHash)
+  expect(record).toMatchObject({ nonce: 7n, direct: "r", ops: [], state: "settled" })
+  const { to, data, value, gasLimit, prices } = prepared
+  const signed = Either.getOrThrow(Transaction.parse(record?.versions[0]?.raw ?? Hex.empty))
+  expect(signed.transaction).toMatchObject({ to, data, value, gasLimit, ...prices })
+})
 
 describe("a transaction of the EOA itself", () => {
-  law("is signed as it was prepared, under the next nonce, and told with what it returned", function* () {
-    const { journal, run } = yield* world({ latest: 5n, pending: 7n })
-    const { receipt, returned } = yield* run()
-    expect(returned).toBe("0xabcd")
-    const record = yield* journal.findTransaction(Make.alice, Make.chainId, receipt.txHash)
-    expect(record).toMatchObject({ nonce: 7n, direct: "r", ops: [], state: "settled" })
-    const raw = record?.versions[0]?.raw ?? Hex.empty
-    expect(Either.getOrThrow(Transaction.parse(raw)).transaction).toMatchObject({
-      to: prepared.to,
-      data: prepared.data,
-      value: 5n,
-      gasLimit: 1_000n,
-      ...prepared.prices
-    })
-  })
-
-  law("has the nonce of the latest block where the node tells a lower one of what waits", function* () {
-    const { run, told } = yield* world({ latest: 5n, pending: 4n })
-    yield* run()
-    expect(told).toEqual(["watched 5", "concluded"])
-  })
-
-  law(
-    "goes again under the next nonce when somebody else's has used its own, and once at a time",
-    function* () {
-      const { run, told } = yield* world({ takenNonces: 2 })
+  test("has the nonce of the latest block where more wait, the next where another's has used its own, and goes once at a time", function* () {
+    for (const [tells, watched] of [
+      [{ latest: 5n, pending: 4n }, [5n]],
+      [{ latest: 5n, pending: 5n + 1_024n }, [5n + 1_024n]],
+      [{ takenNonces: 2 }, [0n, 1n, 2n]]
+    ] as const) {
+      const { run, told } = yield* world({ ...tells })
       yield* run()
-      expect(told).toEqual(["watched 0", "watched 1", "watched 2", "concluded"])
+      expect(told).toEqual([...watched.map((nonce) => `watched ${nonce}`), "concluded"])
     }
-  )
+  })
 
-  law("keeps no more of what its call returns than 64 KiB", function* () {
+  test("keeps no more of what its call returns than 64 KiB", function* () {
     for (const [bytes, isKept] of [
       [65_536, true],
       [65_537, false]
     ] as const) {
       const returned = Hex.unsafe(`0x${"11".repeat(bytes)}`)
-      const { run } = yield* world()
-      const mined = yield* run(Effect.succeed({ ...prepared, returned }))
+      const mined = yield* (yield* world()).run(Effect.succeed({ ...prepared, returned }))
       expect(mined.returned).toBe(isKept ? returned : null)
     }
   })
 
-  law("is not signed under a nonce that cannot be: its lane would wait for it for ever", function* () {
+  test("is not signed under a nonce that cannot be: its lane would wait for it for ever", function* () {
     const most = 2n ** 64n - 2n
     for (const [latest, pending] of [
       [5n, 5n + 1_025n],
@@ -189,53 +173,37 @@ describe("a transaction of the EOA itself", () => {
       [most - 1n, most + 1n]
     ] as const)
       for (const trust of ["caller", "operator"] as const) {
-        const { failure, signed, told } = yield* world({ latest, pending, trust })
-        expect(yield* failure).toMatchObject({
-          code: "node_refused",
-          details: [{ path: trust === "caller" ? "settings.rpc" : "" }]
-        })
-        expect(yield* signed).toEqual([])
-        expect(told).toEqual([])
+        const { failed } = yield* world({ latest, pending, trust })
+        const details = [{ path: trust === "caller" ? "settings.rpc" : "" }]
+        expect(yield* failed).toMatchObject({ failure: { code: "node_refused", details }, ...nothing })
       }
-    const deep = yield* world({ latest: 5n, pending: 5n + 1_024n })
-    yield* deep.run()
-    expect(deep.told).toEqual([`watched ${5n + 1_024n}`, "concluded"])
   })
 
-  law("does not go without the wei for it: what it may cost, its value and its data together", function* () {
+  test("does not go without the wei for it: what it may cost, its value and its data together", function* () {
     const enough = yield* world({ balance: cost })
     yield* enough.run()
-    const { failure, signed, told } = yield* world({ balance: cost - 1n })
-    expect(yield* failure).toMatchObject({
-      code: "insufficient_funds",
-      details: [{ path: "settings.signer", missing: "1" }]
+    expect(yield* (yield* world({ balance: cost - 1n })).failed).toMatchObject({
+      failure: { code: "insufficient_funds", details: [{ path: "settings.signer", missing: "1" }] },
+      ...nothing
     })
-    expect(yield* signed).toEqual([])
-    expect(told).toEqual([])
   })
 
-  law(
-    "ends when its key refuses to sign, and not when its key or its node cannot be asked now",
-    function* () {
-      const refusing = Effect.fail(new SignerError({ reason: "refused", message: "no" }))
-      const keyless = yield* world({ signer: { ...signer, sign: () => refusing } })
-      expect(yield* keyless.failure).toMatchObject({ code: "signer_unavailable" })
-      expect(keyless.told).toEqual(["concluded"])
-      const away = Effect.fail(new SignerError({ reason: "unavailable", message: "no answer" }))
-      const silent = yield* world({ signer: { ...signer, sign: () => away } })
-      expect(yield* silent.failure).toMatchObject({ code: "signer_unavailable" })
-      expect(silent.told).toEqual([])
-      for (const [trust, fails, code] of [
-        ["caller", "unreachable", "invalid_rpc"],
-        ["caller", "unavailable", "node_unavailable"],
-        ["operator", "unreachable", "node_unavailable"],
-        ["operator", "unavailable", "node_unavailable"]
-      ] as const) {
-        const { failure, signed, told } = yield* world({ trust, fails })
-        expect(yield* failure).toMatchObject({ code })
-        expect(told).toEqual([])
-        expect(yield* signed).toEqual([])
-      }
-    }
-  )
+  test("ends when its key refuses to sign, and not when its key or its node cannot be asked now", function* () {
+    const keyThat = (reason: "refused" | "unavailable") => ({
+      signer: { ...signer, sign: () => Effect.fail(new SignerError({ reason, message: "no" })) }
+    })
+    for (const [tells, code, told] of [
+      [keyThat("refused"), "signer_unavailable", ["concluded"]],
+      [keyThat("unavailable"), "signer_unavailable", []],
+      [{ trust: "caller", fails: "unreachable" }, "invalid_rpc", []],
+      [{ trust: "caller", fails: "unavailable" }, "node_unavailable", []],
+      [{ trust: "operator", fails: "unreachable" }, "node_unavailable", []],
+      [{ trust: "operator", fails: "unavailable" }, "node_unavailable", []]
+    ] as const)
+      expect(yield* (yield* world({ ...tells })).failed).toMatchObject({
+        failure: { code },
+        told,
+        signed: []
+      })
+  })
 })

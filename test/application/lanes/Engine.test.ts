@@ -1,9 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
-import * as Queue from "effect/Queue"
-import * as Stream from "effect/Stream"
+import { Effect, Fiber, Layer, Queue, Stream } from "effect"
 import * as Engine from "../../../src/application/lanes/Engine.js"
 import { WakeUps } from "../../../src/application/lanes/requests/WakeUps.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
@@ -16,7 +12,7 @@ import { Signers, SystemSigners } from "../../../src/application/ports/Signers.j
 import { Lifetime } from "../../../src/application/runtime/Lifetime.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as InMemory from "../../support/journal/InMemory.js"
-import { lawOver } from "../../support/Law.js"
+import { testOver } from "../../support/Test.js"
 
 const lane = (digit: string) => ({ chainId: 1n, signer: Address.unsafe(`0x${digit.repeat(40)}`) })
 
@@ -51,7 +47,7 @@ const engineOf = (assigned: Stream.Stream<void>) =>
 const engine = engineOf(Stream.never)
 
 describe("the engine, told by another process", () => {
-  lawOver(engine)("of a final answer lets those look who wait for it, before any poll", function* () {
+  testOver(engine)("of a final answer lets those look who wait for it, before any poll", function* () {
     const wakeUps = yield* WakeUps
     const { tell } = yield* Replicas
     let looks = 0
@@ -68,7 +64,7 @@ describe("the engine, told by another process", () => {
     expect(looks).toBe(2)
   })
 
-  lawOver(engine)(
+  testOver(engine)(
     "of an accepted request of its lane sweeps the journal, of another lane's it does not",
     function* () {
       const { nudges } = yield* Lifetime
@@ -81,7 +77,7 @@ describe("the engine, told by another process", () => {
     }
   )
 
-  lawOver(engineOf(Stream.make(undefined)))("that it has further lanes sweeps the journal", function* () {
+  testOver(engineOf(Stream.make(undefined)))("that it has further lanes sweeps the journal", function* () {
     const { nudges } = yield* Lifetime
     yield* Queue.take(nudges)
   })

@@ -1,8 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Redacted from "effect/Redacted"
-import * as TestClock from "effect/TestClock"
+import { Effect, Fiber, Redacted, TestClock } from "effect"
 import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
@@ -16,7 +13,7 @@ import type { Route, TransactionRecord } from "../../../src/application/ports/jo
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
+import { test } from "../../support/Test.js"
 
 const below = 2
 const none = Effect.succeed(0n)
@@ -85,44 +82,44 @@ const start = Effect.gen(function* () {
 })
 
 describe("the slots of a lane", () => {
-  law("are at once for work of one route, as long as there is room", function* () {
+  test("are at once for work of one route, as long as there is room", function* () {
     const { mine, slots, went, work } = yield* start
     for (const name of ["a", "b", "c"]) yield* work(name, Make.entryPoint)
-    expect(went).toEqual(["a", "b"])
-    expect(slots.waiting(Make.lane)).toBe(1)
+    expect([went, slots.waiting(Make.lane)]).toEqual([["a", "b"], 1])
     yield* mine(0)
-    expect(went).toEqual(["a", "b", "c"])
-    expect(slots.waiting(Make.lane)).toBe(0)
+    expect([went, slots.waiting(Make.lane)]).toEqual([["a", "b", "c"], 0])
   })
 
-  law("of another route are when nothing is in flight", function* () {
+  test("of another route are when nothing is in flight, and of a transaction that only fills a nonce at once", function* () {
     const { mine, went, work } = yield* start
     yield* work("a", Make.entryPoint)
-    yield* work("b", Make.entryPoint)
+    yield* work("filler", null)
     yield* work("other", Make.otherEntryPoint)
     yield* mine(1)
-    expect(went).toEqual(["a", "b"])
+    expect(went).toEqual(["a", "filler"])
     yield* mine(0)
-    expect(went).toEqual(["a", "b", "other"])
     yield* work("direct", "direct")
-    expect(went).toEqual(["a", "b", "other"])
+    expect(went).toEqual(["a", "filler", "other"])
     yield* mine(2)
     expect(went.at(-1)).toBe("direct")
   })
 
-  law("go by arrival between routes: new work overtakes no work that waits for another one", function* () {
-    const { mine, went, work } = yield* start
+  test("go by arrival between routes: new work overtakes no work that waits, unless that is given up", function* () {
+    const { mine, slots, went, work } = yield* start
     yield* work("a", Make.entryPoint)
     yield* work("direct", "direct")
+    const other = yield* work("other", Make.otherEntryPoint)
     yield* work("late", Make.entryPoint)
-    expect(went).toEqual(["a"])
+    yield* Fiber.interrupt(other)
+    yield* TestClock.adjust(1)
+    expect([went, slots.waiting(Make.lane)]).toEqual([["a"], 2])
     yield* mine(0)
     expect(went).toEqual(["a", "direct"])
     yield* mine(1)
     expect(went).toEqual(["a", "direct", "late"])
   })
 
-  law("that are given up keep nobody waiting", function* () {
+  test("that are given up keep nobody waiting", function* () {
     const { went, work } = yield* start
     yield* work("a", Make.entryPoint)
     const other = yield* work("other", Make.otherEntryPoint)
@@ -133,7 +130,7 @@ describe("the slots of a lane", () => {
     expect(went).toEqual(["a", "b"])
   })
 
-  law("of one lane wait for no work of another, of the same EOA or on the same chain", function* () {
+  test("of one lane wait for no work of another, of the same EOA or on the same chain", function* () {
     const { slots, went, work } = yield* start
     yield* work("a", Make.entryPoint)
     yield* work("direct", "direct")
@@ -146,7 +143,7 @@ describe("the slots of a lane", () => {
     expect([Make.lane, ...lanes].map(slots.waiting)).toEqual([1, 0, 0])
   })
 
-  law("come when the journal says so, whatever this process waits for and without a node", function* () {
+  test("come when the journal says so, whatever this process waits for and without a node", function* () {
     const { settleElsewhere, went, work } = yield* start
     const silent = new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "down" })
     yield* work("a", Make.entryPoint)
@@ -158,107 +155,63 @@ describe("the slots of a lane", () => {
     expect(went).toEqual(["a", "other"])
   })
 
-  law(
-    "are taken again when the journal knows of another route that this process does not watch",
-    function* () {
+  test("are taken again once the journal has settled, or the chain given the nonce of, another route's transaction", function* () {
+    for (const by of ["the journal", "the chain"]) {
       const journal = Journals.methodsOf(yield* InMemory.makeJournal)
       const slots = LaneSlot.make(NonceManager.make(journal), InFlight.make())
       yield* journal.accept(Make.acceptance("d1", []))
       yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
       yield* journal.recordSigned(Make.signed(0n))
-      let tries = 0
+      let used = 0n
+      const drained: Array<bigint> = []
+      const work = {
+        ...Make.lane,
+        route: Make.entryPoint,
+        below,
+        arrival: slots.arrive(),
+        confirmedNonce: Effect.sync(() => used)
+      }
       const fiber = yield* Effect.fork(
-        slots.take(
-          {
-            ...Make.lane,
-            route: Make.entryPoint,
-            below,
-            arrival: slots.arrive(),
-            confirmedNonce: Effect.succeed(0n)
-          },
-          () =>
-            Effect.suspend(() => {
-              tries += 1
-              return tries === 1 ? new NonceManager.OtherRoute(Make.lane) : Effect.succeed("sent")
-            })
+        slots.take(work, (drainedTo) =>
+          Effect.suspend(() =>
+            drained.push(drainedTo) === 1 ? new NonceManager.OtherRoute(Make.lane) : Effect.void
+          )
         )
       )
       yield* TestClock.adjust("10 seconds")
-      expect(tries).toBe(1)
-      yield* journal.settle(Make.mined(0n), [], false)
+      expect(drained).toEqual([0n])
+      if (by === "the chain") used = 1n
+      else yield* journal.settle(Make.mined(0n), [], false)
       yield* TestClock.adjust("1 seconds")
-      expect(yield* Fiber.join(fiber)).toBe("sent")
-      expect(tries).toBe(2)
+      yield* Fiber.join(fiber)
+      expect(drained, by).toEqual([0n, used])
     }
-  )
-
-  law("come when the chain says that what the journal waits for has lost its nonce", function* () {
-    const journal = Journals.methodsOf(yield* InMemory.makeJournal)
-    const slots = LaneSlot.make(NonceManager.make(journal), InFlight.make())
-    yield* journal.accept(Make.acceptance("d1", []))
-    yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
-    yield* journal.recordSigned(Make.signed(0n))
-    const used = { count: 0n }
-    const given: Array<bigint> = []
-    const fiber = yield* Effect.fork(
-      slots.take(
-        {
-          ...Make.lane,
-          route: Make.entryPoint,
-          below,
-          arrival: slots.arrive(),
-          confirmedNonce: Effect.sync(() => used.count)
-        },
-        (drainedTo) =>
-          Effect.suspend(() => {
-            given.push(drainedTo)
-            return drainedTo === 0n ? new NonceManager.OtherRoute(Make.lane) : Effect.void
-          })
-      )
-    )
-    yield* TestClock.adjust("10 seconds")
-    expect(given).toEqual([0n])
-    used.count = 1n
-    yield* TestClock.adjust("1 seconds")
-    yield* Fiber.join(fiber)
-    expect(given).toEqual([0n, 1n])
   })
 })
 
-describe("the nonce of an EOA that counts as used", () => {
-  const client = (height: bigint | null) =>
-    Effect.map(MemoryRpc.make({ chainId: Make.chainId }), (memory) => {
-      const asked: Array<BlockTag> = []
-      const chain: ChainClient = {
-        ...memory.client("http://node"),
-        block: (tag) =>
-          Effect.succeed(
-            height === null || tag !== "latest"
-              ? null
-              : { number: height, hash: Make.word(1), timestamp: 0, gasLimit: 1n, baseFeePerGas: 1n }
-          ),
-        transactionCount: (_, tag) => Effect.sync(() => BigInt(asked.push(tag)))
-      }
-      const nonceAt = (confirmations: number) =>
-        LaneSlot.confirmedNonce(chain, Make.lane.signer, { confirmations })
-      return { asked, nonceAt }
-    })
-
-  law("is that at the latest block where one confirmation is enough", function* () {
-    const { asked, nonceAt } = yield* client(10n)
-    expect(yield* nonceAt(1)).toBe(1n)
-    expect(asked).toEqual(["latest"])
-  })
-
-  law("is that at the block which has all confirmations, itself counted", function* () {
-    const { asked, nonceAt } = yield* client(10n)
-    yield* nonceAt(3)
-    yield* nonceAt(11)
-    expect(asked).toEqual([8n, 0n])
-  })
+test("the nonce of an EOA that counts as used is that at the block which has all confirmations, itself counted", function* () {
+  const memory = yield* MemoryRpc.make({ chainId: Make.chainId })
+  /** The nonce, and of which block it is, of a chain of that height. */
+  const nonceAt = (height: bigint | null, confirmations: number) => {
+    const asked: Array<BlockTag> = []
+    const block = { number: height ?? 0n, hash: Make.word(1), timestamp: 0, gasLimit: 1n, baseFeePerGas: 1n }
+    const chain: ChainClient = {
+      ...memory.client("http://node"),
+      block: (tag) => Effect.succeed(height === null || tag !== "latest" ? null : block),
+      transactionCount: (_, tag) => Effect.sync(() => BigInt(asked.push(tag)))
+    }
+    const nonce = LaneSlot.confirmedNonce(chain, Make.lane.signer, { confirmations })
+    return Effect.map(nonce, (count) => [count, ...asked])
+  }
+  expect(yield* nonceAt(10n, 1)).toEqual([1n, "latest"])
+  expect(yield* nonceAt(10n, 3)).toEqual([1n, 8n])
+  expect(yield* nonceAt(10n, 11)).toEqual([1n, 0n])
+  // Before the chain has so many blocks there is none.
+  expect(yield* nonceAt(10n, 12)).toEqual([0n])
+  expect(yield* nonceAt(null, 3)).toEqual([0n])
 })
 
-law("work that creates a wallet waits until no op that calls contracts is on its way", function* () {
+test("work that creates a wallet waits until no op that calls contracts is on its way", function* () {
   const inFlight = InFlight.make()
   const lanes = {
     ...NonceManager.make(Journals.methodsOf(yield* InMemory.makeJournal)),

@@ -1,12 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
-import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as Fiber from "effect/Fiber"
-import * as FiberRef from "effect/FiberRef"
-import * as TestClock from "effect/TestClock"
-import { SigningKey } from "ethers"
+import { Context, Deferred, Effect, Either, Fiber, FiberRef, TestClock } from "effect"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import { AuditLogError, withheld } from "../../../src/application/ports/AuditLog.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
@@ -14,26 +7,17 @@ import { RequestJournal } from "../../../src/application/ports/journal/RequestJo
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import { type Signer, SignerError } from "../../../src/application/ports/Signers.js"
-import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import * as Parties from "../../support/Parties.js"
+import { test } from "../../support/Test.js"
 
 type Journal = Parameters<typeof NonceManager.make>[0]
 
-const signerOf = (n: number): Signer => {
-  const key = new SigningKey(Make.word(n))
-  return {
-    address: Secp256k1.addressOf(key.publicKey.slice(2)),
-    publicKey: key.publicKey.slice(2),
-    type: "PRIVATE_KEY",
-    sign: (digest) => Effect.sync(() => Hex.unsafe(key.sign(digest).serialized))
-  }
-}
-const signer = signerOf(1)
+const signer = Parties.signer(1)
 const lane = { chainId: Make.chainId, signer: signer.address }
 const prices = { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, legacy: false }
 const raised = { maxFeePerGas: 120n, maxPriorityFeePerGas: 12n, legacy: false }
@@ -73,7 +57,7 @@ const newest = ({ versions }: TransactionRecord) =>
   Either.getOrThrow(Transaction.parse(versions.at(-1)?.raw ?? Hex.empty))
 
 describe("a transaction of a lane", () => {
-  law("is signed under the next nonce, and stored before anybody has its bytes", function* () {
+  test("is signed under the next nonce, and stored before anybody has its bytes", function* () {
     const { journal, lanes } = yield* world()
     const [first, second] = [yield* lanes.sign(payload()), yield* lanes.sign(payload())]
     expect([first.nonce, second.nonce]).toEqual([0n, 1n])
@@ -92,13 +76,13 @@ describe("a transaction of a lane", () => {
     expect(stored.map(({ versions }) => versions)).toEqual([first.versions, second.versions])
   })
 
-  law("has no nonce below the one that the chain counts for its EOA", function* () {
+  test("has no nonce below the one that the chain counts for its EOA", function* () {
     const { lanes } = yield* world()
     expect((yield* lanes.sign(payload({ chainNonce: 7n }))).nonce).toBe(7n)
     expect((yield* lanes.fill(payload({ chainNonce: 9n }))).nonce).toBe(9n)
   })
 
-  law("that its key does not sign leaves its nonce to the next one", function* () {
+  test("that its key does not sign leaves its nonce to the next one", function* () {
     const handedBack: Array<bigint> = []
     const { lanes } = yield* world((journal) => ({
       unallocate: (of, nonce) => {
@@ -113,7 +97,7 @@ describe("a transaction of a lane", () => {
     expect((yield* lanes.sign(payload())).nonce).toBe(0n)
   })
 
-  law("is not signed when the EOA has not the wei for it beside those under way", function* () {
+  test("is not signed when the EOA has not the wei for it beside those under way", function* () {
     const { journal, lanes } = yield* world()
     const cost = 1_000n * 100n + 3n + 5n
     yield* lanes.sign(payload({ balance: cost }))
@@ -123,47 +107,32 @@ describe("a transaction of a lane", () => {
     expect((yield* lanes.sign(payload({ balance: 2n * cost }))).nonce).toBe(1n)
   })
 
-  law("goes when the store said that it failed, and has its bytes", function* () {
-    const { lanes } = yield* world((journal) => ({
-      recordSigned: (signed) => Effect.zipRight(journal.recordSigned(signed), Effect.fail(away))
-    }))
-    const record = yield* lanes.sign(payload())
-    expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions, state: "signed" })
-  })
-
-  law("does not go when the store failed, and has not its bytes", function* () {
-    const { journal, lanes } = yield* world(() => ({ recordSigned: () => Effect.fail(away) }))
-    expect(yield* Effect.flip(lanes.sign(payload()))).toEqual(away)
-    expect(yield* journal.openOf(lane)).toEqual([])
-  })
-
-  law("is looked for in a store that is away for a while", function* () {
+  test("goes when the store said that it failed, and has its bytes, also after a while; else it does not", function* () {
     let failures = 3
-    const { lanes } = yield* world((journal) => ({
+    const fails: Partial<Journal> = { recordSigned: () => Effect.fail(away) }
+    const saysSo = (journal: Journal): Partial<Journal> => ({
       recordSigned: (signed) => Effect.zipRight(journal.recordSigned(signed), Effect.fail(away)),
-      openOf: (of) =>
-        Effect.suspend(() => {
-          failures -= 1
-          return failures >= 0 ? Effect.fail(away) : journal.openOf(of)
-        })
-    }))
+      openOf: (of) => Effect.suspend(() => (--failures >= 0 ? Effect.fail(away) : journal.openOf(of)))
+    })
+    const { lanes } = yield* world(saysSo)
     const signing = yield* Effect.fork(lanes.sign(payload()))
     yield* TestClock.adjust("1 second")
-    expect((yield* Fiber.join(signing)).nonce).toBe(0n)
+    const record = yield* Fiber.join(signing)
+    expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions, state: "signed" })
+    const without = yield* world(() => fails)
+    expect(yield* Effect.flip(without.lanes.sign(payload()))).toEqual(away)
+    expect(yield* without.journal.openOf(lane)).toEqual([])
   })
 
-  law(
-    "is not signed, and its nonce is free, when the audit log takes no entry of the signature",
-    function* () {
-      const { lanes } = yield* world()
-      const unrecorded = { ...signer, sign: () => Effect.die(new AuditLogError({ message: "away" })) }
-      const failure = yield* Effect.flip(lanes.sign(payload({ signer: unrecorded })))
-      expect(failure).toEqual(new JournalError({ message: "not signed: away" }))
-      expect((yield* lanes.sign(payload())).nonce).toBe(0n)
-    }
-  )
+  test("is not signed, and its nonce is free, when the audit log takes no entry of the signature", function* () {
+    const { lanes } = yield* world()
+    const unrecorded = { ...signer, sign: () => Effect.die(new AuditLogError({ message: "away" })) }
+    const failure = yield* Effect.flip(lanes.sign(payload({ signer: unrecorded })))
+    expect(failure).toEqual(new JournalError({ message: "not signed: away" }))
+    expect((yield* lanes.sign(payload())).nonce).toBe(0n)
+  })
 
-  law("that only uses a nonce is a transfer of nothing to the EOA itself", function* () {
+  test("that only uses a nonce is a transfer of nothing to the EOA itself", function* () {
     const { lanes } = yield* world()
     const { transaction } = newest(yield* lanes.fill(payload()))
     expect(transaction).toMatchObject({ to: signer.address, value: 0n, data: "0x", gasLimit: 21_000n })
@@ -171,7 +140,7 @@ describe("a transaction of a lane", () => {
 })
 
 describe("a replacement", () => {
-  law("is the same transaction under the same nonce at higher prices", function* () {
+  test("is the same transaction under the same nonce at higher prices", function* () {
     const { lanes } = yield* world()
     const record = yield* lanes.sign(payload())
     const replaced = yield* lanes.replace(record, signer, raised)
@@ -183,7 +152,7 @@ describe("a replacement", () => {
     expect(failure).toMatchObject({ _tag: "LaneFunds", missing: 1n })
   })
 
-  law("at a lower price keeps as much of the balance: any version may be mined", function* () {
+  test("at a lower price keeps as much of the balance: any version may be mined", function* () {
     const { lanes } = yield* world()
     const record = yield* lanes.sign(payload())
     yield* lanes.replace(record, signer, { ...prices, maxFeePerGas: 50n })
@@ -192,31 +161,22 @@ describe("a replacement", () => {
     expect((yield* lanes.sign(payload({ balance: both }))).nonce).toBe(1n)
   })
 
-  law("is not built on bytes that another key has signed, nor on none", function* () {
+  test("is not built on bytes of another key, nonce or chain, nor on none", function* () {
     const { lanes } = yield* world()
     const record = yield* lanes.sign(payload())
-    const foreign = yield* lanes.sign(payload({ signer: signerOf(2) }))
-    for (const versions of [foreign.versions, [...record.versions, ...foreign.versions], []]) {
-      const failure = yield* Effect.flip(lanes.replace({ ...record, versions }, signer, raised))
-      expect(failure).toMatchObject({
-        _tag: "LaneDamaged",
-        message: "the stored bytes are not a transaction of this key"
-      })
-    }
-    expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions })
-  })
-
-  law("is not built on bytes of another nonce or chain", function* () {
-    const { lanes } = yield* world()
-    const record = yield* lanes.sign(payload())
-    const { versions } = yield* lanes.sign(payload())
+    const next = yield* lanes.sign(payload())
+    const foreign = yield* lanes.sign(payload({ signer: Parties.signer(2) }))
     const elsewhere = yield* lanes.sign(payload({ chainId: 137n }))
-    for (const other of [versions, elsewhere.versions]) {
-      const failure = yield* Effect.flip(lanes.replace({ ...record, versions: other }, signer, raised))
-      expect(failure).toMatchObject({
-        _tag: "LaneDamaged",
-        message: "the stored bytes are of another nonce"
-      })
+    const [noKeys, noNonces] = ["not a transaction of this key", "of another nonce"]
+    for (const [versions, why] of [
+      [foreign.versions, noKeys],
+      [[...record.versions, ...foreign.versions], noKeys],
+      [[], noKeys],
+      [next.versions, noNonces],
+      [elsewhere.versions, noNonces]
+    ] as const) {
+      const failure = yield* Effect.flip(lanes.replace({ ...record, versions }, signer, raised))
+      expect(failure).toMatchObject({ _tag: "LaneDamaged", message: `the stored bytes are ${why}` })
     }
     expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions })
   })
@@ -252,7 +212,7 @@ describe("what a lane signs", () => {
       return (yield* journal.openOf(lane)).map(({ nonce, versions }) => [nonce, versions.length])
     })
 
-  law("is stored although its caller gives up: a nonce without bytes would hold up the lane", function* () {
+  test("is stored although its caller gives up: a nonce without bytes would hold up the lane", function* () {
     const both = [
       [0n, 1],
       [1n, 1]
@@ -262,7 +222,7 @@ describe("what a lane signs", () => {
     expect(yield* abandoned((lanes, record, slow) => lanes.replace(record, slow, raised))).toEqual([[0n, 2]])
   })
 
-  law("is told to the audit log as what stays in the process until the journal has its bytes", function* () {
+  test("is told to the audit log as what stays in the process until the journal has its bytes", function* () {
     const seen: Array<boolean> = []
     const watching: Signer = {
       ...signer,
@@ -278,28 +238,21 @@ describe("what a lane signs", () => {
   })
 })
 
-describe("what a replacement has to be above", () => {
-  const version = { txHash: Make.word(1), raw: Hex.unsafe("0x02") }
-
-  it("is the highest of each price of all versions", () => {
-    const versions = [
-      { ...version, maxFeePerGas: 9n, maxPriorityFeePerGas: 1n },
-      { ...version, maxFeePerGas: 5n, maxPriorityFeePerGas: 4n }
-    ]
-    expect(NonceManager.standing(versions)).toEqual({
-      highest: { maxFeePerGas: 9n, maxPriorityFeePerGas: 4n },
-      legacy: false
-    })
+it("what a replacement has to be above is the highest of each price, of type 0 when a version is", () => {
+  const version = (raw: string, maxFeePerGas: bigint, maxPriorityFeePerGas: bigint) => ({
+    txHash: Make.word(1),
+    raw: Hex.unsafe(raw),
+    maxFeePerGas,
+    maxPriorityFeePerGas
   })
-
-  it("is of type 0 when a version is", () => {
-    const legacy = { ...version, raw: Hex.unsafe("0xf8"), maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }
-    expect(NonceManager.standing([legacy]).legacy).toBe(true)
-  })
+  const highest = { maxFeePerGas: 9n, maxPriorityFeePerGas: 4n }
+  const versions = [version("0x02", 9n, 1n), version("0x02", 5n, 4n)]
+  expect(NonceManager.standing(versions)).toEqual({ highest, legacy: false })
+  expect(NonceManager.standing([...versions, version("0xf8", 1n, 1n)])).toEqual({ highest, legacy: true })
 })
 
 describe("work of a lane", () => {
-  law("does not run beside other work of it, and beside that of another one", function* () {
+  test("does not run beside other work of it, and beside that of another one", function* () {
     const { lanes } = yield* world()
     const seen: Array<string> = []
     const work = (name: string) =>
@@ -325,7 +278,7 @@ describe("work of a lane", () => {
     expect(seen.indexOf("b begins")).toBeGreaterThan(seen.indexOf("a ends"))
   })
 
-  law("is admitted beside transactions of its route, and beside none of another one", function* () {
+  test("is admitted beside transactions of its route, and beside none of another one", function* () {
     const { accept, lanes } = yield* world()
     yield* accept(Make.acceptance("direct", [], { lane }))
     const { nonce } = yield* lanes.sign(payload({ direct: "direct" }))

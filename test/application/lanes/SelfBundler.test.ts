@@ -1,9 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import * as Deferred from "effect/Deferred"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as TestClock from "effect/TestClock"
+import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
 import { Interface } from "ethers"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import type * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
@@ -19,9 +15,10 @@ import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import * as Ops from "../../support/lanes/Ops.js"
+import * as Parties from "../../support/Parties.js"
+import { test } from "../../support/Test.js"
 
 const entryPoint = EntryPoint.canonical["v0.7"]
 const unasked = Effect.die(new Error("not asked for"))
@@ -193,12 +190,7 @@ const world = (tells: Tells = {}) =>
       ops: [signedOp(signed.length)],
       aggregate: null,
       alone: false,
-      submitter: {
-        address: Make.lane.signer,
-        publicKey: "04",
-        type: "PRIVATE_KEY",
-        sign: () => unasked
-      },
+      submitter: Parties.unasked,
       prices: { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, legacy: false },
       l1Fee: 0n,
       gasBound: 1_000_000n,
@@ -237,63 +229,57 @@ const world = (tells: Tells = {}) =>
     }
   })
 
-law(
-  "a nonce that a node tells is the higher one, and is believed where a transaction can have it",
-  function* () {
-    const most = 2n ** 64n - 2n
-    for (const [tells, nonce] of [
-      [{ latest: 5n, pending: 7n }, 7n],
-      [{ latest: 5n, pending: 4n }, 5n],
-      // Further ahead than any pool is deep the lane would wait for ever.
-      [{ latest: 5n, pending: 5n + 1_024n }, 5n + 1_024n],
-      [{ latest: 5n, pending: 5n + 1_025n }, null],
-      [{ latest: most }, most],
-      [{ latest: most + 1n }, null]
-    ] as const) {
-      const { bundle, outcomes, signed } = yield* world(tells)
-      expect(yield* outcomes(bundle("r"))).toBe(nonce === null ? "nodeFailed: " : "sent: r")
-      expect(signed.map(({ chainNonce }) => chainNonce)).toEqual(nonce === null ? [] : [nonce])
-    }
+test("a nonce that a node tells is the higher one, and is believed where a transaction can have it", function* () {
+  const most = 2n ** 64n - 2n
+  for (const [tells, nonce] of [
+    [{ latest: 5n, pending: 7n }, 7n],
+    [{ latest: 5n, pending: 4n }, 5n],
+    // Further ahead than any pool is deep the lane would wait for ever.
+    [{ latest: 5n, pending: 5n + 1_024n }, 5n + 1_024n],
+    [{ latest: 5n, pending: 5n + 1_025n }, null],
+    [{ latest: most }, most],
+    [{ latest: most + 1n }, null]
+  ] as const) {
+    const { bundle, outcomes, signed } = yield* world(tells)
+    expect(yield* outcomes(bundle("r"))).toBe(nonce === null ? "nodeFailed: " : "sent: r")
+    expect(signed.map(({ chainNonce }) => chainNonce)).toEqual(nonce === null ? [] : [nonce])
   }
-)
+})
 
 describe("bundles that wait for a lane", () => {
-  law("leave in one transaction, at the highest price of any", function* () {
+  test("leave in one transaction, at the highest price of any", function* () {
     const { bundle, signed, together } = yield* world()
     const dearer = { prices: { maxFeePerGas: 120n, maxPriorityFeePerGas: 9n, legacy: false } }
     expect(yield* together(bundle("a"), bundle("b", dearer), bundle("c"))).toBe("a b c")
     expect(signed[0]?.prices).toEqual({ maxFeePerGas: 120n, maxPriorityFeePerGas: 10n, legacy: false })
   })
 
-  law("of the service's EOA are not sent when its node can not tell what they would pay it", function* () {
+  test("of the service's EOA are not sent when its node can not tell what they would pay it", function* () {
     const { bundle, outcomes } = yield* world()
     expect(yield* outcomes(bundle("a", { access: Monitor.service }))).toBe("unpaid: ")
   })
 
-  law(
-    "share none with those of another account, EntryPoint, node, kind of price or signature, nor go beside one alone",
-    function* () {
-      const aggregate = { aggregator: Make.address(9), signature: Hex.empty, gas: 1n }
-      const other = yield* world()
-      for (const change of [
-        { access: { ...Monitor.callers, accountId: Make.bob } },
-        { entryPoint: EntryPoint.canonical["v0.8"] },
-        { chain: other.bundle("").chain },
-        { prices: { maxFeePerGas: 100n, maxPriorityFeePerGas: 100n, legacy: true } },
-        { aggregate },
-        { alone: true }
-      ]) {
-        const later = yield* world()
-        expect(yield* later.together(later.bundle("a"), later.bundle("b", change), later.bundle("c"))).toBe(
-          "a c | b"
-        )
-        const first = yield* world()
-        expect(yield* first.together(first.bundle("a", change), first.bundle("b"))).toBe("a | b")
-      }
+  test("share none with those of another account, EntryPoint, node, kind of price or signature, nor go beside one alone", function* () {
+    const aggregate = { aggregator: Make.address(9), signature: Hex.empty, gas: 1n }
+    const other = yield* world()
+    for (const change of [
+      { access: { ...Monitor.callers, accountId: Make.bob } },
+      { entryPoint: EntryPoint.canonical["v0.8"] },
+      { chain: other.bundle("").chain },
+      { prices: { maxFeePerGas: 100n, maxPriorityFeePerGas: 100n, legacy: true } },
+      { aggregate },
+      { alone: true }
+    ]) {
+      const later = yield* world()
+      expect(yield* later.together(later.bundle("a"), later.bundle("b", change), later.bundle("c"))).toBe(
+        "a c | b"
+      )
+      const first = yield* world()
+      expect(yield* first.together(first.bundle("a", change), first.bundle("b"))).toBe("a | b")
     }
-  )
+  })
 
-  law("go as far as the gas of one transaction reaches, in their order", function* () {
+  test("go as far as the gas of one transaction reaches, in their order", function* () {
     const two = yield* world()
     yield* two.together(two.bundle("a"), two.bundle("b"))
     const [{ gasLimit } = { gasLimit: 0n }] = two.signed
@@ -315,7 +301,7 @@ describe("a bundle in company", () => {
       )
   const ops = (...of: ReadonlyArray<number>) => ({ ops: of.map(signedOp) })
 
-  law("pays what layer 1 asks too, at the present base fee, or at the highest price", function* () {
+  test("pays what layer 1 asks too, at the present base fee, or at the highest price", function* () {
     const paying = simulation({ index: 1, charged: 300_000n })
     // 300,000 gas are charged, 100,000 are used with a margin of a hundredth; 11 wei: base fee and tip, 100: at most.
     for (const [baseFee, gasPrice] of [
@@ -333,13 +319,13 @@ describe("a bundle in company", () => {
     }
   })
 
-  law("of which one op would fail is refused, and the others go without it", function* () {
+  test("of which one op would fail is refused, and the others go without it", function* () {
     const { bundle, outcomes } = yield* world({ simulation: simulation({ index: 2, success: false }) })
     const bundles = [bundle("a", ops(1)), bundle("b", ops(2, 3)), bundle("c", ops(4))]
     expect(yield* outcomes(...bundles)).toBe("sent rejected sent: a c")
   })
 
-  law("that does not pay the service's EOA does not go, and those that pay go without it", function* () {
+  test("that does not pay the service's EOA does not go, and those that pay go without it", function* () {
     const of = (index: number) => ({ ...ops(index), access: Monitor.service })
     // What one pays too much may stand for what another owes: the sum decides.
     const rich = yield* world({ simulation: simulation({ index: 2, charged: 0n }) })
@@ -350,7 +336,7 @@ describe("a bundle in company", () => {
     expect(yield* poor.outcomes(poor.bundle("b", of(2)), poor.bundle("a", of(1)))).toBe("unpaid sent: a")
   })
 
-  law("for which the EOA has too little goes alone where that is enough", function* () {
+  test("for which the EOA has too little goes alone where that is enough", function* () {
     const { bundle, outcomes } = yield* world({
       refusal: ({ length }) => (length > 1 ? new NonceManager.LaneFunds({ missing: 1n }) : null)
     })
@@ -387,23 +373,20 @@ describe("a bundle", () => {
       return transactions()
     })
 
-  law(
-    "that nobody waits for any more does not go, unless its key was asked: then none behind it is lost",
-    function* () {
-      expect(yield* abandoned("lane")).toBe("other")
-      const simulation =
-        (asking: Effect.Effect<void>): Simulation =>
-        (ops) =>
-          Effect.as(
-            asking,
-            ops.map((index) => ({ index, success: true, charged: 0n }))
-          )
-      expect(yield* abandoned("simulation", (asking) => ({ simulation: simulation(asking) }))).toBe("other")
-      expect(yield* abandoned("key", (signing) => ({ signing }))).toBe("gone | other")
-    }
-  )
+  test("that nobody waits for any more does not go, unless its key was asked: then none behind it is lost", function* () {
+    expect(yield* abandoned("lane")).toBe("other")
+    const simulation =
+      (asking: Effect.Effect<void>): Simulation =>
+      (ops) =>
+        Effect.as(
+          asking,
+          ops.map((index) => ({ index, success: true, charged: 0n }))
+        )
+    expect(yield* abandoned("simulation", (asking) => ({ simulation: simulation(asking) }))).toBe("other")
+    expect(yield* abandoned("key", (signing) => ({ signing }))).toBe("gone | other")
+  })
 
-  law("is signed with what was read of its EOA, carries its ops, and is watched", function* () {
+  test("is signed with what was read of its EOA, carries its ops, and is watched", function* () {
     const { bundle, chain, nodes, signed, together, wanted, watched } = yield* world({
       balance: Effect.succeed(123n),
       latest: 6n,
@@ -426,7 +409,7 @@ describe("a bundle", () => {
     expect([watched, nodes]).toEqual([[0n], [chain]])
   })
 
-  law("has the gas that it used when it was tried, when that is more than its ops declare", function* () {
+  test("has the gas that it used when it was tried, when that is more than its ops declare", function* () {
     const simulation: Simulation = () => Effect.succeed([{ index: 1, success: true, charged: 0n }])
     const { bundle, signed, together } = yield* world({ simulation })
     const { op, ...rest } = signedOp(1)
@@ -435,7 +418,7 @@ describe("a bundle", () => {
     expect(signed[0]?.gasLimit).toBe(100_000n)
   })
 
-  law("is told why it does not go, and runs again where the journal knows of another route", function* () {
+  test("is told why it does not go, and runs again where the journal knows of another route", function* () {
     const silent = new ChainRpcError({ reason: "unreachable", origin: "any", message: "down" })
     const keyThat = (reason: "refused" | "unavailable") => ({
       refusal: () => new SignerError({ reason, message: "no" })
@@ -452,7 +435,7 @@ describe("a bundle", () => {
     }
   })
 
-  law("that a defect has ended is not sent later, and the lane goes on", function* () {
+  test("that a defect has ended is not sent later, and the lane goes on", function* () {
     const { bundle, bundler, mayGo, transactions } = yield* world({ defects: [new Error("broken")] })
     yield* Deferred.succeed(mayGo, undefined)
     expect(Exit.isFailure(yield* Effect.exit(bundler.submit(bundle("a"))))).toBe(true)
@@ -460,7 +443,7 @@ describe("a bundle", () => {
     expect(transactions()).toBe("b")
   })
 
-  law("of whose bytes it is not known whether they were stored is not signed once more", function* () {
+  test("of whose bytes it is not known whether they were stored is not signed once more", function* () {
     const refusals = [new JournalError({ message: "away" })]
     const { attempts, bundle, bundler, mayGo } = yield* world({ refusal: () => refusals.pop() ?? null })
     yield* Deferred.succeed(mayGo, undefined)
@@ -481,25 +464,22 @@ describe("a creation of a wallet", () => {
       })
     )
 
-  law(
-    "goes behind no call that is on its way; calls behind it wait with it, those before it do not",
-    function* () {
-      const { bundle, inFlight, together, wanted } = yield* world()
-      called(inFlight)
-      const bundles = [bundle("a"), bundle("b", creation(1)), bundle("c", { ops: [signedOp(2)] })]
-      expect(yield* together(...bundles)).toBe("a | b c")
-      expect(wanted.map(({ creates }) => creates)).toEqual([false, true])
-    }
-  )
+  test("goes behind no call that is on its way; calls behind it wait with it, those before it do not", function* () {
+    const { bundle, inFlight, together, wanted } = yield* world()
+    called(inFlight)
+    const bundles = [bundle("a"), bundle("b", creation(1)), bundle("c", { ops: [signedOp(2)] })]
+    expect(yield* together(...bundles)).toBe("a | b c")
+    expect(wanted.map(({ creates }) => creates)).toEqual([false, true])
+  })
 
-  law("goes with others in one transaction where no call is on its way, and is no call itself", function* () {
-    const { bundle, inFlight, together } = yield* world()
+  test("goes with others in one transaction where no call is on its way, and is no call itself", function* () {
+    const { bundle, inFlight, signed, together } = yield* world()
     expect(yield* together(bundle("a"), bundle("b", creation(1)))).toBe("a b")
+    inFlight.add(Monitor.recordOf(0, Monitor.callers, { ops: signed[0]?.ops ?? [] }))
+    expect(inFlight.isCalling(Make.lane)).toBe(true)
     const alone = yield* world()
     yield* alone.together(alone.bundle("b", creation(1)))
     alone.inFlight.add(Monitor.recordOf(0, Monitor.callers, { ops: alone.signed[0]?.ops ?? [] }))
     expect(alone.inFlight.isCalling(Make.lane)).toBe(false)
-    called(inFlight)
-    expect(inFlight.isCalling(Make.lane)).toBe(true)
   })
 })

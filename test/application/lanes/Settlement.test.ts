@@ -8,9 +8,9 @@ import type { TransactionSettlement } from "../../../src/application/ports/journ
 import type { Address } from "../../../src/domain/primitives/Address.js"
 import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import { test } from "../../support/Test.js"
 
 type Journals = Pick<Settlement.Dependencies, "transactionJournal">
 
@@ -108,34 +108,25 @@ const woken = [`woken: r, ${WakeUps.transaction(record)}`, "lane woken"]
 const [ownPlace, otherPlace] = ["10 in block 6", "11 in block 5"]
 
 describe("a mined transaction", () => {
-  law("is recorded with the outcomes of its ops, wherever they landed, after what it has lost", function* () {
+  test("is recorded with the outcomes of its ops, wherever they landed, after what it has lost", function* () {
     const { chain, receipt, settlement, told } = yield* world()
     yield* settlement.mined(chain, record, receipt, shallow)
     expect(told).toEqual(["loss of alice", `settled 0: ${ownPlace} (1),${otherPlace} (1)`, ...woken])
   })
 
-  law(
-    "whose op another one took has cost the account of that one, and nobody's where the key did",
-    function* () {
-      for (const [knows, bearer] of [
-        [{ taker: Make.bob, sender: record.signer }, "bob"],
-        [{ sender: record.signer }, "null"],
-        [{ sender: Make.address(0xe0) }, "alice"]
-      ] as const) {
-        const { chain, receipt, settlement, told } = yield* world(knows)
-        yield* settlement.mined(chain, record, receipt, shallow)
-        expect(told[0]).toBe(`loss of ${bearer}`)
-      }
+  test("whose op another one took has cost the account of that one, and nobody's where the key did", function* () {
+    for (const [knows, bearer] of [
+      [{ taker: Make.bob, sender: record.signer }, "bob"],
+      [{ sender: record.signer }, "null"],
+      [{ sender: Make.address(0xe0) }, "alice"]
+    ] as const) {
+      const { chain, receipt, settlement, told } = yield* world(knows)
+      yield* settlement.mined(chain, record, receipt, shallow)
+      expect(told[0]).toBe(`loss of ${bearer}`)
     }
-  )
-
-  law("without ops is recorded too", function* () {
-    const { chain, receipt, settlement, told } = yield* world()
-    yield* settlement.mined(chain, { ...record, ops: [] }, receipt, shallow)
-    expect(told).toEqual(["loss of alice", "settled 0: ", ...woken])
   })
 
-  law("is not recorded by a node that lags behind its block: what landed there would go again", function* () {
+  test("is not recorded by a node that lags behind its block: what landed there would go again", function* () {
     const { chain, lagWithLogs, receipt, settlement, told } = yield* world()
     lagWithLogs(1)
     expect(yield* Effect.flip(settlement.mined(chain, record, receipt, deep))).toMatchObject({
@@ -145,7 +136,7 @@ describe("a mined transaction", () => {
     expect(told).toEqual([])
   })
 
-  law("at settled depth has lost for good what it has lost", function* () {
+  test("at settled depth has lost for good what it has lost", function* () {
     const { chain, receipt, settlement, told } = yield* world()
     yield* settlement.mined(chain, record, receipt, deep)
     expect(told).toEqual([
@@ -159,21 +150,21 @@ describe("a mined transaction", () => {
     expect(told).toEqual(["loss for good", "finalised 0", ...woken])
   })
 
-  law("is not recorded as long as its loss can not be booked: nobody would book it later", function* () {
+  test("is not recorded as long as its loss can not be booked: nobody would book it later", function* () {
     const { chain, receipt, settlement, told } = yield* world({ booksFail: true })
     for (const settling of [settlement.mined(chain, record, receipt, deep), settlement.finalised(record, 2)])
       expect((yield* Effect.flip(settling))._tag).toBe("JournalError")
     expect(told).toEqual([])
   })
 
-  law("that has left the chain is signed again, and answers that told of it are taken back", function* () {
+  test("that has left the chain is signed again, and answers that told of it are taken back", function* () {
     const { settlement, told } = yield* world()
     yield* settlement.vanished(record)
     expect(told).toEqual(["withdrawn 0", ...woken, "reopened"])
   })
 })
 
-law("a transaction that a node took is recorded by its newest version", function* () {
+test("a transaction that a node took is recorded by its newest version", function* () {
   const { settlement, told } = yield* world()
   const replaced = Monitor.recordOf(1, Monitor.service).versions
   const original = Monitor.recordOf(0, Monitor.service).versions
@@ -184,25 +175,19 @@ law("a transaction that a node took is recorded by its newest version", function
 describe("a transaction whose nonce another one has", () => {
   const use = { blockNumber: 6n, settledTo: 6n, confirmations: 2 }
 
-  law(
-    "sets free only ops that are not on the chain: the journal is told of all of them at once",
-    function* () {
-      const { chain, settlement, told } = yield* world()
-      expect(yield* settlement.stranded(chain, record, use)).toBe(true)
-      expect(told).toEqual(["no loss", `used elsewhere 0: ${otherPlace} (2),${ownPlace} (2)`, ...woken])
-    }
-  )
+  test("sets free only ops that are not on the chain: the journal is told of all of them at once", function* () {
+    const { chain, settlement, told } = yield* world()
+    expect(yield* settlement.stranded(chain, record, use)).toBe(true)
+    expect(told).toEqual(["no loss", `used elsewhere 0: ${otherPlace} (2),${ownPlace} (2)`, ...woken])
+  })
 
-  law(
-    "is not recorded before all that landed of it is at settled depth: nobody watches it then",
-    function* () {
-      const { chain, settlement, told } = yield* world()
-      expect(yield* settlement.stranded(chain, record, { ...use, settledTo: 5n })).toBe(false)
-      expect(told).toEqual([])
-    }
-  )
+  test("is not recorded before all that landed of it is at settled depth: nobody watches it then", function* () {
+    const { chain, settlement, told } = yield* world()
+    expect(yield* settlement.stranded(chain, record, { ...use, settledTo: 5n })).toBe(false)
+    expect(told).toEqual([])
+  })
 
-  law("is not recorded by a node that lags behind the block of the other one", function* () {
+  test("is not recorded by a node that lags behind the block of the other one", function* () {
     const { chain, lagWithLogs, settlement, told } = yield* world()
     lagWithLogs(1)
     expect(yield* Effect.flip(settlement.stranded(chain, record, use))).toMatchObject({

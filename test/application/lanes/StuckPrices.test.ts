@@ -1,12 +1,10 @@
-import * as Clock from "effect/Clock"
-import * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
+import { Clock, Effect, TestClock } from "effect"
 import { describe, expect } from "vitest"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import { start } from "../../support/lanes/Stuck.js"
+import { test } from "../../support/Test.js"
 
 const gwei = 10n ** 9n
 const { caps } = Monitor.profile
@@ -18,7 +16,7 @@ interface Fees {
 }
 
 describe("the price of a waiting transaction", () => {
-  law("is raised when blocks come and do not take it, and not while the chain stands still", function* () {
+  test("is raised when blocks come and do not take it, and not while the chain stands still", function* () {
     const { blocks, node, replaced, watch } = yield* start([record])
     yield* watch(record)
     expect(replaced()).toBe(0)
@@ -31,7 +29,7 @@ describe("the price of a waiting transaction", () => {
     expect(replaced()).toBe(2)
   })
 
-  law("is not raised twice: another process, or a request, may have done it meanwhile", function* () {
+  test("is not raised twice: another process, or a request, may have done it meanwhile", function* () {
     const versions = [
       ...record.versions,
       ...record.versions.map((version) => ({ ...version, txHash: Make.word(0x200) }))
@@ -48,41 +46,38 @@ describe("the price of a waiting transaction", () => {
     }
   })
 
-  law(
-    "is a tenth more, or a fifth more than the chain asks for now, and never above the operator's caps",
-    function* () {
-      const market = { nextBaseFee: 1n, tip: 1n }
-      const dear = { nextBaseFee: 18n * gwei, tip: 2n * gwei }
-      // The transaction had 10 gwei and 1 wei.
-      for (const [fees, most, raised] of [
-        [market, {}, { maxFeePerGas: 11n * gwei, maxPriorityFeePerGas: 2n, legacy: false }],
-        [dear, {}, { maxFeePerGas: 24n * gwei, maxPriorityFeePerGas: 2n * gwei, legacy: false }],
-        [
-          market,
-          { maxFeePerGas: 11n * gwei },
-          { maxFeePerGas: 11n * gwei, maxPriorityFeePerGas: 2n, legacy: false }
-        ],
-        [market, { maxFeePerGas: 11n * gwei - 1n }, undefined],
-        [market, { maxPriorityFeePerGas: 1n }, undefined]
-      ] as const) {
-        const { blocks, prices, watch } = yield* start([record], undefined, {
-          chain: () => ({ fees: Effect.succeed(fees) })
-        })
-        yield* watch(record, { profile: { caps: { ...caps, ...most } } })
-        yield* blocks()
-        expect(prices[0]).toEqual(raised)
-      }
+  test("is a tenth more, or a fifth more than the chain asks for now, and never above the operator's caps", function* () {
+    const market = { nextBaseFee: 1n, tip: 1n }
+    const dear = { nextBaseFee: 18n * gwei, tip: 2n * gwei }
+    // The transaction had 10 gwei and 1 wei.
+    for (const [fees, most, raised] of [
+      [market, {}, { maxFeePerGas: 11n * gwei, maxPriorityFeePerGas: 2n, legacy: false }],
+      [dear, {}, { maxFeePerGas: 24n * gwei, maxPriorityFeePerGas: 2n * gwei, legacy: false }],
+      [
+        market,
+        { maxFeePerGas: 11n * gwei },
+        { maxFeePerGas: 11n * gwei, maxPriorityFeePerGas: 2n, legacy: false }
+      ],
+      [market, { maxFeePerGas: 11n * gwei - 1n }, undefined],
+      [market, { maxPriorityFeePerGas: 1n }, undefined]
+    ] as const) {
+      const { blocks, prices, watch } = yield* start([record], undefined, {
+        chain: () => ({ fees: Effect.succeed(fees) })
+      })
+      yield* watch(record, { profile: { caps: { ...caps, ...most } } })
+      yield* blocks()
+      expect(prices[0]).toEqual(raised)
     }
-  )
+  })
 
-  law("is asked of the key once at a time, however long its signature takes", function* () {
+  test("is asked of the key once at a time, however long its signature takes", function* () {
     const { blocks, counts, watch } = yield* start([record], undefined, { isSilent: true })
     yield* watch(record)
     yield* blocks(5)
     expect(counts.signers).toBe(1)
   })
 
-  law("is raised at once where no node takes it since the chain asks for more than it offers", function* () {
+  test("is raised at once where no node takes it since the chain asks for more than it offers", function* () {
     const message = "max fee per gas less than block base fee"
     const refused = new ChainRpcError({ reason: "rejected", origin: "operator", message })
     /** How often it is replaced within its first seconds, while the base fee is that. */
@@ -113,18 +108,15 @@ describe("the price of a waiting transaction", () => {
   })
 })
 
-law(
-  "a node that has a waiting transaction is not given it again, and one that has lost it is, now and then",
-  function* () {
-    const known = (txHash: string) =>
-      ({ txHash, from: Make.lane.signer, nonce: 0n, blockNumber: null }) as never
-    for (const hasIt of [true, false]) {
-      const { node, watch } = yield* start([record], undefined, {
-        chain: () => ({ transaction: (txHash) => Effect.succeed(hasIt ? known(txHash) : null) })
-      })
-      yield* watch(record)
-      expect(node.given.length).toBeGreaterThanOrEqual(hasIt ? 1 : 2)
-      expect(node.given.length).toBeLessThan(hasIt ? 2 : 10)
-    }
+test("a node that has a waiting transaction is not given it again, and one that has lost it is, now and then", function* () {
+  const known = (txHash: string) =>
+    ({ txHash, from: Make.lane.signer, nonce: 0n, blockNumber: null }) as never
+  for (const hasIt of [true, false]) {
+    const { node, watch } = yield* start([record], undefined, {
+      chain: () => ({ transaction: (txHash) => Effect.succeed(hasIt ? known(txHash) : null) })
+    })
+    yield* watch(record)
+    expect(node.given.length).toBeGreaterThanOrEqual(hasIt ? 1 : 2)
+    expect(node.given.length).toBeLessThan(hasIt ? 2 : 10)
   }
-)
+})

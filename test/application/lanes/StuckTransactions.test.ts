@@ -1,5 +1,4 @@
-import * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
+import { Effect, TestClock } from "effect"
 import { SigningKey } from "ethers"
 import { describe, expect } from "vitest"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -7,10 +6,10 @@ import type { TransactionRecord } from "../../../src/application/ports/journal/T
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import { start } from "../../support/lanes/Stuck.js"
+import { test } from "../../support/Test.js"
 
 const { callers, rawOf, recordOf, service } = Monitor
 
@@ -67,7 +66,7 @@ describe("a nonce that another transaction of the key has used", () => {
   const kept = { isWatched: true, stranded: null }
   const freed = { isWatched: false, stranded: 0n }
 
-  law("sets the work free at settled depth, and not a block before, and is watched no more", function* () {
+  test("sets the work free at settled depth, and not a block before, and is watched no more", function* () {
     expect(yield* used(foreign, 6n)).toMatchObject(kept)
     expect(yield* used(foreign, 7n)).toMatchObject(freed)
     // Its ops have landed in a block that is not deep enough.
@@ -81,14 +80,14 @@ describe("a nonce that another transaction of the key has used", () => {
     expect(yield* used(foreign, 10n, { held: null })).toMatchObject({ isWatched: false, stranded: null })
   })
 
-  law("sets nothing free when that transaction is one of its own, which the node shows late", function* () {
+  test("sets nothing free when that transaction is one of its own, which the node shows late", function* () {
     expect(yield* used({ ...foreign, txHash: own.txHash }, 100n)).toMatchObject(kept)
     // Another process has signed it: the journal knows of it, and what is watched here does not.
     const held = { ...record, versions: [own, { ...own, txHash: foreign.txHash }] }
     expect(yield* used(foreign, 100n, { held })).toMatchObject({ stranded: null })
   })
 
-  law("sets a request's own transaction free, and takes one that does the same for its own", function* () {
+  test("sets a request's own transaction free, and takes one that does the same for its own", function* () {
     const direct = recordOf(0, service, { versions: [own], direct: "r" })
     const same = { ...foreign, to: Make.address(7) }
     for (const [by, outcome] of [
@@ -102,63 +101,54 @@ describe("a nonce that another transaction of the key has used", () => {
 })
 
 describe("nonces that the chain has open below a waiting transaction", () => {
-  law(
-    "get the bytes again that a deep reorganisation undid, and one filler each where there are none",
-    function* () {
-      const settled = [5, 6].map((nonce) => recordOf(nonce, service, { state: "settled" }))
-      const { filled, node, watch } = yield* start([...settled, recordOf(8, service)])
-      node.nonce = 5n
-      yield* watch(recordOf(8, service))
-      expect(filled).toEqual([7n])
-      for (const nonce of [5, 6, 7, 8]) expect(node.given).toContain(rawOf(nonce))
-      // The lower one lets all of them be mined at once.
-      expect(node.given.indexOf(rawOf(6))).toBeLessThan(node.given.indexOf(rawOf(5)))
-    }
-  )
+  test("get the bytes again that a deep reorganisation undid, and one filler each where there are none", function* () {
+    const settled = [5, 6].map((nonce) => recordOf(nonce, service, { state: "settled" }))
+    const { filled, node, watch } = yield* start([...settled, recordOf(8, service)])
+    node.nonce = 5n
+    yield* watch(recordOf(8, service))
+    expect(filled).toEqual([7n])
+    for (const nonce of [5, 6, 7, 8]) expect(node.given).toContain(rawOf(nonce))
+    // The lower one lets all of them be mined at once.
+    expect(node.given.indexOf(rawOf(6))).toBeLessThan(node.given.indexOf(rawOf(5)))
+  })
 
-  law(
-    "get no filler at first sight, since a node may be behind, and no higher price for what waits above",
-    function* () {
-      const record = recordOf(6, service)
-      // Once it is asked for a signature, the nonce is taken: nothing is filled.
-      const { counts, filled, monitor, node, replaced } = yield* start([record], ({ node: asked }) => {
-        asked.pending = 6n
-      })
-      node.nonce = 5n
-      yield* monitor.watch({ chain: null, profile: Monitor.profile, record })
-      for (let sixth = 1; sixth <= 17; sixth += 1) {
-        yield* TestClock.adjust(Monitor.profile.bumpAfterMillis / 6)
-        node.height += 1n
-        if (sixth === 5) expect(counts.signers).toBe(0)
-      }
-      expect(counts.signers).toBeGreaterThan(0)
-      expect([filled, replaced()]).toEqual([[], 0])
+  test("get no filler at first sight, since a node may be behind, and no higher price for what waits above", function* () {
+    const record = recordOf(6, service)
+    // Once it is asked for a signature, the nonce is taken: nothing is filled.
+    const { counts, filled, monitor, node, replaced } = yield* start([record], ({ node: asked }) => {
+      asked.pending = 6n
+    })
+    node.nonce = 5n
+    yield* monitor.watch({ chain: null, profile: Monitor.profile, record })
+    for (let sixth = 1; sixth <= 17; sixth += 1) {
+      yield* TestClock.adjust(Monitor.profile.bumpAfterMillis / 6)
+      node.height += 1n
+      if (sixth === 5) expect(counts.signers).toBe(0)
     }
-  )
+    expect(counts.signers).toBeGreaterThan(0)
+    expect([filled, replaced()]).toEqual([[], 0])
+  })
 
-  law(
-    "get undone bytes of an account at every node that serves it, and at no node of another one",
-    function* () {
-      const record = recordOf(6, callers)
-      for (const accountId of [Make.alice, Make.bob]) {
-        const undone = recordOf(5, { ...callers, accountId }, { state: "settled" })
-        const { node: operators, watch } = yield* start([undone, record])
-        const own = yield* Monitor.node("alice")
-        for (const node of [own, operators]) node.nonce = 5n
-        yield* watch(record, { chain: own.chain })
-        // Which lets the operator's node be asked.
-        own.is = "dead"
-        yield* TestClock.adjust("1 minute")
-        own.is = "healthy"
-        yield* TestClock.adjust("1 minute")
-        expect(operators.given).toContain(rawOf(5))
-        expect(own.given).toContain(rawOf(6))
-        expect(own.given.includes(rawOf(5))).toBe(accountId === Make.alice)
-      }
+  test("get undone bytes of an account at every node that serves it, and at no node of another one", function* () {
+    const record = recordOf(6, callers)
+    for (const accountId of [Make.alice, Make.bob]) {
+      const undone = recordOf(5, { ...callers, accountId }, { state: "settled" })
+      const { node: operators, watch } = yield* start([undone, record])
+      const own = yield* Monitor.node("alice")
+      for (const node of [own, operators]) node.nonce = 5n
+      yield* watch(record, { chain: own.chain })
+      // Which lets the operator's node be asked.
+      own.is = "dead"
+      yield* TestClock.adjust("1 minute")
+      own.is = "healthy"
+      yield* TestClock.adjust("1 minute")
+      expect(operators.given).toContain(rawOf(5))
+      expect(own.given).toContain(rawOf(6))
+      expect(own.given.includes(rawOf(5))).toBe(accountId === Make.alice)
     }
-  )
+  })
 
-  law("get no filler when something has taken them by the time of its signature", function* () {
+  test("get no filler when something has taken them by the time of its signature", function* () {
     const record = recordOf(6, service)
     for (const taken of ["by the node", "by the journal"]) {
       const { counts, filled, node, watch } = yield* start([record], (world) => {
@@ -172,77 +162,68 @@ describe("nonces that the chain has open below a waiting transaction", () => {
     }
   })
 
-  law(
-    "never get bytes whose work has gone on under another nonce, and are told of while they stay open",
-    function* () {
-      const log = Log.make()
-      const record = recordOf(6, service)
-      const { filled, monitor, node } = yield* start([recordOf(5, service, { state: "external" }), record])
-      node.nonce = 5n
-      const errors = () => log.lines.filter(({ level }) => level === "ERROR").map(({ message }) => message)
-      yield* Effect.gen(function* () {
-        yield* monitor.watch({ chain: null, profile: Monitor.profile, record })
-        yield* TestClock.adjust(Monitor.profile.bumpAfterMillis / 2)
-        expect(errors()).toEqual([])
-        yield* TestClock.adjust("1 minute")
-      }).pipe(Effect.provide(log.layer))
-      expect(errors()[0]).toContain("nonce open again")
-      expect(filled).toEqual([])
-      expect(node.given).not.toContain(rawOf(5))
-    }
-  )
+  test("never get bytes whose work has gone on under another nonce, and are told of while they stay open", function* () {
+    const log = Log.make()
+    const record = recordOf(6, service)
+    const { filled, monitor, node } = yield* start([recordOf(5, service, { state: "external" }), record])
+    node.nonce = 5n
+    const errors = () => log.lines.filter(({ level }) => level === "ERROR").map(({ message }) => message)
+    yield* Effect.gen(function* () {
+      yield* monitor.watch({ chain: null, profile: Monitor.profile, record })
+      yield* TestClock.adjust(Monitor.profile.bumpAfterMillis / 2)
+      expect(errors()).toEqual([])
+      yield* TestClock.adjust("1 minute")
+    }).pipe(Effect.provide(log.layer))
+    expect(errors()[0]).toContain("nonce open again")
+    expect(filled).toEqual([])
+    expect(node.given).not.toContain(rawOf(5))
+  })
 })
 
-law(
-  "accounts that share a key have the bytes of their waiting transactions given to no node of each other",
-  function* () {
-    for (const isOperatorSilent of [false, true]) {
-      const [first, second] = [recordOf(0, callers), recordOf(1, { ...callers, accountId: Make.bob })]
-      const { node: operators, watch } = yield* start([first, second])
-      if (isOperatorSilent) operators.is = "dead"
-      const [alices, bobs] = yield* Effect.all([Monitor.node("alice"), Monitor.node("bob")])
-      yield* watch(first, { chain: alices.chain })
-      yield* watch(second, { chain: bobs.chain })
-      // Each has been given its own again: nothing shows it there.
-      expect(alices.given.length).toBeGreaterThan(1)
-      expect([...new Set(alices.given)]).toEqual([rawOf(0)])
-      expect([...new Set(bobs.given)]).toEqual([rawOf(1)])
-    }
+test("accounts that share a key have the bytes of their waiting transactions given to no node of each other", function* () {
+  for (const isOperatorSilent of [false, true]) {
+    const [first, second] = [recordOf(0, callers), recordOf(1, { ...callers, accountId: Make.bob })]
+    const { node: operators, watch } = yield* start([first, second])
+    if (isOperatorSilent) operators.is = "dead"
+    const [alices, bobs] = yield* Effect.all([Monitor.node("alice"), Monitor.node("bob")])
+    yield* watch(first, { chain: alices.chain })
+    yield* watch(second, { chain: bobs.chain })
+    // Each has been given its own again: nothing shows it there.
+    expect(alices.given.length).toBeGreaterThan(1)
+    expect([...new Set(alices.given)]).toEqual([rawOf(0)])
+    expect([...new Set(bobs.given)]).toEqual([rawOf(1)])
   }
-)
+})
 
-law(
-  "a node that takes one transaction of an EOA at a time, since its code is delegated, is given each in the moment that the one before it is mined",
-  function* () {
-    const records = Array.from({ length: 8 }, (_, nonce) => recordOf(nonce, service))
-    const message = "in-flight transaction limit reached for delegated accounts"
-    for (const depth of [1, 20]) {
-      let pending: Hex.Hex | null = null
-      const { monitor, node, replaced } = yield* start(records, undefined, {
-        chain: (state) => ({
-          sendRawTransaction: (raw) =>
-            Effect.suspend(() => {
-              if (pending !== null || raw !== rawOf(Number(state.nonce)))
-                return Effect.fail(new ChainRpcError({ reason: "rejected", origin: "operator", message }))
-              pending = raw
-              state.has.add(raw)
-              return Effect.void
-            })
-        })
+test("a node that takes one transaction of an EOA at a time, since its code is delegated, is given each in the moment that the one before it is mined", function* () {
+  const records = Array.from({ length: 8 }, (_, nonce) => recordOf(nonce, service))
+  const message = "in-flight transaction limit reached for delegated accounts"
+  for (const depth of [1, 20]) {
+    let pending: Hex.Hex | null = null
+    const { monitor, node, replaced } = yield* start(records, undefined, {
+      chain: (state) => ({
+        sendRawTransaction: (raw) =>
+          Effect.suspend(() => {
+            if (pending !== null || raw !== rawOf(Number(state.nonce)))
+              return Effect.fail(new ChainRpcError({ reason: "rejected", origin: "operator", message }))
+            pending = raw
+            state.has.add(raw)
+            return Effect.void
+          })
       })
-      const profile = { ...Monitor.profile, confirmations: depth, settledDepth: depth }
-      yield* Effect.forEach(records, (record) => monitor.watch({ chain: null, profile, record }))
-      const blocks: Array<Hex.Hex | null> = []
-      // A block comes every 2 seconds; what the node took is in the next one, and in no later one.
-      for (const _ of records) {
-        yield* TestClock.adjust(2_000)
-        blocks.push(pending)
-        if (pending !== null) node.shows.add(Make.word(0x100 + Number(node.nonce++)))
-        pending = null
-        node.height += 1n
-      }
-      expect(blocks).toEqual(records.map((_, nonce) => rawOf(nonce)))
-      expect(replaced()).toBe(0)
+    })
+    const profile = { ...Monitor.profile, confirmations: depth, settledDepth: depth }
+    yield* Effect.forEach(records, (record) => monitor.watch({ chain: null, profile, record }))
+    const blocks: Array<Hex.Hex | null> = []
+    // A block comes every 2 seconds; what the node took is in the next one, and in no later one.
+    for (const _ of records) {
+      yield* TestClock.adjust(2_000)
+      blocks.push(pending)
+      if (pending !== null) node.shows.add(Make.word(0x100 + Number(node.nonce++)))
+      pending = null
+      node.height += 1n
     }
+    expect(blocks).toEqual(records.map((_, nonce) => rawOf(nonce)))
+    expect(replaced()).toBe(0)
   }
-)
+})

@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import * as TakenBack from "../../../src/application/lanes/TakenBack.js"
 import type { LaneAccess } from "../../../src/application/ports/journal/Transactions.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import { test } from "../../support/Test.js"
 
 const { callers, rawOf, recordOf, service } = Monitor
 
@@ -35,11 +35,11 @@ const given = (access: LaneAccess) =>
   })
 
 describe("settled transactions of a lane whose nonces a node has open", () => {
-  law("are given to the operator's node again, the highest first, and nothing else is", function* () {
+  test("are given to the operator's node again, the highest first, and nothing else is", function* () {
     expect(yield* given(service)).toEqual([7, 6, 5].map(rawOf))
   })
 
-  law("are given to a caller's node where they are of its account, and went by such a node", function* () {
+  test("are given to a caller's node where they are of its account, and went by such a node", function* () {
     expect(yield* given(callers)).toEqual([rawOf(6)])
   })
 })

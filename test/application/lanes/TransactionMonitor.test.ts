@@ -1,21 +1,16 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
-import * as TestClock from "effect/TestClock"
+import { Effect, Exit, Fiber, Layer, Logger, TestClock } from "effect"
 import * as Troubles from "../../../src/application/observe/Troubles.js"
 import type * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
-import { law, lawOver } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import { test, testOver } from "../../support/Test.js"
 
 const { callers, profile, receiptOf, recordOf, service } = Monitor
 
 describe("the nodes that decide", () => {
-  law("of the service's EOA are the operator's present ones: a caller's node is never asked", function* () {
+  test("of the service's EOA are the operator's present ones: a caller's node is never asked", function* () {
     const [former, present, stranger] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
     if (former === undefined || present === undefined || stranger === undefined) return
     let operators = former
@@ -37,28 +32,25 @@ describe("the nodes that decide", () => {
     expect(inFlight.count(Make.lane)).toBe(0)
   })
 
-  law(
-    "of an account's transaction are its own and the operator's, not those of another account",
-    function* () {
-      const [own, others, operators] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
-      if (own === undefined || others === undefined || operators === undefined) return
-      const { mined, monitor } = yield* Monitor.start({
-        operatorNode: () => Effect.succeed(operators.chain)
-      })
-      yield* monitor.watch({ chain: own.chain, profile, record: recordOf(0, callers) })
-      others.shows.add(Make.word(0x100))
-      yield* monitor.useNode(Make.lane, { ...callers, accountId: Make.bob }, others.chain)
-      own.is = "hanging"
-      yield* TestClock.adjust("1 minute")
-      expect(others.looks).toBe(0)
-      expect(mined).toEqual([])
-      operators.shows.add(Make.word(0x100))
-      yield* TestClock.adjust("5 seconds")
-      expect(mined).toEqual([[0n, operators.chain]])
-    }
-  )
+  test("of an account's transaction are its own and the operator's, not those of another account", function* () {
+    const [own, others, operators] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
+    if (own === undefined || others === undefined || operators === undefined) return
+    const { mined, monitor } = yield* Monitor.start({
+      operatorNode: () => Effect.succeed(operators.chain)
+    })
+    yield* monitor.watch({ chain: own.chain, profile, record: recordOf(0, callers) })
+    others.shows.add(Make.word(0x100))
+    yield* monitor.useNode(Make.lane, { ...callers, accountId: Make.bob }, others.chain)
+    own.is = "hanging"
+    yield* TestClock.adjust("1 minute")
+    expect(others.looks).toBe(0)
+    expect(mined).toEqual([])
+    operators.shows.add(Make.word(0x100))
+    yield* TestClock.adjust("5 seconds")
+    expect(mined).toEqual([[0n, operators.chain]])
+  })
 
-  law("that hang delay neither the rounds of the others nor the next transaction of the lane", function* () {
+  test("that hang delay neither the rounds of the others nor the next transaction of the lane", function* () {
     const [dead, good] = yield* Effect.all(["a", "b"].map(Monitor.node))
     if (dead === undefined || good === undefined) return
     const { inFlight, mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
@@ -80,7 +72,7 @@ describe("the nodes that decide", () => {
 })
 
 describe("what nodes have taken", () => {
-  law("is told of once, all of a round together, and not of what shows a receipt as soon", function* () {
+  test("is told of once, all of a round together, and not of what shows a receipt as soon", function* () {
     const node = yield* Monitor.node("a")
     const { mined, monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
     node.shows.add(Make.word(0x102))
@@ -98,7 +90,7 @@ describe("what nodes have taken", () => {
     expect(submitted).toHaveLength(1)
   })
 
-  law("is told of what a node refuses and has, as after a restart, and nothing is warned of", function* () {
+  test("is told of what a node refuses and has, as after a restart, and nothing is warned of", function* () {
     const warned: Array<unknown> = []
     const listen = Logger.make(({ logLevel, message }) => {
       if (logLevel._tag === "Warning") warned.push(message)
@@ -117,7 +109,7 @@ describe("what nodes have taken", () => {
     expect(warned).toEqual([])
   })
 
-  law("is not told of what a node refuses, until one takes it", function* () {
+  test("is not told of what a node refuses, until one takes it", function* () {
     const node = yield* Monitor.node("a")
     const { monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
     node.is = "dead"
@@ -139,28 +131,25 @@ describe("what nodes have taken", () => {
 describe("a receipt", () => {
   const hash = Make.word(0x100)
 
-  law(
-    "that another node of the account showed is told by a node that is dead, and to no other account",
-    function* () {
-      const [dead, good, others] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
-      if (dead === undefined || good === undefined || others === undefined) return
-      const { mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
-      yield* monitor.watch({ chain: dead.chain, profile, record: recordOf(0, callers) })
-      yield* monitor.watch({ chain: dead.chain, profile, record: recordOf(1, callers) })
-      yield* monitor.useNode(Make.lane, callers, good.chain)
-      yield* monitor.useNode(Make.lane, { ...callers, accountId: Make.bob }, others.chain)
-      dead.is = "dead"
-      good.shows.add(hash)
-      yield* TestClock.adjust("5 seconds")
-      expect(mined).toHaveLength(1)
-      expect(yield* monitor.receiptOf(dead.chain, hash)).toEqual(receiptOf(hash))
-      const told = yield* Effect.fork(Effect.exit(monitor.receiptOf(others.chain, hash)))
-      yield* TestClock.adjust("2 minutes")
-      expect(Exit.isFailure(yield* Fiber.join(told))).toBe(true)
-    }
-  )
+  test("that another node of the account showed is told by a node that is dead, and to no other account", function* () {
+    const [dead, good, others] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
+    if (dead === undefined || good === undefined || others === undefined) return
+    const { mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+    yield* monitor.watch({ chain: dead.chain, profile, record: recordOf(0, callers) })
+    yield* monitor.watch({ chain: dead.chain, profile, record: recordOf(1, callers) })
+    yield* monitor.useNode(Make.lane, callers, good.chain)
+    yield* monitor.useNode(Make.lane, { ...callers, accountId: Make.bob }, others.chain)
+    dead.is = "dead"
+    good.shows.add(hash)
+    yield* TestClock.adjust("5 seconds")
+    expect(mined).toHaveLength(1)
+    expect(yield* monitor.receiptOf(dead.chain, hash)).toEqual(receiptOf(hash))
+    const told = yield* Effect.fork(Effect.exit(monitor.receiptOf(others.chain, hash)))
+    yield* TestClock.adjust("2 minutes")
+    expect(Exit.isFailure(yield* Fiber.join(told))).toBe(true)
+  })
 
-  law("is not told any more once its block has left the chain", function* () {
+  test("is not told any more once its block has left the chain", function* () {
     const node = yield* Monitor.node("a")
     let fork: Hex.Bytes32 | null = null
     const chain = {
@@ -185,19 +174,17 @@ describe("a receipt", () => {
   })
 })
 
-describe("a transaction that is forgotten", () => {
-  law("while nodes are asked is not settled by what they tell", function* () {
-    const node = yield* Monitor.node("a")
-    const record = recordOf(0, callers)
-    const { mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
-    const chain = {
-      ...node.chain,
-      receipt: (txHash: Hex.Bytes32) => Effect.as(monitor.forget({ record }), receiptOf(txHash))
-    }
-    yield* monitor.watch({ chain, profile, record })
-    yield* TestClock.adjust("10 seconds")
-    expect(mined).toEqual([])
-  })
+test("a transaction that is forgotten while nodes are asked is not settled by what they tell", function* () {
+  const node = yield* Monitor.node("a")
+  const record = recordOf(0, callers)
+  const { mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+  const chain = {
+    ...node.chain,
+    receipt: (txHash: Hex.Bytes32) => Effect.as(monitor.forget({ record }), receiptOf(txHash))
+  }
+  yield* monitor.watch({ chain, profile, record })
+  yield* TestClock.adjust("10 seconds")
+  expect(mined).toEqual([])
 })
 
 describe("nodes that are away", () => {
@@ -206,7 +193,7 @@ describe("nodes that are away", () => {
       monitor.watch({ chain: null, profile, record: recordOf(nonce, service) })
     )
 
-  law("for an hour are told of once each time that the pause has doubled, and when it is over", function* () {
+  test("for an hour are told of once each time that the pause has doubled, and when it is over", function* () {
     const lines = yield* Log.listen
     const node = yield* Monitor.node("a")
     let operators: typeof node.chain | null = null
@@ -218,7 +205,7 @@ describe("nodes that are away", () => {
     expect(Log.told(lines, "no node serves them")).toEqual(Log.ofAnHour("WARN"))
   })
 
-  lawOver(Layer.sync(Troubles.Shared, Troubles.make))(
+  testOver(Layer.sync(Troubles.Shared, Troubles.make))(
     "are told of once for all transactions that they are given",
     function* () {
       const lines = yield* Log.listen

@@ -1,15 +1,10 @@
 import { expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as HashMap from "effect/HashMap"
-import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
-import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
+import { Effect, HashMap, Layer, Logger, Option, Redacted } from "effect"
 import * as Balances from "../../../src/application/observe/Balances.js"
 import { type ChainClient, ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
-import { law } from "../../support/Law.js"
+import { test } from "../../support/Test.js"
 
 const address = (digit: string) => Address.unsafe(`0x${digit.repeat(40)}`)
 const [submitter, other] = [address("1"), address("2")]
@@ -18,35 +13,32 @@ const network = (chainId: bigint) => ({
   least: 10n
 })
 
-law(
-  "an EOA that runs low is told once, where it submits, and again when it has recovered in between",
-  function* () {
-    let balance = 3n
-    const told: Array<unknown> = []
-    const nodes = Layer.succeed(ChainRpc, {
-      connect: () =>
-        Effect.succeed({ balance: () => Effect.sync(() => balance) } as Partial<ChainClient> as ChainClient)
+test("an EOA that runs low is told once, where it submits, and again when it has recovered in between", function* () {
+  let balance = 3n
+  const told: Array<unknown> = []
+  const nodes = Layer.succeed(ChainRpc, {
+    connect: () =>
+      Effect.succeed({ balance: () => Effect.sync(() => balance) } as Partial<ChainClient> as ChainClient)
+  })
+  const logger = Logger.replace(
+    Logger.defaultLogger,
+    Logger.make(({ annotations }) => {
+      told.push(["chainId", "address"].map((name) => Option.getOrNull(HashMap.get(annotations, name))))
     })
-    const logger = Logger.replace(
-      Logger.defaultLogger,
-      Logger.make(({ annotations }) => {
-        told.push(["chainId", "address"].map((name) => Option.getOrNull(HashMap.get(annotations, name))))
-      })
-    )
-    const balances = Balances.make([network(1n), network(2n)])
-    yield* balances.register(other)
-    yield* balances.submits(2n, submitter)
-    const check = balances.check.pipe(Effect.provide(nodes), Effect.provide(logger))
-    yield* check
-    yield* check
-    expect(told).toEqual([["2", submitter]])
-    balance = 10n
-    yield* check
-    balance = 9n
-    yield* check
-    expect(told).toEqual([
-      ["2", submitter],
-      ["2", submitter]
-    ])
-  }
-)
+  )
+  const balances = Balances.make([network(1n), network(2n)])
+  yield* balances.register(other)
+  yield* balances.submits(2n, submitter)
+  const check = balances.check.pipe(Effect.provide(nodes), Effect.provide(logger))
+  yield* check
+  yield* check
+  expect(told).toEqual([["2", submitter]])
+  balance = 10n
+  yield* check
+  balance = 9n
+  yield* check
+  expect(told).toEqual([
+    ["2", submitter],
+    ["2", submitter]
+  ])
+})

@@ -1,10 +1,8 @@
 import { describe, expect } from "@effect/vitest"
-import * as Cause from "effect/Cause"
-import * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
+import { Cause, Effect, TestClock } from "effect"
 import * as Troubles from "../../../src/application/observe/Troubles.js"
-import { law } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
+import { test } from "../../support/Test.js"
 
 const what = "it could not be done"
 const down = (n: number) => Cause.fail(new Error(`node 0x${n.toString(16)} is down since ${n} ms`))
@@ -17,30 +15,27 @@ const logged = <E>(work: (troubles: Troubles.Troubles) => Effect.Effect<void, E>
   })
 
 describe("what fails again and again", () => {
-  law(
-    "is told once for all that it concerns at a place, then at growing intervals, then that it is over",
-    function* () {
-      const lines = yield* logged((troubles) =>
-        Effect.gen(function* () {
-          // Sixteen transactions, each failing every second for eight minutes.
-          for (let second = 0; second < 480; second += 1) {
-            for (let n = 0; n < 16; n += 1)
-              yield* troubles.failed({ what, place: "lane", subject: String(n) }, down(second * 16 + n))
-            yield* TestClock.adjust("1 second")
-          }
-          for (let n = 0; n < 15; n += 1) yield* troubles.passed({ what, place: "lane", subject: String(n) })
-          // One of them still fails.
-          yield* troubles.failed({ what, place: "lane", subject: "15" }, down(1))
-          yield* troubles.passed({ what, place: "lane", subject: "15" })
-          yield* troubles.passed({ what, place: "lane", subject: "15" })
-        })
-      )
-      // At 0, 1, 3 and 7 minutes.
-      expect(lines).toEqual([...Array.from({ length: 4 }, () => `ERROR ${what}`), `INFO over: ${what}`])
-    }
-  )
+  test("is told once for all that it concerns at a place, then at growing intervals, then that it is over", function* () {
+    const lines = yield* logged((troubles) =>
+      Effect.gen(function* () {
+        // Sixteen transactions, each failing every second for eight minutes.
+        for (let second = 0; second < 480; second += 1) {
+          for (let n = 0; n < 16; n += 1)
+            yield* troubles.failed({ what, place: "lane", subject: String(n) }, down(second * 16 + n))
+          yield* TestClock.adjust("1 second")
+        }
+        for (let n = 0; n < 15; n += 1) yield* troubles.passed({ what, place: "lane", subject: String(n) })
+        // One of them still fails.
+        yield* troubles.failed({ what, place: "lane", subject: "15" }, down(1))
+        yield* troubles.passed({ what, place: "lane", subject: "15" })
+        yield* troubles.passed({ what, place: "lane", subject: "15" })
+      })
+    )
+    // At 0, 1, 3 and 7 minutes.
+    expect(lines).toEqual([...Array.from({ length: 4 }, () => `ERROR ${what}`), `INFO over: ${what}`])
+  })
 
-  law("is told for each cause, each place, and again once it was over", function* () {
+  test("is told for each cause, each place, and again once it was over", function* () {
     const lines = yield* logged((troubles) =>
       Effect.gen(function* () {
         yield* troubles.failed({ what, place: "lane" }, down(1))
@@ -61,7 +56,7 @@ describe("what fails again and again", () => {
     ])
   })
 
-  law("is one trouble when it comes and goes within a minute", function* () {
+  test("is one trouble when it comes and goes within a minute", function* () {
     const lines = yield* logged((troubles) =>
       Effect.gen(function* () {
         // Every twenty seconds for an hour, from a cause that has another name each time.
@@ -77,7 +72,7 @@ describe("what fails again and again", () => {
     expect(lines).toHaveLength(12)
   })
 
-  law("has few lines also where a node words each of its failures anew", function* () {
+  test("has few lines also where a node words each of its failures anew", function* () {
     const words = Array.from({ length: 676 }, (_, n) =>
       String.fromCharCode(97 + (n % 26), 97 + Math.floor(n / 26))
     )
@@ -89,7 +84,7 @@ describe("what fails again and again", () => {
     expect(lines.length).toBeLessThan(20)
   })
 
-  law("begins anew when nothing was heard of it for long, with no word that it was over", function* () {
+  test("begins anew when nothing was heard of it for long, with no word that it was over", function* () {
     const lines = yield* logged((troubles) =>
       Effect.gen(function* () {
         for (let minute = 0; minute < 60; minute += 1) {

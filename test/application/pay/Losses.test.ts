@@ -1,8 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as TestClock from "effect/TestClock"
+import { Context, Effect, Layer, TestClock } from "effect"
 import * as Losses from "../../../src/application/pay/Losses.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import type { Receipt } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -10,8 +7,8 @@ import type { TransactionRecord } from "../../../src/application/ports/journal/T
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Landings from "../../support/lanes/Landings.js"
+import { test } from "../../support/Test.js"
 
 const [own, elsewhere] = [Make.word(0x1000), Make.word(0x2000)]
 
@@ -57,12 +54,12 @@ const bearer = (
   })
 
 describe("who bears what a transaction has lost", () => {
-  law("its own account, when none of its ops landed elsewhere", function* () {
+  test("its own account, when none of its ops landed elsewhere", function* () {
     expect(yield* bearer([])).toBe(Make.alice)
     expect(yield* bearer([landed(1, own), landed(2, own)])).toBe(Make.alice)
   })
 
-  law("the account of the transaction of the same lane in which one of its ops landed", function* () {
+  test("the account of the transaction of the same lane in which one of its ops landed", function* () {
     expect(yield* bearer([landed(2)], { [elsewhere]: Make.bob })).toBe(Make.bob)
     const carol = Make.accountId("carol")
     const third = Make.word(0x3000)
@@ -92,7 +89,7 @@ describe("what a transaction has lost", () => {
     expect(Losses.lossOf(record, { ...receipt, gasUsed: 0n })).toBe(0n)
   })
 
-  law("is nothing where the ops paid more than it cost", function* () {
+  test("is nothing where the ops paid more than it cost", function* () {
     const ops = record.ops.map((op) => ({ ...op, entryPoint: Landings.entryPoint }))
     const paid = (wei: bigint) =>
       Effect.gen(function* () {
@@ -111,7 +108,7 @@ describe("what a transaction has lost", () => {
     return { losses: Losses.make(budgets), figures }
   })
 
-  law("is booked to its bearer at settled depth, once", function* () {
+  test("is booked to its bearer at settled depth, once", function* () {
     const { figures, losses } = yield* booked
     yield* losses.mined(record, receipt, Make.bob)
     yield* losses.mined(record, receipt, Make.bob)
@@ -122,7 +119,7 @@ describe("what a transaction has lost", () => {
     expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
   })
 
-  law("stays held until that, however many days it takes", function* () {
+  test("stays held until that, however many days it takes", function* () {
     const { figures, losses } = yield* booked
     yield* losses.mined(record, receipt, Make.bob)
     yield* TestClock.adjust("10 days")
@@ -131,14 +128,14 @@ describe("what a transaction has lost", () => {
     expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
   })
 
-  law("is that of one nonce: another one whose digits begin alike is not settled with it", function* () {
+  test("is that of one nonce: another one whose digits begin alike is not settled with it", function* () {
     const { figures, losses } = yield* booked
     for (const nonce of [1n, 10n]) yield* losses.mined({ ...record, nonce }, receipt, Make.bob)
     yield* losses.stranded({ ...record, nonce: 1n })
     expect(yield* figures(Make.bob)).toEqual({ held: 3_000n, booked: 0n })
   })
 
-  law("follows the chain when a reorganisation changes who bears it", function* () {
+  test("follows the chain when a reorganisation changes who bears it", function* () {
     const { figures, losses } = yield* booked
     yield* losses.mined(record, receipt, Make.alice)
     yield* losses.mined(record, receipt, Make.bob)
@@ -151,14 +148,11 @@ describe("what a transaction has lost", () => {
     expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
   })
 
-  law(
-    "is nothing when another transaction has its nonce for good, or the key is the caller's own",
-    function* () {
-      const { figures, losses } = yield* booked
-      yield* losses.mined(record, receipt, Make.alice)
-      yield* losses.stranded(record)
-      yield* losses.mined({ ...record, nonce: 1n, access: Make.access() }, receipt, Make.alice)
-      expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
-    }
-  )
+  test("is nothing when another transaction has its nonce for good, or the key is the caller's own", function* () {
+    const { figures, losses } = yield* booked
+    yield* losses.mined(record, receipt, Make.alice)
+    yield* losses.stranded(record)
+    yield* losses.mined({ ...record, nonce: 1n, access: Make.access() }, receipt, Make.alice)
+    expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
+  })
 })

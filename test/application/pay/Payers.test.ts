@@ -1,7 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Redacted from "effect/Redacted"
+import { Effect, Exit, Redacted } from "effect"
 import { wallet } from "../../../src/application/pay/Payer.js"
 import * as Payers from "../../../src/application/pay/Payers.js"
 import { type PaymasterClient, PaymasterRpcError } from "../../../src/application/ports/chain/PaymasterRpc.js"
@@ -13,8 +11,8 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Site from "../../support/pay/Site.js"
+import { test } from "../../support/Test.js"
 
 const { codes, cost, entryPoint, hashOf, op, part, version } = Site
 const [sponsor, named, other] = [Make.address(0x5a), Make.address(0x5b), Make.address(0x5c)]
@@ -64,12 +62,12 @@ const drafted = (paymaster: Address.Address) =>
   Effect.flatMap(world(), ({ of }) => Effect.flatMap(of(paymaster), (payer) => payer.draft(op)))
 
 describe("who pays for the ops of a request", () => {
-  law("is each wallet when it names no paymaster", function* () {
+  test("is each wallet when it names no paymaster", function* () {
     const { of } = yield* world()
     expect(yield* of(undefined)).toBe(wallet)
   })
 
-  law("is the operator's own paymaster, within its budget, for the EOA that submits", function* () {
+  test("is the operator's own paymaster, within its budget, for the EOA that submits", function* () {
     const { of, signed } = yield* world()
     const payer = yield* of(sponsor)
     const first = yield* Effect.flatMap(payer.draft(op), payer.complete)
@@ -81,7 +79,7 @@ describe("who pays for the ops of a request", () => {
     ])
   })
 
-  law("is it for any EOA where a bundler of somebody else submits", function* () {
+  test("is it for any EOA where a bundler of somebody else submits", function* () {
     const { of, signed } = yield* world(100n * cost, { remoteBundler: Redacted.make("http://bundler") })
     const payer = yield* of(sponsor)
     const completed = yield* Effect.flatMap(payer.draft(op), payer.complete)
@@ -92,12 +90,12 @@ describe("who pays for the ops of a request", () => {
     ])
   })
 
-  law("is never the operator's own paymaster by what a caller's node says", function* () {
+  test("is never the operator's own paymaster by what a caller's node says", function* () {
     const { of } = yield* world()
     expect(Exit.isFailure(yield* Effect.exit(of(sponsor, "caller")))).toBe(true)
   })
 
-  law("is a paymaster of the profile, of which its own service is asked", function* () {
+  test("is a paymaster of the profile, of which its own service is asked", function* () {
     const { asked, of } = yield* world()
     const payer = yield* of(named, "caller")
     expect(yield* Effect.flip(payer.draft(op))).toMatchObject({ code: "paymaster_unavailable" })
@@ -105,7 +103,7 @@ describe("who pays for the ops of a request", () => {
     expect(payer).toMatchObject({ paymaster: named, tail: 0 })
   })
 
-  law("is any other paymaster, which is given no data", function* () {
+  test("is any other paymaster, which is given no data", function* () {
     const { asked, of } = yield* world()
     const payer = yield* of(other, "caller")
     expect(yield* payer.draft(op)).toMatchObject({ paymasterAndData: `${other}${"0".repeat(64)}` })
@@ -123,7 +121,7 @@ describe("ops that come as they are", () => {
   }
   const own = { ...op, sender: Make.address(0xb3) }
 
-  law("are measured as they are, with the place of the signature of the paymaster that seals", function* () {
+  test("are measured as they are, with the place of the signature of the paymaster that seals", function* () {
     const { ofGiven } = yield* world()
     const sponsored = { ...(yield* drafted(sponsor)), signature: Hex.unsafe("0x11") }
     const payer = yield* ofGiven(sponsored, plain, own)
@@ -135,7 +133,7 @@ describe("ops that come as they are", () => {
     for (const each of [plain, own]) expect(yield* payer.draft(each)).toBe(each)
   })
 
-  law("are paid by whom each of them names, and fail by their own place", function* () {
+  test("are paid by whom each of them names, and fail by their own place", function* () {
     const { held, ofGiven } = yield* world(2n * cost)
     const sponsored = yield* drafted(sponsor)
     const ops = [
@@ -168,7 +166,7 @@ describe("ops that come as they are", () => {
     expect(yield* held).toEqual([])
   })
 
-  law("are sealed by the paymaster that they name, and by nobody where it seals nothing", function* () {
+  test("are sealed by the paymaster that they name, and by nobody where it seals nothing", function* () {
     const { budgets, ofGiven, signed } = yield* world()
     const sponsored = yield* drafted(sponsor)
     yield* budgets.handOut(Make.alice, Make.chainId, hashOf(sponsored), Site.now + 600)

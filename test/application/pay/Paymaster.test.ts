@@ -1,14 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
+import { Effect, TestClock } from "effect"
 import * as Deposits from "../../../src/application/pay/Deposits.js"
 import * as Paymaster from "../../../src/application/pay/Paymaster.js"
 import type { Budgets } from "../../../src/application/ports/Budgets.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Site from "../../support/pay/Site.js"
+import { test } from "../../support/Test.js"
 
 const { codes, cost, dataOf, entryPoint, op, part, paymaster } = Site
 
@@ -30,7 +29,7 @@ describe("a paymaster that wants no data", () => {
       return { answer, budgets, calls, givenBack, held, payer: Paymaster.plain(budgets, site), site }
     })
 
-  law("is named by an op that names none, and the other stays as it is", function* () {
+  test("is named by an op that names none, and the other stays as it is", function* () {
     const { payer } = yield* world(cost)
     expect(payer.paymaster).toBe(paymaster)
     expect(yield* payer.draft(op)).toEqual({ ...op, paymasterAndData: dataOf(Hex.empty) })
@@ -38,7 +37,7 @@ describe("a paymaster that wants no data", () => {
     expect(yield* payer.draft(named)).toBe(named)
   })
 
-  law("pays for ops one behind the other as far as its deposit goes, to the last wei", function* () {
+  test("pays for ops one behind the other as far as its deposit goes, to the last wei", function* () {
     const { held, payer } = yield* world(3n * cost - 1n)
     const ops = [1n, 2n, 3n].map((nonce, index) => part({ ...op, nonce }, index + 4))
     const failed = yield* payer.reserve(ops)
@@ -52,7 +51,7 @@ describe("a paymaster that wants no data", () => {
     expect(yield* held).toEqual([cost, cost])
   })
 
-  law("has a deposit that what it has paid has lowered already", function* () {
+  test("has a deposit that what it has paid has lowered already", function* () {
     const { budgets, payer } = yield* world(2n * cost)
     yield* payer.reserve([part(op)])
     for (const { id } of yield* budgets.open(Make.chainId)) yield* budgets.settle(Make.chainId, id, cost)
@@ -60,7 +59,7 @@ describe("a paymaster that wants no data", () => {
     expect(codes(yield* payer.reserve(later))).toEqual([])
   })
 
-  law("is asked for its deposit at the EntryPoint, and a node that tells none is refused", function* () {
+  test("is asked for its deposit at the EntryPoint, and a node that tells none is refused", function* () {
     const { answer, calls, held, payer } = yield* world(cost)
     expect(codes(yield* payer.reserve([part(op)]))).toEqual([])
     expect(calls).toEqual([
@@ -83,7 +82,7 @@ describe("a paymaster that wants no data", () => {
     expect(yield* held).toEqual([cost])
   })
 
-  law("keeps its money for each request that carries the op, and for no other account's", function* () {
+  test("keeps its money for each request that carries the op, and for no other account's", function* () {
     const { budgets, payer } = yield* world(2n * cost - 1n)
     yield* payer.reserve([part(op)])
     const again = yield* Site.make(2n * cost - 1n, { requestId: "another" })
@@ -96,24 +95,21 @@ describe("a paymaster that wants no data", () => {
     ).toEqual([])
   })
 
-  law(
-    "gives back what it kept for ops that do not go, once, and at the end all of the request",
-    function* () {
-      const { givenBack, held, payer } = yield* world(10n * cost)
-      const ops = [1n, 2n, 3n].map((nonce) => part({ ...op, nonce }))
-      yield* payer.reserve(ops)
-      yield* payer.release(ops.slice(1, 2))
-      expect(yield* held).toEqual([cost, cost])
-      yield* payer.reserve(ops.slice(1, 2))
-      expect(yield* held).toEqual([cost, cost, cost])
-      yield* payer.end
-      expect(yield* held).toEqual([])
-      yield* payer.end
-      expect(givenBack).toEqual([1, 3])
-    }
-  )
+  test("gives back what it kept for ops that do not go, once, and at the end all of the request", function* () {
+    const { givenBack, held, payer } = yield* world(10n * cost)
+    const ops = [1n, 2n, 3n].map((nonce) => part({ ...op, nonce }))
+    yield* payer.reserve(ops)
+    yield* payer.release(ops.slice(1, 2))
+    expect(yield* held).toEqual([cost, cost])
+    yield* payer.reserve(ops.slice(1, 2))
+    expect(yield* held).toEqual([cost, cost, cost])
+    yield* payer.end
+    expect(yield* held).toEqual([])
+    yield* payer.end
+    expect(givenBack).toEqual([1, 3])
+  })
 
-  law("keeps it for ten minutes: a process that died holds nothing for longer", function* () {
+  test("keeps it for ten minutes: a process that died holds nothing for longer", function* () {
     const { held, payer } = yield* world(cost)
     yield* TestClock.adjust(1_000)
     yield* payer.reserve([part(op)])

@@ -1,6 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import { Effect, Either } from "effect"
 import * as Paymaster from "../../../src/application/pay/Paymaster.js"
 import {
   type PaymasterAnswer,
@@ -12,8 +11,8 @@ import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Site from "../../support/pay/Site.js"
+import { test } from "../../support/Test.js"
 
 const { codes, cost, dataOf, entryPoint, op, part, paymaster, version } = Site
 
@@ -63,19 +62,16 @@ describe("a paymaster with a service", () => {
     paymasterAndData: dataOf(Hex.unsafe(data), { verificationGasLimit: 5n, postOpGasLimit: 6n })
   })
 
-  law(
-    "measures an op with its stub, once, and prices it with the dearest bytes of that length",
-    function* () {
-      const { asked, payer } = yield* world()
-      const drafted = yield* payer.draft(op)
-      expect(drafted).toEqual(stubbed("0xabcd"))
-      expect(yield* payer.draft(drafted)).toBe(drafted)
-      expect(asked).toEqual([["stub", op]])
-      expect(payer.priced(drafted)).toEqual(stubbed("0xffff"))
-    }
-  )
+  test("measures an op with its stub, once, and prices it with the dearest bytes of that length", function* () {
+    const { asked, payer } = yield* world()
+    const drafted = yield* payer.draft(op)
+    expect(drafted).toEqual(stubbed("0xabcd"))
+    expect(yield* payer.draft(drafted)).toBe(drafted)
+    expect(asked).toEqual([["stub", op]])
+    expect(payer.priced(drafted)).toEqual(stubbed("0xffff"))
+  })
 
-  law("has the last word about its data, within the limits and the length of its stub", function* () {
+  test("has the last word about its data, within the limits and the length of its stub", function* () {
     const final = { data: Hex.unsafe("0x12"), verificationGasLimit: null, postOpGasLimit: null }
     const { asked, completed } = yield* world({ data: [answerOf(final)] })
     expect(yield* completed).toEqual({
@@ -89,7 +85,7 @@ describe("a paymaster with a service", () => {
     ])
   })
 
-  law("is refused data that are longer than those that were measured, and dearer limits", function* () {
+  test("is refused data that are longer than those that were measured, and dearer limits", function* () {
     const outcome = (data: Partial<PaymasterAnswer>) =>
       Effect.flatMap(world({ data: [answerOf(data)] }), ({ completed }) => completed)
     expect(yield* outcome({ data: Hex.unsafe("0xabcdef") })).toEqual([
@@ -107,7 +103,7 @@ describe("a paymaster with a service", () => {
     })
   })
 
-  law("whose stub is final is asked for it again, for the op as it is now without its data", function* () {
+  test("whose stub is final is asked for it again, for the op as it is now without its data", function* () {
     const again = answerOf({ final: true, data: Hex.unsafe("0x99") })
     const { asked, completed } = yield* world({ stub: [answerOf({ final: true }), again], data: [] })
     expect(yield* completed).toMatchObject({ data: "0x99" })
@@ -122,19 +118,16 @@ describe("a paymaster with a service", () => {
     expect(changed.asked.map(([method]) => method)).toEqual(["stub", "stub", "data"])
   })
 
-  law(
-    "knows its stubs by wallet and nonce key: the sequence may change until the op is complete",
-    function* () {
-      const { asked, payer } = yield* world({ stub: [answerOf({ final: true })] })
-      const drafted = yield* payer.draft(op)
-      yield* payer.complete({ ...drafted, nonce: op.nonce + 7n })
-      yield* payer.complete({ ...drafted, nonce: op.nonce + 2n ** 64n })
-      yield* payer.complete({ ...drafted, sender: Make.address(0xa2) })
-      expect(asked.map(([method]) => method)).toEqual(["stub", "stub", "data", "data"])
-    }
-  )
+  test("knows its stubs by wallet and nonce key: the sequence may change until the op is complete", function* () {
+    const { asked, payer } = yield* world({ stub: [answerOf({ final: true })] })
+    const drafted = yield* payer.draft(op)
+    yield* payer.complete({ ...drafted, nonce: op.nonce + 7n })
+    yield* payer.complete({ ...drafted, nonce: op.nonce + 2n ** 64n })
+    yield* payer.complete({ ...drafted, sender: Make.address(0xa2) })
+    expect(asked.map(([method]) => method)).toEqual(["stub", "stub", "data", "data"])
+  })
 
-  law("is not believed about another paymaster, nor with more data than an op may have", function* () {
+  test("is not believed about another paymaster, nor with more data than an op may have", function* () {
     const other = answerOf({ paymaster: Make.address(1) })
     const long = answerOf({ data: Hex.unsafe(`0x${"00".repeat(PaymasterData.maxData + 1)}`) })
     for (const answer of [other, long]) {
@@ -145,38 +138,29 @@ describe("a paymaster with a service", () => {
     }
   })
 
-  law(
-    "that does not pay is told apart from one that does not answer, of which its host is told",
-    function* () {
-      const failure = (reason: PaymasterRpcError["reason"], origin = "https://service") =>
-        new PaymasterRpcError({ reason, origin, message: "no" })
-      for (const [error, told] of [
-        [failure("refused"), ["paymaster_refused", "the paymaster's service refused the operation: no"]],
-        [
-          failure("unreachable"),
-          [
-            "paymaster_unavailable",
-            "the paymaster's service could not be asked: https://service: unreachable"
-          ]
-        ],
-        [
-          failure("invalidUrl", ""),
-          ["paymaster_unavailable", "the paymaster's service could not be asked: no"]
-        ]
-      ] as const) {
-        const { completed } = yield* world({ data: [error] })
-        expect(yield* completed).toEqual(told)
-        const { payer } = yield* world({ stub: [error] })
-        expect(yield* Effect.flip(payer.draft(op))).toMatchObject({
-          code: told[0],
-          message: told[1],
-          details: [{ path: "settings.paymaster", message: told[1] }]
-        })
-      }
+  test("that does not pay is told apart from one that does not answer, of which its host is told", function* () {
+    const failure = (reason: PaymasterRpcError["reason"], origin = "https://service") =>
+      new PaymasterRpcError({ reason, origin, message: "no" })
+    for (const [error, told] of [
+      [failure("refused"), ["paymaster_refused", "the paymaster's service refused the operation: no"]],
+      [
+        failure("unreachable"),
+        ["paymaster_unavailable", "the paymaster's service could not be asked: https://service: unreachable"]
+      ],
+      [failure("invalidUrl", ""), ["paymaster_unavailable", "the paymaster's service could not be asked: no"]]
+    ] as const) {
+      const { completed } = yield* world({ data: [error] })
+      expect(yield* completed).toEqual(told)
+      const { payer } = yield* world({ stub: [error] })
+      expect(yield* Effect.flip(payer.draft(op))).toMatchObject({
+        code: told[0],
+        message: told[1],
+        details: [{ path: "settings.paymaster", message: told[1] }]
+      })
     }
-  )
+  })
 
-  law("is paid out of its deposit as any paymaster is", function* () {
+  test("is paid out of its deposit as any paymaster is", function* () {
     const { payer } = yield* world()
     expect(payer.paymaster).toBe(paymaster)
     const ops = Array.from({ length: 11 }, (_, index) => part({ ...op, nonce: BigInt(index) }, index))

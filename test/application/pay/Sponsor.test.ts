@@ -1,7 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as TestClock from "effect/TestClock"
+import { Effect, Either, TestClock } from "effect"
 import { keptMillis } from "../../../src/application/pay/Paymaster.js"
 import * as Sponsor from "../../../src/application/pay/Sponsor.js"
 import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
@@ -13,8 +11,8 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Site from "../../support/pay/Site.js"
+import { test } from "../../support/Test.js"
 
 const { entryPoint, hashOf, now, part, paymaster, version } = Site
 const caps = { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, transactionGas: 1_000_000n }
@@ -78,26 +76,26 @@ const terms = (over: Partial<Sponsorship.Terms> = {}) =>
 const good: UserOperation = { ...Site.op, paymasterAndData: terms() }
 
 describe("the sponsor pays for an op", () => {
-  law("up to the operator's caps on prices, and not a wei above one of them", function* () {
+  test("up to the operator's caps on prices, and not a wei above one of them", function* () {
     const { objection } = yield* world()
     expect(yield* objection(good)).toBeNull()
     expect(yield* objection({ ...good, nonce: 2n, maxFeePerGas: 101n })).toBe("fees_above_cap")
     expect(yield* objection({ ...good, nonce: 3n, maxPriorityFeePerGas: 11n })).toBe("fees_above_cap")
   })
 
-  law("up to the operator's bound on the gas of all its parts together", function* () {
+  test("up to the operator's bound on the gas of all its parts together", function* () {
     const { objection } = yield* world()
     for (const field of ["callGasLimit", "verificationGasLimit", "preVerificationGas"] as const)
       expect(yield* objection({ ...good, [field]: good[field] + 1n })).toBe("not_sponsored")
   })
 
-  law("of its own paymaster only", function* () {
+  test("of its own paymaster only", function* () {
     const { objection } = yield* world()
     for (const paymasterAndData of [Hex.empty, terms({ paymaster: Make.address(0x5b) })])
       expect(yield* objection({ ...good, paymasterAndData })).toBe("not_sponsored")
   })
 
-  law("for as long as it says itself, with a minute for a node that lags", function* () {
+  test("for as long as it says itself, with a minute for a node that lags", function* () {
     const { objection } = yield* world()
     const until = (validUntil: number, nonce: bigint) =>
       objection({ ...good, nonce, paymasterAndData: terms({ validUntil }) })
@@ -108,7 +106,7 @@ describe("the sponsor pays for an op", () => {
     expect(yield* until(now, 6n)).toBe("sponsorship_over")
   })
 
-  law("from now on where the chain has rested: its next block has the time of the world", function* () {
+  test("from now on where the chain has rested: its next block has the time of the world", function* () {
     const { objection, payer } = yield* world()
     const later = now + 3_600
     yield* TestClock.setTime(later * 1_000)
@@ -120,7 +118,7 @@ describe("the sponsor pays for an op", () => {
     expect(yield* objection({ ...good, nonce: 3n })).toBe("sponsorship_over")
   })
 
-  law("that names no submitter with a remote bundler, and with none else", function* () {
+  test("that names no submitter with a remote bundler, and with none else", function* () {
     const unbound = { ...good, paymasterAndData: terms({ unbound: true }) }
     const own = yield* world()
     expect(yield* own.objection(unbound)).toBe("not_sponsored")
@@ -129,7 +127,7 @@ describe("the sponsor pays for an op", () => {
     expect(yield* remote.objection(unbound)).toBeNull()
   })
 
-  law("out of the account's budget of the day, and out of the deposit", function* () {
+  test("out of the account's budget of the day, and out of the deposit", function* () {
     const most = 100n * 1_000_000n
     const { objection } = yield* world({ deposit: 2n * most - 1n })
     expect(yield* objection(good)).toBeNull()
@@ -139,7 +137,7 @@ describe("the sponsor pays for an op", () => {
     expect(yield* poor.objection({ ...good, nonce: 2n })).toBe("sponsorship_exhausted")
   })
 
-  law("out of a deposit that the ops of all accounts draw on", function* () {
+  test("out of a deposit that the ops of all accounts draw on", function* () {
     const deposit = 2n * 100n * 1_000_000n - 1n
     const alice = yield* world({ deposit })
     expect(yield* alice.objection(good)).toBeNull()
@@ -147,14 +145,14 @@ describe("the sponsor pays for an op", () => {
     expect(yield* bob.objection({ ...good, nonce: 2n })).toBe("insufficient_funds")
   })
 
-  law("and keeps with its money from which block on the op may land, and until when", function* () {
+  test("and keeps with its money from which block on the op may land, and until when", function* () {
     const { budgets, objection } = yield* world()
     yield* objection(good)
     const note = Sponsorships.note({ entryPoint, since: 7n, validUntil: now + Sponsor.lifeSeconds })
     expect((yield* budgets.open(Make.chainId)).map((hold) => hold.note)).toEqual([note, note])
   })
 
-  law("whose sponsorship has not ended", function* () {
+  test("whose sponsorship has not ended", function* () {
     const { budgets, objection } = yield* world()
     yield* objection(good)
     yield* budgets.settle(Make.chainId, hashOf(good), 1n)
@@ -170,26 +168,21 @@ describe("the sponsor signs an op", () => {
     return it
   })
 
-  law(
-    "that was completed for the request and is reserved, for the EOA that submits, and follows it",
-    function* () {
-      const { bundler, payer, signed, watched } = yield* reserved
-      expect(watched).toEqual([])
-      expect(yield* payer.seal(good, hashOf(good))).toBe(seal)
-      expect(watched).toMatchObject([{ accountId: Make.alice, profile: { chainId: Make.chainId } }])
-      expect(signed).toEqual([
-        Sponsorship.digest({ chainId: Make.chainId, paymaster }, hashOf(good), bundler)
-      ])
-    }
-  )
+  test("that was completed for the request and is reserved, for the EOA that submits, and follows it", function* () {
+    const { bundler, payer, signed, watched } = yield* reserved
+    expect(watched).toEqual([])
+    expect(yield* payer.seal(good, hashOf(good))).toBe(seal)
+    expect(watched).toMatchObject([{ accountId: Make.alice, profile: { chainId: Make.chainId } }])
+    expect(signed).toEqual([Sponsorship.digest({ chainId: Make.chainId, paymaster }, hashOf(good), bundler)])
+  })
 
-  law("once: what is kept for it is spent", function* () {
+  test("once: what is kept for it is spent", function* () {
     const { refusal, signed } = yield* reserved
     expect([yield* refusal(good), yield* refusal(good)]).toEqual([null, "not_sponsored"])
     expect(signed).toHaveLength(1)
   })
 
-  law("that is the last of those that claim its nonce", function* () {
+  test("that is the last of those that claim its nonce", function* () {
     const { payer, refusal, signed } = yield* reserved
     const later = { ...good, callGasLimit: good.callGasLimit - 1n }
     yield* payer.complete(later)
@@ -198,7 +191,7 @@ describe("the sponsor signs an op", () => {
     expect(signed).toHaveLength(1)
   })
 
-  law("not when any byte of it has changed since, under whatever hash it comes", function* () {
+  test("not when any byte of it has changed since, under whatever hash it comes", function* () {
     const { refusal, signed } = yield* reserved
     const changed = { ...good, callGasLimit: good.callGasLimit - 1n }
     expect(yield* refusal(changed)).toBe("not_sponsored")
@@ -206,14 +199,14 @@ describe("the sponsor signs an op", () => {
     expect(signed).toEqual([])
   })
 
-  law("not when it was never built here, though its terms are right and it is reserved", function* () {
+  test("not when it was never built here, though its terms are right and it is reserved", function* () {
     const { payer, refusal, signed } = yield* world()
     yield* payer.reserve([part(good)])
     expect(yield* refusal(good)).toBe("not_sponsored")
     expect(signed).toEqual([])
   })
 
-  law("that was handed out, when it comes back the same", function* () {
+  test("that was handed out, when it comes back the same", function* () {
     yield* TestClock.setTime(now * 1_000)
     const { payer, refusal } = yield* world()
     yield* payer.handOut(good, hashOf(good))
@@ -221,7 +214,7 @@ describe("the sponsor signs an op", () => {
     expect(yield* refusal(good)).toBeNull()
   })
 
-  law("not without money that is kept for it", function* () {
+  test("not without money that is kept for it", function* () {
     const never = yield* world()
     yield* never.payer.complete(good)
     expect(yield* never.refusal(good)).toBe("not_sponsored")
@@ -238,7 +231,7 @@ describe("the sponsor signs an op", () => {
     expect([...never.signed, ...released.signed, ...ended.signed, ...late.signed]).toEqual([])
   })
 
-  law("not above the operator's bounds, whatever was reserved", function* () {
+  test("not above the operator's bounds, whatever was reserved", function* () {
     const { payer, refusal, signed } = yield* world()
     const dear = { ...good, maxFeePerGas: 101n }
     yield* payer.complete(dear)

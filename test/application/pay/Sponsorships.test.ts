@@ -1,7 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import * as Deferred from "effect/Deferred"
-import * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
+import { Deferred, Effect, TestClock } from "effect"
 import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
 import type { Budgets } from "../../../src/application/ports/Budgets.js"
 import type { BlockTag } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -9,8 +7,8 @@ import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.j
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import { alice, bob } from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Landings from "../../support/lanes/Landings.js"
+import { test } from "../../support/Test.js"
 
 const chainId = 31_337n
 const { entryPoint } = Landings
@@ -58,97 +56,84 @@ const setting = Effect.gen(function* () {
     Effect.tap(reserve(...of), (id) => budgets.bind(chainId, id))
   const figures = (account = alice) =>
     budgets.figures({ accountId: account, chainId, name: Sponsorships.budget }, 0)
+  /** What is held and booked after the next look. */
+  const looked = (held: bigint, booked: bigint, account = alice) =>
+    Effect.map(Effect.zipRight(TestClock.adjust(look), figures(account)), (told) =>
+      expect(told).toEqual({ held, booked })
+    )
   const watched = (accountId = alice) => ({ accountId, chain: chain.client, profile })
-  return { budgets, chain, make, hold, noted, reserve, figures, watched }
+  return { budgets, chain, make, hold, noted, reserve, looked, watched }
 })
 
 describe("sponsored ops", () => {
-  law(
-    "cost what the chain says from the block on that they land in, and that is booked at settled depth",
-    function* () {
-      const { chain, figures, hold, make, noted, watched } = yield* setting
-      const op = yield* hold("op")
-      yield* make().watch(watched())
-      chain.mine(5)
-      yield* TestClock.adjust(look)
-      expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
-      chain.land(op, 30n)
-      yield* TestClock.adjust(look)
-      expect(yield* figures()).toEqual({ held: 30n, booked: 0n })
-      chain.mine(1)
-      yield* TestClock.adjust(look)
-      expect(yield* figures()).toEqual({ held: 30n, booked: 0n })
-      // What has not changed is not written again.
-      expect(noted).toEqual([30n])
-      chain.mine(1)
-      yield* TestClock.adjust(look)
-      expect(yield* figures()).toEqual({ held: 0n, booked: 30n })
-    }
-  )
+  test("cost what the chain says from the block on that they land in, and that is booked at settled depth", function* () {
+    const { chain, hold, looked, make, noted, watched } = yield* setting
+    const op = yield* hold("op")
+    yield* make().watch(watched())
+    chain.mine(5)
+    yield* looked(100n, 0n)
+    chain.land(op, 30n)
+    yield* looked(30n, 0n)
+    chain.mine(1)
+    yield* looked(30n, 0n)
+    // What has not changed is not written again.
+    expect(noted).toEqual([30n])
+    chain.mine(1)
+    yield* looked(0n, 30n)
+  })
 
-  law("may cost all again when the chain undoes it, and cost what it costs the second time", function* () {
-    const { chain, figures, hold, make, watched } = yield* setting
+  test("may cost all again when the chain undoes it, and cost what it costs the second time", function* () {
+    const { chain, hold, looked, make, watched } = yield* setting
     const op = yield* hold("op")
     yield* make().watch(watched())
     chain.mine(5)
     chain.land(op, 30n)
-    yield* TestClock.adjust(look)
+    yield* looked(30n, 0n)
     chain.undo()
-    yield* TestClock.adjust(look)
-    expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
+    yield* looked(100n, 0n)
     chain.mine(1)
     chain.land(op, 45n)
     chain.mine(2)
-    yield* TestClock.adjust(look)
-    expect(yield* figures()).toEqual({ held: 0n, booked: 45n })
+    yield* looked(0n, 45n)
   })
 
-  law("cost nothing once their time is over at settled depth, and not a block earlier", function* () {
-    const { chain, figures, hold, make, watched } = yield* setting
-    yield* hold("op", { validUntil: 600 })
-    yield* make().watch(watched())
-    // The settled block is two below the latest: 600 seconds are block 60.
-    chain.mine(62)
-    yield* TestClock.adjust(look)
-    expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
-    chain.mine(1)
-    yield* TestClock.adjust(look)
-    expect(yield* figures()).toEqual({ held: 0n, booked: 0n })
-  })
-
-  law(
-    "stay held while the node that gives the logs lags behind: what landed there is not missing",
-    function* () {
-      const { chain, figures, hold, make, watched } = yield* setting
+  test("cost nothing once their time is over at settled depth, not a block earlier, unless they have landed", function* () {
+    for (const lands of [false, true]) {
+      const { chain, hold, looked, make, watched } = yield* setting
       const op = yield* hold("op", { validUntil: 600 })
       yield* make().watch(watched())
+      // The settled block is two below the latest: 600 seconds are block 60.
+      chain.mine(62)
+      yield* looked(100n, 0n)
+      if (lands) chain.land(op, 30n)
+      chain.mine(1)
+      yield* looked(lands ? 30n : 0n, 0n)
+      chain.mine(1)
+      yield* looked(0n, lands ? 30n : 0n)
+    }
+  })
+
+  test("stay held while the node lags with its logs, has no block, or is silent: what landed there is not missing", function* () {
+    for (const trouble of ["logs", "empty", "silent"]) {
+      const { chain, hold, looked, make, watched } = yield* setting
+      const op = yield* hold("op", { validUntil: 600 })
+      let isEmpty = trouble === "empty"
+      const block = (tag: BlockTag) => (isEmpty ? Effect.succeed(null) : chain.client.block(tag))
+      chain.fallSilent(trouble === "silent")
+      yield* make().watch({ ...watched(), chain: { ...chain.client, block } })
       chain.mine(60)
       chain.land(op, 30n)
       chain.mine(10)
-      chain.fallBehindWithLogs(11)
-      yield* TestClock.adjust(look)
-      expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
+      if (trouble === "logs") chain.fallBehindWithLogs(11)
+      yield* looked(100n, 0n)
       chain.fallBehindWithLogs(0)
-      yield* TestClock.adjust(look)
-      expect(yield* figures()).toEqual({ held: 0n, booked: 30n })
+      chain.fallSilent(false)
+      isEmpty = false
+      yield* looked(0n, 30n)
     }
-  )
-
-  law("that have landed are booked at settled depth, though their time was over", function* () {
-    const { chain, figures, hold, make, watched } = yield* setting
-    const op = yield* hold("op", { validUntil: 600 })
-    yield* make().watch(watched())
-    chain.mine(62)
-    chain.land(op, 30n)
-    chain.mine(1)
-    yield* TestClock.adjust(look)
-    expect(yield* figures()).toEqual({ held: 30n, booked: 0n })
-    chain.mine(1)
-    yield* TestClock.adjust(look)
-    expect(yield* figures()).toEqual({ held: 0n, booked: 30n })
   })
 
-  law("that the sponsor has not signed yet are not ended by the clock of the chain", function* () {
+  test("that the sponsor has not signed yet are not ended by the clock of the chain", function* () {
     const { budgets, chain, hold, make, reserve, watched } = yield* setting
     yield* hold("sealed", { validUntil: 10_000 })
     const id = yield* reserve("reserved", { validUntil: 600 })
@@ -160,94 +145,46 @@ describe("sponsored ops", () => {
     expect(yield* budgets.bind(chainId, id)).toBe(true)
   })
 
-  law(
-    "that are sealed while the chain is asked about others are followed when these have ended",
-    function* () {
-      const { chain, figures, hold, make, watched } = yield* setting
-      const [asked, answer] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const slow = {
-        ...chain.client,
-        block: (tag: BlockTag) =>
-          Deferred.succeed(asked, undefined).pipe(
-            Effect.zipRight(Deferred.await(answer)),
-            Effect.zipRight(chain.client.block(tag))
-          )
-      }
-      const sponsorships = make()
-      const first = yield* hold("first")
-      chain.land(first, 30n)
-      chain.mine(5)
-      yield* sponsorships.watch({ ...watched(), chain: slow })
-      yield* Deferred.await(asked)
-      const second = yield* hold("second")
-      yield* sponsorships.watch(watched())
-      chain.land(second, 4n)
-      chain.mine(5)
-      yield* Deferred.succeed(answer, undefined)
-      yield* TestClock.adjust(2 * look)
-      expect(yield* figures()).toEqual({ held: 0n, booked: 34n })
-    }
-  )
-
-  law("stay held while the node has no block, and are followed again when it has one", function* () {
-    const { chain, figures, hold, make, watched } = yield* setting
-    const op = yield* hold("op")
-    let isEmpty = true
-    const client = {
-      ...chain.client,
-      block: (tag: BlockTag) => (isEmpty ? Effect.succeed(null) : chain.client.block(tag))
-    }
-    yield* make().watch({ ...watched(), chain: client })
-    chain.land(op, 30n)
+  test("that are sealed while the chain is asked about others are followed when these have ended", function* () {
+    const { chain, hold, looked, make, watched } = yield* setting
+    const [asked, answer] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const asking = Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(answer))
+    const block = (tag: BlockTag) => Effect.zipRight(asking, chain.client.block(tag))
+    const sponsorships = make()
+    chain.land(yield* hold("first"), 30n)
     chain.mine(5)
+    yield* sponsorships.watch({ ...watched(), chain: { ...chain.client, block } })
+    yield* Deferred.await(asked)
+    const second = yield* hold("second")
+    yield* sponsorships.watch(watched())
+    chain.land(second, 4n)
+    chain.mine(5)
+    yield* Deferred.succeed(answer, undefined)
     yield* TestClock.adjust(look)
-    expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
-    isEmpty = false
-    yield* TestClock.adjust(look)
-    expect(yield* figures()).toEqual({ held: 0n, booked: 30n })
+    yield* looked(0n, 34n)
   })
 
-  law("stay held while the node is silent, and are followed again when it answers", function* () {
-    const { chain, figures, hold, make, watched } = yield* setting
-    const op = yield* hold("op")
-    chain.fallSilent(true)
-    yield* make().watch(watched())
+  test("are followed account by account, those that are sealed later too, by two processes as by one", function* () {
+    const { budgets, chain, hold, looked, make, watched } = yield* setting
+    const [one, other] = [make(), make()]
+    const first = yield* hold("first")
+    const foreign = yield* hold("foreign", { account: bob })
+    expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([alice, bob])
+    yield* one.watch(watched())
+    yield* other.watch(watched())
     chain.mine(5)
-    chain.land(op, 30n)
-    chain.mine(100)
-    yield* TestClock.adjust(10 * look)
-    expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
-    chain.fallSilent(false)
-    yield* TestClock.adjust(look)
-    expect(yield* figures()).toEqual({ held: 0n, booked: 30n })
+    chain.land(first, 30n)
+    chain.land(foreign, 7n)
+    chain.mine(5)
+    yield* looked(0n, 30n)
+    yield* looked(100n, 0n, bob)
+    expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([bob])
+    const later = yield* hold("later")
+    yield* one.watch(watched())
+    yield* one.watch(watched(bob))
+    chain.land(later, 4n)
+    chain.mine(5)
+    yield* looked(0n, 34n)
+    yield* looked(0n, 7n, bob)
   })
-
-  law(
-    "are followed account by account, those that are sealed later too, by two processes as by one",
-    function* () {
-      const { budgets, chain, figures, hold, make, watched } = yield* setting
-      const [one, other] = [make(), make()]
-      const first = yield* hold("first")
-      const foreign = yield* hold("foreign", { account: bob })
-      expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([alice, bob])
-      yield* one.watch(watched())
-      yield* other.watch(watched())
-      chain.mine(5)
-      chain.land(first, 30n)
-      chain.land(foreign, 7n)
-      chain.mine(5)
-      yield* TestClock.adjust(look)
-      expect(yield* figures()).toEqual({ held: 0n, booked: 30n })
-      expect(yield* figures(bob)).toEqual({ held: 100n, booked: 0n })
-      expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([bob])
-      const later = yield* hold("later")
-      yield* one.watch(watched())
-      yield* one.watch(watched(bob))
-      chain.land(later, 4n)
-      chain.mine(5)
-      yield* TestClock.adjust(look)
-      expect(yield* figures()).toEqual({ held: 0n, booked: 34n })
-      expect(yield* figures(bob)).toEqual({ held: 0n, booked: 7n })
-    }
-  )
 })

@@ -1,6 +1,4 @@
-import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as Schema from "effect/Schema"
+import { Effect, Either, Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import * as Answer from "../../../src/application/request/Answer.js"
 import { unprocessable } from "../../../src/application/request/Failure.js"

@@ -1,9 +1,7 @@
 import { describe, expect } from "@effect/vitest"
-import * as Chunk from "effect/Chunk"
-import * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
+import { Chunk, Effect, TestClock } from "effect"
 import * as Deadlines from "../../../src/application/runtime/Deadlines.js"
-import { law } from "../../support/Law.js"
+import { test } from "../../support/Test.js"
 
 /** Sets deadlines that say their name when they are due. */
 const setup = Effect.withFiberRuntime<{
@@ -20,7 +18,7 @@ const setup = Effect.withFiberRuntime<{
 const sleeping = Effect.map(TestClock.sleeps(), Chunk.size)
 
 describe("deadlines", () => {
-  law("are told when they are due, in their order, whenever they were set", function* () {
+  test("are told when they are due, in their order, whenever they were set", function* () {
     const { set, told } = yield* setup
     set(5_000, "last")
     set(20, "first")
@@ -39,7 +37,7 @@ describe("deadlines", () => {
     expect(told).toEqual(["first", "second", "third", "last", "last too"])
   })
 
-  law("are not told when they were called off, which may be said again and afterwards", function* () {
+  test("are not told when they were called off, which may be said again and afterwards", function* () {
     const { set, told } = yield* setup
     const [off, on] = [set(50, "off"), set(50, "on")]
     off()
@@ -54,18 +52,15 @@ describe("deadlines", () => {
     expect(told).toEqual(["on", "of the same length"])
   })
 
-  law(
-    "have one fiber that sleeps, which ends within a tenth of a second when all are called off",
-    function* () {
-      const { set } = yield* setup
-      const all = Array.from({ length: 1_000 }, (_, n) => set(60_000 - n, `${n}`))
-      yield* Effect.yieldNow()
-      expect(yield* sleeping).toBe(1)
-      yield* TestClock.adjust(10_000)
-      expect(yield* sleeping).toBe(1)
-      for (const off of all) off()
-      yield* TestClock.adjust(100)
-      expect(yield* sleeping).toBe(0)
-    }
-  )
+  test("have one fiber that sleeps, which ends within a tenth of a second when all are called off", function* () {
+    const { set } = yield* setup
+    const all = Array.from({ length: 1_000 }, (_, n) => set(60_000 - n, `${n}`))
+    yield* Effect.yieldNow()
+    expect(yield* sleeping).toBe(1)
+    yield* TestClock.adjust(10_000)
+    expect(yield* sleeping).toBe(1)
+    for (const off of all) off()
+    yield* TestClock.adjust(100)
+    expect(yield* sleeping).toBe(0)
+  })
 })

@@ -1,5 +1,4 @@
-import * as Deferred from "effect/Deferred"
-import * as Effect from "effect/Effect"
+import { Deferred, Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import * as EventLoop from "../../../src/application/runtime/EventLoop.js"
 

@@ -1,8 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Metric from "effect/Metric"
-import * as Stream from "effect/Stream"
-import * as TestClock from "effect/TestClock"
+import { Effect, Metric, Stream, TestClock } from "effect"
 import * as MemoryRateLimit from "../../../src/adapters/memory/RateLimit.js"
 import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
 import * as LaneClaims from "../../../src/application/lanes/requests/LaneClaims.js"
@@ -14,15 +11,15 @@ import * as MonotonicTime from "../../../src/application/runtime/MonotonicTime.j
 import * as Obstacles from "../../../src/application/sweep/Obstacles.js"
 import * as Counting from "../../../src/application/tenants/Counting.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import * as SetClock from "../../support/SetClock.js"
+import { test } from "../../support/Test.js"
 
 const hour = 3_600_000
 const back = SetClock.by(-hour)
 const ahead = SetClock.by(hour)
 
-law("what has passed does not depend on how the machine's clock is set", function* () {
+test("what has passed does not depend on how the machine's clock is set", function* () {
   const began = yield* MonotonicTime.millis
   yield* TestClock.adjust("1500 millis")
   expect((yield* back(MonotonicTime.millis)) - began).toBe(1_500)
@@ -30,7 +27,7 @@ law("what has passed does not depend on how the machine's clock is set", functio
 })
 
 describe("a clock that is set back by an hour", () => {
-  law("does not hold up what could not be taken up", function* () {
+  test("does not hold up what could not be taken up", function* () {
     const { past } = Obstacles.make()
     const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
     yield* past("work", Effect.fail(Obstacles.of("it can not be read")))
@@ -40,7 +37,7 @@ describe("a clock that is set back by an hour", () => {
     expect(yield* stranded).toBe(0)
   })
 
-  law("does not keep what waited for its window from leaving room", function* () {
+  test("does not keep what waited for its window from leaving room", function* () {
     const one = { accountId: Make.alice, requests: 1, elements: 1 }
     let counted = [one]
     const waiting = Effect.sync(() => counted)
@@ -53,7 +50,7 @@ describe("a clock that is set back by an hour", () => {
     expect(yield* back(refused)).toBe(false)
   })
 
-  law("makes no block the latest one for longer", function* () {
+  test("makes no block the latest one for longer", function* () {
     const { chain } = yield* Monitor.node("any")
     let asked = 0
     const counting = { ...chain, block: () => Effect.sync(() => void asked++).pipe(Effect.as(null)) }
@@ -65,7 +62,7 @@ describe("a clock that is set back by an hour", () => {
     expect(asked).toBe(2)
   })
 
-  law("leaves no lane claimed for longer without a question to the journal", function* () {
+  test("leaves no lane claimed for longer without a question to the journal", function* () {
     let asked = 0
     const claims = LaneClaims.make(
       { work: Effect.succeed([]), claim: () => Effect.sync(() => ++asked > 0) },
@@ -84,7 +81,7 @@ describe("a clock that is set back by an hour", () => {
     expect(asked).toBe(2)
   })
 
-  law("does not keep who counts requests from coming back", function* () {
+  test("does not keep who counts requests from coming back", function* () {
     let isAway = true
     const first = yield* MemoryRateLimit.make
     const both = Counting.withFailover(
@@ -106,7 +103,7 @@ describe("a clock that is set back by an hour", () => {
     expect(yield* back(isRefused)).toBe(false)
   })
 
-  law("lets nobody wait for his lane beyond his time", function* () {
+  test("lets nobody wait for his lane beyond his time", function* () {
     const wakeUps = yield* WakeUps.make({
       finalAmong: () => Effect.succeed([]),
       newestEvents: () => Effect.succeed(new Map())

@@ -1,11 +1,7 @@
 import { describe, expect } from "@effect/vitest"
-import * as Deferred from "effect/Deferred"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as TestClock from "effect/TestClock"
+import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
 import * as Together from "../../../src/application/runtime/Together.js"
-import { law } from "../../support/Law.js"
+import { test } from "../../support/Test.js"
 
 const setup = Effect.gen(function* () {
   const told: Array<string> = []
@@ -22,7 +18,7 @@ const setup = Effect.gen(function* () {
 const settled: Effect.Effect<void> = Effect.yieldNow().pipe(Effect.repeatN(20))
 
 describe("effects together", () => {
-  law("wait for each other, and their results are in their order", function* () {
+  test("wait for each other, and their results are in their order", function* () {
     const [one, other] = [yield* Deferred.make<number>(), yield* Deferred.make<number>()]
     const results = yield* Together.all([
       Effect.zipRight(Deferred.await(other), Effect.as(Deferred.succeed(one, 1), "first")),
@@ -34,7 +30,7 @@ describe("effects together", () => {
     expect(yield* Together.all<ReadonlyArray<Effect.Effect<number>>>([])).toEqual([])
   })
 
-  law("fail with the first failure, when the others have been interrupted and have ended", function* () {
+  test("fail with the first failure, when the others have been interrupted and have ended", function* () {
     const { open, slow, tell, told } = yield* setup
     const fail = yield* Deferred.make<never, string>()
     const all = yield* Effect.fork(
@@ -52,7 +48,7 @@ describe("effects together", () => {
     expect(told.slice(4)).toEqual(["d began", "d ended"])
   })
 
-  law("end with their parent, which waits for that", function* () {
+  test("end with their parent, which waits for that", function* () {
     const { open, slow, told } = yield* setup
     const all = yield* Effect.fork(Together.all([slow("a"), slow("b")]))
     yield* settled
@@ -68,7 +64,7 @@ describe("effects together", () => {
 describe("an effect within a time", () => {
   const late = () => Effect.fail("late")
 
-  law("gives what it gives, and what it takes with it ends", function* () {
+  test("gives what it gives, and what it takes with it ends", function* () {
     expect(yield* Together.within(Effect.succeed(1), 1_000, late)).toBe(1)
     const slow = yield* Effect.fork(Together.within(Effect.delay(Effect.succeed(2), 999), 1_000, late))
     yield* settled
@@ -77,41 +73,35 @@ describe("an effect within a time", () => {
     expect(yield* Effect.exit(Together.within(Effect.fail("no"), 1_000, late))).toEqual(Exit.fail("no"))
   })
 
-  law(
-    "is late after it, interrupted and not waited for, also where nothing may be interrupted",
-    function* () {
-      const { open, slow, told } = yield* setup
-      const fiber = yield* Effect.fork(
-        Effect.exit(Effect.uninterruptible(Together.within(slow("it"), 1_000, late)))
-      )
-      yield* settled
-      yield* TestClock.adjust(1_000)
-      expect(yield* Fiber.join(fiber)).toEqual(Exit.fail("late"))
-      expect(told).toEqual(["it began"])
-      yield* Deferred.succeed(open, undefined)
-      yield* settled
-      expect(told).toEqual(["it began", "it ended"])
-    }
-  )
+  test("is late after it, interrupted and not waited for, also where nothing may be interrupted", function* () {
+    const { open, slow, told } = yield* setup
+    const fiber = yield* Effect.fork(
+      Effect.exit(Effect.uninterruptible(Together.within(slow("it"), 1_000, late)))
+    )
+    yield* settled
+    yield* TestClock.adjust(1_000)
+    expect(yield* Fiber.join(fiber)).toEqual(Exit.fail("late"))
+    expect(told).toEqual(["it began"])
+    yield* Deferred.succeed(open, undefined)
+    yield* settled
+    expect(told).toEqual(["it began", "it ended"])
+  })
 
-  law(
-    "at most, is not given up where its parent may not be interrupted, and is late all the same",
-    function* () {
-      const seen: Array<Exit.Exit<unknown, unknown>> = []
-      const { slow, told } = yield* setup
-      const fiber = yield* Effect.fork(
-        Effect.uninterruptible(
-          Effect.map(Effect.exit(Together.atMost(slow("it"), 1_000, late)), (exit) => seen.push(exit))
-        )
+  test("at most, is not given up where its parent may not be interrupted, and is late all the same", function* () {
+    const seen: Array<Exit.Exit<unknown, unknown>> = []
+    const { slow, told } = yield* setup
+    const fiber = yield* Effect.fork(
+      Effect.uninterruptible(
+        Effect.map(Effect.exit(Together.atMost(slow("it"), 1_000, late)), (exit) => seen.push(exit))
       )
-      yield* settled
-      const interrupting = yield* Effect.fork(Fiber.interrupt(fiber))
-      yield* TestClock.adjust(999)
-      expect(fiber.unsafePoll()).toBeNull()
-      yield* TestClock.adjust(1)
-      yield* Fiber.join(interrupting)
-      expect(seen).toEqual([Exit.fail("late")])
-      expect(told).toEqual(["it began"])
-    }
-  )
+    )
+    yield* settled
+    const interrupting = yield* Effect.fork(Fiber.interrupt(fiber))
+    yield* TestClock.adjust(999)
+    expect(fiber.unsafePoll()).toBeNull()
+    yield* TestClock.adjust(1)
+    yield* Fiber.join(interrupting)
+    expect(seen).toEqual([Exit.fail("late")])
+    expect(told).toEqual(["it began"])
+  })
 })

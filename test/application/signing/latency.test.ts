@@ -1,12 +1,10 @@
-import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as TestClock from "effect/TestClock"
+import { expect } from "@effect/vitest"
+import { Effect, Fiber, TestClock } from "effect"
 import { keccak256, recoverAddress } from "ethers"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { law } from "../../support/Law.js"
 import * as Scripted from "../../support/signing/Scripted.js"
 import * as Slow from "../../support/signing/Slow.js"
+import { test } from "../../support/Test.js"
 
 const privateKey = `0x${"a1".repeat(32)}`
 const latencyMillis = 150
@@ -14,18 +12,16 @@ const bundle = Array.from({ length: 50 }, (_, n) =>
   Hex.unsafe32(keccak256(`0x${n.toString(16).padStart(2, "0")}`))
 )
 
-describe("a bundle of 50 whose key takes 150 ms for a signature", () => {
-  law("is signed in the time of one signature", function* () {
-    const provider = Slow.make(privateKey, latencyMillis)
-    const signer = yield* Scripted.signer(provider)
-    const signing = yield* Effect.fork(Effect.forEach(bundle, signer.sign, { concurrency: "unbounded" }))
-    yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls() === bundle.length })
-    yield* TestClock.adjust(latencyMillis - 1)
-    expect((yield* Fiber.poll(signing))._tag).toBe("None")
-    yield* TestClock.adjust(1)
-    const signatures = yield* Fiber.join(signing)
-    for (const [index, signature] of signatures.entries())
-      expect(recoverAddress(bundle[index] ?? "", signature)).toBe(signer.address)
-    expect([provider.calls(), provider.most()]).toEqual([50, 50])
-  })
+test("a bundle of 50 whose key takes 150 ms for a signature is signed in the time of one signature", function* () {
+  const provider = Slow.make(privateKey, latencyMillis)
+  const signer = yield* Scripted.signer(provider)
+  const signing = yield* Effect.fork(Effect.forEach(bundle, signer.sign, { concurrency: "unbounded" }))
+  yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls() === bundle.length })
+  yield* TestClock.adjust(latencyMillis - 1)
+  expect((yield* Fiber.poll(signing))._tag).toBe("None")
+  yield* TestClock.adjust(1)
+  const signatures = yield* Fiber.join(signing)
+  for (const [index, signature] of signatures.entries())
+    expect(recoverAddress(bundle[index] ?? "", signature)).toBe(signer.address)
+  expect([provider.calls(), provider.most()]).toEqual([50, 50])
 })

@@ -1,15 +1,12 @@
 import { describe, expect } from "@effect/vitest"
-import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
-import * as TestClock from "effect/TestClock"
+import { Context, Effect, Redacted, TestClock } from "effect"
 import { type ChainClient, ChainRpc, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { Confirmation } from "../../../src/application/ports/clock/ClockConfirmations.js"
 import * as ClockTrust from "../../../src/application/ports/clock/ClockTrust.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as ClockCheck from "../../../src/application/sweep/ClockCheck.js"
-import { law } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
+import { test } from "../../support/Test.js"
 
 const now = 1_800_000_000_000
 const hour = 3_600_000
@@ -57,36 +54,30 @@ const started = (times: Readonly<Record<string, number | null>>, confirmedAt: nu
   })
 
 describe("the clock of a process that starts", () => {
-  law(
-    "does away with nothing before a chain has answered, and is trusted within an hour of it",
-    function* () {
-      for (const time of [now - hour, now, now + hour]) {
-        const { before, lines, may } = yield* started({ 1: time })
-        expect(before).toEqual([false, false])
-        expect(yield* may).toEqual([true, true])
-        expect(lines).toEqual([])
-      }
+  test("does away with nothing before a chain has answered, and is trusted within an hour of it", function* () {
+    for (const time of [now - hour, now, now + hour]) {
+      const { before, lines, may } = yield* started({ 1: time })
+      expect(before).toEqual([false, false])
+      expect(yield* may).toEqual([true, true])
+      expect(lines).toEqual([])
     }
-  )
+  })
 
-  law(
-    "is doubted beyond the hour, either way, and says once what is kept, by whom, and the remedy",
-    function* () {
-      for (const ahead of [hour + 1_000, -hour - 1_000]) {
-        const { lines, may } = yield* started({ 1: now - ahead, 10: now })
-        yield* TestClock.adjust("1 minute")
-        expect(yield* may).toEqual([false, false])
-        expect(lines.map(({ level }) => level)).toEqual(["WARN"])
-        expect(lines[0]?.message).toContain("confirm it")
-        expect(lines[0]?.annotations).toEqual({
-          aheadOfChains: `1: ${ahead / 1_000} s`,
-          nearToChains: "10"
-        })
-      }
+  test("is doubted beyond the hour, either way, and says once what is kept, by whom, and the remedy", function* () {
+    for (const ahead of [hour + 1_000, -hour - 1_000]) {
+      const { lines, may } = yield* started({ 1: now - ahead, 10: now })
+      yield* TestClock.adjust("1 minute")
+      expect(yield* may).toEqual([false, false])
+      expect(lines.map(({ level }) => level)).toEqual(["WARN"])
+      expect(lines[0]?.message).toContain("confirm it")
+      expect(lines[0]?.annotations).toEqual({
+        aheadOfChains: `1: ${ahead / 1_000} s`,
+        nearToChains: "10"
+      })
     }
-  )
+  })
 
-  law("is trusted again as soon as the operator confirms it, without a start", function* () {
+  test("is trusted again as soon as the operator confirms it, without a start", function* () {
     const { confirm, lines, may } = yield* started({ 1: now - 100 * hour }, now - 90 * hour)
     yield* TestClock.adjust("10 minutes")
     expect(yield* may).toEqual([false, false])
@@ -96,7 +87,7 @@ describe("the clock of a process that starts", () => {
     expect(lines.map(({ level }) => level)).toEqual(["WARN", "INFO"])
   })
 
-  law("is trusted at a start within the hour after the operator's word, and doubted later", function* () {
+  test("is trusted at a start within the hour after the operator's word, and doubted later", function* () {
     for (const [confirmedAt, is] of [
       [now - hour, true],
       [now - hour - 1, false]
@@ -106,14 +97,14 @@ describe("the clock of a process that starts", () => {
     }
   })
 
-  law("is not held against development chains, nor against none", function* () {
+  test("is not held against development chains, nor against none", function* () {
     for (const times of [{ 31337: 0, 1337: 0 }, {}]) {
       const { before } = yield* started(times)
       expect(before).toEqual([true, true])
     }
   })
 
-  law("lets requests expire while no node answers, deletes nothing, and asks again", function* () {
+  test("lets requests expire while no node answers, deletes nothing, and asks again", function* () {
     const { at, may } = yield* started({ 1: null, 10: null })
     expect(yield* may).toEqual([false, true])
     at.set("10", now - 2 * hour)

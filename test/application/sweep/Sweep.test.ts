@@ -1,10 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
-import * as Metric from "effect/Metric"
-import * as Queue from "effect/Queue"
-import * as TestClock from "effect/TestClock"
+import { Clock, Context, Effect, Metric, Queue, TestClock } from "effect"
 import { SignerOf } from "../../../src/application/keys/LaneSigners.js"
 import { RemoteOps } from "../../../src/application/lanes/remote/RemoteOps.js"
 import { LaneClaims } from "../../../src/application/lanes/requests/LaneClaims.js"
@@ -33,10 +28,10 @@ import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as Unstuck from "../../../src/application/usecases/operations/Unstuck.js"
 import type * as Address from "../../../src/domain/primitives/Address.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import { test } from "../../support/Test.js"
 
 const lane: LaneWork = {
   lane: { chainId: 1n, signer: `0x${"11".repeat(20)}` as LaneWork["lane"]["signer"] },
@@ -232,7 +227,7 @@ describe("a lane that is swept", () => {
       [resumed, taken, watched]
     ]
   ] as const)
-    law(name, function* () {
+    test(name, function* () {
       for (const each of process) {
         const told = new Set(yield* swept({ requests }, each))
         for (const other of told) if (/looked for|forgotten/.test(other)) told.delete(other)
@@ -240,13 +235,10 @@ describe("a lane that is swept", () => {
       }
     })
 
-  law(
-    "has its ops at a remote bundler looked for, and those of lanes that are not held here are not",
-    function* () {
-      const told = yield* swept({})
-      expect(told.filter((each) => each.startsWith("looked for"))).toEqual(["looked for: op on 1"])
-    }
-  )
+  test("has its ops at a remote bundler looked for, and those of lanes that are not held here are not", function* () {
+    const told = yield* swept({})
+    expect(told.filter((each) => each.startsWith("looked for"))).toEqual(["looked for: op on 1"])
+  })
 })
 
 describe("a request of which nothing was signed", () => {
@@ -258,57 +250,54 @@ describe("a request of which nothing was signed", () => {
   // Of a lane that another process works on it is given up later, which that one has looked at by then.
   const late = now - 2 * expiry - 1
 
-  law(
-    "is given up when its time is over, unless it was signed by then, whoever works on its lane",
-    function* () {
-      expect(yield* givenUp([requestOf("late", { acceptedAt: late })])).toEqual([
-        "given up unless signed: late",
-        "reviewed: late",
-        "its lane is woken"
-      ])
-      expect(yield* givenUp([requestOf("soon", { acceptedAt: late + 1 })])).toEqual([])
-    }
-  )
+  test("is given up when its time is over, unless it was signed by then, whoever works on its lane", function* () {
+    expect(yield* givenUp([requestOf("late", { acceptedAt: late })])).toEqual([
+      "given up unless signed: late",
+      "reviewed: late",
+      "its lane is woken"
+    ])
+    expect(yield* givenUp([requestOf("soon", { acceptedAt: late + 1 })])).toEqual([])
+  })
 
-  law("is not given up by a clock that is in doubt", function* () {
+  test("is not given up by a clock that is in doubt", function* () {
     const requests = [requestOf("late", { acceptedAt: late })]
     for (const clock of ["asking", "doubted"] as const)
       expect(yield* givenUp(requests, { clock })).toEqual([])
     expect(yield* givenUp(requests, { clock: "unheard" })).toHaveLength(3)
   })
 
-  law("has its whole time from when its window begins", function* () {
+  test("has its whole time from when its window begins", function* () {
     const scheduled = (notBefore: number) => [requestOf("scheduled", { acceptedAt: 0, notBefore })]
     expect(yield* givenUp(scheduled(Math.ceil(late / 1_000)))).toEqual([])
     expect(yield* givenUp(scheduled(Math.floor(late / 1_000)))).toHaveLength(3)
   })
 
-  law("is not given up once it has noted which transactions of others it replaces", function* () {
+  test("is not given up once it has noted which transactions of others it replaces", function* () {
     const unstuck = requestOf("unstuck", { acceptedAt: 0, endpoint: Unstuck.kind.endpoint })
     expect((yield* givenUp([unstuck]))[0]).toBe("given up unless signed or noted: unstuck")
   })
 
-  law("and that can not be given up keeps no lane from its sweep", function* () {
+  test("and that can not be given up keeps no lane from its sweep", function* () {
     const requests = [requestOf("late", { acceptedAt: late }), requestOf("r")]
     expect(yield* swept({ requests }, { became: "dies" })).toEqual(
       expect.arrayContaining(["taken", "resumed: r"])
     )
   })
 
-  law("and that turns out to be signed goes on, and is not asked about again", function* () {
+  test("and that turns out to be signed goes on, and is not asked about again", function* () {
     const work = [requestOf("late", { acceptedAt: late })]
     expect(yield* givenUp(work, { became: "kept", times: 3 })).toEqual(["given up unless signed: late"])
   })
 })
 
-law("work on requests to which another process has given their answer ends", function* () {
+test("work on requests to which another process has given their answer ends", function* () {
   const told = yield* swept({}, { underWay: ["answered", "open"] })
   expect(told).toEqual(expect.arrayContaining(["asked for answers of 2", "reviewed: answered"]))
   expect(told).not.toContain("reviewed: open")
   expect((yield* swept({})).filter((each) => each.startsWith("asked"))).toEqual([])
 })
 
-law("what can not be taken up is counted until the journal has had it no more for a minute", function* () {
+test("what can not be taken up is counted until the journal has had it no more for a minute", function* () {
   const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
   // A transaction, and an op at a remote bundler, which stays in the journal.
   yield* Effect.scoped(swept({}, { isConfigured: false }))
@@ -321,13 +310,13 @@ for (const [away, what] of [
   ["journal", "a sweep of the journal failed"],
   ["lane", "a lane could not be looked after"]
 ] as const)
-  law(`an hour in which ${what} is told of seven times`, function* () {
+  test(`an hour in which ${what} is told of seven times`, function* () {
     const lines = yield* Log.listen
     yield* swept({}, { away, times: 1_805 })
     expect(Log.told(lines, what)).toEqual(Log.ofAnHour("WARN"))
   })
 
-law("bodies, answers and idempotency keys are kept for 30 days", function* () {
+test("bodies, answers and idempotency keys are kept for 30 days", function* () {
   expect(yield* swept({})).toContain(`forgotten: what is older than ${30 * 24 * 60 * 60 * 1_000} ms`)
   for (const clock of ["asking", "unheard", "doubted"] as const)
     expect((yield* swept({}, { clock, times: 10 })).filter((each) => each.startsWith("forgotten"))).toEqual(

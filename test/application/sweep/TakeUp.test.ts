@@ -1,9 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Redacted from "effect/Redacted"
-import * as TestClock from "effect/TestClock"
+import { Context, Effect, Fiber, Redacted, TestClock } from "effect"
 import * as ServiceSubmission from "../../../src/application/intake/ServiceSubmission.js"
 import type { Engine } from "../../../src/application/lanes/Engine.js"
 import { RemoteOps } from "../../../src/application/lanes/remote/RemoteOps.js"
@@ -29,12 +25,13 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../src/domain/signature/Conditions.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import * as Ops from "../../support/lanes/Ops.js"
+import * as Parties from "../../support/Parties.js"
 import * as Site from "../../support/pay/Site.js"
+import { test } from "../../support/Test.js"
 
 const hash = Make.word(0x0b)
 
@@ -134,11 +131,11 @@ describe("an op at a remote bundler that is taken up", () => {
       "obstacle: its node was sealed under another key, or changed"
     ]
   ] as const)
-    law(name, function* () {
+    test(name, function* () {
       expect(yield* nodesOf(node, now)).toEqual([told])
     })
 
-  law("is offered again as it was signed, and no longer than its signature says", function* () {
+  test("is offered again as it was signed, and no longer than its signature says", function* () {
     const conditions = { ...Conditions.none, validUntil: 1_700_000_000 }
     const signature = Conditions.encodeSignature(conditions, Hex.unsafe(`0x${"11".repeat(65)}`))
     const signed = UserOperation.encode("v0.7", { ...Site.op, nonce: 9n, signature })
@@ -188,7 +185,7 @@ const resumed = (record: Partial<RequestRecord> | null) =>
   })
 
 describe("an accepted request that is taken up", () => {
-  law("goes on for its account, on the chain of its lane, as one that was accepted before", function* () {
+  test("goes on for its account, on the chain of its lane, as one that was accepted before", function* () {
     const { callers, obstacle } = yield* resumed({})
     expect(obstacle).toBeNull()
     expect(callers).toMatchObject([
@@ -201,12 +198,12 @@ describe("an accepted request that is taken up", () => {
     ])
   })
 
-  law("does not begin again once it has its answer, or is no more", function* () {
+  test("does not begin again once it has its answer, or is no more", function* () {
     for (const record of [{ outcome: "{}" }, null])
       expect(yield* resumed(record as Partial<RequestRecord>)).toEqual({ callers: [], obstacle: null })
   })
 
-  law("waits where its body can not be read, or is of another version of the program", function* () {
+  test("waits where its body can not be read, or is of another version of the program", function* () {
     for (const [record, obstacle] of [
       [{ body: null }, "the request was sealed under another key, or changed"],
       [{ body: "{}" }, "the request is of another version of the program"],
@@ -236,12 +233,12 @@ describe("a transaction that is taken up", () => {
       return { nonces, obstacle }
     })
 
-  law("is watched, and not given to nodes once more where it is watched already", function* () {
+  test("is watched, and not given to nodes once more where it is watched already", function* () {
     expect(yield* watched(false)).toEqual({ nonces: [3n], obstacle: null })
     expect(yield* watched(true)).toEqual({ nonces: [], obstacle: null })
   })
 
-  law("waits for its network to be configured again", function* () {
+  test("waits for its network to be configured again", function* () {
     expect(yield* watched(false, false)).toEqual({
       nonces: [],
       obstacle: "its network is not configured any more"
@@ -263,7 +260,7 @@ describe("sponsored ops that a process left when it stopped", () => {
     [3n, "http://forbidden"]
   ])
 
-  law("are followed at the operator's node of their chain, account by account", function* () {
+  test("are followed at the operator's node of their chain, account by account", function* () {
     const followed: Array<string> = []
     const lines = yield* Log.listen
     const context = Context.make(Budgets, {
@@ -306,14 +303,10 @@ describe("sponsored ops that a process left when it stopped", () => {
 describe("what is set aside for an op that the service's EOA submits", () => {
   const profile = NetworkProfile.make({ chainId: Make.chainId })
   const prices = { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, legacy: false }
-  const callerOf = (requestId: string): Caller => ({
-    principal: { accountId: Make.alice, name: "", tier: "pro", scopes: new Set(["write"]), paused: false },
-    requestId
-  })
   const limited = { ...profile, serviceSubmission: { ...profile.serviceSubmission, maxInFlight: 2 } }
   const setAside = (requestId: string) =>
     Effect.gen(function* () {
-      const caller = callerOf(requestId)
+      const caller = Parties.caller(requestId)
       const risk = { index: 0, op: Ops.plain, l1Fee: 1_000_000n }
       const refused = yield* ServiceSubmission.reserve(caller, limited, "v0.7", [risk], prices)
       if (refused.size === 0) yield* ServiceSubmission.bind(caller, profile, 0)
@@ -331,7 +324,7 @@ describe("what is set aside for an op that the service's EOA submits", () => {
       const open = Effect.map(budgets.open(Make.chainId), (holds) => holds.map(({ id }) => id))
       yield* Effect.fork(
         ServiceSubmission.settling(
-          callerOf("ended"),
+          Parties.caller("ended"),
           profile,
           [0]
         )(Effect.zipRight(Effect.orDie(setAside("ended")), Effect.never))

@@ -1,12 +1,10 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as TestClock from "effect/TestClock"
+import { Effect, Fiber, TestClock } from "effect"
 import * as MemoryRateLimit from "../../../src/adapters/memory/RateLimit.js"
 import { limits, type RateLimit, RateLimitError } from "../../../src/application/ports/RateLimit.js"
 import * as Counting from "../../../src/application/tenants/Counting.js"
 import { alice } from "../../support/journal/Make.js"
-import { law } from "../../support/Law.js"
+import { test } from "../../support/Test.js"
 
 type Limiter = RateLimit["Type"]
 
@@ -35,14 +33,14 @@ const pair = Effect.gen(function* () {
 const take = (limiter: Limiter) => limiter.take(alice, limits.free)
 
 describe("a count with another one to fall back on", () => {
-  law("is the first one's as long as that answers", function* () {
+  test("is the first one's as long as that answers", function* () {
     const { both, first, second } = yield* pair
     for (let n = 0; n < 60; n++) expect((yield* take(both)).allowed).toBe(true)
     expect((yield* take(both)).allowed).toBe(false)
     expect([first.state.asked, second.state.asked]).toEqual([61, 0])
   })
 
-  law("is the second one's while the first is away, which is asked again every five seconds", function* () {
+  test("is the second one's while the first is away, which is asked again every five seconds", function* () {
     const { both, first, second } = yield* pair
     first.state.fails = true
     for (let n = 0; n < 60; n++) expect((yield* take(both)).allowed).toBe(true)
@@ -59,7 +57,7 @@ describe("a count with another one to fall back on", () => {
     expect([first.state.asked, second.state.asked]).toEqual([4, 63])
   })
 
-  law("fails when both do, and when there is no second one", function* () {
+  test("fails when both do, and when there is no second one", function* () {
     const { both, first, second } = yield* pair
     first.state.fails = true
     second.state.fails = true
@@ -68,7 +66,7 @@ describe("a count with another one to fall back on", () => {
     for (let n = 0; n < 3; n++) expect((yield* Effect.flip(take(alone)))._tag).toBe("RateLimitError")
   })
 
-  law("does not wait for one that never answers", function* () {
+  test("does not wait for one that never answers", function* () {
     const fiber = yield* Effect.fork(Effect.flip(take(Counting.bounded({ take: () => Effect.never }))))
     yield* TestClock.adjust(2_000)
     expect((yield* Fiber.join(fiber))._tag).toBe("RateLimitError")

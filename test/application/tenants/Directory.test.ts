@@ -1,17 +1,12 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as Redacted from "effect/Redacted"
-import * as Scope from "effect/Scope"
-import * as TestClock from "effect/TestClock"
+import { Effect, Exit, Fiber, Redacted, Scope, TestClock } from "effect"
 import { limitsOf } from "../../../src/application/ports/RateLimit.js"
 import { type Key, TenantStore, TenantStoreError } from "../../../src/application/ports/TenantStore.js"
 import * as Directory from "../../../src/application/tenants/Directory.js"
 import type { FileAccount } from "../../../src/application/tenants/FileAccounts.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import { accountId, alice } from "../../support/journal/Make.js"
-import { law, lawOver } from "../../support/Law.js"
+import { test as bare, testOver } from "../../support/Test.js"
 
 const carol = accountId("carol")
 const start = Date.UTC(2026, 0, 2, 12)
@@ -62,10 +57,10 @@ const world = Effect.gen(function* () {
   return { store, state, directory, who, close: Scope.close(scope, Exit.void) }
 })
 
-const over = lawOver(InMemory.tenantStore)
+const test = testOver(InMemory.tenantStore)
 
 describe("a key", () => {
-  law("that is revoked is dead within half a second", function* () {
+  bare("that is revoked is dead within half a second", function* () {
     const { store, who } = yield* world
     expect([yield* who("c"), yield* who("f")]).toEqual([carol, alice])
     yield* store.endKey(key("c"), start)
@@ -74,7 +69,7 @@ describe("a key", () => {
     expect([yield* who("c"), yield* who("f")]).toEqual([null, null])
   })
 
-  law("that is revoked is dead at the next look also when the clock was set back", function* () {
+  bare("that is revoked is dead at the next look also when the clock was set back", function* () {
     const { store, who } = yield* world
     expect(yield* who("c")).toBe(carol)
     yield* store.endKey(key("c"), start - 3_600_000)
@@ -82,7 +77,7 @@ describe("a key", () => {
     expect(yield* who("c")).toBeNull()
   })
 
-  law("that is rotated works beside the new one until its time is over, to the millisecond", function* () {
+  bare("that is rotated works beside the new one until its time is over, to the millisecond", function* () {
     const { store, who } = yield* world
     yield* store.addKey(key("d"), { key: key("c"), endsAt: start + 60_000 })
     yield* TestClock.adjust(59_999)
@@ -91,7 +86,7 @@ describe("a key", () => {
     expect([yield* who("c"), yield* who("d")]).toEqual([null, carol])
   })
 
-  law(
+  bare(
     "that is new works within half a second; one of an account that there is not is nobody's",
     function* () {
       const { store, who } = yield* world
@@ -102,7 +97,7 @@ describe("a key", () => {
     }
   )
 
-  law(
+  bare(
     "that is new works at once where the store was last asked 50 ms ago, however many are unknown",
     function* () {
       const { state, store, who } = yield* world
@@ -118,7 +113,7 @@ describe("a key", () => {
     }
   )
 
-  law(
+  bare(
     "that is unknown is refused while the store is away, as long as what is known of it is fresh",
     function* () {
       const { state, who } = yield* world
@@ -128,7 +123,7 @@ describe("a key", () => {
     }
   )
 
-  law(
+  bare(
     "of the file that has an end in the store is no key of the store once the file has it no more",
     function* () {
       const { store, who } = yield* world
@@ -140,27 +135,30 @@ describe("a key", () => {
 })
 
 describe("an account", () => {
-  law("of the file or the store is paused and resumed, and its tier set, within half a second", function* () {
-    const { directory, store } = yield* world
-    const seen = Effect.gen(function* () {
-      yield* TestClock.adjust(500)
-      const both = ["c", "f"].map((name) => directory.authenticate(Redacted.make(name)))
-      return (yield* Effect.all(both)).map((principal) => [principal?.paused, principal?.tier])
-    })
-    for (const subject of [carol, alice]) yield* store.pause({ kind: "account", subject, since: start })
-    expect(yield* seen).toEqual([
-      [true, "free"],
-      [true, "pro"]
-    ])
-    for (const subject of [carol, alice]) yield* store.resume("account", subject)
-    yield* store.changeAccount(carol, { tier: "enterprise" })
-    expect(yield* seen).toEqual([
-      [false, "enterprise"],
-      [false, "pro"]
-    ])
-  })
+  bare(
+    "of the file or the store is paused and resumed, and its tier set, within half a second",
+    function* () {
+      const { directory, store } = yield* world
+      const seen = Effect.gen(function* () {
+        yield* TestClock.adjust(500)
+        const both = ["c", "f"].map((name) => directory.authenticate(Redacted.make(name)))
+        return (yield* Effect.all(both)).map((principal) => [principal?.paused, principal?.tier])
+      })
+      for (const subject of [carol, alice]) yield* store.pause({ kind: "account", subject, since: start })
+      expect(yield* seen).toEqual([
+        [true, "free"],
+        [true, "pro"]
+      ])
+      for (const subject of [carol, alice]) yield* store.resume("account", subject)
+      yield* store.changeAccount(carol, { tier: "enterprise" })
+      expect(yield* seen).toEqual([
+        [false, "enterprise"],
+        [false, "pro"]
+      ])
+    }
+  )
 
-  over("has limits of its own, of the file or the store, which reach it within half a second", function* () {
+  test("has limits of its own, of the file or the store, which reach it within half a second", function* () {
     const store = yield* TenantStore
     yield* store.createAccount({
       accountId: carol,
@@ -181,30 +179,28 @@ describe("an account", () => {
     expect(yield* limits("c")).toEqual({ minute: 60, hour: 7 })
   })
 
-  over("that the file pauses is paused whatever the store says", function* () {
+  test("that the file pauses is paused whatever the store says", function* () {
     const accounts = listed.map((account) => ({ ...account, paused: true }))
     const { authenticate } = yield* Directory.make({ hash, accounts })
     expect(yield* authenticate(Redacted.make("f"))).toMatchObject({ paused: true })
   })
 })
 
-describe("switches", () => {
-  law("of signers and chains are thrown and turned back within half a second", function* () {
-    const { directory, store } = yield* world
-    const state = Effect.gen(function* () {
-      yield* TestClock.adjust(500)
-      return [yield* directory.isPaused("chain", "137"), yield* directory.isPaused("signer", "137")]
-    })
-    expect(yield* state).toEqual([false, false])
-    yield* store.pause({ kind: "chain", subject: "137", since: start })
-    expect(yield* state).toEqual([true, false])
-    yield* store.resume("chain", "137")
-    expect(yield* state).toEqual([false, false])
+bare("switches of signers and chains are thrown and turned back within half a second", function* () {
+  const { directory, store } = yield* world
+  const state = Effect.gen(function* () {
+    yield* TestClock.adjust(500)
+    return [yield* directory.isPaused("chain", "137"), yield* directory.isPaused("signer", "137")]
   })
+  expect(yield* state).toEqual([false, false])
+  yield* store.pause({ kind: "chain", subject: "137", since: start })
+  expect(yield* state).toEqual([true, false])
+  yield* store.resume("chain", "137")
+  expect(yield* state).toEqual([false, false])
 })
 
 describe("the store", () => {
-  law(
+  bare(
     "is asked for its version once in half a second, and for its content when that has changed",
     function* () {
       const { directory, state, store, who } = yield* world
@@ -228,7 +224,7 @@ describe("the store", () => {
     }
   )
 
-  law("that does not answer lets nobody in for longer than half a second", function* () {
+  bare("that does not answer lets nobody in for longer than half a second", function* () {
     const { directory, state, who } = yield* world
     state.answers = "badly"
     expect(yield* who("c")).toBe(carol)
@@ -246,7 +242,7 @@ describe("the store", () => {
 })
 
 describe("the last use of a key", () => {
-  law("is noted once a minute at most, and when the service stops", function* () {
+  bare("is noted once a minute at most, and when the service stops", function* () {
     const { close, state, store, who } = yield* world
     for (let n = 0; n < 10; n++) {
       yield* TestClock.adjust(1_000)
@@ -265,7 +261,7 @@ describe("the last use of a key", () => {
     expect((yield* store.uses).get(key("f").hash)).toBe(start + 180_000)
   })
 
-  law("is kept for the next time when it can not be noted", function* () {
+  bare("is kept for the next time when it can not be noted", function* () {
     const { state, store, who } = yield* world
     yield* who("c")
     state.answers = "badly"

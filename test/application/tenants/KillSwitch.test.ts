@@ -1,7 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as Layer from "effect/Layer"
+import { Effect, Either, Layer } from "effect"
 import * as Troubles from "../../../src/application/observe/Troubles.js"
 import {
   KillSwitches,
@@ -11,8 +9,8 @@ import {
 import { CurrentRequest } from "../../../src/application/request/CurrentRequest.js"
 import * as KillSwitch from "../../../src/application/tenants/KillSwitch.js"
 import { address } from "../../support/journal/Make.js"
-import { law, lawOver } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
+import { test, testOver } from "../../support/Test.js"
 
 const key = { kind: "signer", address: address(1) } as const
 const chain = { kind: "chain", chainId: 137n } as const
@@ -55,7 +53,7 @@ const world = (accepted = false) => {
 }
 
 describe("a kill switch", () => {
-  law("stops a new write by its key and on its chain", function* () {
+  test("stops a new write by its key and on its chain", function* () {
     const { state, writing } = world()
     expect(yield* writing(KillSwitch.guard(key, "p"))).toBeNull()
     state.paused = new Set([key.address])
@@ -65,7 +63,7 @@ describe("a kill switch", () => {
     expect(yield* writing(KillSwitch.guard(chain, "p"))).toBe("writes_paused")
   })
 
-  law("stops no reading, and nothing that was accepted before", function* () {
+  test("stops no reading, and nothing that was accepted before", function* () {
     const { code, current, state } = world()
     state.paused = new Set([key.address, "137"])
     expect(yield* code(KillSwitch.guard(key, "p"))).toBeNull()
@@ -76,35 +74,32 @@ describe("a kill switch", () => {
     expect([current.relies, resumed.current.relies]).toEqual([[], []])
   })
 
-  law(
-    "that is thrown while a write waits stops it before it is accepted, whatever it works with",
-    function* () {
-      const { current, state, writing } = world()
-      yield* writing(KillSwitch.guard(key, "settings.cosigners[0]"))
-      yield* writing(KillSwitch.guard(chain, "settings.rpc"))
-      expect(yield* writing(KillSwitch.recheck(current, address(2)))).toBeNull()
-      for (const name of [key.address, "137", address(2)]) {
-        state.paused = new Set([name])
-        expect(yield* writing(KillSwitch.recheck(current, address(2)))).toBe("writes_paused")
-      }
-      state.accepted = true
-      expect(yield* writing(KillSwitch.recheck(current, address(2)))).toBeNull()
+  test("that is thrown while a write waits stops it before it is accepted, whatever it works with", function* () {
+    const { current, state, writing } = world()
+    yield* writing(KillSwitch.guard(key, "settings.cosigners[0]"))
+    yield* writing(KillSwitch.guard(chain, "settings.rpc"))
+    expect(yield* writing(KillSwitch.recheck(current, address(2)))).toBeNull()
+    for (const name of [key.address, "137", address(2)]) {
+      state.paused = new Set([name])
+      expect(yield* writing(KillSwitch.recheck(current, address(2)))).toBe("writes_paused")
     }
-  )
+    state.accepted = true
+    expect(yield* writing(KillSwitch.recheck(current, address(2)))).toBeNull()
+  })
 
-  law("that nobody can read lets no write through", function* () {
+  test("that nobody can read lets no write through", function* () {
     const { state, writing } = world()
     state.paused = null
     expect(yield* writing(KillSwitch.guard(key, "p"))).toBe("unavailable")
   })
 
-  law("is not thrown where nobody provides any", function* () {
+  test("is not thrown where nobody provides any", function* () {
     yield* KillSwitch.check({ what: key, path: "p" })
     yield* KillSwitch.check({ what: chain, path: "p" })
   })
 })
 
-lawOver(Layer.sync(Troubles.Shared, Troubles.make))(
+testOver(Layer.sync(Troubles.Shared, Troubles.make))(
   "switches that can not be read are told of once, however many requests are refused, and when that is over",
   function* () {
     const lines = yield* Log.listen

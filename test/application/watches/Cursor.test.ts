@@ -73,10 +73,8 @@ describe("extend", () => {
   })
 })
 
-describe("pass", () => {
-  it("goes on behind the last of the blocks that nothing takes back, and knows its hash alone", () => {
-    expect(Cursor.pass(at(100n, 3), 149n, hash(149n))).toEqual(at(150n, 1))
-  })
+it("pass goes on behind the last of the blocks that nothing takes back, and knows its hash alone", () => {
+  expect(Cursor.pass(at(100n, 3), 149n, hash(149n))).toEqual(at(150n, 1))
 })
 
 describe("ancestor", () => {
@@ -105,20 +103,16 @@ describe("ancestor", () => {
   })
 })
 
-describe("rewind", () => {
-  it("goes back to the position behind a block that was read", () => {
-    expect(Cursor.rewind(at(100n, 5), 97n)).toEqual({ ...at(98n, 3) })
-    expect(Cursor.rewind(at(100n, 5), 99n)).toEqual(at(100n, 5))
-    expect(Cursor.rewind(at(100n, 5, 95n), 94n)).toEqual(at(95n, 0, 95n))
-  })
+it("rewind goes back to the position behind a block that was read", () => {
+  expect(Cursor.rewind(at(100n, 5), 97n)).toEqual({ ...at(98n, 3) })
+  expect(Cursor.rewind(at(100n, 5), 99n)).toEqual(at(100n, 5))
+  expect(Cursor.rewind(at(100n, 5, 95n), 94n)).toEqual(at(95n, 0, 95n))
 })
 
-describe("cut", () => {
-  it("is the position behind a block whose hash is known, and of no older one", () => {
-    expect(Cursor.cut(at(100n, 5), 97n)).toEqual(at(98n, 3))
-    expect(Cursor.cut(at(100n, 5), 95n)).toEqual(at(96n, 1))
-    expect(Cursor.cut(at(100n, 5), 94n)).toBeNull()
-  })
+it("cut is the position behind a block whose hash is known, and of no older one", () => {
+  expect(Cursor.cut(at(100n, 5), 97n)).toEqual(at(98n, 3))
+  expect(Cursor.cut(at(100n, 5), 95n)).toEqual(at(96n, 1))
+  expect(Cursor.cut(at(100n, 5), 94n)).toBeNull()
 })
 
 describe("meets", () => {

@@ -1,6 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import * as Deferred from "effect/Deferred"
-import * as Effect from "effect/Effect"
+import { Deferred, Effect } from "effect"
 import {
   type ChainClient,
   ChainRpcError,
@@ -9,10 +8,10 @@ import {
 import { Watches } from "../../../src/application/ports/Watches.js"
 import * as Follower from "../../../src/application/watches/Follower.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { lawOver } from "../../support/Law.js"
 import * as Log from "../../support/Log.js"
 import * as SetClock from "../../support/SetClock.js"
 import * as SteppedClock from "../../support/SteppedClock.js"
+import { testOver } from "../../support/Test.js"
 import * as Following from "../../support/watches/Following.js"
 import { ForkingChain } from "../../support/watches/ForkingChain.js"
 import * as Watching from "../../support/watches/Watching.js"
@@ -41,10 +40,10 @@ const untilStep = (chain: ForkingChain, process: string, steps: number, crash: C
     ).pipe(Effect.provideService(Watches, { ...watches, advance }))
   })
 
-const over = lawOver(Watching.store)
+const test = testOver(Watching.store)
 
 describe("watches", () => {
-  over("are told of what comes, and of what a reorganisation takes back, newest first", function* () {
+  test("are told of what comes, and of what a reorganisation takes back, newest first", function* () {
     const chain = new ForkingChain(3)
     yield* Watching.begin(chain)
     const watchId = yield* Following.add()
@@ -73,47 +72,44 @@ describe("watches", () => {
     expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 1, 0n))
   })
 
-  over(
-    "are told in steps of so many events at most, of whole blocks or parts of one, without a gap",
-    function* () {
-      const chain = new ForkingChain(1)
-      const transfers = [1, 2, 3].map((to) => Following.transfer(to))
-      // Blocks that nothing takes back, and blocks that are read by their hashes, one of which has more than a step.
-      for (let n = 0; n < 12; n++) chain.mine(transfers)
-      for (let n = 0; n < Following.depth - 12; n++) chain.mine([])
-      for (let n = 0; n < 11; n++) chain.mine(transfers)
-      chain.mine([...transfers, ...transfers])
-      const [watchId = ""] = yield* Effect.forEach([1, 2, 3, 4], () => Following.add())
-      const watches = yield* Watches
-      const steps: Array<number> = []
-      const counting = Watches.of({
-        ...watches,
-        advance: (source, revision, step) => {
-          steps.push(step.events.length)
-          return watches.advance(source, revision, step)
-        }
-      })
-      for (const source of yield* watches.sources("this one"))
-        yield* Effect.forkScoped(
-          Effect.provide(Follower.follow(source, "this one", few), Following.around(chain)).pipe(
-            Effect.provideService(Watches, counting)
-          )
+  test("are told in steps of so many events at most, of whole blocks or parts of one, without a gap", function* () {
+    const chain = new ForkingChain(1)
+    const transfers = [1, 2, 3].map((to) => Following.transfer(to))
+    // Blocks that nothing takes back, and blocks that are read by their hashes, one of which has more than a step.
+    for (let n = 0; n < 12; n++) chain.mine(transfers)
+    for (let n = 0; n < Following.depth - 12; n++) chain.mine([])
+    for (let n = 0; n < 11; n++) chain.mine(transfers)
+    chain.mine([...transfers, ...transfers])
+    const [watchId = ""] = yield* Effect.forEach([1, 2, 3, 4], () => Following.add())
+    const watches = yield* Watches
+    const steps: Array<number> = []
+    const counting = Watches.of({
+      ...watches,
+      advance: (source, revision, step) => {
+        steps.push(step.events.length)
+        return watches.advance(source, revision, step)
+      }
+    })
+    for (const source of yield* watches.sources("this one"))
+      yield* Effect.forkScoped(
+        Effect.provide(Follower.follow(source, "this one", few), Following.around(chain)).pipe(
+          Effect.provideService(Watches, counting)
         )
-      yield* Following.caughtUp(chain)
-      expect(steps).toEqual([
-        ...Array.from({ length: 12 }, () => 12),
-        ...Array.from({ length: 11 }, () => 12),
-        20,
-        4
-      ])
-      const told = (yield* Following.deliveries()).get(watchId) ?? []
-      expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 1, 0n))
-      expect(told).toHaveLength(12 * 3 + 11 * 3 + 6)
-    }
-  )
+      )
+    yield* Following.caughtUp(chain)
+    expect(steps).toEqual([
+      ...Array.from({ length: 12 }, () => 12),
+      ...Array.from({ length: 11 }, () => 12),
+      20,
+      4
+    ])
+    const told = (yield* Following.deliveries()).get(watchId) ?? []
+    expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 1, 0n))
+    expect(told).toHaveLength(12 * 3 + 11 * 3 + 6)
+  })
 
   for (const crash of ["before", "after"] as const)
-    over(`are told of each event once when processes end ${crash} each part of a block`, function* () {
+    test(`are told of each event once when processes end ${crash} each part of a block`, function* () {
       const chain = new ForkingChain(3)
       const watches = yield* Watches
       const ids = yield* Effect.forEach([1, 2, 3, 4, 5, 6, 7], () => Following.add())
@@ -135,33 +131,30 @@ describe("watches", () => {
       }
     })
 
-  over(
-    "go on where they were after their node was away, say why meanwhile, and tell of it once",
-    function* () {
-      const lines = yield* Log.listen
-      const chain = new ForkingChain(3)
-      const watches = yield* Watches
-      const watchId = yield* Following.add()
-      yield* Watching.begin(chain)
-      chain.mine([Following.transfer(1)])
-      yield* Following.caughtUp(chain)
-      chain.broken = "unreachable"
-      chain.mine([Following.transfer(2)])
-      yield* Following.until(
-        Effect.map(watches.get(watchId), (watch) => watch?.problem === "away" && watch.nextBlock === 4n)
-      )
-      yield* Following.rounds(50)
-      chain.broken = null
-      yield* Following.caughtUp(chain)
-      yield* Following.until(Effect.map(watches.get(watchId), (watch) => watch?.problem === null))
-      expect(Log.told(lines, "a node is not read for watches")).toEqual(["WARN", "INFO"])
-      expect(Watching.fold((yield* Following.deliveries()).get(watchId) ?? [])).toEqual(
-        Watching.truth(chain, null, 1, 0n)
-      )
-    }
-  )
+  test("go on where they were after their node was away, say why meanwhile, and tell of it once", function* () {
+    const lines = yield* Log.listen
+    const chain = new ForkingChain(3)
+    const watches = yield* Watches
+    const watchId = yield* Following.add()
+    yield* Watching.begin(chain)
+    chain.mine([Following.transfer(1)])
+    yield* Following.caughtUp(chain)
+    chain.broken = "unreachable"
+    chain.mine([Following.transfer(2)])
+    yield* Following.until(
+      Effect.map(watches.get(watchId), (watch) => watch?.problem === "away" && watch.nextBlock === 4n)
+    )
+    yield* Following.rounds(50)
+    chain.broken = null
+    yield* Following.caughtUp(chain)
+    yield* Following.until(Effect.map(watches.get(watchId), (watch) => watch?.problem === null))
+    expect(Log.told(lines, "a node is not read for watches")).toEqual(["WARN", "INFO"])
+    expect(Watching.fold((yield* Following.deliveries()).get(watchId) ?? [])).toEqual(
+      Watching.truth(chain, null, 1, 0n)
+    )
+  })
 
-  over("tell an event whose data the node never gives after a minute, and what is missing", function* () {
+  test("tell an event whose data the node never gives after a minute, and what is missing", function* () {
     const chain = new ForkingChain(3)
     const watches = yield* Watches
     const watchId = yield* Following.add({ fromBlock: 0n })
@@ -205,7 +198,7 @@ describe("watches", () => {
     expect((yield* watches.get(watchId))?.problem ?? null).toBeNull()
   })
 
-  over("believe no chain that has none of the blocks that were read", function* () {
+  test("believe no chain that has none of the blocks that were read", function* () {
     const chain = new ForkingChain(200)
     const watches = yield* Watches
     const watchId = yield* Following.add({ fromBlock: 100n })
@@ -227,7 +220,7 @@ describe("watches", () => {
     expect((yield* watches.get(watchId))?.sequence).toBe(1)
   })
 
-  over("are held while too much waits for the webhook, and lose nothing of it", function* () {
+  test("are held while too much waits for the webhook, and lose nothing of it", function* () {
     const chain = new ForkingChain(3)
     const watches = yield* Watches
     const watchId = yield* Following.add()
@@ -248,7 +241,7 @@ describe("watches", () => {
     expect(Watching.fold([...first, ...rest])).toEqual(Watching.truth(chain, null, 1, 0n))
   })
 
-  over("are looked at for what waits as often when the machine's clock is set back", function* () {
+  test("are looked at for what waits as often when the machine's clock is set back", function* () {
     const chain = new ForkingChain(3)
     const watches = yield* Watches
     yield* Following.add()
@@ -271,30 +264,27 @@ describe("watches", () => {
     expect(looks).toBeGreaterThan(1)
   })
 
-  over(
-    "of one node are read by one process; one that believes it is that process still writes nothing",
-    function* () {
-      const chain = new ForkingChain(3)
-      const watches = yield* Watches
-      const watchId = yield* Following.add()
-      yield* Effect.forEach(["one", "two", "three"], (process) => Watching.begin(chain, process))
-      // No claim keeps these from each other.
-      const claim: typeof watches.claim = (source, _, until) => watches.claim(source, "the same", until)
-      yield* Effect.forEach(["four", "five"], (process) =>
-        Effect.provideService(Watching.begin(chain, process), Watches, { ...watches, claim })
-      )
-      for (let n = 0; n < 20; n++) {
-        chain.mine([Following.transfer(n)])
-        if (n % 5 === 4) chain.takeBack(2)
-        yield* Following.rounds(2)
-      }
-      chain.mine([])
-      chain.mine([])
-      chain.mine([])
-      yield* Following.caughtUp(chain)
-      expect(Watching.fold((yield* Following.deliveries()).get(watchId) ?? [])).toEqual(
-        Watching.truth(chain, null, 1, 0n)
-      )
+  test("of one node are read by one process; one that believes it is that process still writes nothing", function* () {
+    const chain = new ForkingChain(3)
+    const watches = yield* Watches
+    const watchId = yield* Following.add()
+    yield* Effect.forEach(["one", "two", "three"], (process) => Watching.begin(chain, process))
+    // No claim keeps these from each other.
+    const claim: typeof watches.claim = (source, _, until) => watches.claim(source, "the same", until)
+    yield* Effect.forEach(["four", "five"], (process) =>
+      Effect.provideService(Watching.begin(chain, process), Watches, { ...watches, claim })
+    )
+    for (let n = 0; n < 20; n++) {
+      chain.mine([Following.transfer(n)])
+      if (n % 5 === 4) chain.takeBack(2)
+      yield* Following.rounds(2)
     }
-  )
+    chain.mine([])
+    chain.mine([])
+    chain.mine([])
+    yield* Following.caughtUp(chain)
+    expect(Watching.fold((yield* Following.deliveries()).get(watchId) ?? [])).toEqual(
+      Watching.truth(chain, null, 1, 0n)
+    )
+  })
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as fc from "fast-check"
 import { Watches } from "../../../src/application/ports/Watches.js"
@@ -105,20 +105,18 @@ const story = (
       )
   }).pipe(Effect.scoped, Watching.inMemory)
 
-describe("whatever forks a chain takes", () => {
-  it(
-    "what a watch is told is numbered without a gap, and comes to exactly the events of the chain",
-    { timeout: 300_000 },
-    () =>
-      fc.assert(
-        fc.asyncProperty(
-          fc.array(Step, { minLength: 20, maxLength: 50 }),
-          fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 20 }),
-          // Mostly so few that blocks are told in parts, between which they are taken back, and processes end.
-          fc.constantFrom(1, 2, 3, 1_000),
-          (steps, seeds, events) => Effect.runPromise(story(steps, seeds, events))
-        ),
-        { numRuns: Number(process.env.FC_RUNS ?? 25) }
-      )
-  )
-})
+it(
+  "whatever forks a chain takes what a watch is told is numbered without a gap, and comes to exactly the events of the chain",
+  { timeout: 300_000 },
+  () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(Step, { minLength: 20, maxLength: 50 }),
+        fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 20 }),
+        // Mostly so few that blocks are told in parts, between which they are taken back, and processes end.
+        fc.constantFrom(1, 2, 3, 1_000),
+        (steps, seeds, events) => Effect.runPromise(story(steps, seeds, events))
+      ),
+      { numRuns: Number(process.env.FC_RUNS ?? 25) }
+    )
+)

@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import type { Position } from "../../../src/application/ports/Watches.js"
 import * as Reading from "../../../src/application/watches/Reading.js"
-import { law } from "../../support/Law.js"
+import { test } from "../../support/Test.js"
 import * as Following from "../../support/watches/Following.js"
 import { ForkingChain } from "../../support/watches/ForkingChain.js"
 
@@ -21,7 +21,7 @@ const read = (chain: ForkingChain, from: Position, limits: Reading.Limits) =>
   Reading.next(chain.client, [query], from, chain.head, limits)
 
 describe("blocks that a reorganisation may take back", () => {
-  law("are read no further than there is room for their logs, and from there on next", function* () {
+  test("are read no further than there is room for their logs, and from there on next", function* () {
     const chain = busy(40)
     const first = yield* read(chain, start, { ...plan, bounds })
     expect([first?.position.next, first?.logs.length]).toEqual([8n, 24])
@@ -35,7 +35,7 @@ describe("blocks that a reorganisation may take back", () => {
     expect(small?.position.next).toBe(8n)
   })
 
-  law("are read no further after a reorganisation either", function* () {
+  test("are read no further after a reorganisation either", function* () {
     const chain = busy(40)
     const before = yield* read(chain, start, { ...plan, bounds: { ...bounds, results: 1_000 } })
     chain.takeBack(38)
@@ -48,11 +48,9 @@ describe("blocks that a reorganisation may take back", () => {
   })
 })
 
-describe("blocks that nothing takes back", () => {
-  law("are read one by one where a single one has more logs than there is room for", function* () {
-    const chain = busy(100)
-    const first = yield* read(chain, start, { ...plan, bounds: { ...bounds, results: 2 } })
-    expect([first?.position.next, first?.logs.length]).toEqual([1n, 3])
-    expect(first?.position.hashes).toEqual([chain.blocks[0]?.hash])
-  })
+test("blocks that nothing takes back are read one by one where a single one has more logs than there is room for", function* () {
+  const chain = busy(100)
+  const first = yield* read(chain, start, { ...plan, bounds: { ...bounds, results: 2 } })
+  expect([first?.position.next, first?.logs.length]).toEqual([1n, 3])
+  expect(first?.position.hashes).toEqual([chain.blocks[0]?.hash])
 })

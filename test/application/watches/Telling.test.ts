@@ -6,7 +6,7 @@ import * as Matching from "../../../src/application/watches/Matching.js"
 import * as Spec from "../../../src/application/watches/Spec.js"
 import * as Telling from "../../../src/application/watches/Telling.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { law } from "../../support/Law.js"
+import { test } from "../../support/Test.js"
 import * as Following from "../../support/watches/Following.js"
 
 const hash = Hex.unsafe32(`0x${"7".repeat(64)}`)
@@ -48,7 +48,7 @@ const placesOf = (events: ReadonlyArray<WatchedEvent>) =>
   events.map(({ logIndex, watch }) => `${logIndex} ${watch}`)
 
 describe("what watches are told of a block in one step", () => {
-  law("is bounded, however many of them are told of one log", function* () {
+  test("is bounded, however many of them are told of one log", function* () {
     const index = yield* indexOf(upTo(10_000))
     const bounds = { events: 300, characters: 1_000_000 }
     const first = yield* Telling.step(
@@ -60,7 +60,7 @@ describe("what watches are told of a block in one step", () => {
     expect(first.part).toEqual({ hash, logIndex: 0, watch: 300 })
   })
 
-  law("comes to the same in whatever steps, in whatever order watches came", function* () {
+  test("comes to the same in whatever steps, in whatever order watches came", function* () {
     const index = yield* indexOf([7, 3, 12, 1, 5])
     const logs = upTo(40).map((n) => logOf(n))
     const wanted = logs.flatMap(({ logIndex }) => [1, 3, 5, 7, 12].map((watch) => `${logIndex} ${watch}`))
@@ -71,7 +71,7 @@ describe("what watches are told of a block in one step", () => {
     }
   })
 
-  law("waits for the next step wholly where blocks before it are told", function* () {
+  test("waits for the next step wholly where blocks before it are told", function* () {
     const index = yield* indexOf([1, 2])
     const logs = [logOf(0, 1n), logOf(0, 4n), logOf(1, 4n)]
     const stepOf = (events: number, first = 1n) =>

@@ -156,12 +156,12 @@ export const makeChain = () => {
         }
       ]
     },
-    /** A reorganisation replaces the blocks from the first on in which something has landed. */
-    undo: () => {
+    /** A reorganisation replaces the blocks from the first on in which something has landed; a node may keep its receipts. */
+    undo: (keepsReceipts = false) => {
       for (const { blockNumber } of landed)
         if (forkedAt === null || blockNumber < forkedAt) forkedAt = blockNumber
       forks += 1
-      landed = []
+      if (!keepsReceipts) landed = []
     },
     /** Its node is that many blocks behind from now on. */
     fallBehind: (blocks: number) => {

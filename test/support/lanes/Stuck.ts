@@ -6,19 +6,12 @@ import * as StuckTransactions from "../../../src/application/lanes/StuckTransact
 import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
-import type { Signer } from "../../../src/application/ports/Signers.js"
 import type { FeePrices } from "../../../src/domain/erc4337/gas/Fees.js"
 import * as Make from "../journal/Make.js"
+import * as Parties from "../Parties.js"
 import * as Monitor from "./Monitor.js"
 
 const profile = { ...Monitor.profile, pollIntervalMillis: 5_000 }
-
-const signer: Signer = {
-  address: Make.lane.signer,
-  publicKey: "04",
-  type: "PRIVATE_KEY",
-  sign: () => Effect.die(new Error("nothing is signed here"))
-}
 
 interface Options {
   /** What the node answers in another way than `Monitor.node` does. */
@@ -111,7 +104,7 @@ export const start = (
           Effect.suspend(() => {
             counts.signers += 1
             meanwhile({ node, records })
-            return options.isSilent === true ? Effect.never : Effect.succeed(signer)
+            return options.isSilent === true ? Effect.never : Effect.succeed(Parties.unasked)
           }),
         scope: yield* Effect.scope
       })

@@ -10,6 +10,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Uint from "../../../src/domain/primitives/Uint.js"
 import * as Make from "../journal/Make.js"
 import * as Monitor from "../lanes/Monitor.js"
+import * as Parties from "../Parties.js"
 
 export const version = "v0.7"
 export const entryPoint = EntryPoint.canonical[version]
@@ -42,10 +43,7 @@ export const make = (
       call: { success: true, data: Hex.unsafe(`0x${Uint.toWord(deposit)}`) }
     }
     const site: Site = {
-      caller: {
-        principal: { accountId, name: "Alice", tier: "pro", scopes: new Set(["write"]), paused: false },
-        requestId
-      },
+      caller: Parties.caller(requestId, accountId),
       connection: {
         chain: {
           ...chain,

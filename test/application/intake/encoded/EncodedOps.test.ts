@@ -7,8 +7,8 @@ import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as WalletCalls from "../../../../src/domain/wallet/WalletCalls.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
 import * as Ops from "../../../support/lanes/Ops.js"
+import { test } from "../../../support/Test.js"
 
 const bare: UserOperation.UserOperation = {
   ...Ops.plain,
@@ -31,7 +31,7 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
   const refusal = (...elements: ReadonlyArray<EncodedOps.EncodedOperation>) =>
     Effect.map(Effect.flip(EncodedOps.encoded(elements, where)), ({ code, details }) => ({ code, details }))
 
-  law("is taken as it was handed out", function* () {
+  test("is taken as it was handed out", function* () {
     const given = yield* EncodedOps.encoded([element({}), element({ nonce: 2n })], where)
     expect(given.map(({ index, op }) => [index, op])).toEqual([
       [0, bare],
@@ -39,7 +39,7 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
     ])
   })
 
-  law("deploys no wallet: one with initCode is refused, though its hash is right", function* () {
+  test("deploys no wallet: one with initCode is refused, though its hash is right", function* () {
     const initCode = Hex.unsafe(`0x${"fa".repeat(20)}01020304`)
     expect(yield* refusal(element({ initCode }))).toEqual({
       code: "invalid_request",
@@ -52,12 +52,12 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
     })
   })
 
-  law("brings no signature of its own: its proof is a field beside it", function* () {
+  test("brings no signature of its own: its proof is a field beside it", function* () {
     const { details } = yield* refusal(element({ signature: Hex.unsafe("0x01") }))
     expect(details[0]?.message).toContain("the op's signature must be empty")
   })
 
-  law("with a byte behind its call is refused: nothing would tell what it is for", function* () {
+  test("with a byte behind its call is refused: nothing would tell what it is for", function* () {
     const batch = WalletCalls.executeBatch([{ target: Make.address(1), value: 0n, data: Hex.empty }])
     for (const callData of [bare.callData, batch]) {
       expect(yield* EncodedOps.encoded([element({ callData })], where)).toHaveLength(1)
@@ -67,7 +67,7 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
     }
   })
 
-  law("under the hash of another op, chain or EntryPoint is refused, and told the right one", function* () {
+  test("under the hash of another op, chain or EntryPoint is refused, and told the right one", function* () {
     const right = element({})
     const others = [
       Make.word(1),
@@ -83,7 +83,7 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
     }
   })
 
-  law("is done once: the same op twice is refused, and so is none", function* () {
+  test("is done once: the same op twice is refused, and so is none", function* () {
     expect(yield* refusal(element({ nonce: 2n }), element({}), element({ nonce: 2n }))).toMatchObject({
       details: [{ path: "operations[2].userOpHash", message: "operations[0] is the same op" }]
     })
@@ -92,7 +92,7 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
     })
   })
 
-  law("whose window can hold at no time is refused, whoever has signed it", function* () {
+  test("whose window can hold at no time is refused, whoever has signed it", function* () {
     const window = { validAfter: 2, validUnitl: 1 }
     expect(yield* refusal({ ...element({}), ...window })).toMatchObject({
       details: [{ path: "operations[0].validUnitl", message: "is before validAfter: 1 < 2" }]
@@ -105,12 +105,12 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
     expect(failure.details).toMatchObject([{ path: "operations[0].validationData.validUnitl" }])
   })
 
-  law("that its EntryPoint can not take is refused, though its hash is right", function* () {
+  test("that its EntryPoint can not take is refused, though its hash is right", function* () {
     const { details } = yield* refusal(element({ paymasterAndData: Hex.unsafe("0x5a") }))
     expect(details).toMatchObject([{ path: "operations[0].encodedUserOp" }])
   })
 
-  law("whose paymaster's data are longer than any paymaster needs is refused", function* () {
+  test("whose paymaster's data are longer than any paymaster needs is refused", function* () {
     const dataOf = (bytes: number) =>
       PaymasterData.make(version, {
         paymaster: Make.address(0x5a),

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import { Effect, Either } from "effect"
 import { computeAddress, SigningKey } from "ethers"
 import * as ExternalProofs from "../../../../src/application/intake/encoded/ExternalProofs.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
@@ -8,7 +7,7 @@ import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../../src/domain/signature/Conditions.js"
 import * as WalletConfig from "../../../../src/domain/wallet/WalletConfig.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
+import { test } from "../../../support/Test.js"
 
 const key = new SigningKey(Make.word(7))
 const owner = Address.unsafe(computeAddress(key.publicKey).toLowerCase())
@@ -32,20 +31,18 @@ const termsOf = (bounds: { readonly validUntil: number; readonly validAfter: num
   return { digests, terms: { bounds, bundler, lastSecond: 1_000, signers: [signer] } }
 }
 
-describe("what the keys of a request sign", () => {
-  law("is good for ten minutes at most where the request names no end, and for its EOA alone", function* () {
-    for (const [bounds, validUntil] of [
-      [unbounded, 1_000],
-      [{ validUntil: 500, validAfter: 3 }, 500]
-    ] as const) {
-      const { digests, terms } = termsOf(bounds)
-      const conditions = { validUntil, validAfter: bounds.validAfter, bundler }
-      const consent = yield* ExternalProofs.consent({ evidence: { _tag: "keys" }, userOpHash }, config, terms)
-      expect(consent.conditions).toEqual(conditions)
-      yield* consent.prove
-      expect(digests).toEqual([Conditions.signingHash(userOpHash, conditions)])
-    }
-  })
+test("what the keys of a request sign is good for ten minutes at most where the request names no end, and for its EOA alone", function* () {
+  for (const [bounds, validUntil] of [
+    [unbounded, 1_000],
+    [{ validUntil: 500, validAfter: 3 }, 500]
+  ] as const) {
+    const { digests, terms } = termsOf(bounds)
+    const conditions = { validUntil, validAfter: bounds.validAfter, bundler }
+    const consent = yield* ExternalProofs.consent({ evidence: { _tag: "keys" }, userOpHash }, config, terms)
+    expect(consent.conditions).toEqual(conditions)
+    yield* consent.prove
+    expect(digests).toEqual([Conditions.signingHash(userOpHash, conditions)])
+  }
 })
 
 describe("a proof that the request brings", () => {

@@ -1,26 +1,14 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
-import * as TestClock from "effect/TestClock"
+import { Effect, Exit, Fiber, Layer, TestClock } from "effect"
 import * as PreviousSubmission from "../../../../src/application/intake/encoded/PreviousSubmission.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
 import { OpJournal } from "../../../../src/application/ports/journal/OpJournal.js"
 import type { OpRecord } from "../../../../src/application/ports/journal/Requests.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
+import * as Parties from "../../../support/Parties.js"
+import { test } from "../../../support/Test.js"
 
-const caller = {
-  requestId: "mine",
-  principal: {
-    accountId: Make.alice,
-    name: "alice",
-    tier: "free" as const,
-    scopes: new Set(["write" as const]),
-    paused: false
-  }
-}
+const caller = Parties.caller("mine")
 
 const record = (over: Partial<OpRecord>): OpRecord => ({
   accountId: Make.alice,
@@ -71,7 +59,7 @@ describe("an op that is posted", () => {
     })
   )
 
-  law("again after it has landed has its outcome", function* () {
+  test("again after it has landed has its outcome", function* () {
     expect(yield* outcome(record({ state: "settled", success: true }))).toEqual({
       success: true,
       txHash: Make.word(2),
@@ -79,15 +67,12 @@ describe("an op that is posted", () => {
     })
   })
 
-  law(
-    "again while it is on its way is waited for, and told as unknown under the first one's request",
-    function* () {
-      const waiting = yield* Effect.fork(outcome(record({})))
-      yield* TestClock.adjust("1 second")
-      const exit = yield* Fiber.await(waiting)
-      expect(Exit.isFailure(exit) && exit.cause).toMatchObject({
-        error: { code: "outcome_unknown", extra: { requestId: "earlier", txHash: Make.word(2) } }
-      })
-    }
-  )
+  test("again while it is on its way is waited for, and told as unknown under the first one's request", function* () {
+    const waiting = yield* Effect.fork(outcome(record({})))
+    yield* TestClock.adjust("1 second")
+    const exit = yield* Fiber.await(waiting)
+    expect(Exit.isFailure(exit) && exit.cause).toMatchObject({
+      error: { code: "outcome_unknown", extra: { requestId: "earlier", txHash: Make.word(2) } }
+    })
+  })
 })

@@ -1,7 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
+import { Effect, Exit, Fiber } from "effect"
 import { AbiCoder } from "ethers"
 import * as ChainFacts from "../../../../src/application/chain/ChainFacts.js"
 import * as SharedLooks from "../../../../src/application/intake/estimate/SharedLooks.js"
@@ -17,8 +15,8 @@ import * as LensBatch from "../../../../src/domain/erc4337/gas/LensBatch.js"
 import type { Address } from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
+import { test } from "../../../support/Test.js"
 
 const overrides: ReadonlyMap<Address, StateOverride> = new Map()
 const hex = (n: number) => Hex.unsafe(`0x${n.toString(16).padStart(2, "0")}`)
@@ -71,7 +69,7 @@ const world = Effect.map(nodeOf, (node) => {
 })
 
 describe("looks of one moment", () => {
-  law("leave as one call, and each gets its own answer", function* () {
+  test("leave as one call, and each gets its own answer", function* () {
     const { answer, ask, askAll, sent } = yield* world
     const fibers = yield* askAll(ask(hex(1)), ask(hex(2)), ask(hex(3)))
     expect(sent()).toEqual([LensBatch.encode([hex(1), hex(2), hex(3)])])
@@ -81,7 +79,7 @@ describe("looks of one moment", () => {
     )
   })
 
-  law("one without company is asked as it is", function* () {
+  test("one without company is asked as it is", function* () {
     const { answer, ask, askAll, sent } = yield* world
     const [fiber] = yield* askAll(ask(hex(1)))
     expect(sent()).toEqual([hex(1)])
@@ -93,7 +91,7 @@ describe("looks of one moment", () => {
     })
   })
 
-  law("what comes after the call has left is in the next", function* () {
+  test("what comes after the call has left is in the next", function* () {
     const { ask, askAll, sent } = yield* world
     yield* askAll(ask(hex(1)), ask(hex(2)))
     expect(sent()).toEqual([LensBatch.encode([hex(1), hex(2)])])
@@ -114,7 +112,7 @@ describe("looks of one moment", () => {
     })
   )
 
-  law("those of another node are asked apart", function* () {
+  test("those of another node are asked apart", function* () {
     const { ask, askAll, sent } = yield* world
     const other = yield* nodeOf
     yield* askAll(ask(hex(1)), ask(hex(2), { chain: other.chain }), ask(hex(3)))
@@ -122,7 +120,7 @@ describe("looks of one moment", () => {
     expect(other.sent()).toEqual([hex(2)])
   })
 
-  law("more than 32, or more than 128 KiB, are several calls", function* () {
+  test("more than 32, or more than 128 KiB, are several calls", function* () {
     const many = yield* world
     yield* many.askAll(...Array.from({ length: 40 }, (_, n) => many.ask(hex(n))))
     expect(many.sent()).toEqual([
@@ -135,7 +133,7 @@ describe("looks of one moment", () => {
     expect(long.sent()).toEqual([LensBatch.encode([data, data]), data])
   })
 
-  law("go on when the one that was first is given up", function* () {
+  test("go on when the one that was first is given up", function* () {
     const { answer, ask, askAll, sent } = yield* world
     const [first, second] = yield* askAll(ask(hex(1)), ask(hex(2)))
     if (first === undefined || second === undefined) throw new Error("two fibers")
@@ -166,7 +164,7 @@ describe("looks of one moment", () => {
     })
   )
 
-  law("all fail at once where the node cannot be asked", function* () {
+  test("all fail at once where the node cannot be asked", function* () {
     const { answer, ask, askAll, sent } = yield* world
     const fibers = yield* askAll(ask(hex(1)), ask(hex(2)))
     yield* answer(0, failure("unreachable"))

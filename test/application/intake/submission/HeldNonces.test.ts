@@ -12,8 +12,8 @@ import * as Words from "../../../../src/domain/primitives/Words.js"
 import * as WalletCalls from "../../../../src/domain/wallet/WalletCalls.js"
 import * as WalletConfig from "../../../../src/domain/wallet/WalletConfig.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
 import * as Landings from "../../../support/lanes/Landings.js"
+import { test } from "../../../support/Test.js"
 
 const record = (index: number, over: Partial<OpRecord> = {}): OpRecord => ({
   ...Make.op({ index, nonceKey: 3n, sequence: 7n, userOpHash: Make.word(index) }),
@@ -72,44 +72,41 @@ describe("what has become of a held nonce", () => {
 
   const settledTo = 7n
 
-  law("is undecided while the node does not tell the next nonce", function* () {
+  test("is undecided while the node does not tell the next nonce", function* () {
     const call = () => Effect.succeed({ success: true, data: Hex.empty })
     const mute = { ...context.connection, chain: { ...state, call } }
     const asked = HeldNonces.fateOf({ ...context, connection: mute }, { facts: ChainFacts.make() }, held)
     expect(yield* asked).toEqual({ dead: [], undecided: [0], settledTo })
   })
 
-  law("is told by the sequence alone, whatever its key is", function* () {
+  test("is told by the sequence alone, whatever its key is", function* () {
     chain.say(Nonce.make(3n, 7n))
     expect(yield* fate).toEqual({ dead: [], undecided: [], settledTo })
     chain.say(Nonce.make(3n, 8n))
     expect(yield* fate).toEqual({ dead: [0], undecided: [], settledTo })
   })
 
-  law(
-    "is final once its nonce is used in a block that nothing takes back, and undecided before",
-    function* () {
-      /** The first block in which it is used; null: the node does not have the state of past blocks. */
-      const usedIn = (block: number | null) => {
-        const call: ChainClient["call"] = (_, __, at) =>
-          Effect.succeed({
-            success: true,
-            data:
-              at !== undefined && block === null
-                ? Hex.empty
-                : Make.word(Nonce.make(3n, Number(at ?? 9n) < (block ?? 0) ? 7n : 8n))
-          })
-        const used = { ...context.connection, chain: { ...state, call } }
-        return HeldNonces.fateOf({ ...context, connection: used }, { facts: ChainFacts.make() }, held)
-      }
-      // Of three confirmations the newest block is the first.
-      expect(yield* usedIn(7)).toEqual({ dead: [0], undecided: [], settledTo })
-      for (const block of [8, null])
-        expect(yield* usedIn(block)).toEqual({ dead: [], undecided: [0], settledTo })
+  test("is final once its nonce is used in a block that nothing takes back, and undecided before", function* () {
+    /** The first block in which it is used; null: the node does not have the state of past blocks. */
+    const usedIn = (block: number | null) => {
+      const call: ChainClient["call"] = (_, __, at) =>
+        Effect.succeed({
+          success: true,
+          data:
+            at !== undefined && block === null
+              ? Hex.empty
+              : Make.word(Nonce.make(3n, Number(at ?? 9n) < (block ?? 0) ? 7n : 8n))
+        })
+      const used = { ...context.connection, chain: { ...state, call } }
+      return HeldNonces.fateOf({ ...context, connection: used }, { facts: ChainFacts.make() }, held)
     }
-  )
+    // Of three confirmations the newest block is the first.
+    expect(yield* usedIn(7)).toEqual({ dead: [0], undecided: [], settledTo })
+    for (const block of [8, null])
+      expect(yield* usedIn(block)).toEqual({ dead: [], undecided: [0], settledTo })
+  })
 
-  law("is final once the wallet has another configuration in a block that nothing takes back", function* () {
+  test("is final once the wallet has another configuration in a block that nothing takes back", function* () {
     /** The first block with the wallet's second configuration. */
     let changedIn = 9
     let hasPast = true
@@ -141,19 +138,17 @@ describe("what has become of a held nonce", () => {
   })
 })
 
-describe("versions of a held nonce that have landed", () => {
-  law("are not missing for a node that has not the block in which the nonce is used", function* () {
-    const chain = Landings.makeChain()
-    chain.mine(20)
-    chain.land(Make.word(0), 1n, 10n)
-    const connection = { chain: chain.client, profile: NetworkProfile.make({ chainId: Make.chainId }) }
-    const context = { connection, entryPoint: Landings.entryPoint } as unknown as OpContext
-    const landings = HeldNonces.landings(context, { signed: [record(0)] }, [0], { known: 12n })
-    chain.fallBehind(11)
-    expect(yield* Effect.flip(landings)).toMatchObject({ reason: "unreachable" })
-    chain.fallBehind(8)
-    expect((yield* landings).get(0)).toMatchObject({ blockNumber: 10n, confirmations: 3 })
-  })
+test("versions of a held nonce that have landed are not missing for a node that has not the block in which the nonce is used", function* () {
+  const chain = Landings.makeChain()
+  chain.mine(20)
+  chain.land(Make.word(0), 1n, 10n)
+  const connection = { chain: chain.client, profile: NetworkProfile.make({ chainId: Make.chainId }) }
+  const context = { connection, entryPoint: Landings.entryPoint } as unknown as OpContext
+  const landings = HeldNonces.landings(context, { signed: [record(0)] }, [0], { known: 12n })
+  chain.fallBehind(11)
+  expect(yield* Effect.flip(landings)).toMatchObject({ reason: "unreachable" })
+  chain.fallBehind(8)
+  expect((yield* landings).get(0)).toMatchObject({ blockNumber: 10n, confirmations: 3 })
 })
 
 describe("an op that has another nonce than its element is held to", () => {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
+import { Context, Effect } from "effect"
 import * as ChainFacts from "../../../../src/application/chain/ChainFacts.js"
 import * as Sending from "../../../../src/application/intake/submission/Sending.js"
 import type * as Transfers from "../../../../src/application/intake/submission/Transfers.js"
@@ -10,7 +9,7 @@ import { Bundler, BundlerError, ofNode } from "../../../../src/application/ports
 import { ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
 import { OpJournal } from "../../../../src/application/ports/journal/OpJournal.js"
 import { RequestJournal } from "../../../../src/application/ports/journal/RequestJournal.js"
-import { law } from "../../../support/Law.js"
+import { test } from "../../../support/Test.js"
 
 const origin = "http://10.0.0.5:8545"
 
@@ -57,17 +56,15 @@ const toldOf = (trust: "caller" | "operator", reason: ChainRpcError["reason"]) =
     ({ delay }) => delay?.message
   )
 
-describe("a node that fails when a bundle is to be sent", () => {
-  law("is named where the caller has named it, and not where it is the operator's", function* () {
-    for (const reason of ["unreachable", "rejected"] as const) {
-      expect(yield* toldOf("caller", reason)).toBe(
-        `the node refused the request: ${origin}: no answer within 5000 ms`
-      )
-      expect(yield* toldOf("operator", reason)).toBe(
-        "the node refused the request: the operator's node: no answer within 5000 ms"
-      )
-    }
-  })
+test("a node that fails when a bundle is to be sent is named where the caller has named it, and not where it is the operator's", function* () {
+  for (const reason of ["unreachable", "rejected"] as const) {
+    expect(yield* toldOf("caller", reason)).toBe(
+      `the node refused the request: ${origin}: no answer within 5000 ms`
+    )
+    expect(yield* toldOf("operator", reason)).toBe(
+      "the node refused the request: the operator's node: no answer within 5000 ms"
+    )
+  }
 })
 
 describe("an accepted bundle", () => {

@@ -1,7 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as TestClock from "effect/TestClock"
+import { Effect, Fiber, TestClock } from "effect"
 import * as ChainFacts from "../../../../src/application/chain/ChainFacts.js"
 import * as SubmissionRecords from "../../../../src/application/intake/submission/SubmissionRecords.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
@@ -14,8 +12,8 @@ import * as Nonce from "../../../../src/domain/erc4337/Nonce.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../../support/journal/InMemory.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law, lawOver } from "../../../support/Law.js"
 import * as Landings from "../../../support/lanes/Landings.js"
+import { test as bare, testOver } from "../../../support/Test.js"
 
 /** A request whose op somebody else's transaction has included, while its own transaction is signed. */
 const waiting = Effect.gen(function* () {
@@ -42,16 +40,16 @@ const waiting = Effect.gen(function* () {
   return { found, journal, wakeUps }
 })
 
-const over = lawOver(InMemory.journal)
+const test = testOver(InMemory.journal)
 
 describe("a request whose op landed in somebody else's transaction", () => {
-  over("is concluded without its own transaction once the nonce of that is known to be used", function* () {
+  test("is concluded without its own transaction once the nonce of that is known to be used", function* () {
     const { found, journal, wakeUps } = yield* waiting
     yield* wakeUps.notify(yield* journal.recordExternalUse(Make.lane, 0n, []))
     expect((yield* Fiber.join(found)).txHashes).toEqual([])
   })
 
-  over("is concluded with the version of its own transaction that is mined, whichever that is", function* () {
+  test("is concluded with the version of its own transaction that is mined, whichever that is", function* () {
     const { found, journal, wakeUps } = yield* waiting
     const txHash = Make.word(0x2000)
     yield* journal.recordSigned(Make.signed(0n, { txHash }))
@@ -127,19 +125,16 @@ const used = Nonce.make(3n, 8n)
 const isDone = { landed: new Map([[0, expect.objectContaining({ userOpHash: Make.word(1) })]]) }
 
 describe("an op that was signed and whose nonce is used", () => {
-  over(
-    "is done where it has landed, however long ago: it does not go again under another nonce",
-    function* () {
-      const { ask, chain, state } = yield* longAgo
-      yield* displaced
-      chain.land(Make.word(1), 1n, 100n)
-      chain.say(used)
-      expect(yield* ask).toMatchObject({ ...isDone, held: new Map(), isUndecided: false })
-      expect(yield* state).toEqual(["settled"])
-    }
-  )
+  test("is done where it has landed, however long ago: it does not go again under another nonce", function* () {
+    const { ask, chain, state } = yield* longAgo
+    yield* displaced
+    chain.land(Make.word(1), 1n, 100n)
+    chain.say(used)
+    expect(yield* ask).toMatchObject({ ...isDone, held: new Map(), isUndecided: false })
+    expect(yield* state).toEqual(["settled"])
+  })
 
-  law("is watched where it has landed until that block is at settled depth", function* () {
+  bare("is watched where it has landed until that block is at settled depth", function* () {
     for (const [block, isWatched] of [
       [8_998n, false],
       [8_999n, true]
@@ -163,7 +158,7 @@ describe("an op that was signed and whose nonce is used", () => {
     }
   })
 
-  over("is given up where nothing of it has landed: its nonce is another op's for good", function* () {
+  test("is given up where nothing of it has landed: its nonce is another op's for good", function* () {
     const { ask, chain, state } = yield* longAgo
     yield* displaced
     chain.say(used)
@@ -171,7 +166,7 @@ describe("an op that was signed and whose nonce is used", () => {
     expect(yield* state).toEqual(["abandoned"])
   })
 
-  over("keeps its nonce while that is not used, or nobody tells", function* () {
+  test("keeps its nonce while that is not used, or nobody tells", function* () {
     const { ask, chain, state } = yield* longAgo
     yield* displaced
     chain.say(Nonce.make(3n, 7n))
@@ -185,17 +180,14 @@ describe("an op that was signed and whose nonce is used", () => {
 })
 
 describe("a request that goes on after a restart", () => {
-  over(
-    "has an op done that landed long ago, of whose signature its journal, an older backup, does not know",
-    function* () {
-      const { chain, resume, state } = yield* longAgo
-      chain.land(Make.word(1), 1n, 100n)
-      expect(yield* resume).toMatchObject({ _tag: "resumed", ...isDone })
-      expect(yield* state).toEqual(["settled"])
-    }
-  )
+  test("has an op done that landed long ago, of whose signature its journal, an older backup, does not know", function* () {
+    const { chain, resume, state } = yield* longAgo
+    chain.land(Make.word(1), 1n, 100n)
+    expect(yield* resume).toMatchObject({ _tag: "resumed", ...isDone })
+    expect(yield* state).toEqual(["settled"])
+  })
 
-  over("has an element done of which an earlier version landed long ago", function* () {
+  test("has an element done of which an earlier version landed long ago", function* () {
     const { chain, resume, state } = yield* longAgo
     yield* displaced
     const requestJournal = yield* RequestJournal
@@ -207,7 +199,7 @@ describe("a request that goes on after a restart", () => {
     expect(yield* state).toEqual(["settled"])
   })
 
-  over("has an op given up that nobody has signed, and that is nowhere on the chain", function* () {
+  test("has an op given up that nobody has signed, and that is nowhere on the chain", function* () {
     const { resume, state } = yield* longAgo
     expect(yield* resume).toMatchObject({ _tag: "resumed", landed: new Map() })
     expect(yield* state).toEqual(["abandoned"])
@@ -237,7 +229,7 @@ describe("an op that came back from a transaction that reverted", () => {
       return (yield* follow).returned.get(0)
     }).pipe(Effect.provide(InMemory.journal))
 
-  law("is to blame for it where it was alone in it, and not where it had company", function* () {
+  bare("is to blame for it where it was alone in it, and not where it had company", function* () {
     expect(yield* returned([])).toBe("own")
     expect(yield* returned(["r2"])).toBe("shared")
   })

@@ -191,48 +191,48 @@ describe("a request", () => {
 })
 
 describe("the elements of a request", () => {
+  /** What is done next, and what has become of each element: its code where it failed. */
+  const told = ({ action, state }: Step) => {
+    const codes = codesOf(state)
+    const elements = [...state.elements].map(([index, { _tag }]) => codes[index] ?? _tag)
+    return `${action._tag}: ${elements.join(" ")}`
+  }
+  const paused: Event = { _tag: "paused" }
+  const noted: Event = { _tag: "noted" }
+  const yielded: Event = { _tag: "yielded" }
+  const delayed = (by = away): Event => ({ _tag: "delayed", by })
+  const nothing = { ...events.nothingReady, failed: none }
+  const failing = (...indexes: ReadonlyArray<number>) => new Map(indexes.map((index) => [index, wrong]))
+  const returned = (carrier: Carrier) => follow({ returned: new Map([[0, carrier]]) })
+
   it("are prepared, accepted, sent and followed, one transaction after the other", () => {
     expect(steps.preparing.action).toEqual({ _tag: "prepare", elements: [0, 1], held: none })
     expect(steps.offering.action).toEqual({ _tag: "accept", failed: none })
-    expect(tagsOf(steps.sending.state)).toEqual(["underWay", "underWay"])
+    expect(told(steps.sending)).toBe("send: underWay underWay")
     expect(steps.sending.action).toEqual({ _tag: "send", place: 0 })
     expect(steps.following.action).toEqual({ _tag: "follow", elements: [0] })
     const second = through(steps.following, follow({ landed: landed(0) }))
     expect(second.action).toEqual({ _tag: "send", place: 1 })
-    expect(tagsOf(steps.over.state)).toEqual(["landed", "landed"])
-    expect(steps.over.action).toEqual({ _tag: "end" })
+    expect(told(steps.over)).toBe("end: landed landed")
   })
 
   it("whose windows have not begun keep nothing, and end the attempt once the others are over", () => {
-    const later = { ...prepared([0]), scheduled: new Map([[1, 2_000]]) }
-    const begun = through(fresh(), later)
-    expect([begun.action._tag, tagsOf(begun.state)]).toEqual(["accept", ["open", "scheduled"]])
+    const begun = through(fresh(), { ...prepared([0]), scheduled: new Map([[1, 2_000]]) })
+    expect(told(begun)).toBe("accept: open scheduled")
     const end = through(begun, accepted, sent({}), follow({ landed: landed(0) }))
-    expect([end.action._tag, tagsOf(end.state)]).toEqual(["end", ["landed", "scheduled"]])
+    expect(told(end)).toBe("end: landed scheduled")
     expect(SubmissionProgress.scheduledOf(end.state)).toEqual(new Map([[1, 2_000]]))
-    const alone = through(fresh(), {
-      ...events.nothingReady,
-      failed: none,
-      scheduled: new Map([
-        [0, 9],
-        [1, 5]
-      ])
-    })
-    expect([alone.action._tag, tagsOf(alone.state)]).toEqual(["end", ["scheduled", "scheduled"]])
+    const both = new Map([0, 1].map((index) => [index, 9]))
+    expect(told(through(fresh(), { ...nothing, scheduled: both }))).toBe("end: scheduled scheduled")
   })
 
   it("whose windows have not begun fail with what they depend on, and with a cancellation", () => {
     const both = { ...events.nothingReady, scheduled: new Map([[1, 2_000]]) }
-    const failing = through(fresh([0, 1], { dependencies: [null, 0] }), both)
-    expect([failing.action._tag, codesOf(failing.state)]).toEqual([
-      "end",
-      { 0: "execution_failed", 1: "dependency_failed" }
-    ])
+    const step = through(fresh([0, 1], { dependencies: [null, 0] }), both)
+    expect(told(step)).toBe("end: execution_failed dependency_failed")
     const waiting = { _tag: "scheduled", until: 2_000 } as const
-    expect(Elements.step(waiting, { _tag: "cancel", failure: cancelled })).toEqual({
-      _tag: "failed",
-      failure: cancelled,
-      isNoted: false
+    expect(Elements.step(waiting, { _tag: "cancel", failure: cancelled })).toMatchObject({
+      failure: cancelled
     })
     expect(Elements.step(waiting, { _tag: "free" })).toBe(waiting)
   })
@@ -242,7 +242,7 @@ describe("the elements of a request", () => {
     for (const millis of [100, 200, 400, 800, 1_600, 2_000, 2_000, 2_000]) {
       step = through(step, prepared([0, 1]), events.nonceUsed)
       expect(step.action).toEqual({ _tag: "pause", millis, releases: false })
-      step = through(step, events.paused)
+      step = through(step, paused)
     }
     const end = through(step, prepared([0, 1]), events.nonceUsed)
     expect(codesOf(end.state)).toEqual({ 0: "wallet_busy" })
@@ -250,113 +250,81 @@ describe("the elements of a request", () => {
 
   it("of which nothing is to be done end at once", () => {
     expect(fresh([]).action).toEqual({ _tag: "end" })
-    const done = through(fresh(), { ...events.nothingReady, failed: none, done: [0, 1] })
-    expect([done.action._tag, tagsOf(done.state)]).toEqual(["end", ["done", "done"]])
+    expect(told(through(fresh(), { ...nothing, done: [0, 1] }))).toBe("end: done done")
   })
 
   it("that came back are asked for in the journal, and prepared under the nonces that they are held to", () => {
-    const { action, state } = through(steps.asking, asked([0]))
+    const step = through(steps.asking, asked([0]))
     expect(steps.asking.action).toEqual({ _tag: "ask", elements: [0, 1] })
-    expect(action).toEqual({ _tag: "prepare", elements: [0, 1], held: new Map([[0, nonceOf(0)]]) })
-    expect(tagsOf(state)).toEqual(["held", "open"])
+    expect(step.action).toEqual({ _tag: "prepare", elements: [0, 1], held: new Map([[0, nonceOf(0)]]) })
+    expect(told(step)).toBe("prepare: held open")
   })
 
   it("are not offered under another nonce than the one that they are held to; behind an earlier one they fail", () => {
-    const held = through(steps.asking, asked([0]))
     const moved = (sequence: bigint): Event => ({
       ...prepared(),
       transfers: [[ready(0, sequence)], [ready(1)]]
     })
-    const ahead = through(held, moved(1n))
-    expect([ahead.action, tagsOf(ahead.state)]).toEqual([
-      { _tag: "pause", millis: SubmissionState.backoff.firstMillis, releases: true },
-      ["held", "open"]
-    ])
-    const holding: Step = through(steps.asking, {
-      ...asked(),
-      held: new Map([[0, nonceOf(0, 1n)]])
-    })
-    const behind = through(holding, moved(0n), { _tag: "noted" })
+    const ahead = through(steps.asking, asked([0]), moved(1n))
+    const { firstMillis: millis } = SubmissionState.backoff
+    expect(ahead.action).toEqual({ _tag: "pause", millis, releases: true })
+    expect(told(ahead)).toBe("pause: held open")
+    const later: Event = { ...asked(), held: new Map([[0, nonceOf(0, 1n)]]) }
+    const behind = through(steps.asking, later, moved(0n), noted)
     expect(behind.action).toEqual({ _tag: "pause", millis: 0, releases: true })
-    expect(codesOf(behind.state)).toEqual({ 0: "execution_failed" })
+    expect(told(behind)).toBe("pause: execution_failed open")
   })
 
   it("that were refused, and may land all the same, are not waited for by the others", () => {
     const both = through(fresh(), prepared([0, 1]), accepted)
-    const one = through(both, sent({ failed: new Map([[0, wrong]]) }), { _tag: "noted" })
+    const one = through(both, sent({ failed: failing(0) }), noted)
     expect(one.action).toEqual({ _tag: "follow", elements: [1] })
     expect(through(one, follow({ landed: landed(1) })).action).toEqual({ _tag: "end" })
   })
 
   it("that were accepted with another one which went otherwise are given up before anything else", () => {
     expect(steps.yielding.action).toEqual({ _tag: "yield", elements: [1] })
-    expect(tagsOf(steps.yielding.state)).toEqual(["open", "open"])
-    const forAll = through(steps.sending, sent({ failed: new Map([[0, wrong]]), forAll: wrong }), {
-      _tag: "noted"
-    })
-    const given = through(forAll, follow({}), { _tag: "noted" })
-    expect(given.action).toEqual({ _tag: "yield", elements: [1] })
-    expect(codesOf(given.state)).toEqual({ 0: "execution_failed", 1: "execution_failed" })
-    expect(through(given, { _tag: "yielded" }).action).toEqual({ _tag: "end" })
+    expect(told(steps.yielding)).toBe("yield: open open")
+    const forAll = through(
+      steps.sending,
+      sent({ failed: failing(0), forAll: wrong }),
+      noted,
+      follow({}),
+      noted
+    )
+    expect(forAll.action).toEqual({ _tag: "yield", elements: [1] })
+    expect(told(through(forAll, yielded))).toBe("end: execution_failed execution_failed")
   })
 
   it("are given up after three transactions of their own without them, and in shared ones never", () => {
     const once = (step: Step, carrier: Carrier) =>
-      through(
-        step,
-        asked([0]),
-        prepared([0]),
-        accepted,
-        sent({}),
-        follow({ returned: new Map([[0, carrier]]) }),
-        { _tag: "noted" },
-        { _tag: "paused" }
-      )
-    let step = steps.resuming
-    step = through(step, { ...events.resumed, landed: landed(1) })
+      through(step, asked([0]), prepared([0]), accepted, sent({}), returned(carrier), noted, paused)
+    let step: Step = through(steps.resuming, { ...events.resumed, landed: landed(1) })
     for (let n = 0; n < 5; n++) step = once(once(step, "shared"), "external")
     expect(step.state.shared.get(0)).toBe(5)
-    expect(tagsOf(step.state)).toEqual(["open", "landed"])
     step = once(once(step, "own"), "own")
     expect(tagsOf(step.state)).toEqual(["open", "landed"])
-    step = once(step, "own")
-    expect(codesOf(step.state)).toEqual({ 0: "execution_failed" })
-    expect(step.action).toEqual({ _tag: "end" })
+    expect(told(once(step, "own"))).toBe("end: execution_failed landed")
   })
 
   it("have their time anew when a transaction was mined without them", () => {
-    const { state } = SubmissionState.step(
-      steps.following.state,
-      follow({ returned: new Map([[0, "shared"]]) }),
-      now + 5_000
-    )
-    expect(state.deadline).toBe(now + 5_000 + expiryMillis + patienceMillis)
-    const foreign = SubmissionState.step(
-      steps.following.state,
-      follow({ returned: new Map([[0, "external"]]) }),
-      now + 5_000
-    )
-    expect(foreign.state.deadline).toBe(now + expiryMillis + patienceMillis)
+    const deadlineAfter = (carrier: Carrier) =>
+      SubmissionState.step(steps.following.state, returned(carrier), now + 5_000).state.deadline
+    expect(deadlineAfter("shared")).toBe(now + 5_000 + expiryMillis + patienceMillis)
+    expect(deadlineAfter("external")).toBe(now + expiryMillis + patienceMillis)
   })
 
   it("expire when their time is over, with what stood in their way; before acceptance the time does not end them", () => {
-    expect(
-      SubmissionState.step(steps.waiting.state, { _tag: "woken" }, now + expiryMillis * 2).action._tag
-    ).toBe("prepare")
     const late = now + expiryMillis + patienceMillis
-    const yielded = through(steps.yielding, { _tag: "yielded" })
-    const early = SubmissionState.step(yielded.state, { _tag: "paused" }, late - 1)
-    expect(early.action._tag).toBe("ask")
-    const overdue = SubmissionState.step(yielded.state, { _tag: "paused" }, late)
-    expect(codesOf(overdue.state)).toEqual({ 0: "request_expired", 1: "request_expired" })
-    const troubled = through(steps.asking, { _tag: "delayed", by: away })
-    const given = SubmissionState.step(troubled.state, { _tag: "paused" }, late)
-    expect([...SubmissionProgress.failuresOf(given.state).values()].map(({ message }) => message)).toEqual([
-      "request expired: signer unavailable",
-      "request expired: signer unavailable"
-    ])
-    expect(given.action._tag).toBe("note")
-    expect(through(given, { _tag: "noted" }).action).toEqual({ _tag: "end" })
+    const at = (step: Step, event: Event, time: number) => SubmissionState.step(step.state, event, time)
+    expect(at(steps.waiting, { _tag: "woken" }, late * 2).action._tag).toBe("prepare")
+    const waiting = through(steps.yielding, yielded)
+    expect(at(waiting, paused, late - 1).action._tag).toBe("ask")
+    expect(told(at(waiting, paused, late))).toBe("note: request_expired request_expired")
+    const given = at(through(steps.asking, delayed()), paused, late)
+    for (const { message } of SubmissionProgress.failuresOf(given.state).values())
+      expect(message).toBe("request expired: signer unavailable")
+    expect(told(through(given, noted))).toBe("end: request_expired request_expired")
   })
 
   it("are tried again with twice the pause each time, whatever passes stands in their way, until they expire", () => {
@@ -364,124 +332,88 @@ describe("the elements of a request", () => {
       let step = steps.asking
       const pauses: Array<unknown> = []
       for (let n = 0; n < 11; n++) {
-        step = through(step, { _tag: "delayed", by })
+        step = through(step, delayed(by))
         pauses.push(step.action._tag === "pause" && step.action.millis)
-        step = through(step, { _tag: "paused" })
+        step = through(step, paused)
       }
       expect(pauses).toEqual([100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000])
       expect(codesOf(step.state)).toEqual({})
     }
     const { state } = steps.asking
-    const { action } = SubmissionState.step(state, { _tag: "delayed", by: away }, state.deadline - 30)
+    const { action } = SubmissionState.step(state, delayed(), state.deadline - 30)
     expect(action).toEqual({ _tag: "pause", millis: 30, releases: true })
   })
 
   it("that were accepted are delayed by what passes, alone and all together, and what depends on them too", () => {
-    const depending = through(
-      SubmissionState.begin({ ...terms, dependencies: [null, 0, null, null] }, [0, 1, 2, 3], {
-        isAccepted: true,
-        isResumed: false,
-        now
-      }),
-      {
-        ...prepared([3]),
-        failed: new Map([
-          [0, elementFailure("submission_limit")],
-          [1, Elements.dependencyFailed(0)],
-          [2, wrong]
-        ])
-      }
-    )
-    expect([depending.action._tag, codesOf(depending.state)]).toEqual(["accept", { 2: "execution_failed" }])
-    expect(tagsOf(depending.state)).toEqual(["open", "open", "failed", "open"])
-    const nothing = through(steps.asking, asked(), {
-      ...prepared(),
-      failed: new Map([0, 1].map((index) => [index, elementFailure("fees_above_cap")]))
-    })
-    expect([nothing.action, codesOf(nothing.state)]).toEqual([
-      { _tag: "pause", millis: 100, releases: true },
-      {}
+    const dependencies = [null, 0, null, null]
+    const known = { isAccepted: true, isResumed: false, now }
+    const depending = SubmissionState.begin({ ...terms, dependencies }, [0, 1, 2, 3], known)
+    const failed = new Map([
+      [0, elementFailure("submission_limit")],
+      [1, Elements.dependencyFailed(0)],
+      [2, wrong]
     ])
+    expect(told(through(depending, { ...prepared([3]), failed }))).toBe(
+      "accept: open open execution_failed open"
+    )
+    const fees = new Map([0, 1].map((index) => [index, elementFailure("fees_above_cap")]))
+    const step = through(steps.asking, asked(), { ...prepared(), failed: fees })
+    expect(step.action).toEqual({ _tag: "pause", millis: 100, releases: true })
+    expect(told(step)).toBe("pause: open open")
     // Nothing is promised yet.
-    const fresher = through(fresh([0]), {
-      ...prepared(),
-      failed: new Map([[0, elementFailure("submission_limit")]])
-    })
-    expect(codesOf(fresher.state)).toEqual({ 0: "submission_limit" })
+    expect(told(through(fresh([0]), { ...prepared(), failed: fees }))).toBe("end: fees_above_cap")
   })
 
   it("that were accepted outlast busy wallets, used nonces and deployments of others", () => {
     const again = through(steps.asking, asked())
     const busy = through(again, { _tag: "busy", elements: [0] })
     expect(busy.action).toEqual({ _tag: "wait", deadline: now + SubmissionState.backoff.longestMillis })
-    const vain = through(busy, { _tag: "waitedInVain" })
-    expect([vain.action._tag, codesOf(vain.state)]).toEqual(["ask", {}])
-    const pending = through(again, prepared([0, 1]), events.deploymentPending)
-    expect([pending.action._tag, codesOf(pending.state)]).toEqual(["wait", {}])
+    expect(told(through(busy, { _tag: "waitedInVain" }))).toBe("ask: open open")
+    expect(told(through(again, prepared([0, 1]), events.deploymentPending))).toBe("wait: open open")
     let step = again
-    for (let n = 0; n < 20; n++)
-      step = through(step, prepared([0, 1]), events.nonceUsed, { _tag: "paused" }, asked())
+    for (let n = 0; n < 20; n++) step = through(step, prepared([0, 1]), events.nonceUsed, paused, asked())
     expect(codesOf(step.state)).toEqual({})
   })
 
   it("forget what stood in their way once something was sent", () => {
-    const troubled = through(
-      steps.asking,
-      { _tag: "delayed", by: away },
-      { _tag: "paused" },
-      asked(),
-      prepared([0, 1]),
-      accepted
-    )
+    const troubled = through(steps.asking, delayed(), paused, asked(), prepared([0, 1]), accepted)
     expect(troubled.state.delayed).toEqual({ by: away, times: 1 })
     expect(through(troubled, sent({})).state.delayed).toEqual({ by: null, times: 0 })
   })
 
   it("that were refused for what the chain has become go again after a pause, which grows", () => {
-    const outdated = new Map([[0, wrong]])
-    const once = through(steps.sending, sent({ outdated, isSent: false }), follow({}), { _tag: "yielded" })
+    const outdated = sent({ outdated: failing(0), isSent: false })
+    const once = through(steps.sending, outdated, follow({}), yielded)
     expect(once.action).toEqual({ _tag: "pause", millis: 100, releases: true })
-    const twice = through(
-      once,
-      { _tag: "paused" },
-      asked(),
-      prepared([0, 1]),
-      accepted,
-      sent({ outdated, isSent: false }),
-      follow({})
-    )
-    expect([twice.action, codesOf(twice.state)]).toEqual([{ _tag: "pause", millis: 200, releases: true }, {}])
+    const twice = through(once, paused, asked(), prepared([0, 1]), accepted, outdated, follow({}))
+    expect(twice.action).toEqual({ _tag: "pause", millis: 200, releases: true })
+    expect(codesOf(twice.state)).toEqual({})
   })
 
   it("fail with what they depend on: with one that fails, and with one that landed and reverted", () => {
-    const dependencies = [null, 0, 1]
-    const failing = through(fresh([0, 1, 2], { dependencies }), { _tag: "refused", failure: wrong })
-    expect(codesOf(failing.state)).toEqual({
-      0: "execution_failed",
-      1: "execution_failed",
-      2: "execution_failed"
-    })
-    const alone = through(fresh([0, 1, 2], { dependencies }), { ...events.nothingReady })
-    expect(codesOf(alone.state)).toEqual({
-      0: "execution_failed",
-      1: "dependency_failed",
-      2: "dependency_failed"
-    })
-    const reverted = through(
-      fresh([0, 1, 2], { dependencies, isApart: true }),
-      prepared([0]),
-      accepted,
-      sent({}),
-      follow({ landed: new Map([[0, landing(0, false)]]) })
-    )
-    expect(codesOf(reverted.state)).toEqual({ 1: "dependency_failed", 2: "dependency_failed" })
-    const together = through(
-      fresh([0, 1, 2], { dependencies }),
-      prepared([0, 1, 2]),
-      accepted,
-      sent({ failed: new Map([0, 1].map((index) => [index, wrong])) })
-    )
-    expect(codesOf(together.state)).toEqual({ 0: "execution_failed", 1: "dependency_failed" })
+    const begun = (isApart = false) => fresh([0, 1, 2], { dependencies: [null, 0, 1], isApart })
+    for (const [step, outcome] of [
+      [
+        through(begun(), { _tag: "refused", failure: wrong }),
+        "execution_failed execution_failed execution_failed"
+      ],
+      [through(begun(), events.nothingReady), "execution_failed dependency_failed dependency_failed"],
+      [
+        through(
+          begun(true),
+          prepared([0]),
+          accepted,
+          sent({}),
+          follow({ landed: new Map([[0, landing(0, false)]]) })
+        ),
+        "landed dependency_failed dependency_failed"
+      ],
+      [
+        through(begun(), prepared([0, 1, 2]), accepted, sent({ failed: failing(0, 1) })),
+        "execution_failed dependency_failed underWay"
+      ]
+    ] as const)
+      expect(told(step)).toMatch(new RegExp(`: ${outcome}$`))
   })
 
   it("go to another bundler once what they depend on has landed, and have its time", () => {
@@ -490,45 +422,32 @@ describe("the elements of a request", () => {
     const under = through(begun, prepared([0, 2]), accepted, sent({}))
     const { state } = SubmissionState.step(under.state, follow({ landed: landed(0, 2) }), now + 7)
     expect(state.deadline).toBe(now + 7 + expiryMillis + patienceMillis)
-    expect(SubmissionState.step(state, { _tag: "paused" }, now + 7).action).toMatchObject({ elements: [1] })
+    expect(SubmissionState.step(state, paused, now + 7).action).toMatchObject({ elements: [1] })
   })
 
   it("are cancelled, but for those that are held to a nonce", () => {
-    const { state } = through(steps.asking, asked([0]), prepared([0, 1]), {
-      _tag: "cancelled",
-      failure: cancelled
-    })
-    expect([tagsOf(state), codesOf(state)]).toEqual([["held", "failed"], { 1: "request_cancelled" }])
-    const resumed = through(steps.resuming, {
-      ...events.resumed,
-      landed: none,
-      held: new Map([[1, nonceOf(1)]]),
-      cancelled
-    })
-    expect(codesOf(resumed.state)).toEqual({ 0: "request_cancelled" })
-    expect(resumed.action._tag).toBe("note")
+    const step = through(steps.asking, asked([0]), prepared([0, 1]), events.cancelled)
+    expect(told(step)).toMatch(/: held request_cancelled$/)
+    const held = new Map([[1, nonceOf(1)]])
+    const resumed = through(steps.resuming, { ...events.resumed, landed: none, held, cancelled })
+    expect(told(resumed)).toBe("note: request_cancelled held")
   })
 
   it("have their failures noted before anything that follows from them, once, and with the acceptance", () => {
-    const partly: Event = { ...prepared([1]), failed: new Map([[0, wrong]]) }
-    const offered = through(fresh(), partly)
-    expect(offered.action).toEqual({ _tag: "accept", failed: new Map([[0, wrong]]) })
+    const offered = through(fresh(), { ...prepared([1]), failed: failing(0) })
+    expect(offered.action).toEqual({ _tag: "accept", failed: failing(0) })
     expect(through(offered, accepted).action).toEqual({ _tag: "send", place: 0 })
-    const failed = through(steps.sending, sent({ failed: new Map([[0, wrong]]) }))
-    expect(failed.action).toEqual({ _tag: "note", failed: new Map([[0, wrong]]) })
+    const failed = through(steps.sending, sent({ failed: failing(0) }))
+    expect(failed.action).toEqual({ _tag: "note", failed: failing(0) })
     // Its op may be at a bundler that refused it: the others of its transfer are followed, not this one.
-    expect(through(failed, { _tag: "noted" }).action).toEqual({ _tag: "follow", elements: [] })
+    expect(through(failed, noted).action).toEqual({ _tag: "follow", elements: [] })
   })
 
   it("that were noted as failed before a restart are included when the chain says so", () => {
-    const { action, state } = through(steps.resuming, {
-      ...events.resumed,
-      failed: new Map([0, 1].map((index) => [index, wrong]))
-    })
-    expect([action._tag, tagsOf(state)]).toEqual(["end", ["landed", "failed"]])
-    expect(tagsOf(through(steps.over, events.foundLanded).state)).toEqual(["landed", "landed"])
-    const found = through({ action, state }, { _tag: "foundLanded", landed: landed(1) })
-    expect(tagsOf(found.state)).toEqual(["landed", "landed"])
+    const resumed = through(steps.resuming, { ...events.resumed, failed: failing(0, 1) })
+    expect(told(resumed)).toBe("end: landed execution_failed")
+    expect(told(through(steps.over, events.foundLanded))).toBe("end: landed landed")
+    expect(told(through(resumed, { _tag: "foundLanded", landed: landed(1) }))).toBe("end: landed landed")
   })
 })
 

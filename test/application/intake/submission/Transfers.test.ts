@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import { Effect, Either } from "effect"
 import * as fc from "fast-check"
 import type { OpContext } from "../../../../src/application/intake/Preparation.js"
 import * as Transfers from "../../../../src/application/intake/submission/Transfers.js"

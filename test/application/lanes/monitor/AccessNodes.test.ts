@@ -1,11 +1,10 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
+import { Effect, Redacted } from "effect"
 import * as AccessNodes from "../../../../src/application/lanes/monitor/AccessNodes.js"
 import { ChainRpcError, type NamedBy } from "../../../../src/application/ports/chain/ChainRpc.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
+import { test } from "../../../support/Test.js"
 
 const { callers, service } = Monitor
 
@@ -35,16 +34,13 @@ const world = (operators: string | null, forbidden: ReadonlyArray<string> = []) 
   })
 
 describe("the node that a caller named", () => {
-  law(
-    "is connected to as the account's, also when nobody but the journal remembers the caller",
-    function* () {
-      const { chain, connected, nodes } = yield* world("http://operator")
-      expect(yield* nodes.ofCaller(callers)).toBe(chain)
-      expect(connected).toEqual([["http://caller", { account: callers.accountId }]])
-    }
-  )
+  test("is connected to as the account's, also when nobody but the journal remembers the caller", function* () {
+    const { chain, connected, nodes } = yield* world("http://operator")
+    expect(yield* nodes.ofCaller(callers)).toBe(chain)
+    expect(connected).toEqual([["http://caller", { account: callers.accountId }]])
+  })
 
-  law("is none where it is not allowed any more, or where its URL can not be read", function* () {
+  test("is none where it is not allowed any more, or where its URL can not be read", function* () {
     const { connected, nodes } = yield* world("http://operator", ["http://caller"])
     expect(yield* nodes.ofCaller(callers)).toBeNull()
     expect(connected).toHaveLength(1)
@@ -52,7 +48,7 @@ describe("the node that a caller named", () => {
     expect(connected).toHaveLength(1)
   })
 
-  law("is none for what a system key has signed: a stored URL of the operator is of the past", function* () {
+  test("is none for what a system key has signed: a stored URL of the operator is of the past", function* () {
     const { connected, nodes } = yield* world("http://operator")
     expect(yield* nodes.ofCaller(service)).toBeNull()
     expect(connected).toEqual([])
@@ -60,20 +56,20 @@ describe("the node that a caller named", () => {
 })
 
 describe("the operator's node", () => {
-  law("is the one of the present profile, and connected to as the operator's", function* () {
+  test("is the one of the present profile, and connected to as the operator's", function* () {
     const { chain, connected, nodes } = yield* world("http://operator")
     for (const access of [callers, service]) expect(yield* nodes.ofOperator(access, 1n)).toBe(chain)
     expect(connected).toEqual(Array(2).fill(["http://operator", "operator"]))
   })
 
-  law("is none where the profile names none, and where it can not be connected to", function* () {
+  test("is none where the profile names none, and where it can not be connected to", function* () {
     const without = yield* world(null)
     expect(yield* without.nodes.ofOperator(service, 1n)).toBeNull()
     const refused = yield* world("http://operator", ["http://operator"])
     expect(yield* refused.nodes.ofOperator(service, 1n)).toBeNull()
   })
 
-  law("is not asked beside a caller's that is the same one", function* () {
+  test("is not asked beside a caller's that is the same one", function* () {
     const { nodes } = yield* world("http://caller")
     expect(yield* nodes.ofOperator(callers, 1n)).toBeNull()
     expect(yield* nodes.ofOperator({ ...service, rpc: callers.rpc }, 1n)).not.toBeNull()

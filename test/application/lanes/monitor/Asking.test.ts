@@ -1,13 +1,11 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as TestClock from "effect/TestClock"
+import { Effect, Fiber, TestClock } from "effect"
 import * as Asking from "../../../../src/application/lanes/monitor/Asking.js"
 import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
 import { LaneNodes } from "../../../../src/application/lanes/monitor/LaneNodes.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
+import { test } from "../../../support/Test.js"
 
 const { callers, profile, receiptOf, recordOf } = Monitor
 
@@ -29,39 +27,33 @@ const lane = Effect.gen(function* () {
 })
 
 describe("a round", () => {
-  law(
-    "asks for 256 signed ones in turn, and beside them for 16 mined ones, longest unseen first",
-    function* () {
-      const { home } = yield* lane
-      const signed = Array.from({ length: 300 }, (_, nonce) => entryOf(nonce, home))
-      const mined = Array.from({ length: 20 }, (_, n) => minedOf(1_000 + n, BigInt(100 - n), home))
-      const turn = Asking.turnOf([...mined, ...signed])
-      expect(turn.slice(0, 256)).toEqual(signed.slice(0, 256))
-      expect(turn.slice(256).map((entry) => entry.lookedAt)).toEqual(
-        Array.from({ length: 16 }, (_, n) => BigInt(81 + n))
-      )
-      expect(Asking.turnOf([...mined, ...signed.slice(0, 100)])).toHaveLength(120)
-    }
-  )
+  test("asks for 256 signed ones in turn, and beside them for 16 mined ones, longest unseen first", function* () {
+    const { home } = yield* lane
+    const signed = Array.from({ length: 300 }, (_, nonce) => entryOf(nonce, home))
+    const mined = Array.from({ length: 20 }, (_, n) => minedOf(1_000 + n, BigInt(100 - n), home))
+    const turn = Asking.turnOf([...mined, ...signed])
+    expect(turn.slice(0, 256)).toEqual(signed.slice(0, 256))
+    expect(turn.slice(256).map((entry) => entry.lookedAt)).toEqual(
+      Array.from({ length: 16 }, (_, n) => BigInt(81 + n))
+    )
+    expect(Asking.turnOf([...mined, ...signed.slice(0, 100)])).toHaveLength(120)
+  })
 
-  law(
-    "waits two seconds for a node, which is silent then, and not asked again while it is asked",
-    function* () {
-      const { home, nodes, operators, scope } = yield* lane
-      operators.is = "hanging"
-      const ask = Effect.fork(Asking.ask(nodes, [entryOf(0, home)], { now: 0, scope }))
-      const first = yield* ask
-      yield* TestClock.adjust(1_999)
-      expect(first.unsafePoll()).toBeNull()
-      yield* TestClock.adjust(1)
-      yield* Fiber.join(first)
-      expect([home.isSilent, operators.looks]).toEqual([true, 1])
-      yield* Fiber.join(yield* ask)
-      expect(operators.looks).toBe(1)
-    }
-  )
+  test("waits two seconds for a node, which is silent then, and not asked again while it is asked", function* () {
+    const { home, nodes, operators, scope } = yield* lane
+    operators.is = "hanging"
+    const ask = Effect.fork(Asking.ask(nodes, [entryOf(0, home)], { now: 0, scope }))
+    const first = yield* ask
+    yield* TestClock.adjust(1_999)
+    expect(first.unsafePoll()).toBeNull()
+    yield* TestClock.adjust(1)
+    yield* Fiber.join(first)
+    expect([home.isSilent, operators.looks]).toEqual([true, 1])
+    yield* Fiber.join(yield* ask)
+    expect(operators.looks).toBe(1)
+  })
 
-  law("does not wait for a node that was silent before, beside others", function* () {
+  test("does not wait for a node that was silent before, beside others", function* () {
     const { home, nodes, operators, own, scope } = yield* lane
     operators.is = "hanging"
     home.isSilent = true
@@ -74,7 +66,7 @@ describe("a round", () => {
 describe("bytes that are offered", () => {
   const [version] = recordOf(0, callers).versions
 
-  law("are waited for for a second, after which the node is silent, and has them perhaps", function* () {
+  test("are waited for for a second, after which the node is silent, and has them perhaps", function* () {
     const { home, operators, scope } = yield* lane
     if (version === undefined) return
     operators.is = "hanging"

@@ -30,15 +30,13 @@ const entryOf = (taken = true): { readonly entry: Entry.Entry; readonly node: En
 
 const minedOf = (entry: Entry.Entry) => Entry.mined(entry, other, receiptOf(Make.word(0x100)))
 
-describe("the bytes of a transaction", () => {
-  it("that are refused again and again wait twice as long each time, and ten seconds at most", () => {
-    const { entry, node } = entryOf(false)
-    const delays = Array.from({ length: 8 }, () => {
-      Entry.putOff(entry, node, now)
-      return entry.offers.get(node)?.delay
-    })
-    expect(delays).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000])
+it("the bytes of a transaction that are refused again and again wait twice as long each time, and ten seconds at most", () => {
+  const { entry, node } = entryOf(false)
+  const delays = Array.from({ length: 8 }, () => {
+    Entry.putOff(entry, node, now)
+    return entry.offers.get(node)?.delay
   })
+  expect(delays).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000])
 })
 
 describe("what the journal is told", () => {
@@ -60,18 +58,16 @@ describe("what the journal is told", () => {
   })
 })
 
-describe("a transaction that was mined", () => {
-  it("and is not any more is given to every node at once, and its price waits for new blocks anew", () => {
-    const { entry, node } = entryOf()
-    Entry.taken(entry, other, now)
-    Entry.noteHeight(entry, node, 5n, now)
-    const withdrawn = Entry.withdrawn({ ...minedOf(entry), missedSince: 7 }, now + 1)
-    expect([withdrawn.record.state, withdrawn.record.mined]).toEqual(["signed", null])
-    expect(Entry.isOfferDue(withdrawn, node, now + 1)).toBe(true)
-    expect(Entry.isOfferDue(withdrawn, other, now + 1)).toBe(true)
-    expect(Entry.hasNewBlocks(withdrawn, node, 99n)).toBe(false)
-    expect([withdrawn.witness, withdrawn.missedSince]).toEqual([null, null])
-  })
+it("a transaction that was mined and is not any more is given to every node at once, and its price waits for new blocks anew", () => {
+  const { entry, node } = entryOf()
+  Entry.taken(entry, other, now)
+  Entry.noteHeight(entry, node, 5n, now)
+  const withdrawn = Entry.withdrawn({ ...minedOf(entry), missedSince: 7 }, now + 1)
+  expect([withdrawn.record.state, withdrawn.record.mined]).toEqual(["signed", null])
+  expect(Entry.isOfferDue(withdrawn, node, now + 1)).toBe(true)
+  expect(Entry.isOfferDue(withdrawn, other, now + 1)).toBe(true)
+  expect(Entry.hasNewBlocks(withdrawn, node, 99n)).toBe(false)
+  expect([withdrawn.witness, withdrawn.missedSince]).toEqual([null, null])
 })
 
 describe("a transaction that waits", () => {
@@ -88,12 +84,10 @@ describe("a transaction that waits", () => {
   })
 })
 
-describe("new blocks", () => {
-  it("are those of the node whose height is known, above it", () => {
-    const { entry, node } = entryOf()
-    expect(Entry.hasNewBlocks(entry, node, 9n)).toBe(false)
-    Entry.noteHeight(entry, node, 5n, now)
-    expect([5n, 6n].map((height) => Entry.hasNewBlocks(entry, node, height))).toEqual([false, true])
-    expect(Entry.hasNewBlocks(entry, other, 6n)).toBe(false)
-  })
+it("new blocks are those of the node whose height is known, above it", () => {
+  const { entry, node } = entryOf()
+  expect(Entry.hasNewBlocks(entry, node, 9n)).toBe(false)
+  Entry.noteHeight(entry, node, 5n, now)
+  expect([5n, 6n].map((height) => Entry.hasNewBlocks(entry, node, height))).toEqual([false, true])
+  expect(Entry.hasNewBlocks(entry, other, 6n)).toBe(false)
 })

@@ -7,8 +7,8 @@ import type { Receipt } from "../../../../src/application/ports/chain/ChainRpc.j
 import { type ChainClient, ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
 import type { TransactionRecord } from "../../../../src/application/ports/journal/Transactions.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
+import { test } from "../../../support/Test.js"
 
 const { callers, profile, receiptOf, recordOf } = Monitor
 const down = new ChainRpcError({ reason: "unreachable", origin: "a", message: "down" })
@@ -46,14 +46,14 @@ const missedIn = (
 })
 
 describe("a node", () => {
-  law("of another chain tells nothing", function* () {
+  test("of another chain tells nothing", function* () {
     const { node, state } = yield* nodeOf({ chainId: Effect.succeed(Make.chainId + 1n) })
     state.shows.add(Make.word(0x100))
     const { answers, head } = yield* NodeAnswers.at(node, [entryOf(node, 0)])
     expect([answers.size, head]).toEqual([0, null])
   })
 
-  law("that fails for one receipt tells the others", function* () {
+  test("that fails for one receipt tells the others", function* () {
     const { node } = yield* nodeOf({
       receipt: (hash) => (hash === Make.word(0x100) ? Effect.fail(down) : Effect.succeed(null))
     })
@@ -63,7 +63,7 @@ describe("a node", () => {
     expect(answers.get(told)).toMatchObject({ receipt: null, isOperators: true, isWitness: false })
   })
 
-  law("tells the receipt of whichever version was mined, also where it fails for another one", function* () {
+  test("tells the receipt of whichever version was mined, also where it fails for another one", function* () {
     const { node } = yield* nodeOf({
       receipt: (hash) => (hash === Make.word(0x200) ? Effect.succeed(receiptOf(hash)) : Effect.fail(down))
     })
@@ -116,7 +116,7 @@ describe("a node", () => {
     })
   )
 
-  law("is asked for the block of a receipt when that is deep enough to count, and not before", function* () {
+  test("is asked for the block of a receipt when that is deep enough to count, and not before", function* () {
     const { node, state } = yield* nodeOf({
       receipt: (hash) => Effect.succeed({ ...receiptOf(hash), blockNumber: 5n })
     })
@@ -140,7 +140,7 @@ describe("a node", () => {
 })
 
 describe("a block of which the node has another one", () => {
-  law("takes with it all that was mined in it and above, and nothing below", function* () {
+  test("takes with it all that was mined in it and above, and nothing below", function* () {
     const { node, state } = yield* nodeOf()
     state.height = 9n
     const kept = missedIn(node, 0, 4n)
@@ -154,7 +154,7 @@ describe("a block of which the node has another one", () => {
     ])
   })
 
-  law("is looked at only for a transaction that is missed", function* () {
+  test("is looked at only for a transaction that is missed", function* () {
     const { node } = yield* nodeOf()
     const entry = { ...missedIn(node, 0, 5n, Make.word(0xdead)), missedSince: null }
     const { answers } = yield* NodeAnswers.at(node, [entry])

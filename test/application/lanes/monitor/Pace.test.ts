@@ -1,14 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
+import { Effect, TestClock } from "effect"
 import * as InFlight from "../../../../src/application/lanes/InFlight.js"
 import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
 import * as Pace from "../../../../src/application/lanes/monitor/Pace.js"
 import * as WatchedLane from "../../../../src/application/lanes/monitor/WatchedLane.js"
 import type { TransactionRecord } from "../../../../src/application/ports/journal/Transactions.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
+import { test } from "../../../support/Test.js"
 
 const { callers, recordOf } = Monitor
 /** What is mined is settled. */
@@ -42,18 +41,15 @@ const minedAfter = ({ give, node }: Effect.Effect.Success<typeof lane>, nonce: n
   })
 
 describe("a transaction that was just given to a node", () => {
-  law(
-    "is looked for at once, after a sixteenth of the interval, and whenever its age has doubled",
-    function* () {
-      const { give, looks } = yield* lane
-      yield* give(0)
-      const seen: Array<number> = []
-      for (const millis of [0, 62, 1, 61, 1, 124, 1, 249, 1, 499, 1, 999, 1]) seen.push(yield* looks(millis))
-      expect(seen).toEqual([1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1])
-    }
-  )
+  test("is looked for at once, after a sixteenth of the interval, and whenever its age has doubled", function* () {
+    const { give, looks } = yield* lane
+    yield* give(0)
+    const seen: Array<number> = []
+    for (const millis of [0, 62, 1, 61, 1, 124, 1, 249, 1, 499, 1, 999, 1]) seen.push(yield* looks(millis))
+    expect(seen).toEqual([1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1])
+  })
 
-  law("while the lane rests is looked for at once, and nothing else with it", function* () {
+  test("while the lane rests is looked for at once, and nothing else with it", function* () {
     const { give, looks, mined, node } = yield* lane
     yield* give(0)
     yield* TestClock.adjust("5 seconds")
@@ -68,7 +64,7 @@ describe("a transaction that was just given to a node", () => {
 })
 
 describe("a chain", () => {
-  law("that took longer than the first regular look has regular ones only", function* () {
+  test("that took longer than the first regular look has regular ones only", function* () {
     const world = yield* lane
     yield* minedAfter(world, 0, 1_600)
     yield* world.give(1)
@@ -77,7 +73,7 @@ describe("a chain", () => {
     expect(yield* world.looks(1)).toBe(1)
   })
 
-  law("is not asked as early again as when it was asked too early, for 64 transactions", function* () {
+  test("is not asked as early again as when it was asked too early, for 64 transactions", function* () {
     const world = yield* lane
     let nonce = 0
     /** How long one waits for its first look that the chain mines so many milliseconds after it was given. */
@@ -105,23 +101,21 @@ describe("a chain", () => {
   })
 })
 
-describe("a transaction that is to be looked at more often than those before it", () => {
-  it("does not wait for their next regular look", () => {
-    const pace = Pace.make()
-    const lane = WatchedLane.make(InFlight.make())
-    const hour = 3_600_000
-    const put = (nonce: number, pollIntervalMillis: number) =>
-      lane.put(
-        Entry.make({ profile: { ...profile, pollIntervalMillis }, record: recordOf(nonce, callers) }, null, {
-          now: 0,
-          taken: true,
-          waited: 0
-        })
-      )
-    const lookedAt = (now: number) => pace.turnOf(lane, now).length
-    put(0, hour)
-    expect(lookedAt(hour)).toBe(1)
-    put(1, 1_000)
-    expect([1, 1_000, 1_001].map((millis) => lookedAt(hour + millis))).toEqual([2, 0, 2])
-  })
+it("a transaction that is to be looked at more often than those before it does not wait for their next regular look", () => {
+  const pace = Pace.make()
+  const lane = WatchedLane.make(InFlight.make())
+  const hour = 3_600_000
+  const put = (nonce: number, pollIntervalMillis: number) =>
+    lane.put(
+      Entry.make({ profile: { ...profile, pollIntervalMillis }, record: recordOf(nonce, callers) }, null, {
+        now: 0,
+        taken: true,
+        waited: 0
+      })
+    )
+  const lookedAt = (now: number) => pace.turnOf(lane, now).length
+  put(0, hour)
+  expect(lookedAt(hour)).toBe(1)
+  put(1, 1_000)
+  expect([1, 1_000, 1_001].map((millis) => lookedAt(hour + millis))).toEqual([2, 0, 2])
 })

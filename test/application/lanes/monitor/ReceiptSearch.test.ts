@@ -1,14 +1,11 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as TestClock from "effect/TestClock"
+import { Effect, Exit, Fiber, TestClock } from "effect"
 import type { LaneNode } from "../../../../src/application/lanes/monitor/Entry.js"
 import * as ReceiptSearch from "../../../../src/application/lanes/monitor/ReceiptSearch.js"
 import type { AccountId } from "../../../../src/application/ports/Tenants.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
+import { test } from "../../../support/Test.js"
 
 const txHash = Make.word(0x100)
 const receipt = Monitor.receiptOf(txHash)
@@ -42,7 +39,7 @@ const world = Effect.gen(function* () {
 })
 
 describe("the receipt of a mined transaction", () => {
-  law("that an account's node has shown is told to that account alone", function* () {
+  test("that an account's node has shown is told to that account alone", function* () {
     const { alices, bobs, isFoundAt, operators, shownBy } = yield* world
     shownBy(Make.alice)
     expect(yield* isFoundAt(alices)).toBe(true)
@@ -52,13 +49,13 @@ describe("the receipt of a mined transaction", () => {
     expect(yield* isFoundAt(operators)).toBe(false)
   })
 
-  law("that the operator's node has shown is told to everybody", function* () {
+  test("that the operator's node has shown is told to everybody", function* () {
     const { alices, bobs, isFoundAt, operators, shownBy } = yield* world
     shownBy(null)
     for (const node of [alices, bobs, operators]) expect(yield* isFoundAt(node)).toBe(true)
   })
 
-  law("that has left the chain again is asked for", function* () {
+  test("that has left the chain again is asked for", function* () {
     const { alices, isFoundAt, search, shownBy } = yield* world
     for (const account of [Make.alice, null]) {
       shownBy(account)
@@ -67,7 +64,7 @@ describe("the receipt of a mined transaction", () => {
     }
   })
 
-  law("is the caller's node's where that tells it, else the operator's", function* () {
+  test("is the caller's node's where that tells it, else the operator's", function* () {
     const { alices, isFoundAt, operators } = yield* world
     alices.shows.add(txHash)
     expect(yield* isFoundAt(alices)).toBe(true)
@@ -79,7 +76,7 @@ describe("the receipt of a mined transaction", () => {
     expect(yield* isFoundAt(alices)).toBe(true)
   })
 
-  law("is waited for for 20 seconds, since nodes behind a balancer lag behind each other", function* () {
+  test("is waited for for 20 seconds, since nodes behind a balancer lag behind each other", function* () {
     const { alices, search } = yield* world
     const late = yield* Effect.fork(search.find(alices.chain, txHash))
     yield* TestClock.adjust("19 seconds")

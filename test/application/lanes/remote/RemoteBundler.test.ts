@@ -1,8 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Redacted from "effect/Redacted"
-import * as TestClock from "effect/TestClock"
+import { Effect, Fiber, Redacted, TestClock } from "effect"
 import * as RemoteBundler from "../../../../src/application/lanes/remote/RemoteBundler.js"
 import type { Entry } from "../../../../src/application/lanes/remote/RemoteInclusions.js"
 import type { RemoteOps } from "../../../../src/application/lanes/remote/RemoteOps.js"
@@ -16,9 +13,10 @@ import type { UserOperation } from "../../../../src/domain/erc4337/UserOperation
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../../src/domain/signature/Conditions.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 import * as Ops from "../../../support/lanes/Ops.js"
+import * as Parties from "../../../support/Parties.js"
+import { test } from "../../../support/Test.js"
 
 const entryPoint = EntryPoint.canonical["v0.7"]
 const profile = { ...Monitor.profile, remoteBundler: Redacted.make("http://bundler") }
@@ -127,116 +125,93 @@ const world = (
       ops: ops.map((each, index) => ({ index, op: each, userOpHash: Make.word(index) })),
       aggregate: null,
       alone: false,
-      submitter: {
-        address: Make.lane.signer,
-        publicKey: "04",
-        type: "PRIVATE_KEY",
-        sign: () => Effect.die(new Error("nothing is signed here"))
-      },
+      submitter: Parties.unasked,
       prices: { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, legacy: false },
       l1Fee: 0n,
       gasBound: 30_000_000n,
       gasOvershoot: Percent.zero,
       ...change
     })
-    return { bundle, bundler, ends, told }
+    /** What is told of the ops that are refused, or why none of them goes. */
+    const submit = (ops: ReadonlyArray<UserOperation>, change: Partial<Bundle> = {}) =>
+      Effect.match(bundler.submit(bundle(ops, change)), {
+        onFailure: ({ message, reason }) => ({ message, reason }),
+        onSuccess: (refusals) =>
+          [...refusals].map(([hash, refusal]) => ({ op: Number(BigInt(hash)), ...refusal }))
+      })
+    return { ends, submit, told }
   })
 
 describe("a remote bundler", () => {
-  law("is given no op when it serves another chain or EntryPoint", function* () {
-    for (const [says, why] of [
-      [{ chainId: Make.chainId + 1n }, `it serves chain ${Make.chainId + 1n}`],
-      [{ entryPoints: [EntryPoint.canonical["v0.6"]] }, `it does not serve EntryPoint ${entryPoint}`]
+  const perhaps = ["stored 0", "watched 0", "sent 0", "perhaps taken 0"]
+
+  test("is given no op that it does not serve, that an aggregator signs, or that nobody could look for", function* () {
+    const aggregate = { aggregator: Make.address(1), signature: Hex.empty, gas: 0n }
+    for (const [says, change, failure] of [
+      [
+        { chainId: Make.chainId + 1n },
+        {},
+        { reason: "bundlerUnavailable", message: `it serves chain ${Make.chainId + 1n}` }
+      ],
+      [
+        { entryPoints: [EntryPoint.canonical["v0.6"]] },
+        {},
+        { reason: "bundlerUnavailable", message: `it does not serve EntryPoint ${entryPoint}` }
+      ],
+      [{}, { aggregate }, { reason: "refusedByBundler" }],
+      [{}, { profile: Monitor.profile }, { reason: "bundlerUnavailable" }],
+      [{ empty: true }, {}, { reason: "nodeFailed", message: "the node knows no latest block" }]
     ] as const) {
-      const { bundle, bundler, told } = yield* world(says)
-      const failure = yield* Effect.flip(bundler.submit(bundle([op(0n)])))
-      expect(failure).toMatchObject({ reason: "bundlerUnavailable", message: why })
+      const { submit, told } = yield* world(says)
+      expect(yield* submit([op(0n)], change)).toMatchObject(failure)
       expect(told).toEqual([])
     }
   })
 
-  law(
-    "is given no op whose signature is an aggregator's, and none where the profile names no bundler",
-    function* () {
-      const { bundle, bundler, told } = yield* world()
-      const aggregate = { aggregator: Make.address(1), signature: Hex.empty, gas: 0n }
-      for (const [change, reason] of [
-        [{ aggregate }, "refusedByBundler"],
-        [{ profile: Monitor.profile }, "bundlerUnavailable"]
-      ] as const) {
-        const failure = yield* Effect.flip(bundler.submit(bundle([op(0n)], change)))
-        expect(failure.reason).toBe(reason)
-      }
-      expect(told).toEqual([])
-    }
-  )
-
-  law("is given each op after it is stored and watched", function* () {
-    const { bundle, bundler, told } = yield* world()
-    expect(yield* bundler.submit(bundle([op(0n), op(1n)]))).toEqual(new Map())
+  test("is given each op after it is stored and watched, as long as its signature says that it may land", function* () {
+    const { ends, submit, told } = yield* world()
+    expect(yield* submit([bounded(op(0n)), op(1n)])).toEqual([])
     expect(told).toEqual([
       ...["stored 0", "watched 0", "sent 0", "taken 0"],
       ...["stored 1", "watched 1", "sent 1", "taken 1"]
     ])
+    expect(ends).toEqual([validUntil, 0])
   })
 
-  law(
-    "that refuses an op without an end gives it back, and the later ones of its nonce key are not sent",
-    function* () {
-      const { bundle, bundler, told } = yield* world({ refuses: { 0: "validation" } })
-      const other = op(1n, Make.address(0xa2))
-      const refusals = yield* bundler.submit(bundle([op(0n), op(1n), other]))
-      expect([...refusals]).toEqual([
-        [Make.word(0), { message: "validation: AA00", passing: false, mayLand: false }],
-        [
-          Make.word(1),
-          { message: "an earlier operation of the same wallet was refused", passing: true, mayLand: false }
-        ]
-      ])
-      expect(told).toEqual([
-        ...["stored 0", "watched 0", "sent 0", "revoked 0", "forgotten 0"],
-        ...["stored 2", "watched 2", "sent 2", "taken 2"]
-      ])
-    }
-  )
+  test("that refuses an op without an end gives it back, and the later ones of its nonce key are not sent", function* () {
+    const { submit, told } = yield* world({ refuses: { 0: "validation" } })
+    const earlier = "an earlier operation of the same wallet was refused"
+    expect(yield* submit([op(0n), op(1n), op(1n, Make.address(0xa2))])).toEqual([
+      { op: 0, message: "validation: AA00", passing: false, mayLand: false },
+      { op: 1, message: earlier, passing: true, mayLand: false }
+    ])
+    expect(told).toEqual([
+      ...["stored 0", "watched 0", "sent 0", "revoked 0", "forgotten 0"],
+      ...["stored 2", "watched 2", "sent 2", "taken 2"]
+    ])
+  })
 
-  law("that refuses an op which may land later has it: nothing is given back", function* () {
-    const { bundle, bundler, told } = yield* world({ refuses: { 0: "validation" } })
-    const refusals = yield* bundler.submit(bundle([bounded(op(0n)), bounded(op(1n))]))
-    expect([...refusals]).toMatchObject([
-      [Make.word(0), { message: "validation: AA00", passing: false, mayLand: true }],
-      [Make.word(1), { passing: true, mayLand: false }]
+  test("that refuses an op which may land later has it: nothing is given back", function* () {
+    const { submit, told } = yield* world({ refuses: { 0: "validation" } })
+    expect(yield* submit([bounded(op(0n)), bounded(op(1n))])).toMatchObject([
+      { op: 0, message: "validation: AA00", passing: false, mayLand: true },
+      { op: 1, passing: true, mayLand: false }
     ])
     expect(told).toEqual(["stored 0", "watched 0", "sent 0", "refused 0"])
   })
 
-  law("that perhaps took an op keeps it: nothing is given back", function* () {
-    for (const reason of ["unreachable", "notAnRpc", "other"] as const) {
-      const { bundle, bundler, told } = yield* world({ refuses: { 0: reason } })
-      expect(yield* bundler.submit(bundle([op(0n)]))).toEqual(new Map())
-      expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
+  test("that perhaps took an op, or has refused one that the chain shows, keeps it: nothing is given back", function* () {
+    for (const says of [
+      ...(["unreachable", "notAnRpc", "other"] as const).map((reason) => ({ refuses: { 0: reason } })),
+      { refuses: { 0: "validation" as const }, landed: true }
+    ]) {
+      const { submit, told } = yield* world(says)
+      expect(yield* submit([op(0n)])).toEqual([])
+      expect(told).toEqual(perhaps)
     }
   })
 
-  law("that refuses an op which the chain shows is not believed", function* () {
-    const { bundle, bundler, told } = yield* world({ refuses: { 0: "validation" }, landed: true })
-    expect(yield* bundler.submit(bundle([op(0n)]))).toEqual(new Map())
-    expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
-  })
-
-  law("that refuses for now has the op, which is offered again as it is", function* () {
-    for (const [reason, message] of [
-      ["throttled", "paymaster throttled"],
-      ["rateLimited", "too many requests"],
-      ["validation", "AA25 invalid account nonce"]
-    ] as const) {
-      const { bundle, bundler, told } = yield* world({ refuses: { 0: reason }, message })
-      expect(yield* bundler.submit(bundle([bounded(op(0n))]))).toEqual(new Map())
-      expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
-    }
-  })
-
-  law("that has too much to do, or says that the chain has moved on, refuses for now only", function* () {
+  test("that has too much to do, or says that the chain has moved on, refuses for now, and has what may land", function* () {
     for (const [reason, message, passing] of [
       ["throttled", "paymaster throttled", true],
       ["rateLimited", "too many requests", true],
@@ -245,56 +220,56 @@ describe("a remote bundler", () => {
       ["validation", "AA24 signature error", false],
       ["validation", "AA100", false]
     ] as const) {
-      const { bundle, bundler } = yield* world({ refuses: { 0: reason }, message })
-      expect([...(yield* bundler.submit(bundle([op(0n)])))], message).toEqual([
-        [Make.word(0), { message, passing, mayLand: false }]
-      ])
+      const free = yield* world({ refuses: { 0: reason }, message })
+      expect(yield* free.submit([op(0n)])).toEqual([{ op: 0, message, passing, mayLand: false }])
+      const { submit, told } = yield* world({ refuses: { 0: reason }, message })
+      const refusals = yield* submit([bounded(op(0n))])
+      // What passes is offered again as it is.
+      expect([refusals, told]).toEqual(
+        passing
+          ? [[], perhaps]
+          : [[{ op: 0, message, passing, mayLand: true }], [...perhaps.slice(0, 3), "refused 0"]]
+      )
     }
   })
 
-  law("that does not answer keeps nobody who goes: the op is perhaps taken, and stays watched", function* () {
-    const { bundle, bundler, told } = yield* world({ hangs: true })
-    const submitted = yield* Effect.fork(bundler.submit(bundle([op(0n)])))
+  test("is asked again what it serves, and holds nobody who goes: the op is perhaps taken, and stays watched", function* () {
+    const says = { entryPoints: [EntryPoint.canonical["v0.6"]], hangs: true }
+    const { submit, told } = yield* world(says)
+    expect(yield* submit([op(0n)])).toMatchObject({ reason: "bundlerUnavailable" })
+    says.entryPoints = [entryPoint]
+    const submitted = yield* Effect.fork(submit([op(0n)]))
     yield* TestClock.adjust("1 minute")
     yield* Fiber.interrupt(submitted)
-    expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
-  })
-
-  law("is given ops that are watched as long as their signatures say that they may land", function* () {
-    const { bundle, bundler, ends } = yield* world()
-    const signature = Conditions.encodeSignature({ ...Conditions.none, validUntil: 77 }, Hex.unsafe("0x01"))
-    yield* bundler.submit(bundle([{ ...op(0n), signature }, op(1n)]))
-    expect(ends).toEqual([77, 0])
+    expect(told).toEqual(perhaps)
   })
 })
 
-describe("the last second at which an op may land", () => {
-  it("is the earlier one of its signature's and its sponsor's, and no bound is later than any", () => {
-    for (const version of EntryPoint.versions)
-      for (const [own, sponsors, last] of [
-        [70, 80, 70],
-        [80, 70, 70],
-        [0, 70, 70],
-        [70, 0, 70],
-        [0, 0, 0]
-      ] as const) {
-        const signature = Conditions.encodeSignature(
-          { ...Conditions.none, validUntil: own },
-          Hex.unsafe("0x01")
-        )
-        const sponsored = {
-          ...op(0n),
-          signature: Sponsorship.append(signature, Sponsorship.dummy),
-          paymasterAndData: Sponsorship.paymasterData(version, {
-            paymaster: Make.address(0x5a),
-            validUntil: sponsors,
-            validAfter: 0,
-            limits: { verificationGasLimit: 1n, postOpGasLimit: 1n },
-            unbound: true
-          })
-        }
-        expect(RemoteBundler.validUntilOf(version, sponsored), `${version} ${own} ${sponsors}`).toBe(last)
-        expect(RemoteBundler.validUntilOf(version, { ...op(0n), signature })).toBe(own)
+it("the last second at which an op may land is the earlier one of its signature's and its sponsor's, and no bound is later than any", () => {
+  for (const version of EntryPoint.versions)
+    for (const [own, sponsors, last] of [
+      [70, 80, 70],
+      [80, 70, 70],
+      [0, 70, 70],
+      [70, 0, 70],
+      [0, 0, 0]
+    ] as const) {
+      const signature = Conditions.encodeSignature(
+        { ...Conditions.none, validUntil: own },
+        Hex.unsafe("0x01")
+      )
+      const sponsored = {
+        ...op(0n),
+        signature: Sponsorship.append(signature, Sponsorship.dummy),
+        paymasterAndData: Sponsorship.paymasterData(version, {
+          paymaster: Make.address(0x5a),
+          validUntil: sponsors,
+          validAfter: 0,
+          limits: { verificationGasLimit: 1n, postOpGasLimit: 1n },
+          unbound: true
+        })
       }
-  })
+      expect(RemoteBundler.validUntilOf(version, sponsored), `${version} ${own} ${sponsors}`).toBe(last)
+      expect(RemoteBundler.validUntilOf(version, { ...op(0n), signature })).toBe(own)
+    }
 })

@@ -1,6 +1,4 @@
-import type * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
+import { type Duration, Effect, TestClock } from "effect"
 import { describe, expect } from "vitest"
 import * as RemoteOps from "../../../../src/application/lanes/remote/RemoteOps.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
@@ -9,11 +7,11 @@ import * as NetworkProfile from "../../../../src/application/ports/NetworkProfil
 import * as Nonce from "../../../../src/domain/erc4337/Nonce.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
 import * as Log from "../../../support/Log.js"
 import * as Landings from "../../../support/lanes/Landings.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 import * as Ops from "../../../support/lanes/Ops.js"
+import { test } from "../../../support/Test.js"
 
 const round = "1 second"
 const hash = Make.word(0x0b)
@@ -153,7 +151,7 @@ const forGood = "recorded for good: true"
 const back = ["reverted", "reopened"]
 
 describe("an op at a remote bundler", () => {
-  law("of any nonce key is given up when the EntryPoint has used its sequence, and not before", function* () {
+  test("of any nonce key is given up when the EntryPoint has used its sequence, and not before", function* () {
     const nonce = Nonce.make(16n, 2n)
     const { chain, mine, pass, watch } = yield* world({ nonce })
     chain.say(nonce)
@@ -165,24 +163,21 @@ describe("an op at a remote bundler", () => {
     yield* pass("10 minutes", "revoked")
   })
 
-  law(
-    "is not given up by the logs of a node that has not the block in which its nonce is used",
-    function* () {
-      const nonce = Nonce.make(16n, 2n)
-      const { chain, mine, pass, watch } = yield* world({ nonce })
-      yield* watch
-      yield* mine(5)
-      chain.fallBehindWithLogs(40)
-      chain.land(hash, 1n)
-      chain.say(nonce + 1n)
-      yield* mine(30)
-      yield* pass("10 minutes")
-      chain.fallBehindWithLogs(0)
-      yield* pass("10 minutes", forGood)
-    }
-  )
+  test("is not given up by the logs of a node that has not the block in which its nonce is used", function* () {
+    const nonce = Nonce.make(16n, 2n)
+    const { chain, mine, pass, watch } = yield* world({ nonce })
+    yield* watch
+    yield* mine(5)
+    chain.fallBehindWithLogs(40)
+    chain.land(hash, 1n)
+    chain.say(nonce + 1n)
+    yield* mine(30)
+    yield* pass("10 minutes")
+    chain.fallBehindWithLogs(0)
+    yield* pass("10 minutes", forGood)
+  })
 
-  law("is recorded once it is in a block, and for good at settled depth", function* () {
+  test("is recorded once it is in a block, and for good at settled depth", function* () {
     const { chain, mine, pass, watch, woken } = yield* world()
     yield* watch
     yield* mine(5)
@@ -197,7 +192,7 @@ describe("an op at a remote bundler", () => {
     ["is refused", { answer: "refused" }],
     ["was refused before the process started", { refused: true }]
   ] as const)
-    law(`that ${when} is offered to nobody, watched, and given up when it can land no more`, function* () {
+    test(`that ${when} is offered to nobody, watched, and given up when it can land no more`, function* () {
       const { come, mine, offers, pass, watch, woken } = yield* world({ ...options, validUntil: 400 })
       yield* watch
       yield* mine(10)
@@ -208,7 +203,7 @@ describe("an op at a remote bundler", () => {
       expect(woken).toContain("r")
     })
 
-  law("that is refused, or of which the journal could not be told, is recorded when it lands", function* () {
+  test("that is refused, or of which the journal could not be told, is recorded when it lands", function* () {
     const refused = yield* world({ answer: "refused", validUntil: 10_000 })
     yield* refused.watch
     yield* refused.mine(5)
@@ -222,7 +217,7 @@ describe("an op at a remote bundler", () => {
     yield* pass(round, forGood)
   })
 
-  law("is not recorded before it has its confirmations", function* () {
+  test("is not recorded before it has its confirmations", function* () {
     const { chain, mine, pass, watch } = yield* world({ confirmations: 2 })
     yield* watch
     yield* mine(5)
@@ -231,7 +226,7 @@ describe("an op at a remote bundler", () => {
     yield* mine(1, recorded)
   })
 
-  law("is found in a block that was looked at before: a node behind a balancer showed it late", function* () {
+  test("is found in a block that was looked at before: a node behind a balancer showed it late", function* () {
     const { chain, mine, pass, watch } = yield* world()
     yield* watch
     chain.land(hash, 1n, 22n)
@@ -241,7 +236,7 @@ describe("an op at a remote bundler", () => {
     yield* pass(round, forGood)
   })
 
-  law("is looked for from its first block on at the node that took the place of a silent one", function* () {
+  test("is looked for from its first block on at the node that took the place of a silent one", function* () {
     const { chain, mine, pass, remoteOps, watch } = yield* world()
     const { bundler, profile, submission } = yield* watch
     yield* mine(5)
@@ -255,33 +250,30 @@ describe("an op at a remote bundler", () => {
     expect(remoteOps.isWatched(submission)).toBe(false)
   })
 
-  law(
-    "is taken for gone when two looks in a row, and no block and no receipt for 15 seconds, show it",
-    function* () {
-      const { chain, mine, pass, watch } = yield* world()
-      yield* watch
-      yield* mine(5)
-      chain.land(hash, 1n)
-      yield* pass(round, recorded)
-      chain.hide(true)
-      yield* mine(1, recorded)
-      chain.hide(false)
-      yield* mine(1, recorded, "finalised")
-      const lagging = yield* world()
-      yield* lagging.watch
-      yield* lagging.mine(5)
-      lagging.chain.land(hash, 1n)
-      yield* lagging.pass(round, recorded)
-      lagging.chain.fallBehind(2)
-      yield* lagging.pass("14 seconds", recorded)
-      lagging.chain.fallBehind(0)
-      yield* lagging.pass("1 minute", recorded)
-      lagging.chain.fallBehind(2)
-      yield* lagging.pass("17 seconds", recorded, ...back)
-    }
-  )
+  test("is taken for gone when two looks in a row, and no block and no receipt for 15 seconds, show it", function* () {
+    const { chain, mine, pass, watch } = yield* world()
+    yield* watch
+    yield* mine(5)
+    chain.land(hash, 1n)
+    yield* pass(round, recorded)
+    chain.hide(true)
+    yield* mine(1, recorded)
+    chain.hide(false)
+    yield* mine(1, recorded, "finalised")
+    const lagging = yield* world()
+    yield* lagging.watch
+    yield* lagging.mine(5)
+    lagging.chain.land(hash, 1n)
+    yield* lagging.pass(round, recorded)
+    lagging.chain.fallBehind(2)
+    yield* lagging.pass("14 seconds", recorded)
+    lagging.chain.fallBehind(0)
+    yield* lagging.pass("1 minute", recorded)
+    lagging.chain.fallBehind(2)
+    yield* lagging.pass("17 seconds", recorded, ...back)
+  })
 
-  law("is on its way again when two looks in a row do not show it, and is recorded anew", function* () {
+  test("is on its way again when two looks in a row do not show it, and is recorded anew", function* () {
     const { chain, come, mine, offers, pass, watch, woken } = yield* world()
     yield* watch
     yield* mine(5)
@@ -300,23 +292,26 @@ describe("an op at a remote bundler", () => {
     yield* mine(2, recorded, ...back, forGood)
   })
 
-  law("is not recorded from what a bundler said of a block that a reorganisation has replaced", function* () {
-    const { chain, come, mine, pass, watch } = yield* world({ confirmations: 3, bundled: true })
-    const entry = yield* watch
-    yield* mine(5)
-    chain.land(hash, 1n)
-    chain.refuseLogs(true)
-    yield* pass("30 seconds")
-    expect(entry.hint).toBe(Landings.txHashOf(hash))
-    chain.undo()
-    yield* mine(4)
-    yield* pass("1 minute")
-    chain.land(hash, 1n)
-    yield* come(3)
-    yield* pass("2 minutes", forGood)
+  test("is not recorded from what a bundler said of a block that a reorganisation has replaced", function* () {
+    for (const keepsReceipt of [false, true]) {
+      const { chain, come, mine, pass, watch } = yield* world({ confirmations: 3, bundled: true })
+      const entry = yield* watch
+      yield* mine(5)
+      chain.land(hash, 1n)
+      chain.refuseLogs(true)
+      yield* pass("30 seconds")
+      expect(entry.hint).toBe(Landings.txHashOf(hash))
+      chain.undo(keepsReceipt)
+      yield* mine(4)
+      yield* pass("1 minute")
+      if (keepsReceipt) continue
+      chain.land(hash, 1n)
+      yield* come(3)
+      yield* pass("2 minutes", forGood)
+    }
   })
 
-  law("is offered again, as it was signed, to a bundler that has lost it", function* () {
+  test("is offered again, as it was signed, to a bundler that has lost it", function* () {
     const { mine, offers, pass, taken, watch } = yield* world()
     yield* watch
     yield* mine(5)
@@ -331,7 +326,7 @@ describe("an op at a remote bundler", () => {
     expect(silent.offers).toEqual([hash])
   })
 
-  law("comes back once its time is over at settled depth, and not a block before", function* () {
+  test("comes back once its time is over at settled depth, and not a block before", function* () {
     const { mine, offers, pass, remoteOps, watch } = yield* world({ validUntil: 600 })
     const { submission } = yield* watch
     // The settled block is two below the latest: 600 seconds are block 60.
@@ -342,7 +337,7 @@ describe("an op at a remote bundler", () => {
     expect(remoteOps.isWatched(submission)).toBe(false)
   })
 
-  law("does not come back when a last look at all blocks finds it: it would be done twice", function* () {
+  test("does not come back when a last look at all blocks finds it: it would be done twice", function* () {
     const { chain, come, mine, pass, watch } = yield* world({ validUntil: 600 })
     yield* watch
     chain.land(hash, 1n, 5n)
@@ -369,7 +364,7 @@ describe("an op at a remote bundler", () => {
       (chain: Chain) => chain.configure(0n, 19n)
     ]
   ] as const)
-    law(`is given up when ${what} in a block that nothing takes back, and not before`, function* () {
+    test(`is given up when ${what} in a block that nothing takes back, and not before`, function* () {
       const { chain, come, mine, pass, watch } = yield* world(options)
       change(chain)
       yield* watch
@@ -379,7 +374,7 @@ describe("an op at a remote bundler", () => {
       yield* pass("1 minute", "revoked")
     })
 
-  law("is not offered again before each block since it was handed over was looked at", function* () {
+  test("is not offered again before each block since it was handed over was looked at", function* () {
     const { mine, offers, pass, watch } = yield* world()
     yield* watch
     yield* mine(1_024 * 20)
@@ -389,7 +384,7 @@ describe("an op at a remote bundler", () => {
     expect(offers).not.toEqual([])
   })
 
-  law("does not come back when it landed before the block at which it was handed over", function* () {
+  test("does not come back when it landed before the block at which it was handed over", function* () {
     const { chain, come, pass, watch } = yield* world({ since: 30n })
     yield* watch
     chain.land(hash, 1n, 25n)
@@ -398,7 +393,7 @@ describe("an op at a remote bundler", () => {
     yield* pass("1 minute", forGood)
   })
 
-  law("that a reorganisation took back is found in a block far below the one that it was in", function* () {
+  test("that a reorganisation took back is found in a block far below the one that it was in", function* () {
     const { chain, come, mine, pass, watch } = yield* world()
     yield* watch
     yield* mine(40)
@@ -413,7 +408,7 @@ describe("an op at a remote bundler", () => {
     yield* pass(round, recorded, ...back, forGood)
   })
 
-  law("stays watched when what was watched under the same hash before is forgotten", function* () {
+  test("stays watched when what was watched under the same hash before is forgotten", function* () {
     const { remoteOps, watch } = yield* world()
     const before = yield* watch
     const { submission } = yield* watch
@@ -425,7 +420,7 @@ describe("an op at a remote bundler", () => {
 describe("an op whose landing was found", () => {
   const version = Make.word(0x0c)
 
-  law("is watched under the hash that landed, and for good at settled depth", function* () {
+  test("is watched under the hash that landed, and for good at settled depth", function* () {
     const { chain, mine, offers, pass, remoteOps, watch } = yield* world({ found: version })
     yield* mine(5)
     chain.land(version, 1n)
@@ -435,7 +430,7 @@ describe("an op whose landing was found", () => {
     expect([remoteOps.isWatched(submission), offers]).toEqual([false, []])
   })
 
-  law("is its request's again when two looks in a row do not show it, and watched no more", function* () {
+  test("is its request's again when two looks in a row do not show it, and watched no more", function* () {
     const { chain, mine, offers, pass, remoteOps, watch } = yield* world({ found: version })
     yield* mine(5)
     chain.land(version, 1n)
@@ -447,26 +442,23 @@ describe("an op whose landing was found", () => {
     expect([remoteOps.isWatched(submission), offers]).toEqual([false, []])
   })
 
-  law(
-    "that a bundler has is watched under its own hash once a reorganisation took the other version",
-    function* () {
-      const { chain, mine, pass, watch } = yield* world({ found: version, handedOver: true })
-      yield* mine(5)
-      chain.land(version, 1n)
-      yield* watch
-      yield* mine(1)
-      chain.undo()
-      yield* mine(1)
-      yield* pass(round, ...back)
-      chain.land(hash, 1n)
-      yield* pass(round, ...back, recorded)
-      yield* mine(1, ...back, recorded)
-      yield* pass("20 seconds", ...back, recorded)
-      yield* mine(1, ...back, recorded, "finalised")
-    }
-  )
+  test("that a bundler has is watched under its own hash once a reorganisation took the other version", function* () {
+    const { chain, mine, pass, watch } = yield* world({ found: version, handedOver: true })
+    yield* mine(5)
+    chain.land(version, 1n)
+    yield* watch
+    yield* mine(1)
+    chain.undo()
+    yield* mine(1)
+    yield* pass(round, ...back)
+    chain.land(hash, 1n)
+    yield* pass(round, ...back, recorded)
+    yield* mine(1, ...back, recorded)
+    yield* pass("20 seconds", ...back, recorded)
+    yield* mine(1, ...back, recorded, "finalised")
+  })
 
-  law("is its request's again when its transaction was mined anew, and the op is not in it", function* () {
+  test("is its request's again when its transaction was mined anew, and the op is not in it", function* () {
     const { chain, come, mine, pass, watch } = yield* world({ found: version })
     yield* mine(5)
     chain.land(version, 1n)
@@ -482,7 +474,7 @@ describe("ops at remote bundlers", () => {
     ["a look at ops at remote bundlers failed", (chain: Chain, now: boolean) => chain.fallSilent(now)],
     ["the node does not tell what became of ops", (chain: Chain, now: boolean) => chain.refuseLogs(now)]
   ] as const)
-    law(`tell seven times of an hour in which ${what}`, function* () {
+    test(`tell seven times of an hour in which ${what}`, function* () {
       const lines = yield* Log.listen
       const { chain, mine, pass, watch } = yield* world()
       yield* watch
@@ -494,7 +486,7 @@ describe("ops at remote bundlers", () => {
       expect(Log.told(lines, what)).toEqual(Log.ofAnHour("WARN"))
     })
 
-  law("tell seven times of an hour in which the journal takes nothing", function* () {
+  test("tell seven times of an hour in which the journal takes nothing", function* () {
     const lines = yield* Log.listen
     const { chain, come, mine, outage, pass, watch } = yield* world()
     yield* watch

@@ -1,11 +1,9 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
-import * as TestClock from "effect/TestClock"
+import { Effect, Stream, TestClock } from "effect"
 import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
+import { test } from "../../../support/Test.js"
 
 /** A process, the lanes that it owns, and what the journal says to its claims. */
 const world = () => {
@@ -41,19 +39,16 @@ const world = () => {
 const other = { ...Make.lane, chainId: 137n }
 
 describe("a lane of the process", () => {
-  law(
-    "is claimed in the journal before anything is done there, for the processes that are alive",
-    function* () {
-      const { claims, state } = world()
-      expect(claims.holds(Make.lane)).toBe(false)
-      state.independent = ["another service"]
-      expect(yield* claims.take(Make.lane)).toBe(true)
-      expect(state.claims).toEqual([{ process: "this", independent: ["another service"] }])
-      expect([claims.holds(Make.lane), claims.holds(other)]).toEqual([true, false])
-    }
-  )
+  test("is claimed in the journal before anything is done there, for the processes that are alive", function* () {
+    const { claims, state } = world()
+    expect(claims.holds(Make.lane)).toBe(false)
+    state.independent = ["another service"]
+    expect(yield* claims.take(Make.lane)).toBe(true)
+    expect(state.claims).toEqual([{ process: "this", independent: ["another service"] }])
+    expect([claims.holds(Make.lane), claims.holds(other)]).toEqual([true, false])
+  })
 
-  law("is claimed again after two seconds: another process may have claimed it since", function* () {
+  test("is claimed again after two seconds: another process may have claimed it since", function* () {
     const { claims, state } = world()
     yield* claims.take(Make.lane)
     yield* TestClock.adjust(1_999)
@@ -66,7 +61,7 @@ describe("a lane of the process", () => {
     expect(claims.holds(Make.lane)).toBe(false)
   })
 
-  law("that is assigned to another process is not claimed, and no more believed at once", function* () {
+  test("that is assigned to another process is not claimed, and no more believed at once", function* () {
     const { claims, state } = world()
     yield* claims.take(Make.lane)
     state.owns = false
@@ -80,14 +75,14 @@ describe("a lane of the process", () => {
     expect(state.claims).toHaveLength(2)
   })
 
-  law("is not worked on when the journal does not answer", function* () {
+  test("is not worked on when the journal does not answer", function* () {
     const { claims, state } = world()
     state.answer = "away"
     expect((yield* Effect.flip(claims.take(Make.lane)))._tag).toBe("JournalError")
     expect(claims.holds(Make.lane)).toBe(false)
   })
 
-  law("has its keys to itself as long as no other service is seen", function* () {
+  test("has its keys to itself as long as no other service is seen", function* () {
     const { claims, state } = world()
     expect(yield* claims.isAlone).toBe(true)
     state.independent = ["another service"]

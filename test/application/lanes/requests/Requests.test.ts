@@ -1,12 +1,5 @@
 import { join } from "node:path"
-import * as Deferred from "effect/Deferred"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
-import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
-import * as TestClock from "effect/TestClock"
+import { Deferred, Effect, Exit, Fiber, Layer, Schema, Stream, TestClock } from "effect"
 import { describe, expect } from "vitest"
 import * as Cancellations from "../../../../src/application/lanes/requests/Cancellations.js"
 import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
@@ -29,8 +22,9 @@ import * as InMemory from "../../../support/journal/InMemory.js"
 import * as Journals from "../../../support/journal/Journals.js"
 import * as Layers from "../../../support/journal/Layers.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law, lawOver } from "../../../support/Law.js"
 import * as Log from "../../../support/Log.js"
+import * as Parties from "../../../support/Parties.js"
+import { test as bare, testOver } from "../../../support/Test.js"
 
 const kind = {
   endpoint: "/work",
@@ -43,17 +37,10 @@ const patienceMillis = 5_000
 const lane: Lane = { chainId: 1n, signer: Address.unsafe(`0x${"51".repeat(20)}`) }
 
 let callers = 0
-const callerOf = (key: string | null = null, body = "it"): Caller => {
+const callerOf = (key: string | null = null, body = "it", account = "a"): Caller => {
   callers += 1
   return {
-    requestId: `request-${callers}`,
-    principal: {
-      accountId: "a" as AccountId,
-      name: "a",
-      tier: "free",
-      scopes: new Set(["write"]),
-      paused: false
-    },
+    ...Parties.caller(`request-${callers}`, account as AccountId),
     idempotency:
       key === null ? null : { key, bodyHash: Hex.unsafe32(`0x${body.length.toString(16).padStart(64, "0")}`) }
   }
@@ -195,10 +182,10 @@ const setup = (bounds: Partial<OpenRequests.Bounds> = {}) =>
     }
   })
 
-const over = lawOver(InMemory.journal)
+const test = testOver(InMemory.journal)
 
 describe("writing requests", () => {
-  over("with one idempotency key at the same moment are one work and equal answers", function* () {
+  test("with one idempotency key at the same moment are one work and equal answers", function* () {
     const { ask } = yield* setup()
     let works = 0
     const answers = yield* Effect.forEach(
@@ -216,9 +203,11 @@ describe("writing requests", () => {
     expect(works).toBe(1)
     expect(answers).toEqual(Array(10).fill({ done: 1 }))
     expect(yield* ask(callerOf("ten", "another body"), Effect.never)).toBe("idempotency_key_reused")
+    const another = callerOf("ten", "another body", "b")
+    expect(yield* ask(another, accepting(another, done(2)))).toEqual({ done: 2 })
   })
 
-  over("that were accepted by a journal which then failed to say so go on to their answer", function* () {
+  test("that were accepted by a journal which then failed to say so go on to their answer", function* () {
     const { begin, state } = yield* setup()
     const caller = callerOf()
     const lives: Array<boolean> = []
@@ -235,7 +224,7 @@ describe("writing requests", () => {
     expect(lives).toEqual([false, true])
   })
 
-  over("whose acceptance is lost are told to come again only when it can take effect no more", function* () {
+  test("whose acceptance is lost are told to come again only when it can take effect no more", function* () {
     const { arrived, ask, journal, state } = yield* setup()
     const late = yield* Deferred.make<void>()
     state.lost = late
@@ -248,7 +237,7 @@ describe("writing requests", () => {
     expect(yield* ask(again, accepting(again, done(2)))).toEqual({ done: 2 })
   })
 
-  over("whose first is interrupted before acceptance are done by the next, once", function* () {
+  test("whose first is interrupted before acceptance are done by the next, once", function* () {
     const { begin } = yield* setup()
     let works = 0
     const first = yield* begin(callerOf("given up"), Effect.never)
@@ -264,7 +253,7 @@ describe("writing requests", () => {
     expect(yield* Fiber.join(second)).toEqual({ done: 1 })
   })
 
-  over("whose caller goes at the very moment when they begin do nothing", function* () {
+  test("whose caller goes at the very moment when they begin do nothing", function* () {
     const { ask, idle, outcomeOf } = yield* setup()
     let works = 0
     for (let steps = 0; steps < 4; steps += 1) {
@@ -284,7 +273,7 @@ describe("writing requests", () => {
     expect(works).toBe(0)
   })
 
-  over("whose caller goes after acceptance go on to a stored answer", function* () {
+  test("whose caller goes after acceptance go on to a stored answer", function* () {
     const { begin, idle, outcomeOf } = yield* setup()
     const caller = callerOf()
     const goOn = yield* Deferred.make<void>()
@@ -295,7 +284,7 @@ describe("writing requests", () => {
     expect(yield* outcomeOf(caller)).toEqual({ answer: { done: 1 } })
   })
 
-  over("that take longer than their patience are unknown, and their key has the answer later", function* () {
+  test("that take longer than their patience are unknown, and their key has the answer later", function* () {
     const { begin } = yield* setup()
     const caller = callerOf("slow")
     const fiber = yield* begin(caller, accepting(caller, Effect.delay(done(1), patienceMillis + 1_000)))
@@ -308,7 +297,7 @@ describe("writing requests", () => {
     expect(yield* Fiber.join(again)).toEqual({ done: 1 })
   })
 
-  over("whose outcome is far off are told what is known at once, and have their answer later", function* () {
+  test("whose outcome is far off are told what is known at once, and have their answer later", function* () {
     const { ask, journal, requests } = yield* setup()
     for (const list of ["operations", "accounts"] as const) {
       const caller = callerOf()
@@ -330,7 +319,7 @@ describe("writing requests", () => {
     }
   })
 
-  over("are told what is known when the process stops waiting, and not before acceptance", function* () {
+  test("are told what is known when the process stops waiting, and not before acceptance", function* () {
     const { ask, begin, requests } = yield* setup()
     const [caller, early, late] = [callerOf(), callerOf(), callerOf()]
     const goOn = yield* Deferred.make<void>()
@@ -345,29 +334,26 @@ describe("writing requests", () => {
     expect(yield* ask(late, accepting(late, Effect.never))).toBe("outcome_unknown")
   })
 
-  over(
-    "that crash after acceptance are tried again, later each time, until they have an answer",
-    function* () {
-      const { begin, outcomeOf } = yield* setup()
-      const caller = callerOf()
-      let tries = 0
-      const work = Effect.suspend(() => (++tries < 4 ? Effect.die(new Error("a bug")) : done(tries)))
-      const fiber = yield* begin(caller, accepting(caller, work))
-      for (const [millis, made] of [
-        [249, 1],
-        [1, 2],
-        [500, 3],
-        [1_000, 4]
-      ] as const) {
-        yield* TestClock.adjust(millis)
-        expect(tries).toBe(made)
-      }
-      expect(yield* Fiber.join(fiber)).toEqual({ done: 4 })
-      expect(yield* outcomeOf(caller)).toEqual({ answer: { done: 4 } })
+  test("that crash after acceptance are tried again, later each time, until they have an answer", function* () {
+    const { begin, outcomeOf } = yield* setup()
+    const caller = callerOf()
+    let tries = 0
+    const work = Effect.suspend(() => (++tries < 4 ? Effect.die(new Error("a bug")) : done(tries)))
+    const fiber = yield* begin(caller, accepting(caller, work))
+    for (const [millis, made] of [
+      [249, 1],
+      [1, 2],
+      [500, 3],
+      [1_000, 4]
+    ] as const) {
+      yield* TestClock.adjust(millis)
+      expect(tries).toBe(made)
     }
-  )
+    expect(yield* Fiber.join(fiber)).toEqual({ done: 4 })
+    expect(yield* outcomeOf(caller)).toEqual({ answer: { done: 4 } })
+  })
 
-  over("that are cancelled in the journal end here too, with the answer that is stored", function* () {
+  test("that are cancelled in the journal end here too, with the answer that is stored", function* () {
     const { begin, idle, journal, requests } = yield* setup()
     const caller = callerOf("cancelled")
     let ended = 0
@@ -385,7 +371,7 @@ describe("writing requests", () => {
     expect(yield* journal.request(caller.requestId)).toBeNull()
   })
 
-  over("go on at once after a review, whether they are at work or pause, and are left at once", function* () {
+  test("go on at once after a review, whether they are at work or pause, and are left at once", function* () {
     const { begin, idle, requests, state } = yield* setup()
     const caller = callerOf()
     let tries = 0
@@ -407,14 +393,14 @@ describe("writing requests", () => {
     expect(tries).toBe(before + 1)
   })
 
-  over("refused before acceptance leave nothing, and are no 422 by force", function* () {
+  test("refused before acceptance leave nothing, and are no 422 by force", function* () {
     const { ask, journal } = yield* setup()
     const caller = callerOf("refused")
     expect(yield* ask(caller, Effect.fail(invalid("invalid_request")))).toBe("invalid_request")
     expect(yield* journal.request(caller.requestId)).toBeNull()
   })
 
-  over("have one life at a time in a process: a second one waits for the answer of the first", function* () {
+  test("have one life at a time in a process: a second one waits for the answer of the first", function* () {
     const { begin } = yield* setup()
     const caller = callerOf()
     const goOn = yield* Deferred.make<void>()
@@ -431,7 +417,7 @@ describe("writing requests", () => {
     expect(lives).toBe(1)
   })
 
-  over("whose lane is another process's are not worked on here, and have that one's answer", function* () {
+  test("whose lane is another process's are not worked on here, and have that one's answer", function* () {
     const { begin, finish, requests, state, told } = yield* setup()
     state.owns = false
     const caller = callerOf()
@@ -444,7 +430,7 @@ describe("writing requests", () => {
     expect(yield* Fiber.join(fiber)).toEqual({ done: 7 })
   })
 
-  over("are left when their lane goes to another process, and no others are", function* () {
+  test("are left when their lane goes to another process, and no others are", function* () {
     const { begin, finish, idle, requests, state } = yield* setup()
     const caller = callerOf()
     const fiber = yield* begin(caller, accepting(caller, Effect.never))
@@ -460,38 +446,32 @@ describe("writing requests", () => {
     expect(yield* Fiber.join(fiber)).toEqual({ done: 3 })
   })
 
-  over(
-    "that find nothing to do, or are refused, since another process did the work of their key, have its answer",
-    function* () {
-      const { ask, elsewhere } = yield* setup()
-      for (const [key, end] of [
-        ["idle", done(0)],
-        ["refused", Effect.fail(unprocessable("wallet_busy"))]
-      ] as const)
-        expect(yield* ask(callerOf(key), Effect.zipRight(elsewhere(key, 7), end))).toEqual({ done: 7 })
-    }
-  )
+  test("that find nothing to do, or are refused, since another process did the work of their key, have its answer", function* () {
+    const { ask, elsewhere } = yield* setup()
+    for (const [key, end] of [
+      ["idle", done(0)],
+      ["refused", Effect.fail(unprocessable("wallet_busy"))]
+    ] as const)
+      expect(yield* ask(callerOf(key), Effect.zipRight(elsewhere(key, 7), end))).toEqual({ done: 7 })
+  })
 
-  over(
-    "that find nothing to do while the journal cannot tell of their key are told to come again",
-    function* () {
-      const { ask, state } = yield* setup()
-      const work = Effect.suspend(() => {
-        state.isAway = true
-        return done(0)
-      })
-      expect(yield* ask(callerOf("idle"), work)).toBe("unavailable")
-    }
-  )
+  test("that find nothing to do while the journal cannot tell of their key are told to come again", function* () {
+    const { ask, state } = yield* setup()
+    const work = Effect.suspend(() => {
+      state.isAway = true
+      return done(0)
+    })
+    expect(yield* ask(callerOf("idle"), work)).toBe("unavailable")
+  })
 
-  over("tell the other processes of their answers once these are stored", function* () {
+  test("tell the other processes of their answers once these are stored", function* () {
     const { ask, told } = yield* setup()
     const caller = callerOf()
     yield* ask(caller, accepting(caller, done(1)))
     expect(told).toEqual([{ _tag: "final", requestId: caller.requestId }])
   })
 
-  law(
+  bare(
     "whose lane another process has claimed end with one line for the lane, and have that one's answers",
     function* () {
       const folder = yield* Layers.temporaryFolder
@@ -526,7 +506,7 @@ describe("writing requests", () => {
     }
   )
 
-  over("that the journal cannot accept are told to come again, and are not done", function* () {
+  test("that the journal cannot accept are told to come again, and are not done", function* () {
     const { ask, state } = yield* setup()
     state.isAway = true
     const caller = callerOf()
@@ -546,21 +526,18 @@ describe("writing requests", () => {
     ])
   })
 
-  over(
-    "that the journal may have accepted are unknown to their callers while it does not answer",
-    function* () {
-      const { begin, state } = yield* setup()
-      state.isAway = true
-      const caller = callerOf()
-      const fiber = yield* begin(caller, accepting(caller, Effect.never))
-      yield* TestClock.adjust("30 seconds")
-      expect(yield* Fiber.join(fiber)).toBe("outcome_unknown")
-    }
-  )
+  test("that the journal may have accepted are unknown to their callers while it does not answer", function* () {
+    const { begin, state } = yield* setup()
+    state.isAway = true
+    const caller = callerOf()
+    const fiber = yield* begin(caller, accepting(caller, Effect.never))
+    yield* TestClock.adjust("30 seconds")
+    expect(yield* Fiber.join(fiber)).toBe("outcome_unknown")
+  })
 })
 
 describe("the bounds of accepted work", () => {
-  over("count requests that have no answer, and let a repeat of one of them know of it", function* () {
+  test("count requests that have no answer, and let a repeat of one of them know of it", function* () {
     const { ask, begin, requests } = yield* setup({ requestsPerAccount: 2 })
     const goOn = yield* Deferred.make<void>()
     const work = (caller: Caller) => accepting(caller, Effect.zipRight(Deferred.await(goOn), done(1)))
@@ -592,7 +569,7 @@ describe("the bounds of accepted work", () => {
     expect(yield* room(null)).toBe("room")
   })
 
-  over("refuse where the journal can not say whether it is a repeat", function* () {
+  test("refuse where the journal can not say whether it is a repeat", function* () {
     const { ask, begin, requests, state } = yield* setup({ requests: 1 })
     const [first, second] = [callerOf("first"), callerOf()]
     yield* ask(first, accepting(first, done(1)))
@@ -603,23 +580,20 @@ describe("the bounds of accepted work", () => {
     expect(yield* room).toMatchObject({ left: { code: "overloaded" } })
   })
 
-  over(
-    "count all elements, and requests until their answer, also those that another process goes on with",
-    function* () {
-      const many = yield* setup({ elementsPerAccount: 3 })
-      const caller = callerOf()
-      yield* many.begin(caller, accepting(caller, Effect.never), { ...kind, elements: () => 3 })
-      expect(yield* many.ask(callerOf(), Effect.never)).toBe("rate_limited")
-      const { ask, begin, idle, requests } = yield* setup({ requestsPerAccount: 1 })
-      const left = callerOf()
-      yield* begin(left, accepting(left, Effect.never))
-      yield* requests.leave(lane)
-      yield* idle(left.requestId)
-      expect(yield* ask(callerOf(), Effect.never)).toBe("rate_limited")
-    }
-  )
+  test("count all elements, and requests until their answer, also those that another process goes on with", function* () {
+    const many = yield* setup({ elementsPerAccount: 3 })
+    const caller = callerOf()
+    yield* many.begin(caller, accepting(caller, Effect.never), { ...kind, elements: () => 3 })
+    expect(yield* many.ask(callerOf(), Effect.never)).toBe("rate_limited")
+    const { ask, begin, idle, requests } = yield* setup({ requestsPerAccount: 1 })
+    const left = callerOf()
+    yield* begin(left, accepting(left, Effect.never))
+    yield* requests.leave(lane)
+    yield* idle(left.requestId)
+    expect(yield* ask(callerOf(), Effect.never)).toBe("rate_limited")
+  })
 
-  over("neither refuse what is taken up again nor hold it for a repeat of itself", function* () {
+  test("neither refuse what is taken up again nor hold it for a repeat of itself", function* () {
     const { ask, begin, journal } = yield* setup({ requestsPerAccount: 1 })
     const [caller, other] = [callerOf("its own"), callerOf()]
     yield* journal.accept(acceptanceOf(caller))
@@ -629,43 +603,37 @@ describe("the bounds of accepted work", () => {
 })
 
 describe("the caller of a request that something else works on", () => {
-  over(
-    "is told of it, waits as long as its chain says, and has its answer though the journal was away",
-    function* () {
-      const { begin, finish, journal, state } = yield* setup()
-      const other = callerOf("known")
-      yield* journal.accept(acceptanceOf(other))
-      const patient = yield* begin(callerOf("known"), Effect.never)
-      state.profile = NetworkProfile.make({ chainId: 1n, receiptTimeoutMillis: 2_000 })
-      const accepted: Array<string> = []
-      const caller = { ...callerOf("known"), onAccepted: (id: string) => void accepted.push(id) }
-      const fiber = yield* begin(caller, Effect.never)
-      yield* TestClock.adjust("1 second")
-      expect([new Set(accepted), fiber.unsafePoll()]).toEqual([new Set([other.requestId]), null])
-      yield* TestClock.adjust("2 seconds")
-      expect(yield* Fiber.join(fiber)).toBe("outcome_unknown")
-      state.isAway = true
-      yield* TestClock.adjust("40 seconds")
-      state.isAway = false
-      yield* finish(other, 7)
-      yield* TestClock.adjust("1 minute")
-      expect(yield* Fiber.join(patient)).toEqual({ done: 7 })
-    }
-  )
+  test("is told of it, waits as long as its chain says, and has its answer though the journal was away", function* () {
+    const { begin, finish, journal, state } = yield* setup()
+    const other = callerOf("known")
+    yield* journal.accept(acceptanceOf(other))
+    const patient = yield* begin(callerOf("known"), Effect.never)
+    state.profile = NetworkProfile.make({ chainId: 1n, receiptTimeoutMillis: 2_000 })
+    const accepted: Array<string> = []
+    const caller = { ...callerOf("known"), onAccepted: (id: string) => void accepted.push(id) }
+    const fiber = yield* begin(caller, Effect.never)
+    yield* TestClock.adjust("1 second")
+    expect([new Set(accepted), fiber.unsafePoll()]).toEqual([new Set([other.requestId]), null])
+    yield* TestClock.adjust("2 seconds")
+    expect(yield* Fiber.join(fiber)).toBe("outcome_unknown")
+    state.isAway = true
+    yield* TestClock.adjust("40 seconds")
+    state.isAway = false
+    yield* finish(other, 7)
+    yield* TestClock.adjust("1 minute")
+    expect(yield* Fiber.join(patient)).toEqual({ done: 7 })
+  })
 
-  over(
-    "has that one's answer where both were about to be accepted, and its own work goes no further",
-    function* () {
-      const { begin, elsewhere } = yield* setup()
-      const caller = callerOf("race")
-      const work = accepting(caller, Effect.dieMessage("it is not accepted"))
-      const fiber = yield* begin(caller, Effect.zipRight(elsewhere("race", 8), work))
-      yield* TestClock.adjust("1 second")
-      expect(yield* Fiber.join(fiber)).toEqual({ done: 8 })
-    }
-  )
+  test("has that one's answer where both were about to be accepted, and its own work goes no further", function* () {
+    const { begin, elsewhere } = yield* setup()
+    const caller = callerOf("race")
+    const work = accepting(caller, Effect.dieMessage("it is not accepted"))
+    const fiber = yield* begin(caller, Effect.zipRight(elsewhere("race", 8), work))
+    yield* TestClock.adjust("1 second")
+    expect(yield* Fiber.join(fiber)).toEqual({ done: 8 })
+  })
 
-  over("has its own failure, not accepted, where that one's answer would not be the same", function* () {
+  test("has its own failure, not accepted, where that one's answer would not be the same", function* () {
     const { begin, elsewhere } = yield* setup()
     for (const [failure, told] of [
       [unprocessable("insufficient_funds"), { done: 9 }],
@@ -681,7 +649,7 @@ describe("the caller of a request that something else works on", () => {
 })
 
 describe("the caller of a request that is worked on here", () => {
-  over("waits longer when the work says so, and hears what was sent when that is over", function* () {
+  test("waits longer when the work says so, and hears what was sent when that is over", function* () {
     const { journal, requests } = yield* setup()
     const caller = callerOf()
     const work = Effect.gen(function* () {
@@ -708,7 +676,7 @@ describe("the caller of a request that is worked on here", () => {
     })
   })
 
-  over("waits no longer because the request is accepted once more", function* () {
+  test("waits no longer because the request is accepted once more", function* () {
     const { begin } = yield* setup()
     const caller = callerOf()
     const work = Effect.gen(function* () {
@@ -722,21 +690,18 @@ describe("the caller of a request that is worked on here", () => {
     expect(yield* Fiber.join(fiber)).toBe("outcome_unknown")
   })
 
-  over(
-    "hears what the journal says of a request that was cancelled while its work came to an end",
-    function* () {
-      const { begin, journal } = yield* setup()
-      const caller = callerOf()
-      const cancel = Cancellations.cancel(journal, caller.requestId, "request_cancelled", {
-        onlyUnsigned: false
-      })
-      const fiber = yield* begin(caller, accepting(caller, Effect.zipRight(Effect.orDie(cancel), done(1))))
-      yield* TestClock.adjust("1 minute")
-      expect(yield* Fiber.join(fiber)).toBe("request_cancelled")
-    }
-  )
+  test("hears what the journal says of a request that was cancelled while its work came to an end", function* () {
+    const { begin, journal } = yield* setup()
+    const caller = callerOf()
+    const cancel = Cancellations.cancel(journal, caller.requestId, "request_cancelled", {
+      onlyUnsigned: false
+    })
+    const fiber = yield* begin(caller, accepting(caller, Effect.zipRight(Effect.orDie(cancel), done(1))))
+    yield* TestClock.adjust("1 minute")
+    expect(yield* Fiber.join(fiber)).toBe("request_cancelled")
+  })
 
-  over("has its answer though something looked after the request before it was accepted", function* () {
+  test("has its answer though something looked after the request before it was accepted", function* () {
     const { begin, requests } = yield* setup()
     const caller = callerOf()
     const goOn = yield* Deferred.make<void>()

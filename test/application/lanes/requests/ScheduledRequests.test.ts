@@ -1,10 +1,9 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
+import { Effect, TestClock } from "effect"
 import * as ScheduledRequests from "../../../../src/application/lanes/requests/ScheduledRequests.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import type { AccountId } from "../../../../src/application/ports/Tenants.js"
-import { law } from "../../../support/Law.js"
+import { test } from "../../../support/Test.js"
 
 const account = (name: string) => name as AccountId
 const [alice, bob] = [account("alice"), account("bob")]
@@ -30,7 +29,7 @@ const codeOf = (scheduled: ScheduledRequests.ScheduledRequests, accountId: Accou
   })
 
 describe("requests that wait for their windows", () => {
-  law("are bounded by account and in all, by what the journal has and what was let in since", function* () {
+  test("are bounded by account and in all, by what the journal has and what was let in since", function* () {
     const { scheduled, state } = journal()
     state.waiting = [{ accountId: bob, requests: 1, elements: 1 }]
     expect(yield* codeOf(scheduled, alice)).toBe("room")
@@ -41,7 +40,7 @@ describe("requests that wait for their windows", () => {
     expect(state.asked).toBe(1)
   })
 
-  law("are bounded by their elements, and one larger than what is left is let in", function* () {
+  test("are bounded by their elements, and one larger than what is left is let in", function* () {
     const { scheduled } = journal()
     expect(yield* codeOf(scheduled, alice, 19)).toBe("room")
     expect(yield* codeOf(scheduled, alice, 15)).toBe("room")
@@ -49,20 +48,17 @@ describe("requests that wait for their windows", () => {
     expect(yield* codeOf(scheduled, account("carol"), 1)).toBe("overloaded")
   })
 
-  law(
-    "are counted again after a second: what has begun leaves room, whichever process let it in",
-    function* () {
-      const { scheduled, state } = journal()
-      state.waiting = [{ accountId: alice, requests: 2, elements: 2 }]
-      expect(yield* codeOf(scheduled, alice)).toBe("rate_limited")
-      state.waiting = []
-      expect(yield* codeOf(scheduled, alice)).toBe("rate_limited")
-      yield* TestClock.adjust("1 second")
-      expect(yield* codeOf(scheduled, alice)).toBe("room")
-    }
-  )
+  test("are counted again after a second: what has begun leaves room, whichever process let it in", function* () {
+    const { scheduled, state } = journal()
+    state.waiting = [{ accountId: alice, requests: 2, elements: 2 }]
+    expect(yield* codeOf(scheduled, alice)).toBe("rate_limited")
+    state.waiting = []
+    expect(yield* codeOf(scheduled, alice)).toBe("rate_limited")
+    yield* TestClock.adjust("1 second")
+    expect(yield* codeOf(scheduled, alice)).toBe("room")
+  })
 
-  law("are not let in beside a journal that cannot count them", function* () {
+  test("are not let in beside a journal that cannot count them", function* () {
     const waiting = Effect.fail(new JournalError({ message: "away" }))
     expect(yield* codeOf(ScheduledRequests.make(bounds, { waiting }), alice)).toBe("JournalError")
   })

@@ -1,8 +1,7 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import { Effect, Fiber } from "effect"
 import * as Turns from "../../../../src/application/lanes/requests/Turns.js"
-import { law } from "../../../support/Law.js"
+import { test } from "../../../support/Test.js"
 
 const settled = Effect.repeatN(Effect.yieldNow(), 20)
 
@@ -33,7 +32,7 @@ const world = () => {
 }
 
 describe("accepted requests", () => {
-  law("have their turns a few at a time, the oldest first, and others' are their own", function* () {
+  test("have their turns a few at a time, the oldest first, and others' are their own", function* () {
     const { enter, full, going } = world()
     const first = yield* full
     const late = yield* Effect.forEach([7, 5, 6], (since) =>
@@ -54,7 +53,7 @@ describe("accepted requests", () => {
     expect(going.slice(Turns.most)).toEqual(["other", "late 5", "late 6", "late 7"])
   })
 
-  law("that wait no longer keep no turn, nor do parts of one that wait beside each other", function* () {
+  test("that wait no longer keep no turn, nor do parts of one that wait beside each other", function* () {
     const { enter, full, going } = world()
     const first = yield* full
     const gone = yield* Effect.fork(enter("gone", 1).go)

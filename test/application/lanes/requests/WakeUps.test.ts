@@ -1,11 +1,9 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as TestClock from "effect/TestClock"
+import { Effect, Fiber, TestClock } from "effect"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
+import { test } from "../../../support/Test.js"
 
 /** A journal of which is known what it was asked, in which requests become final and events come. */
 const start = Effect.gen(function* () {
@@ -48,7 +46,7 @@ const looking = () => {
 const later = 3_600_000
 
 describe("work that waits for its lane", () => {
-  law("is woken 32 at a time, longest first, by each signal", function* () {
+  test("is woken 32 at a time, longest first, by each signal", function* () {
     const { wakeUps } = yield* start
     const woken: Array<number> = []
     yield* Effect.forEach(Array.from({ length: 40 }).keys(), (n) =>
@@ -66,7 +64,7 @@ describe("work that waits for its lane", () => {
     expect(woken).toHaveLength(40)
   })
 
-  law("is woken by the poll, since another process may have released what it waits for", function* () {
+  test("is woken by the poll, since another process may have released what it waits for", function* () {
     const { wakeUps } = yield* start
     const waiting = yield* Effect.fork(wakeUps.wait(Make.lane, later))
     yield* TestClock.adjust(999)
@@ -75,7 +73,7 @@ describe("work that waits for its lane", () => {
     expect(yield* Fiber.join(waiting)).toBe(true)
   })
 
-  law("waits until its deadline at most, and not at all behind it", function* () {
+  test("waits until its deadline at most, and not at all behind it", function* () {
     const { wakeUps } = yield* start
     const waiting = yield* Effect.fork(wakeUps.wait(Make.lane, 500))
     yield* TestClock.adjust(500)
@@ -85,7 +83,7 @@ describe("work that waits for its lane", () => {
 })
 
 describe("what somebody wants to see of a request", () => {
-  law("is looked at once, again when something became of it, and every 30 seconds", function* () {
+  test("is looked at once, again when something became of it, and every 30 seconds", function* () {
     const { wakeUps } = yield* start
     const { look, state } = looking()
     const seeing = yield* Effect.fork(wakeUps.until("a", look))
@@ -104,7 +102,7 @@ describe("what somebody wants to see of a request", () => {
     expect(yield* Fiber.join(seeing)).toBe("final")
   })
 
-  law("is not missed between the beginning of watching and the first look", function* () {
+  test("is not missed between the beginning of watching and the first look", function* () {
     const { wakeUps } = yield* start
     const { look, state } = looking()
     state.seen = "seen"
@@ -118,7 +116,7 @@ describe("what somebody wants to see of a request", () => {
     expect(yield* Fiber.join(patient)).toBe("seen")
   })
 
-  law("in another process is found by one question a second for all, while somebody waits", function* () {
+  test("in another process is found by one question a second for all, while somebody waits", function* () {
     const { journal, wakeUps } = yield* start
     yield* TestClock.adjust("5 seconds")
     expect(journal.askedFinal).toEqual([])
@@ -139,7 +137,7 @@ describe("what somebody wants to see of a request", () => {
 })
 
 describe("events", () => {
-  law("wake those who want each of them, once for each", function* () {
+  test("wake those who want each of them, once for each", function* () {
     const { journal, wakeUps } = yield* start
     const { look, state } = looking()
     yield* Effect.fork(wakeUps.until(WakeUps.events("a"), look))
@@ -158,18 +156,15 @@ describe("events", () => {
     expect(journal.askedFinal).toEqual([])
   })
 
-  law(
-    "and ends of requests end the wait of whoever tells others, once however many there were",
-    function* () {
-      const { wakeUps } = yield* start
-      for (const word of [wakeUps.tell, wakeUps.notify(["a"])]) {
-        yield* Effect.zipRight(word, word)
-        yield* wakeUps.told
-        const waiting = yield* Effect.fork(wakeUps.told)
-        yield* TestClock.adjust(0)
-        expect(waiting.unsafePoll()).toBeNull()
-        yield* Fiber.interrupt(waiting)
-      }
+  test("and ends of requests end the wait of whoever tells others, once however many there were", function* () {
+    const { wakeUps } = yield* start
+    for (const word of [wakeUps.tell, wakeUps.notify(["a"])]) {
+      yield* Effect.zipRight(word, word)
+      yield* wakeUps.told
+      const waiting = yield* Effect.fork(wakeUps.told)
+      yield* TestClock.adjust(0)
+      expect(waiting.unsafePoll()).toBeNull()
+      yield* Fiber.interrupt(waiting)
     }
-  )
+  })
 })

@@ -9,7 +9,7 @@ import {
 import * as EoaTransactions from "../../../../src/application/sweep/recovery/EoaTransactions.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../support/journal/Make.js"
-import { law } from "../../../support/Law.js"
+import { test } from "../../../support/Test.js"
 
 const eoa = Make.address(1)
 
@@ -83,14 +83,14 @@ describe("mined transactions of an EOA", () => {
       })
   )
 
-  law("are found with few questions among many blocks", function* () {
+  test("are found with few questions among many blocks", function* () {
     const { asked, chain } = chainOf(Array.from({ length: 4_096 }, (_, at) => (at === 1_000 ? 1 : 0)))
     expect(yield* EoaTransactions.read(chain, eoa, [0n])).toHaveLength(1)
     expect(asked.blocks).toBe(1)
     expect(asked.counts).toBeLessThan(40)
   })
 
-  law("are an error where the node does not give all of them", function* () {
+  test("are an error where the node does not give all of them", function* () {
     for (const hasStates of [true, false]) {
       const { chain } = chainOf([1, 1, 1], { hasStates, hides: 1n })
       const error = yield* Effect.flip(EoaTransactions.read(chain, eoa, [0n, 1n, 2n]))
@@ -98,7 +98,7 @@ describe("mined transactions of an EOA", () => {
     }
   })
 
-  law("since a time are read block by block, as far back as need be", function* () {
+  test("since a time are read block by block, as far back as need be", function* () {
     const { asked, chain } = chainOf(Array.from({ length: 500 }, (_, at) => (at % 50 === 0 ? 1 : 0)))
     const found = yield* EoaTransactions.since(chain, eoa, 400_000)
     expect(found.map(({ blockNumber }) => blockNumber)).toEqual([400n, 450n])

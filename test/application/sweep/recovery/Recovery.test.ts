@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
+import { Context, Effect } from "effect"
 import { Requests } from "../../../../src/application/lanes/requests/Requests.js"
 import { ChainRpc, ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"

@@ -1,9 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import type * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
+import { type Context, Effect, Either, Layer, Redacted } from "effect"
 import * as MemoryChain from "../../../../src/adapters/memory/ChainRpc.js"
 import * as Networks from "../../../../src/adapters/memory/Networks.js"
 import * as Replicas from "../../../../src/adapters/memory/Replicas.js"
@@ -18,8 +14,6 @@ import {
   Signers,
   SystemSigners
 } from "../../../../src/application/ports/Signers.js"
-import type { AccountId } from "../../../../src/application/ports/Tenants.js"
-import type { Caller } from "../../../../src/application/request/Caller.js"
 import * as GetRequest from "../../../../src/application/usecases/operations/GetRequest.js"
 import * as TransactSigner from "../../../../src/application/usecases/operations/TransactSigner.js"
 import * as Unstuck from "../../../../src/application/usecases/operations/Unstuck.js"
@@ -28,6 +22,7 @@ import * as Percent from "../../../../src/domain/erc4337/Percent.js"
 import type { Address } from "../../../../src/domain/primitives/Address.js"
 import type { Bytes32 } from "../../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../../support/journal/InMemory.js"
+import * as Parties from "../../../support/Parties.js"
 
 const rpc = "http://node.test"
 const settings = { rpc, signer: { clientId: "test", versionId: "1" } }
@@ -51,19 +46,7 @@ const unused = (name: string): never => {
 const gasOfBlock = 100_000n
 
 let requests = 0
-const caller = (): Caller => {
-  requests += 1
-  return {
-    principal: {
-      accountId: "acme" as AccountId,
-      name: "acme",
-      tier: "pro",
-      scopes: new Set(),
-      paused: false
-    },
-    requestId: `request-${requests}`
-  }
-}
+const caller = () => Parties.caller(`request-${++requests}`)
 
 /** The use cases over a chain in memory; its node says `lies` in the place of the truth. */
 const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({})) =>

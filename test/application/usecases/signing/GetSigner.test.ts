@@ -1,30 +1,18 @@
 import { describe, expect } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Schema from "effect/Schema"
-import * as TestClock from "effect/TestClock"
+import { Effect, Fiber, Schema, TestClock } from "effect"
 import { computeAddress, SigningKey } from "ethers"
 import type { KeyProvider } from "../../../../src/application/ports/KeyProvider.js"
 import { Signers } from "../../../../src/application/ports/Signers.js"
-import type { Caller } from "../../../../src/application/request/Caller.js"
 import * as GetSigner from "../../../../src/application/usecases/signing/GetSigner.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
-import { law } from "../../../support/Law.js"
+import * as Parties from "../../../support/Parties.js"
 import * as Scripted from "../../../support/signing/Scripted.js"
+import { test } from "../../../support/Test.js"
 
 const privateKey = `0x${"ab".repeat(32)}`
 const address = Address.unsafe(computeAddress(privateKey))
 
-const caller: Caller = {
-  requestId: "request",
-  principal: {
-    accountId: Scripted.account,
-    name: "acme",
-    tier: "pro",
-    scopes: new Set(["read"]),
-    paused: false
-  }
-}
+const caller = Parties.caller("request", Scripted.account)
 
 const ask = (
   provider: KeyProvider,
@@ -37,7 +25,7 @@ const ask = (
 
 describe("getSigner", () => {
   for (const type of ["HSM", "MPC", "KMS", "PRIVATE_KEY"] as const)
-    law(`tells address, public key and type of a key of type ${type}`, function* () {
+    test(`tells address, public key and type of a key of type ${type}`, function* () {
       const answer = yield* ask(Scripted.make({ privateKey, type }))
       expect(answer).toEqual({
         address,
@@ -68,12 +56,12 @@ describe("getSigner", () => {
     ]
   ] as const
   for (const [signer, code, message, path] of refusals)
-    law(`refuses ${JSON.stringify(signer)}: ${message}`, function* () {
+    test(`refuses ${JSON.stringify(signer)}: ${message}`, function* () {
       const failure = yield* Effect.flip(ask(Scripted.make({ privateKey }), {}, signer))
       expect(failure).toMatchObject({ _tag: "Unauthorized", code, message, details: [{ path }] })
     })
 
-  law("answers signer unavailable while the provider is down, without what the provider said", function* () {
+  test("answers signer unavailable while the provider is down, without what the provider said", function* () {
     const provider = Scripted.make({
       privateKey,
       publicKey: () => Scripted.failing("unavailable", "ECONNREFUSED 10.0.0.7")

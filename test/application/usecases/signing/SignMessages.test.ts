@@ -1,9 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as HashMap from "effect/HashMap"
-import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
-import * as Schema from "effect/Schema"
+import { Effect, Schema } from "effect"
 import {
   getBytes,
   hashMessage,
@@ -15,59 +11,38 @@ import {
 } from "ethers"
 import { type Signer, SignerError, Signers } from "../../../../src/application/ports/Signers.js"
 import type { AccountId } from "../../../../src/application/ports/Tenants.js"
-import type { Caller } from "../../../../src/application/request/Caller.js"
 import * as SignMessages from "../../../../src/application/usecases/signing/SignMessages.js"
 import * as Secp256k1 from "../../../../src/domain/crypto/Secp256k1.js"
 import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
-import { law } from "../../../support/Law.js"
+import * as Log from "../../../support/Log.js"
+import * as Ops from "../../../support/lanes/Ops.js"
+import * as Parties from "../../../support/Parties.js"
+import { test } from "../../../support/Test.js"
 
 const key = new SigningKey(`0x${"a1".repeat(32)}`)
 const publicKey = key.publicKey.slice(2)
 const address = Secp256k1.addressOf(publicKey)
 const signer = { clientId: "client", versionId: "1" }
-const caller: Caller = {
-  requestId: "request-1",
-  principal: {
-    accountId: "acme" as AccountId,
-    name: "acme",
-    tier: "pro",
-    scopes: new Set(["sign"]),
-    paused: false
-  }
-}
+const caller = Parties.caller("request-1", "acme" as AccountId)
 
 const good: Signer["sign"] = (digest) => Effect.sync(() => Hex.unsafe(key.sign(digest).serialized))
 const down = new SignerError({ reason: "unavailable", message: "the key provider did not answer" })
 
-interface Line {
-  readonly message: string
-  readonly [name: string]: unknown
-}
-
 /** The use case over one key, with everything that it logs. */
 const run = (body: object, sign: Signer["sign"] = good) =>
   Effect.gen(function* () {
-    const lines: Array<Line> = []
-    const request = Schema.decodeUnknownSync(SignMessages.Request, { onExcessProperty: "error" })({
-      signer,
-      ...body
-    })
-    const capture = Logger.replace(
-      Logger.defaultLogger,
-      Logger.make(({ annotations, message }) => {
-        lines.push({ ...Object.fromEntries(HashMap.toEntries(annotations)), message: String(message) })
+    const decode = Schema.decodeUnknownSync(SignMessages.Request, { onExcessProperty: "error" })
+    const logged = yield* Log.listen
+    const outcome = yield* Effect.either(SignMessages.run(caller, decode({ signer, ...body }))).pipe(
+      Effect.provideService(Signers, {
+        resolve: () => Effect.succeed({ address, publicKey, type: "KMS", sign })
       })
     )
-    const signers = Layer.succeed(Signers, {
-      resolve: () => Effect.succeed({ address, publicKey, type: "KMS", sign })
-    })
-    const outcome = yield* Effect.either(SignMessages.run(caller, request)).pipe(
-      Effect.provide([capture, signers])
-    )
+    const lines = logged.map(({ annotations, message }) => ({ ...annotations, message }))
     return { lines, outcome }
-  })
+  }).pipe(Effect.scoped)
 
 const answer = (body: object, sign?: Signer["sign"]) =>
   Effect.map(run(body, sign), ({ lines, outcome }) => {
@@ -78,7 +53,7 @@ const answer = (body: object, sign?: Signer["sign"]) =>
   })
 
 describe("messages", () => {
-  law("are signed so that anybody recovers the signer, in every format", function* () {
+  test("are signed so that anybody recovers the signer, in every format", function* () {
     for (const format of ["rsv", "hex", "compact", undefined] as const) {
       const {
         address: by,
@@ -97,7 +72,7 @@ describe("messages", () => {
     expect(signatures[0]).toMatch(/^0x30[0-9a-f]+$/)
   })
 
-  law("that are hashed already are signed as they are; one that is not 32 bytes fails alone", function* () {
+  test("that are hashed already are signed as they are; one that is not 32 bytes fails alone", function* () {
     const digest = keccak256("0x01")
     const { errors, lines, signatures } = yield* answer({
       messages: [
@@ -116,7 +91,7 @@ describe("messages", () => {
     expect(lines).toHaveLength(2)
   })
 
-  law("with eip712 are typed data or wrapped; what is neither tells what is missing", function* () {
+  test("with eip712 are typed data or wrapped; what is neither tells what is missing", function* () {
     const document = JSON.stringify({
       types: { It: [{ name: "x", type: "uint256" }] },
       primaryType: "It",
@@ -137,7 +112,7 @@ describe("messages", () => {
     expect(verifyMessage(document, String(none.signatures[0]))).toBe(address)
   })
 
-  law("that are damaged typed data are no text, with eip712 and without", function* () {
+  test("that are damaged typed data are no text, with eip712 and without", function* () {
     const good = { types: { It: [{ name: "x", type: "uint8" }] }, primaryType: "It", message: { x: 1 } }
     const text = JSON.stringify(good)
     const messages = [
@@ -178,7 +153,7 @@ describe("messages", () => {
     })
   )
 
-  law("are all asked for at once", function* () {
+  test("are all asked for at once", function* () {
     let waiting = 0
     const together: Signer["sign"] = (digest) =>
       Effect.sync(() => {
@@ -198,19 +173,17 @@ describe("what could be the proof of an operation", () => {
   const guarded = "looks like an operation: set allowOperationHash"
   const contract = Address.unsafe(`0x${"cc".repeat(20)}`)
   const op: UserOperation.UserOperation = {
+    ...Ops.plain,
     sender: contract,
     nonce: 7n,
-    initCode: Hex.unsafe("0x"),
     callData: Hex.unsafe("0xb61d27f6"),
-    verificationGasLimit: 1n,
     callGasLimit: 2n,
     preVerificationGas: 3n,
     maxFeePerGas: 4n,
-    maxPriorityFeePerGas: 5n,
-    paymasterAndData: Hex.unsafe("0x"),
-    signature: Hex.unsafe("0x")
+    maxPriorityFeePerGas: 5n
   }
   const userOpHash = UserOperation.hash("v0.7", contract, 1n, op)
+  const member = (name: string, type: string) => ({ name, type })
   const word = (n: bigint) => `0x${n.toString(16).padStart(64, "0")}`
 
   interface Document {
@@ -223,10 +196,10 @@ describe("what could be the proof of an operation", () => {
   const conditions: Document = {
     types: {
       Conditions: [
-        { name: "userOpHash", type: "bytes32" },
-        { name: "validUntil", type: "uint48" },
-        { name: "validAfter", type: "uint48" },
-        { name: "bundler", type: "address" }
+        member("userOpHash", "bytes32"),
+        member("validUntil", "uint48"),
+        member("validAfter", "uint48"),
+        member("bundler", "address")
       ]
     },
     primaryType: "Conditions",
@@ -245,14 +218,14 @@ describe("what could be the proof of an operation", () => {
   const packed: Document = {
     types: {
       PackedUserOperation: [
-        { name: "sender", type: "address" },
-        { name: "nonce", type: "uint256" },
-        { name: "initCode", type: "bytes" },
-        { name: "callData", type: "bytes" },
-        { name: "accountGasLimits", type: "bytes32" },
-        { name: "preVerificationGas", type: "uint256" },
-        { name: "gasFees", type: "bytes32" },
-        { name: "paymasterAndData", type: "bytes" }
+        member("sender", "address"),
+        member("nonce", "uint256"),
+        member("initCode", "bytes"),
+        member("callData", "bytes"),
+        member("accountGasLimits", "bytes32"),
+        member("preVerificationGas", "uint256"),
+        member("gasFees", "bytes32"),
+        member("paymasterAndData", "bytes")
       ]
     },
     primaryType: "PackedUserOperation",
@@ -269,56 +242,38 @@ describe("what could be the proof of an operation", () => {
     }
   }
 
-  const messages: ReadonlyArray<readonly [string, string]> = [
-    ["a userOpHash in hex", userOpHash],
-    ["a userOpHash in upper case", `0x${userOpHash.slice(2).toUpperCase()}`],
-    ["32 characters", "The quick brown fox jumps over a"],
-    ["32 bytes of UTF-8 in fewer characters", "é".repeat(16)],
-    ["32 bytes of emoji", "🦊".repeat(8)]
-  ]
-  const documents: ReadonlyArray<readonly [string, string]> = [
-    ["conditions", JSON.stringify(conditions)],
-    ["conditions, indented", `\n ${JSON.stringify(conditions, null, 2)}\n`],
-    ["conditions, escaped", JSON.stringify(conditions).replaceAll("castellan", "\\u0063astellan")],
-    [
-      "conditions in a domain that declares its type",
-      JSON.stringify({
-        ...conditions,
-        types: {
-          EIP712Domain: [
-            { name: "name", type: "string" },
-            { name: "version", type: "string" }
-          ],
-          ...conditions.types
-        }
-      })
-    ],
-    ["another struct in our domain", JSON.stringify(single(castellan))],
-    ["another version of our domain", JSON.stringify(single({ name: "castellan", version: "1.2", ...here }))],
-    ["the name alone", JSON.stringify(single({ name: "castellan" }))],
-    ["another Message", JSON.stringify(single(castellan, "Message", "bytes"))],
-    [
-      "a Message of more",
-      JSON.stringify({
-        types: {
-          Message: [...(single(castellan, "Message").types.Message ?? []), { name: "op", type: "bool" }]
-        },
-        primaryType: "Message",
-        domain: castellan,
-        message: { contents: "text", op: true }
-      })
-    ],
-    [
-      "a personal message of a wallet",
-      JSON.stringify(single(castellan, "PersonalSign", "bytes", "prefixed"))
-    ],
-    ["an approval", JSON.stringify(single({ name: "castellan approvals", version: "1" }, "Content"))],
-    [
-      "a Message in the approvals' domain",
-      JSON.stringify(single({ name: "castellan approvals" }, "Message"))
-    ],
-    ["an op of EntryPoint v0.8", JSON.stringify(packed)]
-  ]
+  const messages = {
+    "a userOpHash in hex": userOpHash,
+    "a userOpHash in upper case": `0x${userOpHash.slice(2).toUpperCase()}`,
+    "32 characters": "The quick brown fox jumps over a",
+    "32 bytes of UTF-8 in fewer characters": "é".repeat(16),
+    "32 bytes of emoji": "🦊".repeat(8)
+  }
+  const text = JSON.stringify(conditions)
+  const declared = {
+    EIP712Domain: [member("name", "string"), member("version", "string")],
+    ...conditions.types
+  }
+  const larger = { Message: [member("contents", "string"), member("op", "bool")] }
+  const documents = {
+    conditions: text,
+    "conditions, indented": `\n ${JSON.stringify(conditions, null, 2)}\n`,
+    "conditions, escaped": text.replaceAll("castellan", "\\u0063astellan"),
+    "conditions in a domain that declares its type": { ...conditions, types: declared },
+    "another struct in our domain": single(castellan),
+    "another version of our domain": single({ name: "castellan", version: "1.2", ...here }),
+    "the name alone": single({ name: "castellan" }),
+    "another Message": single(castellan, "Message", "bytes"),
+    "a Message of more": {
+      ...single(castellan, "Message"),
+      types: larger,
+      message: { contents: "text", op: true }
+    },
+    "a personal message of a wallet": single(castellan, "PersonalSign", "bytes", "prefixed"),
+    "an approval": single({ name: "castellan approvals", version: "1" }, "Content"),
+    "a Message in the approvals' domain": single({ name: "castellan approvals" }, "Message"),
+    "an op of EntryPoint v0.8": packed
+  }
 
   it("includes the document of which the digest is a userOpHash of EntryPoint v0.8", () => {
     expect(TypedDataEncoder.hash(packed.domain, packed.types, packed.message)).toBe(
@@ -326,8 +281,8 @@ describe("what could be the proof of an operation", () => {
     )
   })
 
-  for (const [name, message] of messages)
-    law(`is refused, a message of ${name}`, function* () {
+  for (const [name, message] of Object.entries(messages))
+    test(`is refused, a message of ${name}`, function* () {
       const refused = yield* answer({ messages: [message, "hello"], format: "hex" })
       expect(refused.errors).toEqual([guarded, null])
       expect(refused.signatures.map((each) => each !== null)).toEqual([false, true])
@@ -338,8 +293,9 @@ describe("what could be the proof of an operation", () => {
       expect(allowed.lines).toEqual([expect.objectContaining({ allowOperationHash: true })])
     })
 
-  for (const [name, message] of documents)
-    law(`is refused, a document of ${name}`, function* () {
+  for (const [name, document] of Object.entries(documents))
+    test(`is refused, a document of ${name}`, function* () {
+      const message = typeof document === "string" ? document : JSON.stringify(document)
       for (const eip712 of [{}, undefined]) {
         const asked = { messages: [message], format: "hex", ...(eip712 && { eip712 }) }
         expect((yield* answer(asked)).errors, JSON.stringify(eip712)).toEqual([guarded])
@@ -349,13 +305,13 @@ describe("what could be the proof of an operation", () => {
       }
     })
 
-  law("is refused in a domain that the request completes", function* () {
+  test("is refused in a domain that the request completes", function* () {
     const eip712 = { address: contract, chainId: "5" }
     const message = JSON.stringify(single(castellan, "Deploy"))
     expect((yield* answer({ messages: [message], eip712 })).errors).toEqual([guarded])
   })
 
-  law("is all that is refused: texts, other typed data, wrapped texts and hashes are signed", function* () {
+  test("is all that is refused: texts, other typed data, wrapped texts and hashes are signed", function* () {
     const around = ["x".repeat(31), "x".repeat(33), userOpHash.slice(2), `${userOpHash}00`, "é".repeat(32)]
     expect((yield* answer({ messages: around })).errors).toBeNull()
     expect((yield* answer({ messages: [userOpHash], hashed: true })).errors).toBeNull()
@@ -380,7 +336,7 @@ describe("what could be the proof of an operation", () => {
 })
 
 describe("a key that does not sign", () => {
-  law("fails the message alone while others are signed", function* () {
+  test("fails the message alone while others are signed", function* () {
     const refusing: Signer["sign"] = (digest) =>
       digest === hashMessage("second") ? Effect.fail(down) : good(digest)
     const { errors, lines, signatures } = yield* answer({ messages: ["first", "second", "third"] }, refusing)
@@ -412,22 +368,20 @@ describe("a key that does not sign", () => {
   )
 })
 
-describe("the log", () => {
-  law("has every digest with who asked and who signed, and of the message nothing", function* () {
-    const messages = ["pay to nobody in particular", `0x${"abcd".repeat(9)}`]
-    const { lines } = yield* answer({ messages })
-    const digests = [hashMessage(String(messages[0])), hashMessage(getBytes(String(messages[1])))]
-    expect(lines).toHaveLength(2)
-    for (const digest of digests)
-      expect(lines).toContainEqual({
-        message: "digest signed",
-        requestId: "request-1",
-        accountId: "acme",
-        signer: address,
-        digest,
-        purpose: "sign"
-      })
-    const text = JSON.stringify(lines)
-    for (const message of messages) expect(text).not.toContain(message.slice(0, 12))
-  })
+test("the log has every digest with who asked and who signed, and of the message nothing", function* () {
+  const messages = ["pay to nobody in particular", `0x${"abcd".repeat(9)}`]
+  const { lines } = yield* answer({ messages })
+  const digests = [hashMessage(String(messages[0])), hashMessage(getBytes(String(messages[1])))]
+  expect(lines).toHaveLength(2)
+  for (const digest of digests)
+    expect(lines).toContainEqual({
+      message: "digest signed",
+      requestId: "request-1",
+      accountId: "acme",
+      signer: address,
+      digest,
+      purpose: "sign"
+    })
+  const text = JSON.stringify(lines)
+  for (const message of messages) expect(text).not.toContain(message.slice(0, 12))
 })
