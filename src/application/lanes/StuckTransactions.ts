@@ -6,7 +6,7 @@ import type * as Scope from "effect/Scope"
 import * as Replacement from "../../domain/erc4337/gas/Replacement.js"
 import * as Transaction from "../../domain/evm/Transaction.js"
 import * as Hex from "../../domain/primitives/Hex.js"
-import * as NonceUse from "../chain/NonceUse.js"
+import * as EoaTransactions from "../chain/EoaTransactions.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
 import { isFenced } from "../ports/journal/JournalError.js"
@@ -23,12 +23,14 @@ import type { Settlement } from "./Settlement.js"
 import type { Attend, TransactionMonitor, Waiting } from "./TransactionMonitor.js"
 
 /** Whether a mined transaction does what this one would do. */
-const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: KnownTransaction): boolean => {
-  const parsed = Transaction.parse(versions.at(-1)?.raw ?? Hex.empty)
-  if (Either.isLeft(parsed)) return false
-  const { transaction } = parsed.right
-  return transaction.to === to && transaction.data === data && transaction.value === value
-}
+const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: KnownTransaction): boolean =>
+  // Of a version that was found on the chain there are no bytes; all versions do the same.
+  versions.some(({ raw }) => {
+    const parsed = Transaction.parse(raw)
+    if (Either.isLeft(parsed)) return false
+    const { transaction } = parsed.right
+    return transaction.to === to && transaction.data === data && transaction.value === value
+  })
 
 /** A node that is silent for so long while it is asked is not waited for. */
 const attendMillis = 5_000
@@ -153,7 +155,7 @@ export const make = (dependencies: Dependencies): Attend => {
   const usedElsewhere = (entry: Entry.Entry, { chain }: Entry.LaneNode, monitor: TransactionMonitor) =>
     Effect.gen(function* () {
       const { profile, record: waiting } = entry
-      const user = yield* NonceUse.find(chain, waiting, waiting.nonce)
+      const user = yield* EoaTransactions.userOf(chain, waiting.signer, waiting.nonce)
       if (user === null || user.blockNumber === null) return
       const { blockNumber, txHash } = user
       if (waiting.versions.some((version) => version.txHash === txHash)) return

@@ -1,7 +1,7 @@
 import { Effect, TestClock } from "effect"
 import { SigningKey } from "ethers"
 import { describe, expect } from "vitest"
-import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import { type ChainClient, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -87,6 +87,40 @@ describe("a nonce that another transaction of the key has used", () => {
     expect(yield* used(foreign, 100n, { held })).toMatchObject({ stranded: null })
   })
 
+  /** A chain of that height, at a node that keeps no states of the past. */
+  const forgetful = (height: bigint) =>
+    Effect.gen(function* () {
+      const world = yield* start([record], undefined, {
+        chain: ({ chain }) => ({
+          transactionCount: ((eoa, tag) =>
+            typeof tag === "bigint" && tag < height
+              ? new ChainRpcError({ reason: "rejected", origin: "operator", message: "BlockOutOfRangeError" })
+              : chain.transactionCount(eoa, tag)) satisfies ChainClient["transactionCount"]
+        })
+      })
+      Object.assign(world.node, { nonce: 1n, height, foreign })
+      return world
+    })
+
+  test("is found in its block by a node that keeps no states of the past", function* () {
+    const { stranded, watch } = yield* forgetful(69n)
+    yield* watch(record, { profile: { settledDepth: 3 } })
+    expect(stranded[0]).toBe(0n)
+  })
+
+  test("is warned of at growing intervals while a node does not show it", function* () {
+    const { lines, layer } = Log.make()
+    yield* Effect.gen(function* () {
+      const { stranded, watch } = yield* forgetful(1_000n)
+      yield* watch(record, { profile: { settledDepth: 3 } })
+      yield* TestClock.adjust("20 minutes")
+      expect(stranded).toEqual([])
+      const told = lines.filter(({ message }) => message.includes("left as it is"))
+      expect(told.length).toBeGreaterThan(0)
+      expect(told.length).toBeLessThan(7)
+    }).pipe(Effect.provide(layer))
+  })
+
   test("sets a request's own transaction free, and takes one that does the same for its own", function* () {
     const direct = recordOf(0, service, { versions: [own], direct: "r" })
     const same = { ...foreign, to: Make.address(7) }
@@ -97,6 +131,9 @@ describe("a nonce that another transaction of the key has used", () => {
       [{ ...same, data: Hex.unsafe("0x01") }, 0n]
     ] as const)
       expect((yield* used(by, 100n, { held: direct, of: direct })).stranded).toBe(outcome)
+    // A version that was found on the chain has no bytes here.
+    const adopted = { ...direct, versions: [own, { ...own, txHash: Make.word(0x200), raw: Hex.empty }] }
+    expect((yield* used(same, 100n, { held: adopted, of: adopted })).stranded).toBeNull()
   })
 })
 

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as fc from "fast-check"
+import * as EoaTransactions from "../../../src/application/chain/EoaTransactions.js"
 import {
   type ChainClient,
   ChainRpcError,
   type KnownTransaction
-} from "../../../../src/application/ports/chain/ChainRpc.js"
-import * as EoaTransactions from "../../../../src/application/sweep/recovery/EoaTransactions.js"
-import * as Hex from "../../../../src/domain/primitives/Hex.js"
-import * as Make from "../../../support/journal/Make.js"
-import { test } from "../../../support/Test.js"
+} from "../../../src/application/ports/chain/ChainRpc.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Make from "../../support/journal/Make.js"
+import { test } from "../../support/Test.js"
 
 const eoa = Make.address(1)
 

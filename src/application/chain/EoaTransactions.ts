@@ -1,8 +1,8 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
-import type { Address } from "../../../domain/primitives/Address.js"
-import { type ChainClient, ChainRpcError, type KnownTransaction } from "../../ports/chain/ChainRpc.js"
-import * as Together from "../../runtime/Together.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import { type ChainClient, ChainRpcError, type KnownTransaction } from "../ports/chain/ChainRpc.js"
+import * as Together from "../runtime/Together.js"
 
 /** Mined transactions of an EOA, which no method of a node lists. */
 
@@ -95,6 +95,21 @@ export const read = (
     )
     if (found.size < wanted.size) return yield* missing(chain, wanted.size - found.size)
     return [...found.values()].sort((one, other) => (one.nonce < other.nonce ? -1 : 1))
+  })
+
+/**
+ * The mined transaction that used a nonce of the EOA: positive proof, where the absence of a receipt would only be a hint
+ * (nodes behind a balancer lag behind each other). Null while the chain's latest state has not used it.
+ */
+export const userOf = (
+  chain: ChainClient,
+  eoa: Address,
+  nonce: bigint
+): Effect.Effect<KnownTransaction | null, ChainRpcError> =>
+  Effect.gen(function* () {
+    if ((yield* chain.transactionCount(eoa, "latest")) <= nonce) return null
+    const [user = null] = yield* read(chain, eoa, [nonce])
+    return user
   })
 
 /** Blocks that are read whole at most. */
