@@ -9,6 +9,7 @@ import { JournalError } from "../../application/ports/journal/JournalError.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 import * as Compact from "./Compact.js"
 import * as ErrorCode from "./ErrorCode.js"
+import * as Lineage from "./Lineage.js"
 import * as PostgresClient from "./postgres/PostgresClient.js"
 import * as Seal from "./Seal.js"
 import * as SqliteClient from "./sqlite/SqliteClient.js"
@@ -45,6 +46,7 @@ export interface Store {
   readonly forShare: Fragment
   /** The name of this instance of the journal, as the holder of lanes. */
   readonly instance: string
+  readonly lineage: Lineage.Lineage
   readonly seal: Seal.Seal
   /** A column of hex or JSON. */
   readonly column: (text: string) => Compact.Column
@@ -141,29 +143,34 @@ const told = <A, E>(
     (error) => Effect.fail(storeFailed(error))
   ) as Effect.Effect<A, Exclude<E, SqlError> | JournalError>
 
-export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store => ({
-  sql,
-  seal: Seal.make(sealingKey, SqliteClient.isSqlite(sql)),
-  column: Compact.write(SqliteClient.isSqlite(sql)),
-  shortColumn: SqliteClient.isSqlite(sql) ? Compact.write(true) : (text) => text,
-  forUpdate: sql.onDialectOrElse({
-    pg: () => sql.literal("for update"),
-    orElse: () => sql.literal("")
-  }),
-  forShare: sql.onDialectOrElse({
-    pg: () => sql.literal("for share"),
-    orElse: () => sql.literal("")
-  }),
-  instance: randomUUID(),
-  transaction: (effect) => told(sql, atOnce(sql)(effect)),
-  locking: (names) => (effect) => told(sql, lockingAtOnce(sql, names)(effect)),
-  ahead: ahead(sql),
-  send: (statement) => Effect.asVoid(ahead(sql)(statement)),
-  reading: (effect) => told(sql, readAtOnce(sql)(effect)),
-  query: (effect) => told(sql, queryAtOnce(sql)(effect)),
-  durable: Effect.mapError(durable(sql), storeFailed),
-  lock: lock(sql)
-})
+export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store => {
+  const lineage = Lineage.make()
+  const run: typeof told = (client, method) => lineage.intact(told(client, method))
+  return {
+    sql,
+    lineage,
+    seal: Seal.make(sealingKey, SqliteClient.isSqlite(sql)),
+    column: Compact.write(SqliteClient.isSqlite(sql)),
+    shortColumn: SqliteClient.isSqlite(sql) ? Compact.write(true) : (text) => text,
+    forUpdate: sql.onDialectOrElse({
+      pg: () => sql.literal("for update"),
+      orElse: () => sql.literal("")
+    }),
+    forShare: sql.onDialectOrElse({
+      pg: () => sql.literal("for share"),
+      orElse: () => sql.literal("")
+    }),
+    instance: randomUUID(),
+    transaction: (effect) => run(sql, atOnce(sql)(effect)),
+    locking: (names) => (effect) => run(sql, lockingAtOnce(sql, names)(effect)),
+    ahead: ahead(sql),
+    send: (statement) => Effect.asVoid(ahead(sql)(statement)),
+    reading: (effect) => run(sql, readAtOnce(sql)(effect)),
+    query: (effect) => run(sql, queryAtOnce(sql)(effect)),
+    durable: Effect.mapError(durable(sql), storeFailed),
+    lock: lock(sql)
+  }
+}
 
 /** End of a query whose rows of this table nobody removes until the transaction ends; others may change them. */
 export const forKeyShare = ({ sql }: Pick<Store, "sql">, table: string): Fragment =>

@@ -3,12 +3,14 @@ import { JournalError } from "../../../application/ports/journal/JournalError.js
 import type { LaneJournal } from "../../../application/ports/journal/LaneJournal.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import * as Address from "../../../domain/primitives/Address.js"
-import type * as Store from "../Store.js"
+import type * as Lineage from "../Lineage.js"
+import * as Store from "../Store.js"
 
 interface Row {
   readonly epoch: number | string
   readonly holder: string
   readonly process: string
+  readonly is_whole: number | boolean
 }
 
 /** A transaction with everybody else kept out of the lane. */
@@ -17,10 +19,32 @@ export const inLane = (
   { chainId, signer }: Lane
 ): Store.Store["transaction"] => locking([`lane:${chainId}:${signer}`])
 
+/** Whether the database holds the transaction still, or has forgotten it with its request. */
+const holds = ({ sql }: Store.Store, stored: Lineage.Stored | null) =>
+  stored === null
+    ? sql.literal("1 = 1")
+    : sql`(exists (
+        select 1 from transactions
+        where chain_id = ${stored.chainId.toString()} and signer = ${stored.signer}
+          and nonce = ${Store.uint64(stored.nonce)} and state not in ('free', 'allocated'))
+      or exists (select 1 from requests where request_id = ${stored.requestId} and state = 'forgotten'))`
+
 /** `suffix`: what keeps others from the row. */
-const rows = ({ sql }: Store.Store, { chainId, signer }: Lane, suffix: Store.Store["forShare"]) => sql<Row>`
-  select epoch, holder, process from lanes
-  where chain_id = ${chainId.toString()} and signer = ${signer} ${suffix}`
+const rows = (store: Store.Store, lane: Lane, suffix: Store.Store["forShare"]) => store.sql<Row>`
+  select epoch, holder, process, ${holds(store, store.lineage.stored(lane))} as is_whole from lanes
+  where chain_id = ${lane.chainId.toString()} and signer = ${lane.signer} ${suffix}`
+
+/** Fails when the database has become older than this process. */
+export const checkNewest = (store: Store.Store) =>
+  Effect.suspend(() => {
+    const newest = store.lineage.newest()
+    return newest === null
+      ? Effect.void
+      : Effect.flatMap(
+          store.sql<Pick<Row, "is_whole">>`select ${holds(store, newest)} as is_whole`,
+          ([row]) => (row?.is_whole ? Effect.void : store.lineage.lose)
+        )
+  })
 
 const read = (...args: Parameters<typeof rows>) => Effect.map(rows(...args), ([row]) => row)
 
@@ -51,6 +75,8 @@ export const fenceAhead = (store: Store.Store, lane: Lane) =>
   Effect.map(store.ahead(rows(store, lane, store.forShare)), (found) =>
     Effect.gen(function* () {
       let [row] = yield* found
+      const isWhole = row === undefined ? store.lineage.stored(lane) === null : Boolean(row.is_whole)
+      if (!isWhole) return yield* store.lineage.lose
       if (row === undefined) {
         yield* store.send(write(store, lane, 1, ""))
         row = yield* read(store, lane, store.forShare)

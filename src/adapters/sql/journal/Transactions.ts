@@ -359,7 +359,17 @@ export const recordSigned =
               ops
             )
       yield* Events.tell(store, told)
-    }).pipe(Claims.inLane(store, signed))
+      return found.concerned[0]
+    }).pipe(
+      Claims.inLane(store, signed),
+      Effect.flatMap((requestId) =>
+        Effect.sync(() => {
+          const { chainId, nonce, signer } = signed
+          // What only fills a nonce is nobody's work.
+          if (requestId !== undefined) store.lineage.store({ chainId, signer, nonce, requestId })
+        })
+      )
+    )
 
 interface Submitted extends Pick<Ops.State, "request_id" | "op_index"> {
   readonly nonce: string

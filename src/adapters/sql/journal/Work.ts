@@ -33,9 +33,11 @@ interface TransactionRow extends LaneRow {
 /** A row that can not be read is as one of which the key was not noted: it keeps no other from being worked on. */
 const readKey: (text: string) => Option.Option<LaneAccess["key"]> = Option.liftThrowable(JSON.parse)
 
-export const work = ({ sql, reading }: Store.Store): Effect.Effect<ReadonlyArray<LaneWork>, JournalError> =>
-  reading(
+export const work = (store: Store.Store): Effect.Effect<ReadonlyArray<LaneWork>, JournalError> =>
+  store.reading(
     Effect.gen(function* () {
+      const { sql } = store
+      yield* Claims.checkNewest(store)
       const now = yield* Clock.currentTimeMillis
       const columns = sql.literal(
         "request_no, request_id, endpoint, account_id, elements, chain_id, signer, lane_key, accepted_at, not_before"

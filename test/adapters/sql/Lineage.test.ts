@@ -1,0 +1,73 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
+import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import { acceptOp, signOps } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
+import { options } from "../../support/journal/Layers.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Log from "../../support/Log.js"
+import * as Postgres from "../../support/postgres/Postgres.js"
+
+const databases = Postgres.perFile()
+const sqlite = Layer.provideMerge(SqlJournal.layer(options), Sqlite.layer({ filename: ":memory:" }))
+const postgres = Layer.provideMerge(SqlJournal.layer(options), databases.layer)
+
+/** What a database does not have that is as old as that. */
+const withoutTransactions = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`delete from transaction_versions`
+  yield* sql`delete from transaction_ops`
+  yield* sql`delete from transactions`
+  yield* sql`update ops set state = 'accepted', tx_hash = null`
+})
+
+describe.each([
+  ["SQLite", sqlite],
+  ["PostgreSQL", postgres]
+] as const)("a database that becomes an older one under its process, on %s", (_, layer) => {
+  it.effect("is found by the next write to the lane, and is used no more", () => {
+    const log = Log.make()
+    return Effect.gen(function* () {
+      const journal = yield* Journals.all
+      yield* signOps("r1", [1])
+      yield* acceptOp("r2", 2)
+      yield* withoutTransactions
+      const refused = { message: expect.stringContaining("older") }
+      expect(
+        yield* Effect.flip(journal.allocate(Make.allocation("r2", { ops: [2], chainNonce: 1n })))
+      ).toMatchObject(refused)
+      expect(yield* Effect.flip(journal.request("r1"))).toMatchObject(refused)
+      expect(yield* Effect.flip(journal.work)).toMatchObject(refused)
+      expect(log.lines.filter(({ level }) => level === "ERROR")).toMatchObject([
+        { message: expect.stringContaining("restart every process") }
+      ])
+    }).pipe(Effect.provide(layer), Effect.provide(log.layer))
+  })
+
+  it.effect("is found by the next sweep where nothing is written", () =>
+    Effect.gen(function* () {
+      const journal = yield* Journals.all
+      yield* signOps("r1", [1])
+      expect(yield* journal.work).toHaveLength(1)
+      yield* withoutTransactions
+      expect(yield* Effect.flip(journal.work)).toMatchObject({ message: expect.stringContaining("older") })
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("is another thing than one that has forgotten what is over", () =>
+    Effect.gen(function* () {
+      const journal = yield* Journals.all
+      const sql = yield* SqlClient.SqlClient
+      yield* signOps("r1", [1])
+      yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1n), 0n)], true)
+      yield* journal.finish("r1", "{}", {})
+      yield* journal.forget(Number.MAX_SAFE_INTEGER)
+      expect(yield* sql`select nonce from transactions`).toEqual([])
+      expect(yield* journal.work).toEqual([])
+      yield* signOps("r2", [2])
+    }).pipe(Effect.provide(layer))
+  )
+})
