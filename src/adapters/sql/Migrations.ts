@@ -17,7 +17,7 @@ import { handovers, landings } from "./schema/Handovers.js"
 import { journal } from "./schema/Journal.js"
 import { lanes } from "./schema/LaneClaims.js"
 import { rateCounts } from "./schema/RateCounts.js"
-import { recovery } from "./schema/Recovery.js"
+import { recovery, unreadNonces } from "./schema/Recovery.js"
 import {
   cancellations,
   declinedRequests,
@@ -72,7 +72,8 @@ export const migrations = {
   "0028_webhook_secrets": webhookSecrets,
   "0029_shorter_indexes": shorterIndexes,
   "0030_recovery": recovery,
-  "0031_clock_confirmations": clockConfirmations
+  "0031_clock_confirmations": clockConfirmations,
+  "0032_unread_nonces": unreadNonces
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

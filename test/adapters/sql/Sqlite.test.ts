@@ -257,7 +257,8 @@ describe("the schema", () => {
         { migration_id: 28, name: "webhook_secrets" },
         { migration_id: 29, name: "shorter_indexes" },
         { migration_id: 30, name: "recovery" },
-        { migration_id: 31, name: "clock_confirmations" }
+        { migration_id: 31, name: "clock_confirmations" },
+        { migration_id: 32, name: "unread_nonces" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

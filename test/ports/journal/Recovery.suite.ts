@@ -40,6 +40,52 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
+      "nonces that are to be read stay unknown, whatever is signed above them, until they were explained",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const signAt = (requestId: string, hash: number, chainNonce: bigint) =>
+          Effect.gen(function* () {
+            yield* acceptOp(requestId, hash)
+            yield* journal.identify(requestId, [{ index: hash, userOpHash: Make.word(BigInt(hash)) }])
+            const found = yield* journal.allocate(Make.allocation(requestId, { ops: [hash], chainNonce }))
+            expect(found).toEqual({ _tag: "allocated", nonce: chainNonce })
+            yield* journal.recordSigned(Make.signed(chainNonce))
+          })
+        yield* signAt("r1", 1, 4n)
+        expect(yield* journal.knownTo(Make.lane)).toBe(5n)
+        // It was open when something that the journal does not know of used 5 and 6.
+        yield* acceptOp("r2", 2)
+        yield* signAt("r3", 3, 7n)
+        expect(yield* journal.knownTo(Make.lane)).toBe(5n)
+        yield* signAt("r4", 4, 9n)
+        yield* journal.keepUnread(Make.lane)
+        expect(yield* journal.knownTo(Make.lane)).toBe(5n)
+        yield* journal.explain(Make.lane, 8n)
+        expect(yield* journal.knownTo(Make.lane)).toBe(10n)
+        yield* journal.keepUnread(Make.lane)
+        yield* signAt("r5", 5, 10n)
+        expect(yield* journal.knownTo(Make.lane)).toBe(10n)
+        yield* journal.explain(Make.lane, 6n)
+        expect(yield* journal.knownTo(Make.lane)).toBe(11n)
+      })
+    )
+
+    fact(
+      "of a lane of which the journal knows nothing nothing is known either once its first nonce is signed beside other work",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r2", 2)
+        yield* journal.identify("r2", [{ index: 2, userOpHash: Make.word(2n) }])
+        yield* journal.allocate(Make.allocation("r2", { ops: [2], chainNonce: 3n }))
+        yield* journal.recordSigned(Make.signed(3n))
+        expect(yield* journal.knownTo(Make.lane)).toBeNull()
+        yield* journal.explain(Make.lane, 4n)
+        expect(yield* journal.knownTo(Make.lane)).toBe(4n)
+      })
+    )
+
+    fact(
       "a held request is no work of its lane, is not cancelled by its caller and does not expire, until it is released",
       Effect.gen(function* () {
         const journal = yield* Journals.all

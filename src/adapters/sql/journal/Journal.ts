@@ -99,6 +99,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
       }),
       Context.add(RecoveryJournal, {
         knownTo: early(Recovery.knownTo(store)),
+        keepUnread: early(Recovery.keepUnread(store)),
         explain: early(Recovery.explain(store)),
         openIn: early(Recovery.openIn(store)),
         known: early(Recovery.known(store)),

@@ -1,4 +1,3 @@
-import * as BigInts from "effect/BigInt"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -8,6 +7,7 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
+import * as KnownNonces from "./KnownNonces.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
 import * as Transactions from "./Transactions.js"
@@ -16,35 +16,21 @@ import * as Transactions from "./Transactions.js"
 
 type Method<K extends keyof RecoveryJournal["Type"]> = (store: Store.Store) => RecoveryJournal["Type"][K]
 
-export const knownTo: Method<"knownTo"> =
-  ({ reading, sql }) =>
-  ({ chainId, signer }) =>
-    reading(
-      Effect.gen(function* () {
-        const [lane] = yield* sql<{ readonly explained: string | null }>`
-          select explained from lanes where chain_id = ${chainId.toString()} and signer = ${signer}`
-        const [highest] = yield* sql<{ readonly nonce: string }>`
-          select nonce from transactions
-          where chain_id = ${chainId.toString()} and signer = ${signer}
-            and state in ('signed', 'mined', 'settled', 'foreign')
-          order by nonce desc limit 1`
-        const told = [
-          ...(lane?.explained == null ? [] : [BigInt(lane.explained)]),
-          ...(highest === undefined ? [] : [BigInt(highest.nonce) + 1n])
-        ]
-        return told.length === 0 ? null : told.reduce(BigInts.max)
-      })
-    )
+export const knownTo: Method<"knownTo"> = (store) => (lane) => store.reading(KnownNonces.knownTo(store, lane))
+
+export const keepUnread: Method<"keepUnread"> = (store) => (lane) =>
+  Effect.zipRight(Claims.fence(store, lane), KnownNonces.keep(store, lane)).pipe(Claims.inLane(store, lane))
 
 export const explain: Method<"explain"> = (store) => (lane, below) =>
   Effect.gen(function* () {
     const { chainId, signer } = lane
     yield* Store.fits(64, [below])
     yield* Claims.fence(store, lane)
+    const explained = Store.uint64(below)
     yield* store.send(store.sql`
-      update lanes set explained = ${Store.uint64(below)}
-      where chain_id = ${chainId.toString()} and signer = ${signer}
-        and (explained is null or explained < ${Store.uint64(below)})`)
+      update lanes set unread = null,
+        explained = case when explained is null or explained < ${explained} then ${explained} else explained end
+      where chain_id = ${chainId.toString()} and signer = ${signer}`)
   }).pipe(Claims.inLane(store, lane))
 
 export const openIn: Method<"openIn"> =

@@ -1,3 +1,4 @@
+import * as BigInts from "effect/BigInt"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -11,6 +12,7 @@ import type {
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
+import * as KnownNonces from "./KnownNonces.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
 
@@ -168,23 +170,30 @@ export const checkDirect = (store: Store.Store, { chainId }: Lane, requestId: st
 
 const page = 100
 
-/** The lowest nonce from the chain's on for which nothing was ever signed. */
+/**
+ * The lowest nonce from the chain's on for which nothing was ever signed. `isGap`: the journal does not know what the one
+ * before the chain's was used for.
+ */
 const nextNonce = ({ sql }: Store.Store, { chainId, chainNonce, signer }: AllocationRequest) =>
   Effect.gen(function* () {
-    for (let nonce = chainNonce; ; ) {
+    const before = chainNonce - 1n
+    let isGap = before >= 0n
+    for (let nonce = chainNonce, from = BigInts.max(before, 0n); ; from = nonce) {
       yield* Store.fits(64, [nonce])
       const rows = yield* sql<{ readonly nonce: string }>`
         select nonce from transactions
-        where chain_id = ${chainId.toString()} and signer = ${signer} and nonce >= ${Store.uint64(nonce)}
+        where chain_id = ${chainId.toString()} and signer = ${signer} and nonce >= ${Store.uint64(from)}
           and state in ('signed', 'mined', 'settled', 'foreign')
         order by nonce limit ${sql.literal(String(page))}`
       for (const row of rows) {
-        if (BigInt(row.nonce) !== nonce) return nonce
-        nonce++
+        const found = BigInt(row.nonce)
+        if (found === before) isGap = false
+        else if (found !== nonce) return { nonce, isGap }
+        else nonce++
       }
       if (rows.length < page) {
         yield* Store.fits(64, [nonce])
-        return nonce
+        return { nonce, isGap }
       }
     }
   })
@@ -250,7 +259,7 @@ export const allocate =
       const { entryPoint, ids } = yield* Effect.tapError(lockOps(store, request), () => fence)
       if (request.direct !== null)
         yield* Effect.tapError(checkDirect(store, request, request.direct), () => fence)
-      const nonce = yield* nextNonce(store, request)
+      const { isGap, nonce } = yield* nextNonce(store, request)
       const [epoch, signed] = [yield* fence, yield* looks]
       const reserved = signed.reduce((sum, row) => sum + BigInt(row.max_cost), 0n)
       const route = routeOf({ direct: request.direct, entry_point: entryPoint })
@@ -260,7 +269,17 @@ export const allocate =
         : reserved + request.maxCost > request.balance
           ? { _tag: "insufficientFunds", reserved }
           : { _tag: "allocated", nonce }
-      if (result._tag === "allocated") yield* write(store, request, epoch, nonce, ids)
+      if (result._tag !== "allocated") return result
+      if (isGap) {
+        const own = request.ops.map(({ requestId }) => requestId)
+        yield* KnownNonces.skip(
+          store,
+          request,
+          nonce,
+          request.direct === null ? own : [request.direct, ...own]
+        )
+      }
+      yield* write(store, request, epoch, nonce, ids)
       return result
     }).pipe(Claims.inLane(store, request))
 

@@ -9,3 +9,9 @@ export const recovery = step((sql) => [
   sql`alter table requests add column decision text check (decision in ('released', 'dropped'))`,
   sql`alter table lanes add column explained text`
 ])
+
+/**
+ * `unread`: the journal did not know by what nonces of the lane from this one on were used, and they are to be read; until
+ * then what is signed above them makes none of them known. Null: there are none.
+ */
+export const unreadNonces = step((sql) => [sql`alter table lanes add column unread text`])

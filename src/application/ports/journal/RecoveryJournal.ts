@@ -21,9 +21,11 @@ export class RecoveryJournal extends Context.Tag("castellan/RecoveryJournal")<
   {
     /**
      * All nonces of the lane below this one are known: something was signed for them here, or they were read on the chain.
-     * Null: the lane has neither.
+     * Null: the lane has neither. What is signed above nonces that are to be read makes none of them known.
      */
     readonly knownTo: (lane: Lane) => Effect.Effect<bigint | null, JournalError>
+    /** Nonces of the lane from `knownTo` on are to be read: they stay unknown until `explain`, whatever is signed or adopted. */
+    readonly keepUnread: (lane: Lane) => Effect.Effect<void, JournalError>
     /** All nonces of the lane below this one were read on the chain, and what follows from them is recorded. */
     readonly explain: (lane: Lane, below: bigint) => Effect.Effect<void, JournalError>
     /** The lane's open requests that are not held, in the order of acceptance. */

@@ -10,6 +10,7 @@ import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as EoaNonces from "../../chain/EoaNonces.js"
+import * as EoaTransactions from "../../chain/EoaTransactions.js"
 import * as Inclusions from "../../chain/Inclusions.js"
 import * as Delays from "../../lanes/requests/Delays.js"
 import { Requests } from "../../lanes/requests/Requests.js"
@@ -26,7 +27,6 @@ import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as Together from "../../runtime/Together.js"
 import * as Obstacles from "../Obstacles.js"
 import { callerOf, type Requirements as Work } from "../TakeUp.js"
-import * as EoaTransactions from "./EoaTransactions.js"
 import * as Matching from "./Matching.js"
 import * as OpenWork from "./OpenWork.js"
 
@@ -374,6 +374,14 @@ export const make = (): Recovery => {
     })
   }
 
+  /** What a node does not show keeps those that named it, and nobody else. */
+  const lookAt = (silent: Map<string, Obstacles.Obstacle>, ...args: Parameters<typeof held>) =>
+    Effect.catchAll(held(...args), (obstacle) =>
+      Effect.sync(() => {
+        for (const { record } of args[2]) silent.set(record.requestId, obstacle)
+      })
+    )
+
   /** Fails while the pool holds transactions of the key that the journal does not know. */
   const awaitPool = (lane: Lane, { latest, next }: EoaNonces.EoaNonces) =>
     Effect.gen(function* () {
@@ -419,29 +427,41 @@ export const make = (): Recovery => {
       if (!isBehind && !nonces.isRemote) return requestIds
       yield* awaitPool(lane, nonces)
       // What lost its nonce would go on under another one, under which it may have been done already.
-      if (isBehind) yield* awaitSigned(lane, nonces.latest)
+      if (isBehind) {
+        yield* awaitSigned(lane, nonces.latest)
+        // What this look adopts, and what others sign before a silent node has answered, shall not end it.
+        yield* Effect.mapError(recovery.keepUnread(lane), ofJournal)
+      }
       const open = (yield* Effect.mapError(recovery.openIn(lane), ofJournal)).filter(
         ({ requestId }) => !requests.isWorkedOn(requestId)
       )
       const works: Array<OpenWork.OpenWork> = []
-      const silent = new Set<string>()
+      const silent = new Map<string, Obstacles.Obstacle>()
       for (const { requestId } of open) {
         const prepared = yield* Effect.either(prepare(requestId))
-        if (Either.isLeft(prepared)) silent.add(requestId)
+        if (Either.isLeft(prepared)) silent.set(requestId, prepared.left)
         else if (prepared.right !== null) works.push(prepared.right)
       }
       for (const group of grouped(works, ({ connection }) => connection.chain)) {
         const withOps = group.filter(({ ops }) => ops.length > 0)
         for (const part of grouped(withOps, ({ entryPoint }) => entryPoint?.address))
-          yield* held(lane, `ops ${part[0]?.entryPoint?.address}`, part, examineOps(lane, part))
+          yield* lookAt(silent, lane, `ops ${part[0]?.entryPoint?.address}`, part, examineOps(lane, part))
         const directs = group.filter(({ direct }) => direct !== null)
         if (isBehind)
-          yield* held(lane, "directs", directs, examineDirects(lane, directs, known, nonces.latest))
+          yield* lookAt(
+            silent,
+            lane,
+            "directs",
+            directs,
+            examineDirects(lane, directs, known, nonces.latest)
+          )
       }
-      // A request whose own node is silent is looked at when that answers again.
+      // A request whose own node is silent is looked at when that answers again: until then nothing is known for all.
       if (silent.size === 0) yield* Effect.mapError(recovery.explain(lane, nonces.latest), ofJournal)
       targets.delete(name)
-      return requestIds.filter((requestId) => !silent.has(requestId))
+      const told = requestIds.filter((requestId) => !silent.has(requestId))
+      const [obstacle] = silent.values()
+      return told.length === 0 && obstacle !== undefined ? yield* obstacle : told
     })
 
   return {
