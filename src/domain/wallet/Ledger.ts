@@ -91,3 +91,23 @@ export const failedKey = (revertData: Hex.Hex): Hex.Bytes32 | null =>
   revertData.startsWith(dependencyFailed) && Hex.size(revertData) === 36
     ? Hex.unsafe32(`0x${revertData.slice(10)}`)
     : null
+
+/** Whether calldata of a wallet makes this call and no other; what links it to other ops by the ledger is beside it. */
+export const makes = (callData: Hex.Hex, call: WalletCalls.Call | null, ledger: Address | null): boolean => {
+  if (call === null) return callData === Hex.empty
+  const all = WalletCalls.read(callData)
+  const own = ledger === null || all.length === 1 ? all : all.filter((each) => !isLink(each, ledger))
+  const [only] = own
+  return (
+    own.length === 1 &&
+    only !== undefined &&
+    only.target === call.target &&
+    only.value === call.value &&
+    only.data === call.data
+  )
+}
+
+const isLink = (call: WalletCalls.Call, ledger: Address): boolean => {
+  const { records, requires } = linksOf(ledger, WalletCalls.execute(call.target, call.value, call.data))
+  return call.value === 0n && records.length + requires.length > 0
+}

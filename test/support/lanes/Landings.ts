@@ -7,6 +7,7 @@ import {
   type FoundLog,
   type Receipt
 } from "../../../src/application/ports/chain/ChainRpc.js"
+import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
@@ -50,6 +51,8 @@ export const makeChain = () => {
   let said: ReadonlyArray<{ readonly word: Hex.Hex; readonly from: bigint }> = [{ word: nothing, from: 0n }]
   let configured: ReadonlyArray<{ readonly data: Hex.Hex; readonly from: bigint }> = []
   let landed: ReadonlyArray<FoundLog> = []
+  /** Data of transactions, by hash. */
+  const bundles = new Map<string, Hex.Hex>()
   /** Blocks that a reorganisation has replaced have other hashes from the first of them on. */
   let forkedAt: bigint | null = null
   let forks = 0
@@ -99,6 +102,11 @@ export const makeChain = () => {
         const number = typeof tag === "bigint" ? tag : latest() - (withLogs ? logsBehind : 0n)
         return number > latest() ? null : block(number)
       }),
+    transaction: (txHash: string) =>
+      answer(() => {
+        const data = bundles.get(txHash)
+        return data === undefined ? null : { txHash, data }
+      }),
     logs: ({
       fromBlock,
       toBlock,
@@ -123,38 +131,51 @@ export const makeChain = () => {
                 log.blockNumber <= latest() - logsBehind &&
                 log.blockNumber >= fromBlock &&
                 (toBlock === "latest" || log.blockNumber <= toBlock) &&
-                (topics[1] as ReadonlyArray<string>).includes(String(log.topics[1]))
+                topics.every(
+                  (some, place) =>
+                    some === null || (some as ReadonlyArray<string>).includes(String(log.topics[place]))
+                )
             )
           })
   } as unknown as ChainClient
+  const stranger = { sender: `0x${"aa".repeat(20)}`, nonce: 0n }
+  const land = (userOpHash: string, cost: bigint, at = head, { nonce, sender } = stranger) => {
+    const { data, topics } = events.encodeEventLog("UserOperationEvent", [
+      userOpHash,
+      sender,
+      paymaster,
+      nonce,
+      true,
+      cost,
+      100n
+    ])
+    landed = [
+      ...landed,
+      {
+        address: entryPoint,
+        topics: topics.map((topic) => Hex.unsafe32(topic)),
+        data: Hex.unsafe(data),
+        logIndex: landed.length,
+        txHash: txHashOf(userOpHash),
+        blockNumber: at,
+        blockHash: block(at).hash
+      }
+    ]
+  }
   return {
     client,
     mine: (blocks: number) => {
       head += BigInt(blocks)
     },
     /** Where nothing else is said, in its latest block. */
-    land: (userOpHash: string, cost: bigint, at = head) => {
-      const { data, topics } = events.encodeEventLog("UserOperationEvent", [
-        userOpHash,
-        `0x${"aa".repeat(20)}`,
-        paymaster,
-        0n,
-        true,
-        cost,
-        100n
-      ])
-      landed = [
-        ...landed,
-        {
-          address: entryPoint,
-          topics: topics.map((topic) => Hex.unsafe32(topic)),
-          data: Hex.unsafe(data),
-          logIndex: landed.length,
-          txHash: txHashOf(userOpHash),
-          blockNumber: at,
-          blockHash: block(at).hash
-        }
-      ]
+    land,
+    /** An op of that EntryPoint, by a bundle of its own, which the node shows or not. Gives its hash. */
+    landOp: (op: UserOperation.UserOperation, chainId: bigint, at = head, isShown = true) => {
+      const userOpHash = UserOperation.hash("v0.7", entryPoint, chainId, op)
+      land(userOpHash, 1n, at, op)
+      if (isShown)
+        bundles.set(txHashOf(userOpHash), UserOperation.handleOps("v0.7", [op], Address.unsafe(paymaster)))
+      return userOpHash
     },
     /** A reorganisation replaces the blocks from the first on in which something has landed; a node may keep its receipts. */
     undo: (keepsReceipts = false) => {

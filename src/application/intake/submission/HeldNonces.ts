@@ -1,10 +1,15 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
+import * as BundledOps from "../../../domain/erc4337/BundledOps.js"
+import * as EntryPoint from "../../../domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
+import * as Ledger from "../../../domain/wallet/Ledger.js"
+import type * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Inclusions from "../../chain/Inclusions.js"
 import * as WalletEpochs from "../../chain/WalletEpochs.js"
-import type { ChainRpcError } from "../../ports/chain/ChainRpc.js"
+import { ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { NonceSpace, OpRecord, RequestRecord } from "../../ports/journal/Requests.js"
 import * as Together from "../../runtime/Together.js"
 import type { OpContext } from "../Preparation.js"
@@ -73,6 +78,42 @@ export const landings = (
         return [[index, { ...outcome, confirmations, returned, userOpHash }] as const]
       })
     )
+  })
+
+/**
+ * The op that has used the held nonce where it makes the element's call: a version of it that an older journal, or one that
+ * a standby had not received whole, does not know. Null: the op there makes another call. Fails while the node does not
+ * show what did it.
+ */
+export const unknownLanding = (
+  { chainId, connection: { chain, profile }, entryPoint }: OpContext,
+  { nonceKey, sequence, space: { wallet } }: HeldNonce,
+  call: WalletCalls.Call,
+  { known, since }: { readonly known: bigint; readonly since: number }
+) =>
+  Effect.gen(function* () {
+    const nonce = Nonce.make(nonceKey, sequence)
+    const version = EntryPoint.versionOf(entryPoint)
+    const head = yield* chain.block("latest")
+    const at = BigInts.max(head?.number ?? 0n, known)
+    const seen = yield* Inclusions.ofWallets(chain, entryPoint, [wallet], at, since)
+    for (const [userOpHash, outcome] of seen) {
+      if (outcome.nonce !== nonce || outcome.sender !== wallet || version === undefined) continue
+      const transaction = yield* chain.transaction(outcome.txHash)
+      if (transaction === null)
+        return yield* new ChainRpcError({
+          reason: "unreachable",
+          origin: chain.origin,
+          message: "it does not show the transaction that has used an op's nonce"
+        })
+      const op = BundledOps.read(version, transaction.data).find(
+        (each) => UserOperation.hash(version, entryPoint, chainId, each) === userOpHash
+      )
+      const isSame = op !== undefined && Ledger.makes(op.callData, call, profile.ledger)
+      const confirmations = Inclusions.confirmationsOf(outcome.blockNumber, at)
+      return isSame ? { ...outcome, confirmations, returned: null, userOpHash } : null
+    }
+    return null
   })
 
 /** What has become of held nonces. */

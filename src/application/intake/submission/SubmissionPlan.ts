@@ -1,5 +1,6 @@
 import type * as Effect from "effect/Effect"
 import type * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import type * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import type { Acceptance, DeploymentIntent, RequestRecord } from "../../ports/journal/Requests.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
@@ -41,6 +42,8 @@ export interface Plan<R> extends SubmissionRoute {
   readonly elements: ReadonlyArray<number>
   /** What each element depends on, by index; none when left out. */
   readonly dependencies?: Dependencies.Dependencies
+  /** What the op of an element calls; null, or left out: it is given as it stands, or calls nothing. */
+  readonly callOf?: (index: number) => WalletCalls.Call | null
   /** The elements are not all of the request; null, or left out: they are. */
   readonly part?: Part | null
   /**

@@ -4,6 +4,7 @@ import * as Outcome from "../../../domain/erc4337/Outcome.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
+import type * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Inclusions from "../../chain/Inclusions.js"
@@ -30,6 +31,7 @@ export type SubmissionJournals = OpJournal | RemoteOpJournal | RequestJournal | 
 export interface Reader {
   readonly plan: SubmissionRoute & {
     readonly elements: ReadonlyArray<number>
+    readonly callOf?: (index: number) => WalletCalls.Call | null
     readonly part?: Part | null
   }
   readonly componentOf: (index: number) => number
@@ -187,11 +189,46 @@ export const follow = (run: Reader, elements: ReadonlyArray<number>, isSent: boo
 /** Elements of which some version is on the chain, in whatever transaction, are done. */
 export const takeLanded = (run: Reader, elements: ReadonlyArray<number>, search: HeldNonces.Search = {}) =>
   Effect.gen(function* () {
+    const landed = yield* HeldNonces.landings(run.plan.context, yield* opsOf(run), elements, search)
+    yield* recordLanded(run, landed)
+    return landed
+  })
+
+/** The same of versions that the journal does not know, of elements whose nonces are used. */
+const takeUnknown = (
+  run: Reader,
+  held: HeldNonces.HeldNonces,
+  elements: ReadonlyArray<number>,
+  search: { readonly known: bigint; readonly since: number }
+) =>
+  Effect.gen(function* () {
+    const landed = new Map<number, Landing>()
+    for (const index of elements) {
+      const call = run.plan.callOf?.(index) ?? null
+      const nonce = held.get(index)
+      const found =
+        call === null || nonce === undefined
+          ? null
+          : yield* HeldNonces.unknownLanding(run.plan.context, nonce, call, search)
+      if (found === null) continue
+      landed.set(index, found)
+      yield* Effect.annotateLogs(
+        Effect.logWarning("an op is on the chain under a hash that the journal did not know of: it is done"),
+        { index, txHash: found.txHash }
+      )
+    }
+    yield* recordLanded(run, landed)
+    return landed
+  })
+
+type Landing = Landed & { readonly blockNumber: bigint; readonly confirmations: number }
+
+const recordLanded = (run: Reader, landed: ReadonlyMap<number, Landing>) =>
+  Effect.gen(function* () {
+    if (landed.size === 0) return
     const { access, context, submitter } = run.plan
     const { settledDepth } = context.connection.profile
     const found = yield* opsOf(run)
-    const landed = yield* HeldNonces.landings(context, found, elements, search)
-    if (landed.size === 0) return landed
     const remoteOpJournal = yield* RemoteOpJournal
     run.ops = null
     yield* Effect.orDie(
@@ -208,7 +245,6 @@ export const takeLanded = (run: Reader, elements: ReadonlyArray<number>, search:
         access
       )
     )
-    return landed
   })
 
 /** The request as the journal has it; of a part of it the part's ops. */
@@ -282,14 +318,14 @@ export const ask = (
     const known = fate.settledTo
     const recent = yield* takeLanded(run, [...held.keys()], { known })
     const used = fate.dead.filter((index) => !recent.has(index))
-    // A version that landed long ago would be done once more under another nonce.
-    const landed =
-      used.length === 0
-        ? recent
-        : new Map<number, Landed>([
-            ...recent,
-            ...(yield* takeLanded(run, used, { known, since: (yield* recordOf(run)).acceptedAt }))
-          ])
+    const landed = new Map<number, Landed>(recent)
+    if (used.length > 0) {
+      // A version that landed long ago would be done once more under another nonce; so would one that the journal has lost.
+      const search = { known, since: (yield* recordOf(run)).acceptedAt }
+      for (const [index, it] of yield* takeLanded(run, used, search)) landed.set(index, it)
+      const left = used.filter((index) => !landed.has(index))
+      for (const [index, it] of yield* takeUnknown(run, held, left, search)) landed.set(index, it)
+    }
     const dead = fate.dead.filter((index) => !landed.has(index))
     if (dead.length > 0) {
       run.ops = null

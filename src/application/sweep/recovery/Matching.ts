@@ -1,7 +1,7 @@
 import type { Address } from "../../../domain/primitives/Address.js"
-import * as Hex from "../../../domain/primitives/Hex.js"
+import type * as Hex from "../../../domain/primitives/Hex.js"
 import * as Ledger from "../../../domain/wallet/Ledger.js"
-import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
+import type * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 
 /**
  * Whether what the chain shows, and the journal does not know, is accepted work: a database that was restored from a backup has
@@ -47,29 +47,6 @@ export interface Matched<Id, S> {
   readonly doubts: ReadonlyArray<Doubt<Id, S>>
 }
 
-/** Whether calldata of a wallet makes this call and no other; what links it to other ops by the ledger is beside it. */
-export const makes = (callData: Hex.Hex, call: WalletCalls.Call | null, ledger: Address | null): boolean => {
-  if (call === null) return callData === Hex.empty
-  const all = WalletCalls.read(callData)
-  const own = ledger === null || all.length === 1 ? all : all.filter((each) => !isLink(each, ledger))
-  const [only] = own
-  return (
-    own.length === 1 &&
-    only !== undefined &&
-    only.target === call.target &&
-    only.value === call.value &&
-    only.data === call.data
-  )
-}
-
-const isLink = (call: WalletCalls.Call, ledger: Address): boolean => {
-  const { records, requires } = Ledger.linksOf(
-    ledger,
-    WalletCalls.execute(call.target, call.value, call.data)
-  )
-  return call.value === 0n && records.length + requires.length > 0
-}
-
 /**
  * Strays of the same wallet and nonce that make the same call are the elements' own. Of the others those that make the same
  * call under another nonce, and those that cannot be read, may be: whoever goes on might do it twice.
@@ -89,7 +66,7 @@ export const ops = <Id, S>(
     if (same?.callData == null) {
       if (same !== undefined) doubts.push({ wanted: each.id, stray: same.id, why: "unreadable" })
       else left.push(each)
-    } else if (makes(same.callData, each.call, each.ledger)) {
+    } else if (Ledger.makes(same.callData, each.call, each.ledger)) {
       taken.add(same.id)
       adopted.push({ wanted: each.id, stray: same.id })
     } else left.push(each)
@@ -103,7 +80,7 @@ export const ops = <Id, S>(
         nonce !== each.nonce &&
         at >= each.since &&
         !taken.has(id) &&
-        (callData === null || makes(callData, each.call, each.ledger))
+        (callData === null || Ledger.makes(callData, each.call, each.ledger))
     )
     if (other !== undefined)
       doubts.push({

@@ -122,7 +122,8 @@ const work = (
     const submit = (own: Preparation.OpContext, part: Part | null, some: ReadonlyArray<number>) =>
       Effect.gen(function* () {
         const { clock: seen, prepare } = yield* preparation(own, part?.holder ?? caller.requestId)
-        const plan = { ...route(own), elements: some, dependencies, prepare, part }
+        const callOf = (index: number) => calls[index]?.call ?? null
+        const plan = { ...route(own), elements: some, dependencies, prepare, callOf, part }
         const outcomes = yield* Submission.run(plan, decoding.revert)
         clock = seen
         return outcomes

@@ -10,9 +10,11 @@ import { TransactionJournal } from "../../../../src/application/ports/journal/Tr
 import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
 import * as Nonce from "../../../../src/domain/erc4337/Nonce.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as WalletCalls from "../../../../src/domain/wallet/WalletCalls.js"
 import * as InMemory from "../../../support/journal/InMemory.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Landings from "../../../support/lanes/Landings.js"
+import * as Ops from "../../../support/lanes/Ops.js"
 import { test as bare, testOver } from "../../../support/Test.js"
 
 /** A request whose op somebody else's transaction has included, while its own transaction is signed. */
@@ -65,6 +67,9 @@ const op = Make.op({
   userOpHash: Make.word(1)
 })
 
+/** What the wallet shall call. */
+const call = { target: Make.address(7), value: 5n, data: Hex.unsafe("0x0102") }
+
 /** A request that was accepted at about block 100 of a chain that has 9,000 by now, and its submission. */
 const longAgo = Effect.gen(function* () {
   const chain = Landings.makeChain()
@@ -89,6 +94,7 @@ const longAgo = Effect.gen(function* () {
           formula: { initCode: "0x00" }
         },
         elements: [0],
+        callOf: () => call,
         submitter: { address: Make.lane.signer }
       },
       componentOf: (index: number) => index,
@@ -165,6 +171,35 @@ describe("an op that was signed and whose nonce is used", () => {
     expect(yield* ask).toMatchObject({ landed: new Map(), held: new Map(), isUndecided: false })
     expect(yield* state).toEqual(["abandoned"])
   })
+
+  bare(
+    "is done where an op that the journal does not know makes the same call under its nonce",
+    function* () {
+      const given = { landed: new Map(), held: new Map(), isUndecided: false }
+      for (const [target, isShown, said, state] of [
+        [call.target, true, { held: new Map(), isUndecided: false }, "settled"],
+        [Make.address(8), true, given, "abandoned"],
+        [call.target, false, { _tag: "delayed" }, "accepted"]
+      ] as const)
+        yield* Effect.gen(function* () {
+          const { ask, chain, state: states } = yield* longAgo
+          yield* displaced
+          const other = {
+            ...Ops.plain,
+            sender: op.space.wallet,
+            nonce: Nonce.make(3n, 7n),
+            callData: WalletCalls.execute(target, call.value, call.data)
+          }
+          const userOpHash = chain.landOp(other, Make.chainId, 8_000n, isShown)
+          chain.say(used)
+          const asked = yield* ask
+          expect(asked).toMatchObject(said)
+          if (state === "settled")
+            expect(asked).toMatchObject({ landed: new Map([[0, expect.objectContaining({ userOpHash })]]) })
+          expect(yield* states).toEqual([state])
+        }).pipe(Effect.provide(InMemory.journal))
+    }
+  )
 
   test("keeps its nonce while that is not used, or nobody tells", function* () {
     const { ask, chain, state } = yield* longAgo

@@ -75,7 +75,7 @@ describe("ops on the chain that the journal does not know", () => {
           const doubt = doubts.filter((one) => one.wanted === each.id)
           expect(own.length + doubt.length).toBeLessThanOrEqual(1)
           const does = (callData: Hex.Hex | null) =>
-            callData !== null && Matching.makes(callData, each.call, ledger)
+            callData !== null && Ledger.makes(callData, each.call, ledger)
           const same = later(each.since).filter(({ sender }) => sender === each.wallet)
           const exact = same.find(({ nonce }) => nonce === each.nonce)
           if (exact !== undefined && does(exact.callData)) expect(own).toMatchObject([{ stray: exact.id }])
@@ -95,12 +95,12 @@ describe("ops on the chain that the journal does not know", () => {
     fc.assert(
       fc.property(call, call, links, (one, other, linked) => {
         const callData = Ledger.callData(ledger, one, linked)
-        expect(Matching.makes(callData, one, ledger)).toBe(true)
+        expect(Ledger.makes(callData, one, ledger)).toBe(true)
         const isSame = one.target === other.target && one.value === other.value && one.data === other.data
-        expect(Matching.makes(callData, other, ledger)).toBe(isSame)
-        expect(Matching.makes(WalletCalls.executeBatch([one, other]), one, ledger)).toBe(false)
-        expect(Matching.makes(callData, null, ledger)).toBe(false)
-        expect(Matching.makes(Hex.empty, null, ledger)).toBe(true)
+        expect(Ledger.makes(callData, other, ledger)).toBe(isSame)
+        expect(Ledger.makes(WalletCalls.executeBatch([one, other]), one, ledger)).toBe(false)
+        expect(Ledger.makes(callData, null, ledger)).toBe(false)
+        expect(Ledger.makes(Hex.empty, null, ledger)).toBe(true)
       })
     )
   })
