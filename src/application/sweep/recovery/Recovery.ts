@@ -448,13 +448,7 @@ export const make = (): Recovery => {
           yield* lookAt(silent, lane, `ops ${part[0]?.entryPoint?.address}`, part, examineOps(lane, part))
         const directs = group.filter(({ direct }) => direct !== null)
         if (isBehind)
-          yield* lookAt(
-            silent,
-            lane,
-            "directs",
-            directs,
-            examineDirects(lane, directs, known, nonces.latest)
-          )
+          yield* lookAt(silent, lane, "directs", directs, examineDirects(lane, directs, known, nonces.latest))
       }
       // A request whose own node is silent is looked at when that answers again: until then nothing is known for all.
       if (silent.size === 0) yield* Effect.mapError(recovery.explain(lane, nonces.latest), ofJournal)
