@@ -3,7 +3,7 @@ import { JournalError } from "../../../application/ports/journal/JournalError.js
 import type { LaneJournal } from "../../../application/ports/journal/LaneJournal.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import * as Address from "../../../domain/primitives/Address.js"
-import type * as Lineage from "../Lineage.js"
+import type * as Lineage from "../recovery/Lineage.js"
 import * as Store from "../Store.js"
 
 interface Row {

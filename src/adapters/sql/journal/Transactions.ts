@@ -10,9 +10,9 @@ import type {
   Lane
 } from "../../../application/ports/journal/Transactions.js"
 import * as Events from "../events/Events.js"
+import * as KnownNonces from "../recovery/KnownNonces.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
-import * as KnownNonces from "./KnownNonces.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
 

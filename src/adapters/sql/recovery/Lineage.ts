@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { JournalError } from "../../application/ports/journal/JournalError.js"
+import { JournalError } from "../../../application/ports/journal/JournalError.js"
 
 /** The newest transaction of a lane that this process has stored. */
 export interface Stored {
