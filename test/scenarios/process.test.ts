@@ -17,20 +17,19 @@ const started = (program: Program): Program => {
 }
 
 /** A configuration with a database of its own. */
-const configFile = (): string => {
+const configFile = (change: object = {}): string => {
   configs += 1
   const path = join(folder, `castellan-${configs}.json`)
-  writeFileSync(
-    path,
-    JSON.stringify({
-      profile: "production",
-      listen: { host: "127.0.0.1", port: 0 },
-      database: { path: `castellan-${configs}.sqlite` },
-      keyPepper: { file: "pepper" },
-      accounts: [{ id: "acme", name: "Acme", tier: "pro", keys: [{ hash }] }],
-      networks: []
-    })
-  )
+  const whole = {
+    profile: "production",
+    listen: { host: "127.0.0.1", port: 0 },
+    database: { path: `castellan-${configs}.sqlite` },
+    keyPepper: { file: "pepper" },
+    accounts: [],
+    networks: [],
+    ...change
+  }
+  writeFileSync(path, JSON.stringify(whole))
   return path
 }
 
@@ -41,8 +40,6 @@ const service = async (env: Readonly<Record<string, string>> = {}) => {
   const url = /"url":"([^"]+)"/.exec(program.stdout())?.[1] ?? "no url"
   return { program, url }
 }
-
-const hash = "21ca2b88d8bd2b95fe8ad6c38ea53aebfd1a2c4ba9b7d2c4fa5b4fd62adfb7cd"
 
 beforeAll(async () => {
   main = await Bundle.of("src/hosts/node/main.ts")
@@ -56,18 +53,15 @@ afterAll(async () => {
 })
 
 describe("the service process", () => {
-  it("is ready once it listens", async () => {
-    const { url } = await service()
-    const ready = await fetch(`${url}/health/ready`)
-    expect({ status: ready.status, text: await ready.text() }).toMatchObject({ status: 200 })
-  })
-
-  it("logs JSON lines only, one of them when it listens", async () => {
-    const { program } = await service()
-    const lines = program.stdout().trim().split("\n")
-    const entries = lines.map((line) => JSON.parse(line))
-    expect(entries).toHaveLength(1)
-    expect(entries[0]).toMatchObject({ message: "listening", profile: "production" })
+  it("is ready once it listens, and logs JSON lines only, one of them then", async () => {
+    const { program, url } = await service()
+    expect((await fetch(`${url}/health/ready`)).status).toBe(200)
+    const entries = program
+      .stdout()
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+    expect(entries).toMatchObject([{ message: "listening", profile: "production" }])
     expect(program.stderr()).toBe("")
   })
 
@@ -86,8 +80,7 @@ describe("the service process", () => {
     expect(none.stderr()).toBe(
       'CASTELLAN_CONFIG is not set: it, or --config of "castellan serve", names the configuration file (see docs/operations.md)\n'
     )
-    const bad = join(folder, "bad.json")
-    writeFileSync(bad, JSON.stringify({ profile: "production", listen: { host: "127.0.0.1", port: "80" } }))
+    const bad = configFile({ listen: { host: "127.0.0.1", port: "80" }, keyPepper: undefined })
     const wrong = started(run([main], { cwd: folder, env: { CASTELLAN_CONFIG: bad } }))
     expect(await wrong.ended).toBe(1)
     expect(wrong.stderr()).toContain("listen.port: expected an integer from 0 to 65535")
@@ -113,16 +106,7 @@ describe("the service process", () => {
 
   it("says that its port is taken, and ends with code 1", async () => {
     const { url } = await service()
-    const taken = join(folder, "taken.json")
-    const config = {
-      profile: "production",
-      listen: { host: "127.0.0.1", port: Number(new URL(url).port) },
-      database: { path: "other.sqlite" },
-      keyPepper: { file: "pepper" },
-      accounts: [],
-      networks: []
-    }
-    writeFileSync(taken, JSON.stringify(config))
+    const taken = configFile({ listen: { host: "127.0.0.1", port: Number(new URL(url).port) } })
     const second = started(run([main], { cwd: folder, env: { CASTELLAN_CONFIG: taken } }))
     expect(await second.ended).toBe(1)
     expect(second.stderr()).toContain("EADDRINUSE")
@@ -143,18 +127,8 @@ describe("the command that makes a key for the configuration", () => {
     expect(await command.ended).toBe(0)
     const issued = /API key \(shown once\): (cst_[A-Za-z0-9_-]{43})/.exec(command.stdout())?.[1] ?? "none"
     const keyHash = /"hash": "([0-9a-f]{64})"/.exec(command.stdout())?.[1] ?? "none"
-    const keyed = join(folder, "keyed.json")
-    writeFileSync(
-      keyed,
-      JSON.stringify({
-        profile: "production",
-        listen: { host: "127.0.0.1", port: 0 },
-        database: { path: "keyed.sqlite" },
-        keyPepper: { file: "pepper" },
-        accounts: [{ id: "acme", name: "Acme", tier: "pro", keys: [{ hash: keyHash }] }],
-        networks: []
-      })
-    )
+    const accounts = [{ id: "acme", name: "Acme", tier: "pro", keys: [{ hash: keyHash }] }]
+    const keyed = configFile({ accounts })
     const { url } = await service({ CASTELLAN_CONFIG: keyed })
     const ask = async (apiKey: string) => {
       const answer = await fetch(`${url}/predict`, {
