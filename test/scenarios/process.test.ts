@@ -16,6 +16,8 @@ const started = (program: Program): Program => {
   return program
 }
 
+const hash = "21ca2b88d8bd2b95fe8ad6c38ea53aebfd1a2c4ba9b7d2c4fa5b4fd62adfb7cd"
+
 /** A configuration with a database of its own. */
 const configFile = (change: object = {}): string => {
   configs += 1
@@ -25,7 +27,7 @@ const configFile = (change: object = {}): string => {
     listen: { host: "127.0.0.1", port: 0 },
     database: { path: `castellan-${configs}.sqlite` },
     keyPepper: { file: "pepper" },
-    accounts: [],
+    accounts: [{ id: "acme", name: "Acme", tier: "pro", keys: [{ hash }] }],
     networks: [],
     ...change
   }
@@ -55,13 +57,13 @@ afterAll(async () => {
 describe("the service process", () => {
   it("is ready once it listens, and logs JSON lines only, one of them then", async () => {
     const { program, url } = await service()
-    expect((await fetch(`${url}/health/ready`)).status).toBe(200)
     const entries = program
       .stdout()
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line))
     expect(entries).toMatchObject([{ message: "listening", profile: "production" }])
+    expect((await fetch(`${url}/health/ready`)).status).toBe(200)
     expect(program.stderr()).toBe("")
   })
 
