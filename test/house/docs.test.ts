@@ -56,36 +56,6 @@ describe("docs/comparison.md", () => {
   })
 })
 
-describe("docs/comparison.md as a whole", () => {
-  const page = readFileSync(new URL("docs/comparison.md", root), "utf8")
-  const [summary = "", measured = ""] = page.split("## Measured")
-
-  it("tells round trips as it has measured them", () => {
-    const [, own, others] = /round trips[^|]*\| (\d+) \| alto with permissionless (\d+)/.exec(measured) ?? []
-    const told = [...summary.matchAll(/(\d+) HTTP round trips[^.]* had (\d+)/g)].map(([, ...both]) => both)
-    expect(told).toEqual([[own, others]])
-  })
-
-  it("has a cell for each product in every row, and a source for each", () => {
-    const tables = page.split("\n\n").filter((part) => part.startsWith("|"))
-    for (const table of tables) {
-      const widths = table
-        .trim()
-        .split("\n")
-        .map((row) => row.split("|").length)
-      expect(new Set(widths).size).toBe(1)
-    }
-    const [, ...products] =
-      (tables[0] ?? "")
-        .split("\n")[0]
-        ?.split("|")
-        .map((cell) => cell.trim()) ?? []
-    const sources = page.split("\n").find((line) => line.startsWith("Sources: ")) ?? ""
-    for (const product of products.filter((name) => !["", "castellan"].includes(name)))
-      expect(sources).toContain(product.split(" ")[0])
-  })
-})
-
 describe("docs/architecture.md", () => {
   it("names folders and files that there are", () => {
     const page = readFileSync(new URL("docs/architecture.md", root), "utf8")

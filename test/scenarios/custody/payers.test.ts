@@ -8,8 +8,6 @@ import { create } from "../../support/suite/Chain.js"
 
 const ether = 10n ** 18n
 const passkeyPubKey = [Authenticator.make().spki.toString("base64")]
-/** Of `HostilePaymaster`. */
-const vices = { revert: 1, refuseSignature: 5, expired: 6 } as const
 
 let stack: Stack
 beforeAll(async () => {
@@ -37,43 +35,10 @@ describe.each(entryPointVersions)("a creation through EntryPoint %s", (version) 
     walletCustody: 5,
     passkeyPubKey
   })
-  const nonce = () => stack.provider.getTransactionCount(stack.signer.address)
-
   it("is paid for by a paymaster that asks for nothing but its address", async () => {
     const paymaster = await deployed("OpenPaymaster")
     await deposit(paymaster, ether)
     expect((await stack.ask(journey.create([account("open")], { paymaster }))).status).toBe(1)
-  })
-
-  it.each([
-    ["whose deposit is empty", "OpenPaymaster", [], 0n, "AA31 paymaster deposit too low"],
-    ["that reverts", "HostilePaymaster", [vices.revert], ether, "AA33 reverted"],
-    [
-      "that refuses the signature",
-      "HostilePaymaster",
-      [vices.refuseSignature],
-      ether,
-      "AA34 signature error"
-    ],
-    ["whose time is over", "HostilePaymaster", [vices.expired], ether, "AA32 paymaster expired or not due"]
-  ] as const)(
-    "by a paymaster %s is 422 that says so, and nothing is sent",
-    async (_, name, args, wei, message) => {
-      const paymaster = await deployed(name, ...args)
-      await deposit(paymaster, wei)
-      const before = await nonce()
-      const failure = await stack.refused(journey.create([account("refused")], { paymaster }))
-      expect(failure._tag).toBe("Unprocessable")
-      expect(failure.details[0]?.message).toContain(`paymaster ${paymaster}`)
-      expect(failure.details[0]?.message).toContain(message)
-      expect(await nonce()).toBe(before)
-    }
-  )
-
-  it("by an address without code is 422, and nothing is sent", async () => {
-    const paymaster = Journey.recipient()
-    const failure = await stack.refused(journey.create([account("none")], { paymaster }))
-    expect(failure.details[0]?.message).toMatch(/^insufficient funds: paymaster 0x\w+ lacks \d+ wei/)
   })
 
   it("for an aggregator is 422: no wallet of the suite names one", async () => {

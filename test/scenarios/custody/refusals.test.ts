@@ -15,28 +15,36 @@ afterAll(async () => {
   await service.stop()
 })
 
-const create = (account: object, ...others: ReadonlyArray<object>): Promise<Envelope> =>
-  service.refused(400, "/create", { accounts: [account, ...others], settings: service.info.settings })
-
 const problems = ({ code, details, error }: Envelope) => ({
   code,
   error,
   details: details.map(({ message, path }) => `${path}: ${message}`)
 })
+/** Why accounts are not created. */
+const create = async (...accounts: ReadonlyArray<object>) =>
+  problems(await service.refused(400, "/create", { accounts, settings: service.info.settings }))
 
-const invalidRequest = (...details: ReadonlyArray<string>) => ({
+const invalidRequest = (...details: ReadonlyArray<unknown>) => ({
   code: "invalid_request",
   error: "invalid request",
   details
 })
+const wrongCustody = (walletCustody: unknown, from = 0) => ({
+  code: "invalid_wallet_custody_type",
+  error: "invalid wallet custody type",
+  details: [`accounts[0].walletCustody: expected an integer from ${from} to 5, got ${walletCustody}`]
+})
+const saltRequired = (why = "") => ({
+  code: "salt_required",
+  error: "salt is required",
+  details: [`accounts[0].salt: salt is required${why}`]
+})
 
 const keys = Array.from({ length: 17 }, () => Authenticator.make().passkey.publicKey)
-const spki = Authenticator.encodings.SPKI
-const passkeys = keys.map((key) => spki(key).toString("base64"))
+const passkeys = keys.map((key) => Authenticator.encodings.SPKI(key).toString("base64"))
 const [first = "", second = ""] = passkeys
 const addresses = Array.from({ length: 17 }, (_, n) => `0x${String(n + 1).padStart(40, "0")}`)
 const [alice = "", bob = ""] = addresses
-const zero = `0x${"0".repeat(40)}`
 const own = { clientId: "dev", versionId: "1" }
 
 const given = { passkeyPubKey: [first], signers: [alice], threshold: "1" } as const
@@ -50,159 +58,93 @@ const needs: Readonly<Record<number, ReadonlyArray<Field>>> = {
   5: ["passkeyPubKey"]
 }
 
-/** Of all sets of fields those that this custody does not want, with what is wrong about each. */
-const combinations = Object.entries(needs).flatMap(([custody, needed]) =>
-  Array.from({ length: 8 }, (_, bits) => fields.filter((_, place) => (bits >> place) % 2 === 1))
-    .filter((set) => set.join() !== needed.join())
-    .map((set) => ({
-      custody: Number(custody),
-      set,
-      name: set.length === 0 ? "nothing" : set.join(", "),
-      details: fields.flatMap((field) => {
+describe("create", () => {
+  it.each([0, 1, 2, 3, 4, 5])("of custody %d takes no other fields than its own", async (walletCustody) => {
+    const custody = walletCustody === 0 ? 1 : walletCustody
+    const needed = needs[custody] ?? []
+    const sets = Array.from({ length: 8 }, (_, bits) => fields.filter((__, at) => (bits >> at) % 2 === 1))
+    const wrong = sets.filter((set) => set.join() !== needed.join())
+    expect(wrong).toHaveLength(7)
+    for (const set of wrong) {
+      const account = Object.fromEntries(set.map((field) => [field, given[field]]))
+      const details = fields.flatMap((field) => {
         if (set.includes(field) === needed.includes(field)) return []
         const message = set.includes(field)
           ? `custody ${custody} does not use this field`
           : `is required for custody ${custody}`
         return [`accounts[0].${field}: ${message}`]
       })
-    }))
-)
-
-describe("create", () => {
-  it("has 35 wrong combinations of custody and fields", () => {
-    expect(combinations).toHaveLength(35)
-  })
-
-  it.each(combinations)("of custody $custody with $name is refused", async ({ custody, details, set }) => {
-    const account = Object.fromEntries(set.map((field) => [field, given[field]]))
-    const refusal = await create({ salt: "a", walletCustody: custody, ...account })
-    expect(problems(refusal)).toEqual(invalidRequest(...details))
-  })
-
-  it.each(combinations.filter(({ custody }) => custody === 1))(
-    "of custody 0, which is 1 here, with $name is refused",
-    async ({ details, set }) => {
-      const account = Object.fromEntries(set.map((field) => [field, given[field]]))
-      expect(problems(await create({ salt: "a", walletCustody: 0, ...account }))).toEqual(
-        invalidRequest(...details)
-      )
+      expect(await create({ salt: "a", walletCustody, ...account })).toEqual(invalidRequest(...details))
     }
-  )
-
-  it.each([-1, 6, 255, 1.5])("of custody %d is refused by its name", async (walletCustody) => {
-    expect(problems(await create({ salt: "a", walletCustody }))).toEqual({
-      code: "invalid_wallet_custody_type",
-      error: "invalid wallet custody type",
-      details: [`accounts[0].walletCustody: expected an integer from 0 to 5, got ${walletCustody}`]
-    })
   })
 
-  it.each([["1"], [null], [[1]], [true]])("of custody %j is refused by its name", async (walletCustody) => {
-    expect(problems(await create({ salt: "a", walletCustody }))).toMatchObject({
-      code: "invalid_wallet_custody_type",
-      error: "invalid wallet custody type"
-    })
-  })
-
-  it("without a custody is refused", async () => {
-    expect(problems(await create({ salt: "a" })).details).toEqual([
+  it("names the account that is wrong, and a custody that there is not", async () => {
+    expect(await create({ salt: "good", walletCustody: 1 }, { salt: "bad", walletCustody: 5 })).toEqual(
+      invalidRequest("accounts[1].passkeyPubKey: is required for custody 5")
+    )
+    expect(await create({ salt: "a", walletCustody: 6 })).toEqual(wrongCustody(6))
+    expect((await create({ salt: "a" })).details).toEqual([
       "accounts[0].walletCustody: accounts[0].walletCustody is required"
     ])
   })
-
-  it("names the account that is wrong", async () => {
-    const good = { salt: "good", walletCustody: 1 }
-    const refusal = await service.refused(400, "/create", {
-      accounts: [good, { salt: "bad", walletCustody: 5 }],
-      settings: service.info.settings
-    })
-    expect(problems(refusal)).toEqual(invalidRequest("accounts[1].passkeyPubKey: is required for custody 5"))
-  })
 })
 
-describe("passkeyPubKey", () => {
+describe("a field", () => {
   const x = "11".repeat(32)
-  const expected =
-    "expected X || Y (64 bytes), 04 || X || Y (65), a compressed point (33), SubjectPublicKeyInfo in DER or a COSE_Key in CBOR"
-  const offCurve = (bytes: string) => [Buffer.from(bytes, "hex").toString("base64")]
+  const base64 = (bytes: string) => Buffer.from(bytes, "hex").toString("base64")
+  const compressed = Authenticator.encodings.compressed(keys[0] ?? { x: "", y: "" }).toString("base64url")
+  const offCurve = "the coordinates are of no point of the curve P-256"
 
-  it.each([
-    ["that is empty", [], "", "expected 1 to 16 passkeys, but there are 0"],
-    ["of 17 keys", passkeys, "", "expected 1 to 16 passkeys, but there are 17"],
-    ["with one key twice", [first, second, first], "[2]", "entry 0 is the same key"],
+  it.each<readonly [string, Field, unknown, string, unknown]>([
+    ["none", "passkeyPubKey", [], "", "expected 1 to 16 passkeys, but there are 0"],
+    ["17 of them", "passkeyPubKey", passkeys, "", "expected 1 to 16 passkeys, but there are 17"],
+    ["one twice", "passkeyPubKey", [first, second, first], "[2]", "entry 0 is the same key"],
+    ["one in two encodings", "passkeyPubKey", [first, compressed], "[1]", "entry 0 is the same key"],
+    ["off the curve", "passkeyPubKey", [base64(x + x)], "[0]", offCurve],
+    ["off the curve, with its prefix", "passkeyPubKey", [first, base64(`04${x}${x}`)], "[1]", offCurve],
+    ["two halves off the curve", "passkeyPubKey", [base64(x), base64(x)], "[0]", offCurve],
     [
-      "with one key in two encodings",
-      [first, Authenticator.encodings.compressed(keys[0] ?? { x: "", y: "" }).toString("base64url")],
-      "[1]",
-      "entry 0 is the same key"
-    ],
-    ["off the curve", offCurve(x + x), "[0]", "the coordinates are of no point of the curve P-256"],
-    [
-      "off the curve, with its prefix",
-      [first, ...offCurve(`04${x}${x}`)],
-      "[1]",
-      "the coordinates are of no point of the curve P-256"
-    ],
-    ["of zeros", offCurve("00".repeat(64)), "[0]", "the coordinates are of no point of the curve P-256"],
-    [
-      "of two halves off the curve",
-      [...offCurve(x), ...offCurve(x)],
+      "one half",
+      "passkeyPubKey",
+      [base64(x)],
       "[0]",
-      "the coordinates are of no point of the curve P-256"
+      "32 bytes are one coordinate: the only two entries are then X and Y"
     ],
-    ["of one half", offCurve(x), "[0]", "32 bytes are one coordinate: the only two entries are then X and Y"],
-    ["of 63 bytes", offCurve("11".repeat(63)), "[0]", `${expected}, but the entry has 63 bytes`],
-    ["that is no base64", ["***"], "[0]", "expected base64 or base64url, without white space"],
-    ["with an empty text", [""], "[0]", `${expected}, but the entry has 0 bytes`]
-  ] as const)("%s is refused", async (_, passkeyPubKey, place, message) => {
-    const { code, details, error } = await create({ salt: "a", walletCustody: 5, passkeyPubKey })
-    expect({ code, error }).toEqual({ code: "invalid_request", error: "invalid request" })
-    expect(details).toMatchObject([{ path: `accounts[0].passkeyPubKey${place}`, message }])
-  })
-})
-
-describe("signers", () => {
-  it.each([
-    ["that are none", [], "", "expected 1 to 16 signers, but there are 0"],
-    ["of 17", addresses, "", "expected 1 to 16 signers, but there are 17"],
-    ["with one twice", [alice, bob, alice], "", `${alice} is named twice`],
-    ["with the zero address", [alice, zero], "", "the zero address cannot sign"],
-    ["with a short address", [alice, "0x1234"], "[1]", "expected an address: 0x and 40 hex digits"],
+    ["no base64", "passkeyPubKey", ["***"], "[0]", "expected base64 or base64url, without white space"],
+    ["none", "signers", [], "", "expected 1 to 16 signers, but there are 0"],
+    ["17 of them", "signers", addresses, "", "expected 1 to 16 signers, but there are 17"],
+    ["one twice", "signers", [alice, bob, alice], "", `${alice} is named twice`],
+    ["the zero address", "signers", [alice, `0x${"0".repeat(40)}`], "", "the zero address cannot sign"],
+    ["a short address", "signers", [alice, "0x1234"], "[1]", "expected an address: 0x and 40 hex digits"],
+    ["a number", "signers", [alice, 7], "[1]", "expected a string or an object, got a number"],
     [
-      "with a wrong checksum",
-      ["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed".replace("B", "b").replace("aA", "Aa")],
-      "[0]",
-      "the address is of mixed case and its EIP-55 checksum does not match"
-    ],
-    ["with a signer twice", [own, own], "", expect.stringMatching(/^0x\w{40} is named twice$/)],
-    [
-      "with a signer without version and asset",
+      "without version and asset",
+      "signers",
       [{ clientId: "dev" }],
       "[0]",
       "expected either versionId or assetId, and not both"
-    ]
-  ] as const)("%s are refused", async (_, signers, place, message) => {
-    const { code, details, error } = await create({ salt: "a", walletCustody: 3, signers, threshold: "1" })
-    expect({ code, error }).toEqual({ code: "invalid_request", error: "invalid request" })
-    expect(details).toMatchObject([{ path: `accounts[0].signers${place}`, message }])
-  })
-
-  it("that are no texts and no signers are refused", async () => {
-    const { code, details } = await create({
+    ],
+    ["no validator at all", "threshold", "0", "", "expected 1 to 3, the number of validators"],
+    ["more than the validators", "threshold", "4", "", "expected 1 to 3, the number of validators"],
+    ["beyond a byte", "threshold", "257", "", "expected 1 to 3, the number of validators"],
+    ["a leading zero", "threshold", "02", "", 'expected a decimal integer in a string, got "02"'],
+    ["hex", "threshold", "0x2", "", 'expected a decimal integer in a string, got "0x2"']
+  ])("of %s in %s is refused", async (_, field, value, place, message) => {
+    const account = {
       salt: "a",
-      walletCustody: 3,
-      signers: [alice, 7],
+      walletCustody: 4,
+      signers: [alice, bob],
+      passkeyPubKey: [first],
       threshold: "1"
-    })
-    expect(code).toBe("invalid_request")
-    expect(details).toEqual([
-      { path: "accounts[0].signers[1]", message: "expected a string or an object, got a number" }
-    ])
+    }
+    expect(await create({ ...account, [field]: value })).toEqual(
+      invalidRequest(`accounts[0].${field}${place}: ${message}`)
+    )
   })
 
-  it("a signer and its own address are one signer", async () => {
+  it("names a signer and its own address as one", async () => {
     const signers = [service.signer.address.toLowerCase(), own]
-    expect(problems(await create({ salt: "a", walletCustody: 3, signers, threshold: "2" }))).toEqual(
+    expect(await create({ salt: "a", walletCustody: 3, signers, threshold: "2" })).toEqual(
       invalidRequest(`accounts[0].signers: ${service.signer.address} is named twice`)
     )
   })
@@ -210,98 +152,42 @@ describe("signers", () => {
   it.each([
     [{ clientId: "nobody", versionId: "1" }, "invalid client ID: client ID incorrect", "clientId"],
     [{ clientId: "dev", versionId: "99" }, "version not found: HSM version does not exist", "versionId"]
-  ])("%j is nobody of this account", async (signer, error, field) => {
+  ])("names nobody of this account by %j", async (signer, error, field) => {
     const refusal = await service.refused(401, "/create", {
       accounts: [{ salt: "a", walletCustody: 3, signers: [alice, signer], threshold: "1" }],
       settings: service.info.settings
     })
-    expect(refusal.error).toBe(error)
-    expect(refusal.details.map(({ path }) => path)).toEqual([`accounts[0].signers[1].${field}`])
-  })
-})
-
-describe("threshold", () => {
-  it.each([
-    ["0", "expected 1 to 3, the number of validators"],
-    ["4", "expected 1 to 3, the number of validators"],
-    ["257", "expected 1 to 3, the number of validators"],
-    ["9".repeat(400), "expected 1 to 3, the number of validators"],
-    ["", 'expected a decimal integer in a string, got ""'],
-    ["02", 'expected a decimal integer in a string, got "02"'],
-    ["+2", 'expected a decimal integer in a string, got "+2"'],
-    ["2.0", 'expected a decimal integer in a string, got "2.0"'],
-    ["0x2", 'expected a decimal integer in a string, got "0x2"'],
-    ["-1", 'expected a decimal integer in a string, got "-1"'],
-    [" 2", 'expected a decimal integer in a string, got " 2"'],
-    ["two", 'expected a decimal integer in a string, got "two"']
-  ])("%j of two signers and a passkey is refused", async (threshold, message) => {
-    const account = { salt: "a", walletCustody: 4, signers: [alice, bob], passkeyPubKey: [first] }
-    expect(problems(await create({ ...account, threshold }))).toEqual(
-      invalidRequest(`accounts[0].threshold: ${message}`)
-    )
-  })
-
-  it("as a number is refused", async () => {
-    const { details } = await create({ salt: "a", walletCustody: 3, signers: [alice], threshold: 1 })
-    expect(details.map(({ path }) => path)).toEqual(["accounts[0].threshold"])
+    expect([refusal.error, refusal.details[0]?.path]).toEqual([error, `accounts[0].signers[1].${field}`])
   })
 })
 
 describe("a wallet without a salt", () => {
   const wallet = bob
 
-  it.each([0, 1, 2, 3, 4, 5])("of custody %d that is not deployed wants its salt", async (walletCustody) => {
-    expect(problems(await create({ wallet, walletCustody }))).toEqual({
-      code: "salt_required",
-      error: "salt is required",
-      details: ["accounts[0].salt: salt is required: the wallet is not deployed"]
-    })
+  it("wants its salt whatever its custody, where it is not deployed or not named", async () => {
+    for (const walletCustody of [0, 1, 2, 3, 4, 5])
+      expect(await create({ wallet, walletCustody })).toEqual(saltRequired(": the wallet is not deployed"))
+    expect(await create({ walletCustody: 1 })).toEqual(saltRequired())
   })
 
   it("is described wholly or not at all", async () => {
-    expect(problems(await create({ wallet, walletCustody: 3, threshold: "1" }))).toEqual(
+    expect(await create({ wallet, walletCustody: 3, threshold: "1" })).toEqual(
       invalidRequest("accounts[0].signers: is required for custody 3")
     )
-    expect(problems(await create({ wallet, walletCustody: 1, threshold: "1" }))).toEqual(
+    expect(await create({ wallet, walletCustody: 1, threshold: "1" })).toEqual(
       invalidRequest("accounts[0].threshold: custody 1 does not use this field")
     )
   })
 
-  it("that is no address is refused", async () => {
-    expect(problems(await create({ wallet: "0x12", walletCustody: 1 }))).toEqual(
-      invalidRequest("accounts[0].wallet: expected an address: 0x and 40 hex digits")
-    )
-  })
-
-  it("is one wallet of a request, by its address or by its salt", async () => {
+  it("is one wallet of a request, by its address, by its salt and as a legacy one", async () => {
     const [named = ""] = await service.predict("named")
-    const refusal = await create({ salt: "named", walletCustody: 1 }, { wallet: named, walletCustody: 1 })
-    expect(problems(refusal)).toEqual(invalidRequest("accounts[1].wallet: accounts[0] names the same wallet"))
-  })
-
-  it("and without a wallet is nothing", async () => {
-    expect(problems(await create({ walletCustody: 1 }))).toEqual({
-      code: "salt_required",
-      error: "salt is required",
-      details: ["accounts[0].salt: salt is required"]
-    })
-  })
-})
-
-describe("a legacy wallet", () => {
-  it("of two custodies is one address, and wanted once in a request", async () => {
-    const refusal = await create(
-      { salt: "a", walletCustody: 1, legacyWallet: true },
-      { salt: "a", walletCustody: 5, passkeyPubKey: [first], legacyWallet: true }
+    expect(await create({ salt: "named", walletCustody: 1 }, { wallet: named, walletCustody: 1 })).toEqual(
+      invalidRequest("accounts[1].wallet: accounts[0] names the same wallet")
     )
-    expect(problems(refusal)).toEqual(invalidRequest("accounts[1].salt: accounts[0] names the same wallet"))
-  })
-
-  it("keeps to the fields of its custody", async () => {
-    const account = { salt: "a", walletCustody: 5, legacyWallet: true }
-    expect(problems(await create(account))).toEqual(
-      invalidRequest("accounts[0].passkeyPubKey: is required for custody 5")
-    )
+    const legacy = { salt: "a", legacyWallet: true }
+    expect(
+      await create({ ...legacy, walletCustody: 1 }, { ...legacy, walletCustody: 5, passkeyPubKey: [first] })
+    ).toEqual(invalidRequest("accounts[1].salt: accounts[0] names the same wallet"))
   })
 })
 
@@ -309,37 +195,27 @@ describe.each(["/predict", "/check"])("%s", (path) => {
   const ask = (account: object) =>
     service.refused(400, path, { accounts: [account], settings: service.info.settings })
 
-  it("takes no custody 0", async () => {
-    expect(problems(await ask({ salt: "a", walletCustody: 0 }))).toEqual({
-      code: "invalid_wallet_custody_type",
-      error: "invalid wallet custody type",
-      details: ["accounts[0].walletCustody: expected an integer from 1 to 5, got 0"]
-    })
-  })
-
-  it.each([...fields, "legacyWallet"] as const)("knows no field %s", async (field) => {
-    const value = { ...given, legacyWallet: true }[field]
-    const refusal = await ask({ salt: "a", walletCustody: 4, [field]: value })
-    expect(refusal.code).toBe("unknown_field")
-    expect(refusal.details.map(({ path }) => path)).toEqual([`accounts[0].${field}`])
+  it("takes no custody 0, and no field of a creation", async () => {
+    expect(problems(await ask({ salt: "a", walletCustody: 0 }))).toEqual(wrongCustody(0, 1))
+    for (const [field, value] of Object.entries({ ...given, legacyWallet: true })) {
+      const { code, details } = await ask({ salt: "a", walletCustody: 4, [field]: value })
+      expect([code, details[0]?.path]).toEqual(["unknown_field", `accounts[0].${field}`])
+    }
   })
 })
 
-it.each([-1, 6, 255, 1.5])(
-  "custody %d is refused by predict, and an element's error in check",
-  async (walletCustody) => {
-    const { settings } = service.info
+it("a custody that there is not is refused by predict, and an element's error in check", async () => {
+  const { settings } = service.info
+  for (const walletCustody of [-1, 6, 255, 1.5]) {
     const accounts = [{ salt: "a", walletCustody }]
-    expect(problems(await service.refused(400, "/predict", { accounts, settings }))).toEqual({
-      code: "invalid_wallet_custody_type",
-      error: "invalid wallet custody type",
-      details: [`accounts[0].walletCustody: expected an integer from 1 to 5, got ${walletCustody}`]
-    })
+    expect(problems(await service.refused(400, "/predict", { accounts, settings }))).toEqual(
+      wrongCustody(walletCustody, 1)
+    )
     expect(await service.ok("/check", { accounts, settings })).toEqual([
       { exists: false, wallet: "", salt: "a", error: "invalid wallet custody type" }
     ])
   }
-)
+})
 
 it("predict and check know a wallet of every custody", async () => {
   const accounts = [1, 2, 3, 4, 5].map((walletCustody) => ({ salt: "known", walletCustody }))

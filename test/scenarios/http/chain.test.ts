@@ -3,12 +3,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import {
   anvilKey,
   type DevService,
-  type Envelope,
   type Log,
   start,
   type TransactionResult
 } from "../../support/http/DevService.js"
-import { violations } from "../../support/http/OpenApiDocument.js"
 
 interface Receipts {
   readonly requestStatus: number
@@ -131,13 +129,6 @@ describe("receipts", () => {
     const log = receipt?.logs.find(({ address }) => address === service.info.token)
     expect(log?.args).toEqual({ a: ZeroAddress, b: wallet, c: "5" })
   })
-
-  it("of 256 hashes come in one answer, and a hash in capitals is the same hash", async () => {
-    const hashes = Array.from({ length: 256 }, (_, n) => `0x${n.toString(16).padStart(64, "0")}`)
-    expect((await receipts(hashes)).unknown).toEqual(hashes)
-    const capital = `0x${minted.txHash.slice(2).toUpperCase()}`
-    expect((await receipts([capital])).receipts[0]?.txHash).toBe(minted.txHash)
-  })
 })
 
 describe("a signer", () => {
@@ -152,9 +143,7 @@ describe("a signer", () => {
 
   it.each([
     [{ clientId: "nobody", versionId: "1" }, "invalid client ID: client ID incorrect", "clientId"],
-    [{ clientId: "nobody", assetId: "ETH" }, "invalid client ID: client ID incorrect", "clientId"],
     [{ clientId: "deployer", versionId: "1" }, "invalid client ID: client ID incorrect", "clientId"],
-    [{ clientId: "serviceEoa", versionId: "1" }, "invalid client ID: client ID incorrect", "clientId"],
     [{ clientId: "dev", versionId: "2" }, "version not found: HSM version does not exist", "versionId"],
     [{ clientId: "dev", assetId: "ETH" }, "asset not supported: MPC asset unavailable", "assetId"]
   ])("%j is refused: %s", async (signer, error, field) => {
@@ -223,94 +212,4 @@ describe("the service's EOA", () => {
     const { code, error } = await service.refused(400, "/getbundleraddress", { chainId })
     expect({ code, error }).toEqual({ code: "unsupported_chain", error: `unsupported chain id ${named}` })
   })
-
-  it("takes no query, and does not ask for a body where the method has none", async () => {
-    for (const [method, message] of [
-      ["GET", "the endpoint takes no query"],
-      ["POST", "the endpoint takes no query; send a JSON body"]
-    ] as const) {
-      const { body } = await service.ask<Envelope>("/getbundleraddress?chainId=1", undefined, { method })
-      expect({ method, details: body.details }).toEqual({ method, details: [{ path: "", message }] })
-    }
-  })
 })
-
-describe("what needs no key", () => {
-  const get = async (path: string) => {
-    const answer = await fetch(service.info.baseUrl + path)
-    return { status: answer.status, headers: answer.headers, text: await answer.text() }
-  }
-
-  it("is health", async () => {
-    for (const path of ["/health/live", "/health/ready"]) expect((await get(path)).status).toBe(200)
-  })
-
-  it("is the OpenAPI document, whose references all lead somewhere and whose examples are requests", async () => {
-    const { headers, text } = await get("/openapi.json")
-    expect(headers.get("content-type")).toContain("application/json")
-    const known: {
-      readonly openapi: string
-      readonly info: { readonly title: string; readonly version: string }
-      readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-      readonly components: { readonly securitySchemes: Readonly<Record<string, unknown>> }
-    } = JSON.parse(text)
-    expect(known.openapi).toMatch(/^3\.1\.\d+$/)
-    expect(known.info.title).not.toBe("")
-    expect(known.info.version).not.toBe("")
-    const references = [...text.matchAll(/"\$ref":\s*"([^"]+)"/g)].map(([, pointer]) => String(pointer))
-    expect(references.length).toBeGreaterThan(50)
-    for (const pointer of new Set(references)) {
-      const steps = pointer.slice(2).split("/")
-      const found = steps.reduce<unknown>((at, name) => new Map(Object.entries(Object(at))).get(name), known)
-      expect([pointer, typeof found]).toEqual([pointer, "object"])
-    }
-    const ids: Array<string> = []
-    for (const [path, methods] of Object.entries(known.paths))
-      for (const [method, operation] of Object.entries(methods)) {
-        ids.push(operation.operationId)
-        expect(operation.responses, `${method} ${path}`).toHaveProperty("200")
-        const media = operation.requestBody?.content["application/json"]
-        if (method === "post") expect(media, path).toBeDefined()
-        if (media?.example !== undefined) expect(violations(media.schema, media.example), path).toEqual([])
-      }
-    expect(new Set(ids).size).toBe(ids.length)
-    expect(Object.keys(known.components.securitySchemes)).toEqual(["apiKey"])
-    for (const path of [
-      "/predict",
-      "/check",
-      "/create",
-      "/execute",
-      "/estimateGas",
-      "/executeEncoded",
-      "/receipt",
-      "/sign",
-      "/getSigner",
-      "/getbundleraddress"
-    ])
-      expect(known.paths).toHaveProperty([path])
-  })
-
-  it("has a page that shows the document, with files of the service alone", async () => {
-    const { headers, status, text } = await get("/docs")
-    expect(status).toBe(200)
-    expect(headers.get("content-type")).toContain("text/html")
-    expect(headers.get("content-security-policy")).toContain("default-src 'none'")
-    const files = [...text.matchAll(/(?:src|href)="(docs[^"]+)"/g)].map(([, file]) => `/${file}`)
-    expect(files).toHaveLength(3)
-    for (const file of files) {
-      const loaded = await get(file)
-      expect([file, loaded.status]).toEqual([file, 200])
-      expect(loaded.headers.get("content-type")).toMatch(/^text\/(?:css|javascript)/)
-    }
-  })
-})
-
-interface Operation {
-  readonly operationId: string
-  readonly responses: Readonly<Record<string, unknown>>
-  readonly requestBody?: {
-    readonly content: {
-      readonly "application/json"?: { readonly schema: object; readonly example?: unknown }
-    }
-  }
-}

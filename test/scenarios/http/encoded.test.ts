@@ -1,13 +1,4 @@
-import {
-  AbiCoder,
-  Contract,
-  concat,
-  getBytes,
-  Interface,
-  MaxUint256,
-  TypedDataEncoder,
-  type Wallet
-} from "ethers"
+import { AbiCoder, Contract, concat, getBytes, TypedDataEncoder, type Wallet } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import {
   anvilKey,
@@ -167,15 +158,6 @@ describe.each(versions)("an estimate for EntryPoint %s", (version) => {
     expect(BigInt(answer.gas)).toBe(sum)
   })
 
-  it("without a signer names the service's EOA as submitter", async () => {
-    const { signer: _signer, ...rest } = settings(through(version))
-    const { userOps } = await service.ok<Estimate>("/estimateGas", { operations: [mint(1n)], settings: rest })
-    const { address } = await service.ok<{ readonly address: string }>("/getbundleraddress", {})
-    const { bundler, signingHash: hash, userOpHash } = first(userOps)
-    expect(bundler).toBe(address)
-    expect(hash).toBe(signingHash(userOpHash, address))
-  })
-
   it("goes unchanged through executeEncoded, signed by the service, with no overshoot at all", async () => {
     const before = await received()
     const more = { ...through(version), percentUserOpGasOvershoot: 0 }
@@ -190,14 +172,21 @@ describe.each(versions)("an estimate for EntryPoint %s", (version) => {
     )
     expect((await received()) - before).toBe(7n)
   })
+})
+
+describe("an estimate", () => {
+  it("without a signer names the service's EOA as submitter", async () => {
+    const { signer: _signer, ...rest } = settings()
+    const { userOps } = await service.ok<Estimate>("/estimateGas", { operations: [mint(1n)], settings: rest })
+    const { address } = await service.ok<{ readonly address: string }>("/getbundleraddress", {})
+    const { bundler, signingHash: hash, userOpHash } = first(userOps)
+    expect({ bundler, hash }).toEqual({ bundler: address, hash: signingHash(userOpHash, address) })
+  })
 
   it.each(ways)("goes through when its owner signs %s", async (_, sign) => {
     const before = await received()
-    const userOp = await estimateOne(mint(3n), through(version))
-    const result = await execute(
-      [encoded(userOp, { signature: await sign(service.signer, userOp) })],
-      through(version)
-    )
+    const userOp = await estimateOne(mint(3n))
+    const result = await execute([encoded(userOp, { signature: await sign(service.signer, userOp) })])
     expect(elementAt(result.returnData, 0)).toMatchObject({
       userOpHash: userOp.userOpHash,
       success: true,
@@ -208,91 +197,14 @@ describe.each(versions)("an estimate for EntryPoint %s", (version) => {
   })
 
   it("says why it failed, and still lists the good ops", async () => {
-    const answer = await estimate(
-      [mint(1n), op(service.info.reverter, "failWithReason(string)", ["no"]), mint(1n)],
-      through(version)
-    )
+    const reverting = op(service.info.reverter, "failWithReason(string)", ["no"])
+    const answer = await estimate([mint(1n), reverting, mint(1n)])
     expect(answer.status).toBe(0)
     expect(answer.error).toContain("no")
     expect(answer.userOps.map(({ aggrIndexes }) => aggrIndexes)).toEqual([[0], [2]])
   })
-})
 
-describe("an estimate", () => {
-  const callDataOf = async (operation: unknown) => {
-    const { encodedUserOp } = await estimateOne(operation)
-    return new Interface(["function execute(address target, uint256 value, bytes data)"]).decodeFunctionData(
-      "execute",
-      decode("v0.7", encodedUserOp).callData
-    )
-  }
-
-  it.each([
-    ["f(uint256)", [String(MaxUint256)], [MaxUint256]],
-    ["f(uint256)", [`0x${"f".repeat(64)}`], [MaxUint256]],
-    ["f(uint)", ["0"], [0n]],
-    ["f(int256)", [String(-(2n ** 255n))], [-(2n ** 255n)]],
-    ["f(int8,int8)", ["-128", "127"], [-128n, 127n]],
-    ["f(int)", ["-1"], [-1n]],
-    ["f(bool,bool)", ["true", "false"], [true, false]],
-    ["f(string)", ["h\u00e9llo \u{1f511}"], ["h\u00e9llo \u{1f511}"]],
-    ["f(string)", [""], [""]],
-    ["f(string)", ["0x12"], ["0x12"]],
-    ["f(bytes)", ["0x"], ["0x"]],
-    ["f(bytes,bytes4)", ["0xdead", "0x12345678"], ["0xdead", "0x12345678"]],
-    ["f(address)", ["0x000000000000000000000000000000000000dead"], [eoa]],
-    ["f(uint256[])", ['["1","2"]'], [[1n, 2n]]],
-    ["f(uint256[])", [["1", "2"]], [[1n, 2n]]],
-    ["f(uint256[])", ["[]"], [[]]],
-    [
-      "f(uint256[2][])",
-      ['[["1","2"],["3","4"]]'],
-      [
-        [
-          [1n, 2n],
-          [3n, 4n]
-        ]
-      ]
-    ],
-    ["f((uint256,string))", ['["1","a"]'], [[1n, "a"]]],
-    [
-      "f((uint256 n,string s)[] list)",
-      [
-        [
-          ["1", "a"],
-          ["2", "b"]
-        ]
-      ],
-      [
-        [
-          [1n, "a"],
-          [2n, "b"]
-        ]
-      ]
-    ],
-    ["f(tuple(uint256,(bool,bytes)),string)", [["7", ["true", "0xff"]], "z"], [[7n, [true, "0xff"]], "z"]],
-    ["f(string[])", ['["a","[\\"b\\"]"]'], [["a", '["b"]']]]
-  ] as const)("encodes %s %j like any other ABI encoder", async (signature, params, values) => {
-    const { data, target, value } = await callDataOf(op(taker, signature, params, { value: "9" }))
-    const abi = new Interface([`function ${signature}`])
-    expect({ data, target, value }).toEqual({
-      data: abi.encodeFunctionData("f", [...values]),
-      target: taker,
-      value: 9n
-    })
-  })
-
-  it("of receive() has empty call data inside", async () => {
-    expect((await callDataOf(op(eoa, "receive()", [], { value: "0x9" }))).data).toBe("0x")
-  })
-
-  it.each([
-    ["0", 0n],
-    [50, 500_000n],
-    ["12.3456", 123_456n],
-    [0.0001, 1n],
-    [1000, 10_000_000n]
-  ])(
+  it.each([["12.3456", 123_456n]])(
     "with an overshoot of %j percent has limits of exactly that much more",
     async (percent, tenThousandths) => {
       const base = limitsOf(
@@ -340,6 +252,12 @@ describe("an estimate", () => {
   })
 })
 
+const hashOf = (text: string): Promise<string> =>
+  new Contract(
+    service.info.entryPoints["v0.7"],
+    [`function getUserOpHash(${tuples["v0.7"]} op) view returns (bytes32)`],
+    service.provider
+  ).getFunction("getUserOpHash")([...decode("v0.7", text)])
 describe("an encoded op", () => {
   it("posted again gives its outcome, and is not executed again", async () => {
     const before = await received()
@@ -380,7 +298,6 @@ describe("an encoded op", () => {
 
   it.each([
     ["of a stranger", (op: EstimatedOp) => anvilKey(8).signingKey.sign(op.signingHash).serialized],
-    ["over another hash", () => anvilKey(1).signingKey.sign(`0x${"12".repeat(32)}`).serialized],
     [
       "for another submitter",
       (op: EstimatedOp) => anvilKey(1).signingKey.sign(signingHash(op.userOpHash, eoa)).serialized
@@ -393,20 +310,12 @@ describe("an encoded op", () => {
         return concat([r, `0x${(n - BigInt(s)).toString(16).padStart(64, "0")}`, v === 27 ? "0x1c" : "0x1b"])
       }
     ],
-    ["of zeros", () => `0x${"00".repeat(65)}`],
-    ["of 0xff", () => `0x${"ff".repeat(65)}`],
-    ["that is empty", () => "0x"],
-    ["of 63 bytes", (op: EstimatedOp) => anvilKey(1).signingKey.sign(op.signingHash).serialized.slice(0, -4)],
     [
       "twice",
       (op: EstimatedOp) => {
         const { serialized } = anvilKey(1).signingKey.sign(op.signingHash)
         return concat([serialized, serialized])
       }
-    ],
-    [
-      "with v 29",
-      (op: EstimatedOp) => `${anvilKey(1).signingKey.sign(op.signingHash).serialized.slice(0, -2)}1d`
     ],
     ["that is huge", () => `0x${"11".repeat(200_000)}`]
   ])("with a signature %s is refused before anything is sent", async (_, sign) => {
@@ -466,26 +375,9 @@ describe("an encoded op", () => {
     const struct = decode("v0.7", userOp.encodedUserOp)
     const changed = coder.encode(
       [tuples["v0.7"]],
-      [
-        [
-          struct.sender,
-          struct.nonce,
-          "0x",
-          struct.callData,
-          struct.accountGasLimits,
-          struct.preVerificationGas + 1n,
-          struct.gasFees,
-          "0x",
-          "0x"
-        ]
-      ]
+      [Object.values({ ...struct.toObject(), preVerificationGas: struct.preVerificationGas + 1n })]
     )
-    const entryPoint = new Contract(
-      service.info.entryPoints["v0.7"],
-      [`function getUserOpHash(${tuples["v0.7"]} op) view returns (bytes32)`],
-      service.provider
-    )
-    const userOpHash = await entryPoint.getUserOpHash?.([...coder.decode([tuples["v0.7"]], changed)[0]])
+    const userOpHash = await hashOf(changed)
     const { code } = await refused(422, [{ encodedUserOp: changed, userOpHash, walletCustody: 1 }])
     expect(code).toBe("invalid_nonce")
   })
@@ -504,8 +396,6 @@ describe("an encoded op", () => {
 
   it.each([
     ["nothing", "0x"],
-    ["noise", `0x${"ab".repeat(500)}`],
-    ["an offset of 2^255", `0x80${"00".repeat(31)}${"00".repeat(600)}`],
     ["a length of 2^256 - 1", `0x${"00".repeat(31)}20${"ff".repeat(600)}`]
   ])("that is %s is refused", async (_, encodedUserOp) => {
     const { details } = await refused(400, [
@@ -514,26 +404,11 @@ describe("an encoded op", () => {
     expect(details.map(({ path }) => path)).toEqual(["operations[0].encodedUserOp"])
   })
 
-  it("with bytes behind its end, or cut short, is refused", async () => {
-    const { encodedUserOp, userOpHash } = await estimateOne(mint(1n))
-    for (const text of [
-      `${encodedUserOp}00`,
-      `${encodedUserOp}${"00".repeat(32)}`,
-      encodedUserOp.slice(0, -64)
-    ])
-      await refused(400, [{ encodedUserOp: text, userOpHash, walletCustody: 1 }])
-  })
-
   it("of another kind of wallet is refused", async () => {
     const { encodedUserOp } = await estimateOne(mint(1n))
     const struct = decode("v0.7", encodedUserOp)
     const foreign = coder.encode([tuples["v0.7"]], [[service.info.token, ...[...struct].slice(1)]])
-    const entryPoint = new Contract(
-      service.info.entryPoints["v0.7"],
-      [`function getUserOpHash(${tuples["v0.7"]} op) view returns (bytes32)`],
-      service.provider
-    )
-    const userOpHash = await entryPoint.getUserOpHash?.([...coder.decode([tuples["v0.7"]], foreign)[0]])
+    const userOpHash = await hashOf(foreign)
     const { code } = await refused(422, [{ encodedUserOp: foreign, userOpHash, walletCustody: 1 }])
     expect(code).toBe("wallet_not_supported")
   })

@@ -1,4 +1,4 @@
-import { id, MaxUint256, ZeroAddress, zeroPadValue } from "ethers"
+import { id, ZeroAddress, zeroPadValue } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import {
   anvilKey,
@@ -81,16 +81,9 @@ describe.each(versions)("operations through EntryPoint %s", (version) => {
       [mint(wallet, 10n), op(service.info.token, "transfer(address,uint256)", [eoa, "4"])],
       settings()
     )
-    expect(Object.keys(result).sort()).toEqual([
-      "cumulativeGasUsed",
-      "effectiveGasPrice",
-      "gasUsed",
-      "logs",
-      "returnData",
-      "status",
-      "txHash",
-      "txHashes"
-    ])
+    expect(Object.keys(result).sort().join()).toBe(
+      "cumulativeGasUsed,effectiveGasPrice,gasUsed,logs,returnData,status,txHash,txHashes"
+    )
     expect(result.status).toBe(1)
     for (const element of results(result)) {
       expect(Object.keys(element).sort()).toEqual(["error", "result", "success", "txHash", "userOpHash"])
@@ -125,9 +118,12 @@ describe.each(versions)("operations through EntryPoint %s", (version) => {
       data: `0x${"0".repeat(63)}a`
     })
   })
+})
 
+describe("operations", () => {
+  const settings = () => ({})
   it("approve and then transferFrom by another wallet, in one request", async () => {
-    const spender = `spender ${version}`
+    const spender = "spender"
     const [address = ""] = await service.create(spender)
     const before = await service.token.balanceOf?.(eoa)
     const result = await execute(
@@ -196,20 +192,11 @@ describe("a revert", () => {
   it.each([
     ["failWithReason(string)", ["because"], /^because$/],
     ["failAssert()", [], /Panic\(0x01\)/],
-    ["failOverflow(uint256)", ["1"], /Panic\(0x11\)/],
-    ["failDivision(uint256)", ["0"], /Panic\(0x12\)/],
-    ["failIndex()", [], /Panic\(0x32\)/],
     ["failRaw(bytes)", ["0xdeadbeef"], /0xdeadbeef/],
-    ["failCustomEmpty()", [], new RegExp(id("JustRefused()").slice(0, 10))],
     ["failWithoutReason()", [], /without a reason/],
     ["failOutOfGas()", [], /./],
     ["failHuge(uint256)", ["100000"], /0xffff/],
-    ["failWithReason(string)", [""], /^/],
-    ["failWithReason(string)", ["r".repeat(5_000)], /^r+/],
-    ["failWithReason(string)", ['"},{"\u0000\u202e\u{1f4a9}'], /"\},\{"/],
-    ["failRaw(bytes)", ["0x08c379a0"], /0x08c379a0/],
-    ["failRaw(bytes)", [`0x08c379a0${"ff".repeat(64)}`], /0x08c379a0/],
-    ["failRaw(bytes)", [`0x4e487b71${"ff".repeat(32)}`], /Panic|0x4e487b71/]
+    ["failWithReason(string)", ["r".repeat(5_000)], /^r+/]
   ])("of %s %j is decoded", async (signature, params, wanted) => {
     const error = await errorOf(onReverter(signature, params))
     expect(error).toMatch(wanted)
@@ -363,77 +350,24 @@ describe("a call", () => {
     expect(sender).toBe(wallet)
   })
 
-  it.each([
-    ["function succeed(string note) external payable returns (uint256)", ["a"]],
-    ["succeed( string )", ["a"]],
-    ["  succeed(string note)  ", ["a"]],
-    ["succeed(string calldata)", ["a"]]
-  ])("understands the signature %j", async (signature, params) => {
-    const result = await execute([onReverter(signature, params)])
-    expect(result.status).toBe(1)
-  })
-
-  it.each([
-    "transfer",
-    "transfer(",
-    "transfer()x",
-    "(uint256)",
-    "transfer(uint257)",
-    "transfer(uint256,)",
-    "1transfer(uint256)",
-    "transfer(foo)",
-    "transfer(uint256))",
-    "event Transfer(uint256)",
-    "",
-    " ",
-    "a".repeat(100_000),
-    "f(".repeat(10_000),
-    `f(${"(".repeat(20_000)}`,
-    `f(uint256${"[]".repeat(20_000)})`,
-    "f(uint256[115792089237316195423570985008687907853269984665640564039457584007913129639936])"
-  ])("refuses the signature %.40j", async (signature) => {
-    const { code, details, error } = await refused(400, [mint(eoa, 1n), onReverter(signature)])
-    expect({ code, error }).toEqual({
-      code: "invalid_function_signature",
-      error: "invalid function signature"
-    })
-    expect(details.map(({ path }) => path)).toEqual(["operations[1].funcSignature"])
-    expect(JSON.stringify(details).length).toBeLessThan(1_000)
-  })
+  it.each(["transfer", "f(uint257)", `f(${"(".repeat(20_000)}`])(
+    "refuses the signature %.40j",
+    async (signature) => {
+      const { code, details, error } = await refused(400, [mint(eoa, 1n), onReverter(signature)])
+      expect({ code, error }).toEqual({
+        code: "invalid_function_signature",
+        error: "invalid function signature"
+      })
+      expect(details.map(({ path }) => path)).toEqual(["operations[1].funcSignature"])
+      expect(JSON.stringify(details).length).toBeLessThan(1_000)
+    }
+  )
 
   it.each([
     ["f(uint8)", ["256"], 0],
-    ["f(uint256)", [String(MaxUint256 + 1n)], 0],
-    ["f(uint256)", ["-1"], 0],
-    ["f(int8)", ["128"], 0],
-    ["f(int8)", ["-129"], 0],
-    ["f(uint256)", ["1.5"], 0],
-    ["f(uint256)", ["1e3"], 0],
-    ["f(uint256)", [""], 0],
-    ["f(uint256)", [" 1"], 0],
-    ["f(uint256)", ["0x"], 0],
-    ["f(uint256)", ["0xzz"], 0],
-    ["f(uint256)", [1], 0],
-    ["f(uint256)", [null], 0],
-    ["f(uint256)", [{}], 0],
     ["f(uint256)", ["9".repeat(100_000)], 0],
-    ["f(bool)", ["yes"], 0],
-    ["f(bool)", ["1"], 0],
-    ["f(bool)", [true], 0],
     ["f(address)", ["0x12"], 0],
-    ["f(address)", ["0x000000000000000000000000000000000000dEAD"], 0],
-    ["f(address)", ["XE7338O073KYGTWWZN0F2WZ0R8PX5ZPPZS"], 0],
-    ["f(bytes4)", ["0x123456"], 0],
-    ["f(bytes4)", ["0x1234567890"], 0],
-    ["f(bytes)", ["0x123"], 0],
-    ["f(bytes)", ["hello"], 0],
     ["f(string,uint256)", ["a", "b"], 1],
-    ["f(uint256[])", ["1"], 0],
-    ["f(uint256[])", ['["1"'], 0],
-    ["f(uint256[])", ['["1","x"]'], 0],
-    ["f(uint256[2])", ['["1"]'], 0],
-    ["f((uint256,bool))", [["1"]], 0],
-    ["f((uint256,bool))", ['["1","maybe"]'], 0],
     ["f(uint256[][])", ["[".repeat(50_000)], 0]
   ])("refuses the parameters of %s %.60j", async (signature, params, index) => {
     const { code, details, error } = await refused(400, [onReverter(signature, params)])
@@ -507,22 +441,6 @@ describe("logs", () => {
     }
     expect(result.logs.map(({ logIndex }) => logIndex)).toEqual(result.logs.map((_, n) => n))
   })
-
-  it.each([
-    ["a text that defines nothing", ["nonsense"]],
-    ["a number", [7]],
-    ["null", [null]],
-    ["a fragment of an unknown type", [{ type: "spaceship", name: "x" }]],
-    ["an event whose inputs are no list", [{ type: "event", name: "E", inputs: {} }]],
-    ["an unknown type", [{ type: "event", name: "E", inputs: [{ name: "x", type: "uint257" }] }]],
-    [
-      "four indexed inputs",
-      ["event E(uint256 indexed a, uint256 indexed b, uint256 indexed c, uint256 indexed d)"]
-    ]
-  ])("are not decoded with %s: it is refused", async (_, useABI) => {
-    const { details } = await refused(400, [mint(eoa, 1n)], { useABI: ["error Fine()", ...useABI] })
-    expect(details[0]?.path).toMatch(/^settings\.useABI\[1\]/)
-  })
 })
 
 describe("gas settings", () => {
@@ -547,19 +465,6 @@ describe("gas settings", () => {
     expect(none.ofUsed).toBeGreaterThan(1)
     expect(none.ofUsed).toBeLessThan(1.75)
     expect(Number(twice.maxFeePerGas) / Number(none.maxFeePerGas)).toBeGreaterThan(1.6)
-  })
-
-  it.each([
-    ["percentUserOpGasOvershoot", 0],
-    ["percentUserOpGasOvershoot", "0"],
-    ["percentUserOpGasOvershoot", 12.3456],
-    ["percentUserOpGasOvershoot", "1000"],
-    ["percentTxGasOvershoot", "12.3456"],
-    ["percentTxGasOvershoot", 1000],
-    ["percentTxGasPriceOvershoot", 0],
-    ["percentTxGasPriceOvershoot", "99.9999"]
-  ])("take %s of %j", async (name, percent) => {
-    expect((await execute([mint(eoa, 1n)], { [name]: percent })).status).toBe(1)
   })
 })
 

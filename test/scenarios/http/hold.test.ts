@@ -1,19 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import {
-  type CreateResult,
-  type DevService,
-  start,
-  type TransactionResult
-} from "../../support/http/DevService.js"
+import { type DevService, start, type TransactionResult } from "../../support/http/DevService.js"
 import * as LoopMonitor from "../../support/LoopMonitor.js"
 
 /** Milliseconds of work between two turns of the event loop. */
 const most = 50
-
-interface Estimated {
-  readonly status: number
-  readonly userOps: ReadonlyArray<{ readonly encodedUserOp: string; readonly userOpHash: string }>
-}
 
 let service: DevService
 let wallet: string
@@ -65,37 +55,5 @@ describe("a request of 256 elements to a real node lets others in", () => {
     expect([answer.status, answer.body.status]).toEqual([200, 1])
     expect(answered).toBeGreaterThan(10)
     expect(longest).toBeLessThan(most)
-  })
-
-  it("as /estimateGas, and what it hands out as /executeEncoded", { timeout: 240_000 }, async () => {
-    const { settings } = service.info
-    const request = { operations: times(256, mint), settings }
-    const { answer, longest } = await LoopMonitor.leastOf(most, () =>
-      held<Estimated>("/estimateGas", request)
-    )
-    expect([answer.status, answer.body.status]).toEqual([200, 1])
-    expect(longest).toBeLessThan(most)
-    const operations = answer.body.userOps.map(({ encodedUserOp, userOpHash }) => ({
-      encodedUserOp,
-      userOpHash,
-      walletCustody: 1
-    }))
-    const sent = await held<TransactionResult>("/executeEncoded", { operations, settings })
-    expect([sent.answer.status, sent.answer.body.status]).toEqual([200, 1])
-    expect(LoopMonitor.asUsual(most, sent.longest)).toBeLessThan(most)
-  })
-
-  it("as /create", { timeout: 240_000 }, async () => {
-    const salts = times(64, (n) => `customer ${n}`)
-    const wallets = await service.predict(...salts)
-    for (const address of wallets)
-      await service.provider.send("anvil_setBalance", [address, "0xde0b6b3a7640000"])
-    const request = {
-      accounts: salts.map((salt) => ({ salt, walletCustody: 1 })),
-      settings: service.info.settings
-    }
-    const { answer, longest } = await held<CreateResult>("/create", request)
-    expect([answer.status, answer.body.status]).toEqual([200, 1])
-    expect(LoopMonitor.asUsual(most, longest)).toBeLessThan(most)
   })
 })

@@ -172,29 +172,6 @@ describe("a key", () => {
     const other = await execute(mint(1), key.toUpperCase())
     expect(other.body.txHash).not.toBe(one.body.txHash)
   })
-
-  it("may be 255 of any visible characters, and is refused in any other shape before anything happens", async () => {
-    const visible = Array.from({ length: 94 }, (_, n) => String.fromCharCode(33 + n)).join("")
-    const longest = `${visible}${"k".repeat(255 - visible.length)}`
-    const one = await execute(mint(1), longest)
-    expect([one.status, (await execute(mint(1), longest)).text]).toEqual([200, one.text])
-    const before = await nonce()
-    for (const wrong of ["", `${longest}k`, "a b", "a\tb", "caf\u00e9", "a, b"]) {
-      const answer = await execute<Envelope>(mint(1), wrong)
-      expect([wrong, refusal(answer)]).toEqual([wrong, { status: 400, code: "invalid_request" }])
-      expect(answer.body.details.map(({ path }) => path)).toEqual(["Idempotency-Key"])
-    }
-    expect(await nonce()).toBe(before)
-  })
-
-  it.each(["/predict", "/check", "/estimateGas", "/read", "/receipt", "/getSigner", "/addEvent"])(
-    "is refused where nothing is sent: %s",
-    async (path) => {
-      const answer = await service.keyed<Envelope>(path, {}, fresh())
-      expect(refusal(answer)).toEqual({ status: 400, code: "invalid_request" })
-      expect(answer.body.details.map((detail) => detail.path)).toEqual(["Idempotency-Key"])
-    }
-  )
 })
 
 describe("a refusal before acceptance", () => {

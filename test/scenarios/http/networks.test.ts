@@ -39,29 +39,4 @@ describe("/networks", () => {
     })
     expect(text).not.toContain(new URL(service.info.rpc).host)
   })
-
-  it("is enough to predict a wallet", async () => {
-    const headers = { "x-api-key": service.info.apiKeys.pro, "content-type": "application/json" }
-    const answer = await fetch(`${service.info.baseUrl}/networks`, { headers })
-    const networks = (await answer.json()) as ReadonlyArray<Network>
-    const own = networks.find(({ chainId }) => chainId === service.info.chainId)
-    if (own === undefined) throw new Error("the development chain is not listed")
-    const { beaconAdminAddress, beaconAdminCreationCode, factory } = own
-    const accounts = [{ salt: "out of the list", walletCustody: 1 }]
-    const predict = async (settings: object) => {
-      const predicted = await fetch(`${service.info.baseUrl}/predict`, {
-        method: "POST",
-        headers,
-        body: JSON.stringify({ accounts, settings })
-      })
-      return (await predicted.json()) as unknown
-    }
-    expect(await predict({ beaconAdminAddress, beaconAdminCreationCode, factory })).toEqual(
-      await predict(service.info.settings)
-    )
-  })
-
-  it("asks for a key", async () => {
-    expect((await fetch(`${service.info.baseUrl}/networks`)).status).toBe(401)
-  })
 })

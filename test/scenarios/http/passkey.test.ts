@@ -1,6 +1,6 @@
 import { createHash, createPrivateKey } from "node:crypto"
 import { p256 } from "@noble/curves/p256"
-import { getBytes, hexlify } from "ethers"
+import { hexlify } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import {
@@ -119,29 +119,6 @@ describe("a transfer with a passkey", () => {
     expect(receipt?.from).toBe(anvilKey(2).address)
   })
 
-  it("is answered with 202 as soon as it is accepted, where its caller does not wait", async () => {
-    const request = post(await hash("2"))
-    const before = await service.token.getFunction("balanceOf")(recipient)
-    await service.automine(false)
-    const { body, headers, status } = await service.ask<{ readonly requestId: string }>(
-      "/executePasskey",
-      request,
-      { headers: { prefer: "respond-async" } }
-    )
-    await service.automine(true)
-    expect([status, headers.get("location"), headers.get("preference-applied")]).toEqual([
-      202,
-      `/requests/${body.requestId}`,
-      "respond-async"
-    ])
-    expect((await service.request(`${body.requestId}?wait=30`)).body).toMatchObject({
-      endpoint: "/executePasskey",
-      state: "final",
-      httpStatus: 200
-    })
-    expect((await service.token.getFunction("balanceOf")(recipient)) - before).toBe(2n)
-  })
-
   it("is done once under its idempotency key, and its request can be asked for", async () => {
     const request = post(await hash("1"))
     const before = await service.token.getFunction("balanceOf")(recipient)
@@ -181,22 +158,5 @@ describe("a transfer with a passkey", () => {
     expect(field.details[0]?.message).toContain("validUnitl")
     const none = await service.refused(400, "/executePasskey", { operations: [], settings })
     expect(none.details).toEqual([{ path: "operations", message: "expected at least one operation" }])
-  })
-
-  it("takes every part in base64 too, as forms of browsers give it", async () => {
-    const hashed = first((await hash("1")).results)
-    const bytes = getBytes(hashed.signingHash)
-    const assertion = phone.get(hexlify(bytes), { encoding: "base64", extra: { androidPackageName: "x" } })
-    const done = await service.ok<TransactionResult>("/executePasskey", {
-      operations: [
-        {
-          encodedUserOp: hashed.encodedUserOp,
-          userOpHash: hashed.userOpHash,
-          validationData: { ...assertion, validAfter: 0, validUnitl: 0 }
-        }
-      ],
-      settings
-    })
-    expect(done.status).toBe(1)
   })
 })

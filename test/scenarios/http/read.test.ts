@@ -1,4 +1,4 @@
-import { AbiCoder, getAddress, Interface, id, ZeroAddress } from "ethers"
+import { AbiCoder, getAddress, id, ZeroAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
 import { anvilKey, type DevService, start } from "../../support/http/DevService.js"
@@ -280,98 +280,5 @@ describe("what a request of reads costs", () => {
 describe("a request of reads", () => {
   it("may be empty", async () => {
     expect(await ask([])).toEqual([])
-  })
-
-  it.each([
-    [{ reads: {} }, "reads"],
-    [{ reads: [null] }, "reads[0]"],
-    [{ reads: [{}] }, "reads[0].to"],
-    [{ reads: [{ to: 5, funcSignature: "f()", returnSignature: "bool" }] }, "reads[0].to"],
-    [{ reads: [{ to: holder, funcSignature: "f()" }] }, "reads[0].returnSignature"],
-    [{ reads: [{ to: holder, funcSignature: ["f()"], returnSignature: "bool" }] }, "reads[0].funcSignature"],
-    [
-      { reads: [{ to: holder, funcSignature: "f()", returnSignature: "bool", funcParams: "x" }] },
-      "reads[0].funcParams"
-    ],
-    [
-      { reads: [{ to: holder, funcSignature: "f()", returnSignature: "bool", form: holder }] },
-      "reads[0].form"
-    ],
-    [{ reads: [], useABI: ["nonsense"] }, "useABI[0]"],
-    [{ reads: [], rpc: 5 }, "rpc"],
-    [{ reads: [], rpc: "ftp://127.0.0.1" }, "rpc"]
-  ])("like %j is refused as a whole", async (body, path) => {
-    const { details } = await service.refused(400, "/read", { rpc: proxy.url, ...body })
-    expect(details[0]?.path).toBe(path)
-  })
-
-  it("of whatever text there is is answered element by element", async () => {
-    const texts = [
-      "",
-      " ",
-      "\u0000",
-      "(".repeat(5_000),
-      "f(".repeat(2_000),
-      "tuple".repeat(1_000),
-      "uint256".repeat(500),
-      `(${"uint256,".repeat(3_000)}uint256)`,
-      "uint256[99999999999999999999]",
-      "uint256[0]",
-      "[][]",
-      "returns",
-      "returns ()",
-      "f()",
-      "0x",
-      "__proto__",
-      "constructor",
-      '{"a":1}',
-      "\ud83d\ude00",
-      "\u202e",
-      "9".repeat(10_000),
-      "null"
-    ]
-    for (const funcSignature of [
-      "balanceOf(address)",
-      "f(uint256)",
-      "f(string,uint8[2][])",
-      "f((bool a,bytes b))"
-    ]) {
-      const reads = texts.flatMap((text) => [
-        { ...read(at.echo, text, "uint256", "1") },
-        { ...read(at.echo, funcSignature, text, "1") },
-        { ...read(at.echo, funcSignature, "uint256", text) },
-        { ...read(text, funcSignature, "uint256", "1") },
-        { ...read(at.echo, funcSignature, "uint256", "1"), from: text }
-      ])
-      const answers = await ask(reads)
-      expect(answers.map(({ readIndex }) => readIndex)).toEqual(reads.map((_, index) => index))
-      for (const { errors, results } of answers)
-        if (errors === null) expect(results).toBeInstanceOf(Array)
-        else expect({ errors: typeof errors, results }).toEqual({ errors: "string", results: [] })
-    }
-  })
-
-  it("is answered when the contract returns whatever it likes", async () => {
-    const word = (value: bigint) => value.toString(16).padStart(64, "0")
-    const hostile = [
-      word(2n ** 256n - 1n),
-      word(32n) + word(2n ** 255n),
-      word(32n) + word(1n) + word(0n),
-      word(32n).repeat(100),
-      "ff".repeat(33),
-      word(64n) + word(32n) + word(32n)
-    ]
-    const call = new Interface(["function f(bytes)"])
-    expect(call.getFunction("f")).not.toBeNull()
-    const reads = hostile.flatMap((data) =>
-      ["uint8", "bytes", "string[]", "(string,uint8[])[]", "bool,address"].map((returnSignature) => {
-        // The echo returns its parameters as they are encoded: words make any data.
-        const words = (data.match(/.{1,64}/g) ?? []).map((part) => `0x${part.padEnd(64, "0")}`)
-        return read(at.echo, `f(${words.map(() => "bytes32").join()})`, returnSignature, ...words)
-      })
-    )
-    const answers = await ask(reads)
-    expect(answers.length).toBe(reads.length)
-    expect(answers.filter(({ errors }) => errors !== null).length).toBeGreaterThan(20)
   })
 })

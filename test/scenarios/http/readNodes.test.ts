@@ -159,12 +159,9 @@ const unpaid = AbiCoder.defaultAbiCoder().encode(
 describe("a node that does not do the calls together", () => {
   const ways: ReadonlyArray<readonly [string, Answer]> = [
     ["for want of gas", refusal(-32_000, "out of gas")],
-    ["for want of time", refusal(-32_000, "execution aborted (timeout = 5s)")],
     ["as it reverts", { error: { code: 3, message: "execution reverted", data: "0x08c379a0" } }],
     ["as it takes no state overrides", refusal(-32_602, "too many arguments, want at most 2")],
-    ["as it does not look at state overrides", { result: "0x" }],
     ["but says something else", { result: `0x${"20".padStart(64, "0").repeat(9)}` }],
-    ["but says what is no bytes", { result: null }],
     ["but has no gas left behind them", { result: unpaid }],
     ["but says of fewer calls", { result: `0x${"20".padStart(64, "0")}${"".padStart(64, "0")}` }]
   ]

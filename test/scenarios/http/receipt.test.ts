@@ -1,7 +1,6 @@
 import { Contract, concat, Interface, type TransactionRequest, ZeroAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
-import { countingGateway, refusing, relaying } from "../../support/HostileNode.js"
 import { anvilKey, type DevService, type Log, start } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
 import { type Proxy, startProxy } from "../../support/http/Proxy.js"
@@ -185,20 +184,6 @@ describe("a hash", () => {
     expect({ requestStatus, unknown }).toEqual({ requestStatus: 202, unknown: [nowhere] })
   })
 
-  it.each([
-    [{ txHashes: ["0x12"] }, "txHashes[0]"],
-    [{ txHashes: [`0x${"zz".repeat(32)}`] }, "txHashes[0]"],
-    [{ txHashes: [null] }, "txHashes[0]"],
-    [{ txHashes: [[]] }, "txHashes[0]"],
-    [{ txHashes: "0x" }, "txHashes"],
-    [{ txHash: [] }, "txHash"],
-    [{ txHashes: [], useABI: [{ type: "event" }] }, "useABI[0]"],
-    [{ txHashes: [], rpc: null }, "rpc"]
-  ])("like %j is refused", async (body, path) => {
-    const { details } = await service.refused(400, "/receipt", { rpc: proxy.url, ...body })
-    expect(details.map((detail) => detail.path)).toContain(path)
-  })
-
   it("need not be: no hashes, no receipts", async () => {
     expect(await ask([])).toEqual({ requestStatus: 200, receipts: [], pending: [], unknown: [] })
   })
@@ -286,28 +271,6 @@ describe("a node whose receipts are not whole", () => {
     )
     expect((await ask([hash], { rpc: node.url })).pending).toEqual([hash])
   })
-})
-
-describe("a gateway that counts the calls of a batch", () => {
-  it.each(["429 and a time", "429 alone", "one error", "one error for each call"])(
-    "and refuses it whole by %s gives 20 receipts all the same",
-    async (how) => {
-      const hashes: Array<string> = []
-      for (let n = 0; n < 20; n++) hashes.push(await send({ to: ZeroAddress, value: BigInt(n) }))
-      const gateway = await countingGateway(
-        15,
-        refusing[how] ?? (() => undefined),
-        relaying(service.info.rpc)
-      )
-      try {
-        const { receipts, requestStatus } = await ask(hashes, { rpc: gateway.url })
-        expect(requestStatus).toBe(200)
-        expect(receipts.map(({ txHash }) => txHash)).toEqual(hashes)
-      } finally {
-        await gateway.close()
-      }
-    }
-  )
 })
 
 describe("what a request of hashes costs", () => {

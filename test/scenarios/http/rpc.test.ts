@@ -120,20 +120,14 @@ describe("a node", () => {
   })
 
   it.each([
-    ["HTML", "<html><body>Service Unavailable</body></html>"],
-    ["nothing", ""],
     ["half a JSON", '{"jsonrpc":"2.0","id":1,'],
-    ["another JSON", '{"hello":"world"}'],
-    ["a list of nothing", "[]"],
-    ["null", "null"],
-    ["a number", "7"],
     ["its own secrets", `{"error":"${secret}"}`]
   ])("that answers %s is no node", async (_, body) => {
     const wrong = await node(httpNode((response) => response.writeHead(200).end(body)))
     await invalid(wrong.url, "does not answer as a JSON-RPC node: ")
   })
 
-  it.each([401, 403, 404])("that answers with status %d is no node", async (status) => {
+  it.each([401])("that answers with status %d is no node", async (status) => {
     const failing = await node(httpNode((response) => response.writeHead(status).end(secret)))
     await invalid(failing.url, `answered with HTTP status ${status}`)
   })
@@ -146,10 +140,8 @@ describe("a node", () => {
   const outages: ReadonlyArray<readonly [string, (response: ServerResponse, body: string) => void]> = [
     ["HTTP 500", (response) => response.writeHead(500).end(secret)],
     ["HTTP 503", (response) => response.writeHead(503, { "retry-after": "0" }).end(secret)],
-    ["HTTP 429 for an hour", (response) => response.writeHead(429, { "retry-after": "3600" }).end()],
     ["-32603", failing({ code: -32_603, message: "Internal error" })],
     ["-32011", failing({ code: -32_011, message: "no backends available for method" })],
-    ["header not found", failing({ code: -32_000, message: "header not found" })],
     ["a 502 of its gateway in JSON-RPC", failing({ code: -32_000, message: "502 Bad Gateway" })],
     ["a 502 of its gateway in a page", (response) => response.end("<h1>502 Bad Gateway</h1>")]
   ]
@@ -163,14 +155,11 @@ describe("a node", () => {
     expect(headers.get("retry-after")).toBe(name.endsWith("hour") ? "3600" : "5")
   })
 
-  it.each(["0x", "x", 31337, null, {}, "0xzz", "-0x1", `0x${"f".repeat(70)}`])(
-    "whose chain id is %j is no node",
-    async (chainId) => {
-      const odd = await node(httpNode((response, body) => honest(response, body, () => chainId)))
-      for (const { code } of await refuses(odd.url))
-        expect(["invalid_rpc", "unsupported_chain"]).toContain(code)
-    }
-  )
+  it.each([31337, "-0x1"])("whose chain id is %j is no node", async (chainId) => {
+    const odd = await node(httpNode((response, body) => honest(response, body, () => chainId)))
+    for (const { code } of await refuses(odd.url))
+      expect(["invalid_rpc", "unsupported_chain"]).toContain(code)
+  })
 
   it("that refuses every call with its secrets in the message shows none of them", async () => {
     const refusing = await node(
@@ -200,24 +189,10 @@ describe("a node", () => {
   })
 
   it.each([
-    "http://10.0.0.1/",
-    "http://172.16.0.1/",
-    "http://192.168.1.1:8545/",
     "http://169.254.169.254/latest/meta-data/",
-    "http://100.64.0.1/",
-    "http://0.0.0.0:1/",
-    "http://224.0.0.1/",
-    "http://255.255.255.255/",
     "http://[fe80::1]/",
-    "http://[fc00::1]/",
     "http://[::]/",
-    "http://[::ffff:10.0.0.1]/",
-    "http://[64:ff9b::a00:1]/",
-    "http://0xa000001/",
-    "http://167772161/",
-    "http://012.0.0.1/",
-    "http://10.1/",
-    "https://192.168.0.1/"
+    "http://0xa000001/"
   ])("at %s is refused as forbidden", async (url) => {
     await invalid(
       `${url}${secret}`,
@@ -242,16 +217,8 @@ describe("a node", () => {
 
   it.each([
     "ftp://127.0.0.1/",
-    "file:///etc/passwd",
-    "javascript:alert(1)",
-    "ws://127.0.0.1/",
-    "127.0.0.1:8545",
     "http://",
-    "http:// 127.0.0.1/",
     `http://user:${secret}@127.0.0.1/`,
-    `http://${secret}@127.0.0.1/`,
-    "",
-    "http://127.0.0.1:99999/",
     `http://127.0.0.1/${"x".repeat(100_000)}`
   ])("is not what %.60j names", async (rpc) => {
     await invalid(

@@ -118,23 +118,4 @@ describe("/sign", () => {
     expect(element?.errors?.[0]).toBe("types.A: the type contains itself")
     expect(element?.signatures.map((each) => each !== null)).toEqual([false, false, false, false, true])
   })
-
-  it("knows no signer of another name", async () => {
-    const { error } = await service.refused(401, "/sign", {
-      messages: ["x"],
-      signer: { clientId: "somebody", versionId: "1" }
-    })
-    expect(error).toBe("invalid client ID: client ID incorrect")
-  })
-
-  it("signs as many messages as a request may hold", async () => {
-    const messages = Array.from({ length: 256 }, (_, n) => `message ${n}`)
-    const [element] = await service.ok<Signed>("/sign", {
-      messages,
-      format: "hex",
-      signer: service.info.settings.signer
-    })
-    for (const n of [0, 100, 255])
-      expect(verifyMessage(`message ${n}`, String(element?.signatures[n]))).toBe(service.signer.address)
-  })
 })

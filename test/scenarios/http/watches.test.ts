@@ -163,16 +163,6 @@ describe("watches by HTTP", () => {
     expect([status, refused.details[0]?.path]).toEqual([400, path])
   })
 
-  it("are refused with what is expected of their confirmations", async () => {
-    for (const confirmations of [0, 1.5, "1"]) {
-      const body = { webhookId: webhook.webhookId, eventDef, rpc: service.info.rpc, confirmations }
-      const { details } = (await ask<Envelope>("POST", "", body)).body
-      expect(details).toEqual([
-        { path: "confirmations", message: "expected a whole number of blocks, 1 or more" }
-      ])
-    }
-  })
-
   it("need a key with the scope webhooks, and change as the body says alone", async () => {
     const { watchId } = await add()
     expect((await ask("PATCH", `/${watchId}`, { state: "held" })).status).toBe(400)

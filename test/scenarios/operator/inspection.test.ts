@@ -16,7 +16,6 @@ import * as Config from "../../../src/hosts/config/Config.js"
 import * as Inspections from "../../../src/hosts/Inspections.js"
 import * as Service from "../../../src/hosts/node/Service.js"
 import { startNode } from "../../../tools/PreparedChain.js"
-import { tcpNode } from "../../support/HostileNode.js"
 import * as CommandLine from "../../support/process/CommandLine.js"
 import { runSource } from "../../support/process/Program.js"
 import { refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
@@ -339,29 +338,6 @@ describe("the start of a service", () => {
       expect(others.join("\n")).toContain("  rateLimit.redis: Redis does not answer")
       expect(others.join("\n")).toContain("  chain 31337: the node at http://127.0.0.1:9 does not answer")
       expect(others.join("\n")).not.toContain("PostgreSQL")
-    })
-  )
-
-  it.live("that is refused tells what else is wrong, also of a node that never answers", () =>
-    Effect.gen(function* () {
-      const mute = yield* Effect.promise(() => tcpNode(() => undefined))
-      const url = "postgres://nobody@127.0.0.1:9/none"
-      const path = join(folder, "mute.json")
-      const networks = [{ chainId: 137, rpc: mute.url }, network()]
-      writeFileSync(
-        path,
-        JSON.stringify(file(networks, { database: { url }, rateLimit: { redis: away.redis } }))
-      )
-      const process = yield* Effect.promise(() =>
-        runSource("src/hosts/node/main.ts", [], { env: { CASTELLAN_CONFIG: path } })
-      )
-      expect(yield* Effect.promise(() => process.ended)).toBe(1)
-      yield* Effect.promise(() => mute.close())
-      const told = process.stderr()
-      expect(told).toContain("cannot use the PostgreSQL server at 127.0.0.1")
-      expect(told).toContain("  rateLimit.redis: Redis does not answer")
-      expect(told).toMatch(/ {2}chain 137: the node at http:\/\/127\.0\.0\.1:\d+ does not answer in time/)
-      expect(told).not.toContain("chain 31337")
     })
   )
 

@@ -29,7 +29,7 @@ import * as Groups from "../../../src/hosts/http/handlers/Groups.js"
 import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
 import * as InMemory from "../journal/InMemory.js"
 import { options } from "../journal/Layers.js"
-import type { Place } from "./Bodies.js"
+import type { Place, Sent } from "./Bodies.js"
 import { accounts, rateLimit, unlimited } from "./Service.js"
 
 /**
@@ -195,3 +195,26 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
     context
   )
 })
+
+/** Answers without a socket, its body in two pieces: a character may lie across them. */
+export const inProcess =
+  (front: HttpService.HttpService) =>
+  ({ body, headers, method, target }: Sent) =>
+    Effect.map(
+      front.handle({
+        method,
+        target,
+        headers: { ...headers, "content-length": String(body.length) },
+        remoteAddress: "203.0.113.1",
+        readBody: (collector) =>
+          Effect.sync(() => {
+            const half = body.length >> 1
+            if (collector.take(body.subarray(0, half))) collector.take(body.subarray(half))
+          })
+      }),
+      (answer) => ({
+        status: answer.status,
+        headers: new Headers(answer.headers),
+        text: String(answer.body)
+      })
+    )
