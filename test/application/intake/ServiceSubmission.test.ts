@@ -14,7 +14,7 @@ import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Ops from "../../support/lanes/Ops.js"
 import * as Parties from "../../support/Parties.js"
-import { test } from "../../support/Test.js"
+import { test, testOver } from "../../support/Test.js"
 
 const version = "v0.7"
 const sponsor = { paymaster: Make.address(0x5a), dailyBudget: 1n }
@@ -112,54 +112,42 @@ describe("what an op may cost the service's EOA", () => {
         (figures) => figures.held
       )
     )
-  const given = Effect.provide(InMemory.budgets)
+  const test = testOver(InMemory.budgets)
 
-  it.effect("is bounded by what the account may lose in a day, and by how many are under way", () =>
-    given(
-      Effect.gen(function* () {
-        expect(yield* reserved(limited({ dailyLoss: 2_500_000n }), [0, 1, 2])).toEqual([2])
-        expect(yield* reserved(limited({ maxInFlight: 2 }), [3])).toEqual([3])
-        // Another account has its own.
-        expect(
-          yield* reserved(limited({ maxInFlight: 2 }), [0, 1, 2], Parties.caller("s", Make.bob))
-        ).toEqual([2])
-      })
+  test("is bounded by what the account may lose in a day, and by how many are under way", function* () {
+    expect(yield* reserved(limited({ dailyLoss: 2_500_000n }), [0, 1, 2])).toEqual([2])
+    expect(yield* reserved(limited({ maxInFlight: 2 }), [3])).toEqual([3])
+    // Another account has its own.
+    expect(yield* reserved(limited({ maxInFlight: 2 }), [0, 1, 2], Parties.caller("s", Make.bob))).toEqual([
+      2
+    ])
+  })
+
+  test("is set aside before it is signed: what has expired is not signed for", function* () {
+    yield* reserved(profile, [0, 1])
+    yield* ServiceSubmission.bind(Parties.caller(), profile, 0)
+    yield* TestClock.adjust("10 minutes")
+    expect(Exit.isSuccess(yield* Effect.exit(ServiceSubmission.bind(Parties.caller(), profile, 0)))).toBe(
+      true
     )
-  )
+    const late = yield* Effect.flip(ServiceSubmission.bind(Parties.caller(), profile, 1))
+    expect(late.reason).toBe("unavailable")
+  })
 
-  it.effect("is set aside before it is signed: what has expired is not signed for", () =>
-    given(
+  test("is given back when its request is through, and kept when that is interrupted", function* () {
+    const work = <A, E>(body: Effect.Effect<A, E>) =>
       Effect.gen(function* () {
         yield* reserved(profile, [0, 1])
         yield* ServiceSubmission.bind(Parties.caller(), profile, 0)
-        yield* TestClock.adjust("10 minutes")
-        expect(Exit.isSuccess(yield* Effect.exit(ServiceSubmission.bind(Parties.caller(), profile, 0)))).toBe(
-          true
-        )
-        const late = yield* Effect.flip(ServiceSubmission.bind(Parties.caller(), profile, 1))
-        expect(late.reason).toBe("unavailable")
+        return yield* ServiceSubmission.settling(Parties.caller(), profile, [0, 1])(body)
       })
-    )
-  )
-
-  it.effect("is given back when its request is through, and kept when that is interrupted", () =>
-    given(
-      Effect.gen(function* () {
-        const work = <A, E>(body: Effect.Effect<A, E>) =>
-          Effect.gen(function* () {
-            yield* reserved(profile, [0, 1])
-            yield* ServiceSubmission.bind(Parties.caller(), profile, 0)
-            return yield* ServiceSubmission.settling(Parties.caller(), profile, [0, 1])(body)
-          })
-        const interrupted = yield* Effect.fork(work(Effect.never))
-        yield* TestClock.adjust(0)
-        const both = yield* held()
-        yield* Fiber.interrupt(interrupted)
-        // It may be on its way: what is bound stays set aside.
-        expect(yield* held()).toBe(both / 2n)
-        yield* work(Effect.void)
-        expect(yield* held()).toBe(0n)
-      })
-    )
-  )
+    const interrupted = yield* Effect.fork(work(Effect.never))
+    yield* TestClock.adjust(0)
+    const both = yield* held()
+    yield* Fiber.interrupt(interrupted)
+    // It may be on its way: what is bound stays set aside.
+    expect(yield* held()).toBe(both / 2n)
+    yield* work(Effect.void)
+    expect(yield* held()).toBe(0n)
+  })
 })

@@ -19,33 +19,27 @@ const at = (next: bigint, known: number, first = 1n): Position => ({
 })
 const bounds: Cursor.Bounds = { depth: 64n, settledBlocks: 50n, recentBlocks: 8n, until: null }
 
-describe("plan", () => {
-  it("reads blocks by number as far as no reorganisation takes any back", () => {
-    expect(Cursor.plan(at(100n, 1), header(194n), bounds)).toEqual({ _tag: "settled", from: 100n, to: 130n })
-    expect(Cursor.plan(at(100n, 1), header(164n), bounds)).toEqual({ _tag: "settled", from: 100n, to: 100n })
-  })
-
-  it("reads blocks one by one where one of them may be taken back, no more at once than the bound", () => {
-    expect(Cursor.plan(at(100n, 1), header(163n), bounds)).toEqual({ _tag: "recent", from: 100n, to: 107n })
-    expect(Cursor.plan(at(100n, 1), header(102n), bounds)).toEqual({ _tag: "recent", from: 100n, to: 102n })
-    expect(Cursor.plan(at(100n, 1), header(100n), bounds)).toEqual({ _tag: "recent", from: 100n, to: 100n })
-  })
-
-  it("reads no block behind the last one that is asked for", () => {
-    const until = { ...bounds, until: 101n }
-    expect(Cursor.plan(at(100n, 1), header(110n), until)).toEqual({ _tag: "recent", from: 100n, to: 101n })
-    expect(Cursor.plan(at(100n, 1), header(300n), until)).toEqual({ _tag: "settled", from: 100n, to: 101n })
-    expect(Cursor.plan(at(102n, 1), header(300n), until)).toEqual({ _tag: "wait" })
-  })
-
-  it("waits while the chain has no block that was not read", () => {
-    expect(Cursor.plan(at(100n, 3), header(99n), bounds)).toEqual({ _tag: "wait" })
-    expect(Cursor.plan(at(100n, 0), header(99n, 1n), bounds)).toEqual({ _tag: "wait" })
-  })
-
-  it("sees a fork in another block at the height of the last one that was read", () => {
-    expect(Cursor.plan(at(100n, 3), header(99n, 1n), bounds)).toEqual({ _tag: "fork" })
-  })
+it("plan reads what nothing takes back by number, the rest one by one, within its bounds, and waits where there is nothing", () => {
+  const settled = (to: bigint) => ({ _tag: "settled", from: 100n, to })
+  const recent = (to: bigint) => ({ _tag: "recent", from: 100n, to })
+  const wait = { _tag: "wait" }
+  for (const [position, head, plan, until] of [
+    [at(100n, 1), header(194n), settled(130n)],
+    [at(100n, 1), header(164n), settled(100n)],
+    [at(100n, 1), header(1_000n), settled(149n)],
+    [at(100n, 1), header(163n), recent(107n)],
+    [at(100n, 1), header(102n), recent(102n)],
+    [at(100n, 1), header(100n), recent(100n)],
+    [at(100n, 1), header(110n), recent(101n), 101n],
+    [at(100n, 1), header(300n), settled(101n), 101n],
+    [at(102n, 1), header(300n), wait, 101n],
+    [at(100n, 3), header(99n), wait],
+    [at(100n, 0), header(99n, 1n), wait],
+    // Another block at the height of the last one that was read; a node that is behind tells of none.
+    [at(100n, 3), header(99n, 1n), { _tag: "fork" }],
+    [at(100n, 3), header(98n, 1n), wait]
+  ] as const)
+    expect(Cursor.plan(position, head, { ...bounds, until: until ?? null })).toEqual(plan)
 })
 
 describe("extend", () => {

@@ -416,6 +416,16 @@ describe("the elements of a request", () => {
       expect(told(step)).toMatch(new RegExp(`: ${outcome}$`))
   })
 
+  it("that fail beside or after what they depend on name it, and no others do", () => {
+    const under = through(fresh([0, 1], { dependencies: [null, 0] }), prepared([0, 1]), accepted)
+    const codeOf = ({ state }: Step, ...together: ReadonlyArray<number>) =>
+      SubmissionProgress.named(state, failing(...together)).get(1)?.code
+    expect(codeOf(under, 0, 1)).toBe("dependency_failed")
+    expect(codeOf(through(under, sent({ failed: failing(0) })), 1)).toBe("dependency_failed")
+    expect(codeOf(under, 1)).toBe("execution_failed")
+    expect(codeOf(through(fresh(), prepared([0, 1]), accepted), 0, 1)).toBe("execution_failed")
+  })
+
   it("go to another bundler once what they depend on has landed, and have its time", () => {
     const begun = fresh([0, 1, 2], { dependencies: [null, 0, null], isApart: true })
     expect(begun.action).toMatchObject({ elements: [0, 2] })

@@ -46,11 +46,13 @@ const missedIn = (
 })
 
 describe("a node", () => {
-  test("of another chain tells nothing", function* () {
-    const { node, state } = yield* nodeOf({ chainId: Effect.succeed(Make.chainId + 1n) })
-    state.shows.add(Make.word(0x100))
-    const { answers, head } = yield* NodeAnswers.at(node, [entryOf(node, 0)])
-    expect([answers.size, head]).toEqual([0, null])
+  test("of another chain, or that does not tell its chain, tells nothing", function* () {
+    for (const chainId of [Effect.succeed(Make.chainId + 1n), Effect.fail(down)]) {
+      const { node, state } = yield* nodeOf({ chainId })
+      state.shows.add(Make.word(0x100))
+      const { answers, head } = yield* NodeAnswers.at(node, [entryOf(node, 0)])
+      expect([answers.size, head]).toEqual([0, null])
+    }
   })
 
   test("that fails for one receipt tells the others", function* () {
@@ -115,6 +117,20 @@ describe("a node", () => {
       }
     })
   )
+
+  test("that can not tell the block of a receipt tells no receipt", function* () {
+    const { node, state } = yield* nodeOf()
+    const { block } = node.chain
+    const chain = {
+      ...node.chain,
+      block: (tag: Parameters<typeof block>[0]) => (typeof tag === "bigint" ? Effect.fail(down) : block(tag))
+    }
+    state.shows.add(Make.word(0x100))
+    state.height = 9n
+    const entry = entryOf(node, 0)
+    const { answers } = yield* NodeAnswers.at({ ...node, chain }, [entry])
+    expect(answers.get(entry)?.receipt ?? null).toBeNull()
+  })
 
   test("is asked for the block of a receipt when that is deep enough to count, and not before", function* () {
     const { node, state } = yield* nodeOf({

@@ -72,33 +72,6 @@ describe("a chain", () => {
     expect(yield* world.looks(999)).toBe(0)
     expect(yield* world.looks(1)).toBe(1)
   })
-
-  test("is not asked as early again as when it was asked too early, for 64 transactions", function* () {
-    const world = yield* lane
-    let nonce = 0
-    /** How long one waits for its first look that the chain mines so many milliseconds after it was given. */
-    const first = (minedAfter: number) =>
-      Effect.gen(function* () {
-        const own = nonce++
-        yield* world.give(own)
-        let wait = 0
-        for (; ; wait++) {
-          if (wait === minedAfter) world.node.shows.add(hashOf(own))
-          if ((yield* world.looks(wait === 0 ? 0 : 1)) > 0) break
-        }
-        world.node.shows.add(hashOf(own))
-        yield* TestClock.adjust("3 seconds")
-        return wait
-      })
-    yield* first(0)
-    expect(yield* first(0)).toBe(0)
-    expect(yield* first(2)).toBe(0)
-    const waits: Array<number> = []
-    for (let n = 0; n < 80; n++) waits.push(yield* first(0))
-    expect(waits.slice(0, 3)).toEqual([47, 35, 26])
-    expect(waits.slice(10, 64).every((wait) => wait === 2)).toBe(true)
-    expect(waits.at(-1)).toBe(0)
-  })
 })
 
 it("a transaction that is to be looked at more often than those before it does not wait for their next regular look", () => {

@@ -113,27 +113,6 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}))
 /** A node that takes transactions and never mines them. */
 const idle = (): Partial<ChainClient> => ({ sendRawTransaction: () => Effect.void })
 
-describe("a node that tells of more transactions of the signer than can wait", () => {
-  it.scopedLive("is not believed: nothing is signed, and the lane waits for no nonce that nobody uses", () =>
-    Effect.gen(function* () {
-      let ahead = 1_025n
-      const { node, pay } = yield* world((honest) => ({
-        transactionCount: (eoa, tag) =>
-          Effect.map(honest.transactionCount(eoa, tag), (count) =>
-            tag === "pending" ? count + ahead : count
-          )
-      }))
-      expect(yield* pay()).toMatchObject({ left: { code: "outcome_unknown" } })
-      expect(yield* node.mined).toEqual([])
-      ahead = 0n
-      expect(yield* pay()).toMatchObject({ right: { status: 1 } })
-      // What was accepted before goes on.
-      const mined = yield* Effect.repeat(node.mined, { until: ({ length }) => length === 2 })
-      expect(mined.map(({ transaction }) => transaction.nonce)).toEqual([0n, 1n])
-    })
-  )
-})
-
 it.scopedLive("a transaction of the signer has no more gas than a block, whatever buffer is asked for", () =>
   Effect.gen(function* () {
     const { node, pay } = yield* world()
