@@ -84,10 +84,13 @@ describe("the names of keys", () => {
 describe("who reaches an EOA", () => {
   test("is one account, be it in one record or in two", function* () {
     expect(yield* reasons([record("a", 1, acme, globex)])).toEqual(["sharedEoa"])
-    const apart = yield* refusal([{ ...record("a", 1, acme), shared: true }, record("b", 1, globex)])
-    expect(apart.problems).toEqual([
-      { reason: "sharedEoa", message: `accounts "acme", "globex" reach one EOA (${addressOf(1)})` }
-    ])
+    const both = [{ ...record("a", 1, acme), shared: true }, record("b", 1, globex)]
+    for (const apart of [both, both.toReversed()]) {
+      const accounts = apart.map(({ accountIds }) => `"${accountIds[0]}"`).join(", ")
+      expect((yield* refusal(apart)).problems).toEqual([
+        { reason: "sharedEoa", message: `accounts ${accounts} reach one EOA (${addressOf(1)})` }
+      ])
+    }
   })
 
   test("is several accounts when every record of it says so, and one account under two names", function* () {
