@@ -1,31 +1,26 @@
-import { describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as TestClock from "effect/TestClock"
+import { describe } from "@effect/vitest"
+import { Effect, Fiber, TestClock } from "effect"
 import { expect } from "vitest"
 import * as Keys from "../../../src/application/keys/Keys.js"
 import type { Signer } from "../../../src/application/ports/Signers.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { test } from "../../support/Test.js"
 
 const signer = (sign: Signer["sign"]): Signer =>
   Keys.bounded({ address: Address.zero, publicKey: "04", type: "HSM", sign })
 const digest = Hex.unsafe32(`0x${"11".repeat(32)}`)
 
 describe("a key whose provider never answers", () => {
-  it.effect("is unavailable after half a minute, also where nothing may be interrupted", () =>
-    Effect.gen(function* () {
-      const silent = signer(() => Effect.uninterruptible(Effect.never))
-      const signing = yield* Effect.fork(Effect.uninterruptible(Effect.flip(silent.sign(digest))))
-      yield* TestClock.adjust("30 seconds")
-      expect(yield* Fiber.join(signing)).toMatchObject({ _tag: "SignerError", reason: "unavailable" })
-    })
-  )
+  test("is unavailable after half a minute, also where nothing may be interrupted", function* () {
+    const silent = signer(() => Effect.uninterruptible(Effect.never))
+    const signing = yield* Effect.fork(Effect.uninterruptible(Effect.flip(silent.sign(digest))))
+    yield* TestClock.adjust("30 seconds")
+    expect(yield* Fiber.join(signing)).toMatchObject({ _tag: "SignerError", reason: "unavailable" })
+  })
 
-  it.effect("one that answers is not changed", () =>
-    Effect.gen(function* () {
-      const quick = signer(() => Effect.succeed(Hex.unsafe("0x22")))
-      expect(yield* quick.sign(digest)).toBe("0x22")
-    })
-  )
+  test("one that answers is not changed", function* () {
+    const quick = signer(() => Effect.succeed(Hex.unsafe("0x22")))
+    expect(yield* quick.sign(digest)).toBe("0x22")
+  })
 })

@@ -1,9 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import * as Clock from "effect/Clock"
-import * as Deferred from "effect/Deferred"
-import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
-import * as TestClock from "effect/TestClock"
+import { Clock, Deferred, Effect, Redacted, TestClock } from "effect"
 import { expect } from "vitest"
 import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
@@ -23,6 +19,7 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Journals from "../../support/journal/Journals.js"
+import { test } from "../../support/Test.js"
 
 const hashOf = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
 const block: Block = { number: 1n, hash: hashOf(9), timestamp: 0, gasLimit: 0n, baseFeePerGas: null }
@@ -98,48 +95,46 @@ describe("a defect of an adapter", () => {
     })
   )
 
-  it.scoped("while bytes are sent leaves them watched, and offered again later each time", () =>
-    Effect.gen(function* () {
-      const node = yield* MemoryRpc.make({ chainId: 31_337n })
-      const offers: Array<number> = []
-      const chain: ChainClient = {
-        ...node.client("http://node"),
-        sendRawTransaction: () =>
-          Effect.flatMap(Clock.currentTimeMillis, (now) => {
-            offers.push(now)
-            return offers.length === 1
-              ? Effect.die(new Error("a bug of the adapter"))
-              : Effect.fail(new ChainRpcError({ reason: "rejected", origin: "http://node", message: "full" }))
-          })
-      }
-      const inFlight = InFlight.make()
-      const journal = Journals.methodsOf(yield* InMemory.makeJournal)
-      const accessNodes = { ofOperator: () => Effect.succeed(chain), ofCaller: () => Effect.succeed(null) }
-      const watcher = yield* TransactionMonitor.make({
-        settlement,
-        inFlight,
-        accessNodes,
-        attend: StuckTransactions.make({
-          accessNodes,
-          transactionJournal: journal,
-          lanes: NonceManager.make(journal),
-          settlement,
-          signerOf: () => Effect.die(new Error("nobody signs here")),
-          scope: yield* Effect.scope
+  test("while bytes are sent leaves them watched, and offered again later each time", function* () {
+    const node = yield* MemoryRpc.make({ chainId: 31_337n })
+    const offers: Array<number> = []
+    const chain: ChainClient = {
+      ...node.client("http://node"),
+      sendRawTransaction: () =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          offers.push(now)
+          return offers.length === 1
+            ? Effect.die(new Error("a bug of the adapter"))
+            : Effect.fail(new ChainRpcError({ reason: "rejected", origin: "http://node", message: "full" }))
         })
+    }
+    const inFlight = InFlight.make()
+    const journal = Journals.methodsOf(yield* InMemory.makeJournal)
+    const accessNodes = { ofOperator: () => Effect.succeed(chain), ofCaller: () => Effect.succeed(null) }
+    const watcher = yield* TransactionMonitor.make({
+      settlement,
+      inFlight,
+      accessNodes,
+      attend: StuckTransactions.make({
+        accessNodes,
+        transactionJournal: journal,
+        lanes: NonceManager.make(journal),
+        settlement,
+        signerOf: () => Effect.die(new Error("nobody signs here")),
+        scope: yield* Effect.scope
       })
-      const bumpAfterMillis = 600_000
-      const profile = NetworkProfile.make({ chainId: 80_002n, pollIntervalMillis: 125, bumpAfterMillis })
-      yield* watcher.watch({ chain, profile, record })
-      expect(inFlight.count(record)).toBe(1)
-      for (let n = 0; n < 60; n += 1) yield* TestClock.adjust(1_000)
-      // 250 ms doubled up to 10 s, to the next poll.
-      for (const [n, at] of offers.slice(1).entries()) {
-        const expected = Math.min(250 * 2 ** n, 10_000)
-        expect(at - (offers[n] ?? 0)).toBeGreaterThanOrEqual(expected)
-        expect(at - (offers[n] ?? 0)).toBeLessThanOrEqual(expected + 125)
-      }
-      expect(offers.length).toBeGreaterThanOrEqual(9)
     })
-  )
+    const bumpAfterMillis = 600_000
+    const profile = NetworkProfile.make({ chainId: 80_002n, pollIntervalMillis: 125, bumpAfterMillis })
+    yield* watcher.watch({ chain, profile, record })
+    expect(inFlight.count(record)).toBe(1)
+    for (let n = 0; n < 60; n += 1) yield* TestClock.adjust(1_000)
+    // 250 ms doubled up to 10 s, to the next poll.
+    for (const [n, at] of offers.slice(1).entries()) {
+      const expected = Math.min(250 * 2 ** n, 10_000)
+      expect(at - (offers[n] ?? 0)).toBeGreaterThanOrEqual(expected)
+      expect(at - (offers[n] ?? 0)).toBeLessThanOrEqual(expected + 125)
+    }
+    expect(offers.length).toBeGreaterThanOrEqual(9)
+  })
 })

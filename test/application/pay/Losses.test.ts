@@ -73,13 +73,10 @@ describe("who bears what a transaction has lost", () => {
     )
   })
 
-  it.effect("its own account, when somebody else's transaction took an op that was not bound", () =>
-    Effect.map(bearer([landed(1)]), (account) => expect(account).toBe(Make.alice))
-  )
-
-  it.effect("no account, when the EOA itself signed that transaction elsewhere", () =>
-    Effect.map(bearer([landed(1)], {}, Make.lane.signer), (account) => expect(account).toBeNull())
-  )
+  test("its own account, when somebody else's transaction took an op that was not bound, and none when the EOA signed that", function* () {
+    expect(yield* bearer([landed(1)])).toBe(Make.alice)
+    expect(yield* bearer([landed(1)], {}, Make.lane.signer)).toBeNull()
+  })
 })
 
 describe("what a transaction has lost", () => {

@@ -1,4 +1,4 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Metric, TestClock } from "effect"
 import * as Metrics from "../../../src/application/observe/Metrics.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
@@ -62,38 +62,34 @@ test("what is interrupted was not in the way", function* () {
   expect(yield* stranded).toBe(1)
 })
 
-it.effect("what keeps many from being taken up is logged once for each cause, and when it is over", () => {
-  const log = Log.make()
-  return Effect.gen(function* () {
-    const { past } = Obstacles.make()
-    const requests = Array.from({ length: 50 }, (_, n) => `request ${n}`)
-    yield* Effect.forEach(requests, (name) => past(name, fails))
-    yield* past("request other", Effect.fail(Obstacles.of("it has no node")))
-    yield* TestClock.adjust("2 seconds")
-    yield* Effect.forEach(requests, (name) => past(name, fails))
-    expect(log.lines.map(({ annotations, level }) => [level, annotations.work])).toEqual([
-      ["ERROR", "request 0"],
-      ["ERROR", "request other"]
-    ])
-    yield* TestClock.adjust("4 seconds")
-    yield* Effect.forEach(requests, (name) => past(name, Effect.void))
-    expect(log.lines.slice(2)).toMatchObject([{ level: "INFO", annotations: { times: 100, seconds: 6 } }])
-  }).pipe(Effect.provide(log.layer))
+test("what keeps many from being taken up is logged once for each cause, and when it is over", function* () {
+  const lines = yield* Log.listen
+  const { past } = Obstacles.make()
+  const requests = Array.from({ length: 50 }, (_, n) => `request ${n}`)
+  yield* Effect.forEach(requests, (name) => past(name, fails))
+  yield* past("request other", Effect.fail(Obstacles.of("it has no node")))
+  yield* TestClock.adjust("2 seconds")
+  yield* Effect.forEach(requests, (name) => past(name, fails))
+  expect(lines.map(({ annotations, level }) => [level, annotations.work])).toEqual([
+    ["ERROR", "request 0"],
+    ["ERROR", "request other"]
+  ])
+  yield* TestClock.adjust("4 seconds")
+  yield* Effect.forEach(requests, (name) => past(name, Effect.void))
+  expect(lines.slice(2)).toMatchObject([{ level: "INFO", annotations: { times: 100, seconds: 6 } }])
 })
 
-it.effect("what passes by itself is a warning, what waits for the operator and what crashed an error", () => {
-  const log = Log.make()
-  return Effect.gen(function* () {
-    const { past } = Obstacles.make()
-    yield* past("node away", Effect.fail(Obstacles.passing("the node does not answer")))
-    yield* past("store away", Effect.die(new JournalError({ message: "the store does not answer" })))
-    yield* past("key gone", fails)
-    yield* past("crash", Effect.dieMessage("a crash"))
-    expect(log.lines.map(({ annotations, level }) => [level, annotations.work])).toEqual([
-      ["WARN", "node away"],
-      ["WARN", "store away"],
-      ["ERROR", "key gone"],
-      ["ERROR", "crash"]
-    ])
-  }).pipe(Effect.provide(log.layer))
+test("what passes by itself is a warning, what waits for the operator and what crashed an error", function* () {
+  const lines = yield* Log.listen
+  const { past } = Obstacles.make()
+  yield* past("node away", Effect.fail(Obstacles.passing("the node does not answer")))
+  yield* past("store away", Effect.die(new JournalError({ message: "the store does not answer" })))
+  yield* past("key gone", fails)
+  yield* past("crash", Effect.dieMessage("a crash"))
+  expect(lines.map(({ annotations, level }) => [level, annotations.work])).toEqual([
+    ["WARN", "node away"],
+    ["WARN", "store away"],
+    ["ERROR", "key gone"],
+    ["ERROR", "crash"]
+  ])
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { Requests } from "../../../../src/application/lanes/requests/Requests.js"
 import { ChainRpc, ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
@@ -11,6 +11,7 @@ import * as Recovery from "../../../../src/application/sweep/recovery/Recovery.j
 import * as TransactSigner from "../../../../src/application/usecases/operations/TransactSigner.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
+import { test } from "../../../support/Test.js"
 
 const node = "http://host/node"
 const otherNode = "http://host/other"
@@ -99,65 +100,57 @@ const world = () => {
 }
 
 describe("what keeps a lane from being compared with the chain", () => {
-  it.effect("passes where a node or the store is away, or the chain has to go on", () =>
-    Effect.gen(function* () {
-      const passing = { passes: true }
-      for (const reason of ["unreachable", "unavailable", "rateLimited", "notAnRpc"] as const) {
-        const { examine, state } = world()
-        state.atConnection = failure(reason)
-        expect(yield* examine("request")).toMatchObject(passing)
-        state.atConnection = null
-        state.atBlocks = failure(reason)
-        expect(yield* examine("request")).toMatchObject(passing)
-        state.atBlocks = null
-        expect(yield* examine("request")).toBeNull()
-      }
+  test("passes where a node or the store is away, or the chain has to go on", function* () {
+    const passing = { passes: true }
+    for (const reason of ["unreachable", "unavailable", "rateLimited", "notAnRpc"] as const) {
       const { examine, state } = world()
-      state.isStoreAway = true
+      state.atConnection = failure(reason)
       expect(yield* examine("request")).toMatchObject(passing)
-      state.isStoreAway = false
-      state.pending = 2n
+      state.atConnection = null
+      state.atBlocks = failure(reason)
       expect(yield* examine("request")).toMatchObject(passing)
-    })
-  )
+      state.atBlocks = null
+      expect(yield* examine("request")).toBeNull()
+    }
+    const { examine, state } = world()
+    state.isStoreAway = true
+    expect(yield* examine("request")).toMatchObject(passing)
+    state.isStoreAway = false
+    state.pending = 2n
+    expect(yield* examine("request")).toMatchObject(passing)
+  })
 
-  it.effect("does not pass where the operator serves its chain no more", () =>
-    Effect.gen(function* () {
-      const { examine, state } = world()
-      state.isConfigured = false
-      expect(yield* examine("request")).toMatchObject({ passes: false })
-    })
-  )
+  test("does not pass where the operator serves its chain no more", function* () {
+    const { examine, state } = world()
+    state.isConfigured = false
+    expect(yield* examine("request")).toMatchObject({ passes: false })
+  })
 
-  it.effect("holds what a node refuses to tell of three times on end, and not three times in all", () =>
-    Effect.gen(function* () {
-      const { examine, held, state } = world()
-      for (const requestId of ["first", "second", "third", "fourth"]) {
-        state.atBlocks = failure("rejected")
-        expect(yield* examine(requestId)).toEqual({ message: "the node is rejected", passes: true })
-        state.atBlocks = null
-        expect(yield* examine(requestId)).toBeNull()
-      }
-      expect(held).toEqual([])
+  test("holds what a node refuses to tell of three times on end, and not three times in all", function* () {
+    const { examine, held, state } = world()
+    for (const requestId of ["first", "second", "third", "fourth"]) {
       state.atBlocks = failure("rejected")
-      expect(yield* examine("last")).not.toBeNull()
-      expect(yield* examine("last")).not.toBeNull()
-      expect(yield* examine("last")).toBeNull()
-      expect(held).toEqual(["last"])
-    })
-  )
+      expect(yield* examine(requestId)).toEqual({ message: "the node is rejected", passes: true })
+      state.atBlocks = null
+      expect(yield* examine(requestId)).toBeNull()
+    }
+    expect(held).toEqual([])
+    state.atBlocks = failure("rejected")
+    expect(yield* examine("last")).not.toBeNull()
+    expect(yield* examine("last")).not.toBeNull()
+    expect(yield* examine("last")).toBeNull()
+    expect(held).toEqual(["last"])
+  })
 
-  it.effect("holds what one node refuses to tell of, and not what another one tells of", () =>
-    Effect.gen(function* () {
-      const { examine, held, state } = world()
-      state.atBlocks = failure("unsupported")
-      // The other one's goes on at once, and makes no nonce known for this one's.
-      expect(yield* examine("other", "one")).toBeNull()
-      expect(yield* examine("other", "one")).not.toBeNull()
-      expect(state.isExplained).toBe(false)
-      expect(yield* examine("other", "one")).toBeNull()
-      expect(held).toEqual(["one"])
-      expect(state.isExplained).toBe(true)
-    })
-  )
+  test("holds what one node refuses to tell of, and not what another one tells of", function* () {
+    const { examine, held, state } = world()
+    state.atBlocks = failure("unsupported")
+    // The other one's goes on at once, and makes no nonce known for this one's.
+    expect(yield* examine("other", "one")).toBeNull()
+    expect(yield* examine("other", "one")).not.toBeNull()
+    expect(state.isExplained).toBe(false)
+    expect(yield* examine("other", "one")).toBeNull()
+    expect(held).toEqual(["one"])
+    expect(state.isExplained).toBe(true)
+  })
 })
