@@ -44,7 +44,7 @@ export interface Keyed<A> {
 
 // A record's type has an index of any text, by which `returnData[0].error` would compile.
 const keyed = <A, I>(element: Schema.Schema<A, I>) =>
-  Schema.Record({ key: Schema.String, value: element }) as unknown as Schema.Schema<Keyed<A>, Keyed<I>>
+  Schema.make<Keyed<A>, Keyed<I>>(Schema.Record({ key: Schema.String, value: element }).ast)
 
 const result = <A, I>(element: Schema.Schema<A, I>, statuses: string) =>
   Schema.Struct({

@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
@@ -76,7 +77,10 @@ describe("a restart with many open requests, at a node that answers few calls a 
     const called = [...others, String(counter.target), String(reverter.target)].map(Address.unsafe)
     const own = wallets.slice(0, 20).map(stack.predict)
     const places = [...own, ...called]
-    const accepted = { accepted: () => true } as unknown as CurrentRequest["Type"]
+    // All that reads of wallets ask of the request.
+    const accepted = Context.unsafeMake<CurrentRequest>(
+      new Map([[CurrentRequest.key, { accepted: () => true }]])
+    )
     const { alone, together } = await life.runPromise(
       Effect.gen(function* () {
         const { chain, profile } = yield* Connection.open(stack.caller(), settings)
@@ -86,7 +90,7 @@ describe("a restart with many open requests, at a node that answers few calls a 
         const one = yield* all(places)
         exchanges.length = 0
         const sought = all([...places, ...places])
-        return { alone: one, together: yield* Effect.provideService(sought, CurrentRequest, accepted) }
+        return { alone: one, together: yield* Effect.provide(sought, accepted) }
       })
     )
     await life.dispose()
