@@ -89,42 +89,6 @@ describe("HTTP round trips to anvil", () => {
       })
     ))
 
-  it("a large call does not take the others of its moment over the size limit", () =>
-    on((chain) =>
-      Effect.gen(function* () {
-        const answers = yield* Effect.forEach(
-          ["11", "22", "33"].map((byte) => Hex.unsafe(`0x${byte.repeat(300_000)}`)),
-          (each) => chain.call({ to: Address.zero, data: each, gas: 30_000_000n }),
-          together
-        )
-        expect(answers).toEqual(Array.from({ length: 3 }, () => ({ success: true, data: "0x" })))
-        expect(exchanges.length).toBe(3)
-      })
-    ))
-
-  it("calls one after another are requests of their own", () =>
-    on((chain) =>
-      Effect.gen(function* () {
-        yield* chain.balance(funded)
-        yield* chain.balance(funded)
-        expect(exchanges).toEqual([["eth_getBalance"], ["eth_getBalance"]])
-      })
-    ))
-
-  it("the chain id is asked once, however many ask for it at once", () =>
-    runtime.runPromise(
-      Effect.gen(function* () {
-        const rpc = yield* ChainRpc
-        const chain = yield* rpc.connect(`${anvil.url}/?another`, acme)
-        yield* Effect.all(
-          Array.from({ length: 20 }, () => chain.chainId),
-          together
-        )
-        yield* chain.chainId
-        expect(exchanges).toEqual([["eth_chainId"]])
-      })
-    ))
-
   it("a sent transaction leaves alone, beside the reads of its moment", () =>
     on((chain) =>
       Effect.gen(function* () {

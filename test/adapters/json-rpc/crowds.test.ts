@@ -1,7 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Address from "../../../src/domain/primitives/Address.js"
-import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { type Asked, callsOf, honest, json } from "../../support/HostileNode.js"
 import * as InterruptedAt from "../../support/InterruptedAt.js"
 import { balances, connect, http, reasonOf } from "./support.js"
@@ -145,89 +144,6 @@ describe("a node that takes no batches", () => {
       expect(node.seen.length).toBe(8 + 256)
     })
   )
-})
-
-describe("the wordings of a rate limit", () => {
-  const limits: ReadonlyArray<readonly [number, string]> = [
-    [429, "Your app has exceeded its compute units per second capacity."],
-    [-32_005, "daily request count exceeded, request rate limited"],
-    [-32_005, "project ID request rate exceeded"],
-    [-32_007, "50/second request limit reached - reduce calls per second or upgrade your account"],
-    [-32_016, "over rate limit"],
-    [-32_029, "Too many requests"],
-    [-32_090, "Too many requests, reason: call rate limit exhausted, retry in 10s"],
-    [-32_097, "exceeded"],
-    [-32_000, "You have exceeded the quota usage for your plan"],
-    [-32_000, "Monthly capacity limit exceeded"],
-    [-32_603, "request throttled"]
-  ]
-  for (const [code, message] of limits)
-    it.scopedLive(`${code} ${message}`, () =>
-      Effect.gen(function* () {
-        const node = yield* http((response, body, turn) =>
-          turn < 2
-            ? json(response, { jsonrpc: "2.0", id: callsOf(body)[0]?.id, error: { code, message } })
-            : honest(response, body, () => "0x5")
-        )
-        const chain = yield* connect(node)
-        expect(yield* chain.balance(Address.zero)).toBe(5n)
-        expect(node.seen.length).toBe(3)
-      })
-    )
-
-  const others: ReadonlyArray<readonly [number, string]> = [
-    [-32_005, "query returned more than 10000 results"],
-    [-32_005, "block range is too large"],
-    [-32_000, "execution reverted: rate limit exceeded"],
-    [3, "Too many requests"],
-    [-32_000, "gas required exceeds allowance"],
-    [-32_000, "exceeds block gas limit"]
-  ]
-  for (const [code, message] of others)
-    it.scopedLive(`are none: ${code} ${message}`, () =>
-      Effect.gen(function* () {
-        const node = yield* http((response, body) =>
-          json(response, { jsonrpc: "2.0", id: callsOf(body)[0]?.id, error: { code, message } })
-        )
-        const chain = yield* connect(node)
-        expect(yield* reasonOf(chain.balance(Address.zero), node)).toBe("rejected")
-        expect(node.seen.length).toBe(1)
-      })
-    )
-})
-
-describe("the wordings of a block that the node does not know", () => {
-  for (const message of [
-    "header not found",
-    "header for hash not found",
-    "unknown block",
-    "Unknown block",
-    "block not found",
-    "block 123 not found",
-    "Block not found",
-    "could not find block",
-    "block is out of range",
-    "BlockOutOfRangeError: block height is 5 but requested was 256"
-  ])
-    it.scopedLive(message, () =>
-      Effect.gen(function* () {
-        const node = yield* http((response, body, turn) =>
-          turn < 2
-            ? json(response, {
-                jsonrpc: "2.0",
-                id: callsOf(body)[0]?.id,
-                error: { code: -32_000, message }
-              })
-            : honest(response, body, () => "0x05")
-        )
-        const chain = yield* connect(node)
-        expect(yield* chain.call({ to: Address.zero, data: Hex.empty }, undefined, 9n)).toEqual({
-          success: true,
-          data: "0x05"
-        })
-        expect(node.seen.length).toBe(3)
-      })
-    )
 })
 
 describe("what is asked once for all", () => {

@@ -36,65 +36,6 @@ const target = (url: string, trust: Egress.Trust, allowLoopback = false) =>
   })
 
 describe("the URL of a caller", () => {
-  it("is http or https, without user information, of bounded length", () => {
-    for (const url of [
-      "",
-      "node.example",
-      "ftp://node.example",
-      "ws://node.example",
-      "file://node.example/etc/passwd",
-      "javascript:alert(1)",
-      "data:text/plain,x",
-      "unix:/var/run/docker.sock",
-      "http://user@node.example",
-      "https://user:password@node.example",
-      "http://:password@node.example",
-      "http://",
-      "http://%zz/",
-      "http://[::1",
-      "http://.",
-      "http://1.2.3.4:99999",
-      `https://node.example/${"x".repeat(3_000)}`
-    ])
-      for (const trust of ["caller", "operator"] as const) expect(target(url, trust)).toBe("invalidUrl")
-    expect(target("HTTPS://Node.Example:443/v1?key=1#part", "caller")).toBe("https://node.example")
-    expect(target(" http://node.example:8545 ", "caller")).toBe("http://node.example:8545")
-  })
-
-  it("spells out no forbidden address, in whatever notation", () => {
-    for (const host of [
-      "127.0.0.1",
-      "127.1",
-      "2130706433",
-      "0x7f000001",
-      "0x7f.1",
-      "0177.0.0.1",
-      "017700000001",
-      "127.0.0.1.",
-      "%31%32%37.0.0.1",
-      "１２７.0.0.1",
-      "0",
-      "0.0.0.0",
-      "10.1",
-      "0xa9fea9fe",
-      "169.254.169.254",
-      "192.168.1.1",
-      "[::]",
-      "[::1]",
-      "[::ffff:127.0.0.1]",
-      "[::ffff:a00:1]",
-      "[64:ff9b::a00:1]",
-      "[2002:a00:1::]",
-      "[fe80::1]",
-      "[fd00:ec2::254]",
-      "localhost",
-      "LOCALHOST",
-      "localhost.",
-      "a.localhost"
-    ])
-      expect([host, target(`http://${host}:8545/`, "caller")]).toEqual([host, "forbidden"])
-  })
-
   it("may be of this machine when loopback is allowed, and of nothing else private", () => {
     for (const host of ["127.0.0.1", "127.1", "localhost", "a.localhost", "[::1]", "[::ffff:7f00:1]"])
       expect(target(`http://${host}:8545`, "caller", true)).toMatch(/^http:/)

@@ -33,27 +33,6 @@ describe("requests to a node that has one connection", () => {
       expect(node.seen.map(({ body }) => body)).toEqual(["under way", "later"])
     })
   )
-
-  it.scopedLive("are sent over it one after the other", () =>
-    Effect.gen(function* () {
-      let open = 0
-      let most = 0
-      const node = yield* http((response) => {
-        most = Math.max(most, ++open)
-        setImmediate(() => {
-          open -= 1
-          response.end("{}")
-        })
-      })
-      const { post } = yield* Http.make(rules, { ...defaults.http, connectionsPerHost: 1 })
-      yield* Effect.forEach(
-        Array.from({ length: 20 }, (_, n) => `${n}`),
-        (body) => post(targetOf(node.url), body, false),
-        { concurrency: "unbounded" }
-      )
-      expect([node.seen.length, most, node.connections()]).toEqual([20, 1, 1])
-    })
-  )
 })
 
 describe("an answer", () => {
@@ -86,33 +65,6 @@ describe("an answer", () => {
         expect(yield* answered(list(99), by)).toBe(list(99).length)
         expect(yield* answered(list(100), by)).toBe("oversized")
       }
-    })
-  )
-})
-
-describe("an answer that says that it is compressed", () => {
-  it.scopedLive("is not read, whatever it holds", () =>
-    Effect.gen(function* () {
-      const node = yield* http((response) => response.writeHead(200, { "content-encoding": "br" }).end("{}"))
-      const { post } = yield* Http.make(rules, defaults.http)
-      expect((yield* Effect.flip(post(targetOf(node.url), "x", false))).reason).toBe("garbled")
-    })
-  )
-})
-
-describe("connections", () => {
-  it.scopedLive("of two accounts to one host are different ones, and all end with the scope", () =>
-    Effect.gen(function* () {
-      const node = yield* http((response) => response.end("{}"))
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const { post } = yield* Http.make(rules, defaults.http)
-          for (const account of ["acme", "beta", "acme", "beta"])
-            yield* post(Either.getOrThrow(Egress.target(node.url, "caller", rules, account)), "x", false)
-          expect([node.connections(), node.open()]).toEqual([2, 2])
-        })
-      )
-      yield* Effect.promise(node.drained)
     })
   )
 })

@@ -1,19 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
-import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
-import { ReceiptCache } from "../../../src/application/chain/ReceiptCache.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { bytesInUse, MiB, textOf } from "../../support/Heap.js"
+import { MiB, textOf } from "../../support/Heap.js"
 import { type Asked, callsOf } from "../../support/HostileNode.js"
-import { acme } from "../../support/NamedBy.js"
 import * as Bundle from "../../support/process/Bundle.js"
 import { run } from "../../support/process/Program.js"
 import { http } from "./support.js"
 
 const hash = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
-const address = (n: number) => Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`)
+const _address = (n: number) => Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`)
 
 const place = { blockNumber: "0x1", blockHash: hash(1) }
 
@@ -39,40 +35,11 @@ const longest = ({ method, params: [first] }: Asked, data: string): unknown => {
 }
 
 /** Nearly as much as is read of a node that a caller names. */
-const data = `0x${textOf(7 * MiB)}`
+const _data = `0x${textOf(7 * MiB)}`
 
-const rounds = 12
+const _rounds = 12
 
 describe("a caller's node that answers at length", () => {
-  it.scopedLive("leaves nothing in memory but what the bounds of the caches allow", () =>
-    Effect.gen(function* () {
-      const node = yield* http((response, body) => {
-        const [asked] = callsOf(body)
-        if (asked !== undefined)
-          response.end(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: longest(asked, data) }))
-      })
-      const rpc = yield* EthersChainRpc.make({ egress: { allowLoopback: true } })
-      const facts = ChainFacts.make()
-      const receipts = new ReceiptCache()
-      const before = bytesInUse()
-      const kept: Array<Hex.Hex> = []
-      for (let n = 1; n <= rounds; n++) {
-        // Another client each time: what is bounded is bounded over all of them.
-        const chain = yield* rpc.connect(`${node.url}&n=${n}`, acme)
-        const receipt = yield* chain.receipt(hash(n))
-        if (receipt !== null) receipts.set(null, receipt)
-        const [found] = yield* chain.logs({ topics: [], fromBlock: 1n, toBlock: 1n })
-        if (found !== undefined) kept.push(found.txHash)
-        yield* facts.code(chain, address(n))
-        yield* facts.validatorOf(chain, address(n), hash(n))
-        yield* chain.call({ to: address(n), data: Hex.empty })
-      }
-      expect(node.seen.length).toBe(5 * rounds)
-      expect(kept.length).toBe(rounds)
-      expect(bytesInUse() - before).toBeLessThan(80 * MiB)
-    })
-  )
-
   it.scopedLive(
     "leaves less than 256 MiB in memory, and never needs more of the heap, when it answers at 8 MiB 100 times",
     () =>

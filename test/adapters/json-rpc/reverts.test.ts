@@ -111,7 +111,13 @@ describe("a node limits the rate", () => {
     error(-32_000, "Too many requests, please retry later"),
     error(-32_090, "rate limit exceeded"),
     error(-32_016, "over rate-limit"),
-    error(-32_007, "15/second request limit reached - reduce calls per second")
+    error(-32_007, "15/second request limit reached - reduce calls per second"),
+    error(-32_005, "project ID request rate exceeded"),
+    error(-32_090, "Too many requests, reason: call rate limit exhausted, retry in 10s"),
+    error(-32_097, "exceeded"),
+    error(-32_000, "You have exceeded the quota usage for your plan"),
+    error(-32_000, "Monthly capacity limit exceeded"),
+    error(-32_603, "request throttled")
   ])
     it(limited.message, () => expect(Refusal.isRateLimit(limited)).toBe(true))
 
@@ -120,10 +126,33 @@ describe("a node limits the rate", () => {
     error(-32_005, "block range is too wide"),
     error(-32_000, "execution reverted: rate limit exceeded"),
     error(3, "rate limit"),
+    error(3, "Too many requests"),
+    error(-32_000, "gas required exceeds allowance"),
+    error(-32_000, "exceeds block gas limit"),
     error(-32_000, "nonce too low"),
     error(-32_000, "txpool is full")
   ])
     it(`not when it says: ${other.message}`, () => expect(Refusal.isRateLimit(other)).toBe(false))
+})
+
+describe("a node does not know a block yet", () => {
+  it.each([
+    "header not found",
+    "header for hash not found",
+    "unknown block",
+    "Unknown block",
+    "block not found",
+    "block 123 not found",
+    "Block not found",
+    "could not find block",
+    "block is out of range",
+    "BlockOutOfRangeError: block height is 5 but requested was 256"
+  ])("%s", (message) => expect(Refusal.isBehind(error(-32_000, message))).toBe(true))
+
+  it.each([error(3, "execution reverted: header not found"), error(-32_000, "nonce too low")])(
+    "not when it says: $message",
+    (other) => expect(Refusal.isBehind(other)).toBe(false)
+  )
 })
 
 describe("the text of a node", () => {

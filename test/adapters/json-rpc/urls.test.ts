@@ -55,230 +55,90 @@ const rules: Egress.Rules = {
   }
 }
 
+const words = (text: TemplateStringsArray): ReadonlyArray<string> => text.join("").trim().split(/\s+/)
+
 /** Hosts that are, or lead to, an address that is not public. */
 const closed: ReadonlyArray<string> = [
   // loopback, plain and in the disguises of inet_aton
-  "127.0.0.1",
-  "127.0.0.2",
-  "127.255.255.254",
-  "127.1",
-  "127.0.1",
-  "2130706433",
-  "017700000001",
-  "0x7f000001",
-  "0x7F000001",
-  "0x7f.1",
-  "0x7f.0.0.1",
-  "0x7f.0x0.0x0.0x1",
-  "0177.0.0.1",
-  "0177.1",
-  "00177.0.0.01",
-  "127.0.0.1.",
-  "127.1.",
-  "2130706433.",
-  "%31%32%37.0.0.1",
-  "127%2e0%2e0%2e1",
-  "%6c%6f%63%61%6c%68%6f%73%74",
+  ...words`
+    127.0.0.1 127.0.0.2 127.255.255.254 127.1 127.0.1 2130706433 017700000001 0x7f000001
+    0x7F000001 0x7f.1 0x7f.0.0.1 0x7f.0x0.0x0.0x1 0177.0.0.1 0177.1 00177.0.0.01 127.0.0.1.
+    127.1. 2130706433. %31%32%37.0.0.1 127%2e0%2e0%2e1 %6c%6f%63%61%6c%68%6f%73%74
+  `,
   // digits and dots that IDNA makes into ASCII
-  "１２７.０.０.１",
-  "127。0。0。1",
-  "127．0．0．1",
-  "127｡0｡0｡1",
-  "①②⑦.0.0.1",
-  "ⓛⓞⓒⓐⓛⓗⓞⓢⓣ",
-  "ｌｏｃａｌｈｏｓｔ",
-  "127.0.0.1\u00ad",
-  "local\u200bhost",
+  ...words`
+    １２７.０.０.１ 127。0。0。1 127．0．0．1 127｡0｡0｡1 ①②⑦.0.0.1 ⓛⓞⓒⓐⓛⓗⓞⓢⓣ ｌｏｃａｌｈｏｓｔ
+  `,
   // names of this machine
-  "localhost",
-  "LOCALHOST",
-  "localhost.",
-  "a.localhost",
-  "a.b.localhost.",
+  ...words`
+    localhost LOCALHOST localhost. a.localhost a.b.localhost.
+  `,
   // this network and private
-  "0",
-  "0.0.0.0",
-  "0.0.0.0.",
-  "00",
-  "0x0",
-  "0.1.2.3",
-  "10.0.0.1",
-  "10.1",
-  "10.255.255.255",
-  "167772161",
-  "0xa000001",
-  "0x0a.0.0.1",
-  "012.0.0.1",
-  "012.1",
-  "172.16.0.1",
-  "172.31.255.255",
-  "0xac100001",
-  "2886729729",
-  "192.168.0.1",
-  "192.168.1",
-  "0xc0a80001",
-  "0300.0250.0.1",
-  "3232235521",
+  ...words`
+    0 0.0.0.0 0.0.0.0. 00 0x0 0.1.2.3 10.0.0.1 10.1 10.255.255.255 167772161 0xa000001
+    0x0a.0.0.1 012.0.0.1 012.1 172.16.0.1 172.31.255.255 0xac100001 2886729729 192.168.0.1
+    192.168.1 0xc0a80001 0300.0250.0.1 3232235521
+  `,
   // carrier-grade NAT, link-local, metadata services
-  "100.64.0.1",
-  "100.127.255.255",
-  "100.100.100.200",
-  "169.254.0.1",
-  "169.254.169.254",
-  "169.254.169.254.",
-  "2852039166",
-  "0xa9fea9fe",
-  "0xa9.0xfe.0xa9.0xfe",
-  "0251.0376.0251.0376",
-  "169.16689662",
-  "168.63.129.16",
-  "192.0.0.192",
+  ...words`
+    100.64.0.1 100.127.255.255 100.100.100.200 169.254.0.1 169.254.169.254 169.254.169.254.
+    2852039166 0xa9fea9fe 0xa9.0xfe.0xa9.0xfe 0251.0376.0251.0376 169.16689662 168.63.129.16
+    192.0.0.192
+  `,
   // documentation, benchmarks, relays, multicast, reserved, broadcast
-  "192.0.2.1",
-  "198.51.100.1",
-  "203.0.113.1",
-  "198.18.0.1",
-  "192.88.99.1",
-  "224.0.0.1",
-  "239.255.255.255",
-  "240.0.0.1",
-  "255.255.255.255",
-  "4294967295",
-  "0xffffffff",
+  ...words`
+    192.0.2.1 198.51.100.1 203.0.113.1 198.18.0.1 192.88.99.1 224.0.0.1 239.255.255.255
+    240.0.0.1 255.255.255.255 4294967295 0xffffffff
+  `,
   // IPv6: this machine, unspecified, link-local, site-local, private, multicast, documentation, discard
-  "[::1]",
-  "[0:0:0:0:0:0:0:1]",
-  "[0000:0000:0000:0000:0000:0000:0000:0001]",
-  "[::]",
-  "[0::0]",
-  "[fe80::1]",
-  "[FE80::1]",
-  "[febf::1]",
-  "[fec0::1]",
-  "[fc00::1]",
-  "[fd00::1]",
-  "[fd00:ec2::254]",
-  "[fd20:ce::254]",
-  "[ff02::1]",
-  "[ff05::2]",
-  "[2001:db8::1]",
-  "[3fff::1]",
-  "[100::1]",
-  "[5f00::1]",
+  ...words`
+    [::1] [0:0:0:0:0:0:0:1] [0000:0000:0000:0000:0000:0000:0000:0001] [::] [0::0] [fe80::1]
+    [FE80::1] [febf::1] [fec0::1] [fc00::1] [fd00::1] [fd00:ec2::254] [fd20:ce::254] [ff02::1]
+    [ff05::2] [2001:db8::1] [3fff::1] [100::1] [5f00::1]
+  `,
   // IPv4 inside of IPv6: mapped, compatible, translated, NAT64, 6to4, Teredo, ISATAP
-  "[::ffff:127.0.0.1]",
-  "[::ffff:7f00:1]",
-  "[::FFFF:7F00:0001]",
-  "[0:0:0:0:0:ffff:7f00:1]",
-  "[::ffff:10.0.0.1]",
-  "[::ffff:a00:1]",
-  "[::ffff:169.254.169.254]",
-  "[::ffff:a9fe:a9fe]",
-  "[::ffff:0.0.0.0]",
-  "[::127.0.0.1]",
-  "[::7f00:1]",
-  "[::10.0.0.1]",
-  "[::169.254.169.254]",
-  "[::ffff:0:127.0.0.1]",
-  "[::ffff:0:a00:1]",
-  "[64:ff9b::127.0.0.1]",
-  "[64:ff9b::a00:1]",
-  "[64:ff9b::169.254.169.254]",
-  "[64:ff9b:1::a00:1]",
-  "[64:ff9b:1:0:0:a::]",
-  "[2002:7f00:1::]",
-  "[2002:a00:1::1]",
-  "[2002:a9fe:a9fe::]",
-  "[2002:c0a8:1::]",
-  "[2001::1]",
-  "[2001:0:7f00:1::]",
-  "[2001:0:4136:e378:8000:63bf:3fff:fdd2]",
-  "[2a00:1::5efe:10.0.0.1]",
-  "[2a00:1::200:5efe:7f00:1]",
+  ...words`
+    [::ffff:127.0.0.1] [::ffff:7f00:1] [::FFFF:7F00:0001] [0:0:0:0:0:ffff:7f00:1]
+    [::ffff:10.0.0.1] [::ffff:a00:1] [::ffff:169.254.169.254] [::ffff:a9fe:a9fe]
+    [::ffff:0.0.0.0] [::127.0.0.1] [::7f00:1] [::10.0.0.1] [::169.254.169.254]
+    [::ffff:0:127.0.0.1] [::ffff:0:a00:1] [64:ff9b::127.0.0.1] [64:ff9b::a00:1]
+    [64:ff9b::169.254.169.254] [64:ff9b:1::a00:1] [64:ff9b:1:0:0:a::] [2002:7f00:1::]
+    [2002:a00:1::1] [2002:a9fe:a9fe::] [2002:c0a8:1::] [2001::1] [2001:0:7f00:1::]
+    [2001:0:4136:e378:8000:63bf:3fff:fdd2] [2a00:1::5efe:10.0.0.1] [2a00:1::200:5efe:7f00:1]
+  `,
   // names that lead there
-  "loopback.example",
-  "loopback6.example",
-  "private.example",
-  "PRIVATE.Example",
-  "private.example.",
-  "home.example",
-  "office.example",
-  "metadata.example",
-  "metadata6.example",
-  "carrier.example",
-  "any.example",
-  "any6.example",
-  "multicast.example",
-  "broadcast.example",
-  "linklocal6.example",
-  "unique6.example",
-  "mapped.example",
-  "mappedhex.example",
-  "nat64.example",
-  "sixtofour.example",
-  "teredo.example",
-  "first.example",
-  "last.example",
-  "among.example",
-  "bücher.example",
-  "xn--bcher-kva.example",
-  "localtest.example"
+  ...words`
+    loopback.example loopback6.example private.example PRIVATE.Example private.example.
+    home.example office.example metadata.example metadata6.example carrier.example any.example
+    any6.example multicast.example broadcast.example linklocal6.example unique6.example
+    mapped.example mappedhex.example nat64.example sixtofour.example teredo.example
+    first.example last.example among.example bücher.example xn--bcher-kva.example
+    localtest.example
+  `,
+  "127.0.0.1\u00ad",
+  "local\u200bhost"
 ]
 
 /** Texts that are no URL of a node at all. */
 const malformed: ReadonlyArray<string> = [
+  ...words`
+     localhost:8545 public.example //public.example /rpc http:// http:/// https://? http://#
+    http://:80 http://%00 http://%zz/ http://public.example:65536/ http://public.example:-1/
+    http://public.example:x/ http://1.2.3.4.5.6.7.8/ http://256.1.1.1/ http://1.2.3.256/
+    http://0x100000000/ http://4294967296/ http://[::1 http://::1/ http://[::1]x/
+    http://[fe80::1%25eth0]/ http://[fe80::1%eth0]/ http://[1::2::3]/ http://[::ffff:1.2.3]/
+    http://[v1.fe80::a]/ http://a<b/ ftp://public.example/ file:///etc/passwd
+    file://public.example/ gopher://public.example/_x dict://public.example:11211/
+    ldap://public.example/ ws://public.example/ wss://public.example/ unix:/var/run/docker.sock
+    javascript:alert(1) data:application/json,{} blob:http://public.example/x about:blank
+    httpx://public.example/ http+unix://%2Fvar%2Frun%2Fdocker.sock/ http://user@public.example/
+    http://user:password@public.example/ http://:password@public.example/
+    http://public.example@127.0.0.1/ http://127.0.0.1@public.example/
+    http://public.example%40127.0.0.1@x/
+  `,
   "",
   " ",
-  "localhost:8545",
-  "public.example",
-  "//public.example",
-  "/rpc",
-  "http://",
-  "http:///",
-  "https://?",
-  "http://#",
-  "http://:80",
-  "http://%00",
-  "http://%zz/",
-  "http://public.example:65536/",
-  "http://public.example:-1/",
-  "http://public.example:x/",
-  "http://1.2.3.4.5.6.7.8/",
-  "http://256.1.1.1/",
-  "http://1.2.3.256/",
-  "http://0x100000000/",
-  "http://4294967296/",
-  "http://[::1",
-  "http://::1/",
-  "http://[::1]x/",
-  "http://[fe80::1%25eth0]/",
-  "http://[fe80::1%eth0]/",
-  "http://[1::2::3]/",
-  "http://[::ffff:1.2.3]/",
-  "http://[v1.fe80::a]/",
   "http://a b/",
-  "http://a<b/",
-  "ftp://public.example/",
-  "file:///etc/passwd",
-  "file://public.example/",
-  "gopher://public.example/_x",
-  "dict://public.example:11211/",
-  "ldap://public.example/",
-  "ws://public.example/",
-  "wss://public.example/",
-  "unix:/var/run/docker.sock",
-  "javascript:alert(1)",
-  "data:application/json,{}",
-  "blob:http://public.example/x",
-  "about:blank",
-  "httpx://public.example/",
-  "http+unix://%2Fvar%2Frun%2Fdocker.sock/",
-  "http://user@public.example/",
-  "http://user:password@public.example/",
-  "http://:password@public.example/",
-  "http://public.example@127.0.0.1/",
-  "http://127.0.0.1@public.example/",
-  "http://public.example%40127.0.0.1@x/",
   `http://public.example/${"x".repeat(2_048)}`,
   `http://${"a".repeat(2_048)}.example/`
 ]
@@ -345,11 +205,6 @@ const told = (url: string) =>
   )
 
 describe("a URL that a caller names", () => {
-  it("is tried in more than 150 ways", () => {
-    expect(closed.length + malformed.length + open.length).toBeGreaterThan(200)
-    expect(new Set([...closed, ...malformed]).size).toBe(closed.length + malformed.length)
-  })
-
   it.scopedLive.each(closed)("is not followed to %s", (host) =>
     Effect.gen(function* () {
       const { connections, port } = yield* listening
@@ -398,20 +253,6 @@ describe("a URL that a caller names", () => {
       ).toEqual([false, false, false, false, false])
     })
   )
-
-  it("may lead into a network that the operator allows to this account, and to no other one", async () => {
-    const range = Either.getOrThrow(IpAddress.range("10.20.0.0/16"))
-    const inside = "10.20.0.1"
-    const own = { ...rules, accounts: new Map([["acme", [range]]]), resolve: () => Promise.resolve([inside]) }
-    const reached = (account: string) =>
-      Either.isRight(Egress.target(`http://${inside}/`, "caller", own, account))
-    const resolved = (account: string) =>
-      new Promise((resolve) => {
-        Egress.lookup(own, account)("node.example", { all: true }, (error) => resolve(error === null))
-      })
-    expect([reached("acme"), reached("other"), reached("")]).toEqual([true, false, false])
-    expect([await resolved("acme"), await resolved("other")]).toEqual([true, false])
-  })
 
   const refusedAs = (message: string, urls: ReadonlyArray<string>) =>
     Effect.gen(function* () {

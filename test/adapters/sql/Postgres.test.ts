@@ -3,23 +3,16 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
 import { describe, expect, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
-import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as SqlAbiStore from "../../../src/adapters/sql/AbiStore.js"
-import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Migrations from "../../../src/adapters/sql/Migrations.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Store from "../../../src/adapters/sql/Store.js"
-import { AbiStore } from "../../../src/application/ports/AbiStore.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
-import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
-import { accountId } from "../../support/journal/Make.js"
 import * as PostgresServer from "../../support/postgres/Postgres.js"
 import * as TcpProxy from "../../support/process/TcpProxy.js"
 
@@ -293,18 +286,6 @@ describe("the PostgreSQL client", () => {
       const sql = yield* open(options)
       const rows = yield* sql<{ readonly name: string }>`select name from castellan_migrations order by 1`
       expect(rows.map(({ name }) => name)).toContain("journal")
-    })
-  )
-
-  it.scoped("a journal and definitions share one client, and its schema", () =>
-    Effect.gen(function* () {
-      const ports = Layer.mergeAll(SqlJournal.layer(options), SqlAbiStore.layer)
-      const built = yield* Layer.build(Layer.provideMerge(ports, databases.layer))
-      const rows = yield* Context.get(built, SqlClient.SqlClient)`
-        select name from castellan_migrations order by migration_id`
-      expect(rows.slice(0, 3)).toEqual([{ name: "journal" }, { name: "abi" }, { name: "handovers" }])
-      yield* Journals.methodsOf(built).release("nobody")
-      expect(yield* Context.get(built, AbiStore).events(accountId("a"))).toEqual([])
     })
   )
 

@@ -217,6 +217,17 @@ describe("the SQLite client", () => {
   )
 })
 
+/** What databases have behind them: it is added to, and never changed. */
+const history = `
+  journal abi handovers accounts budgets audit rate_counts request_lanes lanes
+  retention declined_requests cancellations budget_holders request_notes listing
+  request_events webhooks request_elements request_metadata schedules webhook_changes
+  watches watch_changes landings account_limits submissions watch_parts webhook_secrets
+  shorter_indexes recovery clock_confirmations unread_nonces
+`
+  .trim()
+  .split(/\s+/)
+
 describe("the schema", () => {
   it.effect("is brought up to date once, and again without effect", () =>
     Effect.gen(function* () {
@@ -226,40 +237,8 @@ describe("the schema", () => {
       const before = yield* tables
       yield* Migrations.run
       expect(yield* tables).toEqual(before)
-      expect(yield* sql`select migration_id, name from castellan_migrations order by 1`).toEqual([
-        { migration_id: 1, name: "journal" },
-        { migration_id: 2, name: "abi" },
-        { migration_id: 3, name: "handovers" },
-        { migration_id: 4, name: "accounts" },
-        { migration_id: 5, name: "budgets" },
-        { migration_id: 6, name: "audit" },
-        { migration_id: 7, name: "rate_counts" },
-        { migration_id: 8, name: "request_lanes" },
-        { migration_id: 9, name: "lanes" },
-        { migration_id: 10, name: "retention" },
-        { migration_id: 11, name: "declined_requests" },
-        { migration_id: 12, name: "cancellations" },
-        { migration_id: 13, name: "budget_holders" },
-        { migration_id: 14, name: "request_notes" },
-        { migration_id: 15, name: "listing" },
-        { migration_id: 16, name: "request_events" },
-        { migration_id: 17, name: "webhooks" },
-        { migration_id: 18, name: "request_elements" },
-        { migration_id: 19, name: "request_metadata" },
-        { migration_id: 20, name: "schedules" },
-        { migration_id: 21, name: "webhook_changes" },
-        { migration_id: 22, name: "watches" },
-        { migration_id: 23, name: "watch_changes" },
-        { migration_id: 24, name: "landings" },
-        { migration_id: 25, name: "account_limits" },
-        { migration_id: 26, name: "submissions" },
-        { migration_id: 27, name: "watch_parts" },
-        { migration_id: 28, name: "webhook_secrets" },
-        { migration_id: 29, name: "shorter_indexes" },
-        { migration_id: 30, name: "recovery" },
-        { migration_id: 31, name: "clock_confirmations" },
-        { migration_id: 32, name: "unread_nonces" }
-      ])
+      const applied = yield* sql`select migration_id, name from castellan_migrations order by 1`
+      expect(applied).toEqual(history.map((name, at) => ({ migration_id: at + 1, name })))
     }).pipe(Effect.provide(inMemory))
   )
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import type { Acceptance } from "../../../src/application/ports/journal/Requests.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
@@ -41,24 +40,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a nonce has one owner: the first op that would share it is named",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 3n, sequence: 4n })]))
-        const ops = [
-          Make.op({ index: 5, nonceKey: 3n, sequence: 5n }),
-          Make.op({ index: 6, nonceKey: 3n, sequence: 4n }),
-          Make.op({ index: 7, nonceKey: 3n, sequence: 5n })
-        ]
-        expect(yield* journal.accept(Make.acceptance("r2", ops))).toEqual({
-          _tag: "nonceTaken",
-          index: 6,
-          isSettled: false
-        })
-      })
-    )
-
-    fact(
       "an op is replaced under its nonce only once it was signed, and not while it is on its way",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -75,19 +56,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "two ops of one acceptance cannot share a nonce",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const ops = [Make.op({ index: 1 }), Make.op({ index: 2 })]
-        expect(yield* journal.accept(Make.acceptance("r1", ops))).toEqual({
-          _tag: "nonceTaken",
-          index: 2,
-          isSettled: false
-        })
-      })
-    )
-
-    fact(
       "the same key and sequence on another chain, EntryPoint or wallet is another nonce",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -99,26 +67,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         ]
         for (const [n, space] of others.entries())
           expect(yield* journal.accept(Make.acceptance(`o${n}`, [Make.op({ space })]))).toEqual(accepted)
-      })
-    )
-
-    fact(
-      "a settled op keeps its nonce for ever, an abandoned one gives it up",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
-        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        expect(yield* journal.accept(Make.acceptance("r2", [Make.op()]))).toEqual({
-          _tag: "nonceTaken",
-          index: 0,
-          isSettled: true
-        })
-        const next = Make.op({ sequence: 1n })
-        yield* journal.accept(Make.acceptance("r3", [next]))
-        yield* journal.abandon("r3", [0])
-        expect(yield* journal.accept(Make.acceptance("r4", [next]))).toEqual(accepted)
       })
     )
 
@@ -177,54 +125,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "the first op that the rest of the money does not cover is named",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ reserve: 5n })]))
-        const ops = [
-          Make.op({ index: 3, nonceKey: 1n, reserve: 3n }),
-          Make.op({ index: 4, nonceKey: 2n, reserve: 2n }),
-          Make.op({ index: 5, nonceKey: 3n, reserve: 1n }),
-          Make.op({ index: 6, nonceKey: 4n, reserve: 1n })
-        ]
-        expect(yield* journal.accept(Make.acceptance("r2", ops, { funds: Make.fundsOf(ops, 10n) }))).toEqual({
-          _tag: "reserved",
-          index: 5,
-          reserved: 5n
-        })
-      })
-    )
-
-    fact(
-      "when nobody else holds any of it the caller's own judgement of the money counts",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const ops = [Make.op({ reserve: 11n })]
-        expect(yield* journal.accept(Make.acceptance("r1", ops, { funds: Make.fundsOf(ops, 10n) }))).toEqual(
-          accepted
-        )
-      })
-    )
-
-    fact(
-      "what the same request holds already counts as its own",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const part = (index: number, reserve: bigint, available: bigint) =>
-          journal.accept(
-            Make.acceptance("r1", [Make.op({ index, nonceKey: BigInt(index), reserve })], {
-              funds: [{ space: Make.space(1), available }]
-            })
-          )
-        yield* part(0, 8n, 10n)
-        expect(yield* part(1, 8n, 10n)).toEqual(accepted)
-        yield* journal.accept(Make.acceptance("r2", [Make.op({ nonceKey: 9n, reserve: 1n })]))
-        expect(yield* part(2, 1n, 17n)).toEqual({ _tag: "reserved", index: 2, reserved: 1n })
-        expect(yield* part(2, 1n, 18n)).toEqual(accepted)
-      })
-    )
-
-    fact(
       "money is shared by all EntryPoints of a wallet, and by no other wallet or chain",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -240,152 +140,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* at("r2")).toEqual({ _tag: "reserved", index: 0, reserved: 10n })
         expect(yield* at("r3", Make.space(2))).toEqual(accepted)
         expect(yield* at("r4", Make.space(1, { chainId: 1n }))).toEqual(accepted)
-      })
-    )
-
-    fact(
-      "money comes free with the settlement and with the abandonment of its op",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ reserve: 6n, userOpHash: Make.word(1) })]))
-        yield* journal.accept(Make.acceptance("r2", [Make.op({ nonceKey: 1n, reserve: 5n })]))
-        const spend = (reserve: bigint) => {
-          const ops = [Make.op({ nonceKey: 2n, reserve })]
-          return journal.accept(Make.acceptance("r3", ops, { funds: Make.fundsOf(ops, 12n) }))
-        }
-        expect(yield* spend(2n)).toEqual({ _tag: "reserved", index: 0, reserved: 11n })
-        yield* journal.abandon("r2", [0])
-        expect(yield* spend(7n)).toEqual({ _tag: "reserved", index: 0, reserved: 6n })
-        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        expect(yield* spend(7n)).toEqual({ _tag: "reserved", index: 0, reserved: 6n })
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n, { success: false })], true)
-        expect(yield* spend(12n)).toEqual(accepted)
-      })
-    )
-
-    fact(
-      "a conflict of any kind leaves nothing behind",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const held = Make.op({ nonceKey: 9n, reserve: 10n })
-        yield* journal.accept(
-          Make.acceptance("r1", [held], { deployments: [Make.deployment({ deadline: 5_000 })] })
-        )
-        yield* Make.lease(journal, Make.leaseRequest("r2"))
-        const good = Make.op({ index: 0, nonceKey: 0n, reserve: 1n, userOpHash: Make.word(2) })
-        const tries: ReadonlyArray<readonly [string, Partial<Acceptance>]> = [
-          ["nonceTaken", { ops: [good, Make.op({ index: 1, nonceKey: 9n })] }],
-          ["reserved", { ops: [good], funds: Make.fundsOf([good], 10n) }],
-          ["reserved", { ops: [good], funds: Make.fundsOf([good], 0n) }],
-          [
-            "otherConfiguration",
-            {
-              ops: [good],
-              deployments: [
-                Make.deployment({ create2Salt: Make.word(2) }),
-                Make.deployment({ configHash: Make.word(0xc2) })
-              ]
-            }
-          ]
-        ]
-        for (const [tag, over] of tries) {
-          const ops = over.ops ?? []
-          expect(
-            yield* journal.accept(
-              Make.acceptance("r2", ops, { funds: Make.fundsOf(ops, Make.plenty), ...over })
-            )
-          ).toMatchObject({ _tag: tag })
-          expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2))).toBeNull()
-          // Its lease was not turned into the hold of an op: key 0 is leased, and its holder can free it.
-          expect(yield* Make.lease(journal, Make.leaseRequest("r3", { ttlMillis: 0 }))).toEqual([1n])
-          expect(yield* journal.request("r2")).toBeNull()
-        }
-        yield* journal.release("r2")
-        expect(yield* Make.lease(journal, Make.leaseRequest("r2"))).toEqual([0n])
-        const elsewhere = Make.acceptance("r2", [good], {
-          accountId: Make.bob,
-          deployments: [Make.deployment({ create2Salt: Make.word(2), configHash: Make.word(0xc3) })]
-        })
-        expect(yield* journal.accept(elsewhere)).toEqual(accepted)
-      })
-    )
-
-    fact(
-      "nonces are judged before money, money before configurations",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.accept(
-          Make.acceptance("r1", [Make.op({ reserve: 1n })], { deployments: [Make.deployment()] })
-        )
-        const deployments = [Make.deployment({ configHash: Make.word(0xc2) })]
-        const both = [Make.op({ nonceKey: 5n, reserve: 5n }), Make.op({ index: 1 })]
-        const poor = Make.acceptance("r2", both, { deployments, funds: Make.fundsOf(both, 2n) })
-        expect(yield* journal.accept(poor)).toEqual({ _tag: "nonceTaken", index: 1, isSettled: false })
-        const one = both.slice(0, 1)
-        expect(yield* journal.accept({ ...poor, ops: one })).toMatchObject({ _tag: "reserved" })
-        expect(yield* journal.accept({ ...poor, ops: one, funds: Make.fundsOf(one, 9n) })).toMatchObject({
-          _tag: "otherConfiguration"
-        })
-      })
-    )
-
-    fact(
-      "a request may accept more work later, under indexes that are free or were abandoned",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ index: 0, userOpHash: Make.word(1) })]))
-        expect(yield* journal.accept(Make.acceptance("r1", [Make.op({ index: 1, nonceKey: 1n })]))).toEqual(
-          accepted
-        )
-        const again = Make.acceptance("r1", [Make.op({ index: 0, nonceKey: 2n, userOpHash: Make.word(2) })])
-        expect((yield* Effect.flip(journal.accept(again)))._tag).toBe("JournalError")
-        yield* journal.abandon("r1", [0])
-        expect(yield* journal.accept(again)).toEqual(accepted)
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
-          index: 0,
-          state: "abandoned"
-        })
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2))).toMatchObject({
-          index: 0,
-          state: "accepted"
-        })
-      })
-    )
-
-    fact(
-      "an acceptance that contradicts itself or its request fails and leaves nothing behind",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 9n, userOpHash: Make.word(9) })]))
-        const op = Make.op({ index: 1, userOpHash: Make.word(1) })
-        const base = Make.acceptance("r1", [op])
-        const wrong: ReadonlyArray<Acceptance> = [
-          { ...base, accountId: Make.bob },
-          { ...base, endpoint: "create" },
-          { ...base, failed: [Make.failed(1)] },
-          { ...base, ops: [op, Make.op({ index: 1, nonceKey: 1n })] },
-          { ...base, ops: [op, Make.op({ index: 0, nonceKey: 1n })] },
-          { ...base, ops: [op, Make.op({ index: 2, space: Make.space(1, { chainId: 1n }) })] },
-          {
-            ...base,
-            ops: [op, Make.op({ index: 2, space: Make.space(1, { authority: Make.address(0x52) }) })]
-          },
-          { ...base, funds: [] },
-          { ...base, funds: [{ space: Make.space(1, { entryPoint: Make.otherEntryPoint }), available: 9n }] },
-          { ...base, deployments: [Make.deployment({ chainId: 1n })] },
-          { ...base, ops: [op, Make.op({ index: 2, nonceKey: 1n, userOpHash: Make.word(9) })] },
-          { ...base, ops: [op, Make.op({ index: 2, nonceKey: 1n, userOpHash: Make.word(1) })] },
-          { ...base, ops: [{ ...op, reserve: -1n }] },
-          { ...base, ops: [{ ...op, reserve: 2n ** 256n }] },
-          { ...base, ops: [{ ...op, nonceKey: 2n ** 192n }] },
-          { ...base, ops: [{ ...op, sequence: 2n ** 64n }] }
-        ]
-        for (const acceptance of wrong) {
-          expect((yield* Effect.flip(journal.accept(acceptance)))._tag).toBe("JournalError")
-          expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
-        }
-        expect(yield* journal.accept(base)).toEqual(accepted)
       })
     )
 

@@ -13,21 +13,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`cancellations in ${name}`, () => {
     fact(
-      "a request of which nothing was signed is final at once, and its nonces and keys are free",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptOp("r1", 1)
-        expect(yield* journal.cancel("r1", cancellation)).toBe("final")
-        expect(yield* journal.request("r1")).toMatchObject({
-          outcome: "cancelled",
-          cancelled: "request_cancelled",
-          ops: [{ index: 1, state: "abandoned" }]
-        })
-        expect(yield* acceptOp("r2", 1)).toEqual({ _tag: "accepted" })
-      })
-    )
-
-    fact(
       "what is cancelled can not be signed, also when its nonce was handed out before",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -51,18 +36,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.cancel("r1", cancellation)).toBe("final")
         yield* refused(journal.recordSigned(Make.signed(0n)))
         yield* refused(journal.allocate(Make.allocation("r1", { direct: "r1" })))
-      })
-    )
-
-    fact(
-      "a request's own transaction that was signed is kept",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.allocate(Make.allocation("r1", { direct: "r1" }))
-        yield* journal.recordSigned(Make.signed(0n))
-        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
-        expect(yield* journal.request("r1")).toMatchObject({ outcome: null, cancelled: "request_cancelled" })
-        expect(yield* journal.open).toHaveLength(1)
       })
     )
 
@@ -101,30 +74,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op whose transaction reverted keeps its nonce, and goes again under it",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* signOps("r1", [1])
-        yield* journal.settle(Make.mined(0n, { success: false }), [], true)
-        expect(yield* stateOf(1)).toBe("accepted")
-        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
-        expect(yield* stateOf(1)).toBe("accepted")
-        expect(yield* acceptOp("r1", 1)).toEqual({ _tag: "accepted" })
-      })
-    )
-
-    fact(
-      "an op at a remote bundler is kept",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptOp("r1", 1)
-        yield* journal.submitRemotely(Make.handing("r1", [1]))
-        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
-        expect(yield* stateOf(1)).toBe("sent")
-      })
-    )
-
-    fact(
       "an op whose landing in a transaction of others vanished is kept: its bytes are public",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -140,35 +89,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect(yield* stateOf(0xa6)).toBe("accepted")
         expect((yield* journal.request("r1"))?.outcome).toBeNull()
-      })
-    )
-
-    fact(
-      "an expiry takes a request whole or not at all",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* signOps("r1", [1])
-        yield* acceptOp("r1", 2)
-        expect(yield* journal.cancel("r1", expiry)).toBe("kept")
-        expect(yield* journal.request("r1")).toMatchObject({ outcome: null, cancelled: null })
-        expect(yield* stateOf(2)).toBe("accepted")
-        yield* acceptOp("r2", 3)
-        expect(yield* journal.cancel("r2", expiry)).toBe("final")
-        expect(yield* journal.request("r2")).toMatchObject({
-          outcome: "expired",
-          cancelled: "request_expired"
-        })
-      })
-    )
-
-    fact(
-      "a final answer stays, and an unknown request has none",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.finish("r1", "done", {})
-        expect(yield* journal.cancel("r1", cancellation)).toBe("final")
-        expect(yield* journal.request("r1")).toMatchObject({ outcome: "done", cancelled: null })
-        expect(yield* journal.cancel("nobody's", cancellation)).toBeNull()
       })
     )
   })

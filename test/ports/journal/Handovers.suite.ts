@@ -22,39 +22,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`ops at remote bundlers in ${name}`, () => {
     fact(
-      "ops that are handed over are sent, in no transaction of ours",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptOp("r1", 1)
-        yield* acceptOp("r1", 2)
-        yield* journal.submitRemotely(Make.handing("r1", [1]))
-        yield* journal.submitRemotely(Make.handing("r1", [1]))
-        expect(yield* opOf(1)).toMatchObject({ state: "sent", txHash: null })
-        expect(yield* stateOf(2)).toBe("accepted")
-        yield* refused(journal.abandon("r1", [1]))
-        yield* refused(journal.allocate(Make.allocation("r1", { ops: [1] })))
-        expect((yield* journal.request("r1"))?.txHashes).toEqual([])
-      })
-    )
-
-    fact(
-      "only accepted ops with a hash are handed over, all or none of a call",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* signOps("r1", [1])
-        yield* acceptOp("r1", 2)
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ index: 3, nonceKey: 3n })]))
-        yield* acceptOp("r1", 4)
-        yield* journal.abandon("r1", [4])
-        for (const wrong of [1, 3, 4, 5])
-          yield* refused(journal.submitRemotely(Make.handing("r1", [2, wrong])))
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        yield* refused(journal.submitRemotely(Make.handing("r1", [2, 1])))
-        expect(yield* stateOf(2)).toBe("accepted")
-      })
-    )
-
-    fact(
       "an element that was accepted anew since is handed over under its present hash alone",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -84,23 +51,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.revokeRemote("r1", [1])
         yield* journal.recordSigned(Make.signed(0n))
         expect(yield* opOf(1)).toMatchObject({ txHash: Make.signed(0n).txHash })
-      })
-    )
-
-    fact(
-      "what can land no more is accepted again, unless it is in a transaction of ours",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* signOps("r1", [1])
-        for (const n of [2, 3]) yield* acceptOp("r1", n)
-        yield* journal.submitRemotely(Make.handing("r1", [2, 3]))
-        yield* land(3)
-        yield* journal.revokeRemote("r1", [1, 2, 3, 9])
-        expect(yield* Effect.all([1, 2, 3].map(stateOf))).toEqual(["sent", "accepted", "settled"])
-        yield* journal.settle(Make.mined(0n), [], false)
-        yield* journal.revokeRemote("r1", [1])
-        expect(yield* stateOf(1)).toBe("sent")
-        yield* journal.abandon("r1", [2])
       })
     )
 
@@ -324,48 +274,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op that is found at settled depth is told as such, and is never watched",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptOp("r1", 1)
-        const found = Make.landed(Make.word(1), 0n, { final: true, confirmations: Make.settledDepth })
-        yield* journal.recordInclusions(Make.lane.signer, Make.chainId, [found], Make.node())
-        expect(yield* journal.remoteSubmissions).toEqual([])
-        const told = (yield* journal.events("r1", 0, 20)).map(({ kind }) => kind)
-        expect(told).toEqual(["accepted", "submitted", "included", "settled"])
-        expect(yield* journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)])).toEqual([])
-        yield* acceptOp("r2", 2)
-        yield* journal.submitRemotely(Make.handing("r2", [2]))
-        const deep = Make.landed(Make.word(2), 0n, { final: true })
-        yield* journal.recordInclusions(Make.lane.signer, Make.chainId, [deep], Make.node())
-        expect(yield* journal.remoteSubmissions).toEqual([])
-      })
-    )
-
-    fact(
       "an op of a transaction of ours that is not settled is followed with that one, wherever it landed",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1])
         yield* land(1)
         expect(yield* journal.remoteSubmissions).toEqual([])
-      })
-    )
-
-    fact(
-      "a landing at settled depth does not vanish any more, and the op is watched no more",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        for (const n of [1, 2]) yield* acceptOp("r1", n)
-        yield* journal.submitRemotely(Make.handing("r1", [1, 2]))
-        yield* land(1)
-        yield* journal.finaliseInclusions(Make.address(0x99), Make.chainId, [Make.deep(Make.word(1))])
-        yield* journal.finaliseInclusions(Make.lane.signer, Make.chainId, [Make.deep(Make.word(2))])
-        expect(yield* journal.remoteSubmissions).toHaveLength(2)
-        yield* journal.finaliseInclusions(Make.lane.signer, Make.chainId, [Make.deep(Make.word(1))])
-        expect((yield* journal.remoteSubmissions).map(({ index }) => index)).toEqual([2])
-        expect(yield* journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)])).toEqual([])
-        expect(yield* stateOf(1)).toBe("settled")
       })
     )
   })

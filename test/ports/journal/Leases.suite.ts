@@ -1,7 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import * as TestClock from "effect/TestClock"
 import type { LeaseRequest } from "../../../src/application/ports/journal/Requests.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
@@ -11,42 +10,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     it.effect(text, () => Effect.provide(body, layer))
 
   describe(`leases in ${name}`, () => {
-    fact(
-      "the lowest free keys are leased first",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        expect(yield* Make.lease(journal, Make.leaseRequest("r1", { count: 3 }))).toEqual([0n, 1n, 2n])
-        expect(yield* Make.lease(journal, Make.leaseRequest("r2", { count: 2 }))).toEqual([3n, 4n])
-      })
-    )
-
-    fact(
-      "a holder that leases again gets other keys",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        expect(yield* Make.lease(journal, Make.leaseRequest("r1"))).toEqual([0n])
-        expect(yield* Make.lease(journal, Make.leaseRequest("r1"))).toEqual([1n])
-      })
-    )
-
-    fact(
-      "a lease of more keys than are free is null and leases none",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* Make.lease(journal, Make.leaseRequest("r1", { count: 14 }))
-        expect(yield* Make.lease(journal, Make.leaseRequest("r2", { count: 3 }))).toBeNull()
-        expect(yield* Make.lease(journal, Make.leaseRequest("r2", { count: 2 }))).toEqual([14n, 15n])
-      })
-    )
-
-    fact(
-      "a range that is empty has no free key",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        expect(yield* Make.lease(journal, Make.leaseRequest("r1", { keys: { from: 5n, to: 4n } }))).toBeNull()
-      })
-    )
-
     fact(
       "the range is inclusive and may begin anywhere in 192 bits",
       Effect.gen(function* () {
@@ -91,75 +54,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         ]
         for (const space of spaces)
           expect(yield* Make.lease(journal, { ...Make.leaseRequest("r1"), ...space })).toEqual([0n])
-      })
-    )
-
-    fact(
-      "an unused lease is free again after its time to live, and not before",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* Make.lease(journal, Make.leaseRequest("r1", { ttlMillis: 1_000 }))
-        yield* TestClock.adjust("999 millis")
-        expect(yield* Make.lease(journal, Make.leaseRequest("r2"))).toEqual([1n])
-        yield* TestClock.adjust("1 millis")
-        expect(yield* Make.lease(journal, Make.leaseRequest("r3"))).toEqual([0n])
-      })
-    )
-
-    fact(
-      "a key that expired and was leased anew is not freed by its former holder",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* Make.lease(journal, Make.leaseRequest("r1", { ttlMillis: 1_000 }))
-        yield* TestClock.adjust("1 seconds")
-        yield* Make.lease(journal, Make.leaseRequest("r2"))
-        yield* journal.release("r1")
-        expect(yield* Make.lease(journal, Make.leaseRequest("r3"))).toEqual([1n])
-      })
-    )
-
-    fact(
-      "release frees everything that its holder leased, and nothing else",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* Make.lease(journal, Make.leaseRequest("r1", { count: 2 }))
-        yield* Make.lease(journal, { ...Make.leaseRequest("r1"), ...Make.space(2) })
-        yield* Make.lease(journal, Make.leaseRequest("r2"))
-        yield* journal.release("r1")
-        expect(yield* Make.lease(journal, Make.leaseRequest("r3", { count: 3 }))).toEqual([0n, 1n, 3n])
-        expect(yield* Make.lease(journal, { ...Make.leaseRequest("r3"), ...Make.space(2) })).toEqual([0n])
-      })
-    )
-
-    fact(
-      "a key of an accepted op is not free after release, nor after the time to live",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* Make.lease(journal, Make.leaseRequest("r1", { count: 2, ttlMillis: 1_000 }))
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 0n })]))
-        yield* journal.release("r1")
-        expect(yield* Make.lease(journal, Make.leaseRequest("r2"))).toEqual([1n])
-        yield* TestClock.adjust("1 hours")
-        expect(yield* Make.lease(journal, Make.leaseRequest("r3"))).toEqual([1n])
-      })
-    )
-
-    fact(
-      "a key is free as soon as its op is abandoned or settled, whoever leased it",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const hour = { ttlMillis: 3_600_000 }
-        yield* Make.lease(journal, Make.leaseRequest("estimate", { ...hour, count: 2 }))
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 0n })]))
-        yield* journal.accept(Make.acceptance("r2", [Make.op({ nonceKey: 1n, userOpHash: Make.word(1) })]))
-        expect(yield* Make.lease(journal, Make.leaseRequest("r3", hour))).toEqual([2n])
-        yield* journal.abandon("r1", [0])
-        expect(yield* Make.lease(journal, Make.leaseRequest("r3", hour))).toEqual([0n])
-        yield* journal.allocate(Make.allocation("r2", { ops: [0] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        expect(yield* Make.lease(journal, Make.leaseRequest("r3", hour))).toEqual([3n])
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        expect(yield* Make.lease(journal, Make.leaseRequest("r3", hour))).toEqual([1n])
       })
     )
 

@@ -50,35 +50,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op whose hash follows its acceptance is found by it from then on",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
-        yield* journal.accept(Make.acceptance("r1", ops))
-        expect(yield* find(1)).toBeNull()
-        yield* journal.identify("r1", [
-          { index: 0, userOpHash: Make.word(10) },
-          { index: 1, userOpHash: Make.word(11) }
-        ])
-        expect(yield* find(10)).toMatchObject({ index: 0, state: "accepted" })
-        expect(yield* find(11)).toMatchObject({ index: 1, state: "accepted" })
-      })
-    )
-
-    fact(
-      "the same hash may be noted again, another one not",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op()]))
-        const note = (n: number) => journal.identify("r1", [{ index: 0, userOpHash: Make.word(n) }])
-        yield* note(10)
-        yield* note(10)
-        yield* refused(note(11))
-        expect(yield* find(10)).toMatchObject({ index: 0 })
-      })
-    )
-
-    fact(
       "hashes are noted for accepted ops only, and all or none of a call",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -99,43 +70,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.recordSigned(Make.signed(0n))
         yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(10) }])
         yield* refused(journal.identify("r1", [{ index: 0, userOpHash: Make.word(12) }]))
-      })
-    )
-
-    fact(
-      "no two ops share a hash unless one of them was given up",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
-        yield* journal.accept(Make.acceptance("r1", ops))
-        yield* refused(
-          journal.identify(
-            "r1",
-            [0, 1].map((index) => ({ index, userOpHash: Make.word(10) }))
-          )
-        )
-        yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(10) }])
-        yield* refused(journal.identify("r1", [{ index: 1, userOpHash: Make.word(10) }]))
-        yield* journal.abandon("r1", [0])
-        yield* journal.identify("r1", [{ index: 1, userOpHash: Make.word(10) }])
-        expect(yield* find(10)).toMatchObject({ index: 1, state: "accepted" })
-      })
-    )
-
-    fact(
-      "of ops with one hash the one that is not given up is found, else the latest",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const ops = [Make.op({ userOpHash: Make.word(1) })]
-        for (const requestId of ["r1", "r2", "r3"]) {
-          yield* journal.accept(Make.acceptance(requestId, ops))
-          expect(yield* find(1)).toMatchObject({ requestId, state: "accepted" })
-          yield* journal.abandon(requestId, [0])
-          expect(yield* find(1)).toMatchObject({ requestId, state: "abandoned" })
-        }
-        yield* journal.accept(Make.acceptance("b1", ops, { accountId: Make.bob }))
-        expect(yield* find(1)).toMatchObject({ requestId: "r3", state: "abandoned" })
-        expect(yield* find(1, Make.bob)).toMatchObject({ requestId: "b1", state: "accepted" })
       })
     )
 
@@ -171,21 +105,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(0), 0n)], false)
         yield* refused(journal.abandon("r1", [1, 0]))
         expect(yield* find(1)).toMatchObject({ state: "accepted" })
-      })
-    )
-
-    fact(
-      "giving up again, or what never was, changes nothing",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
-        yield* journal.abandon("r1", [5])
-        yield* journal.abandon("r2", [0])
-        yield* journal.abandon("r1", [])
-        expect(yield* find(1)).toMatchObject({ state: "accepted" })
-        yield* journal.abandon("r1", [0, 0])
-        yield* journal.abandon("r1", [0])
-        expect(yield* find(1)).toMatchObject({ state: "abandoned" })
       })
     )
   })

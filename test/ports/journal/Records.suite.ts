@@ -157,39 +157,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "those that are signed or mined are open, by chain, signer and nonce",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const lanes = [
-          { chainId: 137n, signer: Make.address(0x52) },
-          { chainId: 137n, signer: Make.address(0x51) },
-          { chainId: 20n, signer: Make.address(0x52) }
-        ]
-        for (const lane of lanes)
-          for (const chainNonce of [10n, 9n, 100n]) {
-            yield* journal.allocate(Make.allocation("", { ...lane, chainNonce }))
-            yield* journal.recordSigned(Make.signed(chainNonce, lane))
-          }
-        const [first, second, third] = lanes
-        if (first === undefined || second === undefined || third === undefined) return
-        yield* journal.settle(Make.mined(9n, first), [], false)
-        yield* journal.settle(Make.mined(9n, second), [], true)
-        yield* journal.recordExternalUse(third, 10n, [])
-        yield* journal.allocate(Make.allocation("", { ...third, chainNonce: 50n }))
-        const short = (records: ReadonlyArray<{ chainId: bigint; signer: string; nonce: bigint }>) =>
-          records.map(({ chainId, nonce, signer }) => [chainId, signer, nonce])
-        const ofThird = [9n, 100n].map((nonce) => [20n, third.signer, nonce])
-        expect(short(yield* journal.open)).toEqual([
-          ...ofThird,
-          ...[10n, 100n].map((nonce) => [137n, second.signer, nonce]),
-          ...[9n, 10n, 100n].map((nonce) => [137n, first.signer, nonce])
-        ])
-        expect(short(yield* journal.openOf(third))).toEqual(ofThird)
-        expect(yield* journal.openOf({ ...third, chainId: 21n })).toEqual([])
-      })
-    )
-
-    fact(
       "a transaction is found by any of its hashes, by its account only, in every state",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -242,24 +209,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       )
 
     fact(
-      "is one at a time, unless somebody else used its nonce",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* direct("r1")
-        yield* direct("r1")
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* refused(direct("r1"))
-        yield* journal.recordExternalUse(Make.lane, 0n, [])
-        yield* direct("r1")
-        yield* journal.recordSigned(Make.signed(1n))
-        expect(yield* journal.settle(Make.mined(1n), [], false)).toEqual(["r1"])
-        yield* refused(direct("r1"))
-        yield* journal.finalise(Make.lane, 1n, Make.settledDepth)
-        yield* refused(direct("r1"))
-      })
-    )
-
-    fact(
       "is of a request that is accepted on this chain and not final, and carries no ops",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -271,24 +220,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.abandon("r1", [1])
         expect(yield* journal.finish("r1", "{}", {})).toBe("{}")
         yield* refused(direct("r1"))
-      })
-    )
-
-    fact(
-      "is not stored when the request is final by then, or has another one signed by then",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r2", []))
-        yield* direct("r1", { chainNonce: 0n })
-        yield* direct("r1", { chainNonce: 5n })
-        yield* journal.recordSigned(Make.signed(5n))
-        yield* refused(journal.recordSigned(Make.signed(0n)))
-        yield* direct("r2", { chainNonce: 0n })
-        yield* journal.finish("r2", "{}", {})
-        yield* refused(journal.recordSigned(Make.signed(0n)))
-        expect((yield* journal.open).map((record) => record.nonce)).toEqual([5n])
-        // A replacement of what is signed is no second transaction.
-        yield* journal.recordSigned(Make.signed(5n, { txHash: Make.word(0x2000) }))
       })
     )
   })

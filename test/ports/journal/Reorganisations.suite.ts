@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import { factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -47,22 +47,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "what a vanished op had freed it holds again: its key and its money",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* signOps("r1", [0])
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(0), 0n)], false)
-        const key = { keys: { from: 0n, to: 0n }, ttlMillis: 0 }
-        expect(yield* Make.lease(journal, Make.leaseRequest("r2", key))).toEqual([0n])
-        yield* journal.unsettle(Make.lane, 0n)
-        expect(yield* Make.lease(journal, Make.leaseRequest("r2", key))).toBeNull()
-        const ops = [Make.op({ nonceKey: 9n, reserve: 1n })]
-        const result = yield* journal.accept(Make.acceptance("r2", ops, { funds: Make.fundsOf(ops, 1n) }))
-        expect(result).toEqual({ _tag: "reserved", index: 0, reserved: 1n })
-      })
-    )
-
-    fact(
       "mined again in another block, or as another version, its former outcomes are taken back first",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -90,24 +74,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.settle(last, outcomes.slice(1), true)
         expect([yield* stateOf(1), yield* stateOf(2)]).toEqual(["accepted", "settled"])
         yield* refused(journal.settle(Make.mined(0n, { txHash: second }), [], true))
-      })
-    )
-
-    fact(
-      "at settled depth the ops that did not land are accepted again",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* signOps("r1", [1, 2])
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
-        expect(yield* stateOf(2)).toBe("sent")
-        expect(yield* journal.finalise(Make.lane, 0n, Make.settledDepth)).toEqual(["r1"])
-        expect(yield* opOf(1)).toMatchObject({ state: "settled", txHash: Make.mined(0n).txHash })
-        expect(yield* opOf(2)).toMatchObject({ state: "accepted", txHash: null })
-        expect(yield* open).toEqual([])
-        expect(yield* journal.finalise(Make.lane, 0n, Make.settledDepth)).toEqual(["r1"])
-        yield* journal.abandon("r1", [2])
-        expect(yield* journal.finalise(Make.lane, 0n, Make.settledDepth)).toEqual(["r1"])
-        expect(yield* stateOf(2)).toBe("abandoned")
       })
     )
 
@@ -143,39 +109,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* stateOf(2)).toBe("sent")
         yield* refused(journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x2000) })))
         yield* refused(journal.settle(Make.mined(0n), [], true))
-      })
-    )
-
-    fact(
-      "each event fits its states only, and is harmless when it is told twice",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const { lane } = Make
-        const refuseAll = (...events: ReadonlyArray<"finalise" | "unsettle" | "recordExternalUse">) =>
-          Effect.forEach(events, (event) =>
-            refused(
-              {
-                finalise: journal.finalise(lane, 0n, Make.settledDepth),
-                unsettle: journal.unsettle(lane, 0n),
-                recordExternalUse: journal.recordExternalUse(lane, 0n, [])
-              }[event]
-            )
-          )
-        yield* refuseAll("finalise", "unsettle", "recordExternalUse")
-        yield* acceptOp("r1", 1)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* refuseAll("finalise", "unsettle", "recordExternalUse")
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* refuseAll("finalise")
-        expect(yield* journal.unsettle(lane, 0n)).toEqual(["r1"])
-        yield* journal.settle(Make.mined(0n), [], false)
-        yield* refuseAll("recordExternalUse")
-        yield* journal.finalise(lane, 0n, Make.settledDepth)
-        yield* refuseAll("unsettle", "recordExternalUse")
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* journal.recordSigned(Make.signed(1n))
-        expect(yield* journal.finalise(lane, 0n, Make.settledDepth)).toEqual(["r1"])
-        expect(yield* stateOf(1)).toBe("sent")
       })
     )
   })

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/TestClock"
 import type { Acceptance } from "../../../src/application/ports/journal/Requests.js"
-import { acceptOp, factOf, refused, signOps } from "../../support/journal/Facts.js"
+import { factOf, refused, signOps } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -56,22 +56,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         })
         expect(request?.ops[1]).toEqual(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2)))
         expect(yield* journal.request("r3")).toBeNull()
-      })
-    )
-
-    fact(
-      "of each element the latest op is told, also one that was given up",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const op = (index: number, n: number) =>
-          Make.op({ index, nonceKey: BigInt(n), userOpHash: Make.word(n) })
-        yield* journal.accept(Make.acceptance("r1", [op(10, 1), op(9, 2)]))
-        yield* journal.abandon("r1", [9, 10])
-        yield* journal.accept(Make.acceptance("r1", [op(10, 3)]))
-        expect((yield* journal.request("r1"))?.ops).toMatchObject([
-          { index: 9, userOpHash: Make.word(2), state: "abandoned" },
-          { index: 10, userOpHash: Make.word(3), state: "accepted" }
-        ])
       })
     )
 
@@ -134,19 +118,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "idempotency is judged before nonces, and a refused acceptance leaves its key free",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r2", [Make.op()]))
-        const taken = Make.acceptance("r3", [Make.op()], { idempotency: idempotency("key") })
-        expect(yield* journal.accept(taken)).toEqual({ _tag: "nonceTaken", index: 0, isSettled: false })
-        expect(yield* journal.requestOf(Make.alice, "execute", "key")).toBeNull()
-        yield* accept("r4", { idempotency: idempotency("key") })
-        expect(yield* journal.accept(taken)).toEqual({ _tag: "known", requestId: "r4" })
-      })
-    )
-
-    fact(
       "of concurrent requests with one key one is accepted, and the others learn which",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -165,39 +136,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "why elements fail is kept: the latest word on an index counts, and its new acceptance is one",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const failed = Effect.map(journal.request("r2"), (request) => request?.failed)
-        yield* accept("r2", { failed: [Make.failed(1), Make.failed(2, { code: "A" })] })
-        const again = [Make.failed(2, { code: "B" }), Make.failed(0), Make.failed(0, { code: "C" })]
-        yield* journal.refuse("r2", again)
-        yield* journal.refuse("r2", [])
-        expect(yield* failed).toEqual([
-          Make.failed(0, { code: "C" }),
-          Make.failed(1),
-          Make.failed(2, { code: "B" })
-        ])
-        yield* journal.accept(Make.acceptance("r2", [Make.op({ index: 1 })], { failed: [Make.failed(10)] }))
-        expect((yield* failed)?.map((element) => element.index)).toEqual([0, 2, 10])
-        yield* refused(journal.refuse("r9", [Make.failed(0)]))
-      })
-    )
-
-    fact(
-      "the first outcome stays, and nothing more is accepted after it",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const outcome = JSON.stringify({ text: "🏰\u0000" })
-        expect(yield* journal.finish("r1", outcome, {})).toBe(outcome)
-        expect(yield* journal.finish("r1", "another", {})).toBe(outcome)
-        expect(yield* journal.request("r1")).toMatchObject({ outcome })
-        yield* refused(accept("r1", {}))
-        yield* refused(journal.finish("r9", outcome, {}))
-      })
-    )
-
-    fact(
       "what an endpoint keeps for itself is that of the first acceptance, until another is noted",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -212,41 +150,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* refused(journal.note("r2", "[2]"))
         yield* refused(journal.note("r9", "[2]"))
         expect(yield* note).toBe("[1]")
-      })
-    )
-
-    fact(
-      "a declined request is never accepted, tells nothing, and leaves its key and nonces to others",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const late = Make.acceptance("late", [Make.op({ userOpHash: Make.word(1) })], {
-          idempotency: idempotency("key")
-        })
-        expect(yield* journal.decline("late")).toBeNull()
-        yield* refused(journal.accept(late))
-        expect(yield* journal.decline("late")).toBeNull()
-        expect(yield* journal.request("late")).toBeNull()
-        expect(yield* journal.requestOf(Make.alice, "execute", "key")).toBeNull()
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
-        expect(yield* Make.unfinished(journal)).toEqual(["r1"])
-        expect(yield* journal.accept({ ...late, requestId: "next" })).toEqual(accepted)
-      })
-    )
-
-    fact(
-      "an accepted request cannot be declined: its lane is told, also when it is final",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.accept(
-          Make.acceptance("r2", [Make.op({ userOpHash: Make.word(1) })], { idempotency: idempotency("key") })
-        )
-        expect(yield* journal.decline("r2")).toEqual(Make.lane)
-        expect((yield* journal.request("r2"))?.ops).toMatchObject([{ state: "accepted" }])
-        expect((yield* journal.requestOf(Make.alice, "execute", "key"))?.requestId).toBe("r2")
-        yield* journal.abandon("r2", [0])
-        yield* journal.finish("r2", "{}", {})
-        expect(yield* journal.decline("r2")).toEqual(Make.lane)
-        expect(yield* journal.request("r2")).toMatchObject({ outcome: "{}" })
       })
     )
 
@@ -276,44 +179,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         )
         const found = yield* Effect.forEach(ids, journal.request)
         expect(found.map((request) => request !== null)).toEqual(won)
-      })
-    )
-
-    fact(
-      "requests that are not final are told, oldest first",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        for (const requestId of ["z", "b", "a"]) {
-          yield* accept(requestId, {})
-          yield* TestClock.adjust(1)
-        }
-        yield* journal.finish("b", "{}", {})
-        expect(yield* Make.unfinished(journal)).toEqual(["r1", "z", "a"])
-      })
-    )
-
-    fact(
-      "the hashes are those that may be or are mined, one for each nonce, in order of signing",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const hashes = Effect.map(journal.request("r1"), (request) => request?.txHashes)
-        yield* signOps("r1", [1], 8n)
-        yield* signOps("r1", [2], 3n)
-        yield* signOps("r2", [3], 5n)
-        const own = { signer: Make.address(0x52) }
-        yield* journal.allocate(Make.allocation("r1", { ...own, direct: "r1" }))
-        expect(yield* hashes).toEqual([8n, 3n].map((nonce) => Make.signed(nonce).txHash))
-        yield* journal.recordSigned(Make.signed(0n, own))
-        const newest = Make.word(0x2000)
-        yield* journal.recordSigned(Make.signed(8n, { txHash: newest }))
-        yield* journal.recordSigned(Make.signed(8n))
-        expect(yield* hashes).toEqual([newest, Make.signed(3n).txHash, Make.signed(0n).txHash])
-        yield* journal.settle(Make.mined(8n), [], false)
-        yield* journal.recordExternalUse({ ...Make.lane, ...own }, 0n, [])
-        expect(yield* hashes).toEqual([8n, 3n].map((nonce) => Make.signed(nonce).txHash))
-        yield* journal.settle(Make.mined(3n), [], true)
-        yield* journal.abandon("r1", [2])
-        expect(yield* hashes).toEqual([8n, 3n].map((nonce) => Make.signed(nonce).txHash))
       })
     )
   })
@@ -353,23 +218,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.finish("r2", "{}", {})
         yield* journal.refuse("r2", [Make.failed(0)])
         expect(yield* journal.request("r2")).toBeNull()
-      })
-    )
-
-    fact(
-      "declined requests that are old enough, their ids included",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* TestClock.setTime(1_000)
-        const ids = Array.from({ length: 25 }, (_, n) => `never ${n}`)
-        yield* Effect.forEach(ids, journal.decline)
-        yield* TestClock.setTime(1_001)
-        yield* journal.decline("young")
-        yield* journal.forget(1_000)
-        yield* refused(accept("never 0", {}))
-        yield* journal.forget(1_001)
-        for (const requestId of ids) expect(yield* accept(requestId, {})).toEqual(accepted)
-        yield* refused(accept("young", {}))
       })
     )
 
@@ -441,35 +289,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
             { txHash: second, raw: "0x" }
           ]
         })
-      })
-    )
-
-    fact(
-      "of a bundle what is old; the rest of it stays until its turn comes",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* TestClock.setTime(1_000)
-        yield* acceptOp("old", 1)
-        yield* TestClock.setTime(2_000)
-        yield* acceptOp("young", 2)
-        const ops = [
-          { requestId: "old", index: 1 },
-          { requestId: "young", index: 2 }
-        ]
-        yield* journal.allocate({ ...Make.allocation("old"), ops })
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.settle(
-          Make.mined(0n),
-          [Make.landed(Make.word(1), 0n), Make.landed(Make.word(2), 0n)],
-          true
-        )
-        yield* Effect.forEach(["old", "young"], (requestId) => journal.finish(requestId, "{}", {}))
-        const found = journal.findTransaction(Make.alice, Make.chainId, Make.signed(0n).txHash)
-        yield* journal.forget(1_500)
-        expect((yield* found)?.ops).toMatchObject([{ requestId: "young" }])
-        expect((yield* journal.request("young"))?.txHashes).toEqual([Make.signed(0n).txHash])
-        yield* journal.forget(2_500)
-        expect(yield* found).toBeNull()
       })
     )
 

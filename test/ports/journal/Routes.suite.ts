@@ -22,7 +22,7 @@ const acceptRoutes = Effect.gen(function* () {
 const one = Make.allocation("r2", { ops: [1] })
 const other = Make.allocation("r2", { ops: [2] })
 const direct = Make.allocation("d1", { direct: "d1" })
-const filler = Make.allocation("r2")
+const _filler = Make.allocation("r2")
 
 export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
@@ -62,43 +62,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a transaction that only fills a nonce goes with any route, and holds none up",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptRoutes
-        yield* journal.allocate(filler)
-        yield* journal.recordSigned(Make.signed(0n))
-        expect(yield* journal.allocate(direct)).toEqual(allocated(1n))
-        yield* journal.recordSigned(Make.signed(1n))
-        expect(yield* journal.allocate(filler)).toEqual(allocated(2n))
-        yield* journal.recordSigned(Make.signed(2n))
-      })
-    )
-
-    fact(
-      "the lanes of other signers have routes of their own",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptRoutes
-        yield* journal.allocate({ ...direct, signer: Make.address(0x52) })
-        yield* journal.recordSigned(Make.signed(0n, { signer: Make.address(0x52) }))
-        expect(yield* journal.allocate(one)).toEqual(allocated(0n))
-      })
-    )
-
-    fact(
-      "what lost its nonce to another transaction holds nothing up",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptRoutes
-        yield* journal.allocate(one)
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.recordExternalUse(Make.lane, 0n, [])
-        expect(yield* journal.allocate(other)).toEqual(allocated(1n))
-      })
-    )
-
-    fact(
       "what the chain says is used, by whatever transaction, holds nothing up",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -110,19 +73,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* refused(journal.recordSigned(Make.signed(4n, { drainedTo: 3n })))
         yield* journal.recordSigned(Make.signed(4n, { drainedTo: 4n }))
         yield* refused(journal.allocate({ ...one, drainedTo: -1n }))
-      })
-    )
-
-    fact(
-      "a mined transaction that vanishes holds the other routes up again",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptRoutes
-        yield* journal.allocate(one)
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.settle(Make.mined(0n), [], false)
-        yield* journal.unsettle(Make.lane, 0n)
-        expect(yield* journal.allocate(other)).toEqual(otherRoute)
       })
     )
 
@@ -139,26 +89,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.settle(Make.mined(5n), [], false)
         yield* journal.recordSigned(Make.signed(0n))
         expect(yield* stateOf(2)).toBe("sent")
-      })
-    )
-
-    fact(
-      "a transaction carries ops of one EntryPoint",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptRoutes
-        yield* refused(journal.allocate(Make.allocation("r2", { ops: [1, 2] })))
-      })
-    )
-
-    fact(
-      "another route is told of before the money",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptRoutes
-        yield* journal.allocate(one)
-        yield* journal.recordSigned(Make.signed(0n))
-        expect(yield* journal.allocate({ ...other, maxCost: 1n, balance: 0n })).toEqual(otherRoute)
       })
     )
   })

@@ -5,13 +5,13 @@ import * as Layer from "effect/Layer"
 import * as TestContext from "effect/TestContext"
 import * as fc from "fast-check"
 import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
-import { type Command, commands, requestIds } from "../../support/journal/Commands.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { postgresOn } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
-import { Model } from "../../support/journal/Model.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
+import { type Command, commands, requestIds } from "./Commands.js"
+import { Model } from "./Model.js"
 
 const postgres = postgresOn(Postgres.perFile())
 const sqlite = Layer.fresh(InMemory.journal)

@@ -2,7 +2,7 @@ import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import { factOf, signOps } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -36,95 +36,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           revertData: null,
           txHash: elsewhere
         })
-      })
-    )
-
-    fact(
-      "the same again changes nothing, and may add ops that were found later",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* signOps("r1", [1, 2])
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
-        const settled = yield* opOf(1)
-        expect(yield* stateOf(2)).toBe("sent")
-        const other = [
-          Make.landed(Make.word(1), 0n, { success: false, txHash: Make.word(0xbad) }),
-          Make.landed(Make.word(2), 0n)
-        ]
-        expect(yield* journal.settle(Make.mined(0n), other, false)).toEqual(["r1"])
-        expect(yield* opOf(1)).toEqual(settled)
-        expect(yield* stateOf(2)).toBe("settled")
-      })
-    )
-
-    fact(
-      "of two outcomes of one op the first one counts",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* signOps("r1", [1])
-        const outcomes = [true, false].map((success) => Make.landed(Make.word(1), 0n, { success }))
-        yield* journal.settle(Make.mined(0n), outcomes, true)
-        expect(yield* opOf(1)).toMatchObject({ state: "settled", success: true })
-      })
-    )
-
-    fact(
-      "at settled depth the ops that did not land are accepted again, and nothing is added any more",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* signOps("r1", [1, 2])
-        const outcomes = [1, 2].map((n) => Make.landed(Make.word(n), 0n))
-        expect(yield* journal.settle(Make.mined(0n), outcomes.slice(0, 1), true)).toEqual(["r1"])
-        expect(yield* opOf(2)).toMatchObject({ state: "accepted", txHash: null })
-        expect(yield* journal.settle(Make.mined(0n), outcomes, false)).toEqual(["r1"])
-        expect(yield* stateOf(2)).toBe("accepted")
-        yield* refused(journal.settle(Make.mined(0n, { txHash: Make.word(0x2000) }), [], true))
-        yield* journal.allocate(Make.allocation("r1", { ops: [2] }))
-        yield* journal.recordSigned(Make.signed(1n))
-        expect(yield* opOf(2)).toMatchObject({ state: "sent", txHash: Make.signed(1n).txHash })
-      })
-    )
-
-    fact(
-      "a nonce that was never signed cannot be settled, nor with bytes that were never stored",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptOp("r1", 1)
-        const settle = journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        yield* refused(settle)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* refused(settle)
-        expect(yield* stateOf(1)).toBe("accepted")
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* refused(journal.settle(Make.mined(0n, { txHash: Make.word(0x2000) }), [], true))
-        yield* settle
-      })
-    )
-
-    fact(
-      "outcomes of ops that the transaction does not carry are ignored, whoever's they are",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptOp("r1", 2)
-        yield* acceptOp("r1", 4)
-        yield* journal.abandon("r1", [2])
-        const far = Make.space(1, { chainId: 1n })
-        yield* journal.accept(Make.acceptance("r3", [Make.op({ space: far, userOpHash: Make.word(3) })]))
-        const strange = Make.op({
-          space: Make.space(1, { authority: Make.address(0x99) }),
-          userOpHash: Make.word(5)
-        })
-        yield* journal.accept(Make.acceptance("r5", [strange]))
-        yield* signOps("r1", [1])
-        const outcomes = [5, 4, 3, 99, 2, 1].map((n) => Make.landed(Make.word(n), 0n))
-        expect(yield* journal.settle(Make.mined(0n), outcomes, true)).toEqual(["r1"])
-        expect(yield* Effect.all([1, 2, 4, 5].map(stateOf))).toEqual([
-          "settled",
-          "abandoned",
-          "accepted",
-          "accepted"
-        ])
-        expect(yield* journal.findOp(Make.alice, 1n, Make.word(3))).toMatchObject({ state: "accepted" })
       })
     )
 

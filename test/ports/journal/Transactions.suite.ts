@@ -12,17 +12,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`nonces of the lane in ${name}`, () => {
     fact(
-      "the first nonce is the chain's, the following ones have no gap",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        for (let nonce = 8n; nonce < 12n; nonce++) {
-          expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 8n }))).toEqual(allocated(nonce))
-          yield* journal.recordSigned(Make.signed(nonce))
-        }
-      })
-    )
-
-    fact(
       "nonces count by number, not by text",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -39,89 +28,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           [0n, 0n]
         ] as const)
           expect(yield* journal.allocate(Make.allocation("r1", { chainNonce }))).toEqual(allocated(nonce))
-      })
-    )
-
-    fact(
-      "a chain whose nonce is behind the journal's brings no signed nonce back, whatever became of it",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        for (const nonce of [5n, 6n, 7n, 8n]) {
-          yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))
-          yield* journal.recordSigned(Make.signed(nonce))
-        }
-        yield* journal.settle(Make.mined(5n), [], true)
-        yield* journal.settle(Make.mined(6n), [], false)
-        yield* journal.recordExternalUse(Make.lane, 7n, [])
-        for (const chainNonce of [5n, 6n, 7n, 8n, 9n])
-          expect(yield* journal.allocate(Make.allocation("r1", { chainNonce }))).toEqual(allocated(9n))
-      })
-    )
-
-    fact(
-      "a gap that the chain still waits for is filled first",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.allocate(Make.allocation("r1", { chainNonce: 7n }))
-        yield* journal.recordSigned(Make.signed(7n))
-        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))).toEqual(allocated(5n))
-        yield* journal.recordSigned(Make.signed(5n))
-        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))).toEqual(allocated(6n))
-        yield* journal.recordSigned(Make.signed(6n))
-        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))).toEqual(allocated(8n))
-      })
-    )
-
-    fact(
-      "a nonce that was handed out and never signed is handed out again, the lowest first",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        expect(yield* journal.allocate(Make.allocation("r1"))).toEqual(allocated(0n))
-        expect(yield* journal.allocate(Make.allocation("r1"))).toEqual(allocated(0n))
-        yield* journal.recordSigned(Make.signed(0n))
-        expect(yield* journal.allocate(Make.allocation("r1"))).toEqual(allocated(1n))
-        yield* journal.unallocate(Make.lane, 1n)
-        expect(yield* journal.allocate(Make.allocation("r1"))).toEqual(allocated(1n))
-      })
-    )
-
-    fact(
-      "an unsigned nonce that the chain has used up is not handed out, unless the chain takes that back",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))
-        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 7n }))).toEqual(allocated(7n))
-        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))).toEqual(allocated(5n))
-      })
-    )
-
-    fact(
-      "an unsigned nonce that the chain has used up is forgotten when the next one is handed out",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))
-        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 7n }))).toEqual(allocated(7n))
-        yield* refused(journal.recordSigned(Make.signed(5n)))
-        yield* refused(journal.unallocate(Make.lane, 5n))
-        yield* journal.recordSigned(Make.signed(7n))
-      })
-    )
-
-    fact(
-      "a nonce is handed back only while it is handed out and not signed",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* refused(journal.unallocate(Make.lane, 0n))
-        yield* journal.allocate(Make.allocation("r1"))
-        yield* journal.unallocate(Make.lane, 0n)
-        yield* journal.unallocate(Make.lane, 0n)
-        yield* refused(journal.recordSigned(Make.signed(0n)))
-        yield* journal.allocate(Make.allocation("r1"))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* refused(journal.unallocate(Make.lane, 0n))
-        yield* journal.settle(Make.mined(0n), [], true)
-        yield* refused(journal.unallocate(Make.lane, 0n))
-        expect(yield* journal.allocate(Make.allocation("r1"))).toEqual(allocated(1n))
       })
     )
 
@@ -206,31 +112,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "the transaction whose nonce is taken over costs nothing any more",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const allocate = journal.allocate(Make.allocation("r1", { maxCost: cost, balance: cost }))
-        expect(yield* allocate).toEqual(allocated(0n))
-        expect(yield* allocate).toEqual(allocated(0n))
-        yield* journal.unallocate(Make.lane, 0n)
-        expect(yield* allocate).toEqual(allocated(0n))
-      })
-    )
-
-    fact(
-      "what the balance does not cover is not handed out, also when nothing is reserved",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const poor = { _tag: "insufficientFunds", reserved: 0n }
-        expect(yield* journal.allocate(Make.allocation("r1", { maxCost: 2n, balance: 1n }))).toEqual(poor)
-        yield* refused(journal.unallocate(Make.lane, 0n))
-        expect(yield* journal.allocate(Make.allocation("r1", { maxCost: 1n, balance: 1n }))).toEqual(
-          allocated(0n)
-        )
-      })
-    )
-
-    fact(
       "figures of more than 256 bits, or below zero, fail",
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -241,63 +122,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
   })
 
   describe(`signed transactions in ${name}`, () => {
-    fact(
-      "the ops of a transaction are sent as soon as its bytes are stored, and carry its hash",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptOp("r1", 1)
-        yield* acceptOp("r1", 2)
-        yield* acceptOp("r1", 3)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1, 2] }))
-        expect(yield* stateOf(1)).toBe("accepted")
-        yield* journal.recordSigned(Make.signed(0n))
-        for (const n of [1, 2])
-          expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(n))).toMatchObject({
-            state: "sent",
-            txHash: Make.signed(0n).txHash,
-            success: null
-          })
-        expect(yield* stateOf(3)).toBe("accepted")
-      })
-    )
-
-    fact(
-      "bytes are stored only for a nonce that is handed out",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* refused(journal.recordSigned(Make.signed(0n)))
-        yield* journal.allocate(Make.allocation("r1"))
-        yield* refused(journal.recordSigned(Make.signed(1n)))
-        yield* refused(journal.recordSigned(Make.signed(0n, { chainId: 1n })))
-        yield* refused(journal.recordSigned(Make.signed(0n, { signer: Make.address(0x52) })))
-        yield* journal.recordSigned(Make.signed(0n))
-      })
-    )
-
-    fact(
-      "a nonce may have several versions, any of which may settle it, and none after that",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptOp("r1", 1)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.recordSigned(Make.signed(0n))
-        const second = Make.word(0x2000)
-        yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
-          txHash: second
-        })
-        yield* refused(journal.settle(Make.mined(0n, { txHash: Make.word(0x3000) }), [], true))
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
-          state: "settled",
-          txHash: Make.mined(0n).txHash
-        })
-        yield* refused(journal.settle(Make.mined(0n, { txHash: second }), [], true))
-        yield* refused(journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x4000) })))
-      })
-    )
-
     fact(
       "a transaction takes ops of several requests, each of them accepted, once, of its chain and authority",
       Effect.gen(function* () {
@@ -389,21 +213,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.recordSigned(Make.signed(0n))
         expect(yield* stateOf(1)).toBe("sent")
         expect(yield* stateOf(2)).toBe("abandoned")
-      })
-    )
-
-    fact(
-      "a nonce that was handed back forgets the ops of its former work",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptOp("r1", 1)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* journal.unallocate(Make.lane, 0n)
-        yield* journal.allocate(Make.allocation("r1"))
-        yield* journal.recordSigned(Make.signed(0n))
-        expect(yield* stateOf(1)).toBe("accepted")
-        yield* journal.abandon("r1", [1])
-        expect(yield* stateOf(1)).toBe("abandoned")
       })
     )
   })

@@ -3,8 +3,8 @@ import * as TestClock from "effect/TestClock"
 import * as fc from "fast-check"
 import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import type * as Journals from "./Journals.js"
-import * as Make from "./Make.js"
+import type * as Journals from "../../support/journal/Journals.js"
+import * as Make from "../../support/journal/Make.js"
 import type { Model } from "./Model.js"
 
 type Service = Journals.Methods

@@ -21,7 +21,7 @@ import type {
   TransactionSettlement
 } from "../../../src/application/ports/journal/Transactions.js"
 import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
-import * as Make from "./Make.js"
+import * as Make from "../../support/journal/Make.js"
 
 /** What the journal's docstrings say, over plain lists: slow, and obviously right. `"fails"` is a JournalError. */
 type Failing<A> = A | "fails"
