@@ -2,10 +2,9 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as AwsKeyProvider from "../../../src/adapters/aws-kms/KeyProvider.js"
-import type { KeyProviderError } from "../../../src/application/ports/KeyProvider.js"
+import { digest, expectQuiet, hosted } from "../../ports/HostedKeyProvider.suite.js"
 import { keyProviderSuite } from "../../ports/KeyProvider.suite.js"
 import * as AwsKms from "../../support/kms/AwsKms.js"
-import { digest, expectQuiet, wireFacts } from "../../support/kms/Faults.js"
 import * as Keys from "../../support/kms/Keys.js"
 import type { Server } from "../../support/kms/Server.js"
 
@@ -45,26 +44,6 @@ const open = (server: Server, timeoutMillis: number, more: Partial<AwsKeyProvide
     ...more
   })
 
-const within = <A>(
-  body: (
-    key: (name: string) => ReturnType<Effect.Effect.Success<ReturnType<typeof open>>["key"]>,
-    server: Server
-  ) => Effect.Effect<A, unknown>,
-  more: Partial<AwsKeyProvider.Options> = {}
-) =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      const server = yield* serve
-      const provider = yield* open(server, 5_000, more)
-      return yield* body(provider.key, server)
-    })
-  )
-
-const expectError = (error: KeyProviderError, reason: KeyProviderError["reason"], message: string) => {
-  expect({ reason: error.reason, message: error.message }).toEqual({ reason, message: `AWS KMS: ${message}` })
-  expectQuiet(error, secrets)
-}
-
 keyProviderSuite("AWS KMS", {
   make: () => Effect.flatMap(serve, (server) => open(server, 5_000)),
   keyName: AwsKms.arn("main"),
@@ -72,13 +51,49 @@ keyProviderSuite("AWS KMS", {
   digests: 200
 })
 
-describe("AWS KMS", () => {
-  wireFacts({ serve, open, keyName: "main", secrets, concerns: () => true })
+const { expectError, within } = hosted({
+  name: "AWS KMS",
+  serve,
+  open,
+  keyName: "main",
+  secrets,
+  refusals: [
+    ["disabled", "sign", "refused", "DisabledException"],
+    ["doomed", "sign", "refused", "KMSInvalidStateException"],
+    ["doomed", "publicKey", "refused", "KMSInvalidStateException"],
+    ["forbidden", "sign", "refused", "AccessDeniedException"],
+    ["forbidden", "publicKey", "refused", "AccessDeniedException"],
+    ...["nist", "rsa", "exchange"].flatMap((name) => [
+      [
+        name,
+        "publicKey",
+        "unsuitable",
+        "the key is not of spec ECC_SECG_P256K1 and usage SIGN_VERIFY"
+      ] as const,
+      [name, "sign", "unsuitable", "InvalidKeyUsageException"] as const
+    ])
+  ],
+  troubles: [
+    ...(
+      [
+        ["ThrottlingException", 400],
+        ["TooManyRequestsException", 429],
+        ["DependencyTimeoutException", 500],
+        ["KeyUnavailableException", 500],
+        ["KMSInternalException", 500],
+        ["ExpiredTokenException", 400]
+      ] as const
+    ).map(([code, status]) => [AwsKms.failure(code, status), "unavailable", code] as const),
+    [AwsKms.failure("<b>somebody is told this</b>", 403), "refused", "an error without a name"]
+  ]
+})
 
+describe("AWS KMS", () => {
   it.live("knows a key by its id, its ARN and its alias, and asks with a session token", () =>
     within(
       (key, server) =>
         Effect.gen(function* () {
+          expect(key("main").type).toBe("KMS")
           for (const name of ["main", AwsKms.arn("main"), "alias/main"])
             expect(yield* key(name).publicKey).toBe(main.publicKey)
           expect(
@@ -89,57 +104,6 @@ describe("AWS KMS", () => {
     )
   )
 
-  it.live("makes no traffic before a key is used", () =>
-    within((key, server) =>
-      Effect.sync(() => {
-        expect(key("main").type).toBe("KMS")
-        expect(server.asked).toEqual([])
-      })
-    )
-  )
-
-  it.live("signs several digests of one call in their order", () =>
-    within((key) =>
-      Effect.gen(function* () {
-        const digests = [1, 2, 3].map((n) => digest.replace("5a", `0${n}`) as typeof digest)
-        const signed = yield* key("main").sign(digests)
-        const expected = digests.map((each) => main.sign(Buffer.from(each.slice(2), "hex")).r)
-        expect(signed.map(({ r }) => r)).toEqual(expected)
-      })
-    )
-  )
-
-  const signing = (name: string) => within((key) => Effect.flip(key(name).sign([digest])))
-  const reading = (name: string) => within((key) => Effect.flip(key(name).publicKey))
-
-  it.live("a key that is disabled or pending deletion refuses", () =>
-    Effect.gen(function* () {
-      expectError(yield* signing("disabled"), "refused", "DisabledException")
-      expectError(yield* signing("doomed"), "refused", "KMSInvalidStateException")
-      expectError(yield* reading("doomed"), "refused", "KMSInvalidStateException")
-    })
-  )
-
-  it.live("a key whose policy does not allow it refuses", () =>
-    Effect.gen(function* () {
-      expectError(yield* signing("forbidden"), "refused", "AccessDeniedException")
-      expectError(yield* reading("forbidden"), "refused", "AccessDeniedException")
-    })
-  )
-
-  it.live("a key of another kind or usage is unsuitable", () =>
-    Effect.gen(function* () {
-      for (const name of ["nist", "rsa", "exchange"]) {
-        expectError(
-          yield* reading(name),
-          "unsuitable",
-          "the key is not of spec ECC_SECG_P256K1 and usage SIGN_VERIFY"
-        )
-        expectError(yield* signing(name), "unsuitable", "InvalidKeyUsageException")
-      }
-    })
-  )
-
   it.live("a wrong secret is refused, and not shown", () =>
     within(
       (key) =>
@@ -148,26 +112,6 @@ describe("AWS KMS", () => {
           expectQuiet(error, ["another secret"])
         }),
       { credentials: { ...credentials, secretAccessKey: Redacted.make("another secret") } }
-    )
-  )
-
-  it.live("throttling and trouble behind the key are unavailable", () =>
-    within((key, server) =>
-      Effect.gen(function* () {
-        for (const [name, status] of [
-          ["ThrottlingException", 400],
-          ["TooManyRequestsException", 429],
-          ["DependencyTimeoutException", 500],
-          ["KeyUnavailableException", 500],
-          ["KMSInternalException", 500],
-          ["ExpiredTokenException", 400]
-        ] as const) {
-          server.fault = () => AwsKms.failure(name, status)
-          const before = server.asked.length
-          expectError(yield* Effect.flip(key("main").sign([digest])), "unavailable", name)
-          expect(server.asked.length - before).toBe(1)
-        }
-      })
     )
   )
 
@@ -186,15 +130,6 @@ describe("AWS KMS", () => {
         }
         expectError(yield* Effect.flip(key("main").publicKey), "unavailable", "InvalidSignatureException")
         expect(yield* key("main").publicKey).toBe(main.publicKey)
-      })
-    )
-  )
-
-  it.live("an error whose name is no name is not repeated", () =>
-    within((key, server) =>
-      Effect.gen(function* () {
-        server.fault = () => AwsKms.failure("<b>somebody is told this</b>", 403)
-        expectError(yield* Effect.flip(key("main").sign([digest])), "refused", "an error without a name")
       })
     )
   )

@@ -2,10 +2,9 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { TokenCredential } from "../../../src/adapters/azure-kv/Credentials.js"
 import * as AzureKeyProvider from "../../../src/adapters/azure-kv/KeyProvider.js"
-import type { KeyProviderError, ProviderKey } from "../../../src/application/ports/KeyProvider.js"
+import { digest, hosted } from "../../ports/HostedKeyProvider.suite.js"
 import { keyProviderSuite } from "../../ports/KeyProvider.suite.js"
 import * as Vault from "../../support/kms/AzureKeyVault.js"
-import { digest, expectQuiet, wireFacts } from "../../support/kms/Faults.js"
 import * as Keys from "../../support/kms/Keys.js"
 import type { Answer, Server } from "../../support/kms/Server.js"
 
@@ -41,26 +40,6 @@ const open = (server: Server, timeoutMillis: number, more: Partial<AzureKeyProvi
     ...more
   })
 
-const within = <A>(
-  body: (key: (name: string) => ProviderKey, server: Server) => Effect.Effect<A, unknown>,
-  more: Partial<AzureKeyProvider.Options> = {}
-) =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      const server = yield* serve
-      const provider = yield* open(server, 5_000, more)
-      return yield* body(provider.key, server)
-    })
-  )
-
-const expectError = (error: KeyProviderError, reason: KeyProviderError["reason"], message: string) => {
-  expect({ reason: error.reason, message: error.message }).toEqual({
-    reason,
-    message: `Azure Key Vault: ${message}`
-  })
-  expectQuiet(error, secrets)
-}
-
 const nothing = "the answer holds nothing that was asked for"
 
 /** The service's answer with another body. */
@@ -76,9 +55,62 @@ keyProviderSuite("Azure Key Vault", {
   digests: 100
 })
 
-describe("Azure Key Vault", () => {
-  wireFacts({ serve, open, keyName: name, secrets, concerns: () => true })
+const unsuitable = "the key is not of type EC, curve P-256K, with the operation sign"
+const { expectError, within } = hosted({
+  name: "Azure Key Vault",
+  serve,
+  open,
+  keyName: name,
+  secrets,
+  unknownNames: [
+    "",
+    "main/1",
+    "main/",
+    `../${name}`,
+    "main?x=1",
+    "https://elsewhere/keys/main",
+    `${name}/sign`
+  ],
+  refusals: [
+    ["disabled", "sign", "refused", "Forbidden (KeyDisabled)"],
+    [
+      "expired",
+      "sign",
+      "refused",
+      "the key may not sign now, or the vault's challenge is for another service"
+    ],
+    ["forbidden", "sign", "refused", "Forbidden (ForbiddenByRbac)"],
+    ["forbidden", "publicKey", "refused", "Forbidden (ForbiddenByRbac)"],
+    ["nist", "publicKey", "unsuitable", unsuitable],
+    ["rsa", "publicKey", "unsuitable", unsuitable],
+    ["verifying", "publicKey", "unsuitable", unsuitable],
+    ["nist", "sign", "unsuitable", "BadParameter"],
+    ["rsa", "sign", "unsuitable", "BadParameter"]
+  ],
+  troubles: [
+    ...(
+      [
+        [429, "Throttled"],
+        [500, "InternalServerError"],
+        [503, "ServiceUnavailable"],
+        [504, "GatewayTimeout"]
+      ] as const
+    ).map(
+      ([status, code]) =>
+        [
+          {
+            ...Vault.failure(status, code),
+            headers: { "content-type": "application/json", "retry-after": "1" }
+          },
+          "unavailable",
+          code
+        ] as const
+    ),
+    [Vault.failure(403, "<b>somebody is told</b>", "<b>somebody is told</b>"), "refused", "HTTP status 403"]
+  ]
+})
 
+describe("Azure Key Vault", () => {
   it.live("shows its token when it is challenged, and never the digest before", () =>
     within((key, server) =>
       Effect.gen(function* () {
@@ -128,63 +160,6 @@ describe("Azure Key Vault", () => {
     )
   )
 
-  it.live("a name that is not of a key is not found, and nobody is asked", () =>
-    within((key, server) =>
-      Effect.gen(function* () {
-        for (const bad of [
-          "",
-          "main/1",
-          "main/",
-          `../${name}`,
-          "main?x=1",
-          "https://elsewhere/keys/main",
-          `${name}/sign`
-        ]) {
-          expect((yield* Effect.flip(key(bad).publicKey)).reason).toBe("notFound")
-          expect((yield* Effect.flip(key(bad).sign([digest]))).reason).toBe("notFound")
-        }
-        expect(server.asked).toEqual([])
-      })
-    )
-  )
-
-  it.live("signs several digests of one call in their order", () =>
-    within((key) =>
-      Effect.gen(function* () {
-        const digests = [1, 2, 3].map((n) => digest.replace("5a", `0${n}`) as typeof digest)
-        const signed = yield* key(name).sign(digests)
-        expect(signed.map(({ r }) => r)).toEqual(
-          digests.map((each) => main.sign(Buffer.from(each.slice(2), "hex")).r)
-        )
-      })
-    )
-  )
-
-  const signing = (which: string) => within((key) => Effect.flip(key(which).sign([digest])))
-  const reading = (which: string) => within((key) => Effect.flip(key(which).publicKey))
-
-  it.live("a key that is disabled, expired or not allowed refuses", () =>
-    Effect.gen(function* () {
-      expectError(yield* signing("disabled"), "refused", "Forbidden (KeyDisabled)")
-      expectError(
-        yield* signing("expired"),
-        "refused",
-        "the key may not sign now, or the vault's challenge is for another service"
-      )
-      expectError(yield* signing("forbidden"), "refused", "Forbidden (ForbiddenByRbac)")
-      expectError(yield* reading("forbidden"), "refused", "Forbidden (ForbiddenByRbac)")
-    })
-  )
-
-  it.live("a key of another kind, curve or use is unsuitable", () =>
-    Effect.gen(function* () {
-      const message = "the key is not of type EC, curve P-256K, with the operation sign"
-      for (const which of ["nist", "rsa", "verifying"])
-        expectError(yield* reading(which), "unsuitable", message)
-      for (const which of ["nist", "rsa"]) expectError(yield* signing(which), "unsuitable", "BadParameter")
-    })
-  )
-
   it.live("a key that was refused is asked for anew: what the operator changed counts at once", () =>
     within((key, server) =>
       Effect.gen(function* () {
@@ -205,39 +180,6 @@ describe("Azure Key Vault", () => {
             ? Vault.failure(403, "Forbidden", "ForbiddenByPolicy")
             : null
         expect(yield* key(name).sign([digest])).toHaveLength(1)
-      })
-    )
-  )
-
-  it.live("throttling and trouble are unavailable, and asked about once", () =>
-    within((key, server) =>
-      Effect.gen(function* () {
-        yield* key(name).publicKey
-        for (const [status, code] of [
-          [429, "Throttled"],
-          [500, "InternalServerError"],
-          [503, "ServiceUnavailable"],
-          [504, "GatewayTimeout"]
-        ] as const) {
-          server.fault = () => ({
-            ...Vault.failure(status, code),
-            headers: { "content-type": "application/json", "retry-after": "1" }
-          })
-          for (const call of [Effect.asVoid(key(name).publicKey), Effect.asVoid(key(name).sign([digest]))]) {
-            const before = server.asked.length
-            expectError(yield* Effect.flip(call), "unavailable", code)
-            expect(server.asked.length - before).toBe(1)
-          }
-        }
-      })
-    )
-  )
-
-  it.live("an error whose name is no name is not repeated", () =>
-    within((key, server) =>
-      Effect.gen(function* () {
-        server.fault = () => Vault.failure(403, "<b>somebody is told</b>", "<b>somebody is told</b>")
-        expectError(yield* Effect.flip(key(name).publicKey), "refused", "HTTP status 403")
       })
     )
   )

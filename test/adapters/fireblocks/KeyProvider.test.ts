@@ -5,11 +5,11 @@ import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as FireblocksKeys from "../../../src/adapters/fireblocks/KeyProvider.js"
 import { refusalMillis } from "../../../src/adapters/fireblocks/Requests.js"
-import type { KeyProviderError, ProviderKey } from "../../../src/application/ports/KeyProvider.js"
+import type { ProviderKey } from "../../../src/application/ports/KeyProvider.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { digest, hosted } from "../../ports/HostedKeyProvider.suite.js"
 import { keyProviderSuite } from "../../ports/KeyProvider.suite.js"
 import * as Fireblocks from "../../support/fireblocks/Fireblocks.js"
-import { digest, expectQuiet, wireFacts } from "../../support/kms/Faults.js"
 import * as Keys from "../../support/kms/Keys.js"
 import type { Server } from "../../support/kms/Server.js"
 
@@ -50,14 +50,6 @@ const within = <A>(
 const digestOf = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
 const rOf = (each: Hex.Bytes32) => key.sign(Buffer.from(each.slice(2), "hex")).r
 
-const expectError = (error: KeyProviderError, reason: KeyProviderError["reason"], message: string) => {
-  expect({ reason: error.reason, message: error.message }).toEqual({
-    reason,
-    message: `Fireblocks: ${message}`
-  })
-  expectQuiet(error, secrets)
-}
-
 const until = (condition: () => boolean) =>
   Effect.repeat(Effect.sleep("5 millis"), { until: condition }).pipe(Effect.timeout("5 seconds"))
 
@@ -71,15 +63,16 @@ keyProviderSuite("Fireblocks", {
   digests: 200
 })
 
-describe("Fireblocks", () => {
-  wireFacts({
-    serve: Effect.map(Fireblocks.make(assets), ({ server }) => server),
-    open,
-    keyName,
-    secrets,
-    concerns: () => true
-  })
+const { expectError } = hosted({
+  name: "Fireblocks",
+  serve: Effect.map(Fireblocks.make(assets), ({ server }) => server),
+  open,
+  keyName,
+  secrets,
+  unknownNames: ["", "7", "7/", "/ETH", "x/ETH", "7/ETH/0", "7/../ETH", "7/ETH?a=b", "../v1/7/ETH"]
+})
 
+describe("Fireblocks", () => {
   it.live("signs 127 digests in one transaction, each signature at its digest's place", () =>
     within((signer, there) =>
       Effect.gen(function* () {
@@ -313,38 +306,6 @@ describe("Fireblocks", () => {
             "the answer holds no signature of a digest"
           )
         }
-      })
-    )
-  )
-
-  it.live("a name that is not vaultAccountId/assetId is no key, without any traffic", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { server } = yield* Fireblocks.make(assets)
-        const provider = yield* open(server, 5_000)
-        for (const name of [
-          "",
-          "7",
-          "7/",
-          "/ETH",
-          "x/ETH",
-          "7/ETH/0",
-          "7/../ETH",
-          "7/ETH?a=b",
-          "../v1/7/ETH"
-        ]) {
-          expectError(
-            yield* Effect.flip(provider.key(name).publicKey),
-            "notFound",
-            "expected vaultAccountId/assetId"
-          )
-          expectError(
-            yield* Effect.flip(provider.key(name).sign([digest])),
-            "notFound",
-            "expected vaultAccountId/assetId"
-          )
-        }
-        expect(server.asked).toEqual([])
       })
     )
   )

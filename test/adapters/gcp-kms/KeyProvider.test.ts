@@ -5,9 +5,8 @@ import * as Effect from "effect/Effect"
 import * as fc from "fast-check"
 import * as Crc32c from "../../../src/adapters/gcp-kms/Crc32c.js"
 import * as GcpKeyProvider from "../../../src/adapters/gcp-kms/KeyProvider.js"
-import type { KeyProviderError, ProviderKey } from "../../../src/application/ports/KeyProvider.js"
+import { digest, hosted } from "../../ports/HostedKeyProvider.suite.js"
 import { keyProviderSuite } from "../../ports/KeyProvider.suite.js"
-import { digest, expectQuiet, wireFacts } from "../../support/kms/Faults.js"
 import * as GcpKms from "../../support/kms/GcpKms.js"
 import * as Keys from "../../support/kms/Keys.js"
 import type { Answer, Server } from "../../support/kms/Server.js"
@@ -33,23 +32,6 @@ const open = (server: Server, timeoutMillis: number) =>
     GcpKeyProvider.make({ endpoint: endpointOf(server), credentialsFile, timeoutMillis })
   )
 
-const within = <A>(body: (key: (name: string) => ProviderKey, server: Server) => Effect.Effect<A, unknown>) =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      const server = yield* serve
-      const provider = yield* open(server, 5_000)
-      return yield* body(provider.key, server)
-    })
-  )
-
-const expectError = (error: KeyProviderError, reason: KeyProviderError["reason"], message: string) => {
-  expect({ reason: error.reason, message: error.message }).toEqual({
-    reason,
-    message: `Google Cloud KMS: ${message}`
-  })
-  expectQuiet(error, secrets)
-}
-
 /** The service's answer with other fields. */
 const with_ = (fields: object) => () => (answer: Answer) => ({
   ...answer,
@@ -63,9 +45,47 @@ keyProviderSuite("Google Cloud KMS", {
   digests: 100
 })
 
-describe("Google Cloud KMS", () => {
-  wireFacts({ serve, open, keyName: name, secrets, concerns: () => true })
+const { expectError, within } = hosted({
+  name: "Google Cloud KMS",
+  serve,
+  open,
+  keyName: name,
+  secrets,
+  unknownNames: [
+    "main",
+    "",
+    GcpKms.ring,
+    name.replace(/\/cryptoKeyVersions.*/, ""),
+    `${name}/../2`,
+    `${name}?x=1`,
+    name.replace("acme", "ac/me")
+  ],
+  refusals: (["publicKey", "sign"] as const).flatMap((call) => {
+    const unsuitable =
+      call === "sign" ? "INVALID_ARGUMENT" : "the key version is not of algorithm EC_SIGN_SECP256K1_SHA256"
+    return [
+      [GcpKms.versionName("disabled"), call, "refused", "FAILED_PRECONDITION"],
+      [GcpKms.versionName("forbidden"), call, "refused", "PERMISSION_DENIED"],
+      [GcpKms.versionName("nist"), call, "unsuitable", unsuitable],
+      [GcpKms.versionName("rsa"), call, "unsuitable", unsuitable]
+    ] as const
+  }),
+  troubles: [
+    ...(
+      [
+        [429, "RESOURCE_EXHAUSTED"],
+        [500, "INTERNAL"],
+        [503, "UNAVAILABLE"],
+        [504, "DEADLINE_EXCEEDED"],
+        [409, "ABORTED"]
+      ] as const
+    ).map(([status, code]) => [GcpKms.failure(status, code), "unavailable", code] as const),
+    [GcpKms.failure(403, "<b>somebody is told</b>"), "refused", "HTTP status 403"],
+    [{ status: 404, body: "<html>somebody is told</html>" }, "notFound", "HTTP status 404"]
+  ]
+})
 
+describe("Google Cloud KMS", () => {
   it.live("makes no traffic before a key is used, and none for a token of its own signing", () =>
     within((key, server) =>
       Effect.gen(function* () {
@@ -73,93 +93,6 @@ describe("Google Cloud KMS", () => {
         expect(server.asked).toEqual([])
         yield* key(name).publicKey
         expect(server.asked.map(({ url }) => url.pathname)).toEqual([`/v1/${name}/publicKey`])
-      })
-    )
-  )
-
-  it.live("a name that is not of a key version is not found, and nobody is asked", () =>
-    within((key, server) =>
-      Effect.gen(function* () {
-        for (const bad of [
-          "main",
-          "",
-          GcpKms.ring,
-          name.replace(/\/cryptoKeyVersions.*/, ""),
-          `${name}/../2`,
-          `${name}?x=1`,
-          name.replace("acme", "ac/me")
-        ]) {
-          expect((yield* Effect.flip(key(bad).publicKey)).reason).toBe("notFound")
-          expect((yield* Effect.flip(key(bad).sign([digest]))).reason).toBe("notFound")
-        }
-        expect(server.asked).toEqual([])
-      })
-    )
-  )
-
-  it.live("signs several digests of one call in their order", () =>
-    within((key) =>
-      Effect.gen(function* () {
-        const digests = [1, 2, 3].map((n) => digest.replace("5a", `0${n}`) as typeof digest)
-        const signed = yield* key(name).sign(digests)
-        expect(signed.map(({ r }) => r)).toEqual(
-          digests.map((each) => main.sign(Buffer.from(each.slice(2), "hex")).r)
-        )
-      })
-    )
-  )
-
-  const failing = (which: string) =>
-    within((key) => {
-      const of = key(GcpKms.versionName(which))
-      return Effect.all([Effect.flip(of.publicKey), Effect.flip(of.sign([digest]))])
-    })
-
-  it.live("a key version that is not enabled, or not allowed, refuses", () =>
-    Effect.gen(function* () {
-      for (const error of yield* failing("disabled")) expectError(error, "refused", "FAILED_PRECONDITION")
-      for (const error of yield* failing("forbidden")) expectError(error, "refused", "PERMISSION_DENIED")
-    })
-  )
-
-  it.live("a key version of another algorithm is unsuitable", () =>
-    Effect.gen(function* () {
-      for (const which of ["nist", "rsa"]) {
-        const [reading, signing] = yield* failing(which)
-        expectError(reading, "unsuitable", "the key version is not of algorithm EC_SIGN_SECP256K1_SHA256")
-        expectError(signing, "unsuitable", "INVALID_ARGUMENT")
-      }
-    })
-  )
-
-  it.live("exhausted quotas and trouble are unavailable, and asked about once", () =>
-    within((key, server) =>
-      Effect.gen(function* () {
-        for (const [status, code] of [
-          [429, "RESOURCE_EXHAUSTED"],
-          [500, "INTERNAL"],
-          [503, "UNAVAILABLE"],
-          [504, "DEADLINE_EXCEEDED"],
-          [409, "ABORTED"]
-        ] as const) {
-          server.fault = () => GcpKms.failure(status, code)
-          for (const call of [Effect.asVoid(key(name).publicKey), Effect.asVoid(key(name).sign([digest]))]) {
-            const before = server.asked.length
-            expectError(yield* Effect.flip(call), "unavailable", code)
-            expect(server.asked.length - before).toBe(1)
-          }
-        }
-      })
-    )
-  )
-
-  it.live("an error whose name is no name is not repeated", () =>
-    within((key, server) =>
-      Effect.gen(function* () {
-        server.fault = () => GcpKms.failure(403, "<b>somebody is told</b>")
-        expectError(yield* Effect.flip(key(name).sign([digest])), "refused", "HTTP status 403")
-        server.fault = () => ({ status: 404, body: "<html>somebody is told</html>" })
-        expectError(yield* Effect.flip(key(name).publicKey), "notFound", "HTTP status 404")
       })
     )
   )

@@ -2,14 +2,13 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { MiB, textOf } from "../../support/Heap.js"
+import { MiB } from "../../support/Heap.js"
 import { type Asked, callsOf } from "../../support/HostileNode.js"
 import * as Bundle from "../../support/process/Bundle.js"
 import { run } from "../../support/process/Program.js"
 import { http } from "./support.js"
 
 const hash = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
-const _address = (n: number) => Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`)
 
 const place = { blockNumber: "0x1", blockHash: hash(1) }
 
@@ -33,11 +32,6 @@ const longest = ({ method, params: [first] }: Asked, data: string): unknown => {
       return data
   }
 }
-
-/** Nearly as much as is read of a node that a caller names. */
-const _data = `0x${textOf(7 * MiB)}`
-
-const _rounds = 12
 
 describe("a caller's node that answers at length", () => {
   it.scopedLive(

@@ -22,7 +22,6 @@ const acceptRoutes = Effect.gen(function* () {
 const one = Make.allocation("r2", { ops: [1] })
 const other = Make.allocation("r2", { ops: [2] })
 const direct = Make.allocation("d1", { direct: "d1" })
-const _filler = Make.allocation("r2")
 
 export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
