@@ -114,11 +114,4 @@ describe("the routes of the operator's port", () => {
       expect(answer.text).toContain("admin.hosts")
     }).pipe(Effect.provide(silent))
   )
-
-  it.scopedLive("tell a request without the token how it is brought", () =>
-    Effect.gen(function* () {
-      const { answer } = yield* asked("/metrics", { headers: { authorization: "Bearer another" } })
-      expect([answer.status, answer.headers.get("www-authenticate")]).toEqual([401, "Bearer"])
-    })
-  )
 })

@@ -2,12 +2,10 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as HashMap from "effect/HashMap"
-import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { AbiStoreError } from "../../../src/application/ports/AbiStore.js"
 import { BudgetsError } from "../../../src/application/ports/Budgets.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
-import { Tenants, TenantsError } from "../../../src/application/ports/Tenants.js"
 import { type Code, catalogue } from "../../../src/application/request/Catalogue.js"
 import {
   type Failure,
@@ -19,20 +17,9 @@ import {
 } from "../../../src/application/request/Failure.js"
 import * as Reasons from "../../../src/application/request/Reasons.js"
 import * as Statuses from "../../../src/hosts/http/message/Statuses.js"
-import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
-import * as Server from "../../../src/hosts/node/server/Server.js"
 import * as JsonLog from "../../../src/hosts/telemetry/JsonLog.js"
 import { posts } from "../../support/http/Contract.js"
-import {
-  envelope,
-  handlers,
-  key,
-  post,
-  rateLimit,
-  send,
-  start,
-  unlimited
-} from "../../support/http/Service.js"
+import { envelope, handlers, key, post, send, start } from "../../support/http/Service.js"
 
 const example = (name: string) => posts.find((endpoint) => endpoint.name === name)?.example
 const execute = (url: string) => post(url, "/execute", example("execute"))
@@ -212,26 +199,6 @@ describe("a crash", () => {
           }
         }
       }).pipe(Effect.provide(logged().layer))
-  )
-
-  it.scopedLive("of the account store lets nobody in", () =>
-    Effect.gen(function* () {
-      const down = Layer.succeed(Tenants, {
-        authenticate: () => Effect.fail(new TenantsError({ message: "database is locked" }))
-      })
-      const front = yield* HttpService.make(handlers).pipe(
-        Effect.provide(
-          Layer.merge(
-            down,
-            rateLimit(() => unlimited)
-          )
-        )
-      )
-      const { url } = yield* Effect.orDie(Server.serve(front, { host: "127.0.0.1", port: 0 }))
-      const answer = yield* post(url, "/predict", example("predict"))
-      expect(envelope(answer).code).toBe("unavailable")
-      expect(answer.text).not.toContain("locked")
-    }).pipe(Effect.provide(logged().layer))
   )
 
   it.scopedLive(

@@ -45,52 +45,6 @@ describe("the OpenAPI document", () => {
     expect(document.info).toMatchObject({ title: "castellan", version })
   })
 
-  it("has no reference that leads nowhere", () => {
-    const refs = [...everything].filter(([path]) => path.endsWith("/$ref"))
-    expect(refs.length).toBeGreaterThan(100)
-    for (const [, ref] of refs) expect([ref, everything.has(String(ref))]).toEqual([ref, true])
-  })
-
-  it("has only keywords of the specifications, each with a value of its kind", () => {
-    const kinds: Record<string, (value: unknown) => boolean> = {
-      $ref: (value) => typeof value === "string",
-      type: (value) =>
-        ["string", "number", "integer", "boolean", "object", "array", "null"].includes(String(value)),
-      description: (value) => typeof value === "string",
-      default: (value) => value !== null,
-      properties: (value) => typeof value === "object",
-      required: Array.isArray,
-      additionalProperties: (value) => typeof value === "boolean" || typeof value === "object",
-      items: (value) => typeof value === "object",
-      allOf: (value) => Array.isArray(value) && value.length > 0,
-      anyOf: (value) => Array.isArray(value) && value.length > 0,
-      oneOf: (value) => Array.isArray(value) && value.length > 0,
-      enum: (value) => Array.isArray(value) && new Set(value).size === value.length,
-      pattern: (value) => typeof value === "string" && new RegExp(value) instanceof RegExp,
-      minimum: (value) => typeof value === "number",
-      maxLength: (value) => typeof value === "number",
-      exclusiveMinimum: (value) => typeof value === "number",
-      maximum: (value) => typeof value === "number",
-      minProperties: (value) => typeof value === "number"
-    }
-    const check = (schema: unknown, path: string): void => {
-      expect([path, typeof schema]).toEqual([path, "object"])
-      for (const [keyword, value] of Object.entries(Object(schema))) {
-        expect([path, keyword, kinds[keyword]?.(value)]).toEqual([path, keyword, true])
-        if (keyword === "properties")
-          for (const [name, inner] of Object.entries(Object(value))) check(inner, `${path}.${name}`)
-        if (keyword === "items" || (keyword === "additionalProperties" && typeof value === "object"))
-          check(value, `${path}/${keyword}`)
-        if (["allOf", "anyOf", "oneOf"].includes(keyword))
-          for (const inner of Object.values(Object(value))) check(inner, `${path}/${keyword}`)
-      }
-      const { properties, required } = Object(schema)
-      for (const name of required ?? []) expect(Object.keys(properties)).toContain(name)
-    }
-    for (const [path, value] of everything)
-      if (path.endsWith("/schema") || /^#\/components\/schemas\/[^/]+$/.test(path)) check(value, path)
-  })
-
   it("has every endpoint of the contract once", () => {
     expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`)).toEqual(
       endpoints.map(({ method, path }) => `${method} ${OpenApi.templateOf(path)}`)
@@ -211,12 +165,6 @@ describe("the OpenAPI document", () => {
     })
     const expected = (Object.keys(catalogue) as Array<Code>).filter((code) => Statuses.of(code) !== 405)
     expect(codes.toSorted()).toEqual(expected.toSorted())
-  })
-
-  it("describes every field of a request that the schemas describe", () => {
-    const settings = document.components.schemas.Settings?.properties
-    expect(settings?.entryPoint?.description).toContain("EntryPoint")
-    expect(settings?.factory?.description).toContain("factory")
   })
 })
 

@@ -1,38 +1,11 @@
-import { connect } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { posts } from "../../support/http/Contract.js"
-import { envelope, head, key, parseRaw, raw, start } from "../../support/http/Service.js"
+import { envelope, key, parseRaw, raw, start } from "../../support/http/Service.js"
 
 const quiet = Logger.remove(Logger.defaultLogger)
 const body = JSON.stringify(posts.find(({ name }) => name === "predict")?.example)
-
-/** What a server says to bytes that come one by one, every few milliseconds, until it has had enough. */
-const trickle = (port: number, first: string, bytes: string) =>
-  Effect.async<{ readonly said: string; readonly sent: number }>((resume) => {
-    let said = ""
-    let sent = 0
-    let timer: NodeJS.Timeout | undefined
-    const socket = connect(port, "127.0.0.1", () => {
-      socket.write(first)
-      timer = setInterval(() => {
-        if (socket.writable) socket.write(bytes[sent++ % bytes.length] ?? "x")
-      }, 10)
-    })
-    socket.on("data", (chunk) => {
-      said += chunk.toString()
-    })
-    socket.on("error", () => {})
-    socket.on("close", () => {
-      clearInterval(timer)
-      resume(Effect.succeed({ said, sent }))
-    })
-    return Effect.sync(() => {
-      clearInterval(timer)
-      socket.destroy()
-    })
-  })
 
 describe("forms of requests", () => {
   it.scopedLive("HTTP/1.0 is answered, without a host, and the connection ends unless it is to be kept", () =>
@@ -127,20 +100,6 @@ describe("connections that waste time", () => {
         "10 seconds"
       )
       expect(parseRaw(text).headers.get("connection")).toBe("keep-alive")
-    }).pipe(Effect.provide(quiet))
-  )
-
-  it.scopedLive.each([
-    ["headers", "POST /predict HTTP/1.1\r\nhost: x\r\n", "x-slow: a\r\n"],
-    ["a body", head("/predict", { "content-length": "100000" }), " "],
-    ["chunks", head("/predict", { "transfer-encoding": "chunked" }), "1\r\n \r\n"]
-  ] as const)("one whose %s come byte by byte, without an end, is answered and ended", ([_, first, bytes]) =>
-    Effect.gen(function* () {
-      const { port } = yield* start({ server: patience })
-      const { said, sent } = yield* Effect.timeout(trickle(port, first, bytes), "10 seconds")
-      expect(sent).toBeGreaterThan(5)
-      expect(parseRaw(said).status).toBe(503)
-      expect(envelope(parseRaw(said)).details[0]?.message).toBe("the request did not arrive in time")
     }).pipe(Effect.provide(quiet))
   )
 })

@@ -1,6 +1,6 @@
 import { AbiCoder, Interface, id, toBeHex, zeroPadValue } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type DevService, first, start } from "../../support/http/DevService.js"
+import { first, perFile } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
 import {
   type Answer,
@@ -12,14 +12,13 @@ import {
 
 /** What requests for events may say, and what nodes may answer, over HTTP. */
 
-let service: DevService
+const service = perFile()
 let node: FaultyNode
 let minted: ReadonlyArray<string>
 const owners = [`0x${"a1".repeat(20)}`, `0x${"b2".repeat(20)}`] as const
 const erc20 = "event Transfer(address indexed from, address indexed to, uint256 value)"
 
 beforeAll(async () => {
-  service = await start()
   node = await startFaultyNode(service.info.rpc)
   const [, , , , , , , , from] = await service.provider.send("eth_accounts", [])
   const token = new Interface(["function mint(address,uint256)"])
@@ -46,7 +45,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await node.stop()
-  await service.stop()
 })
 
 const query = (rest: object): object => ({

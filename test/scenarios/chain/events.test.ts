@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
 import * as EventChain from "../../support/events/Chain.js"
 import { type Vendor, vendors } from "../../support/events/Vendors.js"
-import { type DevService, start } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/DevService.js"
 import { type Proxy, startProxy } from "../../support/http/Proxy.js"
 import { type Fault, type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
 
@@ -19,21 +19,19 @@ interface Found {
   readonly args: Readonly<Record<string, unknown>>
 }
 
-let service: DevService
+const service = perFile()
 let chain: EventChain.EventChain
 /** A node that may refuse, and a proxy before it that counts. */
 let node: FaultyNode
 let proxy: Proxy
 beforeAll(async () => {
-  service = await start()
   chain = await EventChain.build(service.info.rpc)
   node = await startFaultyNode(service.info.rpc)
   proxy = await startProxy(node.url)
-}, 240_000)
+})
 afterAll(async () => {
   await proxy.stop()
   await node.stop()
-  await service.stop()
 })
 
 type Query = Readonly<Record<string, unknown>>

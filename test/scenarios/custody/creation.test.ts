@@ -115,27 +115,6 @@ describe("a wallet that exists", () => {
   })
 })
 
-describe("every encoding of a passkey", () => {
-  it.each(Object.entries(Authenticator.encodings))("%s is the same key", async (name, encode) => {
-    const { passkey } = Authenticator.make()
-    for (const encoding of ["base64", "base64url"] as const) {
-      const salt = `${name} ${encoding}`
-      const passkeyPubKey = [encode(passkey.publicKey).toString(encoding)]
-      const wallet = await journey.created({ salt, walletCustody: 5, passkeyPubKey })
-      expect(await journey.configurationOf(wallet)).toEqual(configOf(5, [], [passkey]))
-    }
-  })
-
-  it("two entries of 32 bytes are X and Y of one key", async () => {
-    const { passkey } = Authenticator.make()
-    const passkeyPubKey = [passkey.publicKey.x, passkey.publicKey.y].map((word) =>
-      Buffer.from(word.slice(2), "hex").toString("base64")
-    )
-    const wallet = await journey.created({ salt: "two entries", walletCustody: 5, passkeyPubKey })
-    expect(await journey.configurationOf(wallet)).toEqual(configOf(5, [], [passkey]))
-  })
-})
-
 describe("a legacy wallet", () => {
   it.each(entryPointVersions)("stands at the address of its salt alone, through %s", async (version) => {
     const journey = Journey.make(stack, version)
@@ -160,16 +139,6 @@ describe("a legacy wallet", () => {
     )
     expect(failure.message).toBe("account already exists")
   })
-
-  it("and one of the same salt that is not legacy are two wallets of one request", async () => {
-    const both = [{ salt: "both", walletCustody: 1 as const }].flatMap((account) => [
-      account,
-      { ...account, legacyWallet: true }
-    ])
-    await stack.fund(await journey.addressOf("both", 1), ether)
-    await stack.fund(await journey.addressOf("both", 1, true), ether)
-    expect((await stack.ask(journey.create(both))).status).toBe(1)
-  })
 })
 
 describe("custody 0 beside a salt", () => {
@@ -187,15 +156,6 @@ describe("custody 0 beside a salt", () => {
     } finally {
       await life.dispose()
     }
-  })
-
-  it("takes no field that the default custody does not use", async () => {
-    const failure = await stack.refused(
-      journey.create([{ salt: "fields", walletCustody: 0, passkeyPubKey: passkeys }])
-    )
-    expect(failure.details).toEqual([
-      { path: "accounts[0].passkeyPubKey", message: "custody 1 does not use this field" }
-    ])
   })
 })
 

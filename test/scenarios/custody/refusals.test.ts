@@ -1,18 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Authenticator from "../../support/custody/Authenticator.js"
-import { type DevService, type Envelope, start } from "../../support/http/DevService.js"
+import { type Envelope, perFile } from "../../support/http/DevService.js"
 
 /** Every wrong combination of custody and fields over HTTP, with the very words of its refusal. */
 
-let service: DevService
+const service = perFile()
 let transactions: number
 beforeAll(async () => {
-  service = await start()
   transactions = await service.provider.getTransactionCount(service.signer.address)
 })
 afterAll(async () => {
   expect(await service.provider.getTransactionCount(service.signer.address)).toBe(transactions)
-  await service.stop()
 })
 
 const problems = ({ code, details, error }: Envelope) => ({

@@ -1,21 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import * as Sample from "../../../src/hosts/http/contract/Sample.js"
 import {
   type CreateResult,
-  type DevService,
   type Envelope,
   type Prediction,
-  start,
+  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
 import { recorded, recordedBy, type Stand } from "../../support/http/Examples.js"
 import * as Receiver from "../../support/http/Receiver.js"
 
-let service: DevService
-beforeAll(async () => {
-  service = await start()
-})
-afterAll(() => service.stop())
+const service = perFile()
 
 interface Estimate {
   readonly userOps: ReadonlyArray<{ readonly encodedUserOp: string; readonly userOpHash: string }>

@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type DevService, start } from "../../support/http/DevService.js"
+import { describe, expect, it } from "vitest"
+import { perFile } from "../../support/http/DevService.js"
 
-let service: DevService
-beforeAll(async () => {
-  service = await start()
-})
-afterAll(() => service.stop())
+const service = perFile()
 
 const predict = (accounts = 1) => ({
   accounts: Array.from({ length: accounts }, (_, n) => ({ salt: `s${n}`, walletCustody: 1 })),

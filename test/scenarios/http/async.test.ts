@@ -1,12 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import {
   type Ask,
-  type DevService,
   type Envelope,
   type Estimate,
   first,
+  perFile,
   type RequestState,
-  start,
   type TransactionResult
 } from "../../support/http/DevService.js"
 
@@ -15,35 +14,17 @@ interface Accepted {
   readonly state: "pending"
 }
 
-const recipient = "0x000000000000000000000000000000000000dEaD"
 const prefer = { headers: { prefer: "respond-async" } }
 
-let service: DevService
+const service = perFile({ network: { bumpAfterMillis: 3_600_000 } })
 let wallet: string
 beforeAll(async () => {
-  service = await start({ network: { bumpAfterMillis: 3_600_000 } })
   wallet = first(await service.create("main"))
 })
-afterAll(() => service.stop())
 
 const nonce = () => service.provider.getTransactionCount(service.signer.address)
-const mint = (amount: number, to = wallet) => ({
-  operations: [
-    {
-      salt: "main",
-      walletCustody: 1,
-      to: service.info.token,
-      funcSignature: "mint(address,uint256)",
-      funcParams: [to, String(amount)]
-    }
-  ],
-  settings: service.info.settings
-})
-const payment = (value: number) => ({
-  to: recipient,
-  value: String(value),
-  settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
-})
+const mint = (amount: number, to = wallet) => service.mint("main", to, amount)
+const payment = (value: number) => service.payment(value)
 const awaited = (requestId: string, wait: string) =>
   service.request<RequestState>(`${requestId}?wait=${wait}`)
 
@@ -114,31 +95,16 @@ describe("Prefer: respond-async", () => {
     expect(await nonce()).toBe(before + 1)
   })
 
-  it("ten times at once under one key is accepted once", async () => {
-    const before = await nonce()
-    const answers = await unmined(() =>
-      Promise.all(
-        Array.from({ length: 10 }, () =>
-          service.keyed<Accepted>("/transactSigner", payment(3), "ten", prefer)
-        )
-      )
-    )
-    expect(new Set(answers.map(({ body, status }) => `${status} ${body.requestId}`)).size).toBe(1)
-    expect(answers[0]?.status).toBe(202)
-    expect((await awaited(String(answers[0]?.body.requestId), "30")).body.state).toBe("final")
-    expect(await nonce()).toBe(before + 1)
-  })
-
   it("changes no refusal before acceptance", async () => {
     const invalid = await service.ask<Envelope>("/execute", { operations: [], settings: {} }, prefer)
     expect(invalid.status).toBe(400)
     const refused = await service.ask<Envelope>("/execute", mint(1, "0x12"), prefer)
     expect([refused.status, refused.body.code]).toEqual([400, "invalid_function_parameter"])
     const reverting = {
-      ...mint(1),
       operations: [
         { salt: "main", walletCustody: 1, to: service.info.reverter, funcSignature: "failRequire()" }
-      ]
+      ],
+      settings: service.info.settings
     }
     const failed = await service.ask<Envelope>("/execute", reverting, prefer)
     expect([failed.status, failed.headers.get("location")]).toEqual([422, null])

@@ -1,20 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import {
-  type DevService,
-  type Envelope,
-  first,
-  type RequestState,
-  start
-} from "../../support/http/DevService.js"
+import { beforeAll, describe, expect, it } from "vitest"
+import { type Envelope, first, perFile, type RequestState } from "../../support/http/DevService.js"
 
-let service: DevService
+const service = perFile()
 let wallet: string
 beforeAll(async () => {
-  service = await start()
   wallet = first(await service.create("payroll"))
   await service.fund(wallet, 10n ** 20n)
 })
-afterAll(() => service.stop())
 
 const async = { headers: { prefer: "respond-async" } }
 const mebibyte = 1024 * 1024

@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import {
   type CreateResult,
-  type DevService,
   type Envelope,
   first,
+  perFile,
   type RequestState,
-  start,
   type TransactionResult
 } from "../../support/http/DevService.js"
 
@@ -16,33 +15,16 @@ interface Cancelled {
   readonly kept: ReadonlyArray<number>
 }
 
-const recipient = "0x000000000000000000000000000000000000dEaD"
-
-let service: DevService
+const service = perFile({ network: { receiptTimeoutMillis: 1_000, bumpAfterMillis: 3_600_000 } })
 let wallet: string
 beforeAll(async () => {
-  service = await start({ network: { receiptTimeoutMillis: 1_000, bumpAfterMillis: 3_600_000 } })
   wallet = first(await service.create("main"))
 })
-afterAll(() => service.stop())
 
 const nonce = (tag: "latest" | "pending" = "latest") =>
   service.provider.getTransactionCount(service.signer.address, tag)
-const mint = (...amounts: ReadonlyArray<number>) => ({
-  operations: amounts.map((amount) => ({
-    salt: "main",
-    walletCustody: 1,
-    to: service.info.token,
-    funcSignature: "mint(address,uint256)",
-    funcParams: [wallet, String(amount)]
-  })),
-  settings: service.info.settings
-})
-const payment = (value: number) => ({
-  to: recipient,
-  value: String(value),
-  settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
-})
+const mint = (...amounts: ReadonlyArray<number>) => service.mint("main", wallet, ...amounts)
+const payment = (value: number) => service.payment(value)
 const cancel = <Body = Cancelled>(requestId: string, key?: string) =>
   service.ask<Body>(`/requests/${requestId}`, undefined, { method: "DELETE", ...(key && { key }) })
 
@@ -148,13 +130,5 @@ describe("DELETE /requests/{requestId}", () => {
         expect((await cancel(requestId)).body.state).toBe("final")
       }
     )
-  })
-
-  it("takes no body, no query and no idempotency key", async () => {
-    const ask = (path: string, body?: unknown, headers = {}) =>
-      service.refused(400, path, body, { method: "DELETE", headers })
-    expect((await ask("/requests/x", "{}")).code).toBe("invalid_request")
-    expect((await ask("/requests/x?now=1")).code).toBe("unknown_field")
-    expect((await ask("/requests/x", undefined, { "idempotency-key": "k" })).code).toBe("invalid_request")
   })
 })

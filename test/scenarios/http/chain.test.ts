@@ -1,12 +1,6 @@
 import { id, SigningKey, ZeroAddress, zeroPadValue } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import {
-  anvilKey,
-  type DevService,
-  type Log,
-  start,
-  type TransactionResult
-} from "../../support/http/DevService.js"
+import { beforeAll, describe, expect, it } from "vitest"
+import { anvilKey, type Log, perFile, type TransactionResult } from "../../support/http/DevService.js"
 
 interface Receipts {
   readonly requestStatus: number
@@ -22,11 +16,10 @@ interface Receipts {
   readonly unknown: ReadonlyArray<string>
 }
 
-let service: DevService
+const service = perFile()
 let wallet: string
 let minted: TransactionResult
 beforeAll(async () => {
-  service = await start()
   wallet = String((await service.create("main"))[0])
   minted = await service.ok("/execute", {
     operations: [
@@ -41,7 +34,6 @@ beforeAll(async () => {
     settings: service.info.settings
   })
 })
-afterAll(() => service.stop())
 
 const receipts = (txHashes: ReadonlyArray<string>, rest: object = {}) =>
   service.ok<Receipts>("/receipt", { txHashes, rpc: service.info.rpc, ...rest })
@@ -122,13 +114,6 @@ describe("receipts", () => {
     expect(answer.unknown).toEqual([nowhere])
     expect((await receipts([waiting.hash])).requestStatus).toBe(200)
   })
-
-  it("are decoded with useABI of the top level first", async () => {
-    const useABI = ["event Transfer(address indexed a, address indexed b, uint256 c)"]
-    const [receipt] = (await receipts([minted.txHash], { useABI })).receipts
-    const log = receipt?.logs.find(({ address }) => address === service.info.token)
-    expect(log?.args).toEqual({ a: ZeroAddress, b: wallet, c: "5" })
-  })
 })
 
 describe("a signer", () => {
@@ -165,14 +150,6 @@ describe("a signer", () => {
       expect(refused.details[0]?.path).toBe(`settings.signer.${field}`)
     }
   })
-
-  it.each([{ clientId: "dev" }, { clientId: "dev", versionId: "1", assetId: "ETH" }])(
-    "%j is no reference to one key",
-    async (signer) => {
-      const { details } = await service.refused(400, "/getSigner", { signer })
-      expect(details[0]?.path).toMatch(/^signer/)
-    }
-  )
 })
 
 describe("the service's EOA", () => {

@@ -1,24 +1,21 @@
 import { AbiCoder, Contract, concat, getBytes, TypedDataEncoder, type Wallet } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import {
   anvilKey,
-  type DevService,
   type Estimate,
   type EstimatedOp,
   elementAt,
   first,
-  start,
+  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
 
-let service: DevService
+const service = perFile()
 let wallet: string
 beforeAll(async () => {
-  service = await start()
   wallet = String((await service.create("main"))[0])
   await service.provider.send("anvil_setCode", [taker, "0x00"])
 })
-afterAll(() => service.stop())
 
 const versions = ["v0.6", "v0.7", "v0.8"] as const
 type Version = (typeof versions)[number]
@@ -221,12 +218,6 @@ describe("an estimate", () => {
     }
   )
 
-  it("has an overshoot of 50 percent when none is asked for", async () => {
-    const half = await estimateOne(mint(1n), { percentUserOpGasOvershoot: 50 })
-    const none = await estimateOne(mint(1n))
-    expect(limitsOf("v0.7", none.encodedUserOp)).toEqual(limitsOf("v0.7", half.encodedUserOp))
-  })
-
   it("gives twenty requests at once twenty different nonces", async () => {
     const ops = await Promise.all(Array.from({ length: 20 }, () => estimateOne(mint(1n))))
     expect(new Set(ops.map(({ encodedUserOp }) => decode("v0.7", encodedUserOp).nonce)).size).toBe(20)
@@ -386,12 +377,6 @@ describe("an encoded op", () => {
     const userOp = await estimateOne(mint(1n))
     const { code } = await refused(400, [encoded(userOp, { walletCustody })])
     expect(code).toBe("custody_mismatch")
-  })
-
-  it("with a window of zeros has no window", async () => {
-    const userOp = await estimateOne(mint(1n))
-    const result = await execute([encoded(userOp, { validAfter: 0, validUnitl: 0 })])
-    expect(result.status).toBe(1)
   })
 
   it.each([

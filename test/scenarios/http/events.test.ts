@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import * as Client from "../../../src/client/Client.js"
-import { type DevService, type Envelope, start } from "../../support/http/DevService.js"
+import { type Envelope, perFile } from "../../support/http/DevService.js"
 
 interface Event {
   readonly requestId: string
@@ -10,20 +10,12 @@ interface Event {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-let service: DevService
-beforeAll(async () => {
-  service = await start({ network: { bumpAfterMillis: 3_600_000 } })
-})
-afterAll(() => service.stop())
+const service = perFile({ network: { bumpAfterMillis: 3_600_000 } })
 
 const pay = async (value: number): Promise<string> => {
   const { body } = await service.ask<{ readonly requestId: string }>(
     "/transactSigner",
-    {
-      to: "0x000000000000000000000000000000000000dEaD",
-      value: String(value),
-      settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
-    },
+    service.payment(value),
     { headers: { prefer: "respond-async" } }
   )
   return body.requestId

@@ -1,22 +1,19 @@
 import { id, ZeroAddress, zeroPadValue } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import {
   anvilKey,
-  type DevService,
   elementAt,
   type Log,
   type OperationResult,
-  start,
+  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
 
-let service: DevService
+const service = perFile()
 let wallet: string
 beforeAll(async () => {
-  service = await start()
   wallet = String((await service.create("main"))[0])
 })
-afterAll(() => service.stop())
 
 const versions = ["v0.6", "v0.7", "v0.8"] as const
 const eoa = "0x000000000000000000000000000000000000dEaD"
@@ -201,43 +198,6 @@ describe("a revert", () => {
     const error = await errorOf(onReverter(signature, params))
     expect(error).toMatch(wanted)
     expect(String(error).length).toBeLessThan(6_000)
-  })
-
-  const refusedError = "error Refused(address who, uint256 needed, uint256 had)"
-  const dynamic = {
-    type: "error",
-    name: "RefusedBecause",
-    inputs: [
-      { name: "id", type: "bytes32", internalType: "bytes32" },
-      { name: "reason", type: "string", internalType: "string" },
-      { name: "values", type: "uint256[]", internalType: "uint256[]" }
-    ]
-  }
-
-  it("with a custom error is decoded by useABI, as text and as JSON", async () => {
-    const useABI = [refusedError, dynamic, "error JustRefused()"]
-    const custom = await errorOf(onReverter("failCustom(uint256,uint256)", ["5", "3"]), { useABI })
-    expect(custom).toBe(`Refused(who: ${wallet}, needed: 5, had: 3)`)
-    const id32 = `0x${"ab".repeat(32)}`
-    const dyn = await errorOf(
-      onReverter("failCustomDynamic(bytes32,string,uint256[])", [id32, "late", '["1","2"]']),
-      { useABI }
-    )
-    expect(dyn).toBe(`RefusedBecause(id: ${id32}, reason: "late", values: [1, 2])`)
-    expect(await errorOf(onReverter("failCustomEmpty()"), { useABI })).toBe("JustRefused()")
-  })
-
-  it("in one of three, with a custom error in useABI, leaves the other two done", async () => {
-    const result = await execute(
-      [mint(eoa, 1n), onReverter("failCustom(uint256,uint256)", ["5", "3"]), mint(eoa, 1n)],
-      { useABI: [refusedError] }
-    )
-    expect(result.status).toBe(4)
-    expect(results(result).map(({ error }) => error)).toEqual([
-      null,
-      `Refused(who: ${wallet}, needed: 5, had: 3)`,
-      null
-    ])
   })
 })
 

@@ -13,24 +13,6 @@ import {
 const folder = mkdtempSync(join(tmpdir(), "castellan-expiry-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const payment = ({ info }: DevService, value: number) => ({
-  to: "0x000000000000000000000000000000000000dEaD",
-  value: String(value),
-  settings: { rpc: info.rpc, signer: info.settings.signer }
-})
-const mint = ({ info }: DevService, wallet: string, amount: number) => ({
-  operations: [
-    {
-      salt: "main",
-      walletCustody: 1,
-      to: info.token,
-      funcSignature: "mint(address,uint256)",
-      funcParams: [wallet, String(amount)]
-    }
-  ],
-  settings: info.settings
-})
-
 /** The id of a request whose caller was told that its outcome is unknown. */
 const pending = async (service: DevService, path: string, body: unknown): Promise<string> => {
   const { body: answer, status } = await service.ask<Envelope>(path, body)
@@ -42,8 +24,8 @@ const pending = async (service: DevService, path: string, body: unknown): Promis
 const blocked = async (service: DevService) => {
   const wallet = first(await service.create("main"))
   await service.automine(false)
-  const signed = await pending(service, "/transactSigner", payment(service, 1))
-  const waiting = await pending(service, "/execute", mint(service, wallet, 1))
+  const signed = await pending(service, "/transactSigner", service.payment())
+  const waiting = await pending(service, "/execute", service.mint("main", wallet, 1))
   return { wallet, signed, waiting }
 }
 
@@ -68,7 +50,9 @@ describe("an accepted request of which nothing is signed in its time", () => {
       await expect
         .poll(async () => (await service.request(signed)).body, { timeout: 20_000 })
         .toMatchObject({ state: "final", httpStatus: 200 })
-      expect((await service.ok<TransactionResult>("/execute", mint(service, wallet, 2))).status).toBe(1)
+      expect((await service.ok<TransactionResult>("/execute", service.mint("main", wallet, 2))).status).toBe(
+        1
+      )
       expect(await service.token.getFunction("balanceOf")(wallet)).toBe(2n)
     } finally {
       await service.stop()
@@ -81,7 +65,7 @@ describe("an accepted request of which nothing is signed in its time", () => {
       const { signed, wallet } = await blocked(service)
       const { rpc, settings } = service.info
       const repriced = await pending(service, "/unstuck", { settings: { rpc, signer: settings.signer } })
-      const later = await pending(service, "/execute", mint(service, wallet, 3))
+      const later = await pending(service, "/execute", service.mint("main", wallet, 3))
       await expect
         .poll(async () => (await service.request(later)).body, { timeout: 20_000 })
         .toMatchObject(expired)

@@ -1,17 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type DevService, start, type TransactionResult } from "../../support/http/DevService.js"
+import { beforeAll, describe, expect, it } from "vitest"
+import { perFile, type TransactionResult } from "../../support/http/DevService.js"
 import * as LoopMonitor from "../../support/LoopMonitor.js"
 
 /** Milliseconds of work between two turns of the event loop. */
 const most = 50
 
-let service: DevService
+const service = perFile()
 let wallet: string
 beforeAll(async () => {
-  service = await start()
   wallet = String((await service.create("main"))[0])
 })
-afterAll(() => service.stop())
 
 /** The answer of an endpoint, and the longest hold of the event loop while it came; `/health/live` is asked all along. */
 const held = async <Body>(path: string, body: unknown) => {

@@ -1,26 +1,21 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import {
   type Answer,
   type CreateResult,
-  type DevService,
   type Envelope,
   type Estimate,
-  elementAt,
   first,
+  nobody,
+  perFile,
   type RequestState,
-  start,
   type TransactionResult
 } from "../../support/http/DevService.js"
 
-let service: DevService
+const service = perFile({ network: { receiptTimeoutMillis: 1_000 } })
 let wallet: string
 beforeAll(async () => {
-  service = await start({ network: { receiptTimeoutMillis: 1_000 } })
   wallet = first(await service.create("main"))
 })
-afterAll(() => service.stop())
-
-const recipient = "0x000000000000000000000000000000000000dEaD"
 
 let keys = 0
 /** A key that was never used. */
@@ -32,17 +27,20 @@ const fresh = (): string => {
 const nonce = () => service.provider.getTransactionCount(service.signer.address)
 const tokens = async (holder: string): Promise<bigint> => service.token.getFunction("balanceOf")(holder)
 
-const operation = (funcSignature: string, ...funcParams: ReadonlyArray<string>) => ({
-  operations: [{ salt: "main", walletCustody: 1, to: service.info.token, funcSignature, funcParams }],
+const mint = (amount: number) => service.mint("main", wallet, amount)
+const transfer = (amount: number) => ({
+  operations: [
+    {
+      salt: "main",
+      walletCustody: 1,
+      to: service.info.token,
+      funcSignature: "transfer(address,uint256)",
+      funcParams: [nobody, String(amount)]
+    }
+  ],
   settings: service.info.settings
 })
-const mint = (amount: number) => operation("mint(address,uint256)", wallet, String(amount))
-const transfer = (amount: number) => operation("transfer(address,uint256)", recipient, String(amount))
-const payment = (value: number) => ({
-  to: recipient,
-  value: String(value),
-  settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
-})
+const payment = (value: number) => service.payment(value)
 
 const execute = <Body = TransactionResult>(body: unknown, key: string) =>
   service.keyed<Body>("/execute", body, key)
@@ -146,14 +144,6 @@ describe("a key", () => {
     expect((await execute(text, key)).text).toBe(one.text)
   })
 
-  it("is of one endpoint: another one takes it for a request of its own", async () => {
-    const key = fresh()
-    const executed = await execute(mint(1), key)
-    const paid = await service.keyed<TransactionResult>("/transactSigner", payment(1), key)
-    expect([executed.status, paid.status]).toEqual([200, 200])
-    expect(paid.body.txHash).not.toBe(executed.body.txHash)
-  })
-
   it("is of one account: another one takes it for a request of its own", async () => {
     const key = fresh()
     const before = await nonce()
@@ -164,13 +154,6 @@ describe("a key", () => {
     expect([one.status, other.status]).toEqual([200, 200])
     expect(other.body.txHash).not.toBe(one.body.txHash)
     expect(await nonce()).toBe(before + 2)
-  })
-
-  it("keeps capitals apart", async () => {
-    const key = fresh()
-    const one = await execute(mint(1), key)
-    const other = await execute(mint(1), key.toUpperCase())
-    expect(other.body.txHash).not.toBe(one.body.txHash)
   })
 })
 
@@ -290,19 +273,6 @@ describe("a request whose outcome is unknown", () => {
       expect(await nonce()).toBe(before + 1)
     }
   )
-
-  it("of which nobody asks again is final all the same", async () => {
-    const before = await tokens(wallet)
-    await service.automine(false)
-    const { body } = await service.ask<Envelope>("/execute", mint(17))
-    expect(body.code).toBe("outcome_unknown")
-    await service.automine(true)
-    const { answer, httpStatus } = await settled(body.requestId)
-    expect(httpStatus).toBe(200)
-    const result = answer as TransactionResult
-    expect(elementAt(result.returnData, 0)).toMatchObject({ success: true, txHash: body.txHash })
-    expect(await tokens(wallet)).toBe(before + 17n)
-  })
 
   it("is not told to another account, which hears the same as of an id that never was", async () => {
     await service.automine(false)

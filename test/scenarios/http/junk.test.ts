@@ -7,19 +7,13 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as WalletCalls from "../../../src/domain/wallet/WalletCalls.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
-import {
-  type DevService,
-  type Estimate,
-  type EstimatedOp,
-  first,
-  start
-} from "../../support/http/DevService.js"
+import { type Estimate, type EstimatedOp, first, perFile } from "../../support/http/DevService.js"
 import { assertion, indexIn } from "../../support/suite/Keys.js"
 import { mixedProof } from "../../support/suite/Layouts.js"
 
 /** Bytes that nobody has accounted for, in every field by which they could come into a bundle. */
 
-let service: DevService
+const service = perFile()
 let wallets: { readonly ecdsa: string; readonly either: string }
 let submitters: ReadonlyArray<string>
 let counts: ReadonlyArray<number>
@@ -28,7 +22,6 @@ const phone = Authenticator.make()
 const countsOf = () => Promise.all(submitters.map((eoa) => service.provider.getTransactionCount(eoa)))
 
 beforeAll(async () => {
-  service = await start()
   const [ecdsa = ""] = await service.create("ecdsa")
   const account = { salt: "either", walletCustody: 2, passkeyPubKey: [phone.spki.toString("base64")] }
   const { factory, beaconAdminAddress, beaconAdminCreationCode } = service.info.settings
@@ -46,7 +39,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   expect(await countsOf()).toEqual(counts)
-  await service.stop()
 })
 
 const settingsBy = {

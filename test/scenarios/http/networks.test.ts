@@ -1,13 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import * as DevService from "../../support/http/DevService.js"
 
-let service: DevService.DevService
-
-beforeAll(async () => {
-  service = await DevService.start()
-}, 120_000)
-
-afterAll(() => service.stop())
+const service = DevService.perFile()
 
 interface Network {
   readonly chainId: number

@@ -1,15 +1,14 @@
 import { createHash, createPrivateKey } from "node:crypto"
 import { p256 } from "@noble/curves/p256"
 import { hexlify } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import {
   anvilKey,
   type CreateResult,
-  type DevService,
   elementAt,
   first,
-  start,
+  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
@@ -57,11 +56,10 @@ const assertionOf = (challenge: string): Authenticator.Assertion => {
   return { ...assertion, signature }
 }
 
-let service: DevService
+const service = perFile()
 let wallet: string
 let settings: { readonly rpc: string; readonly entryPoint: string }
 beforeAll(async () => {
-  service = await start()
   const { info } = service
   settings = { rpc: info.rpc, entryPoint: info.settings.entryPoint }
   const { beaconAdminAddress, beaconAdminCreationCode, factory } = info.settings
@@ -78,7 +76,6 @@ beforeAll(async () => {
   expect(created.status).toBe(1)
   await (await service.token.getFunction("mint")(wallet, 1_000n)).wait()
 })
-afterAll(() => service.stop())
 
 const transfer = (amount: string) => ({
   salt: "customer-1",

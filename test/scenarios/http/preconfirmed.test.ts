@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type DevService, start, type TransactionResult } from "../../support/http/DevService.js"
+import { perFile, type TransactionResult } from "../../support/http/DevService.js"
 import { type Fault, type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
 
 interface Receipts {
@@ -10,16 +10,14 @@ interface Receipts {
 
 type Json = Readonly<Record<string, unknown>>
 
-let service: DevService
+const service = perFile({ network: { confirmations: 1, settledDepth: 3, bumpAfterMillis: 3_600_000 } })
 let node: FaultyNode
 beforeAll(async () => {
-  service = await start({ network: { confirmations: 1, settledDepth: 3, bumpAfterMillis: 3_600_000 } })
   node = await startFaultyNode(service.info.rpc)
   await service.create("early")
 })
 afterAll(async () => {
   await node.stop()
-  await service.stop()
 })
 
 const send = (method: string, ...params: ReadonlyArray<unknown>) => service.provider.send(method, [...params])
@@ -89,18 +87,7 @@ describe("a receipt that a node gives before the block is sealed", () => {
       await service.automine(false)
       let answered = false
       const answer = service
-        .ask<TransactionResult>("/execute", {
-          operations: [
-            {
-              salt: "early",
-              walletCustody: 1,
-              to: service.info.token,
-              funcSignature: "mint(address,uint256)",
-              funcParams: [service.signer.address, "1"]
-            }
-          ],
-          settings
-        })
+        .ask<TransactionResult>("/execute", { ...service.mint("early", service.signer.address, 1), settings })
         .finally(() => {
           answered = true
         })

@@ -1,7 +1,7 @@
 import { AbiCoder, getAddress, id, ZeroAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
-import { anvilKey, type DevService, start } from "../../support/http/DevService.js"
+import { anvilKey, perFile } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
 import { type Proxy, startProxy } from "../../support/http/Proxy.js"
 import { putReadCodes, type ReadCode } from "../../support/http/ReadCodes.js"
@@ -22,17 +22,15 @@ interface Read {
 
 const holder = anvilKey(9).address
 
-let service: DevService
+const service = perFile()
 let proxy: Proxy
 let at: Readonly<Record<ReadCode, string>>
 beforeAll(async () => {
-  service = await start()
   at = await putReadCodes(service.provider)
   proxy = await startProxy(service.info.rpc)
 })
 afterAll(async () => {
   await proxy.stop()
-  await service.stop()
 })
 
 const ask = (reads: ReadonlyArray<Read>, rest: object = {}) =>
@@ -49,7 +47,6 @@ const read = (
   funcParams,
   returnSignature
 })
-const height = () => read(at.height, "number()", "uint256")
 
 /** What `/read` decodes out of data that ethers encoded. */
 const decoded = async (
@@ -104,11 +101,6 @@ describe("what a read returns", () => {
       ["-128", "127"],
       "0x01020304"
     ])
-  })
-
-  it("is nothing where nothing is asked for", async () => {
-    const [one] = await ask([read(at.large, "f(uint256)", "()", "0")])
-    expect(one).toEqual({ readIndex: 0, results: [], errors: null })
   })
 
   it("is the same through Multicall3, in a batch and alone", async () => {
@@ -219,15 +211,6 @@ describe("a read that fails", () => {
     ])
       expect(await ask(reads)).toEqual(reads.map((one, readIndex) => ({ readIndex, ...expected.get(one) })))
   })
-
-  it("for returning megabytes leaves the others their results", async () => {
-    const large = read(at.large, "f(uint256)", "bytes32", "3000000")
-    const answers = await ask([height(), large, large, large, large, height()])
-    const [first, ...rest] = answers
-    expect(first?.errors).toBeNull()
-    expect(rest.at(-1)?.results).toEqual(first?.results)
-    for (const { results } of answers.slice(1, 5)) expect(results).toEqual([`0x${"00".repeat(32)}`])
-  })
 })
 
 describe("what a request of reads costs", () => {
@@ -262,23 +245,5 @@ describe("what a request of reads costs", () => {
     } finally {
       await fresh.stop()
     }
-  })
-
-  it.each([10, 256])("%d reads with a sender: one block and one batch", async (count) => {
-    await ask([height()])
-    proxy.take()
-    const answers = await ask(balances(count, holder))
-    expect(answers.every(({ errors }) => errors === null)).toBe(true)
-    const exchanges = proxy.take()
-    console.log(
-      `/read of ${count} with from: ${exchanges.length} round trips, ${exchanges.map(({ methods }) => methods.length)} calls`
-    )
-    expect(exchanges.map(({ methods }) => methods.length)).toEqual([1, count])
-  })
-})
-
-describe("a request of reads", () => {
-  it("may be empty", async () => {
-    expect(await ask([])).toEqual([])
   })
 })

@@ -2,7 +2,7 @@ import { AbiCoder, toBeHex } from "ethers"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import { httpNode, json, secret } from "../../support/HostileNode.js"
-import { anvilKey, type DevService, type Envelope, start } from "../../support/http/DevService.js"
+import { anvilKey, type Envelope, perFile } from "../../support/http/DevService.js"
 import { putReadCodes, type ReadCode } from "../../support/http/ReadCodes.js"
 import {
   type Answer,
@@ -19,19 +19,17 @@ interface Element {
   readonly errors: string | null
 }
 
-let service: DevService
+const service = perFile()
 let node: FaultyNode
 let at: Readonly<Record<ReadCode, string>>
 /** The methods and block tags that the node was asked with, `eth_call` of Multicall3's code as `multicall`. */
 let asked: Array<string> = []
 beforeAll(async () => {
-  service = await start()
   at = await putReadCodes(service.provider)
   node = await startFaultyNode(service.info.rpc)
 })
 afterAll(async () => {
   await node.stop()
-  await service.stop()
 })
 beforeEach(() => {
   asked = []

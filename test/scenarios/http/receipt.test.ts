@@ -1,7 +1,7 @@
 import { Contract, concat, Interface, type TransactionRequest, ZeroAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
-import { anvilKey, type DevService, type Log, start } from "../../support/http/DevService.js"
+import { anvilKey, type Log, perFile } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
 import { type Proxy, startProxy } from "../../support/http/Proxy.js"
 import { putReadCodes, type ReadCode } from "../../support/http/ReadCodes.js"
@@ -21,19 +21,17 @@ interface Receipts {
   readonly incomplete?: ReadonlyArray<object>
 }
 
-let service: DevService
+const service = perFile()
 let proxy: Proxy
 let node: FaultyNode
 let at: Readonly<Record<ReadCode, string>>
 beforeAll(async () => {
-  service = await start()
   proxy = await startProxy(service.info.rpc)
   node = await startFaultyNode(service.info.rpc)
 })
 afterAll(async () => {
   await node.stop()
   await proxy.stop()
-  await service.stop()
 })
 
 const ask = (txHashes: ReadonlyArray<string>, rest: object = {}) =>
@@ -183,10 +181,6 @@ describe("a hash", () => {
     expect(receipts.map(({ txHash }) => txHash)).toEqual([two, one])
     expect({ requestStatus, unknown }).toEqual({ requestStatus: 202, unknown: [nowhere] })
   })
-
-  it("need not be: no hashes, no receipts", async () => {
-    expect(await ask([])).toEqual({ requestStatus: 200, receipts: [], pending: [], unknown: [] })
-  })
 })
 
 describe("a node whose receipts are not whole", () => {
@@ -274,8 +268,6 @@ describe("a node whose receipts are not whole", () => {
 })
 
 describe("what a request of hashes costs", () => {
-  const sizes = () => proxy.take().map(({ methods }) => methods.length)
-
   it("256 mined ones: one JSON-RPC batch, and one answer with every receipt in order", async () => {
     await service.provider.send("evm_setAutomine", [false])
     const sender = anvilKey(5).connect(service.provider)
@@ -310,16 +302,6 @@ describe("what a request of hashes costs", () => {
       expect(answer.requestStatus).toBe(200)
       expect(answer.receipts.map(({ txHash }) => txHash)).toEqual(hashes.slice(0, count))
     }
-  })
-
-  it("256 unknown ones: a second batch tells them from pending ones", async () => {
-    const hashes = Array.from({ length: 256 }, (_, n) => `0x${n.toString(16).padStart(64, "0")}`)
-    await ask([])
-    proxy.take()
-    expect((await ask(hashes)).unknown).toEqual(hashes)
-    const seen = sizes()
-    console.log(`/receipt of 256 unknown: ${seen.length} round trips, ${seen} calls`)
-    expect(seen).toEqual([257, 256])
   })
 
   it("a failed one: two more calls for its reason", async () => {

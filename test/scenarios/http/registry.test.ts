@@ -1,22 +1,19 @@
 import { Interface } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import {
-  type DevService,
   type Estimate,
   elementAt,
   type Log,
-  start,
+  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
 
-let service: DevService
+const service = perFile()
 let wallet: string
 beforeAll(async () => {
-  service = await start()
   wallet = String((await service.create("main"))[0])
 })
-afterAll(() => service.stop())
 
 const operation = (funcSignature: string, funcParams: ReadonlyArray<string>) => ({
   operations: [{ wallet, walletCustody: 1, to: service.info.reverter, funcSignature, funcParams }],

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type DevService, start } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/DevService.js"
 import * as Receiver from "../../support/http/Receiver.js"
 
 interface Told {
@@ -7,15 +7,13 @@ interface Told {
   readonly sequence: number
 }
 
-let service: DevService
+const service = perFile({ network: { confirmations: 1, settledDepth: 4, bumpAfterMillis: 3_600_000 } })
 let receiver: Receiver.Receiver
 beforeAll(async () => {
-  service = await start({ network: { confirmations: 1, settledDepth: 4, bumpAfterMillis: 3_600_000 } })
   receiver = await Receiver.start()
 })
 afterAll(async () => {
   await receiver.stop()
-  await service.stop()
 })
 
 const send = (method: string, ...params: ReadonlyArray<unknown>) => service.provider.send(method, [...params])
@@ -36,15 +34,9 @@ describe("a request that is final and whose block a reorganisation takes back", 
     const nonce = () => service.provider.getTransactionCount(service.signer.address)
     const before = await nonce()
     const snapshot = await send("evm_snapshot")
-    const { body } = await service.ask<{ readonly requestId: string }>(
-      "/transactSigner",
-      {
-        to: "0x000000000000000000000000000000000000dEaD",
-        value: "1",
-        settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
-      },
-      { headers: { prefer: "respond-async" } }
-    )
+    const { body } = await service.ask<{ readonly requestId: string }>("/transactSigner", service.payment(), {
+      headers: { prefer: "respond-async" }
+    })
     const { requestId } = body
     const first = await follow(requestId, 0)
     expect(first.map(({ type }) => type)).toEqual(["accepted", "signed", "submitted", "included", "final"])

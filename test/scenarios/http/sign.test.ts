@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import { TypedDataEncoder, verifyMessage, verifyTypedData } from "ethers"
 import * as DevService from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
@@ -12,13 +12,7 @@ type Signed = ReadonlyArray<{
   readonly errors: ReadonlyArray<string | null> | null
 }>
 
-let service: DevService.DevService
-
-beforeAll(async () => {
-  service = await DevService.start()
-}, 120_000)
-
-afterAll(() => service.stop())
+const service = DevService.perFile()
 
 const domain = { name: "Shop", version: "2" }
 const types = {

@@ -1,19 +1,14 @@
 import { Interface, id } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import {
   anvilKey,
-  type DevService,
   elementAt,
   type OperationResult,
-  start,
+  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
 
-let service: DevService
-beforeAll(async () => {
-  service = await start()
-})
-afterAll(() => service.stop())
+const service = perFile()
 
 const gwei = 10n ** 9n
 const recipient = "0x000000000000000000000000000000000000dEaD"
@@ -101,11 +96,6 @@ describe("a transaction of the signer itself", () => {
         args: { account: service.signer.address, totalDeposit: "77" }
       }
     ])
-  })
-
-  it("needs neither value nor function", async () => {
-    const answer = await transact({ to: service.signer.address })
-    expect((await sent(answer.txHash)).transaction).toMatchObject({ data: "0x", value: 0n })
   })
 
   it("that would revert is not sent; the answer has the reason in words", async () => {

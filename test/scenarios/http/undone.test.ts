@@ -18,18 +18,7 @@ const create = () =>
     accounts: [{ salt: "undone", walletCustody: 1 }],
     settings: service.info.settings
   })
-const minting = () => ({
-  operations: [
-    {
-      salt: "undone",
-      walletCustody: 1,
-      to: service.info.token,
-      funcSignature: "mint(address,uint256)",
-      funcParams: [wallet, "1"]
-    }
-  ],
-  settings: service.info.settings
-})
+const minting = () => service.mint("undone", wallet, 1)
 const mint = async () =>
   expect(await service.ok<TransactionResult>("/execute", minting())).toMatchObject({ status: 1 })
 const minted = async () => Number(await service.token.getFunction("balanceOf")(wallet))

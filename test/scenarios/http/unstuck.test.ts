@@ -260,19 +260,7 @@ describe("transactions that wait", () => {
   it("of an operation are replaced with it: its own request has the outcome", async () => {
     const [wallet = ""] = await service.create("stuck")
     await service.automine(false)
-    const mint = {
-      operations: [
-        {
-          salt: "stuck",
-          walletCustody: 1,
-          to: service.info.token,
-          funcSignature: "mint(address,uint256)",
-          funcParams: [wallet, "5"]
-        }
-      ],
-      settings: service.info.settings
-    }
-    const { body: unknown } = await service.ask<Envelope>("/execute", mint)
+    const { body: unknown } = await service.ask<Envelope>("/execute", service.mint("stuck", wallet, 5))
     expect(unknown.code).toBe("outcome_unknown")
     const { outcome } = await replacing()
     const body = await outcome()

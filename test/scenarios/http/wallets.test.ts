@@ -1,12 +1,11 @@
 import { AbiCoder, concat, getCreate2Address, id, keccak256 } from "ethers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import {
   anvilKey,
   type CreateResult,
-  type DevService,
   elementAt,
   type Prediction,
-  start,
+  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
 
@@ -17,11 +16,7 @@ interface Checked {
   readonly error: string | null
 }
 
-let service: DevService
-beforeAll(async () => {
-  service = await start()
-})
-afterAll(() => service.stop())
+const service = perFile()
 
 const coder = AbiCoder.defaultAbiCoder()
 
@@ -132,14 +127,6 @@ describe("a salt", () => {
       expect({ code, error }).toEqual({ code: "invalid_salt_format", error: "invalid salt format" })
       expect(details.map(({ path }) => path)).toEqual(["accounts[1].salt"])
     }
-  })
-
-  it("that is malformed is its element's error in check, and hides no other element", async () => {
-    const answers = await check([...badSalts.map(([, salt]) => account(salt)), account("unborn")])
-    const errors = answers.map(({ error }) => error)
-    expect(errors.at(-1)).toBeNull()
-    expect(new Set(errors.slice(0, -1))).toEqual(new Set(["invalid salt format"]))
-    expect(answers.every(({ exists }) => exists === false)).toBe(true)
   })
 })
 
@@ -267,14 +254,6 @@ describe("creation", () => {
     expect(await transactionsSent()).toEqual(before)
   })
 
-  it("by custody 0 makes a wallet of the operator's default custody", async () => {
-    const [wallet = ""] = await service.predict("default")
-    await service.fund(wallet)
-    const result = await create([account("default", { walletCustody: 0 })])
-    expect(elementAt(result.returnData, 0).wallet).toBe(wallet)
-    expect(result.status).toBe(1)
-  })
-
   it("a foreign factory is told by /execute, /estimateGas and /passkeyHash as by /create", async () => {
     const settings = { ...service.info.settings, factory: "0x000000000000000000000000000000000000dEaD" }
     const operations = [
@@ -300,14 +279,6 @@ describe("creation", () => {
     })
     expect(code).toBe("validator_mismatch")
     expect(details.map(({ path }) => path)).toEqual(["settings.validator"])
-  })
-
-  it("takes salt and wallet when they agree, and refuses them when they do not", async () => {
-    const [wallet = "", other = ""] = await service.predict("agreed", "other")
-    await service.fund(wallet)
-    const { details } = await createRefused(400, [account("agreed", { wallet: other })])
-    expect(details[0]?.path).toMatch(/^accounts\[0\]/)
-    expect((await create([account("agreed", { wallet })])).status).toBe(1)
   })
 
   it("without the optional settings uses the operator's", async () => {
@@ -416,15 +387,6 @@ describe("a check", () => {
     const none = "the salt names no such wallet, whatever its custody is"
     expect(answers.map(({ error }) => error)).toEqual([null, null, null, null, null, null, none])
     expect(answers.map(({ exists }) => exists)).toEqual([true, ...Array(6).fill(false)])
-  })
-
-  it("of custody 0 is refused", async () => {
-    const { details, error } = await service.refused(400, "/check", {
-      accounts: [{ salt: "checked", walletCustody: 0 }],
-      settings: { rpc: service.info.rpc }
-    })
-    expect(error).toBe("invalid wallet custody type")
-    expect(details.map(({ path }) => path)).toEqual(["accounts[0].walletCustody"])
   })
 
   it("of a beacon of another operator finds none of this one's wallets", async () => {

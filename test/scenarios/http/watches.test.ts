@@ -1,7 +1,7 @@
 import { Webhook } from "standardwebhooks"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Client from "../../../src/client/Client.js"
-import { type DevService, type Envelope, start } from "../../support/http/DevService.js"
+import { type Envelope, perFile } from "../../support/http/DevService.js"
 import * as Receiver from "../../support/http/Receiver.js"
 
 const eventDef = "event Transfer(address indexed from, address indexed to, uint256 value)"
@@ -17,20 +17,18 @@ interface Message {
   }
 }
 
-let service: DevService
+const service = perFile()
 let receiver: Receiver.Receiver
 let client: Client.Client
 let webhook: { readonly webhookId: string; readonly secret: string }
 
 beforeAll(async () => {
-  service = await start()
   receiver = await Receiver.start()
   client = Client.make({ baseUrl: service.info.baseUrl, apiKey: service.info.apiKeys.enterprise, retries: 0 })
   webhook = await client.webhooks.add({ url: receiver.url, kinds: ["expired"] })
 })
 afterAll(async () => {
   receiver.stop()
-  await service.stop()
 })
 
 const mint = async (to: string, value: number) => {

@@ -1,6 +1,6 @@
 import { Webhook } from "standardwebhooks"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type DevService, type Envelope, start } from "../../support/http/DevService.js"
+import { type Envelope, perFile } from "../../support/http/DevService.js"
 import * as Receiver from "../../support/http/Receiver.js"
 
 interface Message {
@@ -16,34 +16,25 @@ interface Hook {
   readonly state: string
 }
 
-const recipient = "0x000000000000000000000000000000000000dEaD"
-
-let service: DevService
+const service = perFile()
 let receiver: Receiver.Receiver
 let url: string
 let messages: Receiver.Receiver["sent"]
 
 beforeAll(async () => {
-  service = await start()
   receiver = await Receiver.start()
   url = receiver.url
   messages = receiver.sent
 })
 afterAll(async () => {
   receiver.stop()
-  await service.stop()
 })
 
 const ask = <Body>(method: string, path = "", body?: unknown, key = service.info.apiKeys.enterprise) =>
   service.ask<Body>(`/webhooks${path}`, body, { method, key })
 
 const pay = async (): Promise<string> => {
-  const request = {
-    to: recipient,
-    value: "1",
-    settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
-  }
-  const { headers, status } = await service.ask("/transactSigner", request, {
+  const { headers, status } = await service.ask("/transactSigner", service.payment(), {
     headers: { "request-metadata": '{"order":"4711"}' }
   })
   expect(status).toBe(200)

@@ -3,6 +3,7 @@ import * as Exit from "effect/Exit"
 import * as Logger from "effect/Logger"
 import * as Scope from "effect/Scope"
 import { Contract, HDNodeWallet, type JsonRpcProvider, Mnemonic, NonceManager, Wallet } from "ethers"
+import { afterAll, beforeAll } from "vitest"
 import * as DevStack from "../../../src/hosts/cli/dev/DevStack.js"
 import * as Provider from "../../../src/hosts/cli/support/Provider.js"
 import { startNode } from "../../../tools/PreparedChain.js"
@@ -127,6 +128,10 @@ export interface DevService {
   readonly fund: (address: string, wei?: bigint) => Promise<void>
   /** Funds and creates wallets of custody 1, and gives their addresses. */
   readonly create: (...salts: ReadonlyArray<string>) => Promise<ReadonlyArray<string>>
+  /** A /transactSigner of so many wei to nobody. */
+  readonly payment: (wei?: number) => object
+  /** An /execute of the wallet with this salt, an operation for each amount of tokens that it mints. */
+  readonly mint: (salt: string, to: string, ...amounts: ReadonlyArray<number>) => object
   /** Everything that the service has logged so far. */
   readonly log: () => string
   readonly stop: () => Promise<void>
@@ -143,6 +148,9 @@ const tokenAbi = [
   "function balanceOf(address) view returns (uint256)",
   "function allowance(address,address) view returns (uint256)"
 ]
+
+/** Takes payments of tests. */
+export const nobody = "0x000000000000000000000000000000000000dEaD"
 
 /** The first element of a request's results. */
 export const elementAt = <Element>(
@@ -232,7 +240,37 @@ export const start = async (options: Partial<DevStack.Options> = {}): Promise<De
       if (result.status !== 1) throw new Error(`the wallets were not created: ${JSON.stringify(result)}`)
       return wallets
     },
+    payment: (wei = 1) => ({
+      to: nobody,
+      value: String(wei),
+      settings: { rpc: info.rpc, signer: info.settings.signer }
+    }),
+    mint: (salt, to, ...amounts) => ({
+      operations: amounts.map((amount) => ({
+        salt,
+        walletCustody: 1,
+        to: info.token,
+        funcSignature: "mint(address,uint256)",
+        funcParams: [to, String(amount)]
+      })),
+      settings: info.settings
+    }),
     log: () => lines.join("\n"),
     stop: () => Effect.runPromise(Scope.close(scope, Exit.void))
   }
+}
+
+/** The service of a test file: begun before its tests, stopped after them. */
+export const perFile = (options: Partial<DevStack.Options> = {}): DevService => {
+  let service: DevService | undefined
+  beforeAll(async () => {
+    service = await start(options)
+  }, 120_000)
+  afterAll(() => service?.stop())
+  return new Proxy({} as DevService, {
+    get: (_, name) => {
+      if (service === undefined) throw new Error("the service has not begun")
+      return Reflect.get(service, name)
+    }
+  })
 }

@@ -183,12 +183,6 @@ describe("the command that makes a key", () => {
     )
   })
 
-  it("makes nothing for an account that there is not", async () => {
-    expect(await refusal(["create", "--provider", "hsm", "--key", "x", "--account", "acne"])).toBe(
-      "the configuration has no account called acne"
-    )
-  })
-
   it("takes no PIN but by reference", async () => {
     const refused = await create("x", "--pin", hsm.pin)
     expect(refused).toMatchObject({ code: 1, stdout: "" })
@@ -267,14 +261,6 @@ describe("the command that lists signers", () => {
       ],
       ["the system key deployer", address, "HSM", at("taken", "hsm"), "-", "file", "reachable"]
     ])
-  })
-
-  it("says that there are none", async () => {
-    expect(await command(["list"])).toEqual({
-      code: 0,
-      stdout: "there are no signers\n",
-      stderr: ""
-    })
   })
 })
 
