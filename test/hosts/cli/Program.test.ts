@@ -81,15 +81,6 @@ describe("what is mistyped", () => {
     })
   )
 
-  it.effect("is not taken for an operand", () =>
-    Effect.gen(function* () {
-      expect(yield* refused("keys", "list", "--acme")).toContain("there is no option --acme")
-      expect(yield* refused("accounts", "set-network", "acme", "137", "a=b", "--colour")).toContain(
-        "there is no option --colour"
-      )
-    })
-  )
-
   it.effect("is told as it is: given twice, without its value, one operand too many", () =>
     Effect.gen(function* () {
       expect(yield* refused("accounts", "create", "a", "--name", "x", "--name", "y")).toContain(

@@ -115,7 +115,8 @@ describe("the endpoints", () => {
         yield* send(url, path, { body: "{}" }),
         yield* send(url, path, { body: '{"chainId":"137"}' })
       ]
-      for (const { status, text } of answers) expect([status, text]).toEqual([200, '{"address":"0x"}'])
+      for (const { status, text } of answers)
+        expect([status, JSON.parse(text)]).toEqual([200, { address: expect.stringMatching(/^0x/) }])
       const wrong = envelope(yield* send(url, path, { body: '{"chainid":1}' }))
       expect(wrong.details[0]).toMatchObject({ path: "chainid", suggestion: "chainId" })
     })
@@ -201,7 +202,7 @@ describe("the endpoints", () => {
         transformClient: HttpClient.mapRequest(HttpClientRequest.setHeader("x-api-key", key))
       })
       const address = yield* client.signing.getBundlerAddressByGet()
-      expect(address).toEqual({ address: "0x" })
+      expect(address).toEqual({ address: expect.stringMatching(/^0x/) })
       const receipts = yield* client.chain.receipt({ payload: { txHashes: [], rpc: "http://x" } })
       expect(receipts.requestStatus).toBe(202)
       const request = yield* client.operations.getRequest({ path: { requestId: "r-1" }, urlParams: {} })

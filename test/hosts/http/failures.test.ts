@@ -224,25 +224,6 @@ describe("a crash", () => {
   )
 })
 
-describe("a logger that throws", () => {
-  it.scopedLive("keeps nobody from his answer", () =>
-    Effect.gen(function* () {
-      const { url } = yield* start({ handlers: { predict: () => Effect.dieMessage("crash") } })
-      expect(envelope(yield* post(url, "/predict", example("predict"))).code).toBe("internal_error")
-      expect((yield* execute(url)).status).toBe(200)
-    }).pipe(
-      Effect.provide(
-        Logger.replace(
-          Logger.defaultLogger,
-          Logger.make(() => {
-            throw new Error("disk full")
-          })
-        )
-      )
-    )
-  )
-})
-
 describe("the log", () => {
   it.scopedLive(
     "has one line per request, of what the request was and became, and nothing that a caller wrote",

@@ -3,10 +3,9 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import { endpoints, exampleOf } from "../../support/http/Contract.js"
 import * as Holding from "../../support/http/Holding.js"
 import { most } from "../../support/http/Holding.js"
-import * as MemoryService from "../../support/http/MemoryService.js"
+import { place } from "../../support/http/MemoryService.js"
 
 const MiB = 2 ** 20
-const { place } = MemoryService
 
 let holding: Holding.Holding
 beforeAll(async () => {
@@ -19,34 +18,50 @@ afterAll(() => holding.stop())
 const addresses = Array.from({ length: 22_000 }, (_, index) =>
   Address.unsafe(`0x${Holding.addressOf(index)}`)
 )
-const some = (count: number, from = 0) =>
-  Array.from({ length: count }, (_, i) => addresses[(from + i) % 22_000])
-const times = (count: number, one: (index: number) => unknown) =>
+const times = <A>(count: number, one: (index: number) => A) =>
   Array.from({ length: count }, (_, index) => one(index))
+const some = (count: number, from = 0) => times(count, (index) => addresses[(from + index) % 22_000])
+const word = `0x${"ab".repeat(32)}`
 
+const { rpc, signer } = place
 const entryPoint = "0x0000000071727De22E5E9d8BAf0edAc6f37da032"
-const settings = {
-  rpc: place.rpc,
-  entryPoint,
-  signer: place.signer,
-  factory: place.factory,
-  beaconAdminAddress: place.beacon,
-  beaconAdminCreationCode: place.creationCode
-}
-const submission = { rpc: place.rpc, entryPoint, signer: place.signer }
-const operation = { walletCustody: 1, to: addresses[0], funcSignature: "f()" }
+const submission = { rpc, entryPoint, signer }
 const signers = { salt: "s", walletCustody: 3, threshold: "1" }
-const call = {
-  ...operation,
-  salt: "customer-1",
-  funcSignature: "f(address[])",
-  funcParams: [JSON.stringify(some(60))]
+const listed = {
+  accounts: times(256, (index) => ({ salt: `${"é".repeat(126)}${index}`, walletCustody: 1 })),
+  settings: {
+    ...submission,
+    factory: place.factory,
+    beaconAdminAddress: place.beacon,
+    beaconAdminCreationCode: place.creationCode
+  }
+}
+const operation = { walletCustody: 1, to: addresses[0], funcSignature: "f()" }
+const calling = (funcSignature: string, funcParam: unknown) => ({
+  to: addresses[0],
+  funcSignature,
+  funcParams: [typeof funcParam === "string" ? funcParam : JSON.stringify(funcParam)]
+})
+const query = (rest: object) => ({ rpc: holding.rpc, eventName: "Transfer", ...rest })
+const fields = <A>(names: ReadonlyArray<string>, value: (index: number) => A) => ({
+  fields: Object.fromEntries(names.map((name, index) => [name, value(index)]))
+})
+const numbered = (count: number, name: string) => times(count, (index) => `${name}${index}`)
+const lists = ["a", "b", "c"]
+const assertion = {
+  encodedUserOp: `0x${"ab".repeat(700)}`,
+  userOpHash: word,
+  validationData: {
+    signature: "A".repeat(400),
+    authenticatorData: "A".repeat(800),
+    clientDataJSON: "A".repeat(800)
+  }
 }
 
-const bodies: ReadonlyArray<readonly [path: string, what: string, body: () => unknown]> = [
+const bodies: ReadonlyArray<readonly [path: string, what: string, body: () => object]> = [
   [
     "/create",
-    "22,000 signers of one account",
+    "22,000 signers",
     () => ({ accounts: [{ ...signers, signers: addresses }], settings: submission })
   ],
   [
@@ -57,123 +72,79 @@ const bodies: ReadonlyArray<readonly [path: string, what: string, body: () => un
       settings: submission
     })
   ],
-  [
-    "/predict",
-    "256 accounts",
-    () => ({
-      accounts: times(256, (index) => ({ salt: `${"é".repeat(126)}${index}`, walletCustody: 1 })),
-      settings
-    })
-  ],
-  [
-    "/check",
-    "256 accounts",
-    () => ({
-      accounts: times(256, (index) => ({ salt: `${"é".repeat(126)}${index}`, walletCustody: 1 })),
-      settings: { rpc: place.rpc }
-    })
-  ],
-  [
-    "/filterEvent",
-    "22,000 contracts",
-    () => ({ rpc: holding.rpc, eventName: "Transfer", contracts: addresses })
-  ],
-  [
-    "/filterEvent",
-    "30,000 fields",
-    () => ({
-      rpc: holding.rpc,
-      eventName: "Transfer",
-      fields: Object.fromEntries(times(30_000, (index) => [`field${index}`, "1"]) as Array<[string, string]>)
-    })
-  ],
-  [
-    "/getEvents",
-    "22,000 values of a field",
-    () => ({ rpc: holding.rpc, eventName: "Transfer", fields: { to: addresses } })
-  ],
+  ["/predict", "256 accounts", () => listed],
+  ["/check", "256 accounts", () => ({ ...listed, settings: { rpc } })],
+  ["/filterEvent", "22,000 contracts", () => query({ contracts: addresses })],
+  ["/filterEvent", "30,000 fields", () => query(fields(numbered(30_000, "field"), () => "1"))],
+  ["/getEvents", "22,000 values of a field", () => query({ fields: { to: addresses } })],
   [
     "/getEvents",
     "80 fields of 256 addresses",
-    () => ({
-      rpc: holding.rpc,
-      eventName: "Wide",
-      useABI: [`event Wide(${times(80, (index) => `address a${index}`).join(",")})`],
-      fields: Object.fromEntries(
-        times(80, (index) => [`a${index}`, some(256, 256 * index)]) as Array<[string, unknown]>
-      )
-    })
+    () =>
+      query({
+        eventName: "Wide",
+        useABI: [`event Wide(${numbered(80, "address a").join(",")})`],
+        ...fields(numbered(80, "a"), (index) => some(256, 256 * index))
+      })
   ],
   [
     "/getEvents",
     "three fields of 256 lists",
-    () => ({
-      rpc: holding.rpc,
-      eventName: "Lists",
-      useABI: ["event Lists(uint256[] indexed a, uint256[] indexed b, uint256[] indexed c)"],
-      fields: Object.fromEntries(
-        ["a", "b", "c"].map((name) => [name, times(256, () => JSON.stringify(times(600, () => 1)))])
-      )
-    })
+    () =>
+      query({
+        eventName: "Lists",
+        useABI: [`event Lists(${lists.map((name) => `uint256[] indexed ${name}`).join(", ")})`],
+        ...fields(lists, () => times(256, () => JSON.stringify(times(600, () => 1))))
+      })
   ],
   [
     "/getEvents",
     "a field of 1,000,000 characters",
-    () => ({
-      rpc: holding.rpc,
-      eventName: "Text",
-      useABI: ["event Text(string indexed text)"],
-      fields: { text: "x".repeat(1_000_000) }
-    })
+    () =>
+      query({
+        eventName: "Text",
+        useABI: ["event Text(string indexed text)"],
+        fields: { text: "x".repeat(1_000_000) }
+      })
   ],
   [
     "/execute",
     "256 operations of 60 addresses",
-    () => ({ operations: times(256, () => call), settings: submission })
+    () => ({
+      operations: times(256, () => ({
+        ...operation,
+        salt: "customer-1",
+        ...calling("f(address[])", some(60))
+      })),
+      settings: submission
+    })
   ],
   [
     "/execute",
     "7,000 operations",
-    () => ({
-      operations: times(7_000, (index) => ({ ...operation, to: addresses[index] })),
-      settings: submission
-    })
+    () => ({ operations: times(7_000, () => operation), settings: submission })
   ],
   [
     "/executeEncoded",
     "an op of 1,000,000 digits",
     () => ({
-      operations: [
-        { encodedUserOp: `0x${"ab".repeat(500_000)}`, userOpHash: `0x${"ab".repeat(32)}`, walletCustody: 1 }
-      ],
+      operations: [{ encodedUserOp: `0x${"ab".repeat(500_000)}`, userOpHash: word, walletCustody: 1 }],
       settings: submission
     })
   ],
   [
     "/executePasskey",
     "256 operations of 3,000 characters",
-    () => ({
-      operations: times(256, () => ({
-        encodedUserOp: `0x${"ab".repeat(700)}`,
-        userOpHash: `0x${"ab".repeat(32)}`,
-        validationData: {
-          signature: "A".repeat(400),
-          authenticatorData: "A".repeat(800),
-          clientDataJSON: "A".repeat(800)
-        }
-      })),
-      settings: { rpc: place.rpc, entryPoint }
-    })
+    () => ({ operations: times(256, () => assertion), settings: { rpc, entryPoint } })
   ],
   [
     "/read",
     "256 reads of 60 addresses",
     () => ({
-      rpc: place.rpc,
+      rpc,
       reads: times(256, (index) => ({
+        ...calling("f(address[])", some(60, index)),
         to: addresses[index],
-        funcSignature: "f(address[])",
-        funcParams: [JSON.stringify(some(60, index))],
         returnSignature: "uint256"
       }))
     })
@@ -181,32 +152,18 @@ const bodies: ReadonlyArray<readonly [path: string, what: string, body: () => un
   [
     "/receipt",
     "256 transactions",
-    () => ({ rpc: place.rpc, txHashes: times(256, (index) => `0x${Holding.hex(BigInt(index), 64)}`) })
+    () => ({ rpc, txHashes: times(256, (index) => `0x${Holding.hex(BigInt(index), 64)}`) })
   ],
-  [
-    "/sign",
-    "256 messages",
-    () => ({ messages: times(256, (index) => `message ${index}`), signer: place.signer })
-  ],
+  ["/sign", "256 messages", () => ({ messages: numbered(256, "message "), signer })],
   [
     "/transactSigner",
     "a list of 4,000 addresses",
-    () => ({
-      to: addresses[0],
-      funcSignature: "f(address[])",
-      funcParams: [JSON.stringify(some(4_000))],
-      settings: { rpc: place.rpc, signer: place.signer }
-    })
+    () => ({ ...calling("f(address[])", some(4_000)), settings: { rpc, signer } })
   ],
   [
     "/transactSigner",
     "a parameter of 1,000,000 digits",
-    () => ({
-      to: addresses[0],
-      funcSignature: "f(bytes)",
-      funcParams: [`0x${"ab".repeat(500_000)}`],
-      settings: { rpc: place.rpc, signer: place.signer }
-    })
+    () => ({ ...calling("f(bytes)", `0x${"ab".repeat(500_000)}`), settings: { rpc, signer } })
   ]
 ]
 

@@ -61,14 +61,6 @@ describe("httpApp", () => {
     }).pipe(Effect.provide(ports))
   )
 
-  it.scopedLive("sees a body that no header announces", () =>
-    Effect.gen(function* () {
-      const ask = yield* make
-      const { text } = yield* ask("/wallets/getbundleraddress", { method: "POST", body: '{"x":1}' })
-      expect(JSON.parse(text).code).toBe("unknown_field")
-    }).pipe(Effect.provide(ports))
-  )
-
   it.live("answers 503 when its scope has closed", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()

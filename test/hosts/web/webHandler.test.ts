@@ -132,14 +132,6 @@ describe("toWebHandler", () => {
     ])
   })
 
-  it("answers HEAD as GET without its body", async () => {
-    const { ask } = start()
-    const get = await ask("/health/ready", { method: "GET", headers: {} })
-    const head = await ask("/health/ready", { method: "HEAD", headers: {} })
-    expect([head.status, head.text]).toEqual([200, ""])
-    expect(head.headers.get("content-length")).toBe(String(get.text.length))
-  })
-
   it("stands under a path, and has nothing beside it", async () => {
     const { ask } = start({}, { basePath: "/api/wallets" })
     expect((await ask("/api/wallets/predict", { body: predict })).status).toBe(200)

@@ -65,14 +65,6 @@ describe("castellan/client in a browser", () => {
     expect(browser.complaints).toEqual([])
   })
 
-  test("lists the networks", async () => {
-    const chains = await browser.page.evaluate(async ({ options }) => {
-      const { make }: typeof Client = Reflect.get(globalThis, "castellan")
-      return (await make(options).networks()).map(({ chainId }) => chainId)
-    }, given())
-    expect(chains).toContain(31337)
-  })
-
   test("rejects with the service's code", async () => {
     const refusal = await browser.page.evaluate(async ({ options }) => {
       const { CastellanError, make }: typeof Client = Reflect.get(globalThis, "castellan")

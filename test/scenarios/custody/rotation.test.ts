@@ -83,23 +83,6 @@ describe("a new version of an HSM key", () => {
       await journey.transferred(await stack.ask(journey.execute(journey.transfer(wallet, to))), wallet, to)
     }
   })
-
-  it("takes over beside passkeys, which stay", async () => {
-    const journey = Journey.make(stack, "v0.7")
-    const phone = Authenticator.make()
-    const wallet = await journey.created({
-      salt: "new version beside passkeys",
-      walletCustody: 2,
-      passkeyPubKey: [base64(phone)]
-    })
-    const config = configOf(2, [spare], [phone.passkey])
-    expect((await stack.ask(journey.execute(setConfig(wallet, config)))).status).toBe(1)
-    expect(await journey.configurationOf(wallet)).toEqual(config)
-    const to = Journey.recipient()
-    const op = await journey.hashed(journey.transfer(wallet, to))
-    const answer = await stack.ask(journey.executePasskey(op, phone.get(op.signingHash)))
-    await journey.transferred(answer, wallet, to)
-  })
 })
 
 describe("signers and threshold", () => {
@@ -211,12 +194,5 @@ describe("recovery", () => {
     await later(delay + 60)
     expect((await stack.refused(recovering(wallet, "finishRecovery", config)))._tag).toBe("Unprocessable")
     expect(await journey.configurationOf(wallet)).toEqual(configOf(5, [], [phone.passkey]))
-  })
-
-  it("is open to nobody where the wallet has named nobody", async () => {
-    const journey = Journey.make(stack, "v0.7")
-    const wallet = await journey.created({ salt: "unguarded", walletCustody: 1 })
-    const failure = await stack.refused(recovering(wallet, "startRecovery", configOf(1, [spare])))
-    expect(failure._tag).toBe("Unprocessable")
   })
 })

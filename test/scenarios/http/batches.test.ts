@@ -110,21 +110,6 @@ describe("an /execute of many operations", () => {
     ])
   })
 
-  it("of unknown length has the usual bound of bytes", async () => {
-    const text = padded(mints(2), mebibyte + 1)
-    const answer = await fetch(`${service.info.baseUrl}/execute`, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        "x-api-key": service.info.apiKeys.enterprise,
-        prefer: "respond-async"
-      },
-      body: new Blob([text]).stream(),
-      duplex: "half"
-    } as RequestInit)
-    expect([answer.status, await answer.json()]).toMatchObject([400, { code: "body_too_large" }])
-  })
-
   it("is refused as a whole for one operation that says something wrong, which is named", async () => {
     const { operations, settings } = mints(2_000)
     const wrong = operations.map((each, index) => (index === 1_999 ? { ...each, to: "0x12" } : each))

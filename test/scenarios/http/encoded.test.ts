@@ -389,15 +389,6 @@ describe("an encoded op", () => {
     expect(details.map(({ path }) => path)).toEqual(["operations[0].encodedUserOp"])
   })
 
-  it("of another kind of wallet is refused", async () => {
-    const { encodedUserOp } = await estimateOne(mint(1n))
-    const struct = decode("v0.7", encodedUserOp)
-    const foreign = coder.encode([tuples["v0.7"]], [[service.info.token, ...[...struct].slice(1)]])
-    const userOpHash = await hashOf(foreign)
-    const { code } = await refused(422, [{ encodedUserOp: foreign, userOpHash, walletCustody: 1 }])
-    expect(code).toBe("wallet_not_supported")
-  })
-
   it("that reverts by the time it is executed is left out, with the reason", async () => {
     const burn = op(service.info.token, "transfer(address,uint256)", [eoa, "10"])
     const fill = op(service.info.token, "mint(address,uint256)", [wallet, "10"])

@@ -377,30 +377,6 @@ describe("logs", () => {
     })
     expect(transferLog(json)?.args).toEqual({ a: ZeroAddress, b: eoa, c: "5" })
   })
-
-  it("that nothing decodes have no name, and raw topics and data like all others", async () => {
-    const result = await execute([onReverter("bump(bytes32)", [`0x${"22".repeat(32)}`])])
-    const bumped = result.logs.find(({ address }) => address === service.info.reverter)
-    expect(bumped).toMatchObject({
-      eventName: null,
-      eventDef: null,
-      topics: [id("Bumped(bytes32,uint256)"), `0x${"22".repeat(32)}`],
-      data: zeroPadValue("0x01", 32)
-    })
-    for (const log of result.logs) {
-      expect(Object.keys(log).sort()).toEqual([
-        "address",
-        "args",
-        "data",
-        "eventDef",
-        "eventName",
-        "logIndex",
-        "topics"
-      ])
-      expect(Number.isInteger(log.logIndex)).toBe(true)
-    }
-    expect(result.logs.map(({ logIndex }) => logIndex)).toEqual(result.logs.map((_, n) => n))
-  })
 })
 
 describe("gas settings", () => {

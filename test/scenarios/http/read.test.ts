@@ -102,21 +102,6 @@ describe("what a read returns", () => {
       "0x01020304"
     ])
   })
-
-  it("is the same through Multicall3, in a batch and alone", async () => {
-    const reads = [
-      read(service.info.token, "symbol()", "string"),
-      read(service.info.token, "decimals()", "uint8"),
-      read(service.info.token, "balanceOf(address)", "uint256", holder),
-      read(at.echo, "f(uint256[])", "uint256[]", '["1","2"]')
-    ]
-    const shared = await ask(reads)
-    const batch = await ask(reads.map((one) => ({ ...one, from: ZeroAddress })))
-    const alone = await Promise.all(reads.map(async (one) => (await ask([one]))[0]?.results))
-    expect(shared).toEqual(batch)
-    expect(shared.map(({ results }) => results)).toEqual(alone)
-    expect(alone).toEqual([["CTT"], ["18"], ["0"], [["1", "2"]]])
-  })
 })
 
 describe("the sender", () => {

@@ -105,11 +105,6 @@ describe("a node", () => {
     await invalid(wrong.url, "does not answer as a JSON-RPC node: ")
   })
 
-  it.each([401])("that answers with status %d is no node", async (status) => {
-    const failing = await node(httpNode((response) => response.writeHead(status).end(secret)))
-    await invalid(failing.url, `answered with HTTP status ${status}`)
-  })
-
   /** One error for each call. */
   const failing = (error: object) => (response: ServerResponse, body: string) => {
     const answers = callsOf(body).map(({ id }) => ({ jsonrpc: "2.0", id, error }))
@@ -161,15 +156,6 @@ describe("a node", () => {
       `${url}${secret}`,
       "forbidden: the service connects to public addresses alone, and to those that its operator allows"
     )
-  })
-
-  it("with a name of loopback, or its number in another spelling, serves in development", async () => {
-    const { port } = new URL(service.info.rpc)
-    for (const host of ["localhost", "2130706433", "0x7f000001", "127.1"]) {
-      const rpc = `http://${host}:${port}/?key=${secret}`
-      const { status, text } = await service.ask("/receipt", { txHashes: [hash], rpc })
-      expect(status, `${rpc}: ${text}`).toBe(200)
-    }
   })
 })
 

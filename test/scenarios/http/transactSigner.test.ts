@@ -69,16 +69,6 @@ describe("a transaction of the signer itself", () => {
     )
   })
 
-  it("decodes logs with useABI, and leaves what no signature describes in hex", async () => {
-    const { logs, ...rest } = await transact(onReverter("succeed(string)", ["x"]), {
-      useABI: ["event Succeeded(address indexed caller, uint256 value, string note)"]
-    })
-    expect(logs.map(({ args, eventName }) => ({ eventName, args }))).toEqual([
-      { eventName: "Succeeded", args: { caller: service.signer.address, value: "0", note: "x" } }
-    ])
-    expect(result({ logs, ...rest }).result).toBe(`0x${"0".repeat(64)}`)
-  })
-
   it("without a function transfers value, to an address and to a contract that takes it", async () => {
     const before = await service.provider.getBalance(recipient)
     const plain = await transact({ to: recipient, value: "12345" })

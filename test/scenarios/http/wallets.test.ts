@@ -388,13 +388,4 @@ describe("a check", () => {
     expect(answers.map(({ error }) => error)).toEqual([null, null, null, null, null, null, none])
     expect(answers.map(({ exists }) => exists)).toEqual([true, ...Array(6).fill(false)])
   })
-
-  it("of a beacon of another operator finds none of this one's wallets", async () => {
-    const [wallet = ""] = await service.predict("checked")
-    const [answer] = await check([{ wallet }], {
-      rpc: service.info.rpc,
-      beaconAdminAddress: service.info.token
-    })
-    expect(answer?.exists).toBe(false)
-  })
 })

@@ -408,19 +408,4 @@ describe("castellan config check --connect", () => {
       expect(existsSync(join(folder, "never.sqlite"))).toBe(false)
     })
   )
-
-  it.live("fails with every problem: databases, Redis, nodes", () =>
-    Effect.gen(function* () {
-      const said = yield* check(
-        file([{ chainId: 137, rpc: "http://127.0.0.1:9" }], {
-          database: { url: "postgres://nobody:secret-word@127.0.0.1:9/none" },
-          rateLimit: { redis: "redis://127.0.0.1:9" }
-        })
-      )
-      if (said._tag === "Right") throw new Error("it can not be used")
-      for (const place of ["database: ", "rateLimit.redis: ", "chain 137: "])
-        expect(said.left).toContain(place)
-      expect(said.left).not.toContain("secret-word")
-    })
-  )
 })

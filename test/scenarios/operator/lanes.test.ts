@@ -314,19 +314,4 @@ describe("the operator's port", () => {
     const answer = await ask(query)
     expect([answer.status, await answer.json()]).toEqual([200, { replaced: [], left: [] }])
   })
-
-  it("names what is wrong with a question", async () => {
-    for (const [query, place] of [
-      ["", "chain"],
-      [`chain=0&signer=${eoa}`, "chain"],
-      [`chain=${chain}`, "signer"],
-      [`chain=${chain}&signer=0x12`, "signer"],
-      [`chain=${chain}&signer=${eoa}&dryRun=maybe`, "dryRun"],
-      [`chain=${chain}&signer=${eoa}&colour=red`, "colour"]
-    ] as const) {
-      const answer = await ask(query)
-      expect(answer.status).toBe(400)
-      expect(await answer.json()).toEqual({ error: expect.stringContaining(place) })
-    }
-  })
 })

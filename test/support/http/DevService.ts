@@ -131,7 +131,11 @@ export interface DevService {
   /** A /transactSigner of so many wei to nobody. */
   readonly payment: (wei?: number) => object
   /** An /execute of the wallet with this salt, an operation for each amount of tokens that it mints. */
-  readonly mint: (salt: string, to: string, ...amounts: ReadonlyArray<number>) => object
+  readonly mint: (
+    salt: string,
+    to: string,
+    ...amounts: ReadonlyArray<number>
+  ) => { readonly operations: ReadonlyArray<object>; readonly settings: object }
   /** Everything that the service has logged so far. */
   readonly log: () => string
   readonly stop: () => Promise<void>

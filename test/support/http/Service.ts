@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto"
+import { readFileSync } from "node:fs"
 import { connect } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -14,6 +15,7 @@ import * as Statuses from "../../../src/hosts/http/message/Statuses.js"
 import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
 import * as Server from "../../../src/hosts/node/server/Server.js"
 import * as Conformance from "./Conformance.js"
+import { endpoints } from "./Contract.js"
 
 export const key = randomBytes(32).toString("hex")
 export const pausedKey = randomBytes(32).toString("hex")
@@ -43,63 +45,25 @@ export const unlimited: Allowance = { allowed: true, limit: 300, remaining: 299,
 export const rateLimit = (allowance: () => Allowance) =>
   Layer.succeed(RateLimit, { take: () => Effect.sync(allowance) })
 
-const webhook = {
-  webhookId: "w",
-  origin: "https://example.com",
-  kinds: ["final" as const],
-  state: "enabled" as const,
-  waiting: 0,
-  dead: 0,
-  createdAt: 1
-}
+type All = Handlers<never>
 
-const watch = {
-  watchId: "w",
-  webhookId: "w",
-  chainId: 8453,
-  origin: null,
-  contracts: [`0x${"33".repeat(20)}`],
-  events: ["event Transfer(address indexed from, address indexed to, uint256 value)"],
-  fields: {},
-  confirmations: 3,
-  fromBlock: 1,
-  nextBlock: 2,
-  state: "enabled" as const,
-  told: 0,
-  waiting: 0,
-  dead: 0,
-  problem: null,
-  createdAt: 1
-}
+const shown = (name: string): unknown =>
+  JSON.parse(readFileSync(new URL(`../../../docs/examples/${name}.json`, import.meta.url), "utf8")).answer
 
-const transaction = {
-  status: 1,
-  txHash: `0x${"11".repeat(32)}`,
-  cumulativeGasUsed: 21_000,
-  gasUsed: 21_000,
-  effectiveGasPrice: "1000000000",
-  returnData: [],
-  logs: [],
-  txHashes: [`0x${"11".repeat(32)}`]
-}
-
-/** Use cases that answer at once, with values of the contract's shapes. */
+/** Use cases that answer at once, as the reference shows; what has a name in the request, with that name. */
 export const handlers = {
+  ...(Object.fromEntries<() => Effect.Effect<unknown>>(
+    endpoints
+      .filter(({ name, withKey }) => withKey && name !== "streamEvents")
+      .map(({ name, success }) => [
+        name,
+        () => Effect.succeed(Schema.decodeUnknownSync(success)(shown(name)))
+      ])
+  ) as { readonly [Name in keyof All]: () => Effect.Effect<Effect.Effect.Success<ReturnType<All[Name]>>> }),
   predict: (_, request) =>
     Effect.succeed(
       request.accounts.map(({ salt }) => ({ salt, wallet: `0x${"22".repeat(20)}`, error: null }))
     ),
-  check: () => Effect.succeed([{ exists: false, wallet: "", salt: "s", error: "invalid salt format" }]),
-  create: () =>
-    Effect.succeed({
-      ...transaction,
-      returnData: [
-        { "0": { salt: "s", wallet: `0x${"22".repeat(20)}` } },
-        { "1": { salt: "t", wallet: "", error: "no" } }
-      ]
-    }),
-  transactSigner: () => Effect.succeed(transaction),
-  unstuck: () => Effect.succeed({ ...transaction, replaced: [], unknown: [] }),
   getRequest: (_, { requestId }) =>
     Effect.succeed({
       requestId,
@@ -113,151 +77,8 @@ export const handlers = {
       httpStatus: null,
       answer: null
     }),
-  addWebhook: () => Effect.succeed({ ...webhook, secret: "whsec_c2VjcmV0" }),
-  listWebhooks: () => Effect.succeed({ webhooks: [webhook] }),
-  getWebhook: () => Effect.succeed(webhook),
-  changeWebhook: () => Effect.succeed({ ...webhook, state: "paused" as const }),
-  removeWebhook: (_, { webhookId }) => Effect.succeed({ webhookId, state: "removed" as const }),
-  rotateSecret: (_, { webhookId }) => Effect.succeed({ webhookId, secret: "whsec_c2VjcmV0", oldUntil: 1 }),
-  listDead: () =>
-    Effect.succeed({
-      events: [
-        {
-          requestId: "r",
-          sequence: 1,
-          kind: "final" as const,
-          at: 1,
-          attempts: 9,
-          lastError: "it answered 500"
-        }
-      ]
-    }),
-  redeliver: () => Effect.succeed({ owed: 1 }),
-  addWatch: () => Effect.succeed(watch),
-  listWatches: () => Effect.succeed({ watches: [watch], next: null }),
-  getWatch: () => Effect.succeed(watch),
-  changeWatch: () => Effect.succeed({ ...watch, state: "paused" as const }),
-  removeWatch: (_, { watchId }) => Effect.succeed({ watchId, state: "removed" as const }),
-  streamEvents: () => Effect.succeed(new EventStream(null)),
-  listRequests: () => Effect.succeed({ requests: [], next: null }),
-  cancelRequest: (_, { requestId }) =>
-    Effect.succeed({ requestId, state: "final" as const, cancelled: [0], kept: [] }),
-  execute: () =>
-    Effect.succeed({
-      ...transaction,
-      status: 4,
-      returnData: [
-        {
-          "0": {
-            userOpHash: `0x${"33".repeat(32)}`,
-            success: true,
-            error: null,
-            result: true,
-            txHash: transaction.txHash
-          }
-        },
-        { "1": { userOpHash: null, success: false, error: "Panic(17)", result: null, txHash: null } }
-      ],
-      logs: [
-        {
-          address: `0x${"44".repeat(20)}`,
-          logIndex: 0,
-          eventName: "Transfer",
-          eventDef: "event Transfer(address indexed from, address indexed to, uint256 value)",
-          args: { from: "0x", to: "0x", value: "1" },
-          topics: [],
-          data: "0x"
-        }
-      ]
-    }),
-  estimateGas: () =>
-    Effect.succeed({
-      status: 0,
-      gas: 100_000,
-      userOps: [
-        { encodedUserOp: "0x", userOpHash: "0x", signingHash: "0x", bundler: "0x", aggrIndexes: [0] }
-      ],
-      error: "operation 1: Panic(17)"
-    }),
-  executeEncoded: () => Effect.succeed(transaction),
-  executePasskey: () => Effect.succeed(transaction),
-  passkeyHash: () =>
-    Effect.succeed({
-      status: 1,
-      results: [
-        {
-          encodedUserOp: "0x",
-          userOpHash: "0x",
-          signingHash: "0x",
-          bundler: "0x",
-          aggrIndexes: [0],
-          error: null
-        },
-        {
-          encodedUserOp: null,
-          userOpHash: null,
-          signingHash: null,
-          bundler: null,
-          aggrIndexes: [1],
-          error: "Panic(17)"
-        }
-      ]
-    }),
-  read: () =>
-    Effect.succeed([
-      { readIndex: 0, results: ["7", { name: "x" }, [true]], errors: null },
-      { readIndex: 1, results: [], errors: "reverted without a reason" }
-    ]),
-  receipt: () => Effect.succeed({ requestStatus: 202, receipts: [], pending: [], unknown: ["0x"] }),
-  filterEvent: () => Effect.succeed({ requestStatus: 200, txHashes: [transaction.txHash] }),
-  getEvents: () =>
-    Effect.succeed({
-      requestStatus: 200,
-      events: [
-        {
-          txHash: transaction.txHash,
-          blockNumber: 1,
-          logIndex: 0,
-          address: `0x${"44".repeat(20)}`,
-          eventName: "Transfer",
-          eventDef: "event Transfer(address indexed from, address indexed to, uint256 value)",
-          args: { from: "0x", to: "0x", value: "1" }
-        }
-      ]
-    }),
-  addEvent: () => Effect.succeed({ status: 200, eventDef: "event E(uint256 n)" }),
-  addError: () => Effect.succeed({ status: 200, errorDef: "error E(uint256 n)" }),
-  sign: () =>
-    Effect.succeed([
-      {
-        address: "0x",
-        publicKey: "04",
-        signatures: [{ r: "0x", s: "0x", v: 27 }, "0x", null],
-        errors: [null, null, "expected 32 bytes: 0x and 64 hex digits"]
-      }
-    ]),
-  getSigner: () => Effect.succeed({ address: "0x", publicKey: "04", type: "PRIVATE_KEY" as const }),
-  getBundlerAddress: () => Effect.succeed({ address: "0x" }),
-  getBundlerAddressByGet: () => Effect.succeed({ address: "0x" }),
-  listNetworks: () =>
-    Effect.succeed([
-      {
-        chainId: 137,
-        entryPoints: [{ address: "0x", version: "v0.7" as const }],
-        factory: "0x",
-        validator: null,
-        beaconAdminAddress: null,
-        beaconAdminCreationCode: null,
-        ledger: null,
-        paymaster: null,
-        bundler: "0x",
-        defaultCustody: 1,
-        confirmations: 1,
-        maxFeePerGas: "1",
-        maxPriorityFeePerGas: "1"
-      }
-    ])
-} satisfies Handlers<never>
+  streamEvents: () => Effect.succeed(new EventStream(null))
+} satisfies All
 
 export interface Started extends Server.Listening {
   readonly front: HttpService.HttpService

@@ -171,15 +171,6 @@ describe("castellan call", () => {
     )
   })
 
-  it("says that a service redirects, which is not followed", async () => {
-    const server = createServer((_, response) => response.writeHead(301, { location: "https://x/" }).end())
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-    const { port } = server.address() as AddressInfo
-    const said = CommandLine.run(["call", "networks", "--url", `http://127.0.0.1:${port}`], env())
-    expect(await Effect.runPromise(Effect.flip(said))).toContain("unexpected redirect")
-    server.close()
-  })
-
   it("asks the development stack of the folder, with its settings, and gives its key to nobody else", async () => {
     const at = join(folder, ".castellan")
     mkdirSync(at)

@@ -34,15 +34,6 @@ describe("castellan config", () => {
     })
   )
 
-  it.effect("check says of a file that is named why it can not be read", () =>
-    Effect.gen(function* () {
-      const said = (path: string) =>
-        Effect.map(Effect.either(CommandLine.run(["config", "check", path], {})), JSON.stringify)
-      expect(yield* said(join(folder, "absent.json"))).toContain("there is no such file")
-      expect(yield* said(folder)).toContain("the file can not be read (EISDIR)")
-    })
-  )
-
   it.effect("check lists all problems at once, with their places", () =>
     Effect.gen(function* () {
       const said = yield* check({

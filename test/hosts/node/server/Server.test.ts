@@ -143,7 +143,7 @@ describe("what never becomes a request", () => {
       yield* release
       expect(yield* ended).toBe("Success")
       const answer = parseRaw(yield* Fiber.join(text))
-      expect([answer.status, JSON.parse(answer.text).status]).toEqual([200, 4])
+      expect([answer.status, JSON.parse(answer.text).status]).toEqual([200, 1])
     })
   )
 })
