@@ -11,6 +11,11 @@ export interface LaneHolders {
   readonly takeOver: (processes: ReadonlyArray<string>, since: number) => number | null
   /** What the journal counts as open: transactions, nonces that are handed out, requests. */
   readonly open: () => Promise<ReadonlyArray<string>>
+  /** What the journal answers to a question of one's own. */
+  readonly rows: (
+    text: string,
+    values: ReadonlyArray<unknown>
+  ) => Promise<ReadonlyArray<Readonly<Record<string, unknown>>>>
   readonly stop: () => Promise<void>
 }
 
@@ -81,6 +86,7 @@ export const start = async (url: string): Promise<LaneHolders> => {
         ...requests.rows.map(({ request_id }) => `request ${request_id} is open`)
       ]
     },
+    rows: async (text, values) => (await pool.query(text, [...values])).rows,
     stop: async () => {
       isStopped = true
       await watching

@@ -5,6 +5,8 @@ import type { Answer, Fleet, Unanswered } from "./Fleet.js"
 /** What one client wanted, and what it was told in the end. */
 export interface Op {
   readonly id: string
+  /** Its idempotency key. */
+  readonly name: string
   readonly said: "success" | "failure" | "nothing"
   /** Status and code of the final answer. */
   readonly answer: string
@@ -129,11 +131,11 @@ export const start = (
     const wallet = dice.int(0, wallets - 1)
     const isAsync = dice.chance(0.25)
     const account = `op ${n}`
+    const op = `${name}-${n}`
     const began = performance.now()
     const outcome = async (): Promise<Answer | null> => {
       while (!isOver) {
         const body = fleet.hit(wallet, id)
-        const op = `${name}-${n}`
         const answer = await asked(dice, {
           path: "/execute",
           account,
@@ -155,6 +157,7 @@ export const start = (
     const isSuccess = answer?.status === 200 && answer.body.status === 1
     return {
       id,
+      name: op,
       said: answer === null ? "nothing" : isSuccess ? "success" : "failure",
       answer: answer === null ? "none" : `${nameOf(answer)} ${JSON.stringify(answer.body).slice(0, 300)}`,
       txHash: answer?.body.txHash ?? null,

@@ -4,6 +4,7 @@ import * as Random from "../faults/Random.js"
 import * as Faults from "./Faults.js"
 import * as Fleet from "./Fleet.js"
 import * as Load from "./Load.js"
+import * as Trail from "./Trail.js"
 import * as Verdict from "./Verdict.js"
 
 export interface Options {
@@ -171,6 +172,9 @@ const prove = async (
   )
   print(Verdict.kinds.map((kind) => `${kind} ${verdict[kind].length}`).join(", "))
   for (const kind of Verdict.kinds) for (const line of verdict[kind].slice(0, 10)) print(`${kind}: ${line}`)
+  // Who finds this is to see how it came about, and the journal ends with the fleet.
+  for (const op of all.filter(({ id }) => (found.get(id) ?? []).length > 1).slice(0, 3))
+    for (const line of await Trail.of(fleet, op, found.get(op.id) ?? [])) print(line)
   return { verdict, takeOvers: faults.takeOvers, rolling, met }
 }
 
