@@ -3,8 +3,10 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
 import type { Fragment, Statement } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
+import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
+import * as Holding from "../../application/ports/journal/Holding.js"
 import { JournalError } from "../../application/ports/journal/JournalError.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 import * as Compact from "./Compact.js"
@@ -130,6 +132,14 @@ const lockingAtOnce = (
 const ahead = (sql: SqlClient.SqlClient): Store["ahead"] =>
   PostgresClient.isPostgres(sql) ? sql.ahead : Effect.map((rows) => Effect.succeed(rows))
 
+/** Runs the effect by `run`, which may do so on another fiber, as work of this fiber's holding all the same. */
+const inHolding =
+  (run: ReturnType<typeof inTransaction>): ReturnType<typeof inTransaction> =>
+  (effect) =>
+    Effect.flatMap(FiberRef.get(Holding.begun), (begun) =>
+      run(begun === null ? effect : Effect.locally(effect, Holding.begun, begun))
+    )
+
 const told = <A, E>(
   sql: SqlClient.SqlClient,
   method: Effect.Effect<A, E>
@@ -161,8 +171,8 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
       orElse: () => sql.literal("")
     }),
     instance: randomUUID(),
-    transaction: (effect) => run(sql, atOnce(sql)(effect)),
-    locking: (names) => (effect) => run(sql, lockingAtOnce(sql, names)(effect)),
+    transaction: (effect) => run(sql, inHolding(atOnce(sql))(effect)),
+    locking: (names) => (effect) => run(sql, inHolding(lockingAtOnce(sql, names))(effect)),
     ahead: ahead(sql),
     send: (statement) => Effect.asVoid(ahead(sql)(statement)),
     reading: (effect) => run(sql, readAtOnce(sql)(effect)),

@@ -3,12 +3,14 @@ import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as FiberRef from "effect/FiberRef"
 import type * as Scope from "effect/Scope"
 import * as L1Fee from "../../domain/erc4337/gas/L1Fee.js"
 import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimbursement.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
 import * as EoaNonces from "../chain/EoaNonces.js"
 import { type Bundler, BundlerError, ofNode } from "../ports/chain/Bundler.js"
+import * as Holding from "../ports/journal/Holding.js"
 import * as Together from "../runtime/Together.js"
 import * as BundleSimulation from "./BundleSimulation.js"
 import type { InFlight } from "./InFlight.js"
@@ -142,30 +144,32 @@ export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): 
       if (!EoaNonces.canBe({ latest, next: chainNonce }))
         return yield* refuseAll(fail("nodeFailed", `${chain.origin} gives a nonce of the EOA that cannot be`))
       const signed = yield* Effect.either(
-        lanes.sign({
-          access,
-          ops: plan.bundles.flatMap(({ bundle }) =>
-            bundle.ops.map(({ index, userOpHash }) => ({
-              requestId: bundle.requestId,
-              index,
-              userOpHash,
-              entryPoint: bundle.entryPoint
-            }))
-          ),
-          direct: null,
-          chain,
-          chainId: profile.chainId,
-          signer: submitter,
-          to: call.to,
-          data: call.data,
-          value: 0n,
-          gasLimit: TransactionPlan.gasLimit(plan, gas),
-          prices: plan.prices,
-          l1Fee: plan.l1Fee,
-          chainNonce,
-          drainedTo,
-          balance
-        })
+        lanes
+          .sign({
+            access,
+            ops: plan.bundles.flatMap(({ bundle }) =>
+              bundle.ops.map(({ index, userOpHash }) => ({
+                requestId: bundle.requestId,
+                index,
+                userOpHash,
+                entryPoint: bundle.entryPoint
+              }))
+            ),
+            direct: null,
+            chain,
+            chainId: profile.chainId,
+            signer: submitter,
+            to: call.to,
+            data: call.data,
+            value: 0n,
+            gasLimit: TransactionPlan.gasLimit(plan, gas),
+            prices: plan.prices,
+            l1Fee: plan.l1Fee,
+            chainNonce,
+            drainedTo,
+            balance
+          })
+          .pipe(Effect.locally(Holding.begun, TransactionPlan.holding(plan)))
       )
       if (Either.isLeft(signed)) {
         const error = signed.left
@@ -240,7 +244,8 @@ export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): 
         const sent = yield* Deferred.make<void, BundlerError>()
         const known = queues.get(key)
         const queue = known ?? []
-        const queued = { bundle, sent, arrival: slots.arrive() }
+        const holding = yield* FiberRef.get(Holding.begun)
+        const queued = { bundle, sent, holding, arrival: slots.arrive() }
         queue.push(queued)
         if (known === undefined) {
           queues.set(key, queue)

@@ -7,10 +7,13 @@ import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimb
 import type * as Percent from "../../domain/erc4337/Percent.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import type { Bundle, BundlerError } from "../ports/chain/Bundler.js"
+import type { Holding } from "../ports/journal/Holding.js"
 
 /** A bundle that waits for its transaction. */
 export interface QueuedBundle {
   readonly bundle: Bundle
+  /** Under which claim of the lane it was made; null: not known. */
+  readonly holding: Holding | null
   /** Its place among the lane's work. */
   readonly arrival: number
   readonly sent: Deferred.Deferred<void, BundlerError>
@@ -26,6 +29,13 @@ export interface TransactionPlan {
   readonly gasOvershoot: Percent.Percent
   readonly gasBound: bigint
 }
+
+/** The earliest claim of the lane under which a bundle of it was made. */
+export const holding = ({ bundles }: Pick<TransactionPlan, "bundles">): Holding | null =>
+  bundles.reduce<Holding | null>(
+    (first, { holding: own }) => (own !== null && own.epoch < (first?.epoch ?? Infinity) ? own : first),
+    null
+  )
 
 /** Its ops have to give the submitter back what the transaction costs. */
 export const isService = ({ bundle }: QueuedBundle): boolean => bundle.access.key === "serviceEoa"

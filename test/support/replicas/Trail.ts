@@ -14,7 +14,8 @@ const requests = `
 const carriers = `
   select chain_id, signer, nonce from transaction_versions where tx_hash = any ($2)
   union
-  select chain_id, signer, nonce from transaction_ops join ops using (op_id) where request_id in (${requests})`
+  select carried.chain_id, carried.signer, carried.nonce from transaction_ops as carried
+  join ops using (op_id) where request_id in (${requests})`
 
 const questions: Readonly<Record<string, string>> = {
   requests: `

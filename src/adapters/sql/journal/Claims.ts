@@ -1,4 +1,6 @@
 import * as Effect from "effect/Effect"
+import * as FiberRef from "effect/FiberRef"
+import * as Holding from "../../../application/ports/journal/Holding.js"
 import { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { LaneJournal } from "../../../application/ports/journal/LaneJournal.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
@@ -64,9 +66,20 @@ const write = ({ instance, sql }: Store.Store, lane: Lane, epoch: number, proces
 const rename = ({ sql }: Store.Store, { chainId, signer }: Lane, process: string) => sql`
   update lanes set process = ${process} where chain_id = ${chainId.toString()} and signer = ${signer}`
 
+/** Why work that began under that holding goes on no more, now that the lane has this epoch; null: it does. */
+export const outdated = (
+  begun: Holding.Holding | null,
+  { chainId, signer }: Lane,
+  epoch: number
+): JournalError | null =>
+  begun === null || begun.chainId !== chainId || begun.signer !== signer || begun.epoch === epoch
+    ? null
+    : new JournalError({ message: "another process has had the lane since this began", isFenced: true })
+
 /**
  * The epoch of the lane, which this instance holds until the transaction ends; a lane that nobody holds becomes its own.
- * Fails when another instance has claimed it: what this one still has in mind for it is out of date.
+ * Fails when another instance has claimed it, or has had it since the work of the fiber began (`Holding`): what this one
+ * still has in mind for it is out of date.
  */
 export const fence = (store: Store.Store, lane: Lane) => Effect.flatten(fenceAhead(store, lane))
 
@@ -83,7 +96,8 @@ export const fenceAhead = (store: Store.Store, lane: Lane) =>
       }
       if (row?.holder !== store.instance)
         return yield* new JournalError({ message: "another process works on the lane", isFenced: true })
-      return Number(row.epoch)
+      const epoch = Number(row.epoch)
+      return yield* outdated(yield* FiberRef.get(Holding.begun), lane, epoch) ?? Effect.succeed(epoch)
     })
   )
 
@@ -109,7 +123,7 @@ export const claim =
     Effect.gen(function* () {
       // Most often it has been claimed before: another look decides when it has not.
       const known = yield* store.query(read(store, lane, store.sql.literal("")))
-      if (known?.holder === store.instance && known.process === by.process) return true
+      if (known?.holder === store.instance && known.process === by.process) return Number(known.epoch)
       return yield* claimAnew(store, lane, by)
     })
 
@@ -117,14 +131,15 @@ const claimAnew = (
   store: Store.Store,
   lane: Lane,
   by: { readonly process: string; readonly independent: ReadonlyArray<string> }
-): Effect.Effect<boolean, JournalError> =>
+): Effect.Effect<number | null, JournalError> =>
   Effect.gen(function* () {
     const row = yield* read(store, lane, store.forUpdate)
     if (row?.holder === store.instance) {
       if (row.process !== by.process) yield* rename(store, lane, by.process)
-      return true
+      return Number(row.epoch)
     }
-    if (row !== undefined && by.independent.includes(row.process)) return false
-    yield* write(store, lane, Number(row?.epoch ?? 0) + 1, by.process)
-    return true
+    if (row !== undefined && by.independent.includes(row.process)) return null
+    const epoch = Number(row?.epoch ?? 0) + 1
+    yield* write(store, lane, epoch, by.process)
+    return epoch
   }).pipe(inLane(store, lane))

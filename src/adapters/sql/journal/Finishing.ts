@@ -1,6 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as FiberRef from "effect/FiberRef"
 import type { EventData } from "../../../application/ports/journal/Events.js"
+import * as Holding from "../../../application/ports/journal/Holding.js"
 import { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import * as Compact from "../Compact.js"
@@ -18,6 +20,8 @@ interface Answer {
   readonly requestId: string
   readonly outcome: string
   readonly summary: EventData
+  /** Of the fiber that has it stored: others may store it together with their own. */
+  readonly begun: Holding.Holding | null
 }
 
 interface Stored {
@@ -61,22 +65,26 @@ const progressOf = ({ sql }: Store.Store, ids: ReadonlyArray<string>) => sql<Pro
 
 const laneName = ({ chain_id, signer }: Row): string => `${chain_id} ${signer}`
 
-/** Asks for the fences of the rows' lanes, and gives what waits for them: why a lane is not this process's, by its name. */
-const refusalsOf = (store: Store.Store, rows: Iterable<Row>) =>
+/** Asks for the fences of the rows' lanes, and gives what waits for them: their epochs by name, or why one is not this process's. */
+const epochsOf = (store: Store.Store, rows: Iterable<Row>) =>
   Effect.gen(function* () {
     const lanes = new Map([...rows].map((row) => [laneName(row), Claims.laneOf(row)]))
     const looks = yield* Effect.forEach(lanes, ([name, lane]) =>
       Effect.map(Claims.fenceAhead(store, lane), (fence) => ({ name, fence }))
     )
     return Effect.gen(function* () {
-      const refusals = new Map<string, JournalError>()
+      const epochs = new Map<string, number | JournalError>()
       for (const { fence, name } of looks)
-        yield* Effect.catchTag(fence, "JournalError", (refusal) =>
-          Effect.sync(() => void refusals.set(name, refusal))
-        )
-      return refusals
+        epochs.set(name, yield* Effect.catchTag(fence, "JournalError", Effect.succeed))
+      return epochs
     })
   })
+
+/** Why the answer is not stored; null: nothing stands in its way. */
+const refusalOf = (row: Row, { begun }: Answer, epochs: ReadonlyMap<string, number | JournalError>) => {
+  const epoch = epochs.get(laneName(row)) ?? unknown
+  return typeof epoch === "number" ? Claims.outdated(begun, Claims.laneOf(row), epoch) : epoch
+}
 
 const unknown = new JournalError({ message: "the request was not accepted" })
 
@@ -86,15 +94,16 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Answer>) =>
     const { send, sql } = store
     const ids = Store.distinct(answers.map(({ requestId }) => requestId))
     const rows = new Map((yield* locked(store, ids)).map((row) => [row.request_id, row]))
-    const refused = yield* refusalsOf(store, rows.values())
+    const asked = yield* epochsOf(store, rows.values())
     const progress = new Map((yield* progressOf(store, ids)).map((row) => [row.request_id, row]))
-    const refusals = yield* refused
+    const epochs = yield* asked
     const told: Array<Events.Told> = []
     const stored: Array<Either.Either<Stored, JournalError>> = []
-    for (const { outcome, requestId, summary } of answers) {
+    for (const answer of answers) {
+      const { outcome, requestId, summary } = answer
       const row = rows.get(requestId)
-      const refusal = row === undefined ? unknown : refusals.get(laneName(row))
-      if (row === undefined || refusal !== undefined) {
+      const refusal = row === undefined ? unknown : refusalOf(row, answer, epochs)
+      if (row === undefined || refusal !== null) {
         stored.push(Either.left(refusal ?? unknown))
         continue
       }
@@ -126,11 +135,14 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Answer>) =>
  */
 export const finish = (store: Store.Store): RequestJournal["Type"]["finish"] => {
   const stored = Gathered.make((answers: ReadonlyArray<Answer>) =>
-    Effect.locally(store.transaction(storeAll(store, answers)), GroupCommit.answered, "committed")
+    store
+      .transaction(storeAll(store, answers))
+      .pipe(Effect.locally(GroupCommit.answered, "committed"), Effect.locally(Holding.begun, null))
   )
   return (requestId, outcome, summary) =>
-    Effect.flatMap(stored({ requestId, outcome, summary }), ({ isOnChain, kept }) =>
-      Effect.as(isOnChain ? Effect.void : store.durable, kept)
+    FiberRef.get(Holding.begun).pipe(
+      Effect.flatMap((begun) => stored({ requestId, outcome, summary, begun })),
+      Effect.flatMap(({ isOnChain, kept }) => Effect.as(isOnChain ? Effect.void : store.durable, kept))
     )
 }
 

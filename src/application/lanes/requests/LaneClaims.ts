@@ -1,5 +1,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type { Holding } from "../../ports/journal/Holding.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
@@ -19,6 +20,8 @@ export interface LaneClaims {
   readonly lose: (lane: Lane) => Effect.Effect<void>
   /** Whether it did work on the lane when it last took it: without a question to the journal. */
   readonly holds: (lane: Lane) => boolean
+  /** The claim by which this process has the lane, as far as is known; null: it has not. */
+  readonly holding: (lane: Lane) => Holding | null
   /** Whether no other service works with the same journal, as far as is known. */
   readonly isAlone: Effect.Effect<boolean>
 }
@@ -34,7 +37,7 @@ const nobody = ""
 const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
 export const make = (laneJournal: LaneJournal["Type"], replicas: Replicas["Type"]): LaneClaims => {
-  const trusted = new Map<string, number>()
+  const trusted = new Map<string, { readonly until: number; readonly epoch: number }>()
   const takeAs = (process: string) => (lane: Lane) =>
     Effect.gen(function* () {
       const name = nameOf(lane)
@@ -43,15 +46,19 @@ export const make = (laneJournal: LaneJournal["Type"], replicas: Replicas["Type"
         return false
       }
       const now = yield* MonotonicTime.millis
-      if ((trusted.get(name) ?? 0) > now) return true
+      if ((trusted.get(name)?.until ?? 0) > now) return true
       const independent = yield* replicas.independent
-      const isClaimed = yield* laneJournal.claim(lane, { process, independent })
-      if (isClaimed) trusted.set(name, now + trustMillis)
-      else trusted.delete(name)
-      return isClaimed
+      const epoch = yield* laneJournal.claim(lane, { process, independent })
+      if (epoch === null) trusted.delete(name)
+      else trusted.set(name, { until: now + trustMillis, epoch })
+      return epoch !== null
     })
   return {
     holds: (lane) => trusted.has(nameOf(lane)) && replicas.owns(lane),
+    holding: (lane) => {
+      const known = trusted.get(nameOf(lane))
+      return known === undefined ? null : { chainId: lane.chainId, signer: lane.signer, epoch: known.epoch }
+    },
     isAlone: Effect.map(replicas.independent, (others) => others.length === 0),
     lose: (lane) =>
       Effect.suspend(() =>

@@ -6,12 +6,14 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type * as Troubles from "../../observe/Troubles.js"
+import * as Holding from "../../ports/journal/Holding.js"
 import { isFenced } from "../../ports/journal/JournalError.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
@@ -82,6 +84,8 @@ export interface Live<B, J, R> {
   /** Calls off the time until which its caller waits; null: none has been set. */
   callOff: (() => void) | null
   lane: Lane | null
+  /** The claim of its lane under which the present attempt began; null: none, as far as is known. */
+  holding: Holding.Holding | null
   /** When it was accepted, Unix milliseconds; null: not known. */
   acceptedAt: number | null
   /** The attempt, or the pause before the next one: what may be ended from outside. */
@@ -181,6 +185,10 @@ const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentReque
   const { scheduledRequests } = live.dependencies
   const accept: CurrentRequest["Type"]["accept"] = (acceptance, patienceMillis) =>
     Effect.gen(function* () {
+      const { claims } = live.dependencies
+      // Before anybody can know of it: who has the lane in between gives up what this attempt has in mind.
+      const isHeld = yield* Effect.orElseSucceed(claims.take(acceptance.lane), () => false)
+      const holding = isHeld ? claims.holding(acceptance.lane) : null
       const answer = yield* Effect.uninterruptible(
         Effect.suspend(() => {
           tell(live, { _tag: "offered" })
@@ -200,8 +208,11 @@ const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentReque
         })
       )
       if (answer._tag === "known") return yield* new AnsweredElsewhere({ requestId: answer.requestId })
-      if (answer._tag === "accepted" && !(yield* isOurs(live)))
-        return yield* new AnsweredElsewhere({ requestId: caller.requestId })
+      if (answer._tag !== "accepted") return answer
+      const isHere = (yield* isOurs(live)) && holding !== null
+      if (!isHere) return yield* new AnsweredElsewhere({ requestId: caller.requestId })
+      live.holding = holding
+      yield* FiberRef.set(Holding.begun, holding)
       return answer
     })
   return {
@@ -268,7 +279,9 @@ const attempt = <B, J, R>(
     const current = currentOf(live, resumed)
     const fiber = yield* Effect.fork(
       Effect.interruptible(
-        Effect.provideService(Effect.zipRight(current.work, live.task.run), CurrentRequest, current)
+        Effect.provideService(Effect.zipRight(current.work, live.task.run), CurrentRequest, current).pipe(
+          Effect.locally(Holding.begun, live.holding)
+        )
       ).pipe(Effect.ensuring(live.turn.leave))
     )
     live.exit = yield* ended(live, fiber)
@@ -340,11 +353,15 @@ export const perform = <B, J, R>(
     case "doubting":
       return resolveDoubt(live)
     case "claiming":
-      return Effect.map(isOurs(live), (ours) => ({ _tag: ours ? "ours" : "notOurs" }))
+      return Effect.map(isOurs(live), (ours) => {
+        if (phase.next === "attempt")
+          live.holding = live.lane === null ? null : live.dependencies.claims.holding(live.lane)
+        return { _tag: ours ? "ours" : "notOurs" }
+      })
     case "judging":
       return judge(live)
     case "finishing":
-      return finish(live, phase.answer)
+      return Effect.locally(finish(live, phase.answer), Holding.begun, live.holding)
     case "pausing":
       return pause(live, phase.millis)
   }

@@ -158,6 +158,7 @@ export const begin = <B, J, R>(
       isDismissed: false,
       callOff: null,
       lane: null,
+      holding: null,
       acceptedAt: null,
       interruptible: null,
       exit: null

@@ -12,12 +12,13 @@ export class LaneJournal extends Context.Tag("castellan/LaneJournal")<
     /**
      * Claims a lane for this instance of the journal, which keeps it until another one claims it: then every call here
      * that changes something of the lane (its transactions, ops and accepted requests) fails and has no effect. A lane
-     * that nobody has claimed is claimed by the first such call. False, and nothing changes: one of the `independent`
-     * processes has the lane. Claimed for the process "" it is nobody's: whoever claims it next has it.
+     * that nobody has claimed is claimed by the first such call. Gives the epoch of the claim, see `Holding`. Null, and
+     * nothing changes: one of the `independent` processes has the lane. Claimed for the process "" it is nobody's: whoever
+     * claims it next has it.
      */
     readonly claim: (
       lane: Lane,
       by: { readonly process: string; readonly independent: ReadonlyArray<string> }
-    ) => Effect.Effect<boolean, JournalError>
+    ) => Effect.Effect<number | null, JournalError>
   }
 >() {}

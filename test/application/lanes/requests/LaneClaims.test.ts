@@ -10,7 +10,8 @@ const world = () => {
   const state = {
     owns: true,
     independent: [] as ReadonlyArray<string>,
-    answer: true as boolean | "away",
+    /** Of the claim; null: another process has the lane. */
+    answer: 1 as number | null | "away",
     claims: [] as Array<{ readonly process: string; readonly independent: ReadonlyArray<string> }>
   }
   const claims = LaneClaims.make(
@@ -46,6 +47,7 @@ describe("a lane of the process", () => {
     expect(yield* claims.take(Make.lane)).toBe(true)
     expect(state.claims).toEqual([{ process: "this", independent: ["another service"] }])
     expect([claims.holds(Make.lane), claims.holds(other)]).toEqual([true, false])
+    expect([claims.holding(Make.lane), claims.holding(other)]).toEqual([{ ...Make.lane, epoch: 1 }, null])
   })
 
   test("is claimed again after two seconds: another process may have claimed it since", function* () {
@@ -54,7 +56,7 @@ describe("a lane of the process", () => {
     yield* TestClock.adjust(1_999)
     expect(yield* claims.take(Make.lane)).toBe(true)
     expect(state.claims).toHaveLength(1)
-    state.answer = false
+    state.answer = null
     yield* TestClock.adjust(1)
     expect(yield* claims.take(Make.lane)).toBe(false)
     expect(state.claims).toHaveLength(2)

@@ -7,7 +7,7 @@ import * as OpenRequests from "../../../../src/application/lanes/requests/OpenRe
 import * as Requests from "../../../../src/application/lanes/requests/Requests.js"
 import * as ScheduledRequests from "../../../../src/application/lanes/requests/ScheduledRequests.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
-import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
+import { isFenced, JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import type { Acceptance } from "../../../../src/application/ports/journal/Requests.js"
 import type { Lane } from "../../../../src/application/ports/journal/Transactions.js"
 import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
@@ -492,7 +492,7 @@ describe("writing requests", () => {
             accepting(caller, Effect.zipRight(Deferred.await(goOn), Effect.zipRight(step, done(0))))
           )
         })
-        expect(yield* other.claim(lane, { process: "other", independent: [] })).toBe(true)
+        expect(yield* other.claim(lane, { process: "other", independent: [] })).not.toBe(null)
         yield* Deferred.succeed(goOn, undefined)
         for (const { requestId } of all) yield* idle(requestId)
         for (const [n, { requestId }] of all.entries())
@@ -505,6 +505,34 @@ describe("writing requests", () => {
       ])
     }
   )
+
+  test("whose lane was another process's in between change nothing, though it has come back", function* () {
+    const folder = yield* Layers.temporaryFolder
+    const database = Layers.sqliteAt(join(folder, "journal.db"))
+    const other = yield* Effect.flatMap(Layer.build(database), (context) =>
+      Effect.provide(Journals.all, context)
+    )
+    yield* Effect.gen(function* () {
+      const { begin, idle, journal, outcomeOf } = yield* setup()
+      const goOn = yield* Deferred.make<void>()
+      const late = yield* Deferred.make<Exit.Exit<void, JournalError>>()
+      // One meets it at a step, one at its end.
+      const [stepping, ending] = [callerOf(), callerOf()]
+      const step = Effect.flatMap(Effect.exit(journal.abandonUnsigned(stepping.requestId, [0])), (exit) =>
+        Effect.zipRight(Deferred.succeed(late, exit), Effect.never)
+      )
+      const waiting = yield* begin(stepping, accepting(stepping, Effect.zipRight(Deferred.await(goOn), step)))
+      yield* begin(ending, accepting(ending, Effect.zipRight(Deferred.await(goOn), done(0))))
+      expect(yield* other.claim(lane, { process: "other", independent: [] })).not.toBe(null)
+      expect(yield* journal.claim(lane, { process: "this one", independent: [] })).not.toBe(null)
+      yield* Deferred.succeed(goOn, undefined)
+      const exit = yield* Deferred.await(late)
+      expect(Exit.isFailure(exit) && isFenced(exit.cause)).toBe(true)
+      yield* idle(ending.requestId)
+      expect(yield* outcomeOf(ending)).toBe(null)
+      yield* Fiber.interrupt(waiting)
+    }).pipe(Effect.provide(Layer.merge(database, Log.make().layer)))
+  })
 
   test("that the journal cannot accept are told to come again, and are not done", function* () {
     const { ask, state } = yield* setup()
