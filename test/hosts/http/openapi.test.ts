@@ -195,16 +195,6 @@ describe("the documentation page", () => {
     })
   )
 
-  it.scopedLive("has a policy that allows the service's own files and nothing inline or from elsewhere", () =>
-    Effect.gen(function* () {
-      const { url } = yield* start()
-      const { headers } = yield* send(url, "/docs", { method: "GET" })
-      expect(headers.get("content-security-policy")).toBe(
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-      )
-    })
-  )
-
   it("shows with the document what no schema tells", () => {
     for (const { title } of Guide.chapters) expect(document.info.description).toContain(`## ${title}\n`)
     expect(document.info.summary).toContain("ERC-4337")

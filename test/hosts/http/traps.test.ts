@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { endpoints, posts } from "../../support/http/Contract.js"
-import { envelope, head, key, parseRaw, post, raw, send, start } from "../../support/http/Service.js"
+import { envelope, head, key, parseRaw, raw, send, start } from "../../support/http/Service.js"
 
 const example = (name: string) => posts.find((endpoint) => endpoint.name === name)?.example
 const good = JSON.stringify(example("predict"))
@@ -117,24 +117,6 @@ describe("routing", () => {
           expect(answer.headers.get("allow")).toBe(allow.join(", "))
           expect(answer.headers.has("access-control-allow-origin")).toBe(false)
         }
-    })
-  )
-
-  it.scopedLive("HEAD has no body, and the status and length that GET would have", () =>
-    Effect.gen(function* () {
-      const { port } = yield* start()
-      const ask = (path: string) =>
-        Effect.map(raw(port, [`HEAD ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`]), parseRaw)
-      for (const [path, status] of [
-        ["/predict", 405],
-        ["/nope", 404],
-        ["/health/live", 200],
-        ["/getbundleraddress", 401]
-      ] as const) {
-        const answer = yield* ask(path)
-        expect([path, answer.status, answer.text]).toEqual([path, status, ""])
-        expect(Number(answer.headers.get("content-length"))).toBeGreaterThan(0)
-      }
     })
   )
 
@@ -297,21 +279,6 @@ describe("bodies", () => {
       expect(envelope(short).code).toBe("invalid_json")
       const long = parseRaw(yield* raw(port, [head("/predict", { "content-length": "5000" }), good]))
       expect(envelope(long).details[0]?.message).toBe("the request did not arrive in time")
-    })
-  )
-
-  it.scopedLive("an array of 256 elements is taken, one more is not", () =>
-    Effect.gen(function* () {
-      const { url } = yield* start()
-      const accounts = (count: number) => ({
-        ...Object(example("predict")),
-        accounts: Array.from({ length: count }, (_, index) => ({ salt: `s${index}`, walletCustody: 1 }))
-      })
-      const answer = yield* post(url, "/predict", accounts(256))
-      expect([answer.status, JSON.parse(answer.text).length]).toEqual([200, 256])
-      expect(envelope(yield* post(url, "/predict", accounts(257))).details).toEqual([
-        { path: "accounts", message: "expected at most 256 elements" }
-      ])
     })
   )
 
