@@ -1,5 +1,7 @@
 import { copyFileSync, existsSync } from "node:fs"
+import { tmpdir } from "node:os"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { id as hashOf } from "ethers"
 import { afterEach, describe, expect, it } from "vitest"
 import * as Cancellations from "../../../src/application/lanes/requests/Cancellations.js"
@@ -9,8 +11,14 @@ import { RequestJournal } from "../../../src/application/ports/journal/RequestJo
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
 import * as Sweep from "../../../src/application/sweep/Sweep.js"
+import * as ExecutePasskey from "../../../src/application/usecases/operations/ExecutePasskey.js"
+import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { startStandIn } from "../../support/bundler/StandIn.js"
+import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
+import * as Finished from "../../support/process/Finished.js"
 import * as Power from "../../support/stack/Power.js"
 import {
   Address,
@@ -22,8 +30,16 @@ import {
 } from "../../support/stack/Stack.js"
 
 let multisig: Address.Address
-const stack = useStack({ profile: { bumpAfterMillis: 600_000 } }, async (stack) => {
+// Foreign transactions here raise the prices, and with them what the service's EOA might lose.
+const profile = { bumpAfterMillis: 600_000, serviceSubmission: { dailyLoss: 10n ** 18n } }
+const phone = Authenticator.make()
+const stack = useStack({ profile }, async (stack) => {
   await stack.create("one", "two")
+  await Journey.make(stack, "v0.7").created({
+    salt: "phone",
+    walletCustody: 5,
+    passkeyPubKey: [phone.spki.toString("base64")]
+  })
   multisig = await Journey.make(stack, "v0.7").created({
     salt: "several",
     walletCustody: 3,
@@ -47,16 +63,25 @@ type Work = (caller: Caller) => Effect.Effect<unknown, Failure, Ports>
 /**
  * Begins this work and stops there. `backup`: a copy of the moment; `database`: the one with which the service goes on.
  */
-const stoppedAt = async (spot: Power.Spot, database: string, all: ReadonlyArray<Work>) => {
+const stoppedAt = async (
+  spot: Power.Spot,
+  database: string,
+  all: ReadonlyArray<Work>,
+  profile: LifeOptions["profile"] = {}
+) => {
   const backup = stack.database()
   const requestIds: Array<string> = []
   for (const work of all) {
     const power = Power.make(spot)
-    const life = stack.begin({ database, ...power.life })
+    const life = stack.begin({ database, profile, ...power.life })
     const caller = stack.caller()
     requestIds.push(caller.requestId)
-    life.runFork(work(caller))
-    await power.failed
+    // What is refused never comes to the spot.
+    const ended = life.runPromise(Effect.flip(work(caller))).then(({ code, details }) => {
+      throw new Error(`the work was refused: ${code} ${JSON.stringify(details)}`)
+    })
+    await Promise.race([power.failed, ended])
+    ended.catch(() => {})
     await life.dispose()
   }
   for (const suffix of ["", "-wal"])
@@ -76,8 +101,12 @@ const answersOf = async (life: Runtime, requestIds: ReadonlyArray<string>) => {
   return answers
 }
 /** The service goes on with the database until these requests have their answers, which it gives. */
-const executed = async (database: string, requestIds: ReadonlyArray<string>) => {
-  const life = await live(database)
+const executed = async (
+  database: string,
+  requestIds: ReadonlyArray<string>,
+  profile: LifeOptions["profile"] = {}
+) => {
+  const life = await live(database, { profile })
   const answers = await answersOf(life, requestIds)
   await life.dispose()
   return answers
@@ -106,10 +135,10 @@ const hit =
   (caller) =>
     stack.execute([stack.hit(salt, id)], settings, caller)
 const directly =
-  (id: string): Work =>
+  (id: string, settings: object = {}): Work =>
   (caller) => {
     const to = Address.unsafe(String(stack.counter.target))
-    return stack.transact({ to, funcSignature: "hit(bytes32)", funcParams: [id] }, {}, caller)
+    return stack.transact({ to, funcSignature: "hit(bytes32)", funcParams: [id] }, settings, caller)
   }
 /** Somebody else uses the key. */
 const foreign = async () => stack.foreign(await stack.nonce())
@@ -265,6 +294,73 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
     await once(own, other)
   })
 
+  it("by way of a bundler: an op under another hash and one of another request are not sent again", async () => {
+    const [id, other] = [hashOf("at a bundler"), hashOf("other at a bundler")]
+    const bundler = await startStandIn()
+    try {
+      bundler.attach(stack.provider, keyOf(8))
+      const profile = { remoteBundler: Redacted.make(bundler.url) }
+      // Of the signer's own nonces the backup knows all: they tell nothing of what a bundler has sent.
+      const first = await accepted(directly(hashOf("before the bundler")))
+      await executed(first.database, first.requestIds)
+      const unsent: Power.Spot = { step: "submitRemotely", moment: "before" }
+      const work = [hit("one", id), hit("two", other)]
+      const { backup, database, requestIds } = await stoppedAt(unsent, first.database, work, profile)
+      await stack.mine()
+      const before = await executed(database, requestIds, profile)
+      const sent = bundler.sent.length
+      const after = await answersOf(await live(backup, { profile }), requestIds)
+      expect(after).toMatchObject(before.map(({ txHashes }) => ({ status: 1, txHashes })))
+      expect(bundler.sent).toHaveLength(sent)
+      await once(id, other)
+    } finally {
+      await bundler.stop()
+    }
+  })
+
+  it.each([
+    ["cannot be connected to", "connect", "same"],
+    ["does not answer what it is asked", "answer", "same"],
+    ["is there again after another stop of the service", "connect", "next"]
+  ])(
+    "a request whose node %s is compared when that is there, whatever is signed meanwhile",
+    async (kind, fails, lives) => {
+      const ids = ["silent", "known beside", "new beside"].map((part) => hashOf(`${part} ${kind}`))
+      const [id = "", known = "", fresh = ""] = ids
+      const { backup, database, requestIds } = await accepted(
+        directly(id, { rpc: `${stack.settings.rpc}/?own` }),
+        directly(known)
+      )
+      const [before] = await executed(database, requestIds)
+      let isSilent = true
+      const options: LifeOptions = {
+        wrapChain: ({ connect }) => ({
+          connect: (url, by) => {
+            if (!url.includes("?own")) return connect(url, by)
+            const silence = new ChainRpcError({ reason: "unreachable", origin: url, message: "it is silent" })
+            const around: Power.Around = (_, effect) =>
+              Effect.suspend(() =>
+                isSilent && fails === "answer" ? (Effect.fail(silence) as unknown as typeof effect) : effect
+              )
+            return Effect.suspend(() => (isSilent && fails === "connect" ? silence : connect(url, by))).pipe(
+              Effect.map((client) => Power.wrap(client, around))
+            )
+          }
+        })
+      }
+      const first = await live(backup, options)
+      expect(await answersOf(first, requestIds.slice(1))).toMatchObject([{ status: 1 }])
+      // It takes the nonce after those of which the backup does not know.
+      expect(await first.runPromise(hit("one", fresh)(stack.caller()))).toMatchObject({ status: 1 })
+      if (lives === "next") await first.dispose()
+      isSilent = false
+      const life = lives === "next" ? await live(backup, options) : first
+      const [after] = await answersOf(life, requestIds.slice(0, 1))
+      expect(after).toMatchObject({ status: 1, txHash: before.txHash })
+      await once(...ids)
+    }
+  )
+
   it("only somebody else has used the key: the work goes on without anybody", async () => {
     const [op, direct] = [hashOf("after others"), hashOf("direct after others")]
     const { backup, requestIds } = await accepted(hit("one", op), directly(direct))
@@ -275,13 +371,18 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
   })
 })
 
+/** Somebody uses the next nonce of the key of the wallet "two". */
+const usedNonce = async (id: string) => {
+  const life = stack.begin()
+  await life.runPromise(hit("two", hashOf(`${id} before`))(stack.caller()))
+  await life.dispose()
+}
+
 /** The same call of the wallet was made under a nonce that the database does not connect with the request. */
 const doneUnderAnotherNonce = async (id: string) => {
   const { backup, database, requestIds } = await accepted(hit("two", id))
   // The key's next nonce is used before the request goes on.
-  const life = stack.begin()
-  await life.runPromise(hit("two", hashOf(`${id} before`))(stack.caller()))
-  await life.dispose()
+  await usedNonce(id)
   await executed(database, requestIds)
   await once(id)
   return { backup, requestId: requestIds[0] ?? "" }
@@ -300,6 +401,40 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
     expect(await next.runPromise(recovery.unhold(requestId))).toBe(true)
     expect((await stack.answerOf(next, requestId)).answer).toMatchObject({ status: 1 })
     expect(await stack.counts(id)).toEqual([2])
+  })
+
+  it("is held once what waited in the pool is mined", async () => {
+    const id = hashOf("held from the pool")
+    const { backup, database, requestIds } = await accepted(hit("two", id))
+    const [requestId = ""] = requestIds
+    await usedNonce(id)
+    await stack.automine(false)
+    const second = await live(database)
+    await stack.pooled(1)
+    await second.dispose()
+    let looks = 0
+    const life = await live(backup, {
+      onExchange: (methods) => {
+        if (methods.includes("eth_getTransactionCount")) looks += 1
+      }
+    })
+    await expect.poll(() => looks, { timeout: 20_000 }).toBeGreaterThan(1)
+    expect(await stack.requestOf(life, requestId)).toMatchObject({ held: null, outcome: null, txHashes: [] })
+    await stack.automine(true)
+    await stack.mine()
+    expect(await heldOf(life, requestId)).toContain("the same call")
+    await once(id)
+  })
+
+  it("is held though it was on its way, when another nonce of its wallet has done the same", async () => {
+    const id = hashOf("held after it was signed")
+    const { backup, database, requestIds } = await signed(hit("two", id))
+    await foreign()
+    await usedNonce(id)
+    await executed(database, requestIds)
+    await once(id)
+    expect(await heldOf(await live(backup), requestIds[0] ?? "")).toContain("the same call")
+    await once(id)
   })
 
   it("is held until the operator drops it, which its answer says", async () => {
@@ -340,5 +475,62 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
     expect(await heldOf(life, first)).toContain("does not show")
     expect(await heldOf(life, second)).toContain("cannot be read")
     await once(op, direct)
+  })
+})
+
+describe("a database that becomes an older one under its running service", { timeout: 60_000 }, () => {
+  it("is used no more: nothing is signed until the service has started again and compared it", async () => {
+    const id = hashOf("under a running service")
+    const { backup, database, requestIds } = await accepted(directly(id))
+    const [requestId = ""] = requestIds
+    await stack.automine(false)
+    const life = await live(database)
+    await stack.pooled(1)
+    const restored = await Finished.finished("sqlite3", [database, `.restore '${backup}'`], tmpdir())
+    expect(restored).toMatchObject({ status: 0 })
+    const requestJournal = await life.runPromise(RequestJournal)
+    await expect
+      .poll(() => life.runPromise(Effect.either(requestJournal.request(requestId))), { timeout: 20_000 })
+      .toMatchObject({ _tag: "Left", left: { message: expect.stringContaining("older") } })
+    expect(await stack.pool()).toHaveLength(1)
+    const refused = await life.runPromise(Effect.flip(hit("one", hashOf("later"))(stack.caller())))
+    expect(refused).toMatchObject({ code: "unavailable" })
+    await life.dispose()
+    await stack.automine(true)
+    await stack.mine()
+    expect(await answersOf(await live(database), requestIds)).toMatchObject([{ status: 1 }])
+    await once(id)
+  })
+})
+
+/** The last one, since the node keeps no state of before so many blocks, and its clock is ahead after them. */
+describe("a database from over a thousand blocks ago", { timeout: 60_000 }, () => {
+  it("has an op told that a passkey has signed, and not executed again", async () => {
+    const id = hashOf("passkey")
+    const { entryPoint, rpc } = stack.settings
+    const settings = { rpc, entryPoint }
+    const { results } = await stack.ask(
+      PasskeyHash.run(stack.caller(), {
+        operations: [{ ...stack.hit("phone", id), walletCustody: 5 }],
+        settings
+      })
+    )
+    const operations = results.map((op) => ({
+      encodedUserOp: Hex.unsafe(String(op.encodedUserOp)),
+      userOpHash: Hex.unsafe32(String(op.userOpHash)),
+      validationData: phone.get(String(op.signingHash))
+    }))
+    const { backup, database, requestIds } = await accepted((caller) =>
+      ExecutePasskey.run(caller, { operations, settings })
+    )
+    await stack.mine()
+    const [before] = await executed(database, requestIds)
+    await stack.provider.send("anvil_mine", ["0x44c"])
+    const used = () => stack.provider.getTransactionCount(keyOf(2).address)
+    const nonce = await used()
+    const [after] = await answersOf(await live(backup), requestIds)
+    expect(after).toMatchObject({ status: 1, txHash: before.txHash })
+    await once(id)
+    expect(await used()).toBe(nonce)
   })
 })
