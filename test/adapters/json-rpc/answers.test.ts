@@ -8,15 +8,11 @@ import * as Tracer from "effect/Tracer"
 import * as fc from "fast-check"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import { type ChainClient, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
-import * as Outcome from "../../../src/domain/erc4337/Outcome.js"
-import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { type Asked, callsOf, httpNode, json, secret } from "../../support/HostileNode.js"
 import { acme } from "../../support/NamedBy.js"
+import { address, block, hash, log, other, receipt, transaction } from "./support.js"
 
-const hash = Hex.unsafe32(`0x${"5e".repeat(32)}`)
-const other = `0x${"0d".repeat(32)}`
-const address = Address.unsafe(`0x${"ad".repeat(20)}`)
 const call = { to: address, data: Hex.empty }
 
 const withNode = <A, E>(
@@ -47,31 +43,7 @@ const result = (value: unknown) => ({ result: value })
 const reasonOf = (effect: Effect.Effect<unknown, ChainRpcError>) =>
   Effect.map(Effect.flip(effect), ({ reason }) => reason)
 
-const block = { number: "0x5", hash: other, timestamp: "0x64", gasLimit: "0x1c9c380", baseFeePerGas: "0x7" }
-const log = { address, topics: [other], data: "0x01", logIndex: "0x3" }
-const receipt = {
-  transactionHash: hash,
-  status: "0x1",
-  blockNumber: "0x5",
-  blockHash: other,
-  gasUsed: "0x5208",
-  cumulativeGasUsed: "0x5209",
-  effectiveGasPrice: "0x1",
-  from: address,
-  logs: [log]
-}
-
-const transaction = {
-  hash,
-  from: address,
-  nonce: "0x7",
-  to: null,
-  input: "0x60",
-  value: "0x1",
-  gas: "0x5208",
-  gasPrice: "0x3",
-  blockNumber: null
-}
+const waiting = { ...transaction, blockNumber: null }
 
 describe("blocks", () => {
   it.live("an answer about another block is no answer", () =>
@@ -151,26 +123,6 @@ describe("receipts and transactions", () => {
       ).toBe("notAnRpc")
     })
   )
-
-  it.live("a receipt with too many topics, an odd status or half an address is no receipt", () =>
-    Effect.gen(function* () {
-      for (const wrong of [
-        { logs: [{ ...log, topics: Array.from({ length: 5 }, () => other) }] },
-        { logs: [{ ...log, topics: [Outcome.userOperationEvent], data: "0x1" }] },
-        { logs: null },
-        { status: "0x2" },
-        { status: undefined, logs: [] },
-        { from: "0xad" },
-        { gasUsed: 21_000 }
-      ])
-        expect(
-          yield* withNode(
-            () => result({ ...receipt, ...wrong }),
-            (chain) => reasonOf(chain.receipt(hash))
-          )
-        ).toBe("notAnRpc")
-    })
-  )
 })
 
 describe("logs", () => {
@@ -203,7 +155,7 @@ describe("transactions", () => {
 
   it.live("a waiting legacy transaction has its gas price for both prices", () =>
     Effect.gen(function* () {
-      expect(yield* read(transaction)).toEqual({
+      expect(yield* read(waiting)).toEqual({
         txHash: hash,
         from: address,
         nonce: 7n,
@@ -221,7 +173,7 @@ describe("transactions", () => {
   it.live("a mined one has its block, and the prices that it offered", () =>
     Effect.gen(function* () {
       const offered = { maxFeePerGas: "0x9", maxPriorityFeePerGas: "0x2", blockNumber: "0x5", to: address }
-      expect(yield* read({ ...transaction, ...offered })).toMatchObject({
+      expect(yield* read({ ...waiting, ...offered })).toMatchObject({
         maxFeePerGas: 9n,
         maxPriorityFeePerGas: 2n,
         blockNumber: 5n,

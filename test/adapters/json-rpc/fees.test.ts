@@ -13,15 +13,8 @@ import { funded, fundedKey, minedReceipt } from "../../support/ChainScript.js"
 import { callsOf, json } from "../../support/HostileNode.js"
 import { acme } from "../../support/NamedBy.js"
 import * as SetClock from "../../support/SetClock.js"
-import { connect, http, reasonOf } from "./support.js"
+import { block, connect, http, reasonOf } from "./support.js"
 
-const block = {
-  number: "0x5",
-  hash: `0x${"0d".repeat(32)}`,
-  timestamp: "0x64",
-  gasLimit: "0x1c9c380",
-  baseFeePerGas: "0x7"
-}
 const old = { ...block, baseFeePerGas: undefined }
 const history = (
   tips: ReadonlyArray<number | null>,

@@ -2,37 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Outcome from "../../../src/domain/erc4337/Outcome.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
-import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { honest } from "../../support/HostileNode.js"
-import { connect, http } from "./support.js"
-
-const hash = Hex.unsafe32(`0x${"5e".repeat(32)}`)
-const other = `0x${"0d".repeat(32)}`
-const address = Address.unsafe(`0x${"ad".repeat(20)}`)
-const log = { address, topics: [other], data: "0x01", logIndex: "0x3" }
-const whole = {
-  transactionHash: hash,
-  status: "0x1",
-  blockNumber: "0x5",
-  blockHash: other,
-  gasUsed: "0x5208",
-  cumulativeGasUsed: "0x5209",
-  effectiveGasPrice: "0x1",
-  from: address,
-  logs: [log]
-}
-const transaction = {
-  hash,
-  from: address,
-  nonce: "0x7",
-  to: null,
-  input: "0x60",
-  value: "0x1",
-  gas: "0x5208",
-  gasPrice: "0x3",
-  blockNumber: "0x5"
-}
-const block = { number: "0x5", hash: other, timestamp: "0x64", gasLimit: "0x1c9c380", baseFeePerGas: "0x7" }
+import { address, block, connect, hash, http, log, other, transaction, receipt as whole } from "./support.js"
 
 /** A node with this receipt, and this transaction. */
 const telling = (receipt: object, of: object | null = transaction) =>
@@ -109,6 +80,7 @@ describe("a receipt that lacks", () => {
         [{ ...whole, logs: "none" }, "logs", 0],
         [{ ...whole, logs: [log, bare, log] }, "logs.1.data", 2],
         [{ ...whole, logs: [log, mute, log] }, "logs.1.topics", 2],
+        [{ ...whole, logs: [log, { ...log, topics: Array(5).fill(other) }, log] }, "logs.1.topics", 2],
         [{ ...whole, logs: [log, null, log] }, "logs.1", 2]
       ]
       for (const [receipt, name, logs] of cases) {

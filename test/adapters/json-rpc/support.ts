@@ -34,6 +34,41 @@ export const balances = (chain: ChainClient, count: number) =>
     { concurrency: "unbounded" }
   )
 
+/** What a whole answer has. */
+export const hash = Hex.unsafe32(`0x${"5e".repeat(32)}`)
+export const other = `0x${"0d".repeat(32)}`
+export const address = Address.unsafe(`0x${"ad".repeat(20)}`)
+export const block = {
+  number: "0x5",
+  hash: other,
+  timestamp: "0x64",
+  gasLimit: "0x1c9c380",
+  baseFeePerGas: "0x7"
+}
+export const log = { address, topics: [other], data: "0x01", logIndex: "0x3" }
+export const receipt = {
+  transactionHash: hash,
+  status: "0x1",
+  blockNumber: "0x5",
+  blockHash: other,
+  gasUsed: "0x5208",
+  cumulativeGasUsed: "0x5209",
+  effectiveGasPrice: "0x1",
+  from: address,
+  logs: [log]
+}
+export const transaction = {
+  hash,
+  from: address,
+  nonce: "0x7",
+  to: null,
+  input: "0x60",
+  value: "0x1",
+  gas: "0x5208",
+  gasPrice: "0x3",
+  blockNumber: "0x5"
+}
+
 /** The failure of a read; nothing of the URL but its origin may be in it. */
 export const failure = (effect: Effect.Effect<unknown, ChainRpcError>, node: HostileNode) =>
   Effect.map(Effect.flip(effect), (error) => {

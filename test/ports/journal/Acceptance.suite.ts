@@ -231,5 +231,46 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         }
       })
     )
+
+    fact(
+      "a settled op keeps its nonce for ever, an abandoned one gives it up",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
+        expect(yield* journal.accept(Make.acceptance("r2", [Make.op()]))).toEqual({
+          _tag: "nonceTaken",
+          index: 0,
+          isSettled: true
+        })
+        const next = Make.op({ sequence: 1n })
+        yield* journal.accept(Make.acceptance("r3", [next]))
+        yield* journal.abandon("r3", [0])
+        expect(yield* journal.accept(Make.acceptance("r4", [next]))).toEqual(accepted)
+      })
+    )
+
+    fact(
+      "money comes free with the settlement and with the abandonment of its op",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* journal.accept(Make.acceptance("r1", [Make.op({ reserve: 6n, userOpHash: Make.word(1) })]))
+        yield* journal.accept(Make.acceptance("r2", [Make.op({ nonceKey: 1n, reserve: 5n })]))
+        const spend = (reserve: bigint) => {
+          const ops = [Make.op({ nonceKey: 2n, reserve })]
+          return journal.accept(Make.acceptance("r3", ops, { funds: Make.fundsOf(ops, 12n) }))
+        }
+        expect(yield* spend(2n)).toEqual({ _tag: "reserved", index: 0, reserved: 11n })
+        yield* journal.abandon("r2", [0])
+        expect(yield* spend(7n)).toEqual({ _tag: "reserved", index: 0, reserved: 6n })
+        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* spend(7n)).toEqual({ _tag: "reserved", index: 0, reserved: 6n })
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n, { success: false })], true)
+        expect(yield* spend(12n)).toEqual(accepted)
+      })
+    )
   })
 }

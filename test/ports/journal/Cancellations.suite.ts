@@ -91,5 +91,18 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect((yield* journal.request("r1"))?.outcome).toBeNull()
       })
     )
+
+    fact(
+      "an op whose transaction reverted keeps its nonce, and goes again under it",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* signOps("r1", [1])
+        yield* journal.settle(Make.mined(0n, { success: false }), [], true)
+        expect(yield* stateOf(1)).toBe("accepted")
+        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
+        expect(yield* stateOf(1)).toBe("accepted")
+        expect(yield* acceptOp("r1", 1)).toEqual({ _tag: "accepted" })
+      })
+    )
   })
 }

@@ -2,7 +2,7 @@ import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { factOf, signOps } from "../../support/journal/Facts.js"
+import { factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -68,6 +68,34 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           Make.node()
         )
         expect(yield* opOf(7)).toMatchObject({ requestId: "r9", state: "accepted" })
+      })
+    )
+
+    fact(
+      "at settled depth the ops that did not land are accepted again, and nothing is added any more",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* signOps("r1", [1, 2])
+        const outcomes = [1, 2].map((n) => Make.landed(Make.word(n), 0n))
+        expect(yield* journal.settle(Make.mined(0n), outcomes.slice(0, 1), true)).toEqual(["r1"])
+        expect(yield* opOf(2)).toMatchObject({ state: "accepted", txHash: null })
+        expect(yield* journal.settle(Make.mined(0n), outcomes, false)).toEqual(["r1"])
+        expect(yield* stateOf(2)).toBe("accepted")
+        yield* refused(journal.settle(Make.mined(0n, { txHash: Make.word(0x2000) }), [], true))
+        yield* journal.allocate(Make.allocation("r1", { ops: [2] }))
+        yield* journal.recordSigned(Make.signed(1n))
+        expect(yield* opOf(2)).toMatchObject({ state: "sent", txHash: Make.signed(1n).txHash })
+      })
+    )
+
+    fact(
+      "of two outcomes of one op the first one counts",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* signOps("r1", [1])
+        const outcomes = [true, false].map((success) => Make.landed(Make.word(1), 0n, { success }))
+        yield* journal.settle(Make.mined(0n), outcomes, true)
+        expect(yield* opOf(1)).toMatchObject({ state: "settled", success: true })
       })
     )
   })

@@ -215,5 +215,44 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* stateOf(2)).toBe("abandoned")
       })
     )
+
+    fact(
+      "a nonce that was handed back forgets the ops of its former work",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r1", 1)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* journal.unallocate(Make.lane, 0n)
+        yield* journal.allocate(Make.allocation("r1"))
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* stateOf(1)).toBe("accepted")
+        yield* journal.abandon("r1", [1])
+        expect(yield* stateOf(1)).toBe("abandoned")
+      })
+    )
+
+    fact(
+      "a nonce may have several versions, any of which may settle it, and none after that",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r1", 1)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.recordSigned(Make.signed(0n))
+        const second = Make.word(0x2000)
+        yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
+          txHash: second
+        })
+        yield* refused(journal.settle(Make.mined(0n, { txHash: Make.word(0x3000) }), [], true))
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
+          state: "settled",
+          txHash: Make.mined(0n).txHash
+        })
+        yield* refused(journal.settle(Make.mined(0n, { txHash: second }), [], true))
+        yield* refused(journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x4000) })))
+      })
+    )
   })
 }

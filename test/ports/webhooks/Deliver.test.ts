@@ -179,17 +179,11 @@ for (const [name, layer] of [
         yield* owed(webhookId, 0)
         expect(sequences(hits, "r1")).toEqual([1, 2, 3, 4, 5, 6])
         expect(sequences(hits, "r2")).toEqual([1, 2, 3, 4, 5, 6])
-        for (const { body, headers } of hits) {
-          // The library looks at the clock of the machine: the message is of the test's.
-          const now = Date.now
-          Date.now = () => Number(headers["webhook-timestamp"]) * 1_000
-          try {
-            expect(new Webhook(Redacted.value(secret)).verify(body, headers)).toEqual(JSON.parse(body))
-            expect(() => new Webhook(Redacted.value(secret)).verify(`${body} `, headers)).toThrow()
-          } finally {
-            Date.now = now
-          }
-        }
+        for (const hit of hits)
+          expect([verified(hit, secret), verified({ ...hit, body: `${hit.body} ` }, secret)]).toEqual([
+            true,
+            false
+          ])
         expect(new Set(hits.map(({ headers }) => headers["webhook-id"])).size).toBe(12)
         expect(hits.find(({ type }) => type === "request.final")?.data).toMatchObject({
           endpoint: "execute",
