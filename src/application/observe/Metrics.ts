@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import { globalValue } from "effect/GlobalValue"
 import * as Metric from "effect/Metric"
 import * as MetricBoundaries from "effect/MetricBoundaries"
 import * as MetricLabel from "effect/MetricLabel"
@@ -15,7 +16,12 @@ const counter = (name: string, description: string) =>
 const gauge = (name: string, description: string) => Metric.gauge(`castellan_${name}`, { description })
 
 const histogram = (name: string, description: string, boundaries: ReadonlyArray<number>) =>
-  Metric.histogram(`castellan_${name}`, MetricBoundaries.fromIterable(boundaries), description)
+  Metric.histogram(
+    `castellan_${name}`,
+    // Effect tells boundaries apart by reference: a second copy of this module must not begin a second series.
+    globalValue(`castellan/${name}`, () => MetricBoundaries.fromIterable(boundaries)),
+    description
+  )
 
 type Labels = Readonly<Record<string, string>>
 

@@ -197,7 +197,7 @@ describe("the statements of the journal", () => {
       expect(yield* countOf(journal.request("r1"))).toBe(2)
       expect(yield* countOf(journal.ofRequest("r1"))).toBe(1)
       expect(yield* countOf(journal.open)).toBe(3)
-      expect(yield* countOf(Make.unfinished(journal))).toBe(3)
+      expect(yield* countOf(Make.unfinished(journal))).toBe(4)
       expect(yield* countOf(journal.finalise(Make.lane, 0n, Make.settledDepth))).toBe(7)
       yield* journal.accept(Make.acceptance("r2", [Make.op({ nonceKey: 200n, userOpHash: Make.word(200) })]))
       yield* journal.allocate(Make.allocation("r2", { ops: [0] }))

@@ -94,7 +94,7 @@ describe("the routes of the operator's port", () => {
       const { answer, text } = yield* asked("/lanes/unstick?chain=one", { method: "POST" })
       expect([answer.status, text]).toEqual([
         400,
-        '{"error":"chain: expected a chain id, a decimal number"}\n'
+        `{"error":"chain: expected a chain id, a decimal number, got \\"one\\""}\n`
       ])
     })
   )
