@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Context, Effect } from "effect"
+import { Context, Effect, Redacted } from "effect"
 import { Requests } from "../../../../src/application/lanes/requests/Requests.js"
 import { ChainRpc, ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
@@ -25,6 +25,9 @@ const world = () => {
     atConnection: null as ChainRpcError | null,
     atBlocks: null as ChainRpcError | null,
     pending: 1n,
+    /** The nonces of the key below it are known. */
+    known: 0n,
+    hasBundler: false,
     isStoreAway: false,
     /** All nonces are known from now on. */
     isExplained: false,
@@ -69,7 +72,15 @@ const world = () => {
     connect: (url) => Effect.succeed(chains.get(url) as never)
   }).pipe(
     Context.add(Networks, {
-      profile: () => Effect.sync(() => (state.isConfigured ? Monitor.profile : null)),
+      profile: () =>
+        Effect.sync(() =>
+          state.isConfigured
+            ? {
+                ...Monitor.profile,
+                remoteBundler: state.hasBundler ? Redacted.make("http://host/bundler") : null
+              }
+            : null
+        ),
       chainIds: Effect.succeed([Make.chainId])
     }),
     Context.add(Requests, { isWorkedOn: () => false } as unknown as Requests),
@@ -88,7 +99,7 @@ const world = () => {
     }).pipe(
       Effect.provide(
         Context.add(context, RecoveryJournal, {
-          knownTo: () => Effect.succeed(0n),
+          knownTo: () => Effect.sync(() => state.known),
           openIn: () => Effect.succeed(requestIds.map((requestId) => ({ requestId, isReleased: false }))),
           keepUnread: () => Effect.void,
           explain: () => Effect.sync(() => Object.assign(state, { isExplained: true })),
@@ -98,6 +109,17 @@ const world = () => {
     ) as Effect.Effect<{ readonly message: string; readonly passes: boolean } | null>
   return { examine, held, state }
 }
+
+describe("a lane whose key's nonces are all known", () => {
+  test("is compared with the chain where a bundler sends its ops, and not where they go under those nonces", function* () {
+    for (const hasBundler of [false, true]) {
+      const { examine, state } = world()
+      Object.assign(state, { known: 1n, hasBundler })
+      expect(yield* examine("request")).toBeNull()
+      expect(state.isExplained).toBe(hasBundler)
+    }
+  })
+})
 
 describe("what keeps a lane from being compared with the chain", () => {
   test("passes where a node or the store is away, or the chain has to go on", function* () {
