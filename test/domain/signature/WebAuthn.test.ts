@@ -236,9 +236,14 @@ describe("An assertion", () => {
       expect(why({ ...auth, typeIndex: index })).toBe(elsewhere)
       expect(why({ ...auth, challengeIndex: index })).toBe(elsewhere)
     }
-    // A wallet takes the like of it from a nested object; here the object's own members have to say so.
-    const nested = `{"type":"webauthn.create","challenge":"AA","x":{"type":"webauthn.get","challenge":"${challenge}"}}`
-    expect(why({ ...auth, clientDataJSON: nested })).toContain("expected type webauthn.get")
+    // The very bytes, but of an object inside: the object's own members have to say so.
+    const inner = `{"type":"webauthn.get","challenge":"${challenge}"}`
+    const nested = `{"type":"webauthn.create","challenge":"AA","x":${inner}}`
+    const within = {
+      typeIndex: BigInt(nested.indexOf(inner) + 1),
+      challengeIndex: BigInt(nested.lastIndexOf('"challenge"'))
+    }
+    expect(why({ ...auth, ...within, clientDataJSON: nested })).toContain("expected type webauthn.get")
   })
 
   it("whose bytes were changed is by nobody", () => {

@@ -1,3 +1,6 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import * as JsonLog from "../../../src/hosts/telemetry/JsonLog.js"
 
@@ -32,5 +35,25 @@ describe("lines of the log", () => {
     flush()
     vi.runAllTimers()
     expect(written).toEqual(["last\n"])
+  })
+
+  it("name of a URL its host alone, and of a key its first digits", () => {
+    const written: Array<string> = []
+    const logger = Logger.replace(
+      Logger.defaultLogger,
+      JsonLog.make((line) => void written.push(line))
+    )
+    const key = `0x${"5e".repeat(32)}`
+    const failed = Effect.logError("asked https://me:pw@node.example/v3/pw?k=pw", Cause.fail(`no ${key}`))
+    Effect.runSync(
+      failed.pipe(Effect.annotateLogs({ rpc: "wss://node.example:1/v3/pw" }), Effect.provide(logger))
+    )
+    const [line = ""] = written
+    expect(JSON.parse(line)).toMatchObject({
+      message: "asked https://node.example",
+      rpc: "wss://node.example:1",
+      cause: expect.stringContaining(`no ${key.slice(0, 10)}...`)
+    })
+    expect(line).not.toMatch(/pw|5e5e5e5e5e/)
   })
 })
