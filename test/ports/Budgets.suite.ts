@@ -73,14 +73,11 @@ export const suite = (
 
     fact("accounts, chains and budgets do not count for each other", (budgets) =>
       Effect.gen(function* () {
-        for (const other of [
-          {},
-          { accountId: bob },
-          { accountId: null },
-          { chainId: 1n },
-          { name: "another" }
-        ])
-          expect(yield* budgets.reserve([entry("a", 100n, other)])).toBeNull()
+        const others = [{}, { accountId: bob }, { accountId: null }, { chainId: 1n }, { name: "another" }]
+        for (const [at, other] of others.entries()) {
+          expect(yield* budgets.reserve([entry("a", 50n, other)])).toBeNull()
+          expect(yield* budgets.reserve([entry(`own ${at}`, 50n, other)])).toBeNull()
+        }
         expect(yield* budgets.figures({ ...budget, accountId: bob }, 0)).toEqual({ held: 100n, booked: 0n })
       })
     )

@@ -48,3 +48,24 @@ describe("watches that owe too much or little again, in PostgreSQL", () => {
     })
   )
 })
+
+describe("the watches of an account, in PostgreSQL", () => {
+  it.scoped("are 10,000 at most, and another account's do not count", () =>
+    Effect.gen(function* () {
+      const sql = yield* Effect.provide(Postgres.make(yield* databases.fresh), Reactivity.layer)
+      const layers = Layer.merge(SqlWatches.layer(options), SqlWebhooks.layer(options))
+      const context = yield* Layer.build(Layer.provide(layers, Layer.succeed(SqlClient.SqlClient, sql)))
+      const add = Effect.provide(Following.add({ isBroad: false }), context)
+      yield* add
+      yield* sql`
+        insert into watches (watch_id, account_id, webhook_no, source_no, cursor_no, state, spec, is_broad,
+          confirmations, from_block, sequence, revision, created_at)
+        select watch_id || n, case when n < 9999 then account_id else 'bob' end, webhook_no, source_no, cursor_no,
+          state, spec, is_broad, confirmations, from_block, sequence, revision, created_at
+        from watches cross join generate_series(1, 9999) as n`
+      yield* add
+      const { message, reason } = yield* Effect.flip(add)
+      expect([reason, message]).toEqual(["tooMany", "an account has at most 10000 watches; remove one first"])
+    })
+  )
+})
