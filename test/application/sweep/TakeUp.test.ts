@@ -198,8 +198,8 @@ describe("an accepted request that is taken up", () => {
     ])
   })
 
-  test("does not begin again once it has its answer, or is no more", function* () {
-    for (const record of [{ outcome: "{}" }, null])
+  test("does not begin again once it has its answer, is held until an operator decides, or is no more", function* () {
+    for (const record of [{ outcome: "{}" }, { held: "otherNonce" }, null])
       expect(yield* resumed(record as Partial<RequestRecord>)).toEqual({ callers: [], obstacle: null })
   })
 
