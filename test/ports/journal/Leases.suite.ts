@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import * as TestClock from "effect/TestClock"
 import type { LeaseRequest } from "../../../src/application/ports/journal/Requests.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
@@ -39,6 +40,18 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           Make.lease(journal, Make.leaseRequest("r1", { keys: { from: -1n, to: 3n } }))
         )
         expect([above._tag, below._tag]).toEqual(["JournalError", "JournalError"])
+      })
+    )
+
+    fact(
+      "an unused lease is free again after its time to live, and not before",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* Make.lease(journal, Make.leaseRequest("r1", { ttlMillis: 1_000 }))
+        yield* TestClock.adjust("999 millis")
+        expect(yield* Make.lease(journal, Make.leaseRequest("r2"))).toEqual([1n])
+        yield* TestClock.adjust("1 millis")
+        expect(yield* Make.lease(journal, Make.leaseRequest("r3"))).toEqual([0n])
       })
     )
 

@@ -32,6 +32,18 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
+      "an unsigned nonce that the chain has used up is forgotten when the next one is handed out",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))
+        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 7n }))).toEqual(allocated(7n))
+        yield* refused(journal.recordSigned(Make.signed(5n)))
+        yield* refused(journal.unallocate(Make.lane, 5n))
+        yield* journal.recordSigned(Make.signed(7n))
+      })
+    )
+
+    fact(
       "lanes of other signers and chains count for themselves",
       Effect.gen(function* () {
         const journal = yield* Journals.all
