@@ -78,6 +78,23 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
+      "at settled depth the ops that did not land are accepted again",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* signOps("r1", [1, 2])
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
+        expect(yield* stateOf(2)).toBe("sent")
+        const finalise = journal.finalise(Make.lane, 0n, Make.settledDepth)
+        expect(yield* finalise).toEqual(["r1"])
+        expect(yield* opOf(1)).toMatchObject({ state: "settled", txHash: Make.mined(0n).txHash })
+        expect(yield* opOf(2)).toMatchObject({ state: "accepted", txHash: null })
+        yield* journal.abandon("r1", [2])
+        expect(yield* finalise).toEqual(["r1"])
+        expect(yield* stateOf(2)).toBe("abandoned")
+      })
+    )
+
+    fact(
       "a nonce that somebody else used is foreign, and its work goes on under another one",
       Effect.gen(function* () {
         const journal = yield* Journals.all
