@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import type { Acceptance } from "../../../src/application/ports/journal/Requests.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
@@ -13,6 +14,42 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     it.effect(text, () => Effect.provide(body, layer))
 
   describe(`acceptance in ${name}`, () => {
+    fact(
+      "an acceptance that contradicts itself or its request fails and leaves nothing behind",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 9n, userOpHash: Make.word(9) })]))
+        const op = Make.op({ index: 1, userOpHash: Make.word(1) })
+        const base = Make.acceptance("r1", [op])
+        const wrong: ReadonlyArray<Acceptance> = [
+          { ...base, accountId: Make.bob },
+          { ...base, endpoint: "create" },
+          { ...base, failed: [Make.failed(1)] },
+          { ...base, ops: [op, Make.op({ index: 1, nonceKey: 1n })] },
+          { ...base, ops: [op, Make.op({ index: 0, nonceKey: 1n })] },
+          { ...base, ops: [op, Make.op({ index: 2, space: Make.space(1, { chainId: 1n }) })] },
+          {
+            ...base,
+            ops: [op, Make.op({ index: 2, space: Make.space(1, { authority: Make.address(0x52) }) })]
+          },
+          { ...base, funds: [] },
+          { ...base, funds: [{ space: Make.space(1, { entryPoint: Make.otherEntryPoint }), available: 9n }] },
+          { ...base, deployments: [Make.deployment({ chainId: 1n })] },
+          { ...base, ops: [op, Make.op({ index: 2, nonceKey: 1n, userOpHash: Make.word(9) })] },
+          { ...base, ops: [op, Make.op({ index: 2, nonceKey: 1n, userOpHash: Make.word(1) })] },
+          { ...base, ops: [{ ...op, reserve: -1n }] },
+          { ...base, ops: [{ ...op, reserve: 2n ** 256n }] },
+          { ...base, ops: [{ ...op, nonceKey: 2n ** 192n }] },
+          { ...base, ops: [{ ...op, sequence: 2n ** 64n }] }
+        ]
+        for (const acceptance of wrong) {
+          expect((yield* Effect.flip(journal.accept(acceptance)))._tag).toBe("JournalError")
+          expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
+        }
+        expect(yield* journal.accept(base)).toEqual(accepted)
+      })
+    )
+
     fact(
       "what was accepted can be read back whole",
       Effect.gen(function* () {

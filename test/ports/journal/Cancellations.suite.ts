@@ -93,16 +93,37 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op whose transaction reverted keeps its nonce, and goes again under it",
+      "a request's own transaction that was signed is kept, also when its nonce was lost",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* signOps("r1", [1])
-        yield* journal.settle(Make.mined(0n, { success: false }), [], true)
-        expect(yield* stateOf(1)).toBe("accepted")
+        yield* journal.allocate(Make.allocation("r1", { direct: "r1" }))
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* journal.cancel("r1", expiry)).toBe("kept")
+        expect(yield* journal.request("r1")).toMatchObject({ outcome: null, cancelled: null })
+        yield* journal.recordExternalUse(Make.lane, 0n, [])
         expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
-        expect(yield* stateOf(1)).toBe("accepted")
-        expect(yield* acceptOp("r1", 1)).toEqual({ _tag: "accepted" })
+        expect(yield* journal.request("r1")).toMatchObject({ outcome: null, cancelled: "request_cancelled" })
       })
     )
+
+    for (const [what, end] of [
+      [
+        "reverted",
+        (journal: Journals.Methods) => journal.settle(Make.mined(0n, { success: false }), [], true)
+      ],
+      ["lost its nonce", (journal: Journals.Methods) => journal.recordExternalUse(Make.lane, 0n, [])]
+    ] as const)
+      fact(
+        `an op whose transaction ${what} keeps its own nonce, and goes again under it`,
+        Effect.gen(function* () {
+          const journal = yield* Journals.all
+          yield* signOps("r1", [1])
+          yield* end(journal)
+          expect(yield* stateOf(1)).toBe("accepted")
+          expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
+          expect(yield* stateOf(1)).toBe("accepted")
+          expect(yield* acceptOp("r1", 1)).toEqual({ _tag: "accepted" })
+        })
+      )
   })
 }
