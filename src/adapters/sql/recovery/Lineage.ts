@@ -54,10 +54,7 @@ export const make = (): Lineage => {
       isLost = true
       return Effect.zipRight(told, Effect.fail(older))
     }),
-    intact: (effect) =>
-      Effect.flatMap(
-        Effect.suspend(() => (isLost ? Effect.fail(older) : Effect.void)),
-        () => effect
-      )
+    intact: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      Effect.suspend((): Effect.Effect<A, E | JournalError, R> => (isLost ? Effect.fail(older) : effect))
   }
 }
