@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { Contract, hexlify, type Interface, id, randomBytes, Wallet } from "ethers"
 import type { Operation } from "../src/application/intake/ops/Operation.js"
 import * as EstimateGas from "../src/application/usecases/operations/EstimateGas.js"
@@ -25,7 +25,7 @@ import { mixedProof, saltHash } from "../test/support/suite/Layouts.js"
  */
 
 const at = process.argv.indexOf("--buffers")
-const percent = Either.getOrThrow(Percent.from(process.argv[at + 1] ?? "50"))
+const percent = Result.getOrThrow(Percent.from(process.argv[at + 1] ?? "50"))
 const buffers = at < 0 ? {} : { percentUserOpGasOvershoot: percent, percentTxGasOvershoot: percent }
 
 type Field = "call" | "verification" | "transaction" | "charged" | "prefund"

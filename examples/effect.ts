@@ -1,12 +1,12 @@
 import { createServer } from "node:http"
-import * as HttpRouter from "@effect/platform/HttpRouter"
-import * as HttpServer from "@effect/platform/HttpServer"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Castellan from "castellan"
 import * as Http from "castellan/http"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServer from "effect/http/HttpServer"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
@@ -21,7 +21,7 @@ const tenants = (apiKey: string) =>
 
 /** The interface below /wallets of an Effect server, over the program's own layer. */
 const server = (options: Castellan.Options, apiKey: string) =>
-  Layer.unwrapScoped(
+  Layer.unwrap(
     Effect.map(Http.httpApp({ basePath: "/wallets" }), (app) =>
       HttpServer.serve(
         HttpRouter.empty.pipe(

@@ -1,10 +1,10 @@
-import type { SqlClient } from "@effect/sql/SqlClient"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import type { SqlClient } from "effect/sql/SqlClient"
 import type { Provider } from "./application/keys/KeyRing.js"
 import * as KeyRing from "./application/keys/KeyRing.js"
 import * as Engine from "./application/lanes/Engine.js"
@@ -114,7 +114,7 @@ const refused = (problems: LayerError["problems"]) =>
 
 /** Loads an adapter when it is needed: importing castellan loads no technology. */
 const late = <P, E, R>(load: () => Promise<Layer.Layer<P, E, R>>): Layer.Layer<P, E, R> =>
-  Layer.unwrapEffect(Effect.promise(load))
+  Layer.unwrap(Effect.promise(load))
 
 const secret = (text: string | Redacted.Redacted<string>): Redacted.Redacted<string> =>
   Redacted.isRedacted(text) ? text : Redacted.make(text)
@@ -166,7 +166,7 @@ const replicas = ({ database, journal, signers }: Options): Port<Replicas> => {
       soleProcess,
       late(() =>
         import("./adapters/sql/Sqlite.js").then(({ exclusive }) =>
-          Layer.scopedDiscard(exclusive({ filename: database.path }))
+          Layer.effectDiscard(exclusive({ filename: database.path }))
         )
       )
     )
@@ -241,13 +241,13 @@ const problemsOf = ({ database }: Options): LayerError["problems"] =>
 const networksOf = ({
   networks,
   systemKeys
-}: Options): Either.Either<
+}: Options): Result.Result<
   { readonly port: Port<Networks> } & NetworkOptions.Read,
   LayerError["problems"]
 > =>
   isLayer(networks)
-    ? Either.right({ port: networks, profiles: [], lowBalances: new Map() })
-    : Either.map(
+    ? Result.succeed({ port: networks, profiles: [], lowBalances: new Map() })
+    : Result.map(
         NetworkOptions.read(networks, { sponsors: systemKeys?.sponsor !== undefined }),
         ({ lowBalances, profiles }) => ({
           port: late(() => import("./adapters/memory/Networks.js").then(({ layer }) => layer({ profiles }))),
@@ -270,38 +270,38 @@ const networksOf = ({
  */
 export const layer = (options: Options): Layer.Layer<Services, LayerError> => {
   const networks = networksOf(options)
-  const allow = Either.all((options.egress?.allow ?? []).map(IpAddress.range))
+  const allow = Result.all((options.egress?.allow ?? []).map(IpAddress.range))
   const problems = [
     ...problemsOf(options),
-    ...Either.match(networks, { onLeft: (wrong) => wrong, onRight: () => [] }),
-    ...Either.match(allow, {
-      onLeft: (message) => [{ path: "egress.allow", message }],
-      onRight: () => []
+    ...Result.match(networks, { onFailure: (wrong) => wrong, onSuccess: () => [] }),
+    ...Result.match(allow, {
+      onFailure: (message) => [{ path: "egress.allow", message }],
+      onSuccess: () => []
     })
   ]
-  if (Either.isLeft(networks) || Either.isLeft(allow) || problems.length > 0)
-    return Layer.fail(refused(problems))
+  if (Result.isFailure(networks) || Result.isFailure(allow) || problems.length > 0)
+    return Layer.effectContext(Effect.fail(refused(problems)))
   const adapters = Layer.mergeAll(
     stores(options),
     replicas(options),
-    services(options, allow.right),
-    networks.right.port,
+    services(options, allow.success),
+    networks.success.port,
     keys(options)
   )
   return Layer.mergeAll(
-    Layer.scopedDiscard(clockCheck(options, networks.right.profiles)),
+    Layer.effectDiscard(clockCheck(options, networks.success.profiles)),
     Layer.effectDiscard(Sweep.start),
-    Layer.scopedDiscard(Deliver.start),
-    Layer.scopedDiscard(Followers.start)
+    Layer.effectDiscard(Deliver.start),
+    Layer.effectDiscard(Followers.start)
   ).pipe(
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(
-      ConfigWatch.layer({ networks: networks.right.profiles, lowBalances: networks.right.lowBalances })
+      ConfigWatch.layer({ networks: networks.success.profiles, lowBalances: networks.success.lowBalances })
     ),
     Layer.provideMerge(adapters),
     Layer.provide(Layer.sync(ClockTrust.ClockTrust, ClockTrust.make)),
     Layer.provide(nativeCrypto),
-    Layer.mapError(failed)
+    Layer.catch((error) => Layer.effectContext(Effect.fail(failed(error))))
   )
 }
 

@@ -4,9 +4,9 @@ import { join } from "node:path"
 import { describe, expect, expectTypeOf, it } from "@effect/vitest"
 import * as Castellan from "castellan"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as MemoryChain from "../src/adapters/memory/ChainRpc.js"
 import * as MemoryNetworks from "../src/adapters/memory/Networks.js"
 import type * as NetworkFile from "../src/hosts/config/NetworkFile.js"
@@ -51,8 +51,8 @@ describe("Castellan.layer", () => {
         const [predicted] = yield* Castellan.PredictWallets.run(yield* Castellan.caller(), {
           accounts,
           settings: {
-            factory: yield* Castellan.Address.from(factory),
-            beaconAdminAddress: yield* Castellan.Address.from(beacon),
+            factory: yield* Effect.fromResult(Castellan.Address.from(factory)),
+            beaconAdminAddress: yield* Effect.fromResult(Castellan.Address.from(beacon)),
             beaconAdminCreationCode: Castellan.walletProxyCreationCode
           }
         })
@@ -109,7 +109,7 @@ describe("Castellan.layer", () => {
       const answer = yield* networks
       const named = answer.find(({ chainId }) => chainId === 31_337)
       expect(named).toMatchObject({
-        factory: Either.getOrThrow(Castellan.Address.from(factory)),
+        factory: Result.getOrThrow(Castellan.Address.from(factory)),
         beaconAdminCreationCode: Castellan.walletProxyCreationCode,
         maxFeePerGas: "200000000000",
         maxPriorityFeePerGas: "2000000000"

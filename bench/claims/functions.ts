@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import {
   AbiCoder,
   Interface,
@@ -153,10 +153,10 @@ const abiTasks = async (context: Context): Promise<ReadonlyArray<Task>> => {
   const { parse: parseEvent } = await Built.load<typeof Event>(context, "src/domain/abi/Event.js")
   const { index, layered } = await Built.load<typeof Log>(context, "src/domain/abi/Log.js")
   const params = [address(2), "123456789"]
-  const signature = Either.getOrThrow(parse("transfer(address,uint256)"))
+  const signature = Result.getOrThrow(parse("transfer(address,uint256)"))
   const abi: InterfaceAbi = [transfer, transferred]
   const known = new Interface(abi)
-  const decode = layered([index([Either.getOrThrow(parseEvent(transferred))])])
+  const decode = layered([index([Result.getOrThrow(parseEvent(transferred))])])
   const logs = Array.from({ length: 10_000 }, (_, n) => ({
     address: Address.unsafe(address(9)),
     topics: [
@@ -173,7 +173,7 @@ const abiTasks = async (context: Context): Promise<ReadonlyArray<Task>> => {
       what: "calldata of `transfer` from strings, the ABI parsed before",
       peer: "encode",
       inputs: { params },
-      castellan: () => Either.getOrThrow(encodeCall(signature, params)),
+      castellan: () => Result.getOrThrow(encodeCall(signature, params)),
       ethers: () => known.encodeFunctionData("transfer", params),
       demanded: true
     },
@@ -182,7 +182,7 @@ const abiTasks = async (context: Context): Promise<ReadonlyArray<Task>> => {
       peer: "parseAndEncode",
       inputs: { params },
       castellan: () =>
-        Either.getOrThrow(encodeCall(Either.getOrThrow(parse("transfer(address,uint256)")), params)),
+        Result.getOrThrow(encodeCall(Result.getOrThrow(parse("transfer(address,uint256)")), params)),
       ethers: () => new Interface([transfer]).encodeFunctionData("transfer", params),
       demanded: false
     },
@@ -209,7 +209,7 @@ const abiTasks = async (context: Context): Promise<ReadonlyArray<Task>> => {
 const curveTasks = async (context: Context): Promise<ReadonlyArray<Task>> => {
   const curve = await Built.load<typeof Secp256k1>(context, "src/domain/crypto/Secp256k1.js")
   const { hash } = await Built.load<typeof Keccak>(context, "src/domain/primitives/Keccak.js")
-  const key = Either.getOrThrow(curve.privateKey(Hex.unsafe32(privateKey)))
+  const key = Result.getOrThrow(curve.privateKey(Hex.unsafe32(privateKey)))
   const ours = key.sign(Hex.unsafe32(digest))
   const signature: string = curve.serialize(ours)
   const theirs = new SigningKey(privateKey)

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { AbiCoder, getCreate2Address, keccak256, toUtf8Bytes } from "ethers"
 import * as Address from "../../src/domain/primitives/Address.js"
 import * as WalletAddress from "../../src/domain/wallet/WalletAddress.js"
@@ -26,7 +26,7 @@ export const claim: Claim = {
     const world = await World.start(context)
     const castellan = await Castellan.start(context, world, { accounts: 20, profile: "predict" })
     const settings = Wallets.predictSettings(world)
-    const code = Either.getOrThrow(WalletAddress.creationCode(walletProxyCreationCode))
+    const code = Result.getOrThrow(WalletAddress.creationCode(walletProxyCreationCode))
     const initCodeHash = WalletAddress.initCodeHash(code, Address.unsafe(settings.beaconAdminAddress))
     const inputs = { factory: settings.factory, initCodeHash: String(initCodeHash) }
     const ethers: Contender = (input) => {

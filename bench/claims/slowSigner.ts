@@ -26,7 +26,7 @@ export const claim: Claim = {
     const raw: Record<string, ReadonlyArray<number>> = {}
     for (const maxBatch of [1, 16]) {
       const provider = Slow.make(privateKey, latencyMillis, maxBatch)
-      const signer = await Effect.runPromise(Scope.extend(Scripted.signer(provider), scope))
+      const signer = await Effect.runPromise(Scope.provide(Scripted.signer(provider), scope))
       const times: Array<number> = []
       for (let turn = 0; turn < context.size(10, 1); turn++) {
         const digests = Array.from({ length: size }, (_, n) =>

@@ -2,10 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
-import * as Logger from "effect/Logger"
-import * as LogLevel from "effect/LogLevel"
+import * as References from "effect/References"
+import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import { id as hashOf, Wallet } from "ethers"
 import * as Config from "../../src/hosts/config/Config.js"
@@ -40,7 +39,7 @@ const start = async (context: Context, world: World.World) => {
     signers: [{ tenants: [tenant], privateKey: signer.privateKey }],
     concurrentRequests: 2_048
   })
-  const config = Either.getOrThrow(Config.fromText(file, "of the bench", {}, folder))
+  const config = Result.getOrThrow(Config.fromText(file, "of the bench", {}, folder))
   const scope = await Effect.runPromise(Scope.make())
   context.defer(() => Effect.runPromise(Scope.close(scope, Exit.void)))
   let journal: Journals.Methods | undefined
@@ -51,7 +50,10 @@ const start = async (context: Context, world: World.World) => {
     })
   }
   const { url } = await Effect.runPromise(
-    Service.start(config, seams).pipe(Scope.extend(scope), Logger.withMinimumLogLevel(LogLevel.None))
+    Service.start(config, seams).pipe(
+      Scope.provide(scope),
+      Effect.provideService(References.MinimumLogLevel, "None")
+    )
   )
   if (journal === undefined) throw new Error("the service has no journal")
   const client = Client.make(url)
@@ -101,7 +103,7 @@ const writeMillis = async ({ journal }: Started, pairs: number): Promise<number>
     const holder = `bench ${n} ${performance.now()}`
     const began = performance.now()
     const leased = await Effect.runPromise(
-      Effect.zipLeft(Make.lease(journal, Make.leaseRequest(holder)), journal.release(holder))
+      Effect.tap(Make.lease(journal, Make.leaseRequest(holder)), journal.release(holder))
     )
     times.push((performance.now() - began) / 2)
     ensure(leased !== null, "no nonce key was free")

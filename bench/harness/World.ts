@@ -34,7 +34,7 @@ export const start = async (context: Context): Promise<World> => {
   const scope = await Effect.runPromise(Scope.make())
   context.defer(() => Effect.runPromise(Scope.close(scope, Exit.void)))
   const inScope = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
-    Effect.runPromise(Scope.extend(effect, scope))
+    Effect.runPromise(Scope.provide(effect, scope))
   const chain = await inScope(DevChain.start({ port: 0, chainId: 31337, blockTime: null, startNode }))
   const provider = await inScope(Provider.connect(chain.url, chain.chainId))
   const faucet = new NonceManager(devKeys.faucet.connect(provider))

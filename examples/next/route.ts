@@ -1,5 +1,5 @@
 import * as Http from "castellan/http"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /**
  * `app/wallets/[[...path]]/route.ts` of a Next app that `next start` runs: a process that stays. Where functions freeze
@@ -15,7 +15,7 @@ const shared: { castellan?: Http.WebHandler } = globalThis as object
 
 const service = (): Http.WebHandler => {
   if (shared.castellan !== undefined) return shared.castellan
-  const config = Either.getOrThrowWith(Http.Config.load(process.env), (error) => error)
+  const config = Result.getOrThrowWith(Http.Config.load(process.env), (error) => error)
   const made = Http.toWebHandler(config, { basePath: "/wallets" })
   shared.castellan = made
   // With NEXT_MANUAL_SIG_HANDLE=true Next leaves the signal to the app.

@@ -15,7 +15,7 @@ const balanceInterval = "60 seconds"
 
 /** The ports of the adapters with somebody watching: spans, figures, the audit log, and balances that run low. */
 export const layer = (config: Pick<Config, "networks" | "lowBalances">) =>
-  Layer.scopedContext(
+  Layer.effectContext(
     Effect.gen(function* () {
       const { record } = yield* AuditLog
       const system = yield* SystemSigners

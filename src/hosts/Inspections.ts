@@ -62,8 +62,8 @@ const connection = (
 ): Effect.Effect<ReadonlyArray<Told>> =>
   Effect.scoped(open).pipe(
     Effect.as<ReadonlyArray<Told>>([]),
-    Effect.timeoutFail({ duration: patience, onTimeout: () => ({ message: "no answer in time" }) }),
-    Effect.catchAll((error) => Effect.succeed(broken(name)(error)))
+    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail({ message: "no answer in time" }) }),
+    Effect.catch((error) => Effect.succeed(broken(name)(error)))
   )
 
 /** Chains are looked at with the keys that can be used, whatever is wrong with the others. */

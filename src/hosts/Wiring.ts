@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto"
 import { accessSync, constants, existsSync } from "node:fs"
 import { dirname } from "node:path"
-import type { SqlClient } from "@effect/sql/SqlClient"
 import * as Brand from "effect/Brand"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import type { SqlClient } from "effect/sql/SqlClient"
 import * as ChainRpc from "../adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpc from "../adapters/json-rpc/services/PaymasterRpc.js"
@@ -120,9 +120,10 @@ const onPostgres = (address: Postgres.Address, prepare: Preparation) =>
     const patient = layer({ ...address, answerTimeoutMillis: null })
     yield* Effect.scoped(Layer.build(Layer.provide(Layer.effectDiscard(prepare), patient)))
     const sql = layer(address)
-    const clock = Layer.mapError(
-      ServerClock.layer,
-      () => new PostgresError({ message: "the PostgreSQL server does not tell its time" })
+    const clock = Layer.catch(ServerClock.layer, () =>
+      Layer.effectContext(
+        Effect.fail(new PostgresError({ message: "the PostgreSQL server does not tell its time" }))
+      )
     )
     return Layer.merge(sql, Layer.provide(clock, sql))
   })
@@ -131,8 +132,8 @@ type Client = Layer.Layer<SqlClient, Migrations.MigrationsError | Postgres.Postg
 
 const client = ({ database }: Config, prepare = Migrations.run): Client =>
   "url" in database
-    ? Layer.unwrapEffect(onPostgres(database, prepare))
-    : Layer.unwrapEffect(
+    ? Layer.unwrap(onPostgres(database, prepare))
+    : Layer.unwrap(
         Effect.map(sqlite, ({ layer }) =>
           Layer.tap(layer({ filename: database.path }), (context) => Effect.provide(prepare, context))
         )
@@ -140,19 +141,21 @@ const client = ({ database }: Config, prepare = Migrations.run): Client =>
 
 /** The same for a command: it makes the schema of a new database, and leaves that of an older version to the service. */
 const commandClient = (config: Config): Client =>
-  client(config, Effect.zipRight(Migrations.refuseOlder, Migrations.run))
+  client(config, Effect.andThen(Migrations.refuseOlder, Migrations.run))
 
 const failed = ({ message }: { readonly message: string }) => new StartError({ message })
 
 /** What the command line says of accounts, in the configuration's database. */
 export const accountStore = (config: Config): Layer.Layer<AccountStorePort, StartError> =>
-  Layer.mapError(Layer.provide(TenantStore.layer, commandClient(config)), failed)
+  Layer.catch(Layer.provide(TenantStore.layer, commandClient(config)), (error) =>
+    Layer.effectContext(Effect.fail(failed(error)))
+  )
 
 /** What the command line reads of the journal, in the configuration's database. */
 export const journal = (config: Config): Layer.Layer<Journals | RequestHistoryPort, StartError> =>
   Layer.mergeAll(Journal.layer({ sealingKey: config.keyPepper }), RequestHistory.layer).pipe(
     Layer.provide(commandClient(config)),
-    Layer.mapError(failed)
+    Layer.catch((error) => Layer.effectContext(Effect.fail(failed(error))))
   )
 
 const egressOf = (config: Config) => ({
@@ -168,7 +171,9 @@ const webhooksOn = (config: Config, sql: Client) =>
 
 /** What the command line says of webhooks, in the configuration's database. */
 export const webhooks = (config: Config): Layer.Layer<WebhooksPort | WebhookSenderPort, StartError> =>
-  Layer.mapError(webhooksOn(config, commandClient(config)), failed)
+  Layer.catch(webhooksOn(config, commandClient(config)), (error) =>
+    Layer.effectContext(Effect.fail(failed(error)))
+  )
 
 /** What the command line says of watches: they are in the configuration's database, and their nodes are asked at once. */
 export const watches = (
@@ -184,16 +189,20 @@ export const watches = (
     Layer.succeed(OperatorAbi, config.abi),
     ChainRpc.layer({ egress: egressOf(config) }),
     tenants(config, sql)
-  ).pipe(Layer.mapError(failed))
+  ).pipe(Layer.catch((error) => Layer.effectContext(Effect.fail(failed(error)))))
 }
 
 /** What the command line reads of the audit log, in the configuration's database. */
 export const auditLog = (config: Config): Layer.Layer<AuditLogPort, StartError> =>
-  Layer.mapError(Layer.provide(AuditLog.layer, commandClient(config)), failed)
+  Layer.catch(Layer.provide(AuditLog.layer, commandClient(config)), (error) =>
+    Layer.effectContext(Effect.fail(failed(error)))
+  )
 
 /** What the command line says of the clock, in the configuration's database. */
 export const clockConfirmations = (config: Config): Layer.Layer<ClockConfirmations, StartError> =>
-  Layer.mapError(Layer.provide(SqlClockConfirmations.layer, commandClient(config)), failed)
+  Layer.catch(Layer.provide(SqlClockConfirmations.layer, commandClient(config)), (error) =>
+    Layer.effectContext(Effect.fail(failed(error)))
+  )
 
 /**
  * Copies what a service has in a file of SQLite to the PostgreSQL of another configuration, which a service with the same
@@ -223,7 +232,7 @@ export const copyStore = (
       prepare: Preparation
     ) =>
       Effect.flatMap(Layer.build(layer), (context) =>
-        Effect.provide(Effect.zipRight(prepare, Migrations.client), context)
+        Effect.provide(Effect.andThen(prepare, Migrations.client), context)
       )
     const source = yield* open(file({ filename }), Migrations.refuseOlder)
     const target = yield* open(server({ ...to.database, answerTimeoutMillis: null }), Effect.void)
@@ -235,9 +244,12 @@ export const copyStore = (
 
 /** Who holds which key, what is paused, and what each account has of its own: of the file and of the database. */
 const tenants = (config: Config, sql: Client) => {
-  const directory = Layer.unwrapEffect(
+  const directory = Layer.unwrap(
     Effect.map(
-      Effect.mapError(ApiKey.hasher(config.keyPepper), (message) => new TenantsError({ message })),
+      Effect.mapError(
+        Effect.fromResult(ApiKey.hasher(config.keyPepper)),
+        (message) => new TenantsError({ message })
+      ),
       (hash) => Directory.layer({ hash, accounts: config.accounts })
     )
   ).pipe(Layer.provide(Layer.provide(TenantStore.layer, sql)))
@@ -272,8 +284,8 @@ const rateLimit = (config: Config, sql: Client) => {
   if (rateLimit === null) return shared ?? ProcessRateLimit.layer
   const alone = Effect.map(redis(rateLimit.redis), (first) => Counting.withFailover(first, null))
   return shared === null
-    ? Layer.scoped(RateLimitPort, alone)
-    : Layer.scoped(
+    ? Layer.effect(RateLimitPort, alone)
+    : Layer.effect(
         RateLimitPort,
         Effect.zipWith(redis(rateLimit.redis), RateLimitPort, (first, second) =>
           Counting.withFailover(first, second)
@@ -293,7 +305,7 @@ const replicas = (config: Config, sql: Client) => {
   const { database } = config
   return "url" in database
     ? Layer.provide(
-        Layer.unwrapEffect(
+        Layer.unwrap(
           Effect.map(
             Effect.promise(() => import("../adapters/cluster/Replicas.js")),
             ({ layer }) => layer({ group: groupOf(config), url: database.url })
@@ -303,7 +315,7 @@ const replicas = (config: Config, sql: Client) => {
       )
     : Layer.merge(
         SoleProcess.layer,
-        Layer.scopedDiscard(Effect.flatMap(sqlite, ({ exclusive }) => exclusive({ filename: database.path })))
+        Layer.effectDiscard(Effect.flatMap(sqlite, ({ exclusive }) => exclusive({ filename: database.path })))
       )
 }
 
@@ -349,17 +361,17 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.provide(SqlClockConfirmations.layer, sql)
   )
   return Layer.mergeAll(
-    Layer.scopedDiscard(clockCheck(config)),
+    Layer.effectDiscard(clockCheck(config)),
     Layer.effectDiscard(Sweep.start),
-    Layer.scopedDiscard(Deliver.start),
-    Layer.scopedDiscard(Followers.start)
+    Layer.effectDiscard(Deliver.start),
+    Layer.effectDiscard(Followers.start)
   ).pipe(
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(ConfigWatch.layer(config)),
     Layer.provideMerge(adapters),
     Layer.provide(Layer.sync(ClockTrust.ClockTrust, ClockTrust.make)),
     Layer.provide(Layer.effectDiscard(NativeCrypto.install)),
-    Layer.mapError(failed)
+    Layer.catch((error) => Layer.effectContext(Effect.fail(failed(error))))
   )
 }
 
@@ -435,4 +447,4 @@ export const issueKey = (
 
 /** The hash under which a key is kept; null for text that is no key. */
 export const hashOfKey = (pepper: Redacted.Redacted<string>, key: Redacted.Redacted<string>): string | null =>
-  Either.match(ApiKey.hasher(pepper), { onLeft: () => null, onRight: (hash) => hash(key) })
+  Result.match(ApiKey.hasher(pepper), { onFailure: () => null, onSuccess: (hash) => hash(key) })

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import * as Yaml from "yaml"
 import * as Config from "../../src/hosts/config/Config.js"
@@ -21,7 +21,7 @@ const configured = () => {
     "key-pepper": "a pepper that nobody else knows of",
     "redis-url": "redis://redis"
   }
-  return { config: Either.getOrThrow(Config.fromText(text, "of the sample", env, root)), env }
+  return { config: Result.getOrThrow(Config.fromText(text, "of the sample", env, root)), env }
 }
 
 const drainSeconds = () => configured().config.limits.drainMillis / 1_000

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Nonce from "../../src/domain/erc4337/Nonce.js"
 import type { Address } from "../../src/domain/primitives/Address.js"
 import * as Hex from "../../src/domain/primitives/Hex.js"
@@ -30,7 +30,7 @@ describe("The published test vectors hold in the domain:", () => {
   it.each(vectors<{ config: Config; encoded: Hex.Hex; configHash: Hex.Bytes32 }>("configHash"))(
     "configHash $configHash",
     ({ config, encoded, configHash }) => {
-      expect(config.custody).toBe(Either.getOrThrow(Custody.stored(config.custody)))
+      expect(config.custody).toBe(Result.getOrThrow(Custody.stored(config.custody)))
       expect(WalletConfig.encode(config)).toBe(encoded)
       expect(WalletConfig.configHash(config)).toBe(configHash)
     }
@@ -58,9 +58,9 @@ describe("The published test vectors hold in the domain:", () => {
   }
   it.each(vectors<AddressVector>("walletAddress"))("wallet $wallet of salt $salt", (vector) => {
     const { custody, legacy, factory, beacon, saltHash, create2Salt, initCodeHash } = vector
-    const code = Either.getOrThrow(WalletAddress.creationCode(walletProxyCreationCode))
+    const code = Result.getOrThrow(WalletAddress.creationCode(walletProxyCreationCode))
     expect(Keccak.hash(code)).toBe(vector.creationCodeHash)
-    expect(Salt.hash(Either.getOrThrow(Salt.from(vector.salt)))).toBe(saltHash)
+    expect(Salt.hash(Result.getOrThrow(Salt.from(vector.salt)))).toBe(saltHash)
     expect(WalletAddress.create2Salt(saltHash, custody, legacy)).toBe(create2Salt)
     expect(WalletAddress.initCodeHash(code, beacon)).toBe(initCodeHash)
     expect(WalletAddress.predict({ factory, initCodeHash, create2Salt })).toBe(vector.wallet)
@@ -94,14 +94,14 @@ describe("The published test vectors hold in the domain:", () => {
     "op.signature of a bundler $conditions.bundler",
     ({ conditions, proof, signature }) => {
       expect(Conditions.encodeSignature(conditions, proof)).toBe(signature)
-      expect(Conditions.decodeSignature(signature)).toEqual(Either.right({ conditions, proof }))
+      expect(Conditions.decodeSignature(signature)).toEqual(Result.succeed({ conditions, proof }))
     }
   )
 
   it.each(vectors<{ config: Config; hash: Hex.Bytes32; proof: Hex.Hex; valid: boolean }>("proofs"))(
     "a proof of custody $config.custody, as the validator judges it: $valid",
     ({ config, hash, proof, valid }) => {
-      expect(Either.isRight(ProofVerification.verify(config, hash, proof))).toBe(valid)
+      expect(Result.isSuccess(ProofVerification.verify(config, hash, proof))).toBe(valid)
     }
   )
 
@@ -119,13 +119,13 @@ describe("The published test vectors hold in the domain:", () => {
     const { config, conditions, ecdsa, proof, signature, signingHash } = vector
     const passkeys = vector.passkeys.map(({ index, response }) => ({
       index,
-      auth: Either.getOrThrow(WebAuthn.read(response))
+      auth: Result.getOrThrow(WebAuthn.read(response))
     }))
     expect(Conditions.signingHash(vector.userOpHash, conditions)).toBe(signingHash)
     expect(Proof.encode({ ecdsa, passkeys })).toBe(proof)
-    expect(Proof.normalise(proof)).toEqual(Either.right(proof))
+    expect(Proof.normalise(proof)).toEqual(Result.succeed(proof))
     expect(Conditions.encodeSignature(conditions, proof)).toBe(signature)
-    expect(Conditions.decodeSignature(signature)).toEqual(Either.right({ conditions, proof }))
-    expect(Either.isRight(ProofVerification.verify(config, signingHash, proof))).toBe(vector.valid)
+    expect(Conditions.decodeSignature(signature)).toEqual(Result.succeed({ conditions, proof }))
+    expect(Result.isSuccess(ProofVerification.verify(config, signingHash, proof))).toBe(vector.valid)
   })
 })

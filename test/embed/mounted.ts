@@ -1,7 +1,7 @@
 import * as Http from "castellan/http"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
-const config = Either.getOrThrowWith(Http.Config.load(process.env), (error) => error)
+const config = Result.getOrThrowWith(Http.Config.load(process.env), (error) => error)
 const { dispose, handler, ready } = Http.toWebHandler(config, { basePath: "/wallets" })
 
 export { dispose, handler, ready }

@@ -12,7 +12,7 @@ const castellan = Castellan.layer({
 
 /** Creates a wallet and lets it mint a token. The wallet pays for both: fund its predicted address first. */
 export const program = Effect.gen(function* () {
-  const to = yield* Castellan.Address.from(TOKEN)
+  const to = yield* Effect.fromResult(Castellan.Address.from(TOKEN))
   const entryPoint = Castellan.EntryPoint.canonical["v0.8"]
   const settings = { rpc: RPC, entryPoint, signer: { clientId: "treasury", versionId: "1" } }
   const bob = { salt: "bob", walletCustody: 1 } as const

@@ -91,7 +91,7 @@ describe("a journal that kills its process", () => {
 
   const callOf = (wrapped: Journals.Methods, step: string): Effect.Effect<unknown> => {
     const methods = wrapped as unknown as Readonly<Record<string, () => Effect.Effect<unknown>>>
-    return Effect.suspend(() => methods[step]?.() ?? Effect.dieMessage(`no method ${step}`))
+    return Effect.suspend(() => methods[step]?.() ?? Effect.die(new Error(`no method ${step}`)))
   }
 
   it.each(["before", "after"] as const)(
@@ -107,7 +107,7 @@ describe("a journal that kills its process", () => {
         told.length = 0
         const wrapped = Killing.wrap({ step, moment, nth: 2, armed: true })(journal(names))
         const call = callOf(wrapped, step)
-        await Effect.runPromise(Effect.zipRight(call, call))
+        await Effect.runPromise(Effect.andThen(call, call))
         expect(told).toEqual(moment === "before" ? [step, "killed", step] : [step, step, "killed"])
       }
       expect(kill).toHaveBeenCalledWith(process.pid, "SIGKILL")

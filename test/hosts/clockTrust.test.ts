@@ -3,13 +3,13 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as SqlClient from "@effect/sql/SqlClient"
 import { afterAll, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
 import { Budgets } from "../../src/application/ports/Budgets.js"
 import type { AccountId } from "../../src/application/ports/Tenants.js"
@@ -23,7 +23,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 /** A node of chain 1 whose latest block is two hours old. */
 const staleNode = Effect.acquireRelease(
-  Effect.async<{ readonly url: string; readonly close: () => void }>((resume) => {
+  Effect.callback<{ readonly url: string; readonly close: () => void }>((resume) => {
     const block = {
       number: "0x10",
       hash: `0x${"01".repeat(32)}`,
@@ -60,7 +60,7 @@ const staleNode = Effect.acquireRelease(
   ({ close }) => Effect.sync(close)
 )
 
-it.scopedLive(
+it.live(
   "a service whose chain is two hours behind deletes nothing for its age until store confirm-clock",
   () =>
     Effect.gen(function* () {
@@ -81,15 +81,16 @@ it.scopedLive(
       const env = { CASTELLAN_CONFIG: path, PEPPER: "a pepper that nobody else knows of", NODE: url }
       const doubted = yield* Deferred.make<void>()
       const confirmed = yield* Deferred.make<void>()
-      const logger = Logger.replace(
-        Logger.defaultLogger,
+      const logger = Logger.layer([
         Logger.make(({ message }) => {
           if (String(message).includes('"castellan store confirm-clock"'))
-            Deferred.unsafeDone(doubted, Effect.void)
-          if (String(message).includes("confirmed the clock")) Deferred.unsafeDone(confirmed, Effect.void)
+            Deferred.doneUnsafe(doubted, Effect.void)
+          if (String(message).includes("confirmed the clock")) Deferred.doneUnsafe(confirmed, Effect.void)
         })
+      ])
+      const ports = yield* Layer.build(
+        Layer.provide(Wiring.layer(yield* Effect.fromResult(Config.load(env))), logger)
       )
-      const ports = yield* Layer.build(Layer.provide(Wiring.layer(yield* Config.load(env)), logger))
       yield* Deferred.await(doubted)
       const { handOut } = Context.get(ports, Budgets)
       const sql = Context.get(yield* Layer.build(Sqlite.layer({ filename })), SqlClient.SqlClient)

@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as SqlClient from "@effect/sql/SqlClient"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as Migrations from "../../src/adapters/sql/Migrations.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as Databases from "../support/postgres/Postgres.js"
@@ -27,7 +27,7 @@ const check = (url: Redacted.Redacted<string>) => {
   }
   writeFileSync(path, JSON.stringify(file))
   const env = { DATABASE: Redacted.value(url), PEPPER: "a pepper that nobody else knows of" }
-  return Effect.either(CommandLine.run(["config", "check", path, "--connect"], env))
+  return Effect.result(CommandLine.run(["config", "check", path, "--connect"], env))
 }
 
 const tables = Effect.flatMap(
@@ -39,7 +39,7 @@ describe("castellan config check --connect on PostgreSQL", () => {
   it.effect("makes no table in a database that a service has not begun", () =>
     Effect.gen(function* () {
       const address = yield* databases.fresh
-      expect(Either.isRight(yield* check(address.url))).toBe(true)
+      expect(Result.isSuccess(yield* check(address.url))).toBe(true)
       expect(yield* Effect.provide(tables, Postgres.layer(address))).toEqual([])
     })
   )
@@ -64,7 +64,7 @@ describe("castellan config check --connect on PostgreSQL", () => {
           (sql) => sql`delete from castellan_migrations where migration_id = ${id}`
         )
       )
-      expect(Either.isRight(yield* check(address.url))).toBe(true)
+      expect(Result.isSuccess(yield* check(address.url))).toBe(true)
       const after = yield* on(
         Effect.flatMap(
           SqlClient.SqlClient,
@@ -79,7 +79,7 @@ describe("castellan config check --connect on PostgreSQL", () => {
         )
       )
       expect(yield* check(address.url)).toEqual(
-        Either.left(
+        Result.fail(
           "what the configuration names can not be used:\n  database: the database was written by a newer version of the program"
         )
       )

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Migrator from "@effect/sql/Migrator"
-import * as SqlClient from "@effect/sql/SqlClient"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Migrator from "effect/sql/Migrator"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as Migrations from "../../src/adapters/sql/Migrations.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
@@ -147,12 +147,12 @@ describe("castellan store copy", { timeout: 60_000 }, () => {
 })
 
 describe("a file of SQLite that a service of the version before uses", () => {
-  it.scoped("keeps its schema when a service of this version is started on it", () =>
+  it.effect("keeps its schema when a service of this version is started on it", () =>
     Effect.gen(function* () {
       const { client, env, filename } = yield* onSqlite
       yield* Effect.provide(older, client)
       yield* Sqlite.exclusive({ filename })
-      const config = yield* Config.load(env)
+      const config = yield* Effect.fromResult(Config.load(env))
       const refused = yield* Effect.flip(Layer.build(Wiring.layer(config)))
       expect(refused.message).toContain("another process uses the database file")
       expect(yield* Effect.provide(migrations, client)).toBe(known - 1)

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import * as Brand from "effect/Brand"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { AbiCoder, Interface, id } from "ethers"
 import * as EventQuery from "../../src/application/chain/EventQuery.js"
 import { AbiStore } from "../../src/application/ports/AbiStore.js"
@@ -64,9 +64,9 @@ const log = {
 const rpc = "http://127.0.0.1:8545"
 
 describe("the operator's definitions", () => {
-  it.scoped("are every account's: before the built-in ones, behind its own and the request's", () =>
+  it.effect("are every account's: before the built-in ones, behind its own and the request's", () =>
     Effect.gen(function* () {
-      const config = Either.getOrThrow(
+      const config = Result.getOrThrow(
         configured([
           "event Transfer(address indexed op, address indexed to, uint256 value)",
           "event Rated(uint256 stars)",
@@ -81,7 +81,7 @@ describe("the operator's definitions", () => {
         const [rated] = yield* EventQuery.filters(caller, { eventName: "Rated", rpc })
         expect(rated?.definition.canonical).toBe("event Rated(uint256 stars)")
 
-        const own = Either.getOrThrow(
+        const own = Result.getOrThrow(
           Event.parse("event Transfer(address indexed own, address indexed to, uint256 value)")
         )
         yield* (yield* AbiStore).addEvent(caller.principal.accountId, own)
@@ -104,7 +104,7 @@ describe("the operator's definitions", () => {
 
   it("that are none stop the start, by their place", () => {
     const result = configured(["event Rated(uint256 stars)", "event Rated(uint7 stars)"])
-    expect(Either.isLeft(result) && result.left.problems).toEqual([
+    expect(Result.isFailure(result) && result.failure.problems).toEqual([
       { path: "abi[1]", message: expect.stringContaining("uint7") }
     ])
   })

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as SchemaAST from "effect/SchemaAST"
 import * as Config from "../../src/hosts/config/Config.js"
 import { ConfigFile } from "../../src/hosts/config/ConfigFile.js"
@@ -104,11 +104,11 @@ describe("docs/operations.md", () => {
       env,
       "/nowhere"
     )
-    expect(Either.isRight(read) ? [] : read.left.problems).toEqual([])
+    expect(Result.isSuccess(read) ? [] : read.failure.problems).toEqual([])
   })
 
   it("tells the defaults as they are", () => {
-    const plain = Either.getOrThrow(
+    const plain = Result.getOrThrow(
       Config.fromText(
         JSON.stringify({
           profile: "development",

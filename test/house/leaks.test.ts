@@ -64,7 +64,7 @@ describe("the search for leaks", () => {
       yield* Effect.exit(Effect.withSpan(Effect.void, "fine"))
       expect(leaks.counts()).toEqual({ log: 1, trace: 1 })
       expect(leaks.found(secrets)).toEqual([])
-      yield* Effect.annotateLogs(Effect.logDebug("message").pipe(Effect.zipRight(Effect.logInfo("a"))), {
+      yield* Effect.annotateLogs(Effect.logDebug("message").pipe(Effect.andThen(Effect.logInfo("a"))), {
         pin: "pin-4711"
       })
       yield* Effect.logError("failed", new Error("boom", { cause: key }))

@@ -5,9 +5,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Effect from "effect/Effect"
-import * as Logger from "effect/Logger"
-import * as LogLevel from "effect/LogLevel"
 import * as Redacted from "effect/Redacted"
+import * as References from "effect/References"
 import { Wallet } from "ethers"
 import { entryPoints } from "../../src/hosts/cli/deploy/EntryPoints.js"
 import { startAnvil } from "../../src/hosts/cli/dev/Anvil.js"
@@ -187,7 +186,7 @@ const tryOn = async (name: string, start: (typeof nodes)[string]) => {
       const { hash, key } = yield* Wiring.issueKey(Redacted.make(pepper))
       const file = JSON.stringify(configFile(first.profile, folder, hash))
       const env = { CASTELLAN_RPC_31337: node.url }
-      const config = yield* Config.fromText(file, "of the nodes", env, folder)
+      const config = yield* Effect.fromResult(Config.fromText(file, "of the nodes", env, folder))
       const { url } = yield* Service.start(config)
       for (const { message } of yield* Inspections.run(config)) console.log(`    ${message}`)
       const ask = asking(url, Redacted.value(key))
@@ -196,7 +195,9 @@ const tryOn = async (name: string, start: (typeof nodes)[string]) => {
         yield* Effect.promise(() => job(call, node.url, entryPoint))
       yield* Effect.promise(() => Custodies.journey(ask, node.url, fact))
     })
-    await Effect.runPromise(Effect.scoped(run).pipe(Logger.withMinimumLogLevel(LogLevel.Warning)))
+    await Effect.runPromise(
+      Effect.scoped(run).pipe(Effect.provideService(References.MinimumLogLevel, "Warn"))
+    )
   } finally {
     await node.stop()
     rmSync(folder, { recursive: true, force: true })

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { AbiStore, maxCharacters, maxDefinitions } from "../../src/application/ports/AbiStore.js"
 import type { AccountId } from "../../src/application/ports/Tenants.js"
@@ -11,14 +11,14 @@ import * as ErrorDefinition from "../../src/domain/abi/ErrorDefinition.js"
 import * as EventDefinition from "../../src/domain/abi/Event.js"
 import { alice, bob } from "../support/journal/Make.js"
 
-const event = (text: string) => Either.getOrThrow(EventDefinition.parse(text))
-const error = (text: string) => Either.getOrThrow(ErrorDefinition.parse(text))
+const event = (text: string) => Result.getOrThrow(EventDefinition.parse(text))
+const error = (text: string) => Result.getOrThrow(ErrorDefinition.parse(text))
 
 const transfer = event("event Transfer(address indexed from, address indexed to, uint256 value)")
 const deposit = event("event Deposit(address indexed from, uint256 value)")
 const broke = error("error Broke(uint256 missing)")
 
-type Service = Context.Tag.Service<typeof AbiStore>
+type Service = Context.Service.Shape<typeof AbiStore>
 
 /** An empty registry. */
 export interface Database {
@@ -38,11 +38,11 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
     text: string,
     body: (store: Service, fill: Database["fill"]) => Effect.Effect<void, unknown>
   ) =>
-    it.scoped(text, () =>
+    it.effect(text, () =>
       Effect.flatMap(database, ({ fill, layer }) => Effect.flatMap(open(layer), (store) => body(store, fill)))
     )
   const processes = (text: string, body: (one: Service, other: Service) => Effect.Effect<void, unknown>) =>
-    it.scoped(text, () =>
+    it.effect(text, () =>
       Effect.flatMap(database, ({ layer }) =>
         Effect.flatMap(Effect.all([open(layer), open(layer)]), ([one, other]) => body(one, other))
       )
@@ -75,10 +75,10 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
       Effect.gen(function* () {
         const inputs = ["payable", "uint256", "memory", "calldata"].map((name) => ({ name, type: "address" }))
         const bytes = { name: "storage", type: "bytes" }
-        const odd = Either.getOrThrow(
+        const odd = Result.getOrThrow(
           EventDefinition.fromJson({ type: "event", name: "bool", inputs: [...inputs, bytes] })
         )
-        const wrong = Either.getOrThrow(
+        const wrong = Result.getOrThrow(
           ErrorDefinition.fromJson({ type: "error", name: "bool", inputs: [...inputs, bytes] })
         )
         yield* store.addEvent(alice, odd)
@@ -133,8 +133,8 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
     fact("whoever asks together has one answer, and who leaves keeps no other from it", (store) =>
       Effect.gen(function* () {
         yield* store.addEvent(alice, transfer)
-        const readers = yield* Effect.replicateEffect(Effect.fork(store.events(alice)), 4)
-        yield* Effect.yieldNow()
+        const readers = yield* Effect.replicateEffect(Effect.forkChild(store.events(alice)), 4)
+        yield* Effect.yieldNow
         yield* Effect.forEach(readers.slice(0, 2), Fiber.interruptFork)
         const [first, second] = yield* Effect.forEach(readers.slice(2), Fiber.join)
         expect([first, second]).toEqual([[transfer], [transfer]])
@@ -207,7 +207,7 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
       })
     )
 
-    it.scoped("definitions outlive the process that registered them", () =>
+    it.effect("definitions outlive the process that registered them", () =>
       Effect.gen(function* () {
         const { layer } = yield* database
         yield* Effect.scoped(Effect.flatMap(open(layer), (store) => store.addEvent(alice, transfer)))

@@ -1,7 +1,7 @@
 import { join } from "node:path"
-import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlAbiStore from "../../src/adapters/sql/AbiStore.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"

@@ -325,18 +325,18 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
         const store = yield* TenantStore
         const created = yield* Effect.all(
           Array.from({ length: 8 }, (_, n) =>
-            Effect.either(store.createAccount(account(alice, { createdAt: n })))
+            Effect.result(store.createAccount(account(alice, { createdAt: n })))
           ),
           { concurrency: "unbounded" }
         )
-        expect(created.filter(({ _tag }) => _tag === "Right").length).toBe(1)
+        expect(created.filter(({ _tag }) => _tag === "Success").length).toBe(1)
         const owners = Array.from({ length: 8 }, (_, n) => accountId(`owner ${n}`))
         yield* Effect.forEach(owners, (id) => store.createAccount(account(id)), { concurrency: "unbounded" })
         const set = yield* Effect.all(
-          owners.map((id) => Effect.either(store.setNetwork(network({ accountId: id })))),
+          owners.map((id) => Effect.result(store.setNetwork(network({ accountId: id })))),
           { concurrency: "unbounded" }
         )
-        expect(set.filter(({ _tag }) => _tag === "Right").length).toBe(1)
+        expect(set.filter(({ _tag }) => _tag === "Success").length).toBe(1)
         expect((yield* store.content).networks).toHaveLength(1)
       })
     )

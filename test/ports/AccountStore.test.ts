@@ -1,8 +1,8 @@
 import { join } from "node:path"
-import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
 import * as SqlAccountStore from "../../src/adapters/sql/tenants/TenantStore.js"
 import { TenantStore } from "../../src/application/ports/TenantStore.js"
@@ -18,7 +18,7 @@ const on = <E>(client: Layer.Layer<SqlClient.SqlClient, E>) =>
 
 suite(
   "SQLite",
-  Layer.unwrapScoped(
+  Layer.unwrap(
     Effect.map(temporaryFolder, (folder) => on(Sqlite.layer({ filename: join(folder, "castellan.db") })))
   )
 )

@@ -2,9 +2,9 @@ import { createHmac } from "node:crypto"
 import { inspect } from "node:util"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as ApiKey from "../../src/adapters/memory/ApiKey.js"
 import { TenantStore } from "../../src/application/ports/TenantStore.js"
 import type { Scope } from "../../src/application/ports/Tenants.js"
@@ -15,7 +15,7 @@ import { accountId, alice, bob } from "../support/journal/Make.js"
 import { type Held, suite } from "./Accounts.suite.js"
 
 const pepper = Redacted.make("a pepper of more than 16 bytes")
-const hash = Either.getOrThrow(ApiKey.hasher(pepper))
+const hash = Result.getOrThrow(ApiKey.hasher(pepper))
 const issue = () => Effect.runSync(ApiKey.issue)
 const hashOf = (key: Redacted.Redacted<string>) => hash(key) ?? ""
 const all: ReadonlySet<Scope> = new Set(["read", "write", "sign", "webhooks"])
@@ -96,7 +96,7 @@ describe("API keys", () => {
 
   it("are not hashed under a pepper that could be guessed", () => {
     expect(ApiKey.hasher(Redacted.make("15 bytes long.."))).toEqual(
-      Either.left("the pepper of the API keys has less than 16 bytes")
+      Result.fail("the pepper of the API keys has less than 16 bytes")
     )
   })
 })

@@ -2,12 +2,12 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import * as TestClock from "effect/TestClock"
 import { type Act, AuditLog, type Entry } from "../../src/application/ports/AuditLog.js"
 import type { AccountId } from "../../src/application/ports/Tenants.js"
 import * as Address from "../../src/domain/primitives/Address.js"
 import * as Hex from "../../src/domain/primitives/Hex.js"
 import * as InterruptedAt from "../support/InterruptedAt.js"
+import * as Time from "../support/Time.js"
 
 const account = (name: string) => name as AccountId
 const address = (n: number) => Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`)
@@ -33,7 +33,7 @@ export const suite = (
   layer: Effect.Effect<Layer.Layer<AuditLog>, never, Scope.Scope>
 ): void => {
   const fact = (title: string, body: Effect.Effect<void, unknown, AuditLog>) =>
-    it.scoped(title, () => Effect.flatMap(layer, (own) => Effect.provide(body, own)))
+    it.effect(title, () => Effect.flatMap(layer, (own) => Effect.provide(body, own)))
 
   describe(`the audit log in ${name}`, () => {
     fact(
@@ -53,9 +53,9 @@ export const suite = (
       "gives back what was recorded, with its time, the newest first",
       Effect.gen(function* () {
         const log = yield* AuditLog
-        yield* TestClock.setTime(1_000)
+        yield* Time.setTime(1_000)
         yield* log.record(act(1))
-        yield* TestClock.setTime(2_500)
+        yield* Time.setTime(2_500)
         const transaction = act(2, {
           kind: "transaction",
           accountId: null,
@@ -78,11 +78,11 @@ export const suite = (
       "finds by account, signer, hash, request and time",
       Effect.gen(function* () {
         const log = yield* AuditLog
-        yield* TestClock.setTime(1_000)
+        yield* Time.setTime(1_000)
         yield* log.record(act(1, { accountId: account("other") }))
-        yield* TestClock.setTime(2_000)
+        yield* Time.setTime(2_000)
         yield* log.record(act(2, { signer: address(2) }))
-        yield* TestClock.setTime(3_000)
+        yield* Time.setTime(3_000)
         yield* log.record(act(3, { requestId: "r2" }))
         expect(hashes(yield* log.find({ accountId: account("other"), limit: 10 }))).toEqual([1])
         expect(hashes(yield* log.find({ signer: address(2), limit: 10 }))).toEqual([2])

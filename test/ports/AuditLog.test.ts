@@ -1,9 +1,9 @@
 import { join } from "node:path"
-import * as SqlClient from "@effect/sql/SqlClient"
-import * as Statement from "@effect/sql/Statement"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Statement from "effect/sql/Statement"
 import * as SqlAuditLog from "../../src/adapters/sql/AuditLog.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
@@ -31,7 +31,7 @@ for (const [name, client] of Object.entries(clients))
   )
 
 describe.each(Object.entries(clients))("the table of the audit log in %s", (_, client) => {
-  it.scoped("refuses every change and every removal", () =>
+  it.effect("refuses every change and every removal", () =>
     Effect.gen(function* () {
       const sql = yield* client
       const ports = Layer.provideMerge(SqlAuditLog.layer, Layer.fresh(sql))
@@ -63,7 +63,7 @@ describe.each(Object.entries(clients))("the table of the audit log in %s", (_, c
 })
 
 describe("the audit log in SQLite", () => {
-  it.scoped("finds entries by an index, whatever is asked for", () =>
+  it.effect("finds entries by an index, whatever is asked for", () =>
     Effect.gen(function* () {
       const ports = Layer.provideMerge(SqlAuditLog.layer, Layer.fresh(yield* clients.SQLite))
       yield* Effect.gen(function* () {

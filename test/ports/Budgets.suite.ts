@@ -1,14 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import * as TestClock from "effect/TestClock"
 import { type Budget, Budgets, type Reservation } from "../../src/application/ports/Budgets.js"
 import * as Keccak from "../../src/domain/primitives/Keccak.js"
 import { alice, bob } from "../support/journal/Make.js"
+import * as Time from "../support/Time.js"
 
-type Service = Context.Tag.Service<typeof Budgets>
+type Service = Context.Service.Shape<typeof Budgets>
 
 const chainId = 31_337n
 const minute = 60_000
@@ -39,15 +40,15 @@ export const suite = (
   const open = (layer: Layer.Layer<Budgets>): Effect.Effect<Service, never, Scope.Scope> =>
     Effect.map(Layer.build(Layer.fresh(layer)), Context.get(Budgets))
   const fact = (text: string, body: (budgets: Service) => Effect.Effect<void, unknown>) =>
-    it.scoped(text, () => Effect.flatMap(Effect.flatMap(database, open), body))
+    it.effect(text, () => Effect.flatMap(Effect.flatMap(database, open), body))
   const processes = (text: string, body: (one: Service, other: Service) => Effect.Effect<void, unknown>) =>
-    it.scoped(text, () =>
+    it.effect(text, () =>
       Effect.flatMap(database, (layer) =>
         Effect.flatMap(Effect.all([open(layer), open(layer)]), ([one, other]) => body(one, other))
       )
     )
   const today = (budgets: Service) =>
-    Effect.flatMap(TestClock.currentTimeMillis, (now) => budgets.figures(budget, now))
+    Effect.flatMap(Clock.currentTimeMillis, (now) => budgets.figures(budget, now))
 
   describe(`budgets in ${name}`, () => {
     fact("a reservation is held up to the limit, to the last wei, and not beyond", (budgets) =>
@@ -146,7 +147,7 @@ export const suite = (
         expect(yield* budgets.bind(chainId, "a")).toBe(true)
         expect(yield* budgets.bind(chainId, "a")).toBe(true)
         yield* budgets.release(chainId, ["a"])
-        yield* TestClock.adjust(11 * minute)
+        yield* Time.adjust(11 * minute)
         expect((yield* today(budgets)).held).toBe(60n)
         expect(yield* budgets.open(chainId)).toEqual([
           {
@@ -166,9 +167,9 @@ export const suite = (
     fact("what is not bound in time is free again, and can not be bound any more", (budgets) =>
       Effect.gen(function* () {
         yield* budgets.reserve([entry("a", 60n)])
-        yield* TestClock.adjust(10 * minute - 1)
+        yield* Time.adjust(10 * minute - 1)
         expect(yield* budgets.reserve([entry("b", 41n, { expiresAt: 20 * minute })])).toEqual(lacks(40n))
-        yield* TestClock.adjust(1)
+        yield* Time.adjust(1)
         expect(yield* today(budgets)).toEqual({ held: 0n, booked: 0n })
         expect(yield* budgets.open(chainId)).toEqual([])
         expect(yield* budgets.bind(chainId, "a")).toBe(false)
@@ -205,11 +206,11 @@ export const suite = (
       "a day begins at midnight UTC, and a reservation counts for the day in which it was made",
       (budgets) =>
         Effect.gen(function* () {
-          yield* TestClock.setTime(20_000 * day + day - 1)
+          yield* Time.setTime(20_000 * day + day - 1)
           const late = { expiresAt: 20_002 * day }
           expect(yield* budgets.reserve([entry("a", 100n, late)])).toBeNull()
           expect(yield* budgets.reserve([entry("b", 1n, late)])).toEqual(lacks(0n))
-          yield* TestClock.adjust(1)
+          yield* Time.adjust(1)
           expect(yield* budgets.reserve([entry("b", 100n, late)])).toBeNull()
           yield* budgets.bind(chainId, "a")
           yield* budgets.settle(chainId, "a", 25n)
@@ -224,7 +225,7 @@ export const suite = (
         const fromDeposit = (id: string, wei: bigint) =>
           entry(id, wei, { ...deposit, limit: 100n, daily: false, expiresAt: 3 * day })
         yield* budgets.reserve([fromDeposit("a", 60n), fromDeposit("b", 40n)])
-        yield* TestClock.adjust(day)
+        yield* Time.adjust(day)
         expect(yield* budgets.reserve([fromDeposit("c", 1n)])).toEqual(lacks(0n, "deposit"))
         yield* budgets.settle(chainId, "a", 55n)
         expect(yield* budgets.reserve([fromDeposit("c", 60n)])).toBeNull()
@@ -258,9 +259,9 @@ export const suite = (
         expect(yield* budgets.handedOut(bob, chainId, op)).toBe(false)
         expect(yield* budgets.handedOut(alice, 1n, op)).toBe(false)
         expect(yield* budgets.handedOut(alice, chainId, Keccak.hashText("another"))).toBe(false)
-        yield* TestClock.adjust(600_000)
+        yield* Time.adjust(600_000)
         expect(yield* budgets.handedOut(alice, chainId, op)).toBe(true)
-        yield* TestClock.adjust(1)
+        yield* Time.adjust(1)
         expect(yield* budgets.handedOut(alice, chainId, op)).toBe(false)
       })
     )

@@ -87,7 +87,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
       on((chain) =>
         Effect.gen(function* () {
           const latest = yield* chain.block("latest")
-          if (latest === null) return yield* Effect.dieMessage("there is no latest block")
+          if (latest === null) return yield* Effect.die(new Error("there is no latest block"))
           expect(yield* chain.block(latest.number)).toEqual(latest)
           expect(yield* chain.block(latest.number + 1_000n)).toBeNull()
           expect(latest.baseFeePerGas).not.toBeNull()

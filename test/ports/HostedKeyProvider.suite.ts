@@ -186,12 +186,12 @@ export const hosted = <More>(fixture: Fixture<More>) => {
             yield* key.sign([digest])
             const asked = server.asked.length
             server.fault = () => "hang"
-            const call = yield* Effect.fork(Effect.flip(key.sign([digest])))
+            const call = yield* Effect.forkChild(Effect.flip(key.sign([digest])))
             yield* Effect.repeat(Effect.sleep("10 millis"), { until: () => server.asked.length > asked })
             collect()
-            const error = yield* Effect.timeoutFail(Fiber.join(call), {
+            const error = yield* Effect.timeoutOrElse(Fiber.join(call), {
               duration: "30 seconds",
-              onTimeout: () => new Error("the call waits without end")
+              orElse: () => Effect.fail(new Error("the call waits without end"))
             })
             expect(error).toMatchObject({ reason: "unavailable" })
           }),

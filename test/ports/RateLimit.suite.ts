@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import * as TestClock from "effect/TestClock"
 import { type Limits, limits, limitsOf, RateLimit } from "../../src/application/ports/RateLimit.js"
 import type { Tier } from "../../src/application/ports/Tenants.js"
 import { accountId, alice, bob } from "../support/journal/Make.js"
+import * as Time from "../support/Time.js"
 
 /** A full UTC hour. */
 const noon = Date.UTC(2026, 0, 2, 12)
@@ -17,7 +17,7 @@ const takeMany = (count: number, account = alice, tier: Tier = "free") =>
 
 export const suite = (name: string, layer: Layer.Layer<RateLimit>): void => {
   const fact = (text: string, body: Effect.Effect<void, unknown, RateLimit>) =>
-    it.effect(text, () => Effect.provide(Effect.zipRight(TestClock.setTime(noon), body), layer))
+    it.effect(text, () => Effect.provide(Effect.andThen(Time.setTime(noon), body), layer))
 
   describe(`the rate limit in ${name}`, () => {
     for (const tier of ["free", "pro", "enterprise"] as const)
@@ -41,12 +41,12 @@ export const suite = (name: string, layer: Layer.Layer<RateLimit>): void => {
     fact(
       "a window begins at the full minute, not at the first request",
       Effect.gen(function* () {
-        yield* TestClock.setTime(noon + 59_001)
+        yield* Time.setTime(noon + 59_001)
         const [first] = yield* takeMany(61)
         expect(first).toMatchObject({ resetSeconds: 1 })
-        yield* TestClock.setTime(noon + 59_999)
+        yield* Time.setTime(noon + 59_999)
         expect(yield* take()).toMatchObject({ allowed: false, resetSeconds: 1 })
-        yield* TestClock.setTime(noon + 60_000)
+        yield* Time.setTime(noon + 60_000)
         expect(yield* take()).toEqual({ allowed: true, limit: 60, remaining: 59, resetSeconds: 60 })
       })
     )
@@ -55,18 +55,18 @@ export const suite = (name: string, layer: Layer.Layer<RateLimit>): void => {
       "the hour binds when it has no more left than the minute, and opens at the full hour; what is refused is not counted",
       Effect.gen(function* () {
         for (let minute = 0; minute < 16; minute++) {
-          yield* TestClock.setTime(noon + minute * 60_000)
+          yield* Time.setTime(noon + minute * 60_000)
           const all = yield* takeMany(70)
           expect(all.map((it) => [it.allowed, it.limit])).toEqual(all.map((_, n) => [n < 60, 60]))
         }
-        yield* TestClock.setTime(noon + 16 * 60_000)
+        yield* Time.setTime(noon + 16 * 60_000)
         const rest = yield* takeMany(41)
         expect(rest[0]).toEqual({ allowed: true, limit: 1_000, remaining: 39, resetSeconds: 44 * 60 })
         expect(rest[39]).toMatchObject({ allowed: true, limit: 1_000, remaining: 0 })
         expect(rest[40]).toMatchObject({ allowed: false, limit: 1_000, resetSeconds: 44 * 60 })
-        yield* TestClock.setTime(noon + 59 * 60_000 + 59_500)
+        yield* Time.setTime(noon + 59 * 60_000 + 59_500)
         expect(yield* take()).toMatchObject({ allowed: false, limit: 1_000, resetSeconds: 1 })
-        yield* TestClock.setTime(noon + 3_600_000)
+        yield* Time.setTime(noon + 3_600_000)
         expect(yield* take()).toEqual({ allowed: true, limit: 60, remaining: 59, resetSeconds: 60 })
       })
     )
@@ -74,9 +74,9 @@ export const suite = (name: string, layer: Layer.Layer<RateLimit>): void => {
     fact(
       "a clock that was ahead and is right again keeps nobody from its requests",
       Effect.gen(function* () {
-        yield* TestClock.setTime(noon + 3 * 3_600_000)
+        yield* Time.setTime(noon + 3 * 3_600_000)
         yield* takeMany(60)
-        yield* TestClock.setTime(noon)
+        yield* Time.setTime(noon)
         expect((yield* takeMany(61)).filter((it) => it.allowed).length).toBe(60)
       })
     )

@@ -1,10 +1,9 @@
-import * as SqlClient from "@effect/sql/SqlClient"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as TestClock from "effect/TestClock"
+import * as SqlClient from "effect/sql/SqlClient"
 import { Redis } from "ioredis"
 import * as MemoryRateLimit from "../../src/adapters/memory/RateLimit.js"
 import * as RedisRateLimit from "../../src/adapters/redis/RateLimit.js"
@@ -14,6 +13,7 @@ import { limits, RateLimit } from "../../src/application/ports/RateLimit.js"
 import { alice } from "../support/journal/Make.js"
 import * as PostgresServer from "../support/postgres/Postgres.js"
 import * as RedisServer from "../support/redis/Redis.js"
+import * as Time from "../support/Time.js"
 import * as Tools from "../support/Tools.js"
 import { suite } from "./RateLimit.suite.js"
 
@@ -43,12 +43,12 @@ const onSql = <E>(client: Layer.Layer<SqlClient.SqlClient, E>): Layer.Layer<Rate
 suite("memory", Layer.fresh(MemoryRateLimit.layer))
 
 const redisLayer = Layer.fresh(
-  Layer.unwrapEffect(Effect.map(emptied, (options) => Layer.orDie(RedisRateLimit.layer(options))))
+  Layer.unwrap(Effect.map(emptied, (options) => Layer.orDie(RedisRateLimit.layer(options))))
 )
 suite("Redis", redisLayer)
 
 let database: Promise<Postgres.Options> | undefined
-const postgres = Layer.unwrapEffect(
+const postgres = Layer.unwrap(
   Effect.promise(async () => {
     await Tools.need("PostgreSQL")
     database ??= Effect.runPromise(databases.fresh)
@@ -71,7 +71,7 @@ describe("several replicas", () => {
 
   const together = <E>(layer: Layer.Layer<RateLimit, E>) =>
     Effect.gen(function* () {
-      yield* TestClock.setTime(noon)
+      yield* Time.setTime(noon)
       const services = yield* replicas(3, layer)
       const answers = yield* Effect.all(
         Array.from({ length: 200 }, (_, n) => services[n % 3]?.take(alice, limits.free) ?? Effect.never),
@@ -96,11 +96,11 @@ describe("several replicas", () => {
     Effect.flatMap(databases.fresh, (address) =>
       Effect.gen(function* () {
         const limiter = yield* RateLimit
-        yield* TestClock.setTime(noon + 60_000)
+        yield* Time.setTime(noon + 60_000)
         for (let n = 0; n < 60; n++) yield* limiter.take(alice, limits.free)
-        yield* TestClock.setTime(noon + 59_000)
+        yield* Time.setTime(noon + 59_000)
         expect(yield* limiter.take(alice, limits.free)).toMatchObject({ allowed: false, remaining: 0 })
-        yield* TestClock.setTime(noon + 60_001)
+        yield* Time.setTime(noon + 60_001)
         expect(yield* limiter.take(alice, limits.free)).toMatchObject({ allowed: false, remaining: 0 })
       }).pipe(Effect.provide(SqlRateLimit.layer.pipe(Layer.provide(Postgres.layer(address)))))
     )

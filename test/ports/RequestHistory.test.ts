@@ -2,7 +2,6 @@ import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as TestClock from "effect/TestClock"
 import * as SqlJournal from "../../src/adapters/sql/journal/Journal.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as SqlRequestHistory from "../../src/adapters/sql/RequestHistory.js"
@@ -13,6 +12,7 @@ import * as Journals from "../support/journal/Journals.js"
 import { options, temporaryFolder } from "../support/journal/Layers.js"
 import * as Make from "../support/journal/Make.js"
 import * as PostgresServer from "../support/postgres/Postgres.js"
+import * as Time from "../support/Time.js"
 
 const databases = PostgresServer.perFile()
 
@@ -27,7 +27,7 @@ const acceptance = (requestId: string, over: Partial<Acceptance> = {}): Acceptan
   Make.acceptance(requestId, [], { endpoint: "/execute", ...over })
 
 describe.each(Object.entries(clients))("the history of requests in %s", (_, client) => {
-  it.scoped(
+  it.effect(
     "has what the journal accepted, the newest first, by account, chain, endpoint, state and page",
     () =>
       Effect.gen(function* () {
@@ -39,9 +39,9 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
             Effect.map(history.find({ ...question, limit }), (entries) =>
               entries.map(({ requestId }) => requestId)
             )
-          yield* TestClock.setTime(1_000)
+          yield* Time.setTime(1_000)
           yield* journal.accept(acceptance("one"))
-          yield* TestClock.setTime(2_500)
+          yield* Time.setTime(2_500)
           yield* journal.accept(acceptance("two", { accountId: Make.bob, endpoint: "/transactSigner" }))
           yield* journal.accept(acceptance("three", { lane: { ...Make.lane, chainId: 137n } }))
           yield* journal.finish("one", "{}", {})

@@ -2,10 +2,10 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as TestClock from "effect/TestClock"
 import { type WatchedEvent, Watches, type WatchStep } from "../../src/application/ports/Watches.js"
 import { Webhooks } from "../../src/application/ports/Webhooks.js"
 import * as Make from "../support/journal/Make.js"
+import * as Time from "../support/Time.js"
 import * as Following from "../support/watches/Following.js"
 
 const hash = (n: number) => Make.word(0xb10c000 + n)
@@ -288,7 +288,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
         expect((yield* watches.sources("one")).length).toBe(3)
         yield* watches.release(known, "two")
         expect(yield* watches.claim(known, "two", 10_000)).toBe(null)
-        yield* TestClock.adjust("10 seconds")
+        yield* Time.adjust("10 seconds")
         expect(yield* watches.claim(known, "two", 20_000)).not.toBe(null)
         yield* watches.release(known, "two")
         // By a clock that was ahead: nobody ends the claim of a process that has died before it was right again.

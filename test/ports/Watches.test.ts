@@ -1,5 +1,5 @@
-import type * as SqlClient from "@effect/sql/SqlClient"
 import * as Layer from "effect/Layer"
+import type * as SqlClient from "effect/sql/SqlClient"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
 import * as SqlWatches from "../../src/adapters/sql/watches/Watches.js"
 import * as SqlWebhooks from "../../src/adapters/sql/webhooks/Webhooks.js"

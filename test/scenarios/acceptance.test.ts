@@ -32,8 +32,8 @@ const scope = Effect.runSync(Scope.make())
 beforeAll(async () => {
   info = await Effect.runPromise(
     DevStack.start({ port: 0, rpcPort: 0, chainId: 31_337, blockTime: null, startNode }).pipe(
-      Scope.extend(scope),
-      Effect.provide(Logger.remove(Logger.defaultLogger))
+      Scope.provide(scope),
+      Effect.provide(Logger.layer([]))
     )
   )
   provider = new Provider(info.rpc, new Network("development", info.chainId), {

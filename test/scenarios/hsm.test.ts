@@ -1,9 +1,9 @@
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import { Contract, computeAddress, type JsonRpcProvider, parseEther, recoverAddress } from "ethers"
 import * as DevChain from "../../src/hosts/cli/dev/DevChain.js"
@@ -25,7 +25,7 @@ const labels = ["acme-1", "acme-2", "deployer", "service"]
 const leaks = Leaks.make()
 const scope = Effect.runSync(Scope.make())
 const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
-  Effect.runPromise(Scope.extend(Effect.provide(effect, leaks.layer), scope))
+  Effect.runPromise(Scope.provide(Effect.provide(effect, leaks.layer), scope))
 
 let chain: DevChain.DevChain
 let provider: JsonRpcProvider
@@ -74,7 +74,7 @@ const addressOf = (label: string, config: Config.Config) =>
   Effect.scoped(
     Effect.gen(function* () {
       const [token] = config.keys.providers
-      if (token === undefined) return yield* Effect.dieMessage("no provider")
+      if (token === undefined) return yield* Effect.die(new Error("no provider"))
       const { key } = yield* KeyProviders.provider(token).open
       return computeAddress(`0x${yield* key(label).publicKey}`)
     })
@@ -88,7 +88,7 @@ beforeAll(async () => {
   provider = new NodeProvider(chain.url, undefined, { cacheTimeout: -1, staticNetwork: true })
   const issued = await run(Wiring.issueKey(Redacted.make(pepper)))
   apiKey = Redacted.value(issued.key)
-  const config = Either.getOrThrowWith(
+  const config = Result.getOrThrowWith(
     Config.fromText(JSON.stringify(configuration(issued.hash)), "test.json", { PIN: hsm.pin }, hsm.folder),
     (error) => error
   )

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import { computeAddress } from "ethers"
 import * as DevChain from "../../src/hosts/cli/dev/DevChain.js"
@@ -49,7 +49,7 @@ writeFileSync(
 const leaks = Leaks.make()
 const scope = Effect.runSync(Scope.make())
 const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
-  Effect.runPromise(Scope.extend(Effect.provide(effect, leaks.layer), scope))
+  Effect.runPromise(Scope.provide(Effect.provide(effect, leaks.layer), scope))
 
 let chain: DevChain.DevChain
 let proxy: CountingProxy.CountingProxy
@@ -130,7 +130,7 @@ beforeAll(async () => {
   proxy = await run(CountingProxy.start(chain.url))
   const issued = await run(Wiring.issueKey(Redacted.make(secrets.pepper)))
   apiKey = Redacted.value(issued.key)
-  const config = Either.getOrThrowWith(read(configuration(issued.hash)), (error) => error)
+  const config = Result.getOrThrowWith(read(configuration(issued.hash)), (error) => error)
   leaks.keep("configuration", config)
   url = (await run(Service.start(config))).url
   const provider = new NodeProvider(chain.url)
@@ -251,7 +251,9 @@ describe("a run of the service", () => {
         Effect.flip(
           Effect.scoped(
             Effect.flatMap(
-              read({ ...file, ...change, database: { path: join(folder, "other.sqlite") } }),
+              Effect.fromResult(
+                read({ ...file, ...change, database: { path: join(folder, "other.sqlite") } })
+              ),
               Service.start
             )
           )

@@ -58,7 +58,7 @@ export const sign = (
 export const minedReceipt = (
   chain: ChainClient,
   txHash: Hex.Bytes32
-): Effect.Effect<Receipt, ChainRpcError | Cause.TimeoutException> =>
+): Effect.Effect<Receipt, ChainRpcError | Cause.TimeoutError> =>
   Effect.filterOrElse(
     chain.receipt(txHash),
     (receipt) => receipt !== null,

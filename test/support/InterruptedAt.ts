@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as FiberId from "effect/FiberId"
 import * as Scheduler from "effect/Scheduler"
 
 /** Runs the effect in a fiber that somebody interrupts while it takes its step of this number, and waits for its end. */
@@ -10,18 +9,20 @@ export const step = <A, E, R>(
 ): Effect.Effect<void, never, R> =>
   Effect.gen(function* () {
     let steps = 0
-    let own: Fiber.RuntimeFiber<A, E> | null = null
+    let own: Fiber.Fiber<A, E> | null = null
     const inner = new Scheduler.MixedScheduler(2_048)
     const scheduler: Scheduler.Scheduler = {
       scheduleTask: (task, priority, fiber) => inner.scheduleTask(task, priority, fiber),
       shouldYield: (fiber) => {
         if (fiber === own) {
           steps += 1
-          if (steps === number) own.unsafeInterruptAsFork(FiberId.none)
+          if (steps === number) own.interruptUnsafe(undefined)
         }
         return inner.shouldYield(fiber)
       }
     }
-    own = yield* Effect.fork(Effect.withScheduler(Effect.zipRight(Effect.yieldNow(), effect), scheduler))
+    own = yield* Effect.forkChild(
+      Effect.provideService(Effect.andThen(Effect.yieldNow, effect), Scheduler.Scheduler, scheduler)
+    )
     yield* Fiber.await(own)
   })

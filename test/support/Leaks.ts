@@ -2,9 +2,9 @@ import { inspect } from "node:util"
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Exit from "effect/Exit"
-import * as HashMap from "effect/HashMap"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import * as Tracer from "effect/Tracer"
 
 /** Everything that a run says, kept to be searched for what it must not say. */
@@ -60,11 +60,14 @@ const shown = (what: unknown): string => {
 }
 
 const causeOf = (cause: Cause.Cause<unknown>): string =>
-  Cause.isEmpty(cause)
+  cause.reasons.length === 0
     ? ""
     : [
         Cause.pretty(cause, { renderErrorCause: true }),
-        ...[...Cause.failures(cause), ...Cause.defects(cause)].map(shown)
+        ...[
+          ...cause.reasons.filter(Cause.isFailReason).map((reason) => reason.error),
+          ...cause.reasons.filter(Cause.isDieReason).map((reason) => reason.defect)
+        ].map(shown)
       ].join("\n")
 
 const tracer = (keep: (text: string) => void): Tracer.Tracer =>
@@ -97,12 +100,12 @@ const tracer = (keep: (text: string) => void): Tracer.Tracer =>
 export const make = (): Leaks => {
   const kept: Array<{ readonly where: string; readonly text: string }> = []
   const keep = (where: string, what: unknown) => void kept.push({ where, text: shown(what).toLowerCase() })
-  const logger = Logger.make(({ annotations, cause, message, spans }) =>
+  const logger = Logger.make(({ fiber, cause, message }) =>
     keep(
       "log",
       [
         shown(message),
-        shown([...HashMap.toEntries(annotations)]),
+        shown([...Object.entries(fiber.getRef(References.CurrentLogAnnotations))]),
         causeOf(cause),
         [...spans].map(({ label }) => label).join()
       ].join("\n")
@@ -110,8 +113,11 @@ export const make = (): Leaks => {
   )
   return {
     layer: Layer.merge(
-      Logger.replace(Logger.defaultLogger, logger),
-      Layer.setTracer(tracer((text) => keep("trace", text)))
+      Logger.layer([logger]),
+      Layer.succeed(
+        Tracer.Tracer,
+        tracer((text) => keep("trace", text))
+      )
     ),
     keep,
     found: (secrets) =>

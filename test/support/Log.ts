@@ -1,9 +1,8 @@
 import * as Effect from "effect/Effect"
-import * as FiberRef from "effect/FiberRef"
-import * as HashMap from "effect/HashMap"
 import * as HashSet from "effect/HashSet"
 import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import type * as Scope from "effect/Scope"
 
 export interface Line {
@@ -24,22 +23,22 @@ export const told = (lines: ReadonlyArray<Line>, what: string): ReadonlyArray<st
 export const ofAnHour = (level: string): ReadonlyArray<string> => [...Array(6).fill(level), "INFO"]
 
 const keeping = (lines: Array<Line>) =>
-  Logger.make(({ annotations, logLevel, message }) => {
+  Logger.make(({ fiber, logLevel, message }) => {
     lines.push({
-      level: logLevel.label,
+      level: logLevel.toUpperCase(),
       message: String(message),
-      annotations: Object.fromEntries(HashMap.toEntries(annotations))
+      annotations: Object.fromEntries(Object.entries(fiber.getRef(References.CurrentLogAnnotations)))
     })
   })
 
 /** Keeps what is logged from now on until the scope ends. */
 export const listen: Effect.Effect<ReadonlyArray<Line>, never, Scope.Scope> = Effect.suspend(() => {
   const lines: Array<Line> = []
-  return Effect.as(Effect.locallyScoped(FiberRef.currentLoggers, HashSet.make(keeping(lines))), lines)
+  return Effect.as(Effect.locallyScoped(References.CurrentLoggers, HashSet.make(keeping(lines))), lines)
 })
 
 /** Keeps what is logged in place of printing it. */
 export const make = (): { readonly lines: Array<Line>; readonly layer: Layer.Layer<never> } => {
   const lines: Array<Line> = []
-  return { lines, layer: Logger.replace(Logger.defaultLogger, keeping(lines)) }
+  return { lines, layer: Logger.layer([keeping(lines)]) }
 }

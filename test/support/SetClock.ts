@@ -6,10 +6,10 @@ export const settable =
   (millis: () => number) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.clockWith((clock) =>
-      Effect.withClock(effect, {
+      Effect.provideService(effect, Clock.Clock, {
         [Clock.ClockTypeId]: Clock.ClockTypeId,
-        unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + millis(),
-        unsafeCurrentTimeNanos: () => clock.unsafeCurrentTimeNanos(),
+        currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + millis(),
+        currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe(),
         currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + millis()),
         currentTimeNanos: clock.currentTimeNanos,
         sleep: (duration) => clock.sleep(duration)

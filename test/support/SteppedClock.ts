@@ -3,14 +3,14 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Scheduler from "effect/Scheduler"
-import type * as TestClock from "effect/TestClock"
+import type * as TestClock from "effect/testing/TestClock"
 
 interface Sleeper {
   readonly until: number
   readonly wake: () => void
 }
 
-const turn = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 /**
  * The clock that `TestClock` works with, in place of Effect's own, which waits some milliseconds of the machine's time and
@@ -39,22 +39,22 @@ export class SteppedClock implements TestClock.TestClock {
     }
   }
 
-  unsafeCurrentTimeMillis(): number {
+  currentTimeMillisUnsafe(): number {
     return this.now
   }
 
-  unsafeCurrentTimeNanos(): bigint {
+  currentTimeNanosUnsafe(): bigint {
     return BigInt(Math.floor(this.now * 1_000_000))
   }
 
   readonly currentTimeMillis = Effect.sync(() => this.now)
-  readonly currentTimeNanos = Effect.sync(() => this.unsafeCurrentTimeNanos())
+  readonly currentTimeNanos = Effect.sync(() => this.currentTimeNanosUnsafe())
   readonly sleeps = Effect.sync(() => Chunk.fromIterable([...this.sleepers].map(({ until }) => until)))
   readonly save = Effect.die(new Error("it keeps no times"))
   readonly adjustWith = () => () => Effect.die(new Error("it is adjusted alone"))
 
   sleep(duration: Duration.Duration): Effect.Effect<void> {
-    return Effect.async((resume) => {
+    return Effect.callback((resume) => {
       const until = this.now + Duration.toMillis(duration)
       if (until <= this.now) return resume(Effect.void)
       const sleeper = { until, wake: () => resume(Effect.void) }
@@ -67,7 +67,7 @@ export class SteppedClock implements TestClock.TestClock {
   private readonly rest: Effect.Effect<void> = Effect.suspend(() => {
     const { begun } = this
     // The two fibers' steps of these turns themselves are counted.
-    return Effect.flatMap(Effect.zipRight(turn, turn), () =>
+    return Effect.flatMap(Effect.andThen(turn, turn), () =>
       this.waiting > 0 || this.begun > begun + 2 ? this.rest : Effect.void
     )
   })
@@ -87,19 +87,19 @@ export class SteppedClock implements TestClock.TestClock {
   }
 
   /** Time passes; who has slept long enough goes on, the first one first, each at its time. */
-  adjust(duration: Duration.DurationInput): Effect.Effect<void> {
+  adjust(duration: Duration.Input): Effect.Effect<void> {
     return Effect.suspend(() =>
-      Effect.zipRight(this.wakeUntil(this.now + Duration.toMillis(duration)), this.rest)
+      Effect.andThen(this.wakeUntil(this.now + Duration.toMillis(duration)), this.rest)
     )
   }
 
   setTime(time: number): Effect.Effect<void> {
-    return Effect.zipRight(this.wakeUntil(time), this.rest)
+    return Effect.andThen(this.wakeUntil(time), this.rest)
   }
 
   /** Time passes at once, and the event loop turns. */
-  step(duration: Duration.DurationInput): Effect.Effect<void> {
-    return Effect.zipRight(
+  step(duration: Duration.Input): Effect.Effect<void> {
+    return Effect.andThen(
       Effect.sync(() => {
         this.now += Duration.toMillis(duration)
         const awake = [...this.sleepers].filter(({ until }) => until <= this.now)
@@ -114,14 +114,18 @@ export class SteppedClock implements TestClock.TestClock {
 }
 
 /** The clock of `run`. */
-export const step = (duration: Duration.DurationInput): Effect.Effect<void> =>
+export const step = (duration: Duration.Input): Effect.Effect<void> =>
   Effect.clockWith((clock) =>
-    clock instanceof SteppedClock ? clock.step(duration) : Effect.dieMessage("the clock is another one")
+    clock instanceof SteppedClock ? clock.step(duration) : Effect.die(new Error("the clock is another one"))
   )
 
 /** Runs it with a clock of its own, which stands still between the steps. */
 export const run = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     const clock = new SteppedClock()
-    return Effect.withScheduler(Effect.withClock(effect, clock), clock.scheduler)
+    return Effect.provideService(
+      Effect.provideService(effect, Clock.Clock, clock),
+      Scheduler.Scheduler,
+      clock.scheduler
+    )
   })

@@ -12,10 +12,10 @@ const run = <R>(body: Body<R>) =>
 
 /** A test whose body yields effects: in a scope that ends with it, and at a time that `TestClock` alone moves. */
 export const test = (name: string, body: Body<never>): void =>
-  it.scoped(name, () => SteppedClock.run(run(body)))
+  it.effect(name, () => SteppedClock.run(run(body)))
 
 /** The same over services that each test has anew. */
 export const testOver =
   <R>(layer: Layer.Layer<R, unknown>) =>
   (name: string, body: Body<R>): void =>
-    it.scoped(name, () => SteppedClock.run(Effect.provide(run(body), layer)))
+    it.effect(name, () => SteppedClock.run(Effect.provide(run(body), layer)))

@@ -2,8 +2,7 @@ import { readFileSync } from "node:fs"
 import { parseArgs } from "node:util"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Logger from "effect/Logger"
-import * as LogLevel from "effect/LogLevel"
+import * as References from "effect/References"
 import * as DevStack from "../../src/hosts/cli/dev/DevStack.js"
 import * as Provider from "../../src/hosts/cli/support/Provider.js"
 import * as Process from "../../src/hosts/node/Process.js"
@@ -83,5 +82,5 @@ Process.run(
     process.stdout.write(`\n${verdict}\n`)
     if (report.failed() > 0)
       return yield* new DemoError({ message: "the demo did not hold what it promises" })
-  }).pipe(Logger.withMinimumLogLevel(LogLevel.Warning))
+  }).pipe(Effect.provideService(References.MinimumLogLevel, "Warn"))
 )

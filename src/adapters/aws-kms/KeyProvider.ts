@@ -1,7 +1,7 @@
 import { GetPublicKeyCommand, KMSClient, type KMSClientConfig, SignCommand } from "@aws-sdk/client-kms"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import {
   type KeyProvider,
@@ -61,7 +61,10 @@ const configOf = ({ credentials, endpoint, region }: Options, timeoutMillis: num
 const keyOf = (client: KMSClient, KeyId: string, timeoutMillis: number): ProviderKey => {
   const call = <A>(send: (abortSignal: AbortSignal) => Promise<A>): Effect.Effect<A, KeyProviderError> =>
     Effect.tryPromise({ try: send, catch: Failure.from }).pipe(
-      Effect.timeoutFail({ duration: timeoutMillis, onTimeout: () => Failure.broken("no answer in time") })
+      Effect.timeoutOrElse({
+        duration: timeoutMillis,
+        orElse: () => Effect.fail(Failure.broken("no answer in time"))
+      })
     )
 
   const sign = (digest: Hex.Bytes32): Effect.Effect<RawSignature, KeyProviderError> =>
@@ -73,8 +76,10 @@ const keyOf = (client: KMSClient, KeyId: string, timeoutMillis: number): Provide
         SigningAlgorithm: "ECDSA_SHA_256"
       })
       const { Signature } = yield* call((abortSignal) => client.send(command, { abortSignal }))
-      return yield* Either.mapLeft(Der.signature(hexOf(Signature)), () =>
-        Failure.broken("the answer holds no DER signature")
+      return yield* Effect.fromResult(
+        Result.mapError(Der.signature(hexOf(Signature)), () =>
+          Failure.broken("the answer holds no DER signature")
+        )
       )
     })
 
@@ -87,8 +92,10 @@ const keyOf = (client: KMSClient, KeyId: string, timeoutMillis: number): Provide
       if (answer.KeySpec === undefined) return yield* Failure.broken("the answer names no key spec")
       if (answer.KeySpec !== "ECC_SECG_P256K1" || answer.KeyUsage !== "SIGN_VERIFY")
         return yield* Failure.unsuitable
-      return yield* Either.mapLeft(Der.publicKey(hexOf(answer.PublicKey)), (problem) =>
-        problem === "otherKind" ? Failure.unsuitable : Failure.broken("the answer holds no DER public key")
+      return yield* Effect.fromResult(
+        Result.mapError(Der.publicKey(hexOf(answer.PublicKey)), (problem) =>
+          problem === "otherKind" ? Failure.unsuitable : Failure.broken("the answer holds no DER public key")
+        )
       )
     }),
     sign: (digests) => Effect.forEach(digests, sign)

@@ -1,15 +1,14 @@
 import { randomUUID } from "node:crypto"
-import * as EntityId from "@effect/cluster/EntityId"
-import * as MessageStorage from "@effect/cluster/MessageStorage"
-import * as RunnerAddress from "@effect/cluster/RunnerAddress"
-import * as RunnerHealth from "@effect/cluster/RunnerHealth"
-import * as RunnerStorage from "@effect/cluster/RunnerStorage"
-import * as Runners from "@effect/cluster/Runners"
-import * as ShardId from "@effect/cluster/ShardId"
-import * as Sharding from "@effect/cluster/Sharding"
-import * as ShardingConfig from "@effect/cluster/ShardingConfig"
-import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
-import type * as SqlClient from "@effect/sql/SqlClient"
+import * as EntityId from "effect/cluster/EntityId"
+import * as MessageStorage from "effect/cluster/MessageStorage"
+import * as RunnerAddress from "effect/cluster/RunnerAddress"
+import * as RunnerHealth from "effect/cluster/RunnerHealth"
+import * as RunnerStorage from "effect/cluster/RunnerStorage"
+import * as Runners from "effect/cluster/Runners"
+import * as ShardId from "effect/cluster/ShardId"
+import * as Sharding from "effect/cluster/Sharding"
+import * as ShardingConfig from "effect/cluster/ShardingConfig"
+import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -17,6 +16,7 @@ import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
+import type * as SqlClient from "effect/sql/SqlClient"
 import { Replicas } from "../../application/ports/Replicas.js"
 import * as Signals from "./Signals.js"
 
@@ -45,7 +45,7 @@ const signOfLife = "2 seconds"
 const lookMillis = 500
 
 /** An element whenever this process has been given shards of the group, looked at again and again. */
-const gained = (cluster: Sharding.Sharding["Type"], group: string): Stream.Stream<void> => {
+const gained = (cluster: Sharding.Sharding["Service"], group: string): Stream.Stream<void> => {
   const ids = Array.from({ length: shards }, (_, n) => ShardId.make(group, n + 1))
   let had = new Set<ShardId.ShardId>()
   const look = Effect.sync(() => {
@@ -54,7 +54,7 @@ const gained = (cluster: Sharding.Sharding["Type"], group: string): Stream.Strea
     had = has
     return isMore
   })
-  return Stream.repeatEffectWithSchedule(look, Schedule.spaced(lookMillis / 2)).pipe(
+  return Stream.fromEffectSchedule(look, Schedule.spaced(lookMillis / 2)).pipe(
     Stream.filter((isMore) => isMore),
     Stream.map(() => undefined)
   )
@@ -84,7 +84,7 @@ export const layer = ({ group, url }: Options): Layer.Layer<Replicas, ReplicasEr
     Layer.provide(MessageStorage.layerNoop),
     Layer.provide(RunnerHealth.layerNoop)
   )
-  return Layer.scoped(
+  return Layer.effect(
     Replicas,
     Effect.gen(function* () {
       const cluster = yield* Sharding.Sharding
@@ -114,8 +114,12 @@ export const layer = ({ group, url }: Options): Layer.Layer<Replicas, ReplicasEr
     Layer.provide(sharding),
     Layer.provide(storage),
     Layer.provide(config),
-    Layer.mapError(
-      () => new ReplicasError({ message: "the registry of processes in the database cannot be used" })
+    Layer.catch(() =>
+      Layer.effectContext(
+        Effect.fail(
+          new ReplicasError({ message: "the registry of processes in the database cannot be used" })
+        )
+      )
     )
   )
 }

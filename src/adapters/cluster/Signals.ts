@@ -26,17 +26,17 @@ const beat = "10 seconds"
 
 class Disconnected extends Data.TaggedError("Disconnected")<{ readonly cause: unknown }> {}
 
-const Payload = Schema.parseJson(
+const Payload = Schema.fromJsonString(
   Schema.Array(
-    Schema.Union(
+    Schema.Union([
       Schema.TaggedStruct("accepted", {
-        lane: Schema.Struct({ chainId: Schema.BigInt, signer: Address.schema })
+        lane: Schema.Struct({ chainId: Schema.BigIntFromString, signer: Address.schema })
       }),
       Schema.TaggedStruct("final", { requestId: Schema.String })
-    )
+    ])
   )
 )
-const encode = Schema.encode(Payload)
+const encode = Schema.encodeEffect(Payload)
 const decode = Schema.decodeOption(Payload)
 
 /** Listens while the scope is open; `ended` fails when the connection does. */
@@ -58,7 +58,7 @@ const connect = (url: Redacted.Redacted<string>, hear: (payload: string) => void
       (made) => Effect.sync(() => void made.end().catch(() => undefined))
     )
     const ended = yield* Deferred.make<never, Disconnected>()
-    const end = (cause: unknown) => Deferred.unsafeDone(ended, Effect.fail(new Disconnected({ cause })))
+    const end = (cause: unknown) => Deferred.doneUnsafe(ended, Effect.fail(new Disconnected({ cause })))
     client.on("error", end)
     client.on("end", () => end("the connection has ended"))
     client.on("notification", ({ payload }) => hear(payload ?? ""))
@@ -78,12 +78,12 @@ const connect = (url: Redacted.Redacted<string>, hear: (payload: string) => void
  */
 export const make = (
   url: Redacted.Redacted<string>
-): Effect.Effect<Pick<Replicas["Type"], "tell" | "heard">, never, Scope.Scope> =>
+): Effect.Effect<Pick<Replicas["Service"], "tell" | "heard">, never, Scope.Scope> =>
   Effect.gen(function* () {
     const outgoing = yield* Queue.sliding<Signal>(backlog)
     const incoming = yield* Queue.sliding<Signal>(backlog)
     const hear = (payload: string) => {
-      for (const signal of Option.getOrElse(decode(payload), () => [])) incoming.unsafeOffer(signal)
+      for (const signal of Option.getOrElse(decode(payload), () => [])) Queue.offerUnsafe(incoming, signal)
     }
     const converse = Effect.gen(function* () {
       const { client, ended } = yield* connect(url, hear)

@@ -51,7 +51,10 @@ const keyOf = (
     ).pipe(
       Effect.mapError(Failure.from),
       Effect.flatMap(({ data }) => publicKeyOf(data)),
-      Effect.timeoutFail({ duration: timeoutMillis, onTimeout: () => Failure.broken("no answer in time") })
+      Effect.timeoutOrElse({
+        duration: timeoutMillis,
+        orElse: () => Effect.fail(Failure.broken("no answer in time"))
+      })
     ),
     sign: (digests) =>
       Effect.suspend(() => {
@@ -59,9 +62,9 @@ const keyOf = (
         const told = (status: string) => {
           last = `the transaction is still ${status}`
         }
-        return Effect.timeoutFail(requests(digests, told), {
+        return Effect.timeoutOrElse(requests(digests, told), {
           duration: timeoutMillis,
-          onTimeout: () => Failure.broken(last)
+          orElse: () => Effect.fail(Failure.broken(last))
         })
       })
   }

@@ -47,10 +47,10 @@ const wordOf = (value: unknown): string | null =>
 const signaturesOf = (signedMessages: unknown): ReadonlyMap<Hex.Bytes32, RawSignature> => {
   const found = new Map<Hex.Bytes32, RawSignature>()
   for (const message of Array.isArray(signedMessages) ? signedMessages : []) {
-    const { content, signature } = Predicate.isRecord(message) ? message : {}
+    const { content, signature } = Predicate.isObject(message) ? message : {}
     const [digest, r, s] = [
       wordOf(content),
-      ...(Predicate.isRecord(signature) ? [wordOf(signature.r), wordOf(signature.s)] : [])
+      ...(Predicate.isObject(signature) ? [wordOf(signature.r), wordOf(signature.s)] : [])
     ]
     if (digest && r && s) found.set(Hex.unsafe32(`0x${digest}`), { r: BigInt(`0x${r}`), s: BigInt(`0x${s}`) })
   }
@@ -58,7 +58,7 @@ const signaturesOf = (signedMessages: unknown): ReadonlyMap<Hex.Bytes32, RawSign
 }
 
 const read = (data: unknown): Effect.Effect<Transaction, KeyProviderError> => {
-  const { createdAt, id, lastUpdated, signedMessages, status, subStatus } = Predicate.isRecord(data)
+  const { createdAt, id, lastUpdated, signedMessages, status, subStatus } = Predicate.isObject(data)
     ? data
     : {}
   const name = nameOf(status)

@@ -18,7 +18,7 @@ export const read = (file: string): Effect.Effect<Record<string, unknown>, KeyPr
   Effect.tryPromise({
     try: async (signal): Promise<unknown> => JSON.parse(await readFile(file, { encoding: "utf8", signal })),
     catch: () => unusable
-  }).pipe(Effect.filterOrFail(Predicate.isRecord, () => unusable))
+  }).pipe(Effect.filterOrFail(Predicate.isObject, () => unusable))
 
 /** The client of a workload identity, by the part that trades its token for one of Google's. */
 interface Exchanging {

@@ -1,6 +1,6 @@
 import { KeyManagementServiceClient, type protos } from "@google-cloud/kms"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type {
   KeyProvider,
@@ -79,8 +79,8 @@ const keyOf = (client: Client, name: string): ProviderKey => {
     if (answer.algorithm !== "EC_SIGN_SECP256K1_SHA256") return yield* unsuitable
     const der = unwrapped(answer.pem)
     if (der === null) return yield* broken
-    return yield* Either.mapLeft(Der.publicKey(hexOf(der)), (problem) =>
-      problem === "otherKind" ? unsuitable : broken
+    return yield* Effect.fromResult(
+      Result.mapError(Der.publicKey(hexOf(der)), (problem) => (problem === "otherKind" ? unsuitable : broken))
     )
   })
 
@@ -95,7 +95,7 @@ const keyOf = (client: Client, name: string): ProviderKey => {
         return yield* broken
       if (answer.verifiedDigestCrc32c !== true || !arrived(signature, answer.signatureCrc32c))
         return yield* changed
-      return yield* Either.mapLeft(Der.signature(hexOf(signature)), () => broken)
+      return yield* Effect.fromResult(Result.mapError(Der.signature(hexOf(signature)), () => broken))
     })
 
   const known = <A>(effect: Effect.Effect<A, KeyProviderError>) =>

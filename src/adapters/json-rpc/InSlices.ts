@@ -27,7 +27,7 @@ export const run = <A>(steps: () => Steps<A>, isShort = false): Effect.Effect<A>
   isShort ? Effect.sync(() => toItsEnd(steps())) : inTurns(steps)
 
 const inTurns = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
-  Effect.async((resume) => {
+  Effect.callback((resume) => {
     const running = steps()
     let wanted = true
     waiting.push(() => {

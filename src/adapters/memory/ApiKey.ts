@@ -1,7 +1,7 @@
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from "node:crypto"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 
 /** What every key begins with, so that a leaked one is recognised (by people and by secret scanners). */
 const prefix = "cst_"
@@ -35,9 +35,9 @@ const minimalPepperBytes = 16
 /** How a service with this pepper hashes what it is sent: null for text that is no key. `Left`: the pepper is too short. */
 export const hasher = (
   pepper: Redacted.Redacted<string>
-): Either.Either<(key: Redacted.Redacted<string>) => string | null, string> => {
+): Result.Result<(key: Redacted.Redacted<string>) => string | null, string> => {
   if (Buffer.byteLength(Redacted.value(pepper), "utf8") < minimalPepperBytes)
-    return Either.left(`the pepper of the API keys has less than ${minimalPepperBytes} bytes`)
+    return Result.fail(`the pepper of the API keys has less than ${minimalPepperBytes} bytes`)
   const secret = secretOf(pepper)
-  return Either.right((key) => (is(Redacted.value(key)) ? hashWith(secret, key) : null))
+  return Result.succeed((key) => (is(Redacted.value(key)) ? hashWith(secret, key) : null))
 }

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Semaphore from "effect/Semaphore"
 import {
   type Block,
   type Call,
@@ -90,7 +91,7 @@ interface Parts {
     overrides?: ReadonlyMap<Address, StateOverride>
   ) => Effect.Effect<Execution>
   /** Transactions run one after another, however long one takes. */
-  readonly miner: Effect.Semaphore
+  readonly miner: Semaphore.Semaphore
   /** Why every call fails, if it does. */
   readonly broken: () => ChainRpcError["reason"] | null
 }
@@ -137,11 +138,11 @@ const clientOf = (origin: string, parts: Parts): ChainClient => {
   const send = (raw: Hex.Hex): Effect.Effect<void, ChainRpcError> =>
     Effect.suspend(() => {
       const parsed = Transaction.parse(raw)
-      if (parsed._tag === "Left") return fail("rejected", parsed.left.reason, -32_602)
-      const message = objection(parsed.right, parts)
+      if (parsed._tag === "Failure") return fail("rejected", parsed.failure.reason, -32_602)
+      const message = objection(parsed.success, parts)
       if (message !== null)
         return fail("rejected", message, message === insufficientFunds ? -32_003 : -32_000)
-      return state.add(parsed.right)
+      return state.add(parsed.success)
     })
 
   const found = (filter: LogFilter): ReadonlyArray<FoundLog> =>
@@ -206,7 +207,7 @@ const clientOf = (origin: string, parts: Parts): ChainClient => {
       ),
     // What is given to a node is not taken back by whoever does not wait for its answer.
     sendRawTransaction: (raw) =>
-      answer(Effect.flatMap(Effect.forkDaemon(parts.miner.withPermits(1)(send(raw))), Fiber.join)),
+      answer(Effect.flatMap(Effect.forkDetach(parts.miner.withPermits(1)(send(raw))), Fiber.join)),
     receipt: (txHash) => tell(() => state.mined.get(txHash)?.receipt ?? null),
     transaction: (txHash) => tell(() => state.known(txHash)),
     knows: (txHash) => tell(() => state.known(txHash) !== null),
@@ -237,7 +238,7 @@ export const make = (options: Options): Effect.Effect<Node> =>
       execute: run
     })
     let broken: ChainRpcError["reason"] | null = null
-    const parts = { chainId, fees, state, run, miner: Effect.unsafeMakeSemaphore(1), broken: () => broken }
+    const parts = { chainId, fees, state, run, miner: Semaphore.makeUnsafe(1), broken: () => broken }
     const node: Node = {
       chainId,
       setBalance: (address, wei) => Effect.sync(() => void state.balances.set(address, wei)),

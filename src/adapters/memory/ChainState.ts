@@ -141,7 +141,7 @@ export class ChainState {
     for (const [hash, signed] of this.#queued)
       if (signed.transaction.nonce === this.nonceOf(signed.from)) {
         this.#queued.delete(hash)
-        return Effect.zipRight(this.#include(signed), this.#includeReady)
+        return Effect.andThen(this.#include(signed), this.#includeReady)
       }
     return Effect.void
   })

@@ -50,7 +50,7 @@ const check = (
 export const make = ({
   overrides = [],
   profiles
-}: Options): Effect.Effect<Context.Tag.Service<typeof Networks>, NetworksError> =>
+}: Options): Effect.Effect<Context.Service.Shape<typeof Networks>, NetworksError> =>
   Effect.gen(function* () {
     const general = new Map<bigint, NetworkProfile.NetworkProfile>()
     for (const profile of profiles) {

@@ -27,13 +27,13 @@ class Window {
 }
 
 /** Counts in this process only. Accounts that were silent for an hour take no memory. */
-export const make: Effect.Effect<Context.Tag.Service<typeof RateLimit>> = Effect.sync(() => {
+export const make: Effect.Effect<Context.Service.Shape<typeof RateLimit>> = Effect.sync(() => {
   const minute = new Window("minute")
   const hour = new Window("hour")
   return {
     take: (account, limits) =>
       Clock.clockWith((clock) => {
-        const now = clock.unsafeCurrentTimeMillis()
+        const now = clock.currentTimeMillisUnsafe()
         const counted = { minute: minute.counted(account, now), hour: hour.counted(account, now) }
         const result = allowance(limits, counted, now)
         if (result.allowed) {

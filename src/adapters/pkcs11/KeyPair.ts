@@ -36,7 +36,7 @@ export const objects = (
   { call, handle }: Token.Session,
   ...template: ReadonlyArray<Attribute>
 ): Effect.Effect<ReadonlyArray<Handle>, Failure.Refusal> =>
-  Effect.zipRight(
+  Effect.andThen(
     call("C_FindObjectsInit", handle, template),
     Effect.ensuring(call("C_FindObjects", handle, 2), Effect.ignore(call("C_FindObjectsFinal", handle)))
   )

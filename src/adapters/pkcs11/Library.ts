@@ -120,7 +120,7 @@ export const start = (): Library => {
   return {
     call: <M extends keyof Calls>(method: M, ...args: Parameters<Calls[M]>) =>
       Effect.map(
-        Effect.async<unknown, Failure.Refusal>((resume) => {
+        Effect.callback<unknown, Failure.Refusal>((resume) => {
           if (ended) return resume(Effect.fail(gone))
           last += 1
           asked.set(last, resume)
@@ -129,7 +129,7 @@ export const start = (): Library => {
         (value) => value as ReturnType<Calls[M]>
       ),
     running: () => asked.size,
-    idle: Effect.async<void>((resume) => {
+    idle: Effect.callback<void>((resume) => {
       if (asked.size === 0) resume(Effect.void)
       else waiting.add(() => resume(Effect.void))
     }),

@@ -1,6 +1,7 @@
 import { realpathSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type { KeyProviderError } from "../../application/ports/KeyProvider.js"
 import * as Failure from "./Failure.js"
 import * as Library from "./Library.js"
@@ -19,7 +20,7 @@ export interface Module {
 
 /** What is loaded of one file, and who uses it. */
 interface Loaded {
-  readonly lock: Effect.Semaphore
+  readonly lock: Semaphore.Semaphore
   readonly users: Set<symbol>
   readonly connected: Set<symbol>
   library: Library.Library | null
@@ -47,7 +48,7 @@ const loadedOf = (path: string): Loaded => {
   const known = modules.get(path)
   if (known !== undefined) return known
   const fresh = {
-    lock: Effect.unsafeMakeSemaphore(1),
+    lock: Semaphore.makeUnsafe(1),
     users: new Set<symbol>(),
     connected: new Set<symbol>(),
     library: null,
@@ -71,7 +72,7 @@ const load = (path: string) =>
   Effect.gen(function* () {
     const library = yield* Effect.sync(Library.start)
     const ours = yield* Effect.onError(
-      Effect.zipRight(library.call("load", path), initialize(library)),
+      Effect.andThen(library.call("load", path), initialize(library)),
       () => library.close
     )
     return { library, ours }
@@ -119,7 +120,7 @@ export const open = (path: string): Effect.Effect<Module, KeyProviderError, Scop
           const others = [...connected].some((user) => user !== me)
           if (others || library.running() > 0 || !loaded.ours) return Effect.void
           // Where only the second failed the last time there is nothing to finalize.
-          return Effect.zipRight(
+          return Effect.andThen(
             Effect.ignore(library.call("C_Finalize")),
             Effect.ignore(library.call("C_Initialize", osLocking))
           )

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type { KeyProviderError } from "../../application/ports/KeyProvider.js"
 import * as Failure from "./Failure.js"
 import type { Handle, Library } from "./Library.js"
@@ -79,8 +80,8 @@ export const make = (options: Options): Effect.Effect<Token, KeyProviderError, S
     const { pin, sessions = 3, token: label } = options
     const module = yield* Module.open(options.module)
     const { call } = module
-    const permits = yield* Effect.makeSemaphore(sessions)
-    const door = yield* Effect.makeSemaphore(1)
+    const permits = yield* Semaphore.make(sessions)
+    const door = yield* Semaphore.make(1)
     let current: Connection | null = null
     let restart = false
     let closed = false

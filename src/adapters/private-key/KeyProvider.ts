@@ -19,7 +19,7 @@ const notFound = new KeyProviderError({ reason: "notFound", message: "there is n
 /** What is wrong with a text is not told: it may quote the key. */
 const parsed = (text: string): Effect.Effect<PrivateKey, KeyProviderError> =>
   keyShape.test(text)
-    ? Effect.mapError(privateKey(Hex.unsafe32(`0x${text.slice(-64)}`)), () => noKey)
+    ? Effect.mapError(Effect.fromResult(privateKey(Hex.unsafe32(`0x${text.slice(-64)}`))), () => noKey)
     : Effect.fail(noKey)
 
 const loaded = (
@@ -41,7 +41,7 @@ const providerKey = (key: Effect.Effect<PrivateKey, KeyProviderError>): Provider
   sign: (digests) =>
     Effect.flatMap(key, ({ sign }) =>
       Effect.forEach(digests, (digest) =>
-        Effect.mapBoth(Hex.from32(digest), { onSuccess: sign, onFailure: () => malformed })
+        Effect.mapBoth(Effect.fromResult(Hex.from32(digest)), { onSuccess: sign, onFailure: () => malformed })
       )
     )
 })

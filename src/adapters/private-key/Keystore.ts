@@ -1,7 +1,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 
 /** A key encrypted under a password: a Web3 Secret Storage file, version 3, as geth, ethers and others write it. */
 export interface Keystore {
@@ -31,7 +31,7 @@ const number = (value: unknown, name: string): number => {
 
 /** Says what can be said without the password. The work that a file asks for is bounded before it is begun. */
 const problemOf = (json: string): string | undefined => {
-  const file = Either.getOrNull(Either.try((): unknown => JSON.parse(json)))
+  const file = Result.getOrNull(Result.try((): unknown => JSON.parse(json)))
   if (file === null) return "is not JSON"
   if (String(member(file, "version")) !== "3") return "is not of version 3"
   const crypto = member(file, "crypto")

@@ -54,7 +54,7 @@ const isCounts = (answer: unknown): answer is readonly [number, number] =>
  * Counts for all processes that use the same Redis. Without a connection every count fails at once; the connection is
  * looked for as long as the scope is open.
  */
-export const make = (options: Options): Effect.Effect<RateLimit["Type"], RateLimitError, Scope.Scope> =>
+export const make = (options: Options): Effect.Effect<RateLimit["Service"], RateLimitError, Scope.Scope> =>
   Effect.gen(function* () {
     const url = Redacted.value(options.url)
     if (!/^rediss?:\/\//.test(url) || !URL.canParse(url))
@@ -110,4 +110,4 @@ export const make = (options: Options): Effect.Effect<RateLimit["Type"], RateLim
   })
 
 export const layer = (options: Options): Layer.Layer<RateLimit, RateLimitError> =>
-  Layer.scoped(RateLimit, make(options))
+  Layer.effect(RateLimit, make(options))

@@ -1,7 +1,8 @@
-import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Semaphore from "effect/Semaphore"
+import { SqlError } from "effect/sql/SqlError"
 import { AbiStore, AbiStoreError, refusal } from "../../application/ports/AbiStore.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import * as ErrorDefinition from "../../domain/abi/ErrorDefinition.js"
@@ -20,7 +21,7 @@ interface Row {
 
 /** What is known of one account: its first `ordinal` definitions. Rows never change, so that it is never wrong. */
 interface Known {
-  readonly turn: Effect.Semaphore
+  readonly turn: Semaphore.Semaphore
   /** How many have asked for what is new, and how many of them, the first ones, a look has an answer for. */
   asked: number
   answered: number
@@ -37,7 +38,7 @@ const maxHeldCharacters = 16_777_216
 /** Definitions that are parsed before other work of the process has its turn. */
 const parsedAtOnce = 200
 
-const breathe = Effect.async<void>((resume) => {
+const breathe = Effect.callback<void>((resume) => {
   setImmediate(() => resume(Effect.void))
 })
 
@@ -48,7 +49,7 @@ const failed = (error: SqlError): AbiStoreError =>
   })
 
 const nothing = (): Known => ({
-  turn: Effect.unsafeMakeSemaphore(1),
+  turn: Semaphore.makeUnsafe(1),
   asked: 0,
   answered: 0,
   canonical: new Set<string>(),
@@ -58,9 +59,9 @@ const nothing = (): Known => ({
   errors: []
 })
 
-const read = <A>(parsed: Either.Either<A, unknown>): ReadonlyArray<A> =>
+const read = <A>(parsed: Result.Result<A, unknown>): ReadonlyArray<A> =>
   // Every text was written from a definition; one that only a newer version of the program reads is passed over.
-  Either.match(parsed, { onLeft: () => [], onRight: (definition) => [definition] })
+  Result.match(parsed, { onFailure: () => [], onSuccess: (definition) => [definition] })
 
 /** Adds the rows that follow on what is known. */
 const learn = (known: Known, rows: ReadonlyArray<Row>): void => {
@@ -81,7 +82,7 @@ const learn = (known: Known, rows: ReadonlyArray<Row>): void => {
  * Definitions in the database of the client; brings its schema up to date first. Of an account that was read before,
  * a read asks only for what was registered since, by whichever process.
  */
-export const make: Migrations.Stored<AbiStore["Type"]> = Effect.gen(function* () {
+export const make: Migrations.Stored<AbiStore["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const lock = Store.lock(sql)
   // An account of which nothing is held is something to hold, too.
@@ -151,7 +152,7 @@ export const make: Migrations.Stored<AbiStore["Type"]> = Effect.gen(function* ()
       })
       // Outside of the transaction first: the first reading of an account may be a long one.
       const first = known.ordinal === 0 ? refresh(account, known) : Effect.void
-      return Effect.zipRight(first, Store.transaction(sql)(insert))
+      return Effect.andThen(first, Store.transaction(sql)(insert))
     })
 
   return {

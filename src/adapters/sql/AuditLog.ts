@@ -1,11 +1,9 @@
-import type { Fragment } from "@effect/sql/Statement"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as FiberId from "effect/FiberId"
-import * as FiberRef from "effect/FiberRef"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import type { Fragment } from "effect/sql/Statement"
 import { type Act, AuditLog, AuditLogError, type Entry, withheld } from "../../application/ports/AuditLog.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import type { Address } from "../../domain/primitives/Address.js"
@@ -55,11 +53,11 @@ const stopped = new AuditLogError({ message: "the service stops" })
 /** Only the first word counts. */
 const tell = (jobs: ReadonlyArray<Job>, outcome: Effect.Effect<void, AuditLogError>) =>
   Effect.sync(() => {
-    for (const { done } of jobs) Deferred.unsafeDone(done, outcome)
+    for (const { done } of jobs) Deferred.doneUnsafe(done, outcome)
   })
 
 /** Acts that come while others are written are written together: one commit for all of them. */
-export const make: Migrations.Stored<AuditLog["Type"], Scope.Scope> = Effect.gen(function* () {
+export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const scope = yield* Effect.scope
   const waiting: Array<Job> = []
@@ -80,7 +78,7 @@ export const make: Migrations.Stored<AuditLog["Type"], Scope.Scope> = Effect.gen
 
   const write = (jobs: ReadonlyArray<Job>) =>
     Store.atOnce(sql)(sql`insert into audit ${sql.insert(jobs.map(rowOf))}`).pipe(
-      Effect.locally(GroupCommit.answered, "committed"),
+      Effect.provideService(GroupCommit.answered, "committed"),
       Effect.mapError(failed),
       Effect.matchEffect({
         onFailure: (error) => tell(jobs, Effect.fail(error)),
@@ -91,7 +89,7 @@ export const make: Migrations.Stored<AuditLog["Type"], Scope.Scope> = Effect.gen
 
   const drain: Effect.Effect<void> = Effect.suspend(() => {
     const jobs = waiting.splice(0, 50)
-    if (jobs.length > 0) return Effect.zipRight(write(jobs), drain)
+    if (jobs.length > 0) return Effect.andThen(write(jobs), drain)
     writing = false
     return Effect.void
   })
@@ -107,15 +105,15 @@ export const make: Migrations.Stored<AuditLog["Type"], Scope.Scope> = Effect.gen
     record: (act) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function* () {
-          const done = Deferred.unsafeMake<void, AuditLogError>(FiberId.none)
+          const done = Deferred.makeUnsafe<void, AuditLogError>()
           waiting.push({ act, at: yield* Clock.currentTimeMillis, done })
           if (!writing) {
             writing = true
             yield* Effect.forkIn(Effect.interruptible(drain), scope)
           }
           // The journal is in the same database.
-          const waits = act.kind !== "transaction" && !(yield* FiberRef.get(withheld))
-          return yield* restore(Effect.zipRight(Deferred.await(done), waits ? durable : Effect.void))
+          const waits = act.kind !== "transaction" && !(yield* withheld)
+          return yield* restore(Effect.andThen(Deferred.await(done), waits ? durable : Effect.void))
         })
       ),
     find: ({ accountId, before, from, hash, limit, requestId, signer, to }) =>
@@ -137,4 +135,4 @@ export const make: Migrations.Stored<AuditLog["Type"], Scope.Scope> = Effect.gen
   }
 })
 
-export const layer: Migrations.StoredLayer<AuditLog> = Layer.scoped(AuditLog, make)
+export const layer: Migrations.StoredLayer<AuditLog> = Layer.effect(AuditLog, make)

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto"
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { SqlError } from "effect/sql/SqlError"
 import {
   type Budget,
   Budgets,
@@ -57,7 +57,7 @@ const holdOf = (row: Row): Hold => ({
 })
 
 /** Budgets in the database of the client. */
-export const make: Migrations.Stored<Budgets["Type"]> = Effect.gen(function* () {
+export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const lock = Store.lock(sql)
   const { mayDelete } = yield* ClockTrust
@@ -209,7 +209,7 @@ export const make: Migrations.Stored<Budgets["Type"]> = Effect.gen(function* () 
           Store.chunks(ids),
           (chunk) => {
             const given = sql`chain_id = ${chainId.toString()} and ${sql.in("id", chunk)} and state = 'reserved'`
-            return Effect.zipRight(
+            return Effect.andThen(
               sql`update budget_holds set holders = replace(holders, ${self}, '') where ${given}`,
               sql`delete from budget_holds where ${given} and holders = ''`
             )

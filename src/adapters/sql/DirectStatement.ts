@@ -1,12 +1,12 @@
-import type * as SqlClient from "@effect/sql/SqlClient"
-import { TransactionConnection } from "@effect/sql/SqlClient"
-import type { Connection } from "@effect/sql/SqlConnection"
-import type { SqlError } from "@effect/sql/SqlError"
-import * as Statement from "@effect/sql/Statement"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Effectable from "effect/Effectable"
 import type * as Fiber from "effect/Fiber"
+import type * as SqlClient from "effect/sql/SqlClient"
+import { TransactionConnection } from "effect/sql/SqlClient"
+import type { Connection } from "effect/sql/SqlConnection"
+import type { SqlError } from "effect/sql/SqlError"
+import * as Statement from "effect/sql/Statement"
 
 /** A statement that is run where it stands: without a span, a scope and a fiber's steps around it. */
 class DirectStatement<A extends object>
@@ -46,8 +46,8 @@ class DirectStatement<A extends object>
   }
 
   override commit(): Effect.Effect<ReadonlyArray<A>, SqlError> {
-    return Effect.withFiberRuntime((fiber) => {
-      if (fiber.getFiberRef(Statement.currentTransformer)._tag === "Some") return this.plain
+    return Effect.withFiber((fiber) => {
+      if (fiber.getRef(Statement.currentTransformer)._tag === "Some") return this.plain
       const [text, parameters] = this.plain.compile()
       return (connectionOf(fiber) ?? this.outside).execute(text, parameters, undefined)
     })
@@ -55,8 +55,8 @@ class DirectStatement<A extends object>
 }
 
 /** The connection of the transaction that the fiber is in; null: it is in none. */
-export const connectionOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Connection | null => {
-  const own = Context.getOption(fiber.currentContext, TransactionConnection)
+export const connectionOf = (fiber: Fiber.Fiber<unknown, unknown>): Connection | null => {
+  const own = Context.getOption(fiber.context, TransactionConnection)
   return own._tag === "Some" ? own.value[0] : null
 }
 

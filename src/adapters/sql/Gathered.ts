@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import * as Runtime from "effect/Runtime"
 
 /** Most that share a transaction. */
 const most = 64
@@ -10,24 +9,15 @@ const mostTransactions = 2
 
 interface Waiting<Item, Done, E> {
   readonly item: Item
-  readonly fiber: Fiber.RuntimeFiber<unknown, unknown>
+  readonly fiber: Fiber.Fiber<unknown, unknown>
   readonly resume: (done: Effect.Effect<Done, E>) => void
   /** Whoever was interrupted is let go when the transaction with his item is over; null: it is. */
   leave: (() => void) | null
 }
 
 /** Runs the effect on a fiber of its own with all that the other one has. */
-const beside = <A, E>(
-  fiber: Fiber.RuntimeFiber<unknown, unknown>,
-  effect: Effect.Effect<A, E>
-): Fiber.RuntimeFiber<A, E> =>
-  Runtime.runFork(
-    Runtime.make({
-      context: fiber.currentContext,
-      fiberRefs: fiber.getFiberRefs(),
-      runtimeFlags: Runtime.defaultRuntimeFlags
-    })
-  )(effect)
+const beside = <A, E>(fiber: Fiber.Fiber<unknown, unknown>, effect: Effect.Effect<A, E>): Fiber.Fiber<A, E> =>
+  Effect.runForkWith(fiber.context)(effect)
 
 /**
  * A method of which many calls may share a transaction: those that come while as many as may be are under way are in the
@@ -41,7 +31,7 @@ export const make = <Item, Done, E>(
   let transactions = 0
 
   const doneOf = (all: ReadonlyArray<Effect.Effect<Done, E>>, place: number): Effect.Effect<Done, E> =>
-    all[place] ?? Effect.dieMessage("an item without an answer")
+    all[place] ?? Effect.die(new Error("an item without an answer"))
 
   // At once: where there is no database, none waits until the others have waited for it.
   const apart = (items: ReadonlyArray<Item>) =>
@@ -55,7 +45,7 @@ export const make = <Item, Done, E>(
     if (first === undefined) return
     transactions += 1
     const items = batch.map(({ item }) => item)
-    const all = items.length === 1 ? together(items) : Effect.catchAll(together(items), () => apart(items))
+    const all = items.length === 1 ? together(items) : Effect.catch(together(items), () => apart(items))
     beside(first.fiber, Effect.exit(all)).addObserver((ended) => {
       transactions -= 1
       for (const [place, each] of batch.entries()) {
@@ -68,12 +58,12 @@ export const make = <Item, Done, E>(
   }
 
   return (item) =>
-    Effect.withFiberRuntime((fiber) =>
-      Effect.async((resume) => {
+    Effect.withFiber((fiber) =>
+      Effect.callback((resume) => {
         const own: Waiting<Item, Done, E> = { item, fiber, resume, leave: () => undefined }
         waiting.push(own)
         if (transactions < mostTransactions) begin()
-        return Effect.async<void>((left) => {
+        return Effect.callback<void>((left) => {
           const at = waiting.indexOf(own)
           if (at >= 0) waiting.splice(at, 1)
           if (at >= 0 || own.leave === null) left(Effect.void)

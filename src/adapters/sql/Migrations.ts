@@ -1,9 +1,9 @@
-import * as Migrator from "@effect/sql/Migrator"
-import * as SqlClient from "@effect/sql/SqlClient"
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import * as Migrator from "effect/sql/Migrator"
+import * as SqlClient from "effect/sql/SqlClient"
 import { clockConfirmations } from "./clock/Schema.js"
 import * as ErrorCode from "./ErrorCode.js"
 import { requestEvents, submissions } from "./events/Schema.js"
@@ -127,13 +127,13 @@ export const run: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Ef
       times: 3,
       while: (cause) => [isMadeMeanwhile, isInTheWay].some((passes) => passes(Cause.squash(cause)))
     }),
-    Effect.unsandbox
+    Effect.catch(Effect.failCause)
   )
   const [latest] = yield* latestId
   if (Number(latest?.id) > newest) return yield* newer
 }).pipe(
   // A migration that fails is a defect of the migrator; it was rolled back.
-  Effect.catchAllDefect((defect) => Effect.fail(defect)),
+  Effect.catchDefect((defect) => Effect.fail(defect)),
   Effect.mapError((cause) =>
     cause instanceof MigrationsError
       ? cause
@@ -155,7 +155,7 @@ export const refuseOlder: Effect.Effect<void, MigrationsError, SqlClient.SqlClie
 
 /** The client of a database whose schema is up to date. */
 export const client: Effect.Effect<SqlClient.SqlClient, MigrationsError, SqlClient.SqlClient> =
-  Effect.zipRight(run, SqlClient.SqlClient)
+  Effect.andThen(run, SqlClient.SqlClient)
 
 /** A port that is kept in such a database. */
 export type Stored<A, R = never> = Effect.Effect<A, MigrationsError, SqlClient.SqlClient | R>

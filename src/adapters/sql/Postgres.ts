@@ -1,10 +1,10 @@
-import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqlClient from "@effect/sql/SqlClient"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Reactivity from "effect/reactivity/Reactivity"
 import type * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Pool from "./postgres/Pool.js"
 import * as PostgresClient from "./postgres/PostgresClient.js"
@@ -111,10 +111,10 @@ export const make = (
         })
       return sql
     }).pipe(
-      Effect.catchAllDefect((defect) => Effect.fail(defect)),
+      Effect.catchDefect((defect) => Effect.fail(defect)),
       Effect.mapError(failed)
     )
   }).pipe(Effect.withTracerEnabled(false))
 
 export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient, PostgresError> =>
-  Layer.scoped(SqlClient.SqlClient, make(options)).pipe(Layer.provide(Reactivity.layer))
+  Layer.effect(SqlClient.SqlClient, make(options)).pipe(Layer.provide(Reactivity.layer))

@@ -1,7 +1,7 @@
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { SqlError } from "effect/sql/SqlError"
 import {
   allowance,
   beginsAt,
@@ -27,7 +27,7 @@ const failed = (error: SqlError): RateLimitError =>
  * whose clock is behind counts in the newest window that another one has begun. One that is further ahead than the next was
  * begun by a clock that was wrong, and counts no more.
  */
-export const make: Migrations.Stored<RateLimit["Type"]> = Effect.gen(function* () {
+export const make: Migrations.Stored<RateLimit["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   /** Whether the window is another one than that of the row. */
   const isOther = (window: keyof typeof windowMillis) =>

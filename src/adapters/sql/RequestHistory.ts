@@ -30,7 +30,7 @@ const failed = (error: unknown): RequestHistoryError =>
   new RequestHistoryError({ message: `the journal's store failed${ErrorCode.suffix(error)}` })
 
 /** Reads the journal's table of requests, which the journal alone writes. */
-export const make: Migrations.Stored<RequestHistory["Type"]> = Effect.gen(function* () {
+export const make: Migrations.Stored<RequestHistory["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   return {
     find: ({ accountId, before, chainId, endpoint, limit, state }) =>

@@ -1,11 +1,11 @@
 import { closeSync, openSync, realpathSync, statSync } from "node:fs"
-import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqlClient from "@effect/sql/SqlClient"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { identity } from "effect/Function"
 import * as Layer from "effect/Layer"
+import * as Reactivity from "effect/reactivity/Reactivity"
 import type * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as ErrorCode from "./ErrorCode.js"
 import * as FilePresence from "./sqlite/FilePresence.js"
 import * as GroupCommit from "./sqlite/GroupCommit.js"
@@ -99,7 +99,7 @@ export const make = (
       options.filename === inMemory ? connection : yield* FilePresence.guarded(connection, options.filename)
     return yield* clientOf(present, options, durability)
   }).pipe(
-    Effect.catchAllDefect((defect) => Effect.fail(defect)),
+    Effect.catchDefect((defect) => Effect.fail(defect)),
     Effect.mapError((cause) =>
       cause instanceof SqliteError
         ? cause
@@ -167,4 +167,4 @@ export const exclusive = ({
       })
 
 export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient, SqliteError> =>
-  Layer.scoped(SqlClient.SqlClient, make(options)).pipe(Layer.provide(Reactivity.layer))
+  Layer.effect(SqlClient.SqlClient, make(options)).pipe(Layer.provide(Reactivity.layer))

@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto"
-import type * as SqlClient from "@effect/sql/SqlClient"
-import { SqlError } from "@effect/sql/SqlError"
-import type { Fragment, Statement } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
-import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
+import type * as SqlClient from "effect/sql/SqlClient"
+import { SqlError } from "effect/sql/SqlError"
+import type { Fragment, Statement } from "effect/sql/Statement"
 import * as Holding from "../../application/ports/journal/Holding.js"
 import { JournalError } from "../../application/ports/journal/JournalError.js"
 import * as Uint from "../../domain/primitives/Uint.js"
@@ -75,8 +74,11 @@ const inTransaction =
   <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | SqlError> =>
     withTransaction(effect).pipe(
       // A commit that fails is a defect of the client.
-      Effect.catchSomeDefect((defect) =>
-        isSqlError(defect) ? Option.some(Effect.fail(defect)) : Option.none()
+      Effect.catchDefect((defect) =>
+        Option.getOrElse(
+          ((defect) => (isSqlError(defect) ? Option.some(Effect.fail(defect)) : Option.none()))(defect),
+          () => Effect.die(defect)
+        )
       ),
       // Spans of statements carry their text.
       Effect.withTracerEnabled(false)
@@ -126,7 +128,7 @@ const lockingAtOnce = (
   return PostgresClient.isPostgres(sql)
     ? inTransaction(sql.locking(ordered))
     : (effect) =>
-        transaction(sql)(Effect.zipRight(Effect.forEach(ordered, lock(sql), { discard: true }), effect))
+        transaction(sql)(Effect.andThen(Effect.forEach(ordered, lock(sql), { discard: true }), effect))
 }
 
 const ahead = (sql: SqlClient.SqlClient): Store["ahead"] =>
@@ -136,8 +138,8 @@ const ahead = (sql: SqlClient.SqlClient): Store["ahead"] =>
 const inHolding =
   (run: ReturnType<typeof inTransaction>): ReturnType<typeof inTransaction> =>
   (effect) =>
-    Effect.flatMap(FiberRef.get(Holding.begun), (begun) =>
-      run(begun === null ? effect : Effect.locally(effect, Holding.begun, begun))
+    Effect.flatMap(Holding.begun, (begun) =>
+      run(begun === null ? effect : Effect.provideService(effect, Holding.begun, begun))
     )
 
 const told = <A, E>(

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Suggestion from "../../domain/primitives/Suggestion.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 
@@ -17,10 +17,10 @@ const tags: Readonly<Record<string, BlockReference>> = {
 const names = Object.keys(tags)
 
 /** A hex or decimal number of at most 8 bytes, or a tag; `Left` says why it is none. */
-export const parse = (text: string): Either.Either<BlockReference, string> => {
+export const parse = (text: string): Result.Result<BlockReference, string> => {
   const tag = Object.hasOwn(tags, text) ? tags[text] : undefined
-  if (tag !== undefined) return Either.right(tag)
-  return Either.mapLeft(
+  if (tag !== undefined) return Result.succeed(tag)
+  return Result.mapError(
     Uint.from(text, 64),
     () =>
       `expected a block number, hex or decimal, or one of ${names.join(", ")}${Suggestion.tell(text, names)}`

@@ -82,7 +82,7 @@ export interface LastSeen {
   readonly fees: NetworkFees
 }
 
-export const ChainFacts: Context.Tag<ChainFacts, ChainFacts> = Context.GenericTag("castellan/ChainFacts")
+export const ChainFacts: Context.Key<ChainFacts, ChainFacts> = Context.Service("castellan/ChainFacts")
 
 /** What is offered to nodes: more than any bundle needs, then the bounds that Geth and Reth have by default, and less. */
 const callGas = [400_000_000n, 50_000_000n, 25_000_000n, 10_000_000n] as const

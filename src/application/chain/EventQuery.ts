@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as BuiltIn from "../../domain/abi/BuiltIn.js"
 import * as Event from "../../domain/abi/Event.js"
@@ -20,7 +20,7 @@ export const maxContracts = 256
 /** Definitions that one `eventName` may mean. */
 export const maxDefinitions = 32
 
-const BlockText = Schema.String.annotations({
+const BlockText = Schema.String.annotate({
   description:
     "A block number, hex (0x10) or decimal, or one of the tags earliest, latest, safe, finalized, pending. Default: latest. pending means latest: what is not mined has no events."
 })
@@ -31,25 +31,25 @@ export const maxFields = 256
 /** The request of `/filterEvent` and `/getEvents`. */
 export const Request = Schema.Struct({
   contracts: optional(
-    Schema.Array(Address.schema).annotations({
+    Schema.Array(Address.schema).annotate({
       description: `Contracts whose events are looked for, at most ${maxContracts}. An empty list means every contract.`
     }),
     []
   ),
   eventName: optional(
-    Schema.String.annotations({
+    Schema.String.annotate({
       description:
         "Name of a registered event; it means all definitions of this name. Required without eventDef."
     })
   ),
   eventDef: optional(
-    Schema.String.annotations({
+    Schema.String.annotate({
       description:
         "Definition of a registered event, for example event Deposit(address indexed from, uint256 amount)."
     })
   ),
   fields: optional(
-    Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
+    Schema.Record(Schema.String, Schema.Unknown).annotate({
       description:
         "By the name of an event's field the value that it must have, or an array of values of which it must have one. One value of an array type is JSON text, or an array inside of the array. At most 256 fields."
     }),
@@ -59,12 +59,12 @@ export const Request = Schema.Struct({
   toBlock: optional(BlockText, "latest"),
   ...node,
   useABI: optional(
-    Schema.Array(Schema.Unknown).annotations({
+    Schema.Array(Schema.Unknown).annotate({
       description: "Events that count as registered, as JSON fragments or human-readable text."
     }),
     []
   )
-}).annotations({ identifier: "EventQuery" })
+}).annotate({ identifier: "EventQuery" })
 export type Request = typeof Request.Type
 
 const known = (
@@ -85,7 +85,7 @@ const wrong = (path: string, message: string) => invalid("invalid_request", [{ p
 const meant = (
   { eventDef, eventName }: Request,
   definitions: ReadonlyArray<Event.EventDefinition>
-): Either.Either<ReadonlyArray<Event.EventDefinition>, InvalidRequest> => {
+): Result.Result<ReadonlyArray<Event.EventDefinition>, InvalidRequest> => {
   const unregistered = (path: string, name: string) => {
     const names = definitions.map((one) => one.name)
     const meant = names.includes(name) ? "" : Suggestion.tell(name, names)
@@ -96,22 +96,24 @@ const meant = (
   if (eventDef !== undefined) {
     // A registered definition may have names that only its own text tells from other words.
     const exact = definitions.find((one) => one.canonical === eventDef)
-    const given = exact === undefined ? Event.parse(eventDef) : Either.right(exact)
-    if (Either.isLeft(given)) return Either.left(wrong("eventDef", given.left.message))
-    const { canonical, name } = given.right
+    const given = exact === undefined ? Event.parse(eventDef) : Result.succeed(exact)
+    if (Result.isFailure(given)) return Result.fail(wrong("eventDef", given.failure.message))
+    const { canonical, name } = given.success
     if (eventName !== undefined && eventName !== name)
-      return Either.left(wrong("eventName", `eventDef defines ${name}`))
+      return Result.fail(wrong("eventName", `eventDef defines ${name}`))
     const definition = definitions.find((one) => one.canonical === canonical)
-    return definition === undefined ? Either.left(unregistered("eventDef", name)) : Either.right([definition])
+    return definition === undefined
+      ? Result.fail(unregistered("eventDef", name))
+      : Result.succeed([definition])
   }
-  if (eventName === undefined) return Either.left(wrong("eventName", "eventName or eventDef is required"))
+  if (eventName === undefined) return Result.fail(wrong("eventName", "eventName or eventDef is required"))
   const named = new Map<string, Event.EventDefinition>()
   for (const one of definitions)
     if (one.name === eventName && !named.has(one.canonical)) named.set(one.canonical, one)
-  if (named.size === 0) return Either.left(unregistered("eventName", eventName))
+  if (named.size === 0) return Result.fail(unregistered("eventName", eventName))
   return named.size > maxDefinitions
-    ? Either.left(wrong("eventName", `${named.size} definitions have this name: choose one with eventDef`))
-    : Either.right([...named.values()])
+    ? Result.fail(wrong("eventName", `${named.size} definitions have this name: choose one with eventDef`))
+    : Result.succeed([...named.values()])
 }
 
 const fieldPath = (name: string, index: number | null): string => {
@@ -164,14 +166,14 @@ export const filters = (
     if (Object.keys(fields).length > maxFields)
       return yield* Effect.fail(wrong("fields", `expected at most ${maxFields} fields`))
     const all = yield* known(caller, request.useABI ?? [])
-    const definitions = yield* meant(request, all)
+    const definitions = yield* Effect.fromResult(meant(request, all))
     const made = yield* Effect.forEach(definitions, (definition) =>
       EventLoop.drive(() => EventFilter.makeSteps(definition, fields))
     )
-    const fitting = made.flatMap((one) => (Either.isRight(one) ? [one.right] : []))
+    const fitting = made.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
     if (fitting.length > 0) return yield* unlessNamed(fitting, all)
     // A wrong value of a field that exists is nearer to what was meant than a field that does not.
-    const problems = made.flatMap((one) => (Either.isLeft(one) ? [one.left] : []))
+    const problems = made.flatMap((one) => (Result.isFailure(one) ? [one.failure] : []))
     const nearest = problems.find(({ _tag }) => _tag === "InvalidValue") ?? problems[0]
     return yield* Effect.fail(nearest === undefined ? invalid("event_not_registered") : misfit(nearest))
   })

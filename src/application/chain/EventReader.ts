@@ -1,6 +1,6 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { EventDefinition } from "../../domain/abi/Event.js"
 import { type EventFilter, maxValuesInAll } from "../../domain/abi/EventFilter.js"
 import type { DecodedLog } from "../../domain/abi/Log.js"
@@ -57,8 +57,8 @@ class ViewChanged extends Data.TaggedError("ViewChanged") {}
 const reference = (
   path: "fromBlock" | "toBlock",
   text: string | undefined
-): Either.Either<BlockReference.BlockReference, InvalidRequest> =>
-  Either.mapLeft(BlockReference.parse(text ?? "latest"), (message) =>
+): Result.Result<BlockReference.BlockReference, InvalidRequest> =>
+  Result.mapError(BlockReference.parse(text ?? "latest"), (message) =>
     invalid("invalid_request", [{ path, message }])
   )
 
@@ -86,17 +86,17 @@ const resolve = (
   first: bigint,
   last: bigint,
   head: bigint
-): Either.Either<BlockRange | null, InvalidRequest> => {
+): Result.Result<BlockRange | null, InvalidRequest> => {
   if (first > last)
-    return Either.left(
+    return Result.fail(
       invalid("invalid_request", [
         { path: "fromBlock", message: `fromBlock is after toBlock: ${first} is above ${last}` }
       ])
     )
-  if (first > head) return Either.right(null)
+  if (first > head) return Result.succeed(null)
   const range = { from: first, to: last < head ? last : head }
   return sizeOf(range) > maxBlocks
-    ? Either.left(
+    ? Result.fail(
         invalid("block_range_too_wide", [
           {
             path: "fromBlock",
@@ -104,7 +104,7 @@ const resolve = (
           }
         ])
       )
-    : Either.right(range)
+    : Result.succeed(range)
 }
 
 /**
@@ -249,8 +249,8 @@ export const read = (
   request: EventQuery.Request
 ): Effect.Effect<ReadonlyArray<FoundEvent>, Failure, AbiStore | ChainRpc | Networks> =>
   Effect.gen(function* () {
-    const from = yield* reference("fromBlock", request.fromBlock)
-    const to = yield* reference("toBlock", request.toBlock)
+    const from = yield* Effect.fromResult(reference("fromBlock", request.fromBlock))
+    const to = yield* Effect.fromResult(reference("toBlock", request.toBlock))
     const filters = yield* EventQuery.filters(caller, request)
     const { chain, trust } = yield* Connection.open(caller, request, "rpc")
     const refusal = Connection.refusal(trust, "rpc")
@@ -264,7 +264,7 @@ export const read = (
       )
     }
     const [first, last] = yield* Effect.all([numberOf(from), numberOf(to)], { concurrency: "unbounded" })
-    const range = yield* resolve(first, last, head.number)
+    const range = yield* Effect.fromResult(resolve(first, last, head.number))
     if (range === null) return []
     const ask = asker(chain, filters, new Set(request.contracts ?? []))
     return yield* readOnce(chain, ask, range).pipe(
@@ -273,19 +273,21 @@ export const read = (
         error._tag === "ChainRpcError" ? refusal(error) : told(chain, range, error)
       ),
       Effect.flatMap(decodable),
-      Effect.timeoutFail({
+      Effect.timeoutOrElse({
         duration: patienceMillis,
-        onTimeout: () =>
-          unprocessable("node_limit", [
-            {
-              path: "rpc",
-              message: Reasons.text("slowNode", {
-                ...range,
-                origin: chain.origin,
-                seconds: patienceMillis / 1_000
-              })
-            }
-          ])
+        orElse: () =>
+          Effect.fail(
+            unprocessable("node_limit", [
+              {
+                path: "rpc",
+                message: Reasons.text("slowNode", {
+                  ...range,
+                  origin: chain.origin,
+                  seconds: patienceMillis / 1_000
+                })
+              }
+            ])
+          )
       })
     )
   })

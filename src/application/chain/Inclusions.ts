@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Outcome from "../../domain/erc4337/Outcome.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
@@ -234,14 +234,15 @@ const lookFor = (
   Effect.gen(function* () {
     const recent = block > lookBackBlocks ? block - lookBackBlocks : 0n
     const fromBlock = since === null ? recent : yield* olderThan(chain, recent, since)
-    const answer = yield* Effect.either(
+    const answer = yield* Effect.result(
       logsOf(chain, filterOf(entryPoint, wanted, fromBlock, "latest"), block)
     )
-    if (Either.isLeft(answer)) {
-      const isTooWide = LogRefusal.cure(answer.left, { from: fromBlock, to: block + lookBackBlocks }) !== null
-      return isTooWide ? yield* inParts(chain, entryPoint, wanted, fromBlock, block) : yield* answer.left
+    if (Result.isFailure(answer)) {
+      const isTooWide =
+        LogRefusal.cure(answer.failure, { from: fromBlock, to: block + lookBackBlocks }) !== null
+      return isTooWide ? yield* inParts(chain, entryPoint, wanted, fromBlock, block) : yield* answer.failure
     }
-    return seenIn(entryPoint, answer.right)
+    return seenIn(entryPoint, answer.success)
   })
 
 /**

@@ -1,6 +1,7 @@
 import * as BigInts from "effect/BigInt"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 import type { RawLog } from "../../domain/evm/RawLog.js"
 import type { ChainRpcError } from "../ports/chain/ChainRpc.js"
 import { type BlockRange, cure, sizeOf } from "./LogRefusal.js"
@@ -55,8 +56,15 @@ export const read = <A, R>({
   Effect.gen(function* () {
     type Refused = ChainRpcError | TooManyAsks | TooManyResults
     type Parts = Effect.Effect<ReadonlyArray<A>, Refused, R>
-    const permits = yield* Effect.makeSemaphore(bounds.concurrency)
-    const splitting = yield* Effect.once(beforeSplit)
+    const permits = yield* Semaphore.make(bounds.concurrency)
+    const splitting = yield* Effect.sync(() => {
+      let isDone = false
+      return Effect.suspend(() => {
+        if (isDone) return Effect.void
+        isDone = true
+        return Effect.asVoid(beforeSplit)
+      })
+    })
     let asks = 0
     let found = 0
     let bytes = 0
@@ -68,7 +76,7 @@ export const read = <A, R>({
       Effect.suspend(() => {
         const parts = (sizeOf(part) + size - 1n) / size
         if (BigInt(asks) + parts > BigInt(bounds.asks)) return Effect.fail(new TooManyAsks({ span: size }))
-        return Effect.zipRight(splitting, several(pieces(part, size)))
+        return Effect.andThen(splitting, several(pieces(part, size)))
       })
 
     const several = (parts: ReadonlyArray<BlockRange>): Parts => {

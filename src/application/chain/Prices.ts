@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Fees from "../../domain/erc4337/gas/Fees.js"
 import * as Gas from "../../domain/erc4337/gas/Gas.js"
 import type * as Percent from "../../domain/erc4337/Percent.js"
@@ -13,7 +13,7 @@ export const quote = (
   { caps, minPriorityFeePerGas }: NetworkProfile,
   market: Fees.Market,
   buffer: Percent.Percent
-): Either.Either<Fees.FeePrices, Fees.AboveCap> =>
+): Result.Result<Fees.FeePrices, Fees.AboveCap> =>
   Fees.quote(market, { ...caps, minPriorityFeePerGas }, (price) => Gas.overshoot(price, buffer))
 
 /** The same as an answer to a request. */
@@ -21,8 +21,8 @@ export const offered = (
   profile: NetworkProfile,
   market: Fees.Market,
   buffer: Percent.Percent
-): Either.Either<Fees.FeePrices, Failure> =>
-  Either.mapLeft(quote(profile, market, buffer), ({ cap, needed }) =>
+): Result.Result<Fees.FeePrices, Failure> =>
+  Result.mapError(quote(profile, market, buffer), ({ cap, needed }) =>
     unprocessable("fees_above_cap", [{ path: "", message: Reasons.text("gasPrice", { needed, cap }) }])
   )
 
@@ -31,4 +31,6 @@ export const now = (
   { chain, profile, trust }: Connection,
   buffer: Percent.Percent
 ): Effect.Effect<Fees.FeePrices, Failure> =>
-  Effect.flatMap(Effect.mapError(chain.fees, refusal(trust)), (market) => offered(profile, market, buffer))
+  Effect.flatMap(Effect.mapError(chain.fees, refusal(trust)), (market) =>
+    Effect.fromResult(offered(profile, market, buffer))
+  )

@@ -1,6 +1,6 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Multicall from "../../domain/evm/Multicall.js"
 import * as Address from "../../domain/primitives/Address.js"
 import type { Hex } from "../../domain/primitives/Hex.js"
@@ -8,7 +8,7 @@ import type { BlockTag, Call, CallResult, ChainClient, ChainRpcError } from "../
 import type { ChainFacts } from "./ChainFacts.js"
 
 /** What a call came to, or why the node gave no result of it. */
-export type Outcome = Either.Either<CallResult, ChainRpcError>
+export type Outcome = Result.Result<CallResult, ChainRpcError>
 
 const together = { concurrency: "unbounded" } as const
 
@@ -18,7 +18,7 @@ const alone = (
   calls: ReadonlyArray<Call>,
   at: BlockTag
 ): Effect.Effect<ReadonlyArray<Outcome>> =>
-  Effect.forEach(calls, (call) => Effect.either(chain.call(call, undefined, at)), together)
+  Effect.forEach(calls, (call) => Effect.result(chain.call(call, undefined, at)), together)
 
 /** Each in a call of its own, all at the block that is the latest now. */
 const pinned = (
@@ -51,9 +51,9 @@ const aggregated = (
       Effect.map(({ data, success }) => {
         const results = success
           ? Multicall.decode(data, calls.length + tolls.length)
-          : Either.left("reverted")
-        return Either.isRight(results) && results.right.slice(calls.length).every(Multicall.isPaid)
-          ? results.right.slice(0, calls.length).map((result) => Either.right(result))
+          : Result.fail("reverted")
+        return Result.isSuccess(results) && results.success.slice(calls.length).every(Multicall.isPaid)
+          ? results.success.slice(0, calls.length).map((result) => Result.succeed(result))
           : null
       }),
       Effect.catchIf(
@@ -86,7 +86,7 @@ export const run = (
     const outcomes =
       (code === null ? null : yield* aggregated(chain, code, plain)) ??
       (yield* calls.length === 1 ? alone(chain, calls, "latest") : pinned(chain, calls))
-    const failures = Arr.getLefts(outcomes)
+    const failures = Arr.getFailures(outcomes)
     const [first] = failures
     return first !== undefined &&
       failures.length === outcomes.length &&

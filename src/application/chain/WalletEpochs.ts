@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
@@ -18,6 +18,6 @@ export const at = (
     chain.call({ to: wallet, data: WalletCalls.configuration }, undefined, block),
     ({ data, success }) => {
       const configuration = WalletConfig.decode(data)
-      return success && Either.isRight(configuration) ? WalletConfig.epochOf(configuration.right) : null
+      return success && Result.isSuccess(configuration) ? WalletConfig.epochOf(configuration.success) : null
     }
   )

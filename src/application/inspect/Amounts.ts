@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Fees from "../../domain/erc4337/gas/Fees.js"
 import * as L1Fee from "../../domain/erc4337/gas/L1Fee.js"
 import * as Hex from "../../domain/primitives/Hex.js"
@@ -20,11 +20,11 @@ const inGwei = (wei: bigint): string => `fees are in wei, and ${wei} gwei are ${
 /** Caps under which nothing can be sent now, and prices that seem to be written in another unit. */
 const prices = ({ caps, minPriorityFeePerGas }: NetworkProfile, market: Fees.Market, say: Say): void => {
   const amounts = { ...caps, minPriorityFeePerGas }
-  const below = Either.match(
+  const below = Result.match(
     Fees.quote(market, amounts, (price) => price),
     {
-      onRight: () => null,
-      onLeft: ({ needed }) =>
+      onSuccess: () => null,
+      onFailure: ({ needed }) =>
         market.nextBaseFee !== null && minPriorityFeePerGas > caps.maxPriorityFeePerGas
           ? { name: "maxPriorityFeePerGas", than: `minPriorityFeePerGas, ${minPriorityFeePerGas} wei` }
           : { name: "maxFeePerGas", than: `the ${needed} wei that the chain asks for now` }

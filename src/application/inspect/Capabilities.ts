@@ -35,7 +35,7 @@ export const simulates = (chain: ChainClient): Effect.Effect<boolean | null> =>
             simulating.add(chain)
             return true
           }),
-          Effect.catchAll(({ reason }) => Effect.succeed(reason === "unsupported" ? false : null))
+          Effect.catch(({ reason }) => Effect.succeed(reason === "unsupported" ? false : null))
         )
   )
 
@@ -45,7 +45,7 @@ const p256 = (chain: ChainClient): Effect.Effect<Capabilities["p256"]> =>
     P256Precompile.isThere(chain),
     (broken, there): Capabilities["p256"] => (broken ? "broken" : there ? "there" : "absent"),
     { concurrent: true }
-  ).pipe(Effect.catchAll(() => Effect.succeed(null)))
+  ).pipe(Effect.catch(() => Effect.succeed(null)))
 
 export const ask = (chain: ChainClient): Effect.Effect<Capabilities> =>
   Effect.all(
@@ -53,7 +53,7 @@ export const ask = (chain: ChainClient): Effect.Effect<Capabilities> =>
       simulation: simulates(chain),
       overrides: chain.call({ to: nobody, data: Hex.empty }, new Map([[nobody, { code: answer }]])).pipe(
         Effect.map(({ data, success }) => success && isWord(data, 42n)),
-        Effect.catchAll(({ reason }) =>
+        Effect.catch(({ reason }) =>
           Effect.succeed(reason === "rejected" || reason === "unsupported" ? false : null)
         )
       ),

@@ -1,8 +1,8 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
 import type * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
@@ -108,13 +108,13 @@ const beacon = (
     if (named !== null && !(yield* hasCode(chain, named))) say("broken", `the validator ${named} has no code`)
   })
 
-type Keys = SystemSigners["Type"]
+type Keys = SystemSigners["Service"]
 
 /** The address of a key; null when there is none, or when its provider does not answer now. */
 const addressOf = (signer: Effect.Effect<{ readonly address: Address.Address }, SignerError>) =>
   signer.pipe(
     Effect.map(({ address }) => address),
-    Effect.catchAll(() => Effect.succeed(null))
+    Effect.catch(() => Effect.succeed(null))
   )
 
 const factory = (chain: ChainClient, profile: NetworkProfile, keys: Keys, say: Say) =>
@@ -176,7 +176,7 @@ const submitters = (
   chain: ChainClient,
   { remoteBundler }: NetworkProfile,
   named: ReadonlyArray<Submitter>,
-  signers: Signers["Type"],
+  signers: Signers["Service"],
   say: Say
 ) =>
   Effect.forEach(
@@ -240,9 +240,9 @@ const inspect = (
     const keys = yield* SystemSigners
     const signers = yield* Signers
     const mute = (error: ChainRpcError) => Effect.sync(() => say("broken", silent(error)))
-    const connected = yield* Effect.either(rpcs.connect(Redacted.value(rpc), "operator"))
-    if (Either.isLeft(connected)) return yield* Effect.as(mute(connected.left), found)
-    const chain = connected.right
+    const connected = yield* Effect.result(rpcs.connect(Redacted.value(rpc), "operator"))
+    if (Result.isFailure(connected)) return yield* Effect.as(mute(connected.failure), found)
+    const chain = connected.success
     yield* Effect.gen(function* () {
       const served = yield* chain.chainId
       if (served !== chainId) return say("broken", `the node at ${chain.origin} serves chain ${served}`)
@@ -260,11 +260,11 @@ const inspect = (
           capabilities(chain, profile, say)
         ],
         // A call that the node refuses keeps nothing else from being told.
-        (part) => Effect.catchAll(part, mute),
+        (part) => Effect.catch(part, mute),
         { concurrency: "unbounded", discard: true }
       )
     }).pipe(
-      Effect.catchAll(mute),
+      Effect.catch(mute),
       Effect.timeoutOption(patience),
       Effect.tap((done) =>
         Effect.sync(() => {

@@ -1,6 +1,6 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Version } from "../../domain/erc4337/EntryPoint.js"
 import type * as Fees from "../../domain/erc4337/gas/Fees.js"
 import * as Percent from "../../domain/erc4337/Percent.js"
@@ -27,7 +27,7 @@ import * as Together from "../runtime/Together.js"
 import * as CalledContracts from "./CalledContracts.js"
 import * as Wallets from "./Wallets.js"
 
-const percentOf = (text: number): Percent.Percent => Either.getOrElse(Percent.from(text), () => Percent.zero)
+const percentOf = (text: number): Percent.Percent => Result.getOrElse(Percent.from(text), () => Percent.zero)
 const defaultGasOvershoot = percentOf(50)
 const defaultPriceOvershoot = percentOf(20)
 
@@ -98,7 +98,7 @@ export const contextOf = (
     // What was accepted goes on, whichever factory the operator has configured since.
     const foreign = caller.resumed === true ? null : Wallets.foreignFactory(connection.profile, settings)
     if (foreign !== null) return yield* Effect.fail(foreign)
-    const formula = yield* Wallets.formula(connection.profile, settings)
+    const formula = yield* Effect.fromResult(Wallets.formula(connection.profile, settings))
     if (paymaster !== undefined && paymaster === connection.profile.sponsor?.paymaster)
       yield* checkBuffers(settings)
     const spaceOf = (wallet: Address.Address) => ({ authority, chainId, entryPoint, wallet })
@@ -175,7 +175,7 @@ export const snapshot = (
           { path: "settings.entryPoint", message: "there is no code at this address on the chain" }
         ])
       )
-    const prices = yield* Prices.offered(profile, fees, buffers.price)
+    const prices = yield* Effect.fromResult(Prices.offered(profile, fees, buffers.price))
     const codeless = new Set(called.filter((_, index) => codes[index] === null))
     const some = [...wallets.values()].some(
       (state) => state._tag === "deployed" && Wallets.hasPasskeys(state.configuration)
@@ -198,13 +198,13 @@ export const lastSeen = (
     if (wallets === null || told === null) return null
     const { block, fees } = told
     const prices = Prices.offered(profile, fees, buffers.price)
-    const code = yield* Effect.either(facts.code(chain, entryPoint))
-    return Either.isLeft(prices) || Either.isLeft(code) || code.right === null
+    const code = yield* Effect.result(facts.code(chain, entryPoint))
+    return Result.isFailure(prices) || Result.isFailure(code) || code.success === null
       ? null
       : {
           block,
-          prices: prices.right,
-          entryPointCode: code.right,
+          prices: prices.success,
+          entryPointCode: code.success,
           wallets,
           codeless: new Set(),
           // The present look tells.

@@ -1,8 +1,8 @@
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
 import type { Version } from "../../domain/erc4337/EntryPoint.js"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import * as Gas from "../../domain/erc4337/gas/Gas.js"
@@ -160,7 +160,7 @@ const atRisk = (
     overshoot: Percent.zero,
     withoutPostOp: sponsor?.paymaster ?? null
   })
-  return Either.getOrElse(gas, () => mostGas) * prices.maxFeePerGas + l1Fee
+  return Result.getOrElse(gas, () => mostGas) * prices.maxFeePerGas + l1Fee
 }
 
 /** How long a reservation lasts for an op that is not signed, milliseconds. */
@@ -233,9 +233,9 @@ export const settling =
         const budgets = yield* Budgets
         const ids = elements.map((index) => idOf(caller, index))
         yield* budgets.release(chainId, ids)
-        if (Exit.isFailure(exit) && !Cause.isFailure(exit.cause)) return
+        if (Exit.isFailure(exit) && !Cause.hasFails(exit.cause)) return
         for (const id of ids) yield* budgets.settle(chainId, id, 0n)
-      }).pipe(Effect.ignoreLogged)
+      }).pipe(Effect.ignore({ log: true }))
     )
 
 /**

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Proof from "../../domain/signature/Proof.js"
 import type * as WalletConfig from "../../domain/wallet/WalletConfig.js"
@@ -26,11 +26,11 @@ export const maxCosigners = Proof.maxParts - 1
 export const bySigners = (
   config: WalletConfig.WalletConfig,
   signers: ReadonlyArray<Signer>
-): Either.Either<SignerAuthorization, ElementFailure> => {
-  if (config.owners.length === 0) return Either.left(elementFailure("signer_without_authority"))
+): Result.Result<SignerAuthorization, ElementFailure> => {
+  if (config.owners.length === 0) return Result.fail(elementFailure("signer_without_authority"))
   const owners = signers.filter(({ address }) => config.owners.includes(address))
   if (owners.length < config.threshold)
-    return Either.left(
+    return Result.fail(
       elementFailure(
         "threshold_not_met",
         Reasons.text("threshold", { have: owners.length, threshold: config.threshold }),
@@ -38,7 +38,7 @@ export const bySigners = (
       )
     )
   const enough = owners.slice(0, config.threshold)
-  return Either.right({
+  return Result.succeed({
     dummy: Proof.dummyEcdsa(enough.length),
     sign: (signingHash) =>
       Effect.map(

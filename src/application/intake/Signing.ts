@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Aggregation from "../../domain/erc4337/Aggregation.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
 import * as Hex from "../../domain/primitives/Hex.js"
@@ -66,17 +66,17 @@ const forEach = <A, B>(
   Effect.gen(function* () {
     const made = yield* Together.forEach(ops, (op) =>
       make(op).pipe(
-        Effect.map(Either.right),
-        Effect.catchAll((error) => {
+        Effect.map(Result.succeed),
+        Effect.catch((error) => {
           if (error._tag === "PayerRefusal")
-            return Effect.succeed(Either.left([op.index, error.failure] as const))
+            return Effect.succeed(Result.fail([op.index, error.failure] as const))
           return Effect.fail(error._tag === "SignerError" ? unavailable(error) : unkept(error))
         })
       )
     )
-    const refused = made.flatMap((each) => (Either.isLeft(each) ? [each.left] : []))
+    const refused = made.flatMap((each) => (Result.isFailure(each) ? [each.failure] : []))
     if (refused.length > 0) return yield* Effect.fail(elements(refused))
-    return made.flatMap((each) => (Either.isRight(each) ? [each.right] : []))
+    return made.flatMap((each) => (Result.isSuccess(each) ? [each.success] : []))
   })
 
 /** Offset and length of an aggregate's parts, bytes. */
@@ -91,14 +91,14 @@ const bytesOf = (
   most: number,
   field: string,
   revert: (data: Hex.Hex) => string
-): Either.Either<Hex.Hex, Reasons.Text> => {
-  if (!success) return Either.left(Reasons.text("aggregatorReverted", { field, reason: revert(data) }))
+): Result.Result<Hex.Hex, Reasons.Text> => {
+  if (!success) return Result.fail(Reasons.text("aggregatorReverted", { field, reason: revert(data) }))
   const inner = Words.readBytes(Words.read(data), 0)
   if (Words.encode([Words.bytes(inner)]) !== data)
-    return Either.left(Reasons.text("aggregatorShape", { field }))
+    return Result.fail(Reasons.text("aggregatorShape", { field }))
   return Hex.size(inner) > most
-    ? Either.left(Reasons.text("aggregatorLength", { field, given: Hex.size(inner), most }))
-    : Either.right(inner)
+    ? Result.fail(Reasons.text("aggregatorLength", { field, given: Hex.size(inner), most }))
+    : Result.succeed(inner)
 }
 
 /** The signatures of all ops made one by the aggregator, which is asked beforehand what it will say of each. */
@@ -132,14 +132,14 @@ const aggregated = (
     for (const [position, own] of ops.entries()) {
       const answer = each[position] ?? { success: false, data: Hex.empty }
       const signature = bytesOf(answer, Hex.size(own.op.signature), "signature", revert)
-      if (Either.isLeft(signature)) refused.push([own.index, refusal(signature.left)])
-      else carried.push({ ...own, op: { ...own.op, signature: signature.right } })
+      if (Result.isFailure(signature)) refused.push([own.index, refusal(signature.failure)])
+      else carried.push({ ...own, op: { ...own.op, signature: signature.success } })
     }
     if (refused.length > 0) return yield* Effect.fail(elements(refused))
     const most = ops.reduce((sum, { op }) => sum + Hex.size(op.signature) + perPart, perPart)
     const aggregate = bytesOf(together, most, whole, revert)
-    if (Either.isLeft(aggregate)) return yield* Effect.fail(all(refusal(aggregate.left)))
-    const signature = aggregate.right
+    if (Result.isFailure(aggregate)) return yield* Effect.fail(all(refusal(aggregate.failure)))
+    const signature = aggregate.success
     const validation = yield* node(
       chain.estimateGas({
         from: entryPoint,

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Address from "../../domain/primitives/Address.js"
 import type { Hex } from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
@@ -43,8 +43,8 @@ const missing = (name: string): Detail => ({
 /** 422 when the creation code cannot be used. */
 export const creationCode = (
   text: string
-): Either.Either<WalletAddress.CreationCode, ReturnType<typeof unprocessable>> =>
-  Either.mapLeft(WalletAddress.creationCode(text), ({ message }) =>
+): Result.Result<WalletAddress.CreationCode, ReturnType<typeof unprocessable>> =>
+  Result.mapError(WalletAddress.creationCode(text), ({ message }) =>
     unprocessable("internal_application_error", [
       {
         path: "settings.beaconAdminCreationCode",
@@ -68,13 +68,13 @@ export const foreignFactory = (
 export const formula = (
   profile: NetworkProfile,
   settings: AddressSettings
-): Either.Either<Formula, Failure> =>
-  Either.gen(function* () {
+): Result.Result<Formula, Failure> =>
+  Result.gen(function* () {
     const factory = settings.factory ?? profile.factory
     const beacon = settings.beaconAdminAddress ?? profile.beacon
     const code = settings.beaconAdminCreationCode ?? profile.creationCode
     if (factory === null || beacon === null || code === null)
-      return yield* Either.left(
+      return yield* Result.fail(
         invalid("invalid_request", [
           ...(factory === null ? [missing("factory")] : []),
           ...(beacon === null ? [missing("beaconAdminAddress")] : []),
@@ -128,17 +128,17 @@ export const select = (
   formula: Formula,
   profile: NetworkProfile,
   path: string
-): Either.Either<Address.Address, Failure> =>
-  Either.gen(function* () {
+): Result.Result<Address.Address, Failure> =>
+  Result.gen(function* () {
     const { salt = "", wallet = "" } = selector
     if (salt === "" && wallet === "")
-      return yield* Either.left(
+      return yield* Result.fail(
         invalid("invalid_request", [{ path: `${path}.salt`, message: "either salt or wallet is required" }])
       )
     const named =
       wallet === ""
         ? null
-        : yield* Either.mapLeft(Address.from(wallet), ({ message }) =>
+        : yield* Result.mapError(Address.from(wallet), ({ message }) =>
             invalid("invalid_request", [{ path: `${path}.wallet`, message }])
           )
     if (salt === "") return named ?? Address.zero
@@ -146,7 +146,7 @@ export const select = (
     const custody = custodyOf(text, selector, named, formula, profile)
     const predicted = formula.predict(text, custody, selector.legacyWallet === true)
     if (named !== null && named !== predicted)
-      return yield* Either.left(
+      return yield* Result.fail(
         invalid("invalid_request", [
           { path: `${path}.wallet`, message: `salt and walletCustody name another wallet: ${predicted}` }
         ])
@@ -155,8 +155,8 @@ export const select = (
   })
 
 /** 400 `invalid salt format`. */
-export const saltOf = (text: string, path: string): Either.Either<Salt.Salt, InvalidRequest> =>
-  Either.mapLeft(Salt.from(text), () =>
+export const saltOf = (text: string, path: string): Result.Result<Salt.Salt, InvalidRequest> =>
+  Result.mapError(Salt.from(text), () =>
     invalid("invalid_salt_format", [
       { path, message: "expected 1 to 256 bytes of NFC text without control characters or outer white space" }
     ])
@@ -192,8 +192,8 @@ const stateOf = ({ answer, code }: Seen, expected: Hex | null): WalletState | nu
       ? code === null || code === expected
       : expected !== null && code.codeHash === Keccak.hash(expected)
   const configuration = WalletConfig.decode(answer.data)
-  if (isExpected && answer.success && Either.isRight(configuration))
-    return { _tag: "deployed", configuration: configuration.right }
+  if (isExpected && answer.success && Result.isSuccess(configuration))
+    return { _tag: "deployed", configuration: configuration.success }
   return code === null ? null : { _tag: "foreign" }
 }
 

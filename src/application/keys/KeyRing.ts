@@ -1,10 +1,9 @@
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as ExecutionStrategy from "effect/ExecutionStrategy"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import type { Address } from "../../domain/primitives/Address.js"
 import { type Signer, SignerError, type SignerRef, Signers, SystemSigners } from "../ports/Signers.js"
@@ -43,8 +42,8 @@ const opened = ({ limits, open }: Provider) =>
     Once.make(
       Call.bounded(
         () =>
-          Effect.flatMap(Scope.fork(ring, ExecutionStrategy.sequential), (own) =>
-            Effect.onError(Scope.extend(open, own), (cause) => Scope.close(own, Exit.failCause(cause)))
+          Effect.flatMap(Scope.fork(ring, "sequential"), (own) =>
+            Effect.onError(Scope.provide(open, own), (cause) => Scope.close(own, Exit.failCause(cause)))
           ),
         RingKeyLimits.ofResolving({ ...RingKeyLimits.defaults, ...limits })
       )
@@ -59,7 +58,7 @@ const place = ({ key, provider }: KeySource): string =>
 const ringOf = ({ providers }: Registry) =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
-    const doors = new Map<string, Effect.Effect.Success<ReturnType<typeof opened>>>()
+    const doors = new Map<string, Effect.Success<ReturnType<typeof opened>>>()
     for (const [name, provider] of Object.entries(providers)) doors.set(name, yield* opened(provider))
     const keys = new Map<string, RingKey.RingKey>()
     const idOf = ({ address, key, provider }: KeySource) => JSON.stringify([provider, key, address ?? null])
@@ -83,7 +82,7 @@ const ringOf = ({ providers }: Registry) =>
               )
             )
           }
-        }).pipe(Scope.extend(scope)),
+        }).pipe(Scope.provide(scope)),
       get: (source: KeySource): RingKey.RingKey => keys.get(idOf(source)) ?? absent
     }
   })
@@ -106,12 +105,12 @@ const addressOf = (key: RingKey.RingKey, { name, source }: Wanted, until: number
   Effect.gen(function* () {
     const now = yield* MonotonicTime.millis
     return yield* key.resolve.pipe(
-      Effect.timeoutFail({
+      Effect.timeoutOrElse({
         duration: Math.max(0, until - now),
-        onTimeout: () => new RingKeyError({ reason: "unavailable", message: "no answer in time" })
+        orElse: () => Effect.fail(new RingKeyError({ reason: "unavailable", message: "no answer in time" }))
       }),
       Effect.map(({ address }) => address),
-      Effect.catchAll(({ message, reason }): Effect.Effect<Address, KeyRingError.Problem> => {
+      Effect.catch(({ message, reason }): Effect.Effect<Address, KeyRingError.Problem> => {
         const told = `${name}: ${place(source)}: ${message}`
         if (reason !== "unavailable") return Effect.fail({ reason, message: told })
         if (source.address === undefined) return Effect.fail({ reason, message: `${told} (${remedy})` })
@@ -134,16 +133,16 @@ const ask = <W extends Wanted>(
     const asked = yield* Effect.forEach(
       wanted,
       (each) =>
-        Effect.map(Effect.either(addressOf(ringKey(each.source), each, until)), (answer) => ({
+        Effect.map(Effect.result(addressOf(ringKey(each.source), each, until)), (answer) => ({
           each,
           answer
         })),
       { concurrency: startConcurrency }
     )
     return {
-      problems: asked.flatMap(({ answer }) => (Either.isLeft(answer) ? [answer.left] : [])),
+      problems: asked.flatMap(({ answer }) => (Result.isFailure(answer) ? [answer.failure] : [])),
       found: asked.flatMap(({ answer, each }) =>
-        Either.isRight(answer) ? [{ ...each, address: answer.right }] : []
+        Result.isSuccess(answer) ? [{ ...each, address: answer.success }] : []
       )
     }
   })
@@ -165,8 +164,8 @@ const problemsOf = (
   })
 
 export interface KeyRing {
-  readonly signers: Signers["Type"]
-  readonly systemSigners: SystemSigners["Type"]
+  readonly signers: Signers["Service"]
+  readonly systemSigners: SystemSigners["Service"]
   /**
    * Lets requests name these keys as well, in place of those that were admitted before. They are held against all
    * others first; when anything is wrong with any of them nothing changes. One admission at a time.
@@ -275,4 +274,4 @@ export const ports = ({ signers, systemSigners }: KeyRing): Context.Context<Sign
 
 /** Both ports; keys that can not be used fail the start. */
 export const layer = (registry: Registry): Layer.Layer<Signers | SystemSigners, KeyRingError.KeyRingError> =>
-  Layer.scopedContext(Effect.map(make(registry), ports))
+  Layer.effectContext(Effect.map(make(registry), ports))

@@ -63,17 +63,21 @@ export const bounded = (signer: Signer): Signer => ({
       Effect.tap(() => Effect.flatMap(Troubles.Shared, ({ passed }) => passed(crashOf(signer)))),
       // The libraries of providers may throw: that is no reason to doubt the rest of the work. The store that takes no
       // entry of the signature is no provider.
-      Effect.catchSomeDefect((defect) =>
-        StoreFailure.is(defect)
-          ? Option.none()
-          : Option.some(
-              Effect.flatMap(Troubles.Shared, ({ failed }) =>
-                Effect.zipRight(
-                  failed(crashOf(signer), Cause.die(defect)),
-                  new SignerError({ reason: "unavailable", message: "the key provider failed" })
-                )
-              )
-            )
+      Effect.catchDefect((defect) =>
+        Option.getOrElse(
+          ((defect) =>
+            StoreFailure.is(defect)
+              ? Option.none()
+              : Option.some(
+                  Effect.flatMap(Troubles.Shared, ({ failed }) =>
+                    Effect.andThen(
+                      failed(crashOf(signer), Cause.die(defect)),
+                      new SignerError({ reason: "unavailable", message: "the key provider failed" })
+                    )
+                  )
+                ))(defect),
+          () => Effect.die(defect)
+        )
       )
     )
 })

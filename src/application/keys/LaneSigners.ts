@@ -6,10 +6,10 @@ import * as Keys from "./Keys.js"
 
 export type SignerOf = (access: Pick<LaneAccess, "accountId" | "key">) => Effect.Effect<Signer, SignerError>
 
-export const SignerOf: Context.Tag<SignerOf, SignerOf> = Context.GenericTag("castellan/SignerOf")
+export const SignerOf: Context.Key<SignerOf, SignerOf> = Context.Service("castellan/SignerOf")
 
 /** The key of a lane, for work that no request waits for any more. */
 export const resolver =
-  (signers: Signers["Type"], system: SystemSigners["Type"]): SignerOf =>
+  (signers: Signers["Service"], system: SystemSigners["Service"]): SignerOf =>
   ({ accountId, key }) =>
     Effect.map(key === "serviceEoa" ? system.serviceEoa : signers.resolve(accountId, key), Keys.bounded)

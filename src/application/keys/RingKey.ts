@@ -51,7 +51,7 @@ const told = <A>(
         .failed({ ...trouble, isDelay }, Cause.fail(`${reason}: ${message}`))
         .pipe(
           Effect.annotateLogs({ key, doing, reason, detail: message }),
-          Effect.zipRight(Effect.fail(signerError(reason === "unavailable" ? "unavailable" : "refused")))
+          Effect.andThen(Effect.fail(signerError(reason === "unavailable" ? "unavailable" : "refused")))
         )
     },
     onSuccess: (value) => Effect.as(Effect.annotateLogs(troubles.passed(trouble), { key }), value)

@@ -15,7 +15,7 @@ const crashed = (defect: unknown): KeyProviderError =>
 
 /** 0.2, 0.4, 0.8... up to 3 seconds, each shortened or lengthened by up to a fifth. */
 const backoff = Schedule.jittered(
-  Schedule.union(Schedule.exponential("200 millis"), Schedule.spaced("3 seconds"))
+  Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("3 seconds")])
 )
 
 /**
@@ -29,7 +29,7 @@ export const bounded = <A>(
   Effect.suspend(() => {
     let last = silent
     return Effect.suspend(call).pipe(
-      Effect.catchAllDefect((defect) => Effect.fail(crashed(defect))),
+      Effect.catchDefect((defect) => Effect.fail(crashed(defect))),
       (attempt) => Together.within(attempt, attemptMillis, () => silent),
       Effect.tapError((error) =>
         Effect.sync(() => {
@@ -37,7 +37,7 @@ export const bounded = <A>(
         })
       ),
       Effect.retry({
-        schedule: Schedule.upTo(backoff, Duration.millis(totalMillis)),
+        schedule: Schedule.upTo(backoff, { duration: Duration.millis(totalMillis) }),
         while: ({ reason }) => reason === "unavailable"
       }),
       (attempts) => Together.within(attempts, totalMillis, () => last)

@@ -1,6 +1,5 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as FiberId from "effect/FiberId"
 import type * as Scope from "effect/Scope"
 import * as Secp256k1 from "../../domain/crypto/Secp256k1.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
@@ -43,7 +42,7 @@ export const make = (
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         open = false
-        for (const { done } of waiting.splice(0)) Deferred.unsafeDone(done, Effect.fail(stopped))
+        for (const { done } of waiting.splice(0)) Deferred.doneUnsafe(done, Effect.fail(stopped))
       })
     )
 
@@ -57,7 +56,7 @@ export const make = (
 
     const refuse = (jobs: ReadonlyArray<Job>, error: RingKeyError) =>
       Effect.sync(() => {
-        for (const { done } of jobs) Deferred.unsafeDone(done, Effect.fail(error))
+        for (const { done } of jobs) Deferred.doneUnsafe(done, Effect.fail(error))
       })
 
     /** Who has stopped waiting is not asked for any more, nor when the call is made again. */
@@ -85,14 +84,14 @@ export const make = (
           yield* EventLoop.breathe
         }
       }).pipe(
-        Effect.catchAllDefect(() => Effect.fail(wrong("the provider returned no signatures"))),
-        Effect.catchAll((error) => refuse(jobs, error)),
+        Effect.catchDefect(() => Effect.fail(wrong("the provider returned no signatures"))),
+        Effect.catch((error) => refuse(jobs, error)),
         Effect.ensuring(refuse(jobs, stopped))
       )
 
     const drain: Effect.Effect<void> = Effect.suspend(() => {
       const jobs = waiting.splice(0, Math.max(1, key.maxBatch || 1))
-      if (jobs.length > 0) return Effect.zipRight(serve(jobs), drain)
+      if (jobs.length > 0) return Effect.andThen(serve(jobs), drain)
       // At once: whoever asks from now on has to start a new call.
       calls -= 1
       return Effect.void
@@ -101,16 +100,16 @@ export const make = (
     const start = Effect.suspend(() => {
       if (calls >= limits.inFlight) return Effect.void
       calls += 1
-      return Effect.yieldNow().pipe(Effect.zipRight(drain), Effect.interruptible, Effect.forkIn(scope))
+      return Effect.yieldNow.pipe(Effect.andThen(drain), Effect.interruptible, Effect.forkIn(scope))
     }).pipe(Effect.uninterruptible)
 
     return (digest) =>
       Effect.suspend(() => {
         if (!open) return Effect.fail(stopped)
-        const job: Job = { digest, done: Deferred.unsafeMake<Hex, RingKeyError>(FiberId.none), awaited: true }
+        const job: Job = { digest, done: Deferred.makeUnsafe<Hex, RingKeyError>(), awaited: true }
         waiting.push(job)
         const signed = start.pipe(
-          Effect.zipRight(Deferred.await(job.done)),
+          Effect.andThen(Deferred.await(job.done)),
           Effect.ensuring(
             Effect.sync(() => {
               job.awaited = false

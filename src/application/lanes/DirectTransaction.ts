@@ -102,10 +102,10 @@ export const run = <R>(
     const monitor = yield* TransactionMonitor
 
     const load: Effect.Effect<RequestRecord> = Effect.orDie(
-      Effect.filterOrDieMessage(
+      Effect.filterOrElse(
         requestJournal.request(requestId),
         (found): found is RequestRecord => found !== null,
-        "the journal has lost an accepted request"
+        () => Effect.die(new Error("the journal has lost an accepted request"))
       )
     )
 
@@ -210,7 +210,7 @@ export const run = <R>(
     if (current.resumed) yield* current.rest
     let mined = current.resumed ? (yield* outcome).mined : null
     while (mined === null) {
-      yield* Effect.catchAll(send, (failure) =>
+      yield* Effect.catch(send, (failure) =>
         Effect.gen(function* () {
           const isOver = current.accepted() && (!isPassing(failure) || (yield* isOverdue))
           if (isOver) yield* current.conclude

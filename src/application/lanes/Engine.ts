@@ -65,7 +65,7 @@ export const layer: Layer.Layer<
   Engine | Bundler,
   never,
   Budgets | BundlerRpc | ChainRpc | Journals | Replicas | Networks | PaymasterRpc | Signers | SystemSigners
-> = Layer.scopedContext(
+> = Layer.effectContext(
   Effect.gen(function* () {
     const bundlers = yield* BundlerRpc
     const budgets = yield* Budgets

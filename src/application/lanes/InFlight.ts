@@ -1,6 +1,5 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as FiberId from "effect/FiberId"
 import type { Lane, Route, TransactionRecord } from "../ports/journal/Transactions.js"
 
 /** The route of a transaction. Its ops are all of one EntryPoint. */
@@ -48,7 +47,7 @@ export const make = (): InFlight => {
   const wake = (lane: Lane): void => {
     const bell = bells.get(nameOf(lane))
     bells.delete(nameOf(lane))
-    if (bell !== undefined) Deferred.unsafeDone(bell, Effect.void)
+    if (bell !== undefined) Deferred.doneUnsafe(bell, Effect.void)
   }
 
   const noted = (table: Map<string, Set<bigint>>, { nonce, ...lane }: Lane & { readonly nonce: bigint }) => {
@@ -91,7 +90,7 @@ export const make = (): InFlight => {
       [...(lanes.get(nameOf(lane))?.keys() ?? [])].every((other) => goTogether(route, other)),
     wake,
     changed: (lane) => {
-      const bell = bells.get(nameOf(lane)) ?? Deferred.unsafeMake<void>(FiberId.none)
+      const bell = bells.get(nameOf(lane)) ?? Deferred.makeUnsafe<void>()
       bells.set(nameOf(lane), bell)
       return Deferred.await(bell)
     }

@@ -43,7 +43,7 @@ export interface LaneSlots {
   readonly waiting: (lane: Lane) => number
 }
 
-export const LaneSlots: Context.Tag<LaneSlots, LaneSlots> = Context.GenericTag("castellan/LaneSlots")
+export const LaneSlots: Context.Key<LaneSlots, LaneSlots> = Context.Service("castellan/LaneSlots")
 
 export const confirmedNonce = (
   chain: ChainClient,
@@ -110,7 +110,7 @@ export const make = (lanes: NonceManager, inFlight: InFlight): LaneSlots => {
       // Taken before the look: what happens during it wakes this one.
       const paused = pause(work)
       return Effect.flatMap(look(work, watched), (drainedTo) =>
-        drainedTo === null ? Effect.zipRight(paused, ready(work, watched)) : Effect.void
+        drainedTo === null ? Effect.andThen(paused, ready(work, watched)) : Effect.void
       )
     })
 
@@ -121,7 +121,7 @@ export const make = (lanes: NonceManager, inFlight: InFlight): LaneSlots => {
     watched = true
   ): Effect.Effect<A, Exclude<E, OtherRoute>, R> =>
     ready(work, watched).pipe(
-      Effect.zipRight(
+      Effect.andThen(
         lanes.exclusive(
           work,
           // Others may have gone in the meantime.
@@ -131,7 +131,7 @@ export const make = (lanes: NonceManager, inFlight: InFlight): LaneSlots => {
         )
       ),
       Effect.map((done) => ({ done, watched })),
-      Effect.catchAll((error) =>
+      Effect.catch((error) =>
         error instanceof OtherRoute
           ? Effect.succeed({ done: Option.none<A>(), watched: false })
           : Effect.fail(error as Exclude<E, OtherRoute>)

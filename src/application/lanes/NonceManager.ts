@@ -3,9 +3,10 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
+import * as Semaphore from "effect/Semaphore"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import * as Transaction from "../../domain/evm/Transaction.js"
 import type { Address } from "../../domain/primitives/Address.js"
@@ -96,8 +97,7 @@ export interface NonceManager {
   ) => Effect.Effect<TransactionRecord, LaneDamaged | SignerError | JournalError>
 }
 
-export const NonceManager: Context.Tag<NonceManager, NonceManager> =
-  Context.GenericTag("castellan/NonceManager")
+export const NonceManager: Context.Key<NonceManager, NonceManager> = Context.Service("castellan/NonceManager")
 
 /** What a replacement has to be above, the highest of all versions, and whether it is of type 0. */
 export const standing = (versions: ReadonlyArray<TransactionVersion>) => ({
@@ -113,28 +113,32 @@ export const standing = (versions: ReadonlyArray<TransactionVersion>) => ({
 
 /** A signature that the audit log takes no entry of is not made: the store fails, as where the bytes are stored. */
 const signatureOf = (signer: Signer, transaction: Transaction.Transaction) =>
-  Effect.catchSomeDefect(
-    Effect.locally(signer.sign(Transaction.signingDigest(transaction)), withheld, true),
+  Effect.catchDefect(
+    Effect.provideService(signer.sign(Transaction.signingDigest(transaction)), withheld, true),
     (defect) =>
-      defect instanceof AuditLogError
-        ? Option.some(new JournalError({ message: `not signed: ${defect.message}` }))
-        : Option.none()
+      Option.getOrElse(
+        ((defect) =>
+          defect instanceof AuditLogError
+            ? Option.some(new JournalError({ message: `not signed: ${defect.message}` }))
+            : Option.none())(defect),
+        () => Effect.die(defect)
+      )
   )
 
 const laneOf = ({ chainId, signer }: Lane): Lane => ({ chainId, signer })
 
 /** Of a store that does not answer. */
-const patience = Schedule.intersect(Schedule.spaced("250 millis"), Schedule.recurs(20))
+const patience = Schedule.max([Schedule.spaced("250 millis"), Schedule.recurs(20)])
 
 /** The lanes of this process. */
-export const make = (transactionJournal: TransactionJournal["Type"]): NonceManager => {
-  const locks = new Map<string, Effect.Semaphore>()
+export const make = (transactionJournal: TransactionJournal["Service"]): NonceManager => {
+  const locks = new Map<string, Semaphore.Semaphore>()
 
-  const lockOf = ({ chainId, signer }: Lane): Effect.Semaphore => {
+  const lockOf = ({ chainId, signer }: Lane): Semaphore.Semaphore => {
     const key = `${chainId}:${signer}`
     const known = locks.get(key)
     if (known !== undefined) return known
-    const lock = Effect.unsafeMakeSemaphore(1)
+    const lock = Semaphore.makeUnsafe(1)
     locks.set(key, lock)
     return lock
   }
@@ -167,7 +171,7 @@ export const make = (transactionJournal: TransactionJournal["Type"]): NonceManag
     signed: TransactionVersion,
     rest: Pick<SignedTransaction, "addedCost" | "drainedTo" | "replaces">
   ) =>
-    Effect.catchAll(
+    Effect.catch(
       transactionJournal.recordSigned({ ...laneOf(record), nonce: record.nonce, ...rest, ...signed }),
       (error) =>
         Effect.flatMap(
@@ -240,17 +244,17 @@ export const make = (transactionJournal: TransactionJournal["Type"]): NonceManag
         drainedTo: 0n
       }),
       "OtherRoute",
-      () => Effect.dieMessage("a transaction that calls nobody has no route")
+      () => Effect.die(new Error("a transaction that calls nobody has no route"))
     )
 
   const replace = (record: TransactionRecord, signer: Signer, prices: FeePrices) =>
     Effect.gen(function* () {
       const newest = record.versions.at(-1)
       const parsed = Transaction.parse(newest?.raw ?? Hex.empty)
-      if (Either.isLeft(parsed) || parsed.right.from !== signer.address)
+      if (Result.isFailure(parsed) || parsed.success.from !== signer.address)
         return yield* new LaneDamaged({ message: "the stored bytes are not a transaction of this key" })
       const { chainId, nonce } = record
-      const transaction: Transaction.Transaction = { ...parsed.right.transaction, ...prices }
+      const transaction: Transaction.Transaction = { ...parsed.success.transaction, ...prices }
       if (transaction.chainId !== chainId || transaction.nonce !== nonce)
         return yield* new LaneDamaged({ message: "the stored bytes are of another nonce" })
       const signature = yield* signatureOf(signer, transaction)

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import * as Percent from "../../domain/erc4337/Percent.js"
 import * as Prices from "../chain/Prices.js"
@@ -20,20 +20,20 @@ import type { TransactionMonitor } from "./TransactionMonitor.js"
 
 /** Nonces below a lane's waiting transactions that the chain has open: what is above them is not mined before they are used. */
 
-const overshoot = Either.getOrElse(Percent.from(20), () => Percent.zero)
+const overshoot = Result.getOrElse(Percent.from(20), () => Percent.zero)
 
 /** What a transaction costs now; null when that is above the operator's caps. */
 export const quote = (
   chain: ChainClient,
   profile: NetworkProfile
 ): Effect.Effect<FeePrices | null, ChainRpcError> =>
-  Effect.map(chain.fees, (market) => Either.getOrNull(Prices.quote(profile, market, overshoot)))
+  Effect.map(chain.fees, (market) => Result.getOrNull(Prices.quote(profile, market, overshoot)))
 
 /** Nonces below the lane's waiting transactions that one look deals with. */
 const maxBelow = 64n
 
 export interface Dependencies {
-  readonly transactionJournal: Pick<TransactionJournal["Type"], "transactionsBetween">
+  readonly transactionJournal: Pick<TransactionJournal["Service"], "transactionsBetween">
   readonly lanes: NonceManager.NonceManager
   readonly signerOf: (access: LaneAccess) => Effect.Effect<Signer, SignerError>
   readonly accessNodes: AccessNodes

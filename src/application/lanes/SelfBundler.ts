@@ -2,8 +2,7 @@ import * as BigInts from "effect/BigInt"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as FiberRef from "effect/FiberRef"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as L1Fee from "../../domain/erc4337/gas/L1Fee.js"
 import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimbursement.js"
@@ -37,7 +36,7 @@ const fail = (
  * Submits bundles by the EOA that they name, through its lane. Bundles that arrive while a transaction is made leave
  * together in the next one; an idle lane sends at once.
  */
-export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): Bundler["Type"] => {
+export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): Bundler["Service"] => {
   const nonces = EoaNonces.make()
   const queues = new Map<string, Array<TransactionPlan.QueuedBundle>>()
 
@@ -86,7 +85,7 @@ export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): 
         data: BundleSimulation.dataOf({ aggregate, submitter: submitter.address, version }, ops),
         gas: plan.gasLimit
       }
-      const seen = yield* Effect.either(
+      const seen = yield* Effect.result(
         Together.all([
           BundleSimulation.run({
             chain,
@@ -102,8 +101,8 @@ export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): 
           TransactionPlan.isService(first) ? chain.block("latest") : Effect.succeed(null)
         ])
       )
-      if (Either.isLeft(seen)) return yield* refuseAll(ofNode(seen.left))
-      const [{ gas, refused }, { latest, next: chainNonce }, balance, block] = seen.right
+      if (Result.isFailure(seen)) return yield* refuseAll(ofNode(seen.failure))
+      const [{ gas, refused }, { latest, next: chainNonce }, balance, block] = seen.success
       if (refused.size > 0) {
         const hit = plan.bundles.filter(({ bundle }) => bundle.ops.some((op) => refused.has(op.userOpHash)))
         leave(hit)
@@ -143,7 +142,7 @@ export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): 
       if (plan.bundles.some((queued) => !queue.includes(queued))) return
       if (!EoaNonces.canBe({ latest, next: chainNonce }))
         return yield* refuseAll(fail("nodeFailed", `${chain.origin} gives a nonce of the EOA that cannot be`))
-      const signed = yield* Effect.either(
+      const signed = yield* Effect.result(
         lanes
           .sign({
             access,
@@ -169,10 +168,10 @@ export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): 
             drainedTo,
             balance
           })
-          .pipe(Effect.locally(Holding.begun, TransactionPlan.holding(plan)))
+          .pipe(Effect.provideService(Holding.begun, TransactionPlan.holding(plan)))
       )
-      if (Either.isLeft(signed)) {
-        const error = signed.left
+      if (Result.isFailure(signed)) {
+        const error = signed.failure
         switch (error._tag) {
           case "OtherRoute":
             return yield* error
@@ -196,10 +195,10 @@ export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): 
             })
         }
       }
-      if (plan.bundles.every(TransactionPlan.isCreation)) inFlight.noteCreation(signed.right)
-      yield* monitor.watch({ chain, profile, record: signed.right })
+      if (plan.bundles.every(TransactionPlan.isCreation)) inFlight.noteCreation(signed.success)
+      yield* monitor.watch({ chain, profile, record: signed.success })
       leave(plan.bundles)
-      for (const { sent } of plan.bundles) Deferred.unsafeDone(sent, Effect.void)
+      for (const { sent } of plan.bundles) Deferred.doneUnsafe(sent, Effect.void)
     })
 
   const work = (key: string, queue: Array<TransactionPlan.QueuedBundle>): Effect.Effect<void> =>
@@ -222,14 +221,14 @@ export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): 
       return slots
         .take(wanted, (drainedTo) => transact(queue, drainedTo))
         .pipe(
-          Effect.catchAllCause((cause) => {
+          Effect.catchCause((cause) => {
             // A defect must not leave anybody waiting, nor the lane without its worker.
             const stranded = queue.splice(0)
             return Effect.forEach(stranded, ({ sent }) => Deferred.die(sent, Cause.squash(cause)), {
               discard: true
             })
           }),
-          Effect.zipRight(Effect.suspend(() => work(key, queue)))
+          Effect.andThen(Effect.suspend(() => work(key, queue)))
         )
     })
 
@@ -244,7 +243,7 @@ export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): 
         const sent = yield* Deferred.make<void, BundlerError>()
         const known = queues.get(key)
         const queue = known ?? []
-        const holding = yield* FiberRef.get(Holding.begun)
+        const holding = yield* Holding.begun
         const queued = { bundle, sent, holding, arrival: slots.arrive() }
         queue.push(queued)
         if (known === undefined) {

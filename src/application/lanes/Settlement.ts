@@ -100,7 +100,7 @@ export interface Settlement {
 }
 
 export interface Dependencies {
-  readonly transactionJournal: TransactionJournal["Type"]
+  readonly transactionJournal: TransactionJournal["Service"]
   readonly wakeUps: Pick<WakeUps.WakeUps, "notify" | "signal">
   readonly losses: Losses.Losses
   /** The final answer of some request was undone by a reorganisation. */
@@ -109,7 +109,7 @@ export interface Dependencies {
 
 export const make = ({ losses, reopened, transactionJournal, wakeUps }: Dependencies): Settlement => {
   const wake = (record: TransactionRecord) => (affected: ReadonlyArray<string>) =>
-    Effect.zipRight(wakeUps.notify([...affected, WakeUps.transaction(record)]), wakeUps.signal(record))
+    Effect.andThen(wakeUps.notify([...affected, WakeUps.transaction(record)]), wakeUps.signal(record))
 
   const booked = Effect.mapError(({ message }: BudgetsError) => new JournalError({ message }))
 
@@ -146,12 +146,12 @@ export const make = ({ losses, reopened, transactionJournal, wakeUps }: Dependen
       }),
     finalised: (record, confirmations) =>
       booked(losses.finalised(record)).pipe(
-        Effect.zipRight(transactionJournal.finalise(record, record.nonce, confirmations)),
+        Effect.andThen(transactionJournal.finalise(record, record.nonce, confirmations)),
         Effect.flatMap(wake(record))
       ),
     vanished: (record) =>
       Effect.flatMap(transactionJournal.unsettle(record, record.nonce), (affected) =>
-        Effect.zipRight(wake(record)(affected), reopened)
+        Effect.andThen(wake(record)(affected), reopened)
       ),
     stranded: (chain, record, { blockNumber, confirmations, settledTo }) =>
       Effect.gen(function* () {

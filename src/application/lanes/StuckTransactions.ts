@@ -1,7 +1,7 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Replacement from "../../domain/erc4337/gas/Replacement.js"
 import * as Transaction from "../../domain/evm/Transaction.js"
@@ -27,8 +27,8 @@ const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: Known
   // Of a version that was found on the chain there are no bytes; all versions do the same.
   versions.some(({ raw }) => {
     const parsed = Transaction.parse(raw)
-    if (Either.isLeft(parsed)) return false
-    const { transaction } = parsed.right
+    if (Result.isFailure(parsed)) return false
+    const { transaction } = parsed.success
     return transaction.to === to && transaction.data === data && transaction.value === value
   })
 
@@ -36,7 +36,7 @@ const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: Known
 const attendMillis = 5_000
 
 export interface Dependencies extends Omit<OpenNonces.Dependencies, "troubles"> {
-  readonly transactionJournal: Pick<TransactionJournal["Type"], "adopt" | "transactionsBetween">
+  readonly transactionJournal: Pick<TransactionJournal["Service"], "adopt" | "transactionsBetween">
   readonly settlement: Settlement
   readonly scope: Scope.Scope
 }
@@ -99,7 +99,7 @@ export const make = (dependencies: Dependencies): Attend => {
           ),
         onFailure: (error) =>
           Effect.sync(() => Entry.putOff(entry, node, now)).pipe(
-            Effect.zipRight(Effect.logDebug(`the node did not take a transaction again: ${error.message}`)),
+            Effect.andThen(Effect.logDebug(`the node did not take a transaction again: ${error.message}`)),
             Effect.as(false)
           )
       })
@@ -132,9 +132,9 @@ export const make = (dependencies: Dependencies): Attend => {
             record,
             record.nonce.toString()
           )
-          if (Either.isLeft(prices)) return yield* troubles.failed(capped)
+          if (Result.isFailure(prices)) return yield* troubles.failed(capped)
           yield* troubles.passed(capped)
-          const renewed = yield* lanes.replace(record, signer, prices.right)
+          const renewed = yield* lanes.replace(record, signer, prices.success)
           yield* monitor.watch({ chain, profile, record: renewed })
           yield* Effect.logInfo("a waiting transaction was replaced at a higher price")
         })

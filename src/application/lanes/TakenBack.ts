@@ -48,7 +48,7 @@ export const offer = (chain: ChainClient, undone: ReadonlyArray<TransactionRecor
  * a caller's own is given nothing of other accounts.
  */
 export const offerOpen = (
-  { transactionsBetween }: Pick<TransactionJournal["Type"], "transactionsBetween">,
+  { transactionsBetween }: Pick<TransactionJournal["Service"], "transactionsBetween">,
   lane: Lane,
   chain: ChainClient,
   { accountId, trust }: Pick<LaneAccess, "accountId" | "trust">

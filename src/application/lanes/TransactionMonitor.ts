@@ -57,7 +57,7 @@ export interface TransactionMonitor {
   readonly receiptOf: (chain: ChainClient, txHash: Hex.Bytes32) => Effect.Effect<Receipt>
 }
 
-export const TransactionMonitor: Context.Tag<TransactionMonitor, TransactionMonitor> = Context.GenericTag(
+export const TransactionMonitor: Context.Key<TransactionMonitor, TransactionMonitor> = Context.Service(
   "castellan/TransactionMonitor"
 )
 
@@ -85,9 +85,11 @@ export const make = (options: {
     const operators = new WeakSet<ChainClient>()
 
     const presentOf = ({ access, chainId }: TransactionRecord) =>
-      Effect.tap(accessNodes.ofOperator(access, chainId), (chain) => {
-        if (chain !== null) operators.add(chain)
-      })
+      Effect.tap(accessNodes.ofOperator(access, chainId), (chain) =>
+        Effect.sync(() => {
+          if (chain !== null) operators.add(chain)
+        })
+      )
 
     const execute = (
       lane: WatchedLane.WatchedLane,
@@ -158,8 +160,8 @@ export const make = (options: {
         subject: record.nonce.toString()
       }
       return execute(lane, entry, step, witness?.node, began).pipe(
-        Effect.zipRight(troubles.passed(trouble)),
-        Effect.catchAllCause((cause) =>
+        Effect.andThen(troubles.passed(trouble)),
+        Effect.catchCause((cause) =>
           isFenced(cause)
             ? Effect.logDebug("the lane of a transaction is another process's by now")
             : troubles.failed(trouble, cause)
@@ -225,8 +227,8 @@ export const make = (options: {
         yield* attend({ entries, nodesOf }, monitor)
       }).pipe(
         // The loop serves everybody who waits for the lane: it ends with the process only.
-        Effect.zipRight(troubles.passed(crash(lane))),
-        Effect.catchAllDefect((defect) => troubles.failed(crash(lane), Cause.die(defect)))
+        Effect.andThen(troubles.passed(crash(lane))),
+        Effect.catchDefect((defect) => troubles.failed(crash(lane), Cause.die(defect)))
       )
 
     const loop = (name: string, lane: WatchedLane.WatchedLane): Effect.Effect<void> =>
@@ -237,8 +239,8 @@ export const make = (options: {
           return Effect.void
         }
         return round(lane).pipe(
-          Effect.zipRight(pace.rest(lane)),
-          Effect.zipRight(Effect.suspend(() => loop(name, lane)))
+          Effect.andThen(pace.rest(lane)),
+          Effect.andThen(Effect.suspend(() => loop(name, lane)))
         )
       })
 

@@ -1,6 +1,6 @@
 import * as BigInts from "effect/BigInt"
 import type * as Deferred from "effect/Deferred"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import * as Gas from "../../domain/erc4337/gas/Gas.js"
 import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimbursement.js"
@@ -85,7 +85,7 @@ export const from = ([first, ...others]: readonly [
     )
   let ops = first.bundle.ops
   // Bundles are made to fit: one that does not is tried with all that there is.
-  let gasLimit = Either.getOrElse(limitOf(ops, gasBound, gasOvershoot), () => gasBound)
+  let gasLimit = Result.getOrElse(limitOf(ops, gasBound, gasOvershoot), () => gasBound)
   const { aggregate } = first.bundle
   // One signature is that of the ops of one bundle.
   if (aggregate !== null) {
@@ -105,10 +105,10 @@ export const from = ([first, ...others]: readonly [
     const bound = BigInts.min(bundle.gasBound, gasBound)
     const overshoot = bundle.gasOvershoot > gasOvershoot ? bundle.gasOvershoot : gasOvershoot
     const together = limitOf([...ops, ...bundle.ops], bound, overshoot)
-    if (Either.isLeft(together)) break
+    if (Result.isFailure(together)) break
     bundles.push(queued)
     ops = [...ops, ...bundle.ops]
-    gasLimit = together.right
+    gasLimit = together.success
     gasBound = bound
     gasOvershoot = overshoot
     // What the service's EOA pays for a gas unit is never more than any of the ops pays.

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { globalValue } from "effect/GlobalValue"
 import * as Metric from "effect/Metric"
-import * as MetricBoundaries from "effect/MetricBoundaries"
+import * as MetricBoundaries from "effect/Metric"
 import * as MetricLabel from "effect/MetricLabel"
 import { Lru } from "../../domain/primitives/Lru.js"
 
@@ -19,7 +19,7 @@ const histogram = (name: string, description: string, boundaries: ReadonlyArray<
   Metric.histogram(
     `castellan_${name}`,
     // Effect tells boundaries apart by reference: a second copy of this module must not begin a second series.
-    globalValue(`castellan/${name}`, () => MetricBoundaries.fromIterable(boundaries)),
+    globalValue(`castellan/${name}`, () => Metric.boundariesFromIterable(boundaries)),
     description
   )
 

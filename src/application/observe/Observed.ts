@@ -1,10 +1,9 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as FiberRef from "effect/FiberRef"
-import * as HashMap from "effect/HashMap"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
+import * as References from "effect/References"
 import type { Address } from "../../domain/primitives/Address.js"
 import { Lru } from "../../domain/primitives/Lru.js"
 import type { Act, AuditLog } from "../ports/AuditLog.js"
@@ -33,15 +32,17 @@ const labelsOf = (chainId: bigint, signer: Address) => ({ chain: chainId.toStrin
 
 /** What the logs of this fiber say of the request that it works for. */
 const request: Effect.Effect<{ readonly requestId: string | null; readonly by: string | null }> = Effect.map(
-  FiberRef.get(FiberRef.currentLogAnnotations),
+  References.CurrentLogAnnotations,
   (annotations) => {
     const text = (name: string) =>
-      Option.getOrNull(Option.filter(HashMap.get(annotations, name), (value) => typeof value === "string"))
+      Option.getOrNull(
+        Option.filter(Option.fromUndefinedOr(annotations[name]), (value) => typeof value === "string")
+      )
     return { requestId: text("requestId") as string | null, by: text("endpoint") as string | null }
   }
 )
 
-type Recording = AuditLog["Type"]["record"]
+type Recording = AuditLog["Service"]["record"]
 
 /** No act without its entry. */
 const recorded = (record: Recording, act: Omit<Act, "requestId" | "by">) =>
@@ -74,7 +75,7 @@ const signer = (own: Signer, accountId: AccountId | null, record: Recording): Si
 })
 
 /** The keys of accounts: each signature is measured, and in the audit log before it is made. */
-export const signers = (port: Signers["Type"], record: Recording): Signers["Type"] => ({
+export const signers = (port: Signers["Service"], record: Recording): Signers["Service"] => ({
   resolve: (accountId, ref) =>
     Effect.map(port.resolve(accountId, ref), (own) => signer(own, accountId, record)).pipe(
       Span.named("Signers.resolve")
@@ -82,7 +83,10 @@ export const signers = (port: Signers["Type"], record: Recording): Signers["Type
 })
 
 /** The operator's own keys likewise. */
-export const systemSigners = (port: SystemSigners["Type"], record: Recording): SystemSigners["Type"] => {
+export const systemSigners = (
+  port: SystemSigners["Service"],
+  record: Recording
+): SystemSigners["Service"] => {
   const of = (key: Effect.Effect<Signer, SignerError>) => Effect.map(key, (own) => signer(own, null, record))
   return { deployer: of(port.deployer), serviceEoa: of(port.serviceEoa), sponsor: of(port.sponsor) }
 }
@@ -92,9 +96,9 @@ export const systemSigners = (port: SystemSigners["Type"], record: Recording): S
  * are read of addresses that are `own` are noted.
  */
 export const chainRpc = (
-  port: ChainRpc["Type"],
+  port: ChainRpc["Service"],
   own: Pick<Balances, "isOwn" | "submits">
-): ChainRpc["Type"] => {
+): ChainRpc["Service"] => {
   const watched = new WeakMap<ChainClient, ChainClient>()
   const watch = (client: ChainClient, node: string): ChainClient => {
     const known = watched.get(client)
@@ -114,7 +118,7 @@ export const chainRpc = (
         Effect.tap(called("balance", client.balance(address)), (wei) =>
           own.isOwn(address)
             ? Effect.flatMap(client.chainId, (chainId) =>
-                Effect.zipRight(
+                Effect.andThen(
                   own.submits(chainId, address),
                   Metrics.note(Metrics.eoaBalance, labelsOf(chainId, address), Number(wei))
                 )
@@ -155,7 +159,7 @@ const mostKnown = 100_000
 const spanned = <Port extends object>(port: Port): Port => {
   const watched = <B, E>(name: string, call: Effect.Effect<B, E>): Effect.Effect<B, E> =>
     call.pipe(
-      Effect.tapError(() => Metric.increment(Metrics.journalErrors)),
+      Effect.tapError(() => Metric.update(Metrics.journalErrors, 1)),
       Span.named(`Journal.${name}`)
     )
   const named = Object.entries(port).map(([name, member]: [string, unknown]): ReadonlyArray<unknown> => {
@@ -167,7 +171,10 @@ const spanned = <Port extends object>(port: Port): Port => {
 }
 
 /** Every transaction is in the audit log before its bytes are stored. */
-const transactions = (methods: TransactionJournal["Type"], record: Recording): TransactionJournal["Type"] => {
+const transactions = (
+  methods: TransactionJournal["Service"],
+  record: Recording
+): TransactionJournal["Service"] => {
   const accounts = new Lru<string, AccountId>(mostKnown)
   const note = (lane: Lane & { readonly nonce: bigint }, accountId: AccountId) =>
     accounts.set(nameOf(lane), accountId)
@@ -176,12 +183,14 @@ const transactions = (methods: TransactionJournal["Type"], record: Recording): T
   }
   return {
     ...methods,
-    open: Effect.tap(methods.open, noteAll),
-    openOf: (lane) => Effect.tap(methods.openOf(lane), noteAll),
+    open: Effect.tap(methods.open, (value) => Effect.sync(() => void noteAll(value))),
+    openOf: (lane) => Effect.tap(methods.openOf(lane), (value) => Effect.sync(() => void noteAll(value))),
     allocate: (request) =>
-      Effect.tap(methods.allocate(request), (result) => {
-        if (result._tag === "allocated") note({ ...request, nonce: result.nonce }, request.access.accountId)
-      }),
+      Effect.tap(methods.allocate(request), (result) =>
+        Effect.sync(() => {
+          if (result._tag === "allocated") note({ ...request, nonce: result.nonce }, request.access.accountId)
+        })
+      ),
     recordSigned: (signed) =>
       Effect.gen(function* () {
         const act = {
@@ -201,7 +210,7 @@ const transactions = (methods: TransactionJournal["Type"], record: Recording): T
       }),
     settle: (mined, ops, final) =>
       Effect.tap(methods.settle(mined, ops, final), () =>
-        Effect.zipRight(
+        Effect.andThen(
           Metrics.count(Metrics.transactionsMined, {
             chain: mined.chainId.toString(),
             outcome: mined.success ? "success" : "reverted"
@@ -228,7 +237,9 @@ export const journal = (ports: Context.Context<Journals>, record: Recording): Co
   )
 
 /** Reads what the lanes have under way into the figures. Lanes that have nothing left under way are at 0. */
-export const lanes = (port: Pick<TransactionJournal["Type"], "open">): Effect.Effect<Effect.Effect<void>> =>
+export const lanes = (
+  port: Pick<TransactionJournal["Service"], "open">
+): Effect.Effect<Effect.Effect<void>> =>
   Effect.sync(() => {
     const known = new Map<string, { readonly chainId: bigint; readonly signer: Address }>()
     return Effect.gen(function* () {
@@ -245,5 +256,5 @@ export const lanes = (port: Pick<TransactionJournal["Type"], "open">): Effect.Ef
           (now - oldest) / 1_000
         )
       }
-    }).pipe(Effect.catchAll(() => Metric.increment(Metrics.journalErrors)))
+    }).pipe(Effect.catch(() => Metric.update(Metrics.journalErrors, 1)))
   })

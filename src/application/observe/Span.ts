@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as FiberRef from "effect/FiberRef"
+import * as References from "effect/References"
 import type { SpanOptions } from "effect/Tracer"
 
 /**
@@ -9,8 +9,8 @@ import type { SpanOptions } from "effect/Tracer"
 export const named =
   (name: string, options?: SpanOptions) =>
   <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.withFiberRuntime((fiber) =>
-      fiber.getFiberRef(FiberRef.currentTracerEnabled)
+    Effect.withFiber((fiber) =>
+      fiber.getRef(References.TracerEnabled)
         ? // The compiler can not tell that R has no parent span in it.
           (Effect.withSpan(work, name, { captureStackTrace: false, ...options }) as Effect.Effect<A, E, R>)
         : work

@@ -63,7 +63,7 @@ const mostText = 500
 /** What tells one cause from another: without hashes, numbers, and names with a figure in them. */
 const reasonOf = (cause: Cause.Cause<unknown> | undefined): string => {
   if (cause === undefined) return ""
-  const failure = Option.getOrElse(Cause.failureOption(cause), () => Cause.squash(cause))
+  const failure = Option.getOrElse(Cause.findErrorOption(cause), () => Cause.squash(cause))
   const text = failure instanceof Error ? failure.message : String(failure)
   return text.slice(0, mostText).replace(/[\w-]*[0-9][\w-]*/g, "#")
 }
@@ -163,7 +163,7 @@ export const make = (): Troubles => {
     passed,
     tolerate: (trouble, effect) =>
       Effect.matchCauseEffect(effect, {
-        onFailure: (cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : failed(trouble, cause)),
+        onFailure: (cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : failed(trouble, cause)),
         onSuccess: () => passed(trouble)
       })
   }

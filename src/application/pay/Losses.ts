@@ -93,7 +93,7 @@ export const lossOf = ({ ops }: Pick<TransactionRecord, "ops">, receipt: Receipt
 /** How long it is known before it is at settled depth, milliseconds; it is bound at once. */
 const heldMillis = 86_400_000
 
-export const make = (budgets: Budgets["Type"]): Losses => {
+export const make = (budgets: Budgets["Service"]): Losses => {
   /** Ids of what is held for a transaction: of several bearers when a reorganisation has changed who it is. */
   const idsOf = (record: TransactionRecord) =>
     Effect.map(budgets.open(record.chainId), (holds) =>

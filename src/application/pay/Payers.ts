@@ -44,12 +44,12 @@ export interface Payers {
   ) => Effect.Effect<Payer>
 }
 
-export const Payers: Context.Tag<Payers, Payers> = Context.GenericTag("castellan/Payers")
+export const Payers: Context.Key<Payers, Payers> = Context.Service("castellan/Payers")
 
 export const make = (options: {
-  readonly budgets: Budgets["Type"]
-  readonly services: PaymasterRpc["Type"]
-  readonly system: SystemSigners["Type"]
+  readonly budgets: Budgets["Service"]
+  readonly services: PaymasterRpc["Service"]
+  readonly system: SystemSigners["Service"]
   readonly sponsorships: Sponsorships
 }): Payers => {
   const { budgets, services, sponsorships, system } = options
@@ -69,7 +69,7 @@ export const make = (options: {
             },
             site
           )
-        : Effect.dieMessage("the sponsor signs by what the operator's own node says alone")
+        : Effect.die(new Error("the sponsor signs by what the operator's own node says alone"))
     const named = paymasterServices.find((service) => service.paymaster === paymaster)
     return Effect.succeed(
       named === undefined

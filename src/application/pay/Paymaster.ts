@@ -38,7 +38,7 @@ export const keptMillis = 600_000
  * Any paymaster that wants no data. Its deposit may run out, or it may refuse: that the simulation tells. What this
  * account's own requests may take of the deposit together is kept here.
  */
-export const plain = (budgets: Budgets["Type"], site: Site): Payer => {
+export const plain = (budgets: Budgets["Service"], site: Site): Payer => {
   const { caller, connection, paymaster, version } = site
   const { chainId } = connection.profile
   const { accountId } = caller.principal
@@ -47,7 +47,7 @@ export const plain = (budgets: Budgets["Type"], site: Site): Payer => {
     Effect.suspend(() => {
       const ids = names.flatMap((name) => kept.get(name) ?? [])
       for (const name of names) kept.delete(name)
-      return ids.length === 0 ? Effect.void : Effect.ignoreLogged(budgets.release(chainId, ids))
+      return ids.length === 0 ? Effect.void : Effect.ignore(budgets.release(chainId, ids), { log: true })
     })
   return {
     ...wallet,
@@ -110,7 +110,7 @@ const bare = (op: UserOperation): UserOperation => ({ ...op, paymasterAndData: H
 
 /** A paymaster whose service says by ERC-7677 what it wants behind its address. */
 export const service = (
-  budgets: Budgets["Type"],
+  budgets: Budgets["Service"],
   client: Effect.Effect<PaymasterClient, PaymasterRpcError>,
   site: Site
 ): Payer => {

@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Gas from "../../domain/erc4337/gas/Gas.js"
 import * as PaymasterData from "../../domain/erc4337/paymaster/PaymasterData.js"
 import * as Sponsorship from "../../domain/erc4337/paymaster/Sponsorship.js"
@@ -43,7 +43,7 @@ const exhausted = (wei: bigint, { available }: Lack): ElementFailure =>
  */
 export const make = (
   options: {
-    readonly budgets: Budgets["Type"]
+    readonly budgets: Budgets["Service"]
     readonly sponsorships: Sponsorships.Sponsorships
     readonly signer: Effect.Effect<Signer, SignerError>
     readonly dailyBudget: bigint
@@ -78,12 +78,12 @@ export const make = (
       Effect.suspend(() => {
         const ids = names.flatMap((name) => kept.get(name)?.id ?? [])
         for (const name of names) kept.delete(name)
-        return ids.length === 0 ? Effect.void : Effect.ignoreLogged(budgets.release(chainId, ids))
+        return ids.length === 0 ? Effect.void : Effect.ignore(budgets.release(chainId, ids), { log: true })
       })
 
     /** The terms under which it is sponsored; of other ops none that anybody could use. */
     const termsOf = ({ paymasterAndData }: UserOperation.UserOperation) =>
-      Either.getOrElse(Sponsorship.read(version, paymasterAndData), () => ({
+      Result.getOrElse(Sponsorship.read(version, paymasterAndData), () => ({
         paymaster: null,
         validUntil: 0,
         unbound: false
@@ -95,9 +95,9 @@ export const make = (
     /** Why the sponsor does not sign this op; null: nothing against it. */
     const objection = (op: UserOperation.UserOperation, now: number): ElementFailure | null => {
       const read = Sponsorship.read(version, op.paymasterAndData)
-      if (Either.isLeft(read))
-        return elementFailure("not_sponsored", Reasons.text("sponsorData", { problem: read.left }))
-      const terms = read.right
+      if (Result.isFailure(read))
+        return elementFailure("not_sponsored", Reasons.text("sponsorData", { problem: read.failure }))
+      const terms = read.success
       if (terms.paymaster !== paymaster) return elementFailure("not_sponsored")
       if (terms.unbound !== unbound)
         return elementFailure("not_sponsored", Reasons.text(unbound ? "sponsorBound" : "sponsorUnbound"))

@@ -2,9 +2,9 @@ import * as Array from "effect/Array"
 import * as BigInts from "effect/BigInt"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as ParseResult from "effect/ParseResult"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
+import * as SchemaParser from "effect/SchemaParser"
 import type * as Scope from "effect/Scope"
 import * as Address from "../../domain/primitives/Address.js"
 import { type Bytes32, unsafe32 } from "../../domain/primitives/Hex.js"
@@ -18,18 +18,18 @@ import type { AccountId } from "../ports/Tenants.js"
 /** The budget of what the operator pays for an account's ops in a UTC day. */
 export const budget = "sponsor"
 
-const Note = Schema.parseJson(
+const Note = Schema.fromJsonString(
   Schema.Struct({
     entryPoint: Address.schema,
     /** Number of a block before which the op can not have landed. */
-    since: Schema.BigInt,
+    since: Schema.BigIntFromString,
     /** Last Unix second at which it may land. */
     validUntil: Schema.Int
   })
 )
 type Note = typeof Note.Type
-const encodeNote = ParseResult.encodeSync(Note)
-const decodeNote = ParseResult.decodeUnknownOption(Note)
+const encodeNote = SchemaParser.encodeSync(Note)
+const decodeNote = Schema.decodeUnknownOption(Note)
 
 /** What is kept of a sponsored op beside its hash, to find out how it ends. */
 export const note = (of: Note): string => encodeNote(of)
@@ -49,8 +49,7 @@ export interface Sponsorships {
   readonly watch: (watched: Watched) => Effect.Effect<void>
 }
 
-export const Sponsorships: Context.Tag<Sponsorships, Sponsorships> =
-  Context.GenericTag("castellan/Sponsorships")
+export const Sponsorships: Context.Key<Sponsorships, Sponsorships> = Context.Service("castellan/Sponsorships")
 
 /** Polls of the chain between two looks. */
 const pollsPerLook = 5
@@ -62,7 +61,7 @@ const isOwn =
 
 /** The accounts that have sealed ops on a chain. */
 export const accountsOf = (
-  budgets: Budgets["Type"],
+  budgets: Budgets["Service"],
   chainId: bigint
 ): Effect.Effect<ReadonlyArray<AccountId>, BudgetsError> =>
   Effect.map(budgets.open(chainId), (holds) =>
@@ -74,7 +73,7 @@ export const accountsOf = (
   )
 
 /** One look at the chain; how many are left. */
-const look = (budgets: Budgets["Type"], { accountId, chain, profile }: Watched) =>
+const look = (budgets: Budgets["Service"], { accountId, chain, profile }: Watched) =>
   Effect.gen(function* () {
     const { chainId, settledDepth } = profile
     const holds = (yield* budgets.open(chainId)).filter(isOwn(accountId)).flatMap((hold) => {
@@ -116,7 +115,7 @@ const troubleOf = (place: string): Troubles.Trouble => ({
   place
 })
 
-export const make = (budgets: Budgets["Type"], scope: Scope.Scope): Sponsorships => {
+export const make = (budgets: Budgets["Service"], scope: Scope.Scope): Sponsorships => {
   const troubles = Troubles.make()
   /** What is followed in this process, and whether something was sealed since it was looked at. */
   const followed = new Map<string, { sealed: boolean }>()
@@ -125,7 +124,7 @@ export const make = (budgets: Budgets["Type"], scope: Scope.Scope): Sponsorships
   const ended = (watched: Watched, state: { sealed: boolean }, key: string): Effect.Effect<boolean> =>
     Effect.gen(function* () {
       state.sealed = false
-      const left = yield* Effect.catchAll(look(budgets, watched), (error) =>
+      const left = yield* Effect.catch(look(budgets, watched), (error) =>
         Effect.as(Effect.logDebug(`sponsored operations can not be followed: ${error._tag}`), 1)
       )
       yield* troubles.passed(troubleOf(key))
@@ -152,7 +151,7 @@ export const make = (budgets: Budgets["Type"], scope: Scope.Scope): Sponsorships
                 until: (over) => over,
                 schedule: Schedule.spaced(watched.profile.pollIntervalMillis * pollsPerLook)
               }),
-              Effect.catchAllCause((cause) => troubles.failed(troubleOf(key), cause)),
+              Effect.catchCause((cause) => troubles.failed(troubleOf(key), cause)),
               Effect.ensuring(Effect.sync(() => followed.delete(key)))
             ),
             scope

@@ -30,7 +30,7 @@ export const refusal = (definitions: number, characters: number): AbiStoreError 
  * The event and error definitions that an account has registered, in the order of their registration. What was
  * registered through any process is seen by all of them from then on.
  */
-export class AbiStore extends Context.Tag("castellan/AbiStore")<
+export class AbiStore extends Context.Service<
   AbiStore,
   {
     /** The same array as before while nothing was registered in between: what is made of it may be kept. */
@@ -41,9 +41,9 @@ export class AbiStore extends Context.Tag("castellan/AbiStore")<
     readonly addEvent: (account: AccountId, event: EventDefinition) => Effect.Effect<void, AbiStoreError>
     readonly addError: (account: AccountId, error: ErrorDefinition) => Effect.Effect<void, AbiStoreError>
   }
->() {}
+>()("castellan/AbiStore") {}
 
 /** Definitions of the operator, for all accounts alike: they count as registered. None unless something else is provided. */
-export class OperatorAbi extends Context.Reference<OperatorAbi>()("castellan/OperatorAbi", {
+export const OperatorAbi = Context.Reference<UseAbi.UseAbi>("castellan/OperatorAbi", {
   defaultValue: (): UseAbi.UseAbi => UseAbi.empty
-}) {}
+})

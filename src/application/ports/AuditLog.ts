@@ -56,7 +56,7 @@ export interface Question {
 export const withheld: FiberRef.FiberRef<boolean> = FiberRef.unsafeMake(false)
 
 /** Who signed what, when, and for whom. Nothing in it is ever changed or removed. */
-export class AuditLog extends Context.Tag("castellan/AuditLog")<
+export class AuditLog extends Context.Service<
   AuditLog,
   {
     /**
@@ -67,4 +67,4 @@ export class AuditLog extends Context.Tag("castellan/AuditLog")<
     /** The newest first. */
     readonly find: (question: Question) => Effect.Effect<ReadonlyArray<Entry>, AuditLogError>
   }
->() {}
+>()("castellan/AuditLog") {}

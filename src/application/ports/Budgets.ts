@@ -94,7 +94,7 @@ export const lackOf = (
  * is one transaction, and no two processes together hold more than a limit. A reservation counts for the UTC day in
  * which it was made, however it ends.
  */
-export class Budgets extends Context.Tag("castellan/Budgets")<
+export class Budgets extends Context.Service<
   Budgets,
   {
     /**
@@ -139,4 +139,4 @@ export class Budgets extends Context.Tag("castellan/Budgets")<
       userOpHash: Bytes32
     ) => Effect.Effect<boolean, BudgetsError>
   }
->() {}
+>()("castellan/Budgets") {}

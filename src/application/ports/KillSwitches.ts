@@ -14,9 +14,12 @@ export class KillSwitchesError extends Data.TaggedError("SwitchesError")<{ reado
  * The operator's kill switches beside the one of a whole account, which is in `Principal`. Nothing is paused unless
  * something else is provided.
  */
-export class KillSwitches extends Context.Reference<KillSwitches>()("castellan/Switches", {
+export const KillSwitches = Context.Reference<{
+  /** Whether the operator has paused it, as of less than a second ago. */
+  readonly isPaused: (what: Switched) => Effect.Effect<boolean, KillSwitchesError>
+}>("castellan/Switches", {
   defaultValue: (): {
     /** Whether the operator has paused it, as of less than a second ago. */
     readonly isPaused: (what: Switched) => Effect.Effect<boolean, KillSwitchesError>
   } => ({ isPaused: () => Effect.succeed(false) })
-}) {}
+})

@@ -4,11 +4,11 @@ import type { NetworkProfile } from "./NetworkProfile.js"
 import type { AccountId } from "./Tenants.js"
 
 /** The network profiles. */
-export class Networks extends Context.Tag("castellan/Networks")<
+export class Networks extends Context.Service<
   Networks,
   {
     /** Null: the chain is not supported. */
     readonly profile: (account: AccountId, chainId: bigint) => Effect.Effect<NetworkProfile | null>
     readonly chainIds: Effect.Effect<ReadonlyArray<bigint>>
   }
->() {}
+>()("castellan/Networks") {}

@@ -66,10 +66,10 @@ export const allowance = (
 export class RateLimitError extends Data.TaggedError("RateLimitError")<{ readonly message: string }> {}
 
 /** Counts the requests of accounts in fixed UTC windows. */
-export class RateLimit extends Context.Tag("castellan/RateLimit")<
+export class RateLimit extends Context.Service<
   RateLimit,
   {
     /** Counts one request of the account; a refused one is not counted. */
     readonly take: (account: AccountId, limits: Limits) => Effect.Effect<Allowance, RateLimitError>
   }
->() {}
+>()("castellan/RateLimit") {}

@@ -11,7 +11,7 @@ export type Signal =
   | { readonly _tag: "final"; readonly requestId: string }
 
 /** The processes that share a journal: which of them works on which lanes, and what they tell each other. */
-export class Replicas extends Context.Tag("castellan/Replicas")<
+export class Replicas extends Context.Service<
   Replicas,
   {
     /** The name of this process in the journal: no other process, and no other life of this one, has it. */
@@ -30,4 +30,4 @@ export class Replicas extends Context.Tag("castellan/Replicas")<
     /** What the others tell, from now on, and perhaps what this process told itself. */
     readonly heard: Stream.Stream<Signal>
   }
->() {}
+>()("castellan/Replicas") {}

@@ -35,10 +35,10 @@ export interface Question {
 }
 
 /** Which requests the journal has accepted: for the operator, who reads and changes nothing. */
-export class RequestHistory extends Context.Tag("castellan/RequestHistory")<
+export class RequestHistory extends Context.Service<
   RequestHistory,
   {
     /** The newest first. */
     readonly find: (question: Question) => Effect.Effect<ReadonlyArray<Entry>, RequestHistoryError>
   }
->() {}
+>()("castellan/RequestHistory") {}

@@ -40,16 +40,16 @@ export interface Signer {
 }
 
 /** The keys of accounts. */
-export class Signers extends Context.Tag("castellan/Signers")<
+export class Signers extends Context.Service<
   Signers,
   {
     /** A key of another account, or a system key, is `clientIdIncorrect`: nobody learns that it exists. */
     readonly resolve: (account: AccountId, ref: SignerRef) => Effect.Effect<Signer, SignerError>
   }
->() {}
+>()("castellan/Signers") {}
 
 /** The operator's own keys. No request can name them. */
-export class SystemSigners extends Context.Tag("castellan/SystemSigners")<
+export class SystemSigners extends Context.Service<
   SystemSigners,
   {
     /** Authorises deployments at the factories. */
@@ -59,4 +59,4 @@ export class SystemSigners extends Context.Tag("castellan/SystemSigners")<
     /** Signs what the operator pays for wallets: the verifying paymaster's key. */
     readonly sponsor: Effect.Effect<Signer, SignerError>
   }
->() {}
+>()("castellan/SystemSigners") {}

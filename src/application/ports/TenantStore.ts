@@ -104,7 +104,7 @@ export class TenantStoreError extends Data.TaggedError("AccountStoreError")<{
 type Written = Effect.Effect<void, TenantStoreError>
 
 /** What the operator's command line says of accounts, keys and kill switches, for all processes of the service. */
-export class TenantStore extends Context.Tag("castellan/AccountStore")<
+export class TenantStore extends Context.Service<
   TenantStore,
   {
     /** Grows with every change of the content; cheap. */
@@ -137,4 +137,4 @@ export class TenantStore extends Context.Tag("castellan/AccountStore")<
     /** When keys were last used, as far as it was noted. */
     readonly uses: Effect.Effect<ReadonlyMap<string, number>, TenantStoreError>
   }
->() {}
+>()("castellan/AccountStore") {}

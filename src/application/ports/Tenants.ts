@@ -26,7 +26,7 @@ export interface Principal extends OwnLimits {
 export class TenantsError extends Data.TaggedError("AccountsError")<{ readonly message: string }> {}
 
 /** The tenants and their API keys. */
-export class Tenants extends Context.Tag("castellan/Accounts")<
+export class Tenants extends Context.Service<
   Tenants,
   {
     /** Who holds this key; null when it is unknown or revoked. The look-up is by a keyed hash, so its time tells nothing. */
@@ -34,4 +34,4 @@ export class Tenants extends Context.Tag("castellan/Accounts")<
       apiKey: Redacted.Redacted<string>
     ) => Effect.Effect<Principal | null, TenantsError>
   }
->() {}
+>()("castellan/Accounts") {}

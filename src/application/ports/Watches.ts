@@ -164,7 +164,7 @@ type Asked<A> = Effect.Effect<A, WatchesError>
  * to webhooks and the position after it are written in one transaction, against the revision of the source that the step
  * was made from: of two processes that follow one node the second one writes nothing.
  */
-export class Watches extends Context.Tag("castellan/Watches")<
+export class Watches extends Context.Service<
   Watches,
   {
     /** `by`: whom the log of changes names, the id of a request or `operator`. */
@@ -201,4 +201,4 @@ export class Watches extends Context.Tag("castellan/Watches")<
     /** What keeps the source from being read; null: nothing. */
     readonly note: (source: number, problem: string | null) => Asked<void>
   }
->() {}
+>()("castellan/Watches") {}

@@ -89,7 +89,7 @@ type Asked<A> = Effect.Effect<A, WebhooksError>
  * Endpoints, and the events that are owed to them: an event is owed from the moment that the journal has it to every
  * endpoint that is there then, and wants its kind.
  */
-export class Webhooks extends Context.Tag("castellan/Webhooks")<
+export class Webhooks extends Context.Service<
   Webhooks,
   {
     /** A fresh endpoint with a secret of its own, which is told here and nowhere else. */
@@ -140,7 +140,7 @@ export class Webhooks extends Context.Tag("castellan/Webhooks")<
     /** When the oldest event came to be that is owed to an enabled endpoint; null: none is. Unix milliseconds. */
     readonly oldest: Asked<number | null>
   }
->() {}
+>()("castellan/Webhooks") {}
 
 /** Why an endpoint has not taken an event. Its words may hold nothing of the URL but its origin. */
 export class DeliveryFailure extends Data.TaggedError("DeliveryFailure")<{ readonly message: string }> {}
@@ -153,7 +153,7 @@ export interface Answered {
 }
 
 /** Sends events, under the rules for URLs that callers name. */
-export class WebhookSender extends Context.Tag("castellan/WebhookSender")<
+export class WebhookSender extends Context.Service<
   WebhookSender,
   {
     /** Why nothing of the account may be sent to the URL; null: it may. A name is judged when it is connected to. */
@@ -166,4 +166,4 @@ export class WebhookSender extends Context.Tag("castellan/WebhookSender")<
       body: string
     ) => Effect.Effect<Answered, DeliveryFailure>
   }
->() {}
+>()("castellan/WebhookSender") {}

@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import type * as ParseResult from "effect/ParseResult"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { EventData } from "../ports/journal/Events.js"
 import { catalogue, type RefusalCode } from "./Catalogue.js"
@@ -14,27 +13,25 @@ import {
 import * as Reasons from "./Reasons.js"
 
 /** The final answer of an accepted request, as the journal keeps it. */
-const Stored = Schema.parseJson(
-  Schema.Union(
-    // First: what is left out counts as an unknown answer.
+const Stored = Schema.fromJsonString(
+  Schema.Union([
     Schema.Struct({
       failure: Schema.Struct({
         code: Schema.String,
         message: Schema.String,
         details: Schema.Array(
-          Schema.Struct(
-            { path: Schema.String, message: Schema.String },
-            Schema.Record({
-              key: Schema.String,
-              value: Schema.Union(Schema.String, Schema.Number, Schema.Boolean, Schema.Null)
-            })
-          )
+          Schema.StructWithRest(Schema.Struct({ path: Schema.String, message: Schema.String }), [
+            Schema.Record(
+              Schema.String,
+              Schema.Union([Schema.String, Schema.Number, Schema.Boolean, Schema.Null])
+            )
+          ])
         ),
-        extra: Schema.Record({ key: Schema.String, value: Schema.Unknown })
+        extra: Schema.Record(Schema.String, Schema.Unknown)
       })
     }),
     Schema.Struct({ answer: Schema.Unknown })
-  )
+  ])
 )
 
 /** Texts of a failure that was made here. */
@@ -49,20 +46,20 @@ export const asUnprocessable = (failure: Failure): Unprocessable =>
 
 /** JSON of the answer; an answer that does not fit its own schema is a defect. */
 export const encode = <B, J>(
-  Response: Schema.Schema<B, J>,
-  result: Either.Either<B, Unprocessable>
+  Response: Schema.Codec<B, J>,
+  result: Result.Result<B, Unprocessable>
 ): Effect.Effect<string> =>
   Effect.orDie(
     Effect.flatMap(
-      Either.match<
+      Result.match<
         B,
         Unprocessable,
-        Effect.Effect<unknown, ParseResult.ParseError>,
-        Effect.Effect<unknown, ParseResult.ParseError>
+        Effect.Effect<unknown, Schema.SchemaError>,
+        Effect.Effect<unknown, Schema.SchemaError>
       >(result, {
-        onLeft: ({ code, details, extra, message }) =>
+        onFailure: ({ code, details, extra, message }) =>
           Effect.succeed({ failure: { code, message, details, extra } }),
-        onRight: (value) => Effect.map(Schema.encode(Response)(value), (answer) => ({ answer }))
+        onSuccess: (value) => Effect.map(Schema.encodeEffect(Response)(value), (answer) => ({ answer }))
       }),
       (value) => Effect.sync(() => JSON.stringify(value))
     )
@@ -85,7 +82,7 @@ const elementOf = (index: number, value: unknown): EventData => {
 const isAnswerOfElements = Schema.is(
   Schema.Struct({
     status: Schema.Number,
-    returnData: Schema.Array(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+    returnData: Schema.Array(Schema.Record(Schema.String, Schema.Unknown))
   })
 )
 
@@ -99,10 +96,10 @@ const elementsOf = (returnData: ReadonlyArray<Readonly<Record<string, unknown>>>
 }
 
 /** The answer in short: its status, and what became of each element, or of how many. */
-export const summary = (result: Either.Either<unknown, Unprocessable>): EventData =>
-  Either.match(result, {
-    onLeft: ({ code }) => ({ httpStatus: 422, code }),
-    onRight: (answer) =>
+export const summary = (result: Result.Result<unknown, Unprocessable>): EventData =>
+  Result.match(result, {
+    onFailure: ({ code }) => ({ httpStatus: 422, code }),
+    onSuccess: (answer) =>
       isAnswerOfElements(answer)
         ? {
             httpStatus: 200,
@@ -116,10 +113,10 @@ const isRefusal = (code: string): code is RefusalCode =>
   code in catalogue && ["refused", "unknown"].includes(catalogue[code as keyof typeof catalogue].kind)
 
 /** What was stored; text that is not such JSON is a defect. */
-export const decode = <B, J>(Response: Schema.Schema<B, J>, text: string): Effect.Effect<B, Unprocessable> =>
+export const decode = <B, J>(Response: Schema.Codec<B, J>, text: string): Effect.Effect<B, Unprocessable> =>
   Effect.gen(function* () {
-    const stored = yield* Effect.orDie(Schema.decode(Stored)(text))
-    if ("answer" in stored) return yield* Effect.orDie(Schema.decodeUnknown(Response)(stored.answer))
+    const stored = yield* Effect.orDie(Schema.decodeEffect(Stored)(text))
+    if ("answer" in stored) return yield* Effect.orDie(Schema.decodeUnknownEffect(Response)(stored.answer))
     const { code, details, extra, message } = stored.failure
     return yield* Effect.fail(
       unprocessable(isRefusal(code) ? code : "execution_failed", kept(details), {
@@ -134,7 +131,7 @@ export const told = (
   text: string,
   requestId: string
 ): Effect.Effect<{ readonly httpStatus: 200 | 422; readonly answer: unknown }> =>
-  Effect.map(Effect.orDie(Schema.decode(Stored)(text)), (stored) => {
+  Effect.map(Effect.orDie(Schema.decodeEffect(Stored)(text)), (stored) => {
     if ("answer" in stored) return { httpStatus: 200, answer: stored.answer }
     const { code, details, extra, message } = stored.failure
     return { httpStatus: 422, answer: { ...extra, error: message, code, requestId, details } }

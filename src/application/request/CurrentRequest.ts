@@ -19,7 +19,7 @@ export class AnsweredElsewhere extends Data.TaggedError("AnsweredElsewhere")<{
 export type AcceptedWork = Omit<Acceptance, "elements" | "metadata">
 
 /** The writing request that a fiber works for, as the engine's parts share it. */
-export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
+export class CurrentRequest extends Context.Service<
   CurrentRequest,
   {
     /** JSON of the request: what `RequestJournal.accept` keeps for a later life. */
@@ -63,4 +63,4 @@ export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
     /** All elements have come to an end: what follows is the final answer, good or bad. */
     readonly conclude: Effect.Effect<void>
   }
->() {}
+>()("castellan/CurrentRequest") {}

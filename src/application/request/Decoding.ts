@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as BuiltIn from "../../domain/abi/BuiltIn.js"
 import * as Log from "../../domain/abi/Log.js"
 import * as Revert from "../../domain/abi/Revert.js"
@@ -46,7 +46,7 @@ export const own = (
 ): Effect.Effect<UseAbi.UseAbi, InvalidRequest> =>
   Effect.flatMap(
     EventLoop.drive(() => UseAbi.parseSteps(useABI)),
-    Either.mapLeft(({ index, message }) =>
+    Result.mapError(({ index, message }) =>
       invalid("invalid_request", [{ path: `${path}[${index}]`, message }])
     )
   )

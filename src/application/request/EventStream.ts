@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
 import type * as Stream from "effect/Stream"
 import type { RequestEvent } from "../ports/journal/Events.js"
 
@@ -10,8 +11,9 @@ export class EventStream {
 const self = Schema.declare((value): value is EventStream => value instanceof EventStream)
 
 /** As the contract names it. What stands on the wire is made by the host, which never encodes it. */
-export const schema: Schema.Schema<EventStream, string> = Schema.transform(Schema.String, self, {
-  strict: true,
-  decode: () => new EventStream(null),
-  encode: () => ""
-})
+export const schema: Schema.Codec<EventStream, string> = Schema.String.pipe(
+  Schema.decodeTo(
+    self,
+    SchemaTransformation.transform({ decode: () => new EventStream(null), encode: () => "" })
+  )
+)

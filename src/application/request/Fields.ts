@@ -6,43 +6,41 @@ import { codeAnnotation } from "./Catalogue.js"
  * A field that may be left out; `null` and `undefined` are no values of it. Left out it means `byDefault`, which the
  * documentation shows; the use case puts it in.
  */
-export const optional = <A, I>(schema: Schema.Schema<A, I>, byDefault?: NoInfer<A>) =>
-  Schema.optionalWith(schema, { exact: true }).annotations(
-    byDefault === undefined ? {} : { default: byDefault }
-  )
+export const optional = <A, I>(schema: Schema.Codec<A, I>, byDefault?: NoInfer<A>) =>
+  Schema.optionalKey(schema).annotate(byDefault === undefined ? {} : { default: byDefault })
 
 /** Custody values 0 to 5. */
-export const Custody = WalletCustody.schema.annotations({
+export const Custody = WalletCustody.schema.annotate({
   description: "0 unspecified, 1 ECDSA, 2 ECDSA or passkey, 3 multisig, 4 multisig with passkeys, 5 passkey",
-  message: () => ({ message: "expected an integer from 0 to 5", override: true }),
+  message: "expected an integer from 0 to 5",
   [codeAnnotation]: "invalid_wallet_custody_type"
 })
 
 /** Custody values of wallets whose address can be derived: 1 to 5. */
-export const StoredCustody = WalletCustody.storedSchema.annotations({
-  message: () => ({ message: "expected an integer from 1 to 5", override: true }),
+export const StoredCustody = WalletCustody.storedSchema.annotate({
+  message: "expected an integer from 1 to 5",
   [codeAnnotation]: "invalid_wallet_custody_type"
 })
 
 /** Text that names a wallet. The use case holds it to the rules of a salt. */
-export const SaltText = Schema.String.annotations({ [codeAnnotation]: "invalid_salt_format" })
+export const SaltText = Schema.String.annotate({ [codeAnnotation]: "invalid_salt_format" })
 
 /** A function as in Solidity. The use case parses it. */
-export const FunctionText = Schema.String.annotations({
+export const FunctionText = Schema.String.annotate({
   description: "For example transfer(address,uint256).",
   [codeAnnotation]: "invalid_function_signature"
 })
 
 /** URL of a node. The use case connects to it. */
-const RpcUrl = Schema.String.annotations({
+const RpcUrl = Schema.String.annotate({
   description:
     "URL of a JSON-RPC endpoint of the chain, http or https. Left out: the operator's node of chainId, or of the only chain of which the operator has one.",
   [codeAnnotation]: "invalid_rpc"
 })
 
-const ChainId = Schema.Int.pipe(Schema.positive()).annotations({
+const ChainId = Schema.Int.pipe(Schema.check(Schema.isGreaterThan(0))).annotate({
   description: "The chain to work on; beside rpc, the one that its node must serve.",
-  message: () => "expected a chain id: a positive integer"
+  message: "expected a chain id: a positive integer"
 })
 
 /** The node of a request: the caller's, or the operator's of a chain. */
@@ -52,9 +50,10 @@ export const node = { rpc: optional(RpcUrl), chainId: optional(ChainId) }
 const latestSecond = 7_289_654_399
 
 /** Unix seconds; 0 means no bound. */
-export const UnixSeconds = Schema.Int.pipe(Schema.between(0, latestSecond)).annotations({
+export const UnixSeconds = Schema.Int.pipe(
+  Schema.check(Schema.isBetween({ minimum: 0, maximum: latestSecond }))
+).annotate({
   identifier: "UnixSeconds",
   description: "Unix seconds up to the end of the year 2200, not milliseconds; 0 means no bound.",
-  message: () =>
-    `expected Unix seconds and no milliseconds: an integer from 0 to ${latestSecond} (the end of the year 2200)`
+  message: `expected Unix seconds and no milliseconds: an integer from 0 to ${latestSecond} (the end of the year 2200)`
 })

@@ -5,17 +5,17 @@ import { node, optional } from "./Fields.js"
 
 /** Names a key of the account: `versionId` for HSM and KMS, `assetId` for MPC; exactly one of the two. */
 export const SignerRef = Schema.Struct({
-  clientId: Schema.String.annotations({ description: "Custody-provider client identifier." }),
-  versionId: optional(Schema.String).annotations({
+  clientId: Schema.String.annotate({ description: "Custody-provider client identifier." }),
+  versionId: optional(Schema.String).annotate({
     description: "HSM key version. Required when assetId is absent."
   }),
-  assetId: optional(Schema.String).annotations({
+  assetId: optional(Schema.String).annotate({
     description: "MPC asset identifier. Required when versionId is absent."
   })
-}).annotations({ identifier: "Signer" })
+}).annotate({ identifier: "Signer" })
 
 const percent = (byDefault: number, description: string) =>
-  optional(Percent.schema, Schema.decodeSync(Percent.schema)(byDefault)).annotations({
+  optional(Percent.schema, Schema.decodeSync(Percent.schema)(byDefault)).annotate({
     description: `${description} Default ${byDefault}.`
   })
 
@@ -26,7 +26,7 @@ export const decimals: ReadonlySet<string> = new Set([
   "percentTxGasPriceOvershoot"
 ])
 
-const address = (description: string) => Address.schema.annotations({ description })
+const address = (description: string) => Address.schema.annotate({ description })
 
 /** Members that some endpoints require. */
 const known = {
@@ -39,7 +39,7 @@ const fields = {
   entryPoint: optional(known.entryPoint),
   signer: optional(known.signer),
   cosigners: optional(
-    Schema.Array(SignerRef).annotations({
+    Schema.Array(SignerRef).annotate({
       description: "Further keys of the account that sign for wallets with several owners. At most 15."
     }),
     []
@@ -48,7 +48,7 @@ const fields = {
   validator: optional(address("Validator that the wallet implementation must report.")),
   beaconAdminAddress: optional(address("Beacon of the wallet proxies; default: the network profile's.")),
   beaconAdminCreationCode: optional(
-    Schema.String.annotations({
+    Schema.String.annotate({
       description: "Creation code of the wallet proxy in hex; default: the network profile's."
     })
   ),
@@ -58,7 +58,7 @@ const fields = {
   percentTxGasOvershoot: percent(50, "Percent added to the transaction's gas limit."),
   percentTxGasPriceOvershoot: percent(20, "Percent added to the gas price."),
   useABI: optional(
-    Schema.Array(Schema.Unknown).annotations({
+    Schema.Array(Schema.Unknown).annotate({
       description:
         "Events and errors for decoding, as JSON fragments or human-readable text; struct lines name tuples for the other lines."
     }),
@@ -71,26 +71,26 @@ export const ForPrediction = Schema.Struct({
   ...fields,
   factory: address("Wallet factory."),
   beaconAdminAddress: address("Beacon of the wallet proxies."),
-  beaconAdminCreationCode: Schema.String.annotations({
+  beaconAdminCreationCode: Schema.String.annotate({
     description: "Creation code of the wallet proxy in hex, at most 48 KiB."
   })
-}).annotations({ identifier: "PredictSettings" })
+}).annotate({ identifier: "PredictSettings" })
 
 /** Settings of `/check`. */
-export const ForReading = Schema.Struct(fields).annotations({ identifier: "CheckSettings" })
+export const ForReading = Schema.Struct(fields).annotate({ identifier: "CheckSettings" })
 
 /** Settings of the endpoints that build ops. `signer` may be absent where the endpoint says so. */
 export const ForOps = Schema.Struct({
   ...fields,
   entryPoint: known.entryPoint
-}).annotations({ identifier: "Settings" })
+}).annotate({ identifier: "Settings" })
 export type ForOps = typeof ForOps.Type
 
 /** Settings of the endpoints that send transactions of the signer itself. */
 export const ForSigner = Schema.Struct({
   ...fields,
   signer: known.signer
-}).annotations({ identifier: "SignerSettings" })
+}).annotate({ identifier: "SignerSettings" })
 export type ForSigner = typeof ForSigner.Type
 
 /** Settings of the endpoints that submit with the request's signer. */
@@ -98,5 +98,5 @@ export const ForSubmission = Schema.Struct({
   ...fields,
   entryPoint: known.entryPoint,
   signer: known.signer
-}).annotations({ identifier: "SubmitSettings" })
+}).annotate({ identifier: "SubmitSettings" })
 export type ForSubmission = typeof ForSubmission.Type

@@ -1,5 +1,4 @@
 import * as Cause from "effect/Cause"
-import * as Chunk from "effect/Chunk"
 import { AbiStoreError } from "../ports/AbiStore.js"
 import { AuditLogError } from "../ports/AuditLog.js"
 import { BudgetsError } from "../ports/Budgets.js"
@@ -20,4 +19,8 @@ export const is = (defect: unknown): boolean =>
  * Whether what ended in a defect is a store that did not answer. Nothing of a request that ends so was accepted: what is
  * accepted outlives such a failure. So its caller may make it again.
  */
-export const isIn = (cause: Cause.Cause<unknown>): boolean => Chunk.some(Cause.defects(cause), is)
+export const isIn = (cause: Cause.Cause<unknown>): boolean =>
+  cause.reasons
+    .filter(Cause.isDieReason)
+    .map((reason) => reason.defect)
+    .some(is)

@@ -10,10 +10,10 @@ export const DecodedLog = Schema.Struct({
   args: Schema.Unknown,
   topics: Schema.Array(Schema.String),
   data: Schema.String
-}).annotations({ identifier: "Log" })
+}).annotate({ identifier: "Log" })
 
 /** Beside an error. */
-export const RevertData = optional(Schema.String).annotations({
+export const RevertData = optional(Schema.String).annotate({
   description: "Revert data that no definition decodes, whole, in hex."
 })
 
@@ -25,7 +25,7 @@ export const OperationResult = Schema.Struct({
   result: Schema.Unknown,
   txHash: Schema.NullOr(Schema.String),
   data: RevertData
-}).annotations({ identifier: "OperationResult" })
+}).annotate({ identifier: "OperationResult" })
 export type OperationResult = typeof OperationResult.Type
 
 /** What became of one account of `/create`. */
@@ -34,7 +34,7 @@ export const CreatedAccount = Schema.Struct({
   wallet: Schema.String,
   error: optional(Schema.String),
   data: RevertData
-}).annotations({ identifier: "CreatedAccount" })
+}).annotate({ identifier: "CreatedAccount" })
 export type CreatedAccount = typeof CreatedAccount.Type
 
 /** One object per element of the request, with one member: its index. It has no other, as `error` would be. */
@@ -43,20 +43,20 @@ export interface Keyed<A> {
 }
 
 // A record's type has an index of any text, by which `returnData[0].error` would compile.
-const keyed = <A, I>(element: Schema.Schema<A, I>) =>
-  Schema.make<Keyed<A>, Keyed<I>>(Schema.Record({ key: Schema.String, value: element }).ast)
+const keyed = <A, I>(element: Schema.Codec<A, I>) =>
+  Schema.make<Keyed<A>, Keyed<I>>(Schema.Record(Schema.String, element).ast)
 
-const result = <A, I>(element: Schema.Schema<A, I>, statuses: string) =>
+const result = <A, I>(element: Schema.Codec<A, I>, statuses: string) =>
   Schema.Struct({
-    status: Schema.Int.annotations({ description: statuses }),
-    txHash: Schema.String.annotations({
+    status: Schema.Int.annotate({ description: statuses }),
+    txHash: Schema.String.annotate({
       description:
         "Hash of the transaction, of the last one if there are several; empty when nothing was sent."
     }),
     cumulativeGasUsed: Schema.Int,
-    gasUsed: Schema.Int.annotations({ description: "Gas used by all transactions together." }),
-    effectiveGasPrice: Schema.String.annotations({ description: "Wei, decimal." }),
-    returnData: Schema.Array(keyed(element)).annotations({
+    gasUsed: Schema.Int.annotate({ description: "Gas used by all transactions together." }),
+    effectiveGasPrice: Schema.String.annotate({ description: "Wei, decimal." }),
+    returnData: Schema.Array(keyed(element)).annotate({
       description: "One object per element of the request, in order, keyed by its index."
     }),
     logs: Schema.Array(DecodedLog),
@@ -67,7 +67,7 @@ const result = <A, I>(element: Schema.Schema<A, I>, statuses: string) =>
 export const Executed = result(
   OperationResult,
   "0 failed, 1 success, 4 operations partially executed"
-).annotations({
+).annotate({
   identifier: "TransactionResult"
 })
 export type Executed = typeof Executed.Type
@@ -76,5 +76,5 @@ export type Executed = typeof Executed.Type
 export const Created = result(
   CreatedAccount,
   "0 failed, 1 success, 2 account already created, 3 accounts partially created"
-).annotations({ identifier: "CreateResult" })
+).annotate({ identifier: "CreateResult" })
 export type Created = typeof Created.Type

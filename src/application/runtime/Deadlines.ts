@@ -2,10 +2,9 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as DefaultServices from "effect/DefaultServices"
 import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import * as FiberId from "effect/FiberId"
 import type * as FiberRefs from "effect/FiberRefs"
-import * as Runtime from "effect/Runtime"
 import * as RuntimeFlags from "effect/RuntimeFlags"
 import * as MonotonicTime from "./MonotonicTime.js"
 
@@ -26,7 +25,7 @@ const napMillis = 100
 class Deadlines {
   /** By how long they were set for: those of one length fall due in the order in which they were set. */
   private readonly byMillis = new Map<number, Set<Deadline>>()
-  private sleeper: { readonly until: number; readonly fiber: Fiber.RuntimeFiber<void> | null } | null = null
+  private sleeper: { readonly until: number; readonly fiber: Fiber.Fiber<void> | null } | null = null
 
   constructor(private readonly clock: Clock.Clock) {}
 
@@ -51,7 +50,7 @@ class Deadlines {
 
   /** Tells those that are due, and sleeps until the next one is. */
   private wake(fiberRefs: FiberRefs.FiberRefs): void {
-    this.sleeper?.fiber?.unsafeInterruptAsFork(FiberId.none)
+    this.sleeper?.fiber.interruptUnsafe(undefined)
     // What is set or called off by those that are told is seen here.
     this.sleeper = { until: Number.NEGATIVE_INFINITY, fiber: null }
     const now = MonotonicTime.unsafeMillis(this.clock)
@@ -63,13 +62,7 @@ class Deadlines {
     this.sleeper = null
     if (next === null) return
     const until = Math.min(next.at, now + napMillis)
-    const fork = Runtime.runFork(
-      Runtime.make({
-        context: Context.empty(),
-        fiberRefs,
-        runtimeFlags: RuntimeFlags.make(RuntimeFlags.Interruption, RuntimeFlags.CooperativeYielding)
-      })
-    )
+    const fork = Effect.runForkWith(Context.empty())
     const fiber = fork(this.clock.sleep(Duration.millis(Math.ceil(until - now))))
     this.sleeper = { until, fiber }
     fiber.addObserver(() => {
@@ -83,12 +76,8 @@ class Deadlines {
 const ofClocks = new WeakMap<Clock.Clock, Deadlines>()
 
 /** Calls `late` after so many milliseconds; what it returns calls that off. `fiber` is the one that asks for it. */
-export const set = (
-  fiber: Fiber.RuntimeFiber<unknown, unknown>,
-  millis: number,
-  late: () => void
-): (() => void) => {
-  const clock = Context.get(fiber.getFiberRef(DefaultServices.currentServices), Clock.Clock)
+export const set = (fiber: Fiber.Fiber<unknown, unknown>, millis: number, late: () => void): (() => void) => {
+  const clock = Context.get(fiber.getRef(DefaultServices.currentServices), Clock.Clock)
   const known = ofClocks.get(clock) ?? new Deadlines(clock)
   ofClocks.set(clock, known)
   return known.set(fiber.getFiberRefs(), millis, late)

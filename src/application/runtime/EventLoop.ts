@@ -91,7 +91,7 @@ class TimeSlicing implements Scheduler.Scheduler {
 /** Lets the event loop turn as soon as fibers have had their slice of time. One for the process, as the loop is. */
 export const scheduler: Scheduler.Scheduler = new TimeSlicing()
 
-const turn = Effect.async<void>((resume) => afterTurn(() => resume(Effect.void)))
+const turn = Effect.callback<void>((resume) => afterTurn(() => resume(Effect.void)))
 
 /** Lets the event loop turn if the slice of time is spent. */
 export const breathe: Effect.Effect<void> = Effect.suspend(() => (isSpent() ? turn : Effect.void))
@@ -104,7 +104,7 @@ export const drive = <A>(steps: () => Generator<void, A>): Effect.Effect<A> =>
       for (;;) {
         const next = running.next()
         if (next.done === true) return Effect.succeed(next.value)
-        if (isSpent()) return Effect.zipRight(turn, goOn)
+        if (isSpent()) return Effect.andThen(turn, goOn)
       }
     })
     return goOn
@@ -131,4 +131,4 @@ export const each = <A, B, E, R>(
 ): Effect.Effect<ReadonlyArray<B>, E, R> =>
   items.length === 1
     ? Effect.suspend(() => Effect.map(one(items[0] as A, 0), (only) => [only]))
-    : Effect.forEach(items, (item, index) => Effect.zipRight(breathe, one(item, index)))
+    : Effect.forEach(items, (item, index) => Effect.andThen(breathe, one(item, index)))

@@ -13,4 +13,4 @@ export interface Lifetime {
   readonly stopWaiting: Effect.Effect<void>
 }
 
-export const Lifetime: Context.Tag<Lifetime, Lifetime> = Context.GenericTag("castellan/Lifetime")
+export const Lifetime: Context.Key<Lifetime, Lifetime> = Context.Service("castellan/Lifetime")

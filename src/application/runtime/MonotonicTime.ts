@@ -15,4 +15,4 @@ export const millis: Effect.Effect<number> = Effect.map(
 
 /** The same of a clock at this moment. */
 export const unsafeMillis = (clock: Clock.Clock): number =>
-  Number(clock.unsafeCurrentTimeNanos()) / nanosPerMilli
+  Number(clock.currentTimeNanosUnsafe()) / nanosPerMilli

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
-import * as FiberId from "effect/FiberId"
 import type * as FiberStatus from "effect/FiberStatus"
 import * as Runtime from "effect/Runtime"
 import * as RuntimeFlags from "effect/RuntimeFlags"
@@ -13,34 +12,34 @@ import * as Deadlines from "./Deadlines.js"
  * fiber refs are its own.
  */
 
-type Parent = Fiber.RuntimeFiber<unknown, unknown>
+type Parent = Fiber.Fiber<unknown, unknown>
 
 const start = <A, E, R>(
   parent: Parent,
   runtimeFlags: RuntimeFlags.RuntimeFlags,
   effect: Effect.Effect<A, E, R>
-): Fiber.RuntimeFiber<A, E> =>
-  Runtime.runFork(
-    Runtime.make({ context: parent.currentContext, fiberRefs: parent.getFiberRefs(), runtimeFlags })
+): Fiber.Fiber<A, E> =>
+  Effect.runForkWith(
+    parent.context
     // The context is the parent's, which has all of R.
   )(effect as Effect.Effect<A, E>)
 
 /** Work of several, which ends with none of them: on a fiber of its own, with what this one has. */
-export const beside = <A, E>(fiber: Parent, effect: Effect.Effect<A, E>): Fiber.RuntimeFiber<A, E> =>
+export const beside = <A, E>(fiber: Parent, effect: Effect.Effect<A, E>): Fiber.Fiber<A, E> =>
   start(fiber, Runtime.defaultRuntimeFlags, effect)
 
 /** All of them at once. The first failure interrupts the others, and is told when they have ended. */
 const allOf = <A, E, R>(
   effects: ReadonlyArray<Effect.Effect<A, E, R>>
 ): Effect.Effect<ReadonlyArray<A>, E, R> =>
-  Effect.withFiberRuntime<ReadonlyArray<A>, E, R>((parent, { runtimeFlags }: FiberStatus.Running) =>
-    Effect.async((resume) => {
+  Effect.withFiber<ReadonlyArray<A>, E, R>((parent, { runtimeFlags }: FiberStatus.Running) =>
+    Effect.callback((resume) => {
       const results = new Array<A>(effects.length)
-      const fibers: Array<Fiber.RuntimeFiber<A, E>> = []
+      const fibers: Array<Fiber.Fiber<A, E>> = []
       let open = effects.length
       let failure: Exit.Exit<never, E> | null = null
       const stop = (): void => {
-        for (const fiber of fibers) fiber.unsafeInterruptAsFork(FiberId.none)
+        for (const fiber of fibers) fiber.interruptUnsafe(undefined)
       }
       let over: () => void = () => resume(failure ?? Effect.succeed(results))
       for (const [place, effect] of effects.entries()) {
@@ -73,7 +72,7 @@ const allOf = <A, E, R>(
         over()
         return
       }
-      return Effect.async<void>((ended) => {
+      return Effect.callback<void>((ended) => {
         over = () => ended(Effect.void)
         if (open === 0) over()
         stop()
@@ -85,14 +84,14 @@ const allOf = <A, E, R>(
 export const all = <const Effects extends ReadonlyArray<Effect.Effect<unknown, unknown, unknown>>>(
   effects: Effects
 ): Effect.Effect<
-  { -readonly [Place in keyof Effects]: Effect.Effect.Success<Effects[Place]> },
-  Effect.Effect.Error<Effects[number]>,
-  Effect.Effect.Context<Effects[number]>
+  { -readonly [Place in keyof Effects]: Effect.Success<Effects[Place]> },
+  Effect.Error<Effects[number]>,
+  Effect.Services<Effects[number]>
 > =>
   allOf(effects) as Effect.Effect<
-    { -readonly [Place in keyof Effects]: Effect.Effect.Success<Effects[Place]> },
-    Effect.Effect.Error<Effects[number]>,
-    Effect.Effect.Context<Effects[number]>
+    { -readonly [Place in keyof Effects]: Effect.Success<Effects[Place]> },
+    Effect.Error<Effects[number]>,
+    Effect.Services<Effects[number]>
   >
 
 /** The same for each; of one alone the fiber itself does it. */
@@ -117,16 +116,16 @@ export const atMost = <A, E, R, E2>(
   millis: number,
   late: () => Effect.Effect<A, E2>
 ): Effect.Effect<A, E | E2, R> =>
-  Effect.withFiberRuntime<A, E | E2, R>((parent, { runtimeFlags }) =>
-    Effect.async((resume) => {
+  Effect.withFiber<A, E | E2, R>((parent, { runtimeFlags }) =>
+    Effect.callback((resume) => {
       const flags = RuntimeFlags.enable(runtimeFlags, RuntimeFlags.Interruption)
       const fiber = start(parent, flags, effect)
-      const exit = fiber.unsafePoll()
+      const exit = fiber.pollUnsafe()
       if (exit !== null) {
         resume(exit)
         return
       }
-      const interrupt = () => fiber.unsafeInterruptAsFork(FiberId.none)
+      const interrupt = () => fiber.interruptUnsafe(undefined)
       const callOff = Deadlines.set(parent, millis, () => {
         resume(Effect.suspend(late))
         interrupt()

@@ -26,7 +26,7 @@ export interface Options {
   /** What an operator does who knows that the clock is right. */
   readonly remedy: string
   /** The operator's latest word. */
-  readonly confirmation: ClockConfirmations["Type"]["latest"]
+  readonly confirmation: ClockConfirmations["Service"]["latest"]
 }
 
 /** How far the clock is ahead of the chain's latest block, milliseconds; null: the node is away. */
@@ -41,7 +41,7 @@ const aheadOf = ({ chainId, rpc }: NetworkProfile) =>
   }).pipe(
     Effect.disconnect,
     Effect.timeout(patience),
-    Effect.catchAllCause(() => Effect.succeed(null))
+    Effect.catchCause(() => Effect.succeed(null))
   )
 
 interface Heard {
@@ -67,7 +67,7 @@ const confirmed = ({ confirmation }: Options, before: bigint) =>
     const latest = yield* confirmation
     const now = yield* Clock.currentTimeMillis
     return latest !== null && (latest.number > before || Math.abs(now - latest.at) <= toleratedMillis)
-  }).pipe(Effect.catchAll(() => Effect.succeed(false)))
+  }).pipe(Effect.catch(() => Effect.succeed(false)))
 
 const decide = (options: Options, asked: ReadonlyArray<NetworkProfile>) =>
   Effect.gen(function* () {
@@ -82,12 +82,12 @@ const decide = (options: Options, asked: ReadonlyArray<NetworkProfile>) =>
     const told = Effect.annotateLogs({ aheadOfChains: chains, ...(near !== "" && { nearToChains: near }) })
     if (!(yield* isConfirmed)) {
       yield* trust.become("doubted")
-      yield* Metric.set(Metrics.clockDoubted, 1)
+      yield* Metric.update(Metrics.clockDoubted, 1)
       yield* Effect.logWarning(
         `the clock is over an hour from the time of a chain's latest block: nothing is deleted for its age and no accepted request expires. Set the clock right and start again; where it is right, since the node is behind or its chain makes no blocks, ${options.remedy}`
       ).pipe(told)
       yield* Effect.repeat(isConfirmed, { schedule: Schedule.spaced(lookInterval), until: (is) => is })
-      yield* Metric.set(Metrics.clockDoubted, 0)
+      yield* Metric.update(Metrics.clockDoubted, 0)
     }
     yield* trust.become("trusted")
     yield* told(Effect.logInfo("the operator has confirmed the clock: what is old is deleted and expires"))
@@ -100,7 +100,7 @@ const decide = (options: Options, asked: ReadonlyArray<NetworkProfile>) =>
 export const start = (options: Options): Effect.Effect<void, never, ChainRpc | Scope.Scope> =>
   Effect.gen(function* () {
     const trust = yield* ClockTrust
-    yield* Metric.set(Metrics.clockDoubted, 0)
+    yield* Metric.update(Metrics.clockDoubted, 0)
     const asked = options.profiles.filter(
       ({ chainId, rpc }) => rpc !== null && !developmentChains.has(chainId)
     )

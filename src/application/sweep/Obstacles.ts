@@ -1,5 +1,4 @@
 import * as Cause from "effect/Cause"
-import * as Chunk from "effect/Chunk"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -42,13 +41,19 @@ const troubleOf = (name: string) => {
 
 /** Whether all that is in the way goes by itself. */
 const isDelay = (cause: Cause.Cause<Obstacle>): boolean =>
-  Chunk.every(Cause.failures(cause), ({ passes }) => passes) &&
-  Chunk.every(Cause.defects(cause), StoreFailure.is)
+  cause.reasons
+    .filter(Cause.isFailReason)
+    .map((reason) => reason.error)
+    .every(({ passes }) => passes) &&
+  cause.reasons
+    .filter(Cause.isDieReason)
+    .map((reason) => reason.defect)
+    .every(StoreFailure.is)
 
 export const make = (): Obstacles => {
   const troubles = Troubles.make()
   const known = new Map<string, Known>()
-  const tell = Effect.suspend(() => Metric.set(Metrics.workStranded, known.size))
+  const tell = Effect.suspend(() => Metric.update(Metrics.workStranded, known.size))
   return {
     past: (name, effect) =>
       Effect.gen(function* () {
@@ -59,7 +64,7 @@ export const make = (): Obstacles => {
           return
         }
         const outcome = yield* Effect.exit(effect)
-        if (Exit.isSuccess(outcome) || Cause.isInterruptedOnly(outcome.cause)) {
+        if (Exit.isSuccess(outcome) || Cause.hasInterruptsOnly(outcome.cause)) {
           known.delete(name)
           yield* troubles.passed(troubleOf(name))
         } else {

@@ -79,10 +79,9 @@ const sweepLane = (work: LaneWork, { recovery, signed, taken, troubles }: Sweepi
     const { scope } = yield* Lifetime
     const canSign = yield* hasKey(work)
     // Another service has the key, perhaps, and works on its lane by itself, or comes back and will.
-    const withoutKey = Effect.if(claims.isAlone, {
-      onTrue: () => claims.takeWithoutKey(lane),
-      onFalse: () => Effect.as(claims.lose(lane), false)
-    })
+    const withoutKey = Effect.flatMap(claims.isAlone, (isTrue) =>
+      isTrue ? claims.takeWithoutKey(lane) : Effect.as(claims.lose(lane), false)
+    )
     const isOurs = yield* canSign ? claims.take(lane) : withoutKey
     if (!isOurs) {
       yield* troubles.tolerate(troubleOf("expiry", lane), expire(work, { signed, recovery: null }))
@@ -202,7 +201,7 @@ const sweepLanes = (all: Sweeping, busy: Map<string, Busy>) =>
       const before = busy.get(name)
       if (before !== undefined) {
         before.isAskedAgain = true
-        return Effect.succeed(Fiber.void)
+        return Effect.succeed(Effect.runFork(Effect.void))
       }
       const own: Busy = { isAskedAgain: false }
       busy.set(name, own)
@@ -288,7 +287,7 @@ export const start: Effect.Effect<void, never, Surroundings> = Effect.gen(functi
   const all = sweeping()
   const { taken, troubles } = all
   const repeat = <E, R>(part: Part, effect: Effect.Effect<unknown, E, R>, pause: Effect.Effect<unknown>) =>
-    Effect.forkIn(Effect.forever(Effect.zipRight(troubles.tolerate(troubleOf(part), effect), pause)), scope)
+    Effect.forkIn(Effect.forever(Effect.andThen(troubles.tolerate(troubleOf(part), effect), pause)), scope)
   const busy = new Map<string, Busy>()
   yield* troubles.tolerate(troubleOf("lanes"), Effect.flatMap(openWork, counted))
   yield* repeat(

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as ParseResult from "effect/ParseResult"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
 import * as UserOperation from "../../domain/erc4337/UserOperation.js"
@@ -52,7 +51,7 @@ const resumable = <A, I, B, J>({
   kind,
   run
 }: UseCase<A, I, B, J, Requirements>): readonly [string, Resume] => {
-  const decode = Schema.decodeUnknown(Schema.parseJson(kind.Request))
+  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(kind.Request))
   return [kind.endpoint, (caller, body) => Effect.flatMap(decode(body), (request) => run(caller, request))]
 }
 
@@ -87,8 +86,8 @@ export const resume = (
     if (go === undefined) return yield* Obstacles.of(`this version has no endpoint ${record.endpoint}`)
     if (record.body === null)
       return yield* Obstacles.of("the request was sealed under another key, or changed")
-    yield* Effect.catchAll(go(callerOf(record), record.body), (failure) =>
-      failure instanceof ParseResult.ParseError
+    yield* Effect.catch(go(callerOf(record), record.body), (failure) =>
+      failure instanceof Schema.SchemaError
         ? Obstacles.of("the request is of another version of the program")
         : Effect.logInfo("an accepted request has come to its end")
     )
@@ -112,7 +111,7 @@ export const watch = (
  * what was stored with the op is of the past; it also stands in for a caller's that is not allowed any more.
  */
 const nodeOf = (
-  rpcs: ChainRpc["Type"],
+  rpcs: ChainRpc["Service"],
   { rpc: own }: NetworkProfile,
   { accountId, node: { rpc, trust } }: RemoteSubmission
 ): Effect.Effect<ChainClient, Obstacles.Obstacle> => {
@@ -122,7 +121,7 @@ const nodeOf = (
       : Effect.mapError(rpcs.connect(Redacted.value(own), "operator"), ({ message }) => Obstacles.of(message))
   if (trust === "operator") return ofOperator
   if (rpc === null) return Obstacles.of("its node was sealed under another key, or changed")
-  return Effect.catchAll(rpcs.connect(Redacted.value(rpc), { account: accountId }), ({ message }) =>
+  return Effect.catch(rpcs.connect(Redacted.value(rpc), { account: accountId }), ({ message }) =>
     own === null ? Obstacles.of(message) : ofOperator
   )
 }
@@ -157,11 +156,11 @@ export const watchRemote = (
       return yield* remoteOps.offered(entry, "before")
     }
     const op = UserOperation.decode(version, signed)
-    if (Either.isLeft(op)) return yield* Obstacles.of(`a stored op cannot be read: ${op.left}`)
+    if (Result.isFailure(op)) return yield* Obstacles.of(`a stored op cannot be read: ${op.failure}`)
     const entry = yield* remoteOps.watch({
       ...surroundings,
-      offer: { version, entryPoint: space.entryPoint, op: op.right },
-      validUntil: RemoteBundler.validUntilOf(version, op.right)
+      offer: { version, entryPoint: space.entryPoint, op: op.success },
+      validUntil: RemoteBundler.validUntilOf(version, op.success)
     })
     // Not at once: the process that gave it away may be waiting for the answer.
     yield* remoteOps.offered(entry, "before")

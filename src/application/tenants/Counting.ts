@@ -12,7 +12,7 @@ const awayMillis = 5_000
 const silent = new RateLimitError({ message: "what counts the requests does not answer" })
 
 /** A count that takes too long fails. */
-export const bounded = ({ take }: RateLimit["Type"]): RateLimit["Type"] => ({
+export const bounded = ({ take }: RateLimit["Service"]): RateLimit["Service"] => ({
   take: (account, limits) => Together.within(take(account, limits), patienceMillis, () => silent)
 })
 
@@ -21,9 +21,9 @@ export const bounded = ({ take }: RateLimit["Type"]): RateLimit["Type"] => ({
  * hour of a change an account may have up to twice its requests. Null: what the first one does not count is refused.
  */
 export const withFailover = (
-  first: RateLimit["Type"],
-  second: RateLimit["Type"] | null
-): RateLimit["Type"] => {
+  first: RateLimit["Service"],
+  second: RateLimit["Service"] | null
+): RateLimit["Service"] => {
   let awayUntil = 0
   return {
     take: (account, limits) =>
@@ -34,11 +34,11 @@ export const withFailover = (
         const wasAway = awayUntil > 0
         // One request at a time finds out whether it is back.
         if (wasAway) awayUntil = now + awayMillis
-        const counted = yield* Effect.either(first.take(account, limits))
-        if (counted._tag === "Right") {
+        const counted = yield* Effect.result(first.take(account, limits))
+        if (counted._tag === "Success") {
           awayUntil = 0
           if (wasAway) yield* Effect.logInfo("requests are counted as usual again")
-          return counted.right
+          return counted.success
         }
         if (!wasAway && awayUntil === 0)
           yield* Effect.annotateLogs(
@@ -47,7 +47,7 @@ export const withFailover = (
                 ? "requests can not be counted, and are refused"
                 : "requests are counted in the database"
             ),
-            { detail: counted.left.message }
+            { detail: counted.failure.message }
           )
         awayUntil = now + awayMillis
         return yield* fallBack

@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import * as Troubles from "../observe/Troubles.js"
 import { KillSwitches, KillSwitchesError } from "../ports/KillSwitches.js"
 import { type Content, TenantStore, TenantStoreError } from "../ports/TenantStore.js"
@@ -80,7 +81,7 @@ export interface Options {
 }
 
 /** Who holds which key and what is paused: accounts of the configuration file and of the store together. */
-export class Directory extends Context.Tag("castellan/Directory")<
+export class Directory extends Context.Service<
   Directory,
   {
     /** What the store holds, as of less than half a second ago. The same object as long as nothing changes. */
@@ -95,7 +96,7 @@ export class Directory extends Context.Tag("castellan/Directory")<
       subject: string
     ) => Effect.Effect<boolean, TenantStoreError>
   }
->() {}
+>()("castellan/Directory") {}
 
 /**
  * Reads the store once, then asks it for its version when half a second has passed and somebody wants to know, and
@@ -104,7 +105,7 @@ export class Directory extends Context.Tag("castellan/Directory")<
  */
 export const make = (
   options: Options
-): Effect.Effect<Directory["Type"], TenantStoreError | TenantsError, TenantStore | Scope.Scope> =>
+): Effect.Effect<Directory["Service"], TenantStoreError | TenantsError, TenantStore | Scope.Scope> =>
   Effect.gen(function* () {
     const store = yield* TenantStore
     const listed = yield* FileAccounts.check(options.accounts)
@@ -118,7 +119,7 @@ export const make = (
     const isYounger = (millis: number, now: number) => now >= known.at && now - known.at < millis
     const isFresh = (now: number) => isYounger(freshMillis, now)
 
-    const turn = yield* Effect.makeSemaphore(1)
+    const turn = yield* Semaphore.make(1)
     const renew = (millis: number) =>
       turn
         .withPermits(1)(
@@ -131,13 +132,15 @@ export const make = (
           })
         )
         .pipe(
-          Effect.timeoutFail({
+          Effect.timeoutOrElse({
             duration: patienceMillis,
-            onTimeout: () =>
-              new TenantStoreError({
-                reason: "unavailable",
-                message: "the store of accounts does not answer"
-              })
+            orElse: () =>
+              Effect.fail(
+                new TenantStoreError({
+                  reason: "unavailable",
+                  message: "the store of accounts does not answer"
+                })
+              )
           })
         )
     const current = Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -165,7 +168,7 @@ export const make = (
     return {
       content: Effect.map(current, ({ content }) => content),
       latest: Effect.map(
-        Effect.orElse(current, () => Effect.sync(() => known.snapshot)),
+        Effect.catch(current, () => Effect.sync(() => known.snapshot)),
         ({ content }) => content
       ),
       // The time of the look-up depends on the hash, of which the sender of a key knows and chooses nothing.
@@ -174,12 +177,12 @@ export const make = (
           const holderOf = ({ holders }: Snapshot): Principal | null => {
             const hash = options.hash(apiKey)
             const holder = hash === null ? undefined : holders.get(hash)
-            const now = clock.unsafeCurrentTimeMillis()
+            const now = clock.currentTimeMillisUnsafe()
             if (hash === null || holder === undefined || now >= holder.endsAt) return null
             uses.set(hash, now)
             return holder.principal
           }
-          const now = clock.unsafeCurrentTimeMillis()
+          const now = clock.currentTimeMillisUnsafe()
           if (!isFresh(now)) return Effect.map(renew(freshMillis), holderOf)
           const holder = holderOf(known.snapshot)
           if (holder !== null || isYounger(newcomerMillis, now)) return Effect.succeed(holder)
@@ -193,7 +196,7 @@ export const make = (
 export const layer = (
   options: Options
 ): Layer.Layer<Directory | Tenants | KillSwitches, TenantStoreError | TenantsError, TenantStore> =>
-  Layer.scopedContext(
+  Layer.effectContext(
     Effect.map(make(options), (directory) =>
       Context.make(Directory, directory).pipe(
         Context.add(Tenants, {

@@ -33,7 +33,7 @@ export const check = (relied: Relied): Effect.Effect<void, Failure> =>
   Effect.flatMap(KillSwitches, ({ isPaused }) =>
     Effect.matchEffect(isPaused(relied.what), {
       onFailure: ({ message }) =>
-        Effect.zipRight(
+        Effect.andThen(
           Effect.flatMap(Troubles.Shared, ({ failed }) => failed(unread, Cause.fail(message))),
           new Unavailable({
             code: "unavailable",
@@ -43,7 +43,7 @@ export const check = (relied: Relied): Effect.Effect<void, Failure> =>
           })
         ),
       onSuccess: (paused) =>
-        Effect.zipRight(
+        Effect.andThen(
           Effect.flatMap(Troubles.Shared, ({ passed }) => passed(unread)),
           paused ? Effect.fail(told(relied)) : Effect.void
         )
@@ -69,7 +69,7 @@ export const guard = (what: Switched, path: string): Effect.Effect<void, Failure
 
 /** The last look before acceptance, after which everything is signed and settles. */
 export const recheck = (
-  { accepted, relies }: CurrentRequest["Type"],
+  { accepted, relies }: CurrentRequest["Service"],
   submitter: Address | null
 ): Effect.Effect<void, Failure> =>
   Effect.suspend(() => {

@@ -10,17 +10,19 @@ const usual = 20
 /** Parameters of the query. */
 export const query = (noun: string) => ({
   cursor: optional(
-    Schema.String.annotations({ description: "The next of the page before, with the same filters." })
+    Schema.String.annotate({ description: "The next of the page before, with the same filters." })
   ),
   limit: optional(
     Schema.String.pipe(
-      Schema.pattern(/^(?:[1-9][0-9]?|100)$/, { message: () => `expected a whole number, 1 to ${most}` })
-    ).annotations({ description: `Most ${noun} of the page, 1 to ${most}. Default ${usual}.` })
+      Schema.check(
+        Schema.isPattern(/^(?:[1-9][0-9]?|100)$/, { message: `expected a whole number, 1 to ${most}` })
+      )
+    ).annotate({ description: `Most ${noun} of the page, 1 to ${most}. Default ${usual}.` })
   )
 })
 
 /** Member of the answer. */
-export const next = Schema.NullOr(Schema.String).annotations({
+export const next = Schema.NullOr(Schema.String).annotate({
   description: "cursor of the next page, however many this one has; null: there is none."
 })
 

@@ -24,7 +24,7 @@ export class Followed {
 
   /** Takes over what the journal says. */
   update(state: WatchSourceState): Effect.Effect<void> {
-    return Effect.gen(this, function* () {
+    return Effect.gen({ self: this }, function* () {
       for (const [watch, { cursor }] of this.watches)
         if (state.watches.get(watch) !== cursor) this.leave(watch, state.watches.has(watch))
       for (const fresh of state.fresh) {

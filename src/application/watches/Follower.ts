@@ -98,7 +98,7 @@ const connect = ({
 interface Parts {
   readonly source: WatchSource
   readonly followed: Followed
-  readonly watches: Watches["Type"]
+  readonly watches: Watches["Service"]
   readonly node: Node
   /** What one step tells of. */
   readonly most: Telling.Bounds

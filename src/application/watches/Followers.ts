@@ -28,7 +28,7 @@ export const startWith = (
         if (followed.has(source.source)) continue
         followed.add(source.source)
         const own = Follower.follow(source, process, most).pipe(
-          Effect.catchAllCause(failed),
+          Effect.catchCause(failed),
           Effect.ensuring(Effect.ignore(watches.release(source.source, process))),
           Effect.ensuring(Effect.sync(() => followed.delete(source.source)))
         )
@@ -36,7 +36,7 @@ export const startWith = (
       }
     })
     yield* Effect.forkScoped(
-      Effect.forever(Effect.zipRight(Effect.catchAllCause(look, failed), Effect.sleep(pollMillis)))
+      Effect.forever(Effect.andThen(Effect.catchCause(look, failed), Effect.sleep(pollMillis)))
     )
   })
 

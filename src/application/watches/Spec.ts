@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Event from "../../domain/abi/Event.js"
 import * as EventFilter from "../../domain/abi/EventFilter.js"
 import type { FollowedWatch, WatchSpec } from "../ports/Watches.js"
@@ -11,11 +11,11 @@ const filtersOf = ({ events, fields }: WatchSpec): Effect.Effect<ReadonlyArray<E
   Effect.map(
     EventLoop.each(events, (text) => {
       const definition = Event.parse(text, { canonical: true })
-      return Either.isLeft(definition)
+      return Result.isFailure(definition)
         ? Effect.succeed([])
         : Effect.map(
-            EventLoop.drive(() => EventFilter.makeSteps(definition.right, fields)),
-            (made) => (Either.isRight(made) ? [made.right] : [])
+            EventLoop.drive(() => EventFilter.makeSteps(definition.success, fields)),
+            (made) => (Result.isSuccess(made) ? [made.success] : [])
           )
     }),
     (made) => made.flat()

@@ -1,10 +1,11 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import * as StandardWebhook from "../../domain/crypto/StandardWebhook.js"
 import { WakeUps } from "../lanes/requests/WakeUps.js"
 import * as Metrics from "../observe/Metrics.js"
@@ -39,10 +40,10 @@ const longestRestMillis = 30_000
 const gone = 410
 
 interface Parts {
-  readonly store: Webhooks["Type"]
-  readonly sender: WebhookSender["Type"]
+  readonly store: Webhooks["Service"]
+  readonly sender: WebhookSender["Service"]
   readonly process: string
-  readonly trust: ClockTrust["Type"]
+  readonly trust: ClockTrust["Service"]
   /** Rounds in a row of which an endpoint has taken nothing; of this process alone. */
   readonly idle: Map<string, number>
 }
@@ -65,7 +66,7 @@ const send = (
   body: string
 ) =>
   Effect.flatMap(
-    Effect.forkDaemon(Effect.interruptible(Effect.either(sender.send(accountId, url, headers, body)))),
+    Effect.forkDetach(Effect.interruptible(Effect.result(sender.send(accountId, url, headers, body)))),
     Fiber.join
   )
 
@@ -73,7 +74,7 @@ const send = (
 class Claim {
   private until = 0
   private untouchedUntil = 0
-  private readonly turn = Effect.unsafeMakeSemaphore(1)
+  private readonly turn = Semaphore.makeUnsafe(1)
 
   constructor(
     private readonly parts: Parts,
@@ -83,7 +84,7 @@ class Claim {
   /** Whether it is its own for as long as an attempt may take; from now on for all of the time, unless that is so. */
   get hold(): Effect.Effect<boolean, WebhooksError> {
     return this.turn.withPermits(1)(
-      Effect.gen(this, function* () {
+      Effect.gen({ self: this }, function* () {
         const now = yield* Clock.currentTimeMillis
         if (this.until - now >= attemptMillis) return true
         const { process, store } = this.parts
@@ -106,11 +107,11 @@ class Claim {
 
   /** Notes what came of an attempt, again and again while nobody else can begin it. Between two tries it may be interrupted. */
   note(noting: Effect.Effect<void, WebhooksError>): Effect.Effect<void, WebhooksError> {
-    return Effect.catchAll(noting, (error) =>
+    return Effect.catch(noting, (error) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
         now + noteAgainMillis >= this.until
           ? Effect.fail(error)
-          : Effect.zipRight(Effect.interruptible(Effect.sleep(noteAgainMillis)), this.note(noting))
+          : Effect.andThen(Effect.interruptible(Effect.sleep(noteAgainMillis)), this.note(noting))
       )
     )
   }
@@ -130,7 +131,7 @@ const deliver = (parts: Parts, claim: Claim, target: Target, delivery: Delivery)
     const message = Message.make(delivery, began)
     const headers = StandardWebhook.headers(target.secrets.map(Redacted.value), message)
     const sent = yield* send(parts, target, headers, message.body)
-    const { status, ...answered } = Either.getOrElse(sent, () => ({ status: 0, retryAfterMillis: 0 }))
+    const { status, ...answered } = Result.getOrElse(sent, () => ({ status: 0, retryAfterMillis: 0 }))
     const ref = {
       ...("watchId" in delivery ? { watchId: delivery.watchId } : { requestId: delivery.requestId }),
       webhookId: target.webhookId,
@@ -148,9 +149,9 @@ const deliver = (parts: Parts, claim: Claim, target: Target, delivery: Delivery)
     // Nothing is given up by a clock that is in doubt: three days are not over, perhaps.
     const retryAt = next !== null || (yield* trust.mayExpire) ? next : now + longestRestMillis
     if (asked > 0 && retryAt !== null) claim.asks(Math.min(now + asked, retryAt))
-    const reason = Either.match(sent, {
-      onLeft: ({ message }) => message,
-      onRight: ({ status }) => `it answered ${status}`
+    const reason = Result.match(sent, {
+      onFailure: ({ message }) => message,
+      onSuccess: ({ status }) => `it answered ${status}`
     })
     yield* claim.note(store.failed(ref, reason, retryAt))
     yield* Metrics.count(Metrics.webhookDeliveries, { outcome: retryAt === null ? "dead" : "failed" })
@@ -194,7 +195,10 @@ const measure = ({ store }: Parts) =>
   Effect.gen(function* () {
     const oldest = yield* store.oldest
     const now = yield* Clock.currentTimeMillis
-    yield* Metric.set(Metrics.webhookOldestSeconds, oldest === null ? 0 : Math.max(0, now - oldest) / 1_000)
+    yield* Metric.update(
+      Metrics.webhookOldestSeconds,
+      oldest === null ? 0 : Math.max(0, now - oldest) / 1_000
+    )
   })
 
 /**
@@ -228,7 +232,7 @@ export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replic
         const own = serve(parts, new Claim(parts, webhookId)).pipe(
           // A process that ends leaves the endpoint to the next one at once.
           Effect.onInterrupt(() => Effect.ignore(parts.store.release(webhookId, process))),
-          Effect.catchAllCause(failed),
+          Effect.catchCause(failed),
           Effect.ensuring(
             Effect.suspend(() => {
               served.delete(webhookId)
@@ -239,12 +243,12 @@ export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replic
         yield* Effect.forkIn(Effect.interruptible(own), scope)
       }
     })
-    const next = Effect.zipRight(
+    const next = Effect.andThen(
       Effect.sleep(betweenLooksMillis),
       Effect.raceFirst(told, Effect.sleep(pollMillis - betweenLooksMillis))
     )
-    yield* Effect.forkScoped(Effect.forever(Effect.zipRight(Effect.catchAllCause(look, failed), next)))
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.catchCause(look, failed), next)))
     yield* Effect.forkScoped(
-      Effect.forever(Effect.zipRight(Effect.catchAllCause(measure(parts), failed), Effect.sleep(pollMillis)))
+      Effect.forever(Effect.andThen(Effect.catchCause(measure(parts), failed), Effect.sleep(pollMillis)))
     )
   })

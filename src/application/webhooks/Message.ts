@@ -29,7 +29,7 @@ export const make = (delivery: Delivery, now: number): Message => {
     timestamp: Math.floor(now / 1_000),
     body: JSON.stringify({
       type,
-      timestamp: DateTime.formatIso(DateTime.unsafeMake(event.at)),
+      timestamp: DateTime.formatIso(DateTime.makeUnsafe(event.at)),
       data: { ...about, ...event.data }
     })
   }

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as ErrorDefinition from "./ErrorDefinition.js"
 import * as Event from "./Event.js"
 import * as Log from "./Log.js"
@@ -148,12 +148,12 @@ export const errorTexts: ReadonlyArray<string> = [
 
 /** Every built-in event: ERC-20, ERC-721, ERC-1155, ERC-4626, EntryPoint, the reference suite. */
 export const events: ReadonlyArray<Event.EventDefinition> = eventTexts.flatMap((text) =>
-  Either.match(Event.parse(text), { onLeft: () => [], onRight: (definition) => [definition] })
+  Result.match(Event.parse(text), { onFailure: () => [], onSuccess: (definition) => [definition] })
 )
 
 /** Every built-in error: EntryPoint, the reference suite, ERC-6093, OpenZeppelin's common ones. */
 export const errors: ReadonlyArray<ErrorDefinition.ErrorDefinition> = errorTexts.flatMap((text) =>
-  Either.match(ErrorDefinition.parse(text), { onLeft: () => [], onRight: (definition) => [definition] })
+  Result.match(ErrorDefinition.parse(text), { onFailure: () => [], onSuccess: (definition) => [definition] })
 )
 
 /** The built-in events, indexed once. */

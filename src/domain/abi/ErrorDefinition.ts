@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Hex } from "../primitives/Hex.js"
 import * as Fragment from "./Fragment.js"
 import * as Grammar from "./Grammar.js"
@@ -28,7 +28,7 @@ const invalid = (misfit: Fragment.Misfit) => Fragment.invalid("error", misfit)
 export const parse = (
   text: string,
   options: Grammar.Options = {}
-): Either.Either<ErrorDefinition, Fragment.InvalidDefinition> =>
+): Result.Result<ErrorDefinition, Fragment.InvalidDefinition> =>
   Grammar.read(
     text,
     (reader) => {
@@ -37,11 +37,11 @@ export const parse = (
       return make(name, reader.list({ indexed: false }))
     },
     options
-  ).pipe(Either.mapLeft((why) => invalid({ path: "", why })))
+  ).pipe(Result.mapError((why) => invalid({ path: "", why })))
 
 /** A JSON fragment of type `error` (Solidity's JSON ABI). */
-export const fromJson = (fragment: unknown): Either.Either<ErrorDefinition, Fragment.InvalidDefinition> =>
+export const fromJson = (fragment: unknown): Result.Result<ErrorDefinition, Fragment.InvalidDefinition> =>
   Fragment.read(fragment, "error").pipe(
-    Either.map(({ inputs, name }) => make(name, inputs)),
-    Either.mapLeft(invalid)
+    Result.map(({ inputs, name }) => make(name, inputs)),
+    Result.mapError(invalid)
   )

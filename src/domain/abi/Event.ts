@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Bytes32 } from "../primitives/Hex.js"
 import * as Fragment from "./Fragment.js"
 import * as Grammar from "./Grammar.js"
@@ -21,11 +21,11 @@ const make = (
   name: string,
   inputs: ReadonlyArray<Parameter.Parameter>,
   anonymous: boolean
-): Either.Either<EventDefinition, Fragment.Misfit> => {
+): Result.Result<EventDefinition, Fragment.Misfit> => {
   const most = anonymous ? 4 : 3
   if (inputs.filter((input) => input.indexed === true).length > most)
-    return Either.left({ path: "inputs", why: `more than ${most} parameters are indexed` })
-  return Either.right({
+    return Result.fail({ path: "inputs", why: `more than ${most} parameters are indexed` })
+  return Result.succeed({
     name,
     inputs,
     anonymous,
@@ -40,7 +40,7 @@ const invalid = (misfit: Fragment.Misfit) => Fragment.invalid("event", misfit)
 export const parse = (
   text: string,
   options: Grammar.Options = {}
-): Either.Either<EventDefinition, Fragment.InvalidDefinition> =>
+): Result.Result<EventDefinition, Fragment.InvalidDefinition> =>
   Grammar.read(
     text,
     (reader) => {
@@ -50,14 +50,14 @@ export const parse = (
     },
     options
   ).pipe(
-    Either.mapLeft((why) => ({ path: "", why })),
-    Either.flatMap(({ anonymous, inputs, name }) => make(name, inputs, anonymous)),
-    Either.mapLeft(invalid)
+    Result.mapError((why) => ({ path: "", why })),
+    Result.flatMap(({ anonymous, inputs, name }) => make(name, inputs, anonymous)),
+    Result.mapError(invalid)
   )
 
 /** A JSON fragment of type `event` (Solidity's JSON ABI). */
-export const fromJson = (fragment: unknown): Either.Either<EventDefinition, Fragment.InvalidDefinition> =>
+export const fromJson = (fragment: unknown): Result.Result<EventDefinition, Fragment.InvalidDefinition> =>
   Fragment.read(fragment, "event").pipe(
-    Either.flatMap(({ anonymous, inputs, name }) => make(name, inputs, anonymous)),
-    Either.mapLeft(invalid)
+    Result.flatMap(({ anonymous, inputs, name }) => make(name, inputs, anonymous)),
+    Result.mapError(invalid)
   )

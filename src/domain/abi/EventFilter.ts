@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { RawLog } from "../evm/RawLog.js"
 import * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
@@ -88,7 +88,7 @@ const inPlace = (type: Parameter.Type, digits: string, at: number): string => {
 const encode = (
   parameter: Parameter.Parameter,
   value: unknown
-): Either.Either<Hex.Hex, Parameters.InvalidParameters> => {
+): Result.Result<Hex.Hex, Parameters.InvalidParameters> => {
   // Only inside of another value does the encoder take plain numbers and booleans.
   const plain = typeof value === "number" || typeof value === "boolean"
   const wrapper = plain ? Parameter.arrayOf(parameter.base, 1) : ""
@@ -126,13 +126,13 @@ function* condition(
   { inputs, name: eventName }: EventDefinition,
   name: string,
   given: unknown
-): Steps<Either.Either<Condition, UnknownField | InvalidValue>> {
+): Steps<Result.Result<Condition, UnknownField | InvalidValue>> {
   const index = inputs.findIndex((input) => input.name === name)
   const parameter = inputs[index]
   if (parameter === undefined || name === "")
-    return Either.left(new UnknownField({ name, eventName, known: inputs.map((input) => input.name) }))
+    return Result.fail(new UnknownField({ name, eventName, known: inputs.map((input) => input.name) }))
   const refuse = (why: string, place: number | null = null) =>
-    Either.left(new InvalidValue({ name, index: place, message: `${parameter.type}: ${why}` }))
+    Result.fail(new InvalidValue({ name, index: place, message: `${parameter.type}: ${why}` }))
   if (inputs.findLastIndex((input) => input.name === name) !== index)
     return refuse("several parameters of the event have this name")
   const values: ReadonlyArray<unknown> = Array.isArray(given) ? given : [given]
@@ -141,11 +141,11 @@ function* condition(
   const encoded: Array<Hex.Hex> = []
   for (const [place, value] of values.entries()) {
     const one = encode(parameter, value)
-    if (Either.isLeft(one)) return refuse(whyOf(one.left, value), Array.isArray(given) ? place : null)
-    encoded.push(one.right)
+    if (Result.isFailure(one)) return refuse(whyOf(one.failure, value), Array.isArray(given) ? place : null)
+    encoded.push(one.success)
     yield
   }
-  return Either.right({ index, parameter, encoded })
+  return Result.succeed({ index, parameter, encoded })
 }
 
 const withoutTrailingNulls = <A>(list: ReadonlyArray<A | null>): ReadonlyArray<A | null> =>
@@ -192,7 +192,7 @@ function* plainOf(
     const keys = new Set<string>()
     for (const value of encoded) {
       const decoded = Values.decode([parameter], value)
-      if (Either.isRight(decoded)) keys.add(keyOf(decoded.right[0] ?? null))
+      if (Result.isSuccess(decoded)) keys.add(keyOf(decoded.success[0] ?? null))
       yield
     }
     plain.push({ place: named ? parameter.name : String(index), keys })
@@ -207,12 +207,12 @@ function* plainOf(
 export function* makeSteps(
   definition: EventDefinition,
   fields: Readonly<Record<string, unknown>>
-): Steps<Either.Either<EventFilter, UnknownField | InvalidValue>> {
+): Steps<Result.Result<EventFilter, UnknownField | InvalidValue>> {
   const conditions: Array<Condition> = []
   for (const [name, given] of Object.entries(fields)) {
     const one = yield* condition(definition, name, given)
-    if (Either.isLeft(one)) return Either.left(one.left)
-    conditions.push(one.right)
+    if (Result.isFailure(one)) return Result.fail(one.failure)
+    conditions.push(one.success)
   }
   const topics = yield* topicsOf(definition, conditions)
   const topicSets = topics.map((list) => (list === null ? null : new Set<string>(list)))
@@ -220,7 +220,7 @@ export function* makeSteps(
   const own: Values.Allowance = { left: maxValuesInAll }
   const hasTopics = (log: RawLog): boolean =>
     topicSets.every((set, place) => set === null || set.has(log.topics[place] ?? ""))
-  return Either.right({
+  return Result.succeed({
     definition,
     topics,
     match: (log, allowance = own) => {

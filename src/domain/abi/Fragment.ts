@@ -1,6 +1,6 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import * as Grammar from "./Grammar.js"
 import * as Parameter from "./Parameter.js"
 
@@ -52,9 +52,9 @@ export interface Misfit {
 /** A misfit in one line. */
 export const text = ({ path, why }: Misfit): string => (path === "" ? why : `${path}: ${why}`)
 
-type Outcome<A> = Either.Either<A, Misfit>
+type Outcome<A> = Result.Result<A, Misfit>
 
-const refuse = (path: string, why: string): Either.Either<never, Misfit> => Either.left({ path, why })
+const refuse = (path: string, why: string): Result.Result<never, Misfit> => Result.fail({ path, why })
 
 const unknownField = (value: Readonly<Record<string, unknown>>, known: ReadonlySet<string>): string | null =>
   Object.keys(value).find((key) => !known.has(key)) ?? null
@@ -65,9 +65,9 @@ const field = (value: Readonly<Record<string, unknown>>, name: string): unknown 
 const quote = (text: string): string => JSON.stringify(text.slice(0, 64))
 
 const readName = (value: unknown, path: string): Outcome<string> => {
-  if (value === undefined || value === "") return Either.right("")
+  if (value === undefined || value === "") return Result.succeed("")
   if (typeof value !== "string") return refuse(path, "not a string")
-  return Parameter.isName(value) ? Either.right(value) : refuse(path, `${quote(value)} cannot be a name`)
+  return Parameter.isName(value) ? Result.succeed(value) : refuse(path, `${quote(value)} cannot be a name`)
 }
 
 const readParameter = (
@@ -77,11 +77,11 @@ const readParameter = (
   level: number,
   budget: { left: number }
 ): Outcome<Parameter.Parameter> => {
-  if (!Predicate.isRecord(value)) return refuse(path, "not an object")
+  if (!Predicate.isObject(value)) return refuse(path, "not an object")
   const stray = unknownField(value, parameterFields)
   if (stray !== null) return refuse(path, `unknown field ${quote(stray)}`)
   const name = readName(field(value, "name"), `${path}.name`)
-  if (Either.isLeft(name)) return Either.left(name.left)
+  if (Result.isFailure(name)) return Result.fail(name.failure)
   const type = field(value, "type")
   if (typeof type !== "string") return refuse(`${path}.type`, "not a string")
   const internal = field(value, "internalType")
@@ -94,11 +94,13 @@ const readParameter = (
   if (level >= Parameter.maxDepth)
     return refuse(path, `types may be nested ${Parameter.maxDepth} levels deep`)
   const components =
-    inner === undefined ? Either.right(null) : readList(inner, `${path}.components`, false, level + 1, budget)
-  if (Either.isLeft(components)) return Either.left(components.left)
-  return Either.mapBoth(Grammar.readJsonType(type, components.right), {
-    onLeft: (why) => ({ path: `${path}.type`, why }),
-    onRight: (base) => Parameter.make(name.right, base, indexable ? indexed === true : undefined)
+    inner === undefined
+      ? Result.succeed(null)
+      : readList(inner, `${path}.components`, false, level + 1, budget)
+  if (Result.isFailure(components)) return Result.fail(components.failure)
+  return Result.mapBoth(Grammar.readJsonType(type, components.success), {
+    onFailure: (why) => ({ path: `${path}.type`, why }),
+    onSuccess: (base) => Parameter.make(name.success, base, indexable ? indexed === true : undefined)
   })
 }
 
@@ -115,10 +117,10 @@ const readList = (
   const parameters: Array<Parameter.Parameter> = []
   for (const [index, element] of value.entries()) {
     const parameter = readParameter(element, `${path}[${index}]`, indexable, level, budget)
-    if (Either.isLeft(parameter)) return Either.left(parameter.left)
-    parameters.push(parameter.right)
+    if (Result.isFailure(parameter)) return Result.fail(parameter.failure)
+    parameters.push(parameter.success)
   }
-  return Either.right(parameters)
+  return Result.succeed(parameters)
 }
 
 /**
@@ -126,7 +128,7 @@ const readList = (
  * `internalType` may be absent; a field that no JSON ABI has is refused.
  */
 export const read = (fragment: unknown, type: "event" | "error" | "function"): Outcome<Fragment> => {
-  if (!Predicate.isRecord(fragment)) return refuse("", "not an object")
+  if (!Predicate.isObject(fragment)) return refuse("", "not an object")
   if (field(fragment, "type") !== type) return refuse("type", `not ${quote(type)}`)
   const stray = unknownField(fragment, fragmentFields)
   if (stray !== null) return refuse("", `unknown field ${quote(stray)}`)
@@ -140,17 +142,17 @@ export const read = (fragment: unknown, type: "event" | "error" | "function"): O
   const budget = { left: maxParameters }
   const given = field(fragment, "inputs")
   const inputs = readList(given === undefined ? [] : given, "inputs", type === "event", 0, budget)
-  if (Either.isLeft(inputs)) return Either.left(inputs.left)
+  if (Result.isFailure(inputs)) return Result.fail(inputs.failure)
   const said = field(fragment, "outputs")
-  const outputs = said === undefined ? Either.right(null) : readList(said, "outputs", false, 0, budget)
-  if (Either.isLeft(outputs)) return Either.left(outputs.left)
+  const outputs = said === undefined ? Result.succeed(null) : readList(said, "outputs", false, 0, budget)
+  if (Result.isFailure(outputs)) return Result.fail(outputs.failure)
   // Every accepted definition must also be readable from its canonical text.
-  if (Parameter.fullList(inputs.right).length + name.length + 64 > Grammar.maxLength)
+  if (Parameter.fullList(inputs.success).length + name.length + 64 > Grammar.maxLength)
     return refuse("", `longer than ${Grammar.maxLength} characters`)
-  return Either.right({
+  return Result.succeed({
     name,
-    inputs: inputs.right,
-    outputs: outputs.right,
+    inputs: inputs.success,
+    outputs: outputs.success,
     anonymous: field(fragment, "anonymous") === true
   })
 }

@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Hex } from "../primitives/Hex.js"
 import * as Fragment from "./Fragment.js"
 import * as Grammar from "./Grammar.js"
@@ -74,8 +74,8 @@ const read = (reader: Grammar.Reader): FunctionSignature => {
 export const parse = (
   text: string,
   options: Grammar.Options = {}
-): Either.Either<FunctionSignature, InvalidSignature> =>
-  Either.mapLeft(
+): Result.Result<FunctionSignature, InvalidSignature> =>
+  Result.mapError(
     Grammar.read(text, read, options),
     (why) => new InvalidSignature({ message: "invalid function signature", why })
   )
@@ -87,8 +87,8 @@ export const parse = (
  */
 export const parseReturns = (
   text: string
-): Either.Either<ReadonlyArray<Parameter.Parameter>, InvalidSignature> =>
-  Either.mapLeft(
+): Result.Result<ReadonlyArray<Parameter.Parameter>, InvalidSignature> =>
+  Result.mapError(
     Grammar.read(text, (reader) =>
       reader.take("returns") || reader.enclosed() ? reader.list({ indexed: false }) : reader.bareList()
     ),
@@ -96,13 +96,13 @@ export const parseReturns = (
   )
 
 /** A JSON fragment of type `function` (Solidity's JSON ABI); `Left` says what is wrong with it. */
-export const fromJson = (fragment: unknown): Either.Either<FunctionSignature, string> =>
-  Either.flatMap(
-    Either.mapLeft(Fragment.read(fragment, "function"), Fragment.text),
+export const fromJson = (fragment: unknown): Result.Result<FunctionSignature, string> =>
+  Result.flatMap(
+    Result.mapError(Fragment.read(fragment, "function"), Fragment.text),
     ({ inputs, name, outputs }) =>
       notFunctions.has(name)
-        ? Either.left(`"${name}" cannot be called by name`)
-        : Either.right(make(name, inputs, outputs))
+        ? Result.fail(`"${name}" cannot be called by name`)
+        : Result.succeed(make(name, inputs, outputs))
   )
 
 /** Text that is no signature. `message` is fixed, `why` says what the reader met. */

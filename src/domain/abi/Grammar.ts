@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Parameter from "./Parameter.js"
 
 /**
@@ -206,15 +206,15 @@ export const read = <A>(
   text: string,
   body: (reader: Reader) => A,
   options: Options = {}
-): Either.Either<A, string> => {
-  if (text.length > maxLength) return Either.left(`longer than ${maxLength} characters`)
+): Result.Result<A, string> => {
+  if (text.length > maxLength) return Result.fail(`longer than ${maxLength} characters`)
   try {
     const tokens = tokenize(text)
     const reader = make(tokens, options)
     const result = body(reader)
-    return reader.atEnd() ? Either.right(result) : Either.left(`unexpected "${reader.peek().slice(0, 64)}"`)
+    return reader.atEnd() ? Result.succeed(result) : Result.fail(`unexpected "${reader.peek().slice(0, 64)}"`)
   } catch (error) {
-    if (error instanceof Refusal) return Either.left(error.why)
+    if (error instanceof Refusal) return Result.fail(error.why)
     throw error
   }
 }
@@ -229,14 +229,14 @@ const inline = /^(?:tuple)?\(/
 export const readJsonType = (
   text: string,
   components: ReadonlyArray<Parameter.Parameter> | null
-): Either.Either<Parameter.Type, string> => {
+): Result.Result<Parameter.Type, string> => {
   if (inline.test(text))
-    return Either.flatMap(
+    return Result.flatMap(
       read(text, (reader) => reader.type()),
       (type) => {
-        if (components === null || components.length === 0) return Either.right(type)
+        if (components === null || components.length === 0) return Result.succeed(type)
         const beside = readJsonType(`tuple${text.slice(text.lastIndexOf(")") + 1)}`, components)
-        return Either.filterOrLeft(
+        return Result.filterOrFail(
           beside,
           ({ canonical }) => canonical === type.canonical,
           ({ canonical }) => `the components are those of ${canonical.slice(0, 64)}`
@@ -257,5 +257,5 @@ export const readJsonType = (
     if (typeof type === "string") break
     type = Parameter.arrayOf(type, length === undefined || length === "" ? null : Number(length))
   }
-  return typeof type === "string" ? Either.left(type) : Either.right(type)
+  return typeof type === "string" ? Result.fail(type) : Result.succeed(type)
 }

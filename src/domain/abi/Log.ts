@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { RawLog } from "../evm/RawLog.js"
 import * as Hex from "../primitives/Hex.js"
 import * as Steps from "../primitives/Steps.js"
@@ -44,8 +44,8 @@ const values = (
     log.data,
     { maxValues: Values.maxValuesAtOnce, allowance }
   )
-  if (Either.isLeft(plain)) return plain.left.tooMuch ? "tooMuch" : null
-  return merge(definition, topics, plain.right)
+  if (Result.isFailure(plain)) return plain.failure.tooMuch ? "tooMuch" : null
+  return merge(definition, topics, plain.success)
 }
 
 /** Values of topics and of data in order of declaration; null for those that the data does not have. */
@@ -64,9 +64,9 @@ const merge = (
     }
     const hash = topics[topic++]
     if (hash === undefined) return null
-    const decoded = isHashed(input) ? Either.right([hash]) : Values.decode([input], hash)
-    if (Either.isLeft(decoded)) return null
-    merged.push(decoded.right[0] ?? null)
+    const decoded = isHashed(input) ? Result.succeed([hash]) : Values.decode([input], hash)
+    if (Result.isFailure(decoded)) return null
+    merged.push(decoded.success[0] ?? null)
   }
   return merged
 }
@@ -82,8 +82,8 @@ const isExact = (definition: EventDefinition, log: RawLog, args: ReadonlyArray<V
   if (typeof base === "string") return false
   const given = args.filter((_, index) => definition.inputs[index]?.indexed !== true)
   const encoded = Parameters.encode([Parameter.make("", base)], [given])
-  if (Either.isLeft(encoded)) return false
-  return base.dynamic ? encoded.right.slice(66) === log.data.slice(2) : encoded.right === log.data
+  if (Result.isFailure(encoded)) return false
+  return base.dynamic ? encoded.success.slice(66) === log.data.slice(2) : encoded.success === log.data
 }
 
 /** The log as it is. */

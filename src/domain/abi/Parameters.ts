@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Json from "../json/Json.js"
 import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
@@ -37,7 +37,7 @@ interface Room {
 }
 
 /** The hex digits of a value, or why it does not fit its type. */
-type Encoded = Either.Either<string, string>
+type Encoded = Result.Result<string, string>
 
 const lowerAddress = /^0x[0-9a-f]{40}$/
 const loneSurrogate = /[\ud800-\udfff]/u
@@ -54,13 +54,13 @@ const signed = (text: string, bits: number): Encoded => {
   if (negative.test(text)) {
     const value = BigInt(text)
     return value >= -limit
-      ? Either.right(Uint.toWord(wordSpace + value))
-      : Either.left(Uint.misfit(text, `int${bits}`))
+      ? Result.succeed(Uint.toWord(wordSpace + value))
+      : Result.fail(Uint.misfit(text, `int${bits}`))
   }
   const value = Uint.from(text, 256)
-  return Either.isRight(value) && value.right < limit
-    ? Either.right(Uint.toWord(value.right))
-    : Either.left(Uint.misfit(text, `int${bits}`))
+  return Result.isSuccess(value) && value.success < limit
+    ? Result.succeed(Uint.toWord(value.success))
+    : Result.fail(Uint.misfit(text, `int${bits}`))
 }
 
 /** Decimal digits of which a number keeps all, whatever they are, and the bits that they need at most. */
@@ -68,40 +68,40 @@ const short = { pattern: /^(?:0|[1-9][0-9]{0,14})$/, bits: 50 }
 
 const integer = (type: Parameter.IntegerType, text: string): Encoded =>
   type.bits > short.bits && short.pattern.test(text)
-    ? Either.right(Number(text).toString(16).padStart(64, "0"))
+    ? Result.succeed(Number(text).toString(16).padStart(64, "0"))
     : bigInteger(type, text)
 
 const bigInteger = (type: Parameter.IntegerType, text: string): Encoded =>
   type.kind === "int"
     ? signed(text, type.bits)
-    : Either.map(InvalidValue.toText(Uint.from(text, type.bits)), Uint.toWord)
+    : Result.map(InvalidValue.toText(Uint.from(text, type.bits)), Uint.toWord)
 
 /** The high 12 bytes of an address's word. */
 const leftOfAddress = "0".repeat(24)
 
 const address = (text: string): Encoded => {
-  if (lowerAddress.test(text)) return Either.right(leftOfAddress + text.slice(2))
+  if (lowerAddress.test(text)) return Result.succeed(leftOfAddress + text.slice(2))
   const checked = Address.from(text)
-  return Either.isRight(checked)
-    ? Either.right(leftOfAddress + checked.right.slice(2).toLowerCase())
+  return Result.isSuccess(checked)
+    ? Result.succeed(leftOfAddress + checked.success.slice(2).toLowerCase())
     : InvalidValue.toText(checked)
 }
 
 const bytes = (text: string): Encoded =>
-  Either.map(
+  Result.map(
     InvalidValue.toText(Hex.from(text)),
     (hex) => Uint.toWord(BigInt(Hex.size(hex))) + padRight(hex.slice(2))
   )
 
 const fixedBytes = (text: string, size: number): Encoded =>
   Hex.is(text) && text.length === 2 + 2 * size
-    ? Either.right(padRight(text.slice(2).toLowerCase()))
-    : Either.left(`expected exactly ${size} bytes: 0x and ${2 * size} hex digits`)
+    ? Result.succeed(padRight(text.slice(2).toLowerCase()))
+    : Result.fail(`expected exactly ${size} bytes: 0x and ${2 * size} hex digits`)
 
 const string = (text: string): Encoded => {
-  if (loneSurrogate.test(text)) return Either.left("the text is not well-formed Unicode")
+  if (loneSurrogate.test(text)) return Result.fail("the text is not well-formed Unicode")
   const encoded = utf8.encode(text)
-  return Either.right(Uint.toWord(BigInt(encoded.length)) + padRight(Hex.fromBytes(encoded).slice(2)))
+  return Result.succeed(Uint.toWord(BigInt(encoded.length)) + padRight(Hex.fromBytes(encoded).slice(2)))
 }
 
 const elementary = (
@@ -115,9 +115,9 @@ const elementary = (
     case "address":
       return address(text)
     case "bool":
-      if (text === "true") return Either.right(Uint.toWord(1n))
-      if (text === "false") return Either.right(Uint.toWord(0n))
-      return Either.left("expected true or false")
+      if (text === "true") return Result.succeed(Uint.toWord(1n))
+      if (text === "false") return Result.succeed(Uint.toWord(0n))
+      return Result.fail("expected true or false")
     case "bytes":
       return bytes(text)
     case "fixedBytes":
@@ -129,33 +129,33 @@ const elementary = (
 
 /** A JSON number or boolean as the string that stands for it; null when it stands for none. */
 const plainly = (type: Parameter.Type, value: unknown): Encoded => {
-  if (typeof value === "string") return Either.right(value)
-  if (typeof value === "boolean" && type.kind === "bool") return Either.right(String(value))
+  if (typeof value === "string") return Result.succeed(value)
+  if (typeof value === "boolean" && type.kind === "bool") return Result.succeed(String(value))
   if (typeof value === "number" && (type.kind === "uint" || type.kind === "int"))
     return Number.isSafeInteger(value) && !Object.is(value, -0)
-      ? Either.right(String(value))
-      : Either.left("a JSON number must be an integer below 2^53: write it as a string")
-  return Either.left(`expected a string, got ${InvalidValue.kindOf(value)}`)
+      ? Result.succeed(String(value))
+      : Result.fail("a JSON number must be an integer below 2^53: write it as a string")
+  return Result.fail(`expected a string, got ${InvalidValue.kindOf(value)}`)
 }
 
 const components = (
   { components: parameters, named }: Parameter.TupleType,
   value: unknown
-): Either.Either<ReadonlyArray<unknown>, string> => {
+): Result.Result<ReadonlyArray<unknown>, string> => {
   if (Array.isArray(value))
     return value.length === parameters.length
-      ? Either.right(value)
-      : Either.left(`expected ${parameters.length} components, got ${value.length}`)
+      ? Result.succeed(value)
+      : Result.fail(`expected ${parameters.length} components, got ${value.length}`)
   if (typeof value !== "object" || value === null)
-    return Either.left(`expected a JSON array or object, got ${InvalidValue.kindOf(value)}`)
-  if (!named) return Either.left("expected a JSON array: the components have no distinct names")
+    return Result.fail(`expected a JSON array or object, got ${InvalidValue.kindOf(value)}`)
+  if (!named) return Result.fail("expected a JSON array: the components have no distinct names")
   const given = new Map<string, unknown>(Object.entries(value))
   const missing = parameters.find((parameter) => !given.has(parameter.name))
   if (missing === undefined && given.size === parameters.length)
-    return Either.right(parameters.map((parameter) => given.get(parameter.name)))
+    return Result.succeed(parameters.map((parameter) => given.get(parameter.name)))
   const names = parameters.map((parameter) => parameter.name)
   const stray = [...given.keys()].find((name) => !names.includes(name))
-  return Either.left(
+  return Result.fail(
     stray === undefined
       ? `the component ${missing?.name ?? ""} is missing`
       : `there is no component ${JSON.stringify(stray.slice(0, 64))}${Suggestion.tell(stray, names)}`
@@ -163,32 +163,32 @@ const components = (
 }
 
 const tuple = (type: Parameter.TupleType, value: unknown, room: Room): Encoded =>
-  Either.flatMap(components(type, value), (values) =>
-    Either.mapLeft(
+  Result.flatMap(components(type, value), (values) =>
+    Result.mapError(
       sequence((index) => type.components[index]?.base, values, encodeValue, room),
       ({ index, why }) => `${type.components[index]?.name || `component ${index}`}: ${why}`
     )
   )
 
 const array = (type: Parameter.ArrayType, value: unknown, room: Room): Encoded => {
-  if (!Array.isArray(value)) return Either.left(`expected a JSON array, got ${InvalidValue.kindOf(value)}`)
+  if (!Array.isArray(value)) return Result.fail(`expected a JSON array, got ${InvalidValue.kindOf(value)}`)
   if (type.length !== null && value.length !== type.length)
-    return Either.left(`expected ${type.length} elements, got ${value.length}`)
-  return Either.mapBoth(
+    return Result.fail(`expected ${type.length} elements, got ${value.length}`)
+  return Result.mapBoth(
     sequence(() => type.element, value, encodeValue, room),
     {
-      onLeft: ({ index, why }) => `element ${index}: ${why}`,
-      onRight: (digits) => (type.length === null ? Uint.toWord(BigInt(value.length)) + digits : digits)
+      onFailure: ({ index, why }) => `element ${index}: ${why}`,
+      onSuccess: (digits) => (type.length === null ? Uint.toWord(BigInt(value.length)) + digits : digits)
     }
   )
 }
 
 const encodeValue = (type: Parameter.Type, value: unknown, room: Room): Encoded => {
   room.left -= 1
-  if (room.left < 0) return Either.left(`the call has more than ${room.most} values`)
+  if (room.left < 0) return Result.fail(`the call has more than ${room.most} values`)
   if (type.kind === "tuple") return tuple(type, value, room)
   if (type.kind === "array") return array(type, value, room)
-  return Either.flatMap(plainly(type, value), (text) => elementary(type, text))
+  return Result.flatMap(plainly(type, value), (text) => elementary(type, text))
 }
 
 /** Heads first, then the tails that their offsets point to. */
@@ -197,23 +197,23 @@ const sequence = (
   values: ReadonlyArray<unknown>,
   encodeOne: (type: Parameter.Type, value: unknown, room: Room) => Encoded,
   room: Room
-): Either.Either<string, { readonly index: number; readonly why: string }> => {
+): Result.Result<string, { readonly index: number; readonly why: string }> => {
   let offset = 0
   for (let index = 0; index < values.length; index++) offset += 32 * (typeAt(index)?.words ?? 0)
   let heads = ""
   let tails = ""
   for (let index = 0; index < values.length; index++) {
     const type = typeAt(index)
-    if (type === undefined) return Either.left({ index, why: "there is no such value" })
+    if (type === undefined) return Result.fail({ index, why: "there is no such value" })
     const encoded = encodeOne(type, values[index], room)
-    if (Either.isLeft(encoded)) return Either.left({ index, why: encoded.left })
+    if (Result.isFailure(encoded)) return Result.fail({ index, why: encoded.failure })
     if (type.dynamic) {
       heads += Uint.toWord(BigInt(offset))
-      tails += encoded.right
-      offset += encoded.right.length / 2
-    } else heads += encoded.right
+      tails += encoded.success
+      offset += encoded.success.length / 2
+    } else heads += encoded.success
   }
-  return Either.right(heads + tails)
+  return Result.succeed(heads + tails)
 }
 
 // Escapes go first, so that the quotes that are left delimit strings; both patterns run in linear time.
@@ -266,16 +266,16 @@ const example = (type: Parameter.Type, room: Room): string => {
 /** What is wrong with text in the place of an array or a tuple, and how it looks if a line is enough. */
 const withExample = (why: string, type: Parameter.Type): Encoded => {
   const shown = example(type, { left: maxExample, most: maxExample })
-  return Either.left(shown.length > maxExample ? why : `${why}, for example ${shown}`)
+  return Result.fail(shown.length > maxExample ? why : `${why}, for example ${shown}`)
 }
 
 /** Numbers that lose digits, and all but the last value of a name, are gone once the text is parsed. */
 const fromText = (type: Parameter.Type, text: string, room: Room): Encoded => {
   // Twice: an empty array begins a value and holds none.
-  if (Json.holdsMore(text, 2 * room.most)) return Either.left(`the call has more than ${room.most} values`)
-  const parsed = Either.try({ try: (): unknown => JSON.parse(text), catch: () => "expected JSON text" })
-  if (Either.isLeft(parsed)) return withExample(parsed.left, type)
-  const value = parsed.right
+  if (Json.holdsMore(text, 2 * room.most)) return Result.fail(`the call has more than ${room.most} values`)
+  const parsed = Result.try({ try: (): unknown => JSON.parse(text), catch: () => "expected JSON text" })
+  if (Result.isFailure(parsed)) return withExample(parsed.failure, type)
+  const value = parsed.success
   if (typeof value !== "object" || value === null)
     return withExample(
       `expected a JSON array${type.kind === "tuple" ? " or object" : ""}, got ${InvalidValue.kindOf(value)}`,
@@ -283,10 +283,10 @@ const fromText = (type: Parameter.Type, text: string, room: Room): Encoded => {
     )
   const structure = outsideStrings(text)
   if (inexactNumber.test(structure))
-    return Either.left("a JSON number must be an integer below 2^53: write it as a string")
+    return Result.fail("a JSON number must be an integer below 2^53: write it as a string")
   return structure.split(":").length - 1 === countNames(value)
     ? encodeValue(type, value, room)
-    : Either.left("a name occurs twice in one JSON object")
+    : Result.fail("a name occurs twice in one JSON object")
 }
 
 /** A top-level value: only arrays and tuples may be anything but a string. */
@@ -295,7 +295,7 @@ const encodeParameter = (type: Parameter.Type, value: unknown, room: Room): Enco
     return typeof value === "string" ? fromText(type, value, room) : encodeValue(type, value, room)
   return typeof value === "string"
     ? elementary(type, value)
-    : Either.left(`expected a string, got ${InvalidValue.kindOf(value)}`)
+    : Result.fail(`expected a string, got ${InvalidValue.kindOf(value)}`)
 }
 
 /** The hex digits of the encoding, in lower case. */
@@ -303,15 +303,15 @@ const digitsOf = (
   inputs: ReadonlyArray<Parameter.Parameter>,
   values: ReadonlyArray<unknown>,
   most: number
-): Either.Either<string, InvalidParameters> => {
+): Result.Result<string, InvalidParameters> => {
   if (values.length !== inputs.length)
-    return Either.left(
+    return Result.fail(
       new InvalidParameters({
         index: null,
         message: `invalid function parameters: expected ${inputs.length} ${Parameter.canonicalList(inputs)}, got ${values.length}`
       })
     )
-  return Either.mapLeft(
+  return Result.mapError(
     sequence((index) => inputs[index]?.base, values, encodeParameter, { left: most, most }),
     ({ index, why }) =>
       new InvalidParameters({
@@ -326,16 +326,16 @@ export const encode = (
   inputs: ReadonlyArray<Parameter.Parameter>,
   values: ReadonlyArray<unknown>,
   most = Number.POSITIVE_INFINITY
-): Either.Either<Hex.Hex, InvalidParameters> =>
-  Either.map(digitsOf(inputs, values, most), (digits) => `0x${digits}` as Hex.Hex)
+): Result.Result<Hex.Hex, InvalidParameters> =>
+  Result.map(digitsOf(inputs, values, most), (digits) => `0x${digits}` as Hex.Hex)
 
 /** Calldata: the selector and the encoded values; empty for `receive()`. */
 export const encodeCall = (
   signature: FunctionSignature,
   values: ReadonlyArray<unknown>,
   most = Number.POSITIVE_INFINITY
-): Either.Either<Hex.Hex, InvalidParameters> =>
-  Either.map(digitsOf(signature.inputs, values, most), (digits) =>
+): Result.Result<Hex.Hex, InvalidParameters> =>
+  Result.map(digitsOf(signature.inputs, values, most), (digits) =>
     signature.selector === null ? Hex.empty : ((signature.selector + digits) as Hex.Hex)
   )
 

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as EntryPointReason from "../erc4337/EntryPointReason.js"
 import * as Hex from "../primitives/Hex.js"
 import * as Steps from "../primitives/Steps.js"
@@ -52,7 +52,7 @@ const standard: ReadonlyArray<ErrorDefinition.ErrorDefinition> = [
   "error FailedOp(uint256 opIndex, string reason)",
   "error FailedOpWithRevert(uint256 opIndex, string reason, bytes inner)"
 ].flatMap((text) =>
-  Either.match(ErrorDefinition.parse(text), { onLeft: () => [], onRight: (definition) => [definition] })
+  Result.match(ErrorDefinition.parse(text), { onFailure: () => [], onSuccess: (definition) => [definition] })
 )
 
 // A contract chooses its reasons: line breaks would forge log lines, direction marks reorder what is displayed.
@@ -191,15 +191,15 @@ const decodeWith = (decoding: Decoding, data: Hex.Hex): Revert => {
   for (const cut of mayBeCut ? [false, true] : [false])
     for (const definition of candidates) {
       const values = Values.decode(definition.inputs, body, { cut, maxValues: Values.maxValuesAtOnce })
-      if (Either.isLeft(values)) continue
+      if (Result.isFailure(values)) continue
       const outer = decoding.cut
       decoding.cut = outer || cut
-      const { code, kind, message } = described(decoding, definition, values.right)
+      const { code, kind, message } = described(decoding, definition, values.success)
       decoding.cut = outer
       return {
         kind,
         name: definition.name,
-        args: Values.byName(definition.inputs, values.right),
+        args: Values.byName(definition.inputs, values.success),
         message: shorten(message, maxMessage),
         code
       }

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type * as Steps from "../primitives/Steps.js"
 import * as Grammar from "./Grammar.js"
 import * as Parameter from "./Parameter.js"
@@ -25,13 +25,13 @@ interface Line {
  * All structs of a list, whatever their order. `Left` names the first line that is none, or the one that it needs. Stops
  * after each.
  */
-export function* readSteps(list: ReadonlyArray<unknown>): Steps.Steps<Either.Either<Lookup, Misfit>> {
+export function* readSteps(list: ReadonlyArray<unknown>): Steps.Steps<Result.Result<Lookup, Misfit>> {
   const lines = new Map<string, Line>()
   for (const [index, text] of list.entries()) {
     const name = typeof text === "string" ? keyword.exec(text)?.[1] : undefined
     if (typeof text !== "string" || name === undefined) continue
     if (lines.has(name))
-      return Either.left({ index, message: `the struct ${name.slice(0, 64)} is there twice` })
+      return Result.fail({ index, message: `the struct ${name.slice(0, 64)} is there twice` })
     lines.set(name, { index, text })
   }
   const known = new Map<string, Parameter.Type>()
@@ -45,26 +45,26 @@ export function* readSteps(list: ReadonlyArray<unknown>): Steps.Steps<Either.Eit
     if (open.has(name)) return `the struct ${name.slice(0, 64)} holds itself`
     if (open.size > Parameter.maxDepth) return `types may be nested ${Parameter.maxDepth} levels deep`
     open.add(name)
-    const made = Either.flatMap(Grammar.read(line.text, fieldsOf, { struct }), (fields) => {
+    const made = Result.flatMap(Grammar.read(line.text, fieldsOf, { struct }), (fields) => {
       const tuple = Parameter.tupleOf(fields)
-      return typeof tuple === "string" ? Either.left(tuple) : Either.right(tuple)
+      return typeof tuple === "string" ? Result.fail(tuple) : Result.succeed(tuple)
     })
     open.delete(name)
-    if (Either.isRight(made)) {
-      known.set(name, made.right)
-      return made.right
+    if (Result.isSuccess(made)) {
+      known.set(name, made.success)
+      return made.success
     }
     // The innermost line comes first: it is the one to mend.
-    misfit ??= { index: line.index, message: `invalid struct definition: ${made.left}` }
-    return made.left
+    misfit ??= { index: line.index, message: `invalid struct definition: ${made.failure}` }
+    return made.failure
   }
 
   for (const name of lines.keys()) {
     struct(name)
-    if (misfit !== null) return Either.left(misfit)
+    if (misfit !== null) return Result.fail(misfit)
     yield
   }
-  return Either.right((name) => known.get(name) ?? null)
+  return Result.succeed((name) => known.get(name) ?? null)
 }
 
 const fieldsOf = (reader: Grammar.Reader): ReadonlyArray<Parameter.Parameter> => {

@@ -1,6 +1,6 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import * as Steps from "../primitives/Steps.js"
 import * as ErrorDefinition from "./ErrorDefinition.js"
 import * as Event from "./Event.js"
@@ -25,22 +25,22 @@ type Entry =
   | { readonly kind: "function"; readonly definition: FunctionSignature.FunctionSignature }
   | { readonly kind: "ignored" }
 
-type Read = Either.Either<Entry, string>
+type Read = Result.Result<Entry, string>
 
 const ignored: Entry = { kind: "ignored" }
 const withoutDefinition: ReadonlySet<unknown> = new Set(["constructor", "fallback", "receive"])
 const keyword = /^[ \t\r\n]*(event|error|function|constructor|fallback|receive|struct)(?![A-Za-z0-9_$])/
 
-const event = (read: Either.Either<Event.EventDefinition, Fragment.InvalidDefinition>): Read =>
-  Either.mapBoth(read, {
-    onLeft: ({ message }) => message,
-    onRight: (definition): Entry => ({ kind: "event", definition })
+const event = (read: Result.Result<Event.EventDefinition, Fragment.InvalidDefinition>): Read =>
+  Result.mapBoth(read, {
+    onFailure: ({ message }) => message,
+    onSuccess: (definition): Entry => ({ kind: "event", definition })
   })
 
-const error = (read: Either.Either<ErrorDefinition.ErrorDefinition, Fragment.InvalidDefinition>): Read =>
-  Either.mapBoth(read, {
-    onLeft: ({ message }) => message,
-    onRight: (definition): Entry => ({ kind: "error", definition })
+const error = (read: Result.Result<ErrorDefinition.ErrorDefinition, Fragment.InvalidDefinition>): Read =>
+  Result.mapBoth(read, {
+    onFailure: ({ message }) => message,
+    onSuccess: (definition): Entry => ({ kind: "error", definition })
   })
 
 const fromText = (text: string, options: Grammar.Options): Read => {
@@ -50,14 +50,14 @@ const fromText = (text: string, options: Grammar.Options): Read => {
     case "error":
       return error(ErrorDefinition.parse(text, options))
     case "function":
-      return Either.mapBoth(FunctionSignature.parse(text, options), {
-        onLeft: ({ message, why }) => `${message}: ${why}`,
-        onRight: (definition): Entry => ({ kind: "function", definition })
+      return Result.mapBoth(FunctionSignature.parse(text, options), {
+        onFailure: ({ message, why }) => `${message}: ${why}`,
+        onSuccess: (definition): Entry => ({ kind: "function", definition })
       })
     case undefined:
-      return Either.left("a definition begins with event, error, function or struct")
+      return Result.fail("a definition begins with event, error, function or struct")
     default:
-      return Either.right(ignored)
+      return Result.succeed(ignored)
   }
 }
 
@@ -67,13 +67,13 @@ const fromJson = (fragment: Readonly<Record<string, unknown>>): Read => {
   if (type === "event") return event(Event.fromJson(fragment))
   if (type === "error") return error(ErrorDefinition.fromJson(fragment))
   if (type === "function")
-    return Either.mapBoth(FunctionSignature.fromJson({ ...fragment, type }), {
-      onLeft: (why) => `invalid function definition: ${why}`,
-      onRight: (definition): Entry => ({ kind: "function", definition })
+    return Result.mapBoth(FunctionSignature.fromJson({ ...fragment, type }), {
+      onFailure: (why) => `invalid function definition: ${why}`,
+      onSuccess: (definition): Entry => ({ kind: "function", definition })
     })
   return withoutDefinition.has(type)
-    ? Either.right(ignored)
-    : Either.left("type is none of event, error, function, constructor, fallback, receive")
+    ? Result.succeed(ignored)
+    : Result.fail("type is none of event, error, function, constructor, fallback, receive")
 }
 
 /**
@@ -81,27 +81,27 @@ const fromJson = (fragment: Readonly<Record<string, unknown>>): Read => {
  * and `receive` decode nothing and are passed over; the types of `struct` lines are known in all texts of the list.
  * `Left` names the first entry that is none of these. Stops after each.
  */
-export function* parseSteps(list: ReadonlyArray<unknown>): Steps.Steps<Either.Either<UseAbi, InvalidAbi>> {
+export function* parseSteps(list: ReadonlyArray<unknown>): Steps.Steps<Result.Result<UseAbi, InvalidAbi>> {
   const events: Array<Event.EventDefinition> = []
   const errors: Array<ErrorDefinition.ErrorDefinition> = []
   const functions: Array<FunctionSignature.FunctionSignature> = []
   const structs = yield* Structs.readSteps(list)
-  if (Either.isLeft(structs)) return Either.left(new InvalidAbi(structs.left))
+  if (Result.isFailure(structs)) return Result.fail(new InvalidAbi(structs.failure))
   for (const [index, entry] of list.entries()) {
-    let read: Read = Either.left("neither text nor an object")
-    if (typeof entry === "string") read = fromText(entry, { struct: structs.right })
-    else if (Predicate.isRecord(entry)) read = fromJson(entry)
-    if (Either.isLeft(read)) return Either.left(new InvalidAbi({ index, message: read.left }))
-    if (read.right.kind === "event") events.push(read.right.definition)
-    if (read.right.kind === "error") errors.push(read.right.definition)
-    if (read.right.kind === "function") functions.push(read.right.definition)
+    let read: Read = Result.fail("neither text nor an object")
+    if (typeof entry === "string") read = fromText(entry, { struct: structs.success })
+    else if (Predicate.isObject(entry)) read = fromJson(entry)
+    if (Result.isFailure(read)) return Result.fail(new InvalidAbi({ index, message: read.failure }))
+    if (read.success.kind === "event") events.push(read.success.definition)
+    if (read.success.kind === "error") errors.push(read.success.definition)
+    if (read.success.kind === "function") functions.push(read.success.definition)
     yield
   }
-  return Either.right({ events, errors, functions })
+  return Result.succeed({ events, errors, functions })
 }
 
 /** `parseSteps` in one go. */
-export const parse = (list: ReadonlyArray<unknown>): Either.Either<UseAbi, InvalidAbi> =>
+export const parse = (list: ReadonlyArray<unknown>): Result.Result<UseAbi, InvalidAbi> =>
   Steps.finish(parseSteps(list))
 
 /** An entry that is no ABI definition; `index` is its place in the list. */

@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
 import * as Steps from "../primitives/Steps.js"
@@ -229,7 +229,7 @@ export function* decodeSteps(
     cut = false,
     maxValues: most = Number.POSITIVE_INFINITY
   }: Options = {}
-): Steps.Steps<Either.Either<ReadonlyArray<Json>, UndecodableData>> {
+): Steps.Steps<Result.Result<ReadonlyArray<Json>, UndecodableData>> {
   const digits = data.slice(2)
   const size = digits.length / 2
   const valuesLeft = Math.min(most, allowance.left)
@@ -244,14 +244,14 @@ export function* decodeSteps(
     untilStop: stride
   }
   try {
-    return Either.right(yield* sequence(source, outputs, 0))
+    return Result.succeed(yield* sequence(source, outputs, 0))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const why = size === 0 ? "there are none" : error.why
     const message = error.tooMuch
       ? `the data hold ${error.why}`
       : `the data do not fit ${Parameter.canonicalList(outputs)}: ${why}`
-    return Either.left(new UndecodableData({ message, tooMuch: error.tooMuch }))
+    return Result.fail(new UndecodableData({ message, tooMuch: error.tooMuch }))
   } finally {
     allowance.left -= valuesLeft - Math.max(0, source.valuesLeft)
   }
@@ -262,7 +262,7 @@ export const decode = (
   outputs: ReadonlyArray<Parameter.Parameter>,
   data: Hex.Hex,
   options: Options = {}
-): Either.Either<ReadonlyArray<Json>, UndecodableData> => Steps.finish(decodeSteps(outputs, data, options))
+): Result.Result<ReadonlyArray<Json>, UndecodableData> => Steps.finish(decodeSteps(outputs, data, options))
 
 /** Bytes that are no encoding of the expected types, or hold more values than are decoded (`tooMuch`). */
 export class UndecodableData extends Data.TaggedError("UndecodableData")<{

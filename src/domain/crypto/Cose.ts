@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Hex } from "../primitives/Hex.js"
 import * as P256 from "./P256.js"
 
@@ -95,14 +95,14 @@ const members = (digits: string): ReadonlyMap<number, Value> | null => {
 export type PublicKeyProblem = "malformed" | "otherKind"
 
 /** The key. `y` may be its sign alone; the algorithm may be absent, else it is ES256. */
-export const p256PublicKey = (cbor: Hex): Either.Either<P256.PublicKey, PublicKeyProblem> => {
+export const p256PublicKey = (cbor: Hex): Result.Result<P256.PublicKey, PublicKeyProblem> => {
   const found = members(cbor.slice(2))
-  if (found === null) return Either.left("malformed")
+  if (found === null) return Result.fail("malformed")
   if (found.get(keyType) !== ec2 || found.get(curve) !== p256 || (found.get(algorithm) ?? es256) !== es256)
-    return Either.left("otherKind")
+    return Result.fail("otherKind")
   const [x, y] = [found.get(xCoordinate), found.get(yCoordinate)]
   if (typeof x !== "string" || x.length !== 64 || (typeof y !== "string" && typeof y !== "boolean"))
-    return Either.left("malformed")
+    return Result.fail("malformed")
   const key = P256.fromPoint(typeof y === "string" ? `04${x}${y}` : `${y ? "03" : "02"}${x}`)
-  return key === null ? Either.left("malformed") : Either.right(key)
+  return key === null ? Result.fail("malformed") : Result.succeed(key)
 }

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Hex } from "../primitives/Hex.js"
 import * as P256 from "./P256.js"
 import * as Secp256k1 from "./Secp256k1.js"
@@ -64,15 +64,15 @@ export interface Signature {
 }
 
 /** SEQUENCE { r INTEGER, s INTEGER }, both 1 to 2^256 - 1. */
-export const signature = (der: Hex): Either.Either<Signature, string> => {
+export const signature = (der: Hex): Result.Result<Signature, string> => {
   const body = only(der.slice(2), sequence)
   const first = body === null ? null : read(body, integer)
   const second = first === null ? null : only(first.rest, integer)
-  if (first === null || second === null) return Either.left("expected a DER sequence of two integers")
+  if (first === null || second === null) return Result.fail("expected a DER sequence of two integers")
   const [r, s] = [positive(first.body), positive(second)]
   return r === null || s === null
-    ? Either.left("expected r and s as positive integers of at most 32 bytes, in their shortest form")
-    : Either.right({ r, s })
+    ? Result.fail("expected r and s as positive integers of at most 32 bytes, in their shortest form")
+    : Result.succeed({ r, s })
 }
 
 /** id-ecPublicKey, 1.2.840.10045.2.1. */
@@ -91,26 +91,26 @@ const prime256v1 = "2a8648ce3d030107"
 export type PublicKeyProblem = "malformed" | "otherKind"
 
 /** SEQUENCE { SEQUENCE { id-ecPublicKey, curve }, BIT STRING of the point }: the point's hex digits. */
-const pointOf = (der: Hex, curve: string): Either.Either<string, PublicKeyProblem> => {
+const pointOf = (der: Hex, curve: string): Result.Result<string, PublicKeyProblem> => {
   const body = only(der.slice(2), sequence)
   const algorithm = body === null ? null : read(body, sequence)
   const id = algorithm === null ? null : read(algorithm.body, objectId)
   const bits = algorithm === null ? null : only(algorithm.rest, bitString)
-  if (id === null || !bits?.startsWith("00")) return Either.left("malformed")
+  if (id === null || !bits?.startsWith("00")) return Result.fail("malformed")
   return id.body === ecPublicKey && only(id.rest, objectId) === curve
-    ? Either.right(bits.slice(2))
-    : Either.left("otherKind")
+    ? Result.succeed(bits.slice(2))
+    : Result.fail("otherKind")
 }
 
 /** SubjectPublicKeyInfo of a secp256k1 key, its point uncompressed: the point, in the form of `Secp256k1`. */
-export const publicKey = (der: Hex): Either.Either<string, PublicKeyProblem> =>
-  Either.flatMap(pointOf(der, secp256k1), (point) =>
-    Secp256k1.isPublicKey(point) ? Either.right(point) : Either.left("malformed")
+export const publicKey = (der: Hex): Result.Result<string, PublicKeyProblem> =>
+  Result.flatMap(pointOf(der, secp256k1), (point) =>
+    Secp256k1.isPublicKey(point) ? Result.succeed(point) : Result.fail("malformed")
   )
 
 /** SubjectPublicKeyInfo of a P-256 key, its point uncompressed or compressed. */
-export const p256PublicKey = (der: Hex): Either.Either<P256.PublicKey, PublicKeyProblem> =>
-  Either.flatMap(pointOf(der, prime256v1), (point) => {
+export const p256PublicKey = (der: Hex): Result.Result<P256.PublicKey, PublicKeyProblem> =>
+  Result.flatMap(pointOf(der, prime256v1), (point) => {
     const key = P256.fromPoint(point)
-    return key === null ? Either.left("malformed") : Either.right(key)
+    return key === null ? Result.fail("malformed") : Result.succeed(key)
   })

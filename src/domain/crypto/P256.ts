@@ -1,5 +1,5 @@
 import { p256 } from "@noble/curves/p256"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { sha256 } from "ethers/crypto"
 import * as Accelerated from "../primitives/Accelerated.js"
 import * as Hex from "../primitives/Hex.js"
@@ -23,7 +23,7 @@ const { a, b, Fp } = p256.CURVE
 
 /** Whether the coordinates are those of a point, both below the prime. */
 export const isPublicKey = ({ x, y }: PublicKey): boolean =>
-  Either.isRight(Either.try(() => p256.ProjectivePoint.fromHex(`04${x.slice(2)}${y.slice(2)}`)))
+  Result.isSuccess(Result.try(() => p256.ProjectivePoint.fromHex(`04${x.slice(2)}${y.slice(2)}`)))
 
 /** The point of these hex digits in the form of SEC 1: 04 || X || Y, or 02 or 03 || X; null when it is none. */
 export const fromPoint = (digits: string): PublicKey | null => {
@@ -35,11 +35,11 @@ export const fromPoint = (digits: string): PublicKey | null => {
 
 /** The y of this sign above x. The library's own reader of compressed points takes none with x = 0. */
 const yOf = (x: bigint, odd: boolean): Hex.Bytes32 | null =>
-  Either.match(
-    Either.try(() => Fp.sqrt(Fp.create(x ** 3n + a * x + b))),
+  Result.match(
+    Result.try(() => Fp.sqrt(Fp.create(x ** 3n + a * x + b))),
     {
-      onLeft: () => null,
-      onRight: (root) => word(Uint.toWord((root % 2n === 1n) === odd ? root : Fp.neg(root)))
+      onFailure: () => null,
+      onSuccess: (root) => word(Uint.toWord((root % 2n === 1n) === odd ? root : Fp.neg(root)))
     }
   )
 
@@ -118,13 +118,13 @@ const recoveryBits = [0, 1, 2, 3] as const
  */
 export const signers = (digest: Hex.Bytes32, signature: Signature): ReadonlyArray<PublicKey> =>
   recoveryBits.flatMap((bit) =>
-    Either.match(
-      Either.try(() =>
+    Result.match(
+      Result.try(() =>
         new p256.Signature(BigInt(signature.r), BigInt(signature.s))
           .addRecoveryBit(bit)
           .recoverPublicKey(digest.slice(2))
           .toAffine()
       ),
-      { onLeft: () => [], onRight: ({ x, y }) => [{ x: word(Uint.toWord(x)), y: word(Uint.toWord(y)) }] }
+      { onFailure: () => [], onSuccess: ({ x, y }) => [{ x: word(Uint.toWord(x)), y: word(Uint.toWord(y)) }] }
     )
   )

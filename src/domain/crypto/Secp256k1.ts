@@ -1,6 +1,6 @@
 import { invert } from "@noble/curves/abstract/modular"
 import { secp256k1 } from "@noble/curves/secp256k1"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Accelerated from "../primitives/Accelerated.js"
 import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
@@ -42,7 +42,7 @@ const inRange = (value: bigint): boolean => value > 0n && value < order
 /** The public key that a compressed or uncompressed point in hex digits is; null when it is none. */
 export const fromPoint = (digits: string): string | null =>
   /^(?:0[23][0-9a-f]{64}|04[0-9a-f]{128})$/.test(digits)
-    ? Either.getOrNull(Either.try(() => Point.fromHex(digits).toHex(false)))
+    ? Result.getOrNull(Result.try(() => Point.fromHex(digits).toHex(false)))
     : null
 
 /** r and s in their ranges, s in the lower half, and which of the two points of this r it was: 27 even, 28 odd. */
@@ -76,10 +76,10 @@ export interface PrivateKey {
 }
 
 /** The key of these 32 bytes, which are 1 to the order less one. */
-export const privateKey = (bytes: Hex.Bytes32): Either.Either<PrivateKey, string> => {
-  if (!inRange(BigInt(bytes))) return Either.left("expected 1 to the order of secp256k1 less one")
+export const privateKey = (bytes: Hex.Bytes32): Result.Result<PrivateKey, string> => {
+  if (!inRange(BigInt(bytes))) return Result.fail("expected 1 to the order of secp256k1 less one")
   const digits = bytes.slice(2)
-  return Either.right({
+  return Result.succeed({
     publicKey: Point.fromPrivateKey(digits).toHex(false),
     sign: (digest) => {
       const native = Accelerated.implementations().secp256k1
@@ -101,8 +101,8 @@ export const recover = (digest: Hex.Bytes32, { r, s, v }: Signature): string | n
     const point = native.recover(Hex.toBytes(digest), bytesOf(r, s), v === 28)
     return point === null ? null : Hex.fromBytes(point).slice(2)
   }
-  return Either.getOrNull(
-    Either.try(() =>
+  return Result.getOrNull(
+    Result.try(() =>
       new secp256k1.Signature(r, s)
         .addRecoveryBit(v - 27)
         .recoverPublicKey(digest.slice(2))

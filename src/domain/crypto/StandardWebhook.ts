@@ -1,5 +1,5 @@
-import * as Either from "effect/Either"
-import * as Encoding from "effect/Encoding"
+import * as Base64 from "effect/encoding/Base64"
+import * as Result from "effect/Result"
 import { computeHmac } from "ethers/crypto"
 import * as Hex from "../primitives/Hex.js"
 
@@ -19,9 +19,9 @@ export interface Message {
 
 /** `v1,` and the signature in base64. A secret that is none signs with an empty key, which nobody accepts. */
 export const sign = (secret: string, { body, id, timestamp }: Message): string => {
-  const key = Either.getOrElse(Encoding.decodeBase64(secret.slice(prefix.length)), () => new Uint8Array())
+  const key = Result.getOrElse(Base64.decode(secret.slice(prefix.length)), () => new Uint8Array())
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`)
-  return `v1,${Encoding.encodeBase64(Hex.toBytes(Hex.unsafe(computeHmac("sha256", key, signed))))}`
+  return `v1,${Base64.encode(Hex.toBytes(Hex.unsafe(computeHmac("sha256", key, signed))))}`
 }
 
 /** The headers of a message; one signature for each secret. */

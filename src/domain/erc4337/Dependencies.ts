@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /**
  * For each element, by index, the one that has to succeed before it is executed; null: none. Each has one at most, so
@@ -13,15 +13,15 @@ export interface Problem {
 }
 
 /** `Left`: one is out of range, the element itself, or part of a cycle. */
-export const check = (dependencies: Dependencies): Either.Either<void, Problem> => {
+export const check = (dependencies: Dependencies): Result.Result<void, Problem> => {
   const last = dependencies.length - 1
   for (const [index, on] of dependencies.entries()) {
     if (on === null) continue
     if (last > 0 && (!Number.isInteger(on) || on < 0 || on > last))
-      return Either.left({ index, message: `expected the index of another operation, 0 to ${last}` })
+      return Result.fail({ index, message: `expected the index of another operation, 0 to ${last}` })
     if (last === 0 && on !== index)
-      return Either.left({ index, message: "there is no other operation on which it could depend" })
-    if (on === index) return Either.left({ index, message: "an operation can not depend on itself" })
+      return Result.fail({ index, message: "there is no other operation on which it could depend" })
+    if (on === index) return Result.fail({ index, message: "an operation can not depend on itself" })
   }
   const sound = new Set<number>()
   for (const start of dependencies.keys()) {
@@ -32,7 +32,7 @@ export const check = (dependencies: Dependencies): Either.Either<void, Problem> 
       if (seen.has(at)) {
         const cycle = path.slice(path.indexOf(at))
         const index = Math.min(...cycle)
-        return Either.left({
+        return Result.fail({
           index,
           message: `operations depend on each other: ${walk(dependencies, index).join(" -> ")}`
         })
@@ -43,7 +43,7 @@ export const check = (dependencies: Dependencies): Either.Either<void, Problem> 
     }
     for (const index of path) sound.add(index)
   }
-  return Either.right(undefined)
+  return Result.succeed(undefined)
 }
 
 /** Once around the cycle that begins at this element. */

@@ -1,5 +1,5 @@
 import type * as Brand from "effect/Brand"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { InvalidValue } from "../primitives/InvalidValue.js"
 import * as Wire from "../primitives/Wire.js"
@@ -21,12 +21,12 @@ const invalid = new InvalidValue({
  * Decimal text or a JSON number to a percentage, exactly: a number is read by its shortest decimal text, never
  * multiplied. `Left` says why not.
  */
-export const from = (value: string | number): Either.Either<Percent, InvalidValue> => {
+export const from = (value: string | number): Result.Result<Percent, InvalidValue> => {
   const parts = shape.exec(String(value))
-  if (parts === null) return Either.left(invalid)
+  if (parts === null) return Result.fail(invalid)
   const [, units = "0", decimals = ""] = parts
   const percent = BigInt(units) * 10_000n + BigInt(decimals.padEnd(4, "0"))
-  return percent <= 10_000_000n ? Either.right(percent as Percent) : Either.left(invalid)
+  return percent <= 10_000_000n ? Result.succeed(percent as Percent) : Result.fail(invalid)
 }
 
 /** Shortest decimal text, so that `from(format(p))` is `p`. */
@@ -39,12 +39,12 @@ export const format = (percent: Percent): string => {
 export const zero = 0n as Percent
 
 /** Wire codec: a JSON number or decimal text in, decimal text out. */
-export const schema: Schema.Schema<Percent, string | number> = Wire.codec(
-  Schema.Union(Schema.String, Schema.Number),
-  Schema.typeSchema(Schema.BigIntFromSelf.pipe(Schema.brand("Percent"))),
+export const schema: Schema.Codec<Percent, string | number> = Wire.codec(
+  Schema.Union([Schema.String, Schema.Number]),
+  Schema.toType(Schema.BigInt.pipe(Schema.brand("Percent"))),
   from,
   format
-).annotations({
+).annotate({
   identifier: "Percent",
   jsonSchema: {
     oneOf: [

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
@@ -34,7 +34,7 @@ export const encode = (version: Version, op: UserOperation): Hex.Hex => Words.en
  * The op in `abi.encode(userOp)` of that version's struct. Strict: only the canonical encoding, the one that
  * `encode` gives for the result, is accepted, so that an op has one text and its parts no hidden bytes.
  */
-export const decode = (version: Version, encoded: Hex.Hex): Either.Either<UserOperation, string> => {
+export const decode = (version: Version, encoded: Hex.Hex): Result.Result<UserOperation, string> => {
   const cursor = Words.readTail(Words.read(encoded), 0)
   const op: UserOperation = {
     sender: Words.readAddress(cursor, 0),
@@ -44,8 +44,8 @@ export const decode = (version: Version, encoded: Hex.Hex): Either.Either<UserOp
     ...EntryPointSpec[version].layout.readRest(cursor)
   }
   return encode(version, op) === encoded
-    ? Either.right(op)
-    : Either.left(`expected abi.encode of the UserOperation struct of EntryPoint ${version}`)
+    ? Result.succeed(op)
+    : Result.fail(`expected abi.encode of the UserOperation struct of EntryPoint ${version}`)
 }
 
 /** All fields but the signature, dynamic ones hashed. */
@@ -123,14 +123,14 @@ export const validateCall = (version: Version, op: UserOperation, userOpHash: He
  * limit and fee within 120 (else AA94), initCode empty or at least a factory's 20 bytes, paymasterAndData empty or
  * with all its fixed fields (else AA93), and what the version's own `objection` says. `Left` says what is wrong.
  */
-export const fits = (version: Version, op: UserOperation): Either.Either<void, string> => {
-  if (!Uint.fits(op.nonce, 256)) return Either.left("nonce does not fit in 256 bits")
+export const fits = (version: Version, op: UserOperation): Result.Result<void, string> => {
+  if (!Uint.fits(op.nonce, 256)) return Result.fail("nonce does not fit in 256 bits")
   for (const field of gasFields)
-    if (!Uint.fits(op[field], 120)) return Either.left(`${field} does not fit in 120 bits`)
+    if (!Uint.fits(op[field], 120)) return Result.fail(`${field} does not fit in 120 bits`)
   if (op.initCode !== Hex.empty && Hex.size(op.initCode) < 20)
-    return Either.left("initCode must be empty or of at least 20 bytes")
+    return Result.fail("initCode must be empty or of at least 20 bytes")
   const objection = EntryPointSpec[version].objection(op)
-  return objection === null ? Either.right(undefined) : Either.left(objection)
+  return objection === null ? Result.succeed(undefined) : Result.fail(objection)
 }
 
 const gasFields = [

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Outcome_ from "effect/Result"
 import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
@@ -52,7 +52,7 @@ const encodeResults = (results: ReadonlyArray<Result>): Hex.Hex =>
  * What `aggregate3` returned for `count` calls: `(bool success, bytes returnData)[]`. `Left` when it is anything
  * else: no code at the address returns nothing, other code something else.
  */
-export const decode = (returned: Hex.Hex, count: number): Either.Either<ReadonlyArray<Result>, string> => {
+export const decode = (returned: Hex.Hex, count: number): Outcome_.Result<ReadonlyArray<Result>, string> => {
   const { count: found, elements } = Words.readArray(Words.read(returned), 0)
   const results: Array<Result> = []
   // Elements that overlap cannot be canonical: without this bound they would multiply hostile data.
@@ -64,6 +64,6 @@ export const decode = (returned: Hex.Hex, count: number): Either.Either<Readonly
     results.push({ success: Words.readUint(element, 0) === 1n, data })
   }
   return results.length === count && encodeResults(results) === returned
-    ? Either.right(results)
-    : Either.left(`expected abi.encode of ${count} results`)
+    ? Outcome_.succeed(results)
+    : Outcome_.fail(`expected abi.encode of ${count} results`)
 }

@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { decodeRlp } from "ethers/utils"
 import * as Secp256k1 from "../crypto/Secp256k1.js"
 import * as Address from "../primitives/Address.js"
@@ -174,11 +174,11 @@ const read = (raw: Hex.Hex): Signed | string => {
  * Signed bytes to the transaction and its sender. Only what `serialize` writes is taken: no access list, no
  * leading zeros, nothing behind, no legacy transaction of any chain (v 27 and 28).
  */
-export const parse = (raw: Hex.Hex): Either.Either<Signed, MalformedTransaction> =>
-  Either.try({
+export const parse = (raw: Hex.Hex): Result.Result<Signed, MalformedTransaction> =>
+  Result.try({
     try: () => read(raw),
     catch: () => "not RLP, or not a signature that anybody made"
   }).pipe(
-    Either.flatMap((result) => (typeof result === "string" ? Either.left(result) : Either.right(result))),
-    Either.mapLeft((reason) => new MalformedTransaction({ reason }))
+    Result.flatMap((result) => (typeof result === "string" ? Result.fail(result) : Result.succeed(result))),
+    Result.mapError((reason) => new MalformedTransaction({ reason }))
   )

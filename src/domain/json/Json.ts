@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Steps from "../primitives/Steps.js"
 import * as Breakage from "./Breakage.js"
 import * as JsonNumber from "./JsonNumber.js"
@@ -178,10 +178,10 @@ export const inexactNumber = (text: string): Refusal | null => {
 }
 
 /** The one document that a text is, within the bounds. Stops now and then. */
-export function* parseSteps(text: string, bounds: Bounds): Steps.Steps<Either.Either<unknown, Refusal>> {
+export function* parseSteps(text: string, bounds: Bounds): Steps.Steps<Result.Result<unknown, Refusal>> {
   const { maxValues } = bounds
   if (maxValues !== undefined && holdsMore(text, maxValues))
-    return Either.left({ kind: "bounds", path: "", message: `expected at most ${maxValues} values in all` })
+    return Result.fail({ kind: "bounds", path: "", message: `expected at most ${maxValues} values in all` })
   yield
   let value: unknown
   try {
@@ -191,18 +191,18 @@ export function* parseSteps(text: string, bounds: Bounds): Steps.Steps<Either.Ei
       text.trim() === ""
         ? "the body is empty"
         : `the body is not one JSON document${yield* Breakage.tellSteps(text)}`
-    return Either.left({ kind: "malformed", path: "", message })
+    return Result.fail({ kind: "malformed", path: "", message })
   }
   yield
   for (const refusal of refusals(text, bounds)) {
-    if (refusal !== undefined) return Either.left(refusal)
+    if (refusal !== undefined) return Result.fail(refusal)
     yield
   }
-  return Either.right(value)
+  return Result.succeed(value)
 }
 
 /** `parseSteps` in one go. */
-export const parse = (text: string, bounds: Bounds): Either.Either<unknown, Refusal> =>
+export const parse = (text: string, bounds: Bounds): Result.Result<unknown, Refusal> =>
   Steps.finish(parseSteps(text, bounds))
 
 /** JSON text; bigints as decimal strings. */

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Steps } from "../primitives/Steps.js"
 
 /** `JSON.parse` that stops now and then: of many megabytes, it holds the event loop for tenths of a second. */
@@ -159,10 +159,10 @@ function* document(reader: Reader): Steps<unknown> {
  * What `JSON.parse` makes of the text; `Left` where it throws, or where arrays and objects are inside each other too
  * deeply. `plain`: it is known that no string of the text has a backslash or a control character.
  */
-export function* parse(text: string, plain = false): Steps<Either.Either<unknown, string>> {
+export function* parse(text: string, plain = false): Steps<Result.Result<unknown, string>> {
   try {
-    return Either.right(text.length <= atOnce ? JSON.parse(text) : yield* document(new Reader(text, plain)))
+    return Result.succeed(text.length <= atOnce ? JSON.parse(text) : yield* document(new Reader(text, plain)))
   } catch {
-    return Either.left("it is not JSON")
+    return Result.fail("it is not JSON")
   }
 }

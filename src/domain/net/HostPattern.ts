@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as IpAddress from "./IpAddress.js"
 
 /**
@@ -41,17 +41,17 @@ const refusal = (text: string): string => {
 }
 
 /** `Left` says why no `Host` header can match the text. */
-export const parse = (text: string): Either.Either<HostPattern, string> => {
+export const parse = (text: string): Result.Result<HostPattern, string> => {
   const bare = unbracketed(text)
   if (IpAddress.parse(bare.split("/")[0] ?? "") !== undefined)
-    return Either.mapBoth(IpAddress.range(bare), {
-      onLeft: (message) => message,
-      onRight: (range) => ({ _tag: "network", range })
+    return Result.mapBoth(IpAddress.range(bare), {
+      onFailure: (message) => message,
+      onSuccess: (range) => ({ _tag: "network", range })
     })
   const name = plain(text)
-  if (isName(name)) return Either.right({ _tag: "name", name })
-  if (name.startsWith(".") && isName(name.slice(1))) return Either.right({ _tag: "suffix", suffix: name })
-  return Either.left(refusal(text))
+  if (isName(name)) return Result.succeed({ _tag: "name", name })
+  if (name.startsWith(".") && isName(name.slice(1))) return Result.succeed({ _tag: "suffix", suffix: name })
+  return Result.fail(refusal(text))
 }
 
 /** Whether one of the patterns is met by the header. Its port is that of the connection, whatever it says. */

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /** An IP address; an IPv4 one that is mapped into IPv6 is that IPv4 address. */
 export interface IpAddress {
@@ -132,16 +132,16 @@ export const parse = (text: string): IpAddress | undefined => {
 }
 
 /** The range of `address/bits`, or of one address. `Left` says why there is none. */
-export const range = (text: string): Either.Either<Range, string> => {
+export const range = (text: string): Result.Result<Range, string> => {
   const [, base = "", width] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? []
   const address = parse(base)
   const mappedIn = address?.bits === 32 && base.includes(":")
   if (address === undefined || mappedIn || Number(width ?? 0) > address.bits)
-    return Either.left("expected an IP address or a range of them, 10.0.0.0/8 for example")
+    return Result.fail("expected an IP address or a range of them, 10.0.0.0/8 for example")
   const shift = BigInt(address.bits) - BigInt(width ?? address.bits)
   if ((address.value >> shift) << shift !== address.value)
-    return Either.left(`the address has bits beyond the first ${width}`)
-  return Either.right({ bits: address.bits, base: address.value, shift })
+    return Result.fail(`the address has bits beyond the first ${width}`)
+  return Result.succeed({ bits: address.bits, base: address.value, shift })
 }
 
 /** The reach of an address in its usual text form, IPv6 without brackets. */

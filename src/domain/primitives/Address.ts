@@ -1,6 +1,6 @@
 import type * as Brand from "effect/Brand"
-import * as Either from "effect/Either"
 import { identity } from "effect/Function"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { InvalidValue } from "./InvalidValue.js"
 import * as Keccak from "./Keccak.js"
@@ -32,15 +32,15 @@ export const unsafe = (text: string): Address =>
  * Text to an address. All-lower and all-upper digits are taken as they are, mixed case must carry the
  * EIP-55 checksum. `Left` says why not.
  */
-export const from = (text: string): Either.Either<Address, InvalidValue> => {
+export const from = (text: string): Result.Result<Address, InvalidValue> => {
   const before = seen.get(text)
-  if (before !== undefined) return Either.right(before)
-  if (!shape.test(text)) return Either.left(invalid("expected an address: 0x and 40 hex digits"))
+  if (before !== undefined) return Result.succeed(before)
+  if (!shape.test(text)) return Result.fail(invalid("expected an address: 0x and 40 hex digits"))
   const digits = text.slice(2)
   const checksummed = unsafe(text)
   if (digits === digits.toLowerCase() || digits === digits.toUpperCase() || text === checksummed)
-    return Either.right(checksummed)
-  return Either.left(invalid("the address is of mixed case and its EIP-55 checksum does not match"))
+    return Result.succeed(checksummed)
+  return Result.fail(invalid("the address is of mixed case and its EIP-55 checksum does not match"))
 }
 
 const invalid = (message: string) => new InvalidValue({ type: "Address", message })
@@ -55,9 +55,9 @@ export const fromWordBytes = (word: Uint8Array): Address =>
   Keccak.checksumOfBytes(word.subarray(12)) as Address
 
 /** Wire codec: hex text (EIP-55 checked when of mixed case) in, EIP-55 out. */
-export const schema: Schema.Schema<Address, string> = Wire.codec(
+export const schema: Schema.Codec<Address, string> = Wire.codec(
   Schema.String,
-  Schema.String.pipe(Schema.pattern(shape), Schema.brand("Address")),
+  Schema.String.pipe(Schema.check(Schema.isPattern(shape)), Schema.brand("Address")),
   from,
   identity
-).annotations({ identifier: "Address", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{40}$" } })
+).annotate({ identifier: "Address", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{40}$" } })

@@ -1,5 +1,6 @@
-import * as Either from "effect/Either"
-import * as Encoding from "effect/Encoding"
+import * as Base64 from "effect/encoding/Base64"
+import * as Base64Url from "effect/encoding/Base64Url"
+import * as Result from "effect/Result"
 import * as Hex from "./Hex.js"
 
 /**
@@ -13,20 +14,20 @@ const shape = /^(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)={0,2}$/
 const malformed = "expected base64 or base64url, without white space"
 
 /** Text to bytes; `Left` says why not. */
-export const decode = (text: string): Either.Either<Uint8Array, string> => {
-  if (!shape.test(text) || (text.endsWith("=") && text.length % 4 !== 0)) return Either.left(malformed)
+export const decode = (text: string): Result.Result<Uint8Array, string> => {
+  if (!shape.test(text) || (text.endsWith("=") && text.length % 4 !== 0)) return Result.fail(malformed)
   const plain = text.replaceAll("-", "+").replaceAll("_", "/")
   const padded = plain.padEnd(Math.ceil(plain.length / 4) * 4, "=")
-  const bytes = Encoding.decodeBase64(padded)
+  const bytes = Base64.decode(padded)
   // Encoded again it is another text where unused bits were set.
-  return Either.isRight(bytes) && Encoding.encodeBase64(bytes.right) === padded
-    ? Either.right(bytes.right)
-    : Either.left(malformed)
+  return Result.isSuccess(bytes) && Base64.encode(bytes.success) === padded
+    ? Result.succeed(bytes.success)
+    : Result.fail(malformed)
 }
 
 /** Text to bytes in hex; `Left` says why not. */
-export const decodeHex = (text: string): Either.Either<Hex.Hex, string> =>
-  Either.map(decode(text), Hex.fromBytes)
+export const decodeHex = (text: string): Result.Result<Hex.Hex, string> =>
+  Result.map(decode(text), Hex.fromBytes)
 
 /** base64url without padding, as WebAuthn writes challenges. */
-export const encodeUrl = (hex: Hex.Hex): string => Encoding.encodeBase64Url(Hex.toBytes(hex))
+export const encodeUrl = (hex: Hex.Hex): string => Base64Url.encode(Hex.toBytes(hex))

@@ -1,6 +1,6 @@
 import type * as Brand from "effect/Brand"
-import * as Either from "effect/Either"
 import { identity } from "effect/Function"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { InvalidValue } from "./InvalidValue.js"
 import * as Wire from "./Wire.js"
@@ -24,16 +24,16 @@ export const unsafe = (text: string): Hex => text.toLowerCase() as Hex
 export const unsafe32 = (text: string): Bytes32 => text.toLowerCase() as Bytes32
 
 /** Text to bytes; `Left` says why not. */
-export const from = (text: string): Either.Either<Hex, InvalidValue> =>
+export const from = (text: string): Result.Result<Hex, InvalidValue> =>
   is(text)
-    ? Either.right(unsafe(text))
-    : Either.left(new InvalidValue({ type: "Hex", message: "expected 0x and an even number of hex digits" }))
+    ? Result.succeed(unsafe(text))
+    : Result.fail(new InvalidValue({ type: "Hex", message: "expected 0x and an even number of hex digits" }))
 
 /** Text to exactly 32 bytes; `Left` says why not. */
-export const from32 = (text: string): Either.Either<Bytes32, InvalidValue> =>
+export const from32 = (text: string): Result.Result<Bytes32, InvalidValue> =>
   is(text) && text.length === 66
-    ? Either.right(unsafe32(text))
-    : Either.left(new InvalidValue({ type: "Bytes32", message: "expected 32 bytes: 0x and 64 hex digits" }))
+    ? Result.succeed(unsafe32(text))
+    : Result.fail(new InvalidValue({ type: "Bytes32", message: "expected 32 bytes: 0x and 64 hex digits" }))
 
 /** Number of bytes. */
 export const size = (hex: Hex): number => (hex.length - 2) / 2
@@ -92,27 +92,27 @@ export const empty = "0x" as Hex
 
 const lowerCase = /^0x[0-9a-f]*$/
 const HexFromSelf = Schema.String.pipe(
-  Schema.filter((text) => text.length % 2 === 0 && lowerCase.test(text)),
+  Schema.check(Schema.makeFilter((text) => text.length % 2 === 0 && lowerCase.test(text))),
   Schema.brand("Hex")
 )
 const Bytes32FromSelf = Schema.String.pipe(
-  Schema.pattern(/^0x[0-9a-f]{64}$/),
+  Schema.check(Schema.isPattern(/^0x[0-9a-f]{64}$/)),
   Schema.brand("Hex"),
   Schema.brand("Bytes32")
 )
 
 /** Wire codec: hex text of either case in, lower case out. */
-export const schema: Schema.Schema<Hex, string> = Wire.codec(
+export const schema: Schema.Codec<Hex, string> = Wire.codec(
   Schema.String,
   HexFromSelf,
   from,
   identity
-).annotations({ identifier: "Hex", jsonSchema: { type: "string", pattern: "^0x([0-9a-fA-F]{2})*$" } })
+).annotate({ identifier: "Hex", jsonSchema: { type: "string", pattern: "^0x([0-9a-fA-F]{2})*$" } })
 
 /** Wire codec of exactly 32 bytes. */
-export const schema32: Schema.Schema<Bytes32, string> = Wire.codec(
+export const schema32: Schema.Codec<Bytes32, string> = Wire.codec(
   Schema.String,
   Bytes32FromSelf,
   from32,
   identity
-).annotations({ identifier: "Bytes32", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{64}$" } })
+).annotate({ identifier: "Bytes32", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{64}$" } })

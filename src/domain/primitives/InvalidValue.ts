@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /**
  * What was given is no value of the type. `message` says what is expected. Only where an integer is expected it quotes
@@ -43,5 +43,5 @@ export const givenInteger = (value: unknown): string => {
 }
 
 /** The same with the message alone, for failures that name the value themselves. */
-export const toText = <A>(result: Either.Either<A, InvalidValue>): Either.Either<A, string> =>
-  Either.mapLeft(result, ({ message }) => message)
+export const toText = <A>(result: Result.Result<A, InvalidValue>): Result.Result<A, string> =>
+  Result.mapError(result, ({ message }) => message)

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { given, InvalidValue } from "./InvalidValue.js"
 import * as Wire from "./Wire.js"
@@ -28,11 +28,11 @@ export const misfit = (text: string, type: string): string => {
  * Decimal or 0x-hex text to an unsigned integer of at most `bits` bits. Signs, fractions, exponents, leading
  * zeros and white space are refused. `Left` says why.
  */
-export const from = (text: string, bits = 256): Either.Either<bigint, InvalidValue> => {
+export const from = (text: string, bits = 256): Result.Result<bigint, InvalidValue> => {
   if (!(decimal.test(text) && text.length <= 78) && !hexadecimal.test(text))
-    return Either.left(invalid(misfit(text, `uint${bits}`)))
+    return Result.fail(invalid(misfit(text, `uint${bits}`)))
   const value = BigInt(text)
-  return value <= max(bits) ? Either.right(value) : Either.left(invalid(misfit(text, `uint${bits}`)))
+  return value <= max(bits) ? Result.succeed(value) : Result.fail(invalid(misfit(text, `uint${bits}`)))
 }
 
 const invalid = (message: string) => new InvalidValue({ type: "Uint", message })
@@ -50,12 +50,12 @@ export const fits = (value: bigint, bits: number): boolean => value >= 0n && val
 export const isUint48 = (value: number): boolean => Number.isInteger(value) && value >= 0 && value < 2 ** 48
 
 /** Wire codec of a uint256: decimal or 0x-hex string in, decimal string out. */
-export const schema: Schema.Schema<bigint, string> = Wire.codec(
+export const schema: Schema.Codec<bigint, string> = Wire.codec(
   Schema.String,
-  Schema.BigIntFromSelf,
+  Schema.BigInt,
   from,
   String
-).annotations({
+).annotate({
   identifier: "Uint256",
   jsonSchema: { type: "string", pattern: "^(0|[1-9][0-9]*|0x[0-9a-fA-F]{1,64})$" }
 })

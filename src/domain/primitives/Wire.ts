@@ -1,18 +1,21 @@
-import * as Either from "effect/Either"
+import * as Effect from "effect/Effect"
 import * as ParseResult from "effect/ParseResult"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { InvalidValue } from "./InvalidValue.js"
 
 /** Wire codec: what `from` reads comes in, what `to` writes goes out. */
 export const codec = <I, A, E>(
-  wire: Schema.Schema<I>,
-  own: Schema.Schema<A, E>,
-  from: (value: I) => Either.Either<NoInfer<E>, InvalidValue>,
+  wire: Schema.Codec<I>,
+  own: Schema.Codec<A, E>,
+  from: (value: I) => Result.Result<NoInfer<E>, InvalidValue>,
   to: (value: NoInfer<E>) => NoInfer<I>
-): Schema.Schema<A, I> =>
+): Schema.Codec<A, I> =>
   Schema.transformOrFail(wire, own, {
     strict: true,
     decode: (value, _, ast) =>
-      Either.mapLeft(from(value), ({ message }) => new ParseResult.Type(ast, value, message)),
-    encode: (value) => ParseResult.succeed(to(value))
+      Effect.fromResult(
+        Result.mapError(from(value), ({ message }) => new ParseResult.Type(ast, value, message))
+      ),
+    encode: (value) => Effect.fromResult(ParseResult.succeed(to(value)))
   })

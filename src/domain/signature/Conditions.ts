@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Eip712 from "../evm/Eip712.js"
 import * as Address from "../primitives/Address.js"
 import type * as Hex from "../primitives/Hex.js"
@@ -67,7 +67,7 @@ export const encodeSignature = (conditions: Conditions, proof: Hex.Hex): Hex.Hex
 /** The conditions and the proof of an op's `signature`. Only the canonical encoding is one. */
 export const decodeSignature = (
   signature: Hex.Hex
-): Either.Either<{ readonly conditions: Conditions; readonly proof: Hex.Hex }, string> => {
+): Result.Result<{ readonly conditions: Conditions; readonly proof: Hex.Hex }, string> => {
   const cursor = Words.read(signature)
   const conditions: Conditions = {
     validUntil: Number(Words.readUint(cursor, 0)),
@@ -76,6 +76,6 @@ export const decodeSignature = (
   }
   const proof = Words.readBytes(cursor, 96)
   return encodeSignature(conditions, proof) === signature
-    ? Either.right({ conditions, proof })
-    : Either.left("expected abi.encode(uint48 validUntil, uint48 validAfter, address bundler, bytes proof)")
+    ? Result.succeed({ conditions, proof })
+    : Result.fail("expected abi.encode(uint48 validUntil, uint48 validAfter, address bundler, bytes proof)")
 }

@@ -19,7 +19,7 @@ export const isMessage = (bytes: Hex.Hex): boolean => Hex.size(bytes) === 32
 
 /** The one struct in the domain `castellan` that means nothing to any contract: `TypedData.wrapped`. */
 const isWrapper = ({ primaryType, types }: Document): boolean => {
-  const members = primaryType === "Message" && Predicate.isRecord(types) ? types.Message : null
+  const members = primaryType === "Message" && Predicate.isObject(types) ? types.Message : null
   if (!Array.isArray(members) || members.length !== 1) return false
   const [{ name, type }] = members
   return name === "contents" && type === "string"
@@ -28,6 +28,6 @@ const isWrapper = ({ primaryType, types }: Document): boolean => {
 /** Whether a contract could take the signature of typed data that has a digest. */
 export const isDocument = (document: Document): boolean => {
   const { domain } = document
-  if (!Predicate.isRecord(domain) || !domains.has(domain.name)) return false
+  if (!Predicate.isObject(domain) || !domains.has(domain.name)) return false
   return domain.name !== "castellan" || !isWrapper(document)
 }

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Hex from "../primitives/Hex.js"
 import * as Words from "../primitives/Words.js"
 import * as WebAuthn from "./WebAuthn.js"
@@ -73,19 +73,19 @@ const malformed =
   "expected abi.encode(bytes ecdsa, PasskeyProof[] passkeys), or signatures of 65 bytes (r, s, v)"
 
 /** The parts. Only the canonical encoding is one. */
-export const decode = (proof: Hex.Hex): Either.Either<Parts, string> => {
+export const decode = (proof: Hex.Hex): Result.Result<Parts, string> => {
   const size = Hex.size(proof)
-  if (size > maxSize) return Either.left(`expected a proof of at most ${maxSize} bytes, but it has ${size}`)
+  if (size > maxSize) return Result.fail(`expected a proof of at most ${maxSize} bytes, but it has ${size}`)
   const cursor = Words.read(proof)
   const { count, elements } = Words.readArray(cursor, 32)
   if (count > maxPasskeys)
-    return Either.left(`expected at most ${maxPasskeys} passkeys, but there are ${count}`)
+    return Result.fail(`expected at most ${maxPasskeys} passkeys, but there are ${count}`)
   const passkeys: Array<PasskeyPart> = []
   for (let at = 0; at < count; at++) {
     const read = readPart(Words.readTail(elements, 32 * at))
-    if (read === null) return Either.left(`passkey ${at}: expected clientDataJSON in UTF-8`)
+    if (read === null) return Result.fail(`passkey ${at}: expected clientDataJSON in UTF-8`)
     passkeys.push(read)
   }
   const parts = { ecdsa: Words.readBytes(cursor, 0), passkeys }
-  return encode(parts) === proof ? Either.right(parts) : Either.left(malformed)
+  return encode(parts) === proof ? Result.succeed(parts) : Result.fail(malformed)
 }

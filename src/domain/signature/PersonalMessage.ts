@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
 import * as Steps from "../primitives/Steps.js"
@@ -11,9 +11,11 @@ const hexOf = (text: string): Hex.Hex => Hex.fromBytes(utf8.encode(text))
 const loneSurrogate = /\p{Surrogate}/u
 
 /** The bytes that a message means: those of 0x and an even number of hex digits, else its UTF-8 ones. */
-export const bytes = (message: string): Either.Either<Hex.Hex, string> => {
-  if (Hex.is(message)) return Either.right(Hex.unsafe(message))
-  return loneSurrogate.test(message) ? Either.left("expected well-formed text") : Either.right(hexOf(message))
+export const bytes = (message: string): Result.Result<Hex.Hex, string> => {
+  if (Hex.is(message)) return Result.succeed(Hex.unsafe(message))
+  return loneSurrogate.test(message)
+    ? Result.fail("expected well-formed text")
+    : Result.succeed(hexOf(message))
 }
 
 /** keccak256("\x19Ethereum Signed Message:\n" ++ number of bytes in decimal ++ bytes). */

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type * as P256 from "../crypto/P256.js"
 import { largestS, order, recoverAddress } from "../crypto/Secp256k1.js"
 import type * as Address from "../primitives/Address.js"
@@ -83,14 +83,14 @@ const isEcdsa = (proof: Hex.Hex): boolean => {
 }
 
 /** Every v 27 or 28 (0 and 1 are raised). */
-const normaliseEcdsa = (ecdsa: Hex.Hex): Either.Either<Hex.Hex, string> => {
+const normaliseEcdsa = (ecdsa: Hex.Hex): Result.Result<Hex.Hex, string> => {
   let text = "0x"
   for (const [index, each] of partsOf(ecdsa).entries()) {
     const problem = problemOf(each)
-    if (problem !== undefined) return Either.left(`signature ${index}: ${problem}`)
+    if (problem !== undefined) return Result.fail(`signature ${index}: ${problem}`)
     text += each.r + each.s + (each.v < 27 ? each.v + 27 : each.v).toString(16)
   }
-  return Either.right(Hex.unsafe(text))
+  return Result.succeed(Hex.unsafe(text))
 }
 
 /** How many signatures these bytes are. */
@@ -101,17 +101,17 @@ export const encode = (parts: Parts): Hex.Hex =>
   parts.passkeys.length === 0 && parts.ecdsa !== Hex.empty ? parts.ecdsa : PasskeyProof.encode(parts)
 
 /** The parts of a proof of either form. Only the canonical encoding is one; what the parts say is not looked at. */
-export const decode = (proof: Hex.Hex): Either.Either<Parts, string> => read(proof, (ecdsa) => ecdsa)
+export const decode = (proof: Hex.Hex): Result.Result<Parts, string> => read(proof, (ecdsa) => ecdsa)
 
-const read = (proof: Hex.Hex, written: (ecdsa: Hex.Hex) => Hex.Hex): Either.Either<Parts, string> => {
-  if (isEcdsa(proof)) return Either.right({ ecdsa: proof, passkeys: [] })
+const read = (proof: Hex.Hex, written: (ecdsa: Hex.Hex) => Hex.Hex): Result.Result<Parts, string> => {
+  if (isEcdsa(proof)) return Result.succeed({ ecdsa: proof, passkeys: [] })
   const size = Hex.size(proof)
   if (size % word !== 0 || size === 0)
-    return Either.left(
+    return Result.fail(
       `expected 1 to ${maxParts} signatures of ${part} bytes (r, s, v) or of ${compactPart} (EIP-2098), or the ABI form with passkeys, but the proof has ${size} bytes`
     )
-  return Either.filterOrLeft(
-    Either.map(PasskeyProof.decode(proof), ({ ecdsa, passkeys }) => ({
+  return Result.filterOrFail(
+    Result.map(PasskeyProof.decode(proof), ({ ecdsa, passkeys }) => ({
       ecdsa: written(ecdsa),
       passkeys
     })),
@@ -130,13 +130,13 @@ const isCompactProof = (proof: Hex.Hex): boolean =>
  * The proof as the wallets accept it: every v 27 or 28 (0 and 1 are raised), the ECDSA form where there are no
  * passkeys, and signatures of 65 bytes where all of them have 64. `Left` says what is wrong: neither form, r or s out of range, s in the upper half, another v.
  */
-export const normalise = (proof: Hex.Hex): Either.Either<Hex.Hex, string> =>
-  Either.flatMap(
+export const normalise = (proof: Hex.Hex): Result.Result<Hex.Hex, string> =>
+  Result.flatMap(
     read(isCompactProof(proof) ? expanded(proof) : proof, (ecdsa) =>
       isCompact(ecdsa) ? expanded(ecdsa) : ecdsa
     ),
     ({ ecdsa, passkeys }) =>
-      Either.map(normaliseEcdsa(ecdsa), (normal) => encode({ ecdsa: normal, passkeys }))
+      Result.map(normaliseEcdsa(ecdsa), (normal) => encode({ ecdsa: normal, passkeys }))
   )
 
 /** What a wallet's `personal_sign` signs for these 32 bytes: keccak256 of the EIP-191 prefix for 32 bytes and them. */

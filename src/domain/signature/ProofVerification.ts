@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Address } from "../primitives/Address.js"
 import type * as Hex from "../primitives/Hex.js"
 import type { WalletConfig } from "../wallet/WalletConfig.js"
@@ -22,7 +22,7 @@ const verifyEcdsa = (
   { owners }: WalletConfig,
   signingHash: Hex.Bytes32,
   ecdsa: Hex.Hex
-): Either.Either<void, Refusal> => {
+): Result.Result<void, Refusal> => {
   const first = new Map<Address, number>()
   const eip191 = Proof.eip191(signingHash)
   for (let index = 0; index < Proof.signatures(ecdsa); index++) {
@@ -31,17 +31,17 @@ const verifyEcdsa = (
     const personal = byHash === undefined ? Proof.signer(eip191, ecdsa, index) : null
     const owner = byHash ?? owners.find((each) => each === personal)
     if (owner === undefined)
-      return Either.left(
+      return Result.fail(
         invalid(
           `signature ${index} is by no owner of the wallet over ${signingHash}: ${raw ?? "nobody"} would have signed it, or ${personal ?? "nobody"} its EIP-191 form`
         )
       )
     const before = first.get(owner)
     if (before !== undefined)
-      return Either.left(invalid(`signature ${index} is by ${owner}, as signature ${before} is already`))
+      return Result.fail(invalid(`signature ${index} is by ${owner}, as signature ${before} is already`))
     first.set(owner, index)
   }
-  return Either.void
+  return Result.void
 }
 
 /** Every assertion by the passkey that it names, and no passkey twice. */
@@ -49,11 +49,11 @@ const verifyPasskeys = (
   { passkeys }: WalletConfig,
   signingHash: Hex.Bytes32,
   parts: ReadonlyArray<Proof.PasskeyPart>
-): Either.Either<void, Refusal> =>
-  Either.gen(function* () {
+): Result.Result<void, Refusal> =>
+  Result.gen(function* () {
     const first = new Map<number, number>()
     for (const [at, { auth, index }] of parts.entries()) {
-      const wrong = (message: string) => Either.left(invalid(`passkey ${at}: ${message}`))
+      const wrong = (message: string) => Result.fail(invalid(`passkey ${at}: ${message}`))
       const key = passkeys[index]
       if (key === undefined)
         return yield* wrong(`its index is ${index}, but the wallet has ${passkeys.length} passkeys`)
@@ -61,7 +61,7 @@ const verifyPasskeys = (
       if (before !== undefined)
         return yield* wrong(`its index is ${index}, as that of passkey ${before} is already`)
       first.set(index, at)
-      yield* Either.mapLeft(WebAuthn.check(auth, signingHash), (why) => invalid(`passkey ${at}: ${why}`))
+      yield* Result.mapError(WebAuthn.check(auth, signingHash), (why) => invalid(`passkey ${at}: ${why}`))
       if (WebAuthn.signedBy(auth, [key]) === null)
         return yield* wrong(`the signature is not by the wallet's passkey ${index}`)
     }
@@ -76,15 +76,15 @@ export const verify = (
   config: WalletConfig,
   signingHash: Hex.Bytes32,
   proof: Hex.Hex
-): Either.Either<void, Refusal> =>
-  Either.gen(function* () {
-    const { ecdsa, passkeys } = yield* Either.mapLeft(
-      Either.flatMap(Proof.normalise(proof), Proof.decode),
+): Result.Result<void, Refusal> =>
+  Result.gen(function* () {
+    const { ecdsa, passkeys } = yield* Result.mapError(
+      Result.flatMap(Proof.normalise(proof), Proof.decode),
       invalid
     )
     yield* verifyEcdsa(config, signingHash, ecdsa)
     yield* verifyPasskeys(config, signingHash, passkeys)
     const have = Proof.signatures(ecdsa) + passkeys.length
     if (have < Math.max(config.threshold, 1))
-      yield* Either.left<Refusal>({ kind: "threshold", message: threshold(have, config) })
+      yield* Result.fail<Refusal>({ kind: "threshold", message: threshold(have, config) })
   })

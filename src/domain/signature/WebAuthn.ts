@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { sha256 } from "ethers/crypto"
 import * as Der from "../crypto/Der.js"
 import * as P256 from "../crypto/P256.js"
@@ -52,7 +52,7 @@ const utf8Bytes = new TextEncoder()
 
 /** UTF-8 bytes to text; null when they are none. */
 export const textOf = (bytes: Uint8Array): string | null =>
-  Either.getOrNull(Either.try(() => utf8.decode(bytes)))
+  Result.getOrNull(Result.try(() => utf8.decode(bytes)))
 
 /** The UTF-8 bytes of `clientDataJSON`. */
 export const clientDataOf = ({ clientDataJSON }: Pick<Auth, "clientDataJSON">): Hex.Hex =>
@@ -65,7 +65,7 @@ interface Members {
 
 /** The two members that count, as JSON.parse understands them; null when it finds not both. */
 const membersOf = (json: string): Members | null => {
-  const value: unknown = Either.getOrNull(Either.try((): unknown => JSON.parse(json)))
+  const value: unknown = Result.getOrNull(Result.try((): unknown => JSON.parse(json)))
   if (typeof value !== "object" || value === null || !("type" in value) || !("challenge" in value))
     return null
   const { challenge, type } = value
@@ -102,27 +102,27 @@ export interface Problem {
 
 const word = (value: bigint): Hex.Bytes32 => Hex.unsafe32(`0x${Uint.toWord(value)}`)
 
-const signatureOf = (bytes: Hex.Hex): Either.Either<P256.Signature, string> => {
+const signatureOf = (bytes: Hex.Hex): Result.Result<P256.Signature, string> => {
   const signature =
     Hex.size(bytes) === 64
-      ? Either.right({
+      ? Result.succeed({
           r: Hex.unsafe32(bytes.slice(0, 66)),
           s: Hex.unsafe32(`0x${bytes.slice(66)}`)
         })
-      : Either.map(Der.signature(bytes), ({ r, s }) => ({ r: word(r), s: word(s) }))
-  return Either.flatMap(
-    Either.mapLeft(signature, () => "expected r || s (64 bytes) or the DER of r and s"),
-    (read) => (P256.inRanges(read) ? Either.right(P256.toLow(read)) : Either.left(outOfRange))
+      : Result.map(Der.signature(bytes), ({ r, s }) => ({ r: word(r), s: word(s) }))
+  return Result.flatMap(
+    Result.mapError(signature, () => "expected r || s (64 bytes) or the DER of r and s"),
+    (read) => (P256.inRanges(read) ? Result.succeed(P256.toLow(read)) : Result.fail(outOfRange))
   )
 }
 
 const outOfRange = "r and s must be between 1 and the order of P-256"
 
 /** Bytes of a field of at most `limit` bytes. Text that cannot be so short is not decoded. */
-const bounded = (text: string, limit: number): Either.Either<Uint8Array, string> => {
+const bounded = (text: string, limit: number): Result.Result<Uint8Array, string> => {
   const tooLong = `expected at most ${limit} bytes`
-  if (text.length > 4 * Math.ceil(limit / 3)) return Either.left(tooLong)
-  return Either.filterOrLeft(
+  if (text.length > 4 * Math.ceil(limit / 3)) return Result.fail(tooLong)
+  return Result.filterOrFail(
     Base64.decode(text),
     (bytes) => bytes.length <= limit,
     () => tooLong
@@ -133,19 +133,19 @@ const bounded = (text: string, limit: number): Either.Either<Uint8Array, string>
 const maxSignature = 72
 
 /** The assertion, with s in the lower half. What it says is for `check`, whose it is for `signedBy`. */
-export const read = (encoded: Encoded): Either.Either<Auth, Problem> =>
-  Either.gen(function* () {
+export const read = (encoded: Encoded): Result.Result<Auth, Problem> =>
+  Result.gen(function* () {
     const because = (field: Problem["field"]) => (message: string) => ({ field, message })
     const bytes = (field: Problem["field"], limit: number) =>
-      Either.mapLeft(bounded(encoded[field], limit), because(field))
-    const { r, s } = yield* Either.mapLeft(
+      Result.mapError(bounded(encoded[field], limit), because(field))
+    const { r, s } = yield* Result.mapError(
       signatureOf(Hex.fromBytes(yield* bytes("signature", maxSignature))),
       because("signature")
     )
     const authenticatorData = Hex.fromBytes(yield* bytes("authenticatorData", maxAuthenticatorData))
     const clientData = yield* bytes("clientDataJSON", maxClientData)
     const clientDataJSON = textOf(clientData)
-    const wrong = (message: string) => Either.left(because("clientDataJSON")(message))
+    const wrong = (message: string) => Result.fail(because("clientDataJSON")(message))
     if (clientDataJSON === null) return yield* wrong("expected UTF-8")
     const members = membersOf(clientDataJSON)
     if (members === null) return yield* wrong(noObject)
@@ -210,9 +210,9 @@ const isAt = (bytes: Uint8Array, index: bigint, text: string): boolean =>
  * What wallets demand of an assertion, the key apart: type webauthn.get; the challenge, base64url of the signing
  * hash; user present and verified; backed up only if it may be; r and s in their ranges, s low; both within their lengths.
  */
-export const check = (auth: Auth, signingHash: Hex.Bytes32): Either.Either<void, string> => {
+export const check = (auth: Auth, signingHash: Hex.Bytes32): Result.Result<void, string> => {
   const problem = problemOf(auth, signingHash)
-  return problem === null ? Either.void : Either.left(problem)
+  return problem === null ? Result.void : Result.fail(problem)
 }
 
 /** What the authenticator has signed the SHA-256 of: authenticatorData || sha256(clientDataJSON). */

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { InvalidValue } from "../primitives/InvalidValue.js"
 
@@ -25,28 +25,28 @@ export const names = {
 export const invalid = "invalid wallet custody type"
 
 /** A number to a custody, 0 included. */
-export const from = (value: number): Either.Either<Custody, InvalidValue> =>
-  isCustody(value) ? Either.right(value) : Either.left(refused())
+export const from = (value: number): Result.Result<Custody, InvalidValue> =>
+  isCustody(value) ? Result.succeed(value) : Result.fail(refused())
 
 /** A number to the custody of a wallet, 1 to 5. */
-export const stored = (value: number): Either.Either<Stored, InvalidValue> =>
-  isCustody(value) && value !== 0 ? Either.right(value) : Either.left(refused())
+export const stored = (value: number): Result.Result<Stored, InvalidValue> =>
+  isCustody(value) && value !== 0 ? Result.succeed(value) : Result.fail(refused())
 
 const refused = () => new InvalidValue({ type: "Custody", message: invalid })
 
 const isCustody = (value: number): value is Custody => Number.isInteger(value) && value >= 0 && value <= 5
 
-const message = { message: () => ({ message: invalid, override: true }) }
+const message = { message: invalid }
 
 /** Wire codec: an integer from 0 to 5. */
-export const schema: Schema.Schema<Custody> = Schema.Literal(0, 1, 2, 3, 4, 5).annotations({
+export const schema: Schema.Codec<Custody> = Schema.Literals([0, 1, 2, 3, 4, 5]).annotate({
   ...message,
   identifier: "WalletCustody",
   jsonSchema: { type: "integer", minimum: 0, maximum: 5 }
 })
 
 /** Wire codec of endpoints that take no unspecified custody: an integer from 1 to 5. */
-export const storedSchema: Schema.Schema<Stored> = Schema.Literal(1, 2, 3, 4, 5).annotations({
+export const storedSchema: Schema.Codec<Stored> = Schema.Literals([1, 2, 3, 4, 5]).annotate({
   ...message,
   identifier: "StoredWalletCustody",
   jsonSchema: { type: "integer", minimum: 1, maximum: 5 }

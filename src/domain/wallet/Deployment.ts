@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Eip712 from "../evm/Eip712.js"
 import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
@@ -89,13 +89,13 @@ export interface Parsed {
 }
 
 /** Reads an `initCode` back. Strict: `Left` unless it is exactly what `initCode` gives for the result. */
-export const parse = (code: Hex.Hex): Either.Either<Parsed, string> => {
+export const parse = (code: Hex.Hex): Result.Result<Parsed, string> => {
   const problem = "expected an initCode of factory ++ createWallet calldata"
-  if (Hex.size(code) < 24) return Either.left(problem)
+  if (Hex.size(code) < 24) return Result.fail(problem)
   const factory = Address.unsafe(code.slice(0, 42))
   const cursor = Words.read(Hex.unsafe(`0x${code.slice(50)}`))
   const authorization = Words.readBytes(cursor, 160)
-  return Either.gen(function* () {
+  return Result.gen(function* () {
     const custody = yield* InvalidValue.toText(Custody.stored(Number(Words.readUint(cursor, 32))))
     const config = yield* WalletConfig.read(Words.readTail(cursor, 96))
     const deployment: Deployment = {
@@ -107,6 +107,6 @@ export const parse = (code: Hex.Hex): Either.Either<Parsed, string> => {
     }
     return initCode(factory, deployment, authorization) === code
       ? { factory, deployment, authorization }
-      : yield* Either.left(problem)
+      : yield* Result.fail(problem)
   })
 }

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Secp256k1 from "../crypto/Secp256k1.js"
 import type * as Address from "../primitives/Address.js"
 import type * as Hex from "../primitives/Hex.js"
@@ -10,7 +10,7 @@ import * as Keccak from "../primitives/Keccak.js"
  * deployer slot runs the very code that the real authorisation will run.
  */
 
-const key = Either.getOrThrow(Secp256k1.privateKey(Keccak.hashText("castellan.estimation.deployer")))
+const key = Result.getOrThrow(Secp256k1.privateKey(Keccak.hashText("castellan.estimation.deployer")))
 
 export const address: Address.Address = Secp256k1.addressOf(key.publicKey)
 

@@ -63,10 +63,10 @@ export const callData = (ledger: Address, call: WalletCalls.Call, { records, req
 export const returned = ({ records, requires }: Links, returnData: Hex.Hex): Hex.Hex | null => {
   if (records === null && requires === null) {
     const only = WalletCalls.decodeExecuteResult(returnData)
-    return only._tag === "Right" ? only.right : null
+    return only._tag === "Success" ? only.success : null
   }
   const all = WalletCalls.decodeExecuteBatchResult(returnData)
-  return all._tag === "Right" ? (all.right[requires === null ? 0 : 1] ?? null) : null
+  return all._tag === "Success" ? (all.success[requires === null ? 0 : 1] ?? null) : null
 }
 
 /** What links a wallet's calldata by this ledger, wherever in its batch: every key that it records or requires. */

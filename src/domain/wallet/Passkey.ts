@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Cose from "../crypto/Cose.js"
 import * as Der from "../crypto/Der.js"
 import * as P256 from "../crypto/P256.js"
@@ -21,23 +21,23 @@ const offCurve = "the coordinates are of no point of the curve P-256"
 /** Longest text that is looked at: every encoding of a key is far below. */
 const maxLength = 1024
 
-const ofDer = (der: Hex.Hex): Either.Either<P256.PublicKey, string> =>
-  Either.mapLeft(Der.p256PublicKey(der), (problem) =>
+const ofDer = (der: Hex.Hex): Result.Result<P256.PublicKey, string> =>
+  Result.mapError(Der.p256PublicKey(der), (problem) =>
     problem === "otherKind"
       ? "the DER is a key of another algorithm or curve than P-256"
       : "the DER is no SubjectPublicKeyInfo of a point of the curve P-256"
   )
 
-const ofCose = (cbor: Hex.Hex): Either.Either<P256.PublicKey, string> =>
-  Either.mapLeft(Cose.p256PublicKey(cbor), (problem) =>
+const ofCose = (cbor: Hex.Hex): Result.Result<P256.PublicKey, string> =>
+  Result.mapError(Cose.p256PublicKey(cbor), (problem) =>
     problem === "otherKind"
       ? "the COSE_Key is of another type, curve or algorithm than ES256 on P-256"
       : "the CBOR is no COSE_Key of a point of the curve P-256"
   )
 
-const ofPoint = (digits: string): Either.Either<P256.PublicKey, string> => {
+const ofPoint = (digits: string): Result.Result<P256.PublicKey, string> => {
   const key = P256.fromPoint(digits)
-  return key === null ? Either.left(offCurve) : Either.right(key)
+  return key === null ? Result.fail(offCurve) : Result.succeed(key)
 }
 
 const expected =
@@ -48,39 +48,39 @@ const derStart = /^30/
 /** The first byte of a CBOR map. */
 const cborStart = /^[ab]/
 
-const ofBytes = (bytes: Hex.Hex): Either.Either<P256.PublicKey, string> => {
+const ofBytes = (bytes: Hex.Hex): Result.Result<P256.PublicKey, string> => {
   const [digits, size] = [bytes.slice(2), Hex.size(bytes)]
   if (size === 64) return ofPoint(`04${digits}`)
   if ((size === 65 && digits.startsWith("04")) || (size === 33 && /^0[23]/.test(digits)))
     return ofPoint(digits)
-  if (size === 32) return Either.left("32 bytes are one coordinate: the only two entries are then X and Y")
+  if (size === 32) return Result.fail("32 bytes are one coordinate: the only two entries are then X and Y")
   if (derStart.test(digits)) return ofDer(bytes)
-  return cborStart.test(digits) ? ofCose(bytes) : Either.left(`${expected}, but the entry has ${size} bytes`)
+  return cborStart.test(digits) ? ofCose(bytes) : Result.fail(`${expected}, but the entry has ${size} bytes`)
 }
 
-const decode = (text: string): Either.Either<Hex.Hex, string> =>
-  text.length > maxLength ? Either.left(`expected at most ${maxLength} characters`) : Base64.decodeHex(text)
+const decode = (text: string): Result.Result<Hex.Hex, string> =>
+  text.length > maxLength ? Result.fail(`expected at most ${maxLength} characters`) : Base64.decodeHex(text)
 
 /** The keys, in the order given, none of them twice; for none the empty list. */
 export const parse = (
   entries: ReadonlyArray<string>
-): Either.Either<ReadonlyArray<P256.PublicKey>, Problem> =>
-  Either.gen(function* () {
+): Result.Result<ReadonlyArray<P256.PublicKey>, Problem> =>
+  Result.gen(function* () {
     const at =
       (index: number) =>
       (message: string): Problem => ({ index, message })
     const decoded: Array<Hex.Hex> = []
     for (const [index, entry] of entries.entries())
-      decoded.push(yield* Either.mapLeft(decode(entry), at(index)))
+      decoded.push(yield* Result.mapError(decode(entry), at(index)))
     const [x, y] = decoded
     if (decoded.length === 2 && x !== undefined && y !== undefined && decoded.every(isCoordinate))
-      return [yield* Either.mapLeft(ofPoint(`04${x.slice(2)}${y.slice(2)}`), at(0))]
+      return [yield* Result.mapError(ofPoint(`04${x.slice(2)}${y.slice(2)}`), at(0))]
     const keys: Array<P256.PublicKey> = []
     const first = new Map<string, number>()
     for (const [index, bytes] of decoded.entries()) {
-      const key = yield* Either.mapLeft(ofBytes(bytes), at(index))
+      const key = yield* Result.mapError(ofBytes(bytes), at(index))
       const before = first.get(key.x + key.y)
-      if (before !== undefined) yield* Either.left(at(index)(`entry ${before} is the same key`))
+      if (before !== undefined) yield* Result.fail(at(index)(`entry ${before} is the same key`))
       first.set(key.x + key.y, index)
       keys.push(key)
     }

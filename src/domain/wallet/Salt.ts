@@ -1,6 +1,6 @@
 import type * as Brand from "effect/Brand"
-import * as Either from "effect/Either"
 import { identity } from "effect/Function"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Hex from "../primitives/Hex.js"
 import { InvalidValue } from "../primitives/InvalidValue.js"
@@ -25,8 +25,8 @@ const controlCharacter = /\p{Cc}/u
  * ECMAScript trims, the byte order mark included), and anything of no or more than 256 UTF-8 bytes. Format
  * characters (Cf: joiners, direction marks) are allowed inside: scripts and emoji need them.
  */
-export const from = (text: string): Either.Either<Salt, InvalidValue> =>
-  isSalt(text) ? Either.right(text) : Either.left(new InvalidValue({ type: "Salt", message: invalid }))
+export const from = (text: string): Result.Result<Salt, InvalidValue> =>
+  isSalt(text) ? Result.succeed(text) : Result.fail(new InvalidValue({ type: "Salt", message: invalid }))
 
 // The length goes first: nothing below works on a megabyte. A UTF-16 unit takes at least a byte of UTF-8.
 const isSalt = (text: string): text is Salt =>
@@ -52,12 +52,12 @@ const utf8Size = (text: string): number => {
 export const hash = (salt: Salt): Hex.Bytes32 => Keccak.hashText(salt)
 
 /** Wire codec. */
-export const schema: Schema.Schema<Salt, string> = Wire.codec(
+export const schema: Schema.Codec<Salt, string> = Wire.codec(
   Schema.String,
   Schema.String.pipe(
-    Schema.filter((text) => isSalt(text)),
+    Schema.refine((text) => isSalt(text)),
     Schema.brand("Salt")
   ),
   from,
   identity
-).annotations({ identifier: "Salt", jsonSchema: { type: "string", minLength: 1, maxLength: maxBytes } })
+).annotate({ identifier: "Salt", jsonSchema: { type: "string", minLength: 1, maxLength: maxBytes } })

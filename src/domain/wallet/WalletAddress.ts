@@ -1,5 +1,5 @@
 import type * as Brand from "effect/Brand"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
 import { InvalidValue } from "../primitives/InvalidValue.js"
@@ -15,14 +15,14 @@ export type CreationCode = Hex.Hex & Brand.Brand<"CreationCode">
 export const maxCreationCode = 49_152
 
 /** Hex text to creation code. `Left` says why it cannot be used: not hex, empty, longer than 48 KiB. */
-export const creationCode = (text: string): Either.Either<CreationCode, InvalidValue> => {
+export const creationCode = (text: string): Result.Result<CreationCode, InvalidValue> => {
   // Before anything that walks over the text.
   if (text.length > 2 + 2 * maxCreationCode)
-    return Either.left(invalid("the creation code is longer than 48 KiB"))
+    return Result.fail(invalid("the creation code is longer than 48 KiB"))
   if (!Hex.is(text))
-    return Either.left(invalid("the creation code is not hex: 0x and an even number of hex digits"))
-  if (text === "0x") return Either.left(invalid("the creation code is empty"))
-  return Either.right(Hex.unsafe(text) as CreationCode)
+    return Result.fail(invalid("the creation code is not hex: 0x and an even number of hex digits"))
+  if (text === "0x") return Result.fail(invalid("the creation code is empty"))
+  return Result.succeed(Hex.unsafe(text) as CreationCode)
 }
 
 const invalid = (message: string) => new InvalidValue({ type: "CreationCode", message })

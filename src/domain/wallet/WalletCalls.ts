@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Address } from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
@@ -87,17 +87,17 @@ export const configuration: Hex.Hex = Keccak.selector("configuration()")
 export const validator: Hex.Hex = Keccak.selector("validator()")
 
 /** The return data of the inner call out of the return data of `execute`. `Left` when it is not `abi.encode(bytes)`. */
-export const decodeExecuteResult = (returnData: Hex.Hex): Either.Either<Hex.Hex, string> => {
+export const decodeExecuteResult = (returnData: Hex.Hex): Result.Result<Hex.Hex, string> => {
   const inner = Words.readBytes(Words.read(returnData), 0)
   return Words.encode([Words.bytes(inner)]) === returnData
-    ? Either.right(inner)
-    : Either.left("expected abi.encode(bytes)")
+    ? Result.succeed(inner)
+    : Result.fail("expected abi.encode(bytes)")
 }
 
 /** The return data of every inner call out of the return data of `executeBatch`. `Left` when it is not `abi.encode(bytes[])`. */
 export const decodeExecuteBatchResult = (
   returnData: Hex.Hex
-): Either.Either<ReadonlyArray<Hex.Hex>, string> => {
+): Result.Result<ReadonlyArray<Hex.Hex>, string> => {
   const { count, elements } = Words.readArray(Words.read(returnData), 0)
   const results: Array<Hex.Hex> = []
   // Elements that overlap cannot be canonical: without this bound they would multiply hostile data.
@@ -108,6 +108,6 @@ export const decodeExecuteBatchResult = (
     results.push(result)
   }
   return Words.encode([Words.array(results.map(Words.bytes))]) === returnData
-    ? Either.right(results)
-    : Either.left("expected abi.encode(bytes[])")
+    ? Result.succeed(results)
+    : Result.fail("expected abi.encode(bytes[])")
 }

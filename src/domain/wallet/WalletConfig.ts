@@ -1,5 +1,5 @@
-import * as Either from "effect/Either"
 import * as Order from "effect/Order"
+import * as Result from "effect/Result"
 import * as P256 from "../crypto/P256.js"
 import * as Address from "../primitives/Address.js"
 import type * as Hex from "../primitives/Hex.js"
@@ -54,21 +54,21 @@ const counted = (
   what: string,
   [least, limit]: readonly [number, number],
   count: number
-): Either.Either<void, Problem> => {
-  if (count >= least && count <= limit) return Either.void
+): Result.Result<void, Problem> => {
+  if (count >= least && count <= limit) return Result.void
   const expected =
     limit === 0 ? `no ${what}` : least === limit ? `one ${what}` : `${least} to ${limit} ${what}s`
-  return Either.left({ field, message: `expected ${expected}, but there are ${count}` })
+  return Result.fail({ field, message: `expected ${expected}, but there are ${count}` })
 }
 
 /** Ascending by these keys; `Left` is an element that occurs twice. */
 const ascending = <A>(
   items: ReadonlyArray<A>,
   key: (item: A) => string
-): Either.Either<ReadonlyArray<A>, A> => {
-  const sorted = items.toSorted(Order.mapInput(Order.string, key))
+): Result.Result<ReadonlyArray<A>, A> => {
+  const sorted = items.toSorted(Order.mapInput(Order.String, key))
   const twice = sorted.find((item, index) => index > 0 && key(item) === key(sorted[index - 1] ?? item))
-  return twice === undefined ? Either.right(sorted) : Either.left(twice)
+  return twice === undefined ? Result.succeed(sorted) : Result.fail(twice)
 }
 
 /**
@@ -76,8 +76,8 @@ const ascending = <A>(
  * owners and passkeys that the custody has, no zero address, no point off the curve, nobody twice, and a threshold
  * that can be met.
  */
-export const make = ({ custody, owners, passkeys, threshold }: Named): Either.Either<WalletConfig, Problem> =>
-  Either.gen(function* () {
+export const make = ({ custody, owners, passkeys, threshold }: Named): Result.Result<WalletConfig, Problem> =>
+  Result.gen(function* () {
     const single = Custody.ownerIsSigner(custody)
     yield* counted("signers", "signer", single ? [1, 1] : custody === 5 ? [0, 0] : [1, most], owners.length)
     yield* counted(
@@ -87,22 +87,22 @@ export const make = ({ custody, owners, passkeys, threshold }: Named): Either.Ei
       passkeys.length
     )
     if (owners.includes(Address.zero))
-      yield* Either.left<Problem>({ field: "signers", message: "the zero address cannot sign" })
+      yield* Result.fail<Problem>({ field: "signers", message: "the zero address cannot sign" })
     if (!passkeys.every(P256.isPublicKey))
-      yield* Either.left<Problem>({ field: "passkeyPubKey", message: "expected points of the curve P-256" })
+      yield* Result.fail<Problem>({ field: "passkeyPubKey", message: "expected points of the curve P-256" })
     const inOrder = {
-      owners: yield* Either.mapLeft(
+      owners: yield* Result.mapError(
         ascending(owners, (owner) => owner.toLowerCase()),
         (owner): Problem => ({ field: "signers", message: `${owner} is named twice` })
       ),
-      passkeys: yield* Either.mapLeft(
+      passkeys: yield* Result.mapError(
         ascending(passkeys, ({ x, y }) => x + y),
         ({ x, y }): Problem => ({ field: "passkeyPubKey", message: `the key (${x}, ${y}) is named twice` })
       )
     }
     const highest = Custody.usesSigners(custody) ? owners.length + passkeys.length : 1
     if (!(Number.isInteger(threshold) && threshold >= 1 && threshold <= highest))
-      yield* Either.left<Problem>({
+      yield* Result.fail<Problem>({
         field: "threshold",
         message: Custody.usesSigners(custody)
           ? `expected 1 to ${highest}, the number of validators`
@@ -131,10 +131,10 @@ export const encode = (config: WalletConfig): Hex.Hex => Words.encode([part(conf
 export const configHash = (config: WalletConfig): Hex.Bytes32 => Keccak.hash(encode(config))
 
 /** The struct that begins at the cursor, as it reads; encoding it once more tells whether it was one. */
-export const read = (cursor: Words.Cursor): Either.Either<WalletConfig, string> => {
+export const read = (cursor: Words.Cursor): Result.Result<WalletConfig, string> => {
   const owners = Words.readArray(cursor, 64)
   const passkeys = Words.readArray(cursor, 96)
-  return Either.map(InvalidValue.toText(Custody.stored(Number(Words.readUint(cursor, 0)))), (custody) => ({
+  return Result.map(InvalidValue.toText(Custody.stored(Number(Words.readUint(cursor, 0)))), (custody) => ({
     custody,
     threshold: Number(Words.readUint(cursor, 32)),
     owners: Array.from({ length: owners.count }, (_, index) =>
@@ -159,12 +159,12 @@ export const epochOf = ({ configNonce }: Pick<Configuration, "configNonce">): bi
   configNonce === 0n ? 0n : configNonce - 1n
 
 /** The return data of `configuration() returns (Config config, uint64 configNonce)`. `Left` when it is nothing else. */
-export const decode = (returnData: Hex.Hex): Either.Either<Configuration, string> => {
+export const decode = (returnData: Hex.Hex): Result.Result<Configuration, string> => {
   const cursor = Words.read(returnData)
   const configNonce = Words.readUint(cursor, 32)
-  return Either.flatMap(read(Words.readTail(cursor, 0)), (config) =>
+  return Result.flatMap(read(Words.readTail(cursor, 0)), (config) =>
     Words.encode([part(config), Words.uint(configNonce, 64)]) === returnData
-      ? Either.right({ config, configNonce })
-      : Either.left("expected abi.encode(Config config, uint64 configNonce)")
+      ? Result.succeed({ config, configNonce })
+      : Result.fail("expected abi.encode(Config config, uint64 configNonce)")
   )
 }

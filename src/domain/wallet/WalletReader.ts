@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type * as Address from "../primitives/Address.js"
 import type * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
@@ -45,7 +45,7 @@ export const encode = (wallets: ReadonlyArray<Address.Address>): Hex.Hex =>
   Words.encode(wallets.map(Words.address))
 
 /** What the program returned for so many addresses. `Left` when it is anything else: nodes without overrides return nothing. */
-export const decode = (returned: Hex.Hex, count: number): Either.Either<ReadonlyArray<Sight>, string> => {
+export const decode = (returned: Hex.Hex, count: number): Result.Result<ReadonlyArray<Sight>, string> => {
   const cursor = Words.read(returned)
   const size = (returned.length - 2) / 2
   const sights: Array<Sight> = []
@@ -61,8 +61,8 @@ export const decode = (returned: Hex.Hex, count: number): Either.Either<Readonly
     at += 96 + 32 * Math.ceil(length / 32)
   }
   return sights.length === count && at === size
-    ? Either.right(sights)
-    : Either.left(`expected what stands at ${count} addresses`)
+    ? Result.succeed(sights)
+    : Result.fail(`expected what stands at ${count} addresses`)
 }
 
 const none: ReadonlySet<string> = new Set([Keccak.hash("0x" as Hex.Hex), `0x${"0".repeat(64)}`])

@@ -1,14 +1,14 @@
 import { createHash, timingSafeEqual } from "node:crypto"
 import * as http from "node:http"
-import type * as HttpApp from "@effect/platform/HttpApp"
-import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
-import * as HttpRouter from "@effect/platform/HttpRouter"
-import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import type * as HttpApp from "effect/http/HttpEffect"
+import * as HttpMiddleware from "effect/http/HttpMiddleware"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type { Entry, Question } from "../../application/ports/AuditLog.js"
 import type { Lane } from "../../application/ports/journal/Transactions.js"
@@ -43,7 +43,7 @@ const json = (status: number, value: unknown): Response =>
 const refuse = (status: number, error: string, headers: Readonly<Record<string, string>> = {}): Response =>
   HttpServerResponse.setHeaders(json(status, { error }), headers)
 
-const loopback = ["localhost", "127.0.0.1", "::1"].map((text) => Either.getOrThrow(HostPattern.parse(text)))
+const loopback = ["localhost", "127.0.0.1", "::1"].map((text) => Result.getOrThrow(HostPattern.parse(text)))
 
 /** Of equal length whatever was sent, so that the comparison takes one time. */
 const digest = (text: string): Buffer => createHash("sha256").update(text, "utf8").digest()
@@ -78,52 +78,52 @@ const millisOf = (text: string): number | null => {
 }
 
 /** What the query of `/audit` asks for. `Left` names the parameter. */
-export const question = (query: URLSearchParams): Either.Either<Question, string> => {
+export const question = (query: URLSearchParams): Result.Result<Question, string> => {
   const asked: { -readonly [K in keyof Question]: Question[K] } = { limit: 100 }
   for (const [name, value] of query) {
     switch (name) {
       case "account":
       case "request":
         // PostgreSQL takes no such text, and no id is one.
-        if (value.includes("\0")) return Either.left(`${name}: expected no null character`)
+        if (value.includes("\0")) return Result.fail(`${name}: expected no null character`)
         if (name === "account") asked.accountId = value as AccountId
         else asked.requestId = value
         break
       case "signer": {
         const address = Address.from(value)
-        if (Either.isLeft(address)) return Either.left(`signer: ${address.left.message}`)
-        asked.signer = address.right
+        if (Result.isFailure(address)) return Result.fail(`signer: ${address.failure.message}`)
+        asked.signer = address.success
         break
       }
       case "hash":
-        if (!/^0x[0-9a-fA-F]{64}$/.test(value)) return Either.left("hash: expected 0x and 64 hex digits")
+        if (!/^0x[0-9a-fA-F]{64}$/.test(value)) return Result.fail("hash: expected 0x and 64 hex digits")
         asked.hash = Hex.unsafe32(value.toLowerCase())
         break
       case "from":
       case "to": {
         const millis = millisOf(value)
         if (millis === null)
-          return Either.left(`${name}: expected an ISO 8601 time or Unix milliseconds, got ${given(value)}`)
+          return Result.fail(`${name}: expected an ISO 8601 time or Unix milliseconds, got ${given(value)}`)
         asked[name] = millis
         break
       }
       case "before":
         if (!/^[0-9]{1,15}$/.test(value))
-          return Either.left(`before: expected the number of an entry, got ${given(value)}`)
+          return Result.fail(`before: expected the number of an entry, got ${given(value)}`)
         asked.before = BigInt(value)
         break
       case "limit": {
         const limit = Number(value)
         if (!Number.isInteger(limit) || limit < 1 || limit > 1_000)
-          return Either.left(`limit: expected an integer from 1 to 1000, got ${given(value)}`)
+          return Result.fail(`limit: expected an integer from 1 to 1000, got ${given(value)}`)
         asked.limit = limit
         break
       }
       default:
-        return Either.left(`${name}: expected account, request, signer, hash, from, to, before or limit`)
+        return Result.fail(`${name}: expected account, request, signer, hash, from, to, before or limit`)
     }
   }
-  return Either.right(asked)
+  return Result.succeed(asked)
 }
 
 /** An entry as JSON shows it. */
@@ -138,16 +138,16 @@ export const shown = (entry: Entry) => ({
 /** Which lane `/lanes/unstick` is for. `Left` names the parameter. */
 const laneOf = (
   query: URLSearchParams
-): Either.Either<{ readonly lane: Lane; readonly dryRun: boolean }, string> => {
+): Result.Result<{ readonly lane: Lane; readonly dryRun: boolean }, string> => {
   const { chain = "", dryRun = "false", signer: text = "", ...others } = Object.fromEntries(query)
   const [other] = Object.keys(others)
-  if (other !== undefined) return Either.left(`${other}: expected chain, signer or dryRun`)
+  if (other !== undefined) return Result.fail(`${other}: expected chain, signer or dryRun`)
   if (!/^[1-9][0-9]{0,15}$/.test(chain))
-    return Either.left(`chain: expected a chain id, a decimal number, got ${given(chain)}`)
-  if (!["true", "false"].includes(dryRun)) return Either.left("dryRun: expected true or false")
-  return Either.mapBoth(Address.from(text), {
-    onLeft: ({ message }) => `signer: ${message}`,
-    onRight: (signer) => ({ lane: { chainId: BigInt(chain), signer }, dryRun: dryRun === "true" })
+    return Result.fail(`chain: expected a chain id, a decimal number, got ${given(chain)}`)
+  if (!["true", "false"].includes(dryRun)) return Result.fail("dryRun: expected true or false")
+  return Result.mapBoth(Address.from(text), {
+    onFailure: ({ message }) => `signer: ${message}`,
+    onSuccess: (signer) => ({ lane: { chainId: BigInt(chain), signer }, dryRun: dryRun === "true" })
   })
 }
 
@@ -172,16 +172,16 @@ const routes = ({ data: { audit, refresh, unstick } }: Options) =>
   HttpRouter.empty.pipe(
     HttpRouter.get(
       "/metrics",
-      Effect.map(Effect.zipRight(refresh, Prometheus.text), (text) =>
+      Effect.map(Effect.andThen(refresh, Prometheus.text), (text) =>
         HttpServerResponse.text(text, { contentType: Prometheus.contentType })
       )
     ),
     HttpRouter.get(
       "/audit",
       Effect.flatMap(query, (asked) =>
-        Either.match(question(asked), {
-          onLeft: (wrong) => Effect.succeed(refuse(400, wrong)),
-          onRight: (question) =>
+        Result.match(question(asked), {
+          onFailure: (wrong) => Effect.succeed(refuse(400, wrong)),
+          onSuccess: (question) =>
             Effect.match(audit.find(question), {
               onFailure: () => refuse(503, "the audit log can not be read"),
               onSuccess: (entries) => json(200, { entries: entries.map(shown) })
@@ -192,9 +192,9 @@ const routes = ({ data: { audit, refresh, unstick } }: Options) =>
     HttpRouter.post(
       "/lanes/unstick",
       Effect.flatMap(query, (asked) =>
-        Either.match(laneOf(asked), {
-          onLeft: (wrong) => Effect.succeed(refuse(400, wrong)),
-          onRight: ({ dryRun, lane }) =>
+        Result.match(laneOf(asked), {
+          onFailure: (wrong) => Effect.succeed(refuse(400, wrong)),
+          onSuccess: ({ dryRun, lane }) =>
             Effect.match(unstick(lane, dryRun), {
               onFailure: ({ message }) => refuse(503, message),
               onSuccess: (unstuck) => json(200, told(unstuck))
@@ -247,7 +247,7 @@ const app = (options: Options): HttpApp.Default => {
       ignoreTrailingSlash: false
     }),
     Effect.catchTag("RouteNotFound", ({ request }) => Effect.succeed(noRoute(request, [...router.routes]))),
-    Effect.catchAllCause((cause) =>
+    Effect.catchCause((cause) =>
       Effect.as(Effect.logError("a request of the operator failed", cause), refuse(500, "internal error"))
     ),
     Effect.map((response) =>
@@ -260,7 +260,7 @@ const app = (options: Options): HttpApp.Default => {
 export const serve = (options: Options): Effect.Effect<Listening, ListenError, Scope.Scope> =>
   Effect.gen(function* () {
     // The operator's own requests are no part of the traces.
-    const handler = yield* Effect.locally(
+    const handler = yield* Effect.provideService(
       NodeHttpServer.makeHandler(app(options)),
       HttpMiddleware.currentTracerDisabledWhen,
       () => true
@@ -275,7 +275,7 @@ export const serve = (options: Options): Effect.Effect<Listening, ListenError, S
     )
     server.maxConnections = 64
     yield* Effect.acquireRelease(
-      Effect.async<void, ListenError>((resume) => {
+      Effect.callback<void, ListenError>((resume) => {
         server.once("error", (error: NodeJS.ErrnoException) =>
           resume(
             Effect.fail(
@@ -286,7 +286,7 @@ export const serve = (options: Options): Effect.Effect<Listening, ListenError, S
         server.listen(options.port, options.host, () => resume(Effect.void))
       }),
       () =>
-        Effect.async<void>((resume) => {
+        Effect.callback<void>((resume) => {
           server.close(() => resume(Effect.void))
           server.closeAllConnections()
         })

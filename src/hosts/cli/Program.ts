@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs"
-import * as CliConfig from "@effect/cli/CliConfig"
-import * as Cli from "@effect/cli/Command"
-import * as Descriptor from "@effect/cli/CommandDescriptor"
-import * as ValidationError from "@effect/cli/ValidationError"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
 import * as Array from "effect/Array"
+import * as CliConfig from "effect/cli/CliConfig"
+import * as ValidationError from "effect/cli/CliError"
+import * as Cli from "effect/cli/Command"
+import * as Descriptor from "effect/cli/CommandDescriptor"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -133,7 +133,7 @@ const builtIn = (args: ReadonlyArray<string>): Run =>
           Array.map(group.commands, ({ descriptor }) => descriptor)
         )
     )
-    if (!Array.isNonEmptyReadonlyArray(branches)) return
+    if (!Array.isReadonlyArrayNonEmpty(branches)) return
     const { version }: { readonly version: string } = JSON.parse(
       readFileSync(new URL("../../../package.json", import.meta.url), "utf8")
     )
@@ -212,7 +212,7 @@ const perform = (group: Group, command: Command, words: ReadonlyArray<string>): 
       Help.config
     ).pipe(
       Effect.provide(library),
-      Effect.catchAll(({ error }) => wrong(misread(words, usage, Help.plain(error))))
+      Effect.catch(({ error }) => wrong(misread(words, usage, Help.plain(error))))
     )
     if (read._tag === "BuiltIn")
       return yield* read.option._tag === "ShowHelp"

@@ -23,7 +23,7 @@ const ask = (question: string) =>
 
 /** The entry of the service's process takes over signals and exit codes; it reads the environment. */
 const serve = (configFile: string | undefined) =>
-  Effect.zipRight(
+  Effect.andThen(
     Effect.promise(() => {
       if (configFile !== undefined) process.env.CASTELLAN_CONFIG = resolve(configFile)
       return import("../node/Serve.js")
@@ -31,8 +31,8 @@ const serve = (configFile: string | undefined) =>
     Effect.never
   )
 
-const become: Operator["Type"]["become"] = (program) =>
-  Effect.zipRight(
+const become: Operator["Service"]["become"] = (program) =>
+  Effect.andThen(
     Effect.sync(() => Process.run(program)),
     Effect.never
   )
@@ -51,12 +51,7 @@ Effect.runPromise(
       serve,
       become
     }),
-    Effect.provide(
-      Logger.replace(
-        Logger.defaultLogger,
-        JsonLog.make((line) => void process.stderr.write(line))
-      )
-    ),
+    Effect.provide(Logger.layer([JsonLog.make((line) => void process.stderr.write(line))])),
     Effect.match({
       onFailure: (why) => {
         process.stderr.write(`${why}\n`)

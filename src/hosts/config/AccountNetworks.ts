@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { NetworkProfile } from "../../application/ports/NetworkProfile.js"
 import { Networks } from "../../application/ports/Networks.js"
@@ -47,21 +47,21 @@ const ownerOf = (config: NetworksConfig, chainId: bigint, factory: Address): str
 export const read = (
   config: NetworksConfig,
   settings: string
-): Either.Either<
+): Result.Result<
   { readonly network: AccountNetwork; readonly profile: NetworkProfile },
   ReadonlyArray<Problem>
 > =>
-  Either.gen(function* () {
-    const json = yield* Either.mapLeft(Json.parse(settings, Json.unbounded), ({ kind, message, path }) => [
+  Result.gen(function* () {
+    const json = yield* Result.mapError(Json.parse(settings, Json.unbounded), ({ kind, message, path }) => [
       { path, message: kind === "malformed" ? `it is not JSON${Breakage.tell(settings)}` : message }
     ])
-    const network = yield* Either.mapLeft(
-      Schema.decodeUnknownEither(AccountNetwork)(json, { errors: "all", onExcessProperty: "error" }),
+    const network = yield* Result.mapError(
+      Schema.decodeUnknownResult(AccountNetwork)(json, { errors: "all", onExcessProperty: "error" }),
       SchemaProblems.of
     )
     const base = profileOf(config, network.chainId)
     if (base === null)
-      return yield* Either.left([
+      return yield* Result.fail([
         { path: "chainId", message: `the configuration has no chain ${network.chainId}` }
       ])
     const problems: Array<Problem> = []
@@ -69,13 +69,13 @@ export const read = (
     if (owner !== null)
       problems.push({ path: "factory", message: `${owner} has it; each account needs its own` })
     const own = NetworkProfiles.located(network, "", (path, reference) =>
-      Either.getOrElse(config.readSecret(path, reference), (problem) => {
+      Result.getOrElse(config.readSecret(path, reference), (problem) => {
         problems.push(problem)
         return Redacted.make("")
       })
     )
     problems.push(...NetworkProfiles.urlProblems(own))
-    if (problems.length > 0) return yield* Either.left(problems)
+    if (problems.length > 0) return yield* Result.fail(problems)
     return { network, profile: NetworkProfiles.overridden(withoutFactory(config, base), own) }
   })
 
@@ -106,13 +106,13 @@ export const layer = (
           const own = new Map<string, NetworkProfile | null>()
           for (const network of content.networks) {
             const profile = read(config, network.settings)
-            own.set(name(network), Either.isRight(profile) ? profile.right.profile : null)
-            if (Either.isLeft(profile))
+            own.set(name(network), Result.isSuccess(profile) ? profile.success.profile : null)
+            if (Result.isFailure(profile))
               yield* Effect.logError("a network of an account can not be used").pipe(
                 Effect.annotateLogs({
                   accountId: network.accountId,
                   chainId: network.chainId.toString(),
-                  problems: SchemaProblems.lines(profile.left).join("; ")
+                  problems: SchemaProblems.lines(profile.failure).join("; ")
                 })
               )
           }

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Semaphore from "effect/Semaphore"
 import * as KeyRing from "../../application/keys/KeyRing.js"
 import type { KeyRingError } from "../../application/keys/KeyRingError.js"
 import { SignerError, Signers, SystemSigners } from "../../application/ports/Signers.js"
@@ -27,7 +28,7 @@ const isSame = (one: OwnSigner, other: OwnSigner) =>
 export const layer = (
   registry: KeyRing.Registry
 ): Layer.Layer<Signers | SystemSigners, KeyRingError, Directory> =>
-  Layer.scopedContext(
+  Layer.effectContext(
     Effect.gen(function* () {
       const directory = yield* Directory
       const ring = yield* KeyRing.make(registry)
@@ -35,7 +36,7 @@ export const layer = (
       let admitted = seen.signers
       yield* ring.admit(admitted.map(recordOf))
 
-      const turn = yield* Effect.makeSemaphore(1)
+      const turn = yield* Semaphore.make(1)
       /** Those that are gone are gone at once, whatever is wrong with those that came. */
       const follow = (content: Content) =>
         turn.withPermits(1)(
@@ -47,9 +48,9 @@ export const layer = (
                 admitted = signers
               })
             const kept = admitted.filter((signer) => content.signers.some((other) => isSame(signer, other)))
-            if (kept.length < admitted.length) yield* Effect.ignoreLogged(admit(kept))
+            if (kept.length < admitted.length) yield* Effect.ignore(admit(kept), { log: true })
             if (content.signers.length > kept.length)
-              yield* Effect.catchAll(admit(content.signers), ({ message }) =>
+              yield* Effect.catch(admit(content.signers), ({ message }) =>
                 Effect.logError("signers of accounts can not be used").pipe(
                   Effect.annotateLogs({ problems: message })
                 )

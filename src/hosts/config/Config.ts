@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import * as Brand from "effect/Brand"
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { NetworkProfile } from "../../application/ports/NetworkProfile.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
@@ -44,7 +44,7 @@ export interface Config {
   /** Chains whose factory all accounts use. */
   readonly sharedFactories: ReadonlySet<bigint>
   /** A secret that something beside the file refers to, under the file's rules. */
-  readonly readSecret: (path: string, reference: Secret) => Either.Either<Redacted.Redacted<string>, Problem>
+  readonly readSecret: (path: string, reference: Secret) => Result.Result<Redacted.Redacted<string>, Problem>
   /** What counts requests for all replicas; null: the database, or with SQLite the process. */
   readonly rateLimit: { readonly redis: Redacted.Redacted<string> } | null
   /** Definitions for all accounts. */
@@ -75,17 +75,17 @@ const parse = (
   text: string,
   where: string,
   { env, folder }: Pick<Secrets.Sources, "env" | "folder">
-): Either.Either<ConfigFile, ConfigError> => {
+): Result.Result<ConfigFile, ConfigError> => {
   const json = Json.parse(text, Json.unbounded)
-  if (Either.isLeft(json)) {
-    const { kind, message, path } = json.left
+  if (Result.isFailure(json)) {
+    const { kind, message, path } = json.failure
     const said = kind === "malformed" ? `it is not JSON${Breakage.tell(text)}` : message
-    return Either.left(failure([{ path, message: said }], where))
+    return Result.fail(failure([{ path, message: said }], where))
   }
-  const overridden = EnvOverrides.apply(json.right, env)
-  if (overridden.problems.length > 0) return Either.left(failure(overridden.problems, where))
-  return Either.mapLeft(
-    Schema.decodeUnknownEither(ConfigFile)(overridden.file, { errors: "all", onExcessProperty: "error" }),
+  const overridden = EnvOverrides.apply(json.success, env)
+  if (overridden.problems.length > 0) return Result.fail(failure(overridden.problems, where))
+  return Result.mapError(
+    Schema.decodeUnknownResult(ConfigFile)(overridden.file, { errors: "all", onExcessProperty: "error" }),
     (error) => {
       const problems = SchemaProblems.of(error)
       const told = problems.map(({ path }) => path)
@@ -185,12 +185,12 @@ export const fromText = (
   where: string,
   env: Secrets.Sources["env"],
   folder: string
-): Either.Either<Config, ConfigError> =>
-  Either.flatMap(parse(text, where, { env, folder }), (file) => {
+): Result.Result<Config, ConfigError> =>
+  Result.flatMap(parse(text, where, { env, folder }), (file) => {
     const sources: Secrets.Sources = { env, folder, allowInline: file.profile === "development" }
     const problems = [...contradictions(file, env)]
     const secret: ReadSecret = (path, reference) =>
-      Either.getOrElse(Secrets.read(reference, sources), (message) => {
+      Result.getOrElse(Secrets.read(reference, sources), (message) => {
         problems.push({ path, message })
         return Redacted.make("")
       })
@@ -220,13 +220,13 @@ export const fromText = (
     )
     const profiles = networkProfiles(file, secret)
     problems.push(...profiles.problems)
-    const abi = Either.getOrElse(UseAbi.parse(file.abi ?? []), ({ index, message }) => {
+    const abi = Result.getOrElse(UseAbi.parse(file.abi ?? []), ({ index, message }) => {
       problems.push({ path: `abi[${index}]`, message })
       return UseAbi.empty
     })
     const operations = OperationsFile.read(file, secret, (path, message) => problems.push({ path, message }))
-    if (problems.length > 0) return Either.left(failure(problems, where))
-    return Either.right({
+    if (problems.length > 0) return Result.fail(failure(problems, where))
+    return Result.succeed({
       profile: file.profile,
       listen: file.listen,
       database,
@@ -240,7 +240,7 @@ export const fromText = (
         file.networks.filter(({ sharedFactory }) => sharedFactory).map(({ chainId }) => chainId)
       ),
       readSecret: (path, reference) =>
-        Either.mapLeft(Secrets.read(reference, sources), (message) => ({ path, message })),
+        Result.mapError(Secrets.read(reference, sources), (message) => ({ path, message })),
       rateLimit,
       abi,
       edge: EdgeFile.read(file),
@@ -260,14 +260,14 @@ export type File = typeof ConfigFile.Encoded
 export const from = (
   file: File,
   options: { readonly env?: Secrets.Sources["env"]; readonly folder?: string } = {}
-): Either.Either<Config, ConfigError> =>
+): Result.Result<Config, ConfigError> =>
   fromText(JSON.stringify(file), "of the program", options.env ?? {}, resolve(options.folder ?? "."))
 
 /** Reads the configuration from the file that `CASTELLAN_CONFIG` names. */
-export const load = (env: Secrets.Sources["env"]): Either.Either<Config, ConfigError> => {
+export const load = (env: Secrets.Sources["env"]): Result.Result<Config, ConfigError> => {
   const named = env.CASTELLAN_CONFIG
   if (named === undefined || named === "")
-    return Either.left(
+    return Result.fail(
       new ConfigError({
         problems: [],
         message:
@@ -275,8 +275,8 @@ export const load = (env: Secrets.Sources["env"]): Either.Either<Config, ConfigE
       })
     )
   const path = resolve(named)
-  return Either.flatMap(
-    Either.try({
+  return Result.flatMap(
+    Result.try({
       try: () => readFileSync(path, "utf8"),
       catch: (cause) => failure([{ path: "", message: Unreadable.reason(cause) }], path)
     }),

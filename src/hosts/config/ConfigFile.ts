@@ -10,15 +10,17 @@ import { AccountNetwork, Network } from "./NetworkFile.js"
 import { operationsFields } from "./OperationsFile.js"
 
 export const KeyHash = Schema.String.pipe(
-  Schema.pattern(/^[0-9a-f]{64}$/, {
-    message: () => 'expected the 64 hex digits that "castellan keys hash" prints'
-  })
+  Schema.check(
+    Schema.isPattern(/^[0-9a-f]{64}$/, {
+      message: 'expected the 64 hex digits that "castellan keys hash" prints'
+    })
+  )
 )
 
 export const Account = Schema.Struct({
   id: Name,
   name: Name,
-  tier: Schema.Literal("free", "pro", "enterprise").annotations(
+  tier: Schema.Literals(["free", "pro", "enterprise"]).annotate(
     says('expected "free", "pro" or "enterprise"')
   ),
   requestsPerMinute: optional(integer(1, mostPerMinute)),
@@ -27,7 +29,7 @@ export const Account = Schema.Struct({
   keys: Schema.Array(
     Schema.Struct({
       hash: KeyHash,
-      scopes: optional(Schema.NonEmptyArray(Schema.Literal("read", "write", "sign", "webhooks")))
+      scopes: optional(Schema.NonEmptyArray(Schema.Literals(["read", "write", "sign", "webhooks"])))
     })
   ),
   networks: optional(Schema.Array(AccountNetwork))
@@ -63,21 +65,21 @@ export const defaultLimits: Limits = Record.map(limits, ([, , byDefault]) => byD
 
 /** The configuration file as it is written. */
 export const ConfigFile = Schema.Struct({
-  profile: Schema.Literal("development", "production").annotations(
+  profile: Schema.Literals(["development", "production"]).annotate(
     says('expected "development" or "production"')
   ),
   listen: Schema.Struct({ host: Name, port: integer(0, 65_535) }),
-  database: Schema.Union(
+  database: Schema.Union([
     Schema.Struct({ path: Schema.NonEmptyString }),
     Schema.Struct({ url: Secret })
-  ).annotations(says('expected {"path": "file"} of SQLite or {"url": Secret} of PostgreSQL')),
+  ]).annotate(says('expected {"path": "file"} of SQLite or {"url": Secret} of PostgreSQL')),
   keyPepper: Secret,
   accounts: Schema.Array(Account),
   ...keyFields,
   ...edgeFields,
   ...operationsFields,
   networks: Schema.Array(Network),
-  rateLimit: optional(Schema.Struct({ redis: Secret }).annotations(says('expected {"redis": Secret}'))),
+  rateLimit: optional(Schema.Struct({ redis: Secret }).annotate(says('expected {"redis": Secret}'))),
   abi: optional(Schema.Array(Schema.Unknown)),
   limits: optional(Schema.Struct(Record.map(limits, ([from, to]) => optional(integer(from, to)))))
 })

@@ -1,4 +1,4 @@
-import * as JSONSchema from "effect/JSONSchema"
+import * as JSONSchema from "effect/JsonSchema"
 import { ConfigFile } from "./ConfigFile.js"
 
 /** The configuration file as JSON Schema (draft 2020-12), pretty-printed. */

@@ -1,15 +1,17 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as IpAddress from "../../domain/net/IpAddress.js"
 import { optional, says } from "../fields/FileFields.js"
 
-const Range = Schema.String.pipe(Schema.filter((text) => Either.isRight(IpAddress.range(text)))).annotations(
-  says("expected an IP address or a range of them, 10.0.0.0/8 for example")
-)
+const Range = Schema.String.pipe(
+  Schema.check(Schema.makeFilter((text) => Result.isSuccess(IpAddress.range(text))))
+).annotate(says("expected an IP address or a range of them, 10.0.0.0/8 for example"))
 
 const Origin = Schema.String.pipe(
-  Schema.filter((text) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text)
-).annotations(
+  Schema.check(
+    Schema.makeFilter((text) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text)
+  )
+).annotate(
   says(
     "expected an origin as browsers send it, https://app.example for example: no path, no default port, no *"
   )
@@ -19,13 +21,13 @@ const Origin = Schema.String.pipe(
 export const edgeFields = {
   trustedProxies: optional(Schema.Array(Range)),
   cors: optional(
-    Schema.Struct({ origins: Schema.Array(Origin) }).annotations(says('expected {"origins": [origin]}'))
+    Schema.Struct({ origins: Schema.Array(Origin) }).annotate(says('expected {"origins": [origin]}'))
   ),
   egress: optional(
     Schema.Struct({
       allow: optional(Schema.Array(Range)),
-      accounts: optional(Schema.Record({ key: Schema.String, value: Schema.Array(Range) }))
-    }).annotations(says('expected {"allow": [range], "accounts": {accountId: [range]}}'))
+      accounts: optional(Schema.Record(Schema.String, Schema.Array(Range)))
+    }).annotate(says('expected {"allow": [range], "accounts": {accountId: [range]}}'))
   )
 }
 
@@ -45,7 +47,7 @@ export interface Edge {
 }
 
 const ranges = (texts: ReadonlyArray<string> = []): ReadonlyArray<IpAddress.Range> =>
-  texts.map((text) => Either.getOrThrow(IpAddress.range(text)))
+  texts.map((text) => Result.getOrThrow(IpAddress.range(text)))
 
 export const read = ({ cors, egress, trustedProxies }: typeof EdgeFile.Type): Edge => ({
   trustedProxies: ranges(trustedProxies),

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Problem } from "../fields/FileFields.js"
 
 /** What every override begins with. */
@@ -11,27 +11,27 @@ const isObject = (value: unknown): value is Readonly<Record<string, Json>> =>
 
 /** JSON where it is JSON, else the text itself. */
 const valueOf = (text: string): Json =>
-  Either.getOrElse(Either.try({ try: () => JSON.parse(text) as Json, catch: () => null }), () => text)
+  Result.getOrElse(Result.try({ try: () => JSON.parse(text) as Json, catch: () => null }), () => text)
 
 const put = (
   tree: Json | undefined,
   [first, ...rest]: ReadonlyArray<string>,
   value: Json
-): Either.Either<Json, string> => {
-  if (first === undefined) return Either.right(value)
+): Result.Result<Json, string> => {
+  if (first === undefined) return Result.succeed(value)
   if (Array.isArray(tree)) {
     const index = /^[0-9]{1,6}$/.test(first) ? Number(first) : -1
-    if (index < 0 || index > tree.length) return Either.left(`expected the index of a list of ${tree.length}`)
-    return Either.map(put(tree[index], rest, value), (own) => [
+    if (index < 0 || index > tree.length) return Result.fail(`expected the index of a list of ${tree.length}`)
+    return Result.map(put(tree[index], rest, value), (own) => [
       ...tree.slice(0, index),
       own,
       ...tree.slice(index + 1)
     ])
   }
-  if (tree !== undefined && !isObject(tree)) return Either.left("there is nothing below this field")
+  if (tree !== undefined && !isObject(tree)) return Result.fail("there is nothing below this field")
   const own = isObject(tree) && Object.hasOwn(tree, first) ? tree[first] : undefined
   // `fromEntries` makes own members of whatever the name is.
-  return Either.map(put(own, rest, value), (below) =>
+  return Result.map(put(own, rest, value), (below) =>
     Object.fromEntries([...Object.entries(tree ?? {}).filter(([name]) => name !== first), [first, below]])
   )
 }
@@ -50,10 +50,10 @@ export const apply = (
     if (!name.startsWith(prefix) || text === undefined) continue
     const path = name.slice(prefix.length).split("__")
     const done = path.includes("")
-      ? Either.left("expected field names between __")
+      ? Result.fail("expected field names between __")
       : put(result, path, valueOf(text))
-    if (Either.isLeft(done)) problems.push({ path: name, message: done.left })
-    else result = done.right
+    if (Result.isFailure(done)) problems.push({ path: name, message: done.failure })
+    else result = done.success
   }
   return { file: result, problems }
 }

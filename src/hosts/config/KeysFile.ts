@@ -21,7 +21,7 @@ export const SignerEntry = Schema.Struct({
 })
 
 /** A key of the operator's own: one of a provider, or in short the secret of a private key. */
-const SystemKey = Schema.Union(Schema.Struct(keyOfProvider), ...Secret.members).annotations(
+const SystemKey = Schema.Union([Schema.Struct(keyOfProvider), ...Secret.members]).annotate(
   says(
     'expected {"provider": "NAME", "key": "NAME"} with or without "address", or the private key as {"env": "NAME"} or {"file": "path"}; a text only in the development profile'
   )

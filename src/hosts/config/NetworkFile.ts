@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
 import * as NetworkProfile from "../../application/ports/NetworkProfile.js"
 import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
 import * as Address from "../../domain/primitives/Address.js"
@@ -14,29 +15,33 @@ export const ofDevelopment = { settledDepth: 1, pollIntervalMillis: 100 } satisf
 export const usualLowBalance = 5n * 10n ** 16n
 
 /** An unsigned integer as text, or as a JSON number that is exact. */
-const Wei = Schema.Union(
+const Wei = Schema.Union([
   Uint.schema,
-  Schema.transform(integer(0, Number.MAX_SAFE_INTEGER), Schema.BigIntFromSelf, {
-    strict: true,
-    decode: (value) => BigInt(value),
-    encode: (value) => Number(value)
-  })
-).annotations(saysInteger("a non-negative integer, as text when above 2^53"))
+  integer(0, Number.MAX_SAFE_INTEGER).pipe(
+    Schema.decodeTo(
+      Schema.BigInt,
+      SchemaTransformation.transform({ decode: (value) => BigInt(value), encode: (value) => Number(value) })
+    )
+  )
+]).annotate(saysInteger("a non-negative integer, as text when above 2^53"))
 
-const PositiveWei = Wei.pipe(Schema.filter((value) => value > 0n)).annotations(
+const PositiveWei = Wei.pipe(Schema.check(Schema.makeFilter((value) => value > 0n))).annotate(
   saysInteger("a positive integer, as text when above 2^53")
 )
 
-const ChainId = Schema.transform(integer(1, Number.MAX_SAFE_INTEGER), Schema.BigIntFromSelf, {
-  strict: true,
-  decode: (value) => BigInt(value),
-  encode: (value) => Number(value)
-})
+const ChainId = integer(1, Number.MAX_SAFE_INTEGER).pipe(
+  Schema.decodeTo(
+    Schema.BigInt,
+    SchemaTransformation.transform({ decode: (value) => BigInt(value), encode: (value) => Number(value) })
+  )
+)
 
 const CanonicalEntryPoint = Address.schema.pipe(
-  Schema.filter((address) => EntryPoint.versionOf(address) !== undefined, {
-    message: () => `expected the address of a canonical EntryPoint (${EntryPoint.anyVersion})`
-  })
+  Schema.check(
+    Schema.makeFilter((address) => EntryPoint.versionOf(address) !== undefined, {
+      message: `expected the address of a canonical EntryPoint (${EntryPoint.anyVersion})`
+    })
+  )
 )
 
 const { defaults } = NetworkProfile
@@ -54,8 +59,8 @@ const said = (of: (fields: NetworkProfile.Fields) => Value): string =>
   ].join("; ")
 
 /** A field that may be absent: what it says, and what stands for it then. */
-const ofChain = <A, I>(schema: Schema.Schema<A, I>, about: string, byDefault = "none") =>
-  optional(schema).annotations({ description: `${about}. Default: ${byDefault}.` })
+const ofChain = <A, I>(schema: Schema.Codec<A, I>, about: string, byDefault = "none") =>
+  optional(schema).annotate({ description: `${about}. Default: ${byDefault}.` })
 
 const ofAccount: typeof ofChain = (schema, about) => ofChain(schema, about, "the chain's")
 
@@ -63,7 +68,7 @@ const ofAccount: typeof ofChain = (schema, about) => ofChain(schema, about, "the
 const profileFields = (field: typeof ofChain) => ({
   rpc: field(Secret, "The operator's own node. Without it nothing that needs a system key is possible"),
   bundler: field(
-    Schema.NullOr(Schema.Struct({ url: Secret })).annotations(says('expected {"url": Secret} or null')),
+    Schema.NullOr(Schema.Struct({ url: Secret })).annotate(says('expected {"url": Secret} or null')),
     "The ERC-4337 bundler that ops go through; null: the service bundles itself"
   ),
   entryPoints: field(
@@ -73,20 +78,20 @@ const profileFields = (field: typeof ofChain) => ({
   ),
   ledger: field(Address.schema, "The OperationLedger, without which no operation can depend on another"),
   sponsor: field(
-    Schema.NullOr(Schema.Struct({ paymaster: Address.schema, dailyBudget: optional(Wei) })).annotations(
+    Schema.NullOr(Schema.Struct({ paymaster: Address.schema, dailyBudget: optional(Wei) })).annotate(
       says('expected {"paymaster": address, "dailyBudget": wei} or null')
     ),
     "The operator's SponsorPaymaster, and the wei that the wallets of one account may cost it in one UTC day",
     "none; dailyBudget 0"
   ),
   paymasters: field(
-    Schema.Array(Schema.Struct({ address: Address.schema, url: Secret })).annotations(
+    Schema.Array(Schema.Struct({ address: Address.schema, url: Secret })).annotate(
       says('expected a list of {"address": address, "url": Secret}')
     ),
     "Paymasters of others, asked for their data by ERC-7677"
   ),
   serviceSubmission: field(
-    Schema.Struct({ dailyLoss: optional(Wei), maxInFlight: optional(integer(1, 1_000)) }).annotations(
+    Schema.Struct({ dailyLoss: optional(Wei), maxInFlight: optional(integer(1, 1_000)) }).annotate(
       says('expected {"dailyLoss": wei, "maxInFlight": 1 to 1000}')
     ),
     "Bounds of what the service's EOA submits for one account: wei that it may lose in one UTC day, and ops under way",
@@ -135,7 +140,7 @@ const profileFields = (field: typeof ofChain) => ({
     said(({ minPriorityFeePerGas }) => minPriorityFeePerGas)
   ),
   l1Fee: field(
-    Schema.NullOr(Schema.Literal("op-stack")).annotations(says('expected "op-stack" or null')),
+    Schema.NullOr(Schema.Literal("op-stack")).annotate(says('expected "op-stack" or null')),
     "What tells the cost of a transaction's data on layer 1; null: it costs nothing there",
     said(({ l1Fee }) => l1Fee)
   ),

@@ -1,5 +1,5 @@
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as HostPattern from "../../domain/net/HostPattern.js"
 import { integer, isHttpUrl, Name, notHttpUrl, optional, Secret, says } from "../fields/FileFields.js"
@@ -12,14 +12,14 @@ export const operationsFields = {
       port: integer(0, 65_535),
       token: Secret,
       hosts: optional(Schema.Array(Name))
-    }).annotations(says('expected {"port": 0 to 65535, "token": Secret} with or without "host" and "hosts"'))
+    }).annotate(says('expected {"port": 0 to 65535, "token": Secret} with or without "host" and "hosts"'))
   ),
   telemetry: optional(
     Schema.Struct({
       url: Secret,
       authorization: optional(Secret),
       intervalMillis: optional(integer(100, 600_000))
-    }).annotations(
+    }).annotate(
       says(
         'expected {"url": Secret} of an OTLP collector, with or without "authorization" and "intervalMillis"'
       )
@@ -68,12 +68,12 @@ const patterns = (
   say: (path: string, message: string) => void
 ): ReadonlyArray<HostPattern.HostPattern> =>
   texts.flatMap((text, index) =>
-    Either.match(HostPattern.parse(text), {
-      onLeft: (message) => {
+    Result.match(HostPattern.parse(text), {
+      onFailure: (message) => {
         say(`admin.hosts[${index}]`, `${JSON.stringify(text)} matches no Host header: ${message}`)
         return []
       },
-      onRight: (pattern) => [pattern]
+      onSuccess: (pattern) => [pattern]
     })
   )
 

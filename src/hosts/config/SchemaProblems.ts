@@ -1,5 +1,7 @@
-import * as ParseResult from "effect/ParseResult"
+import type * as ParseResult from "effect/ParseResult"
+import type * as Schema from "effect/Schema"
 import * as AST from "effect/SchemaAST"
+import * as SchemaIssue from "effect/SchemaIssue"
 import * as Suggestion from "../../domain/primitives/Suggestion.js"
 import type { Problem } from "../fields/FileFields.js"
 
@@ -56,9 +58,9 @@ const unknown = (root: ReadonlyArray<AST.AST>, path: ReadonlyArray<PropertyKey>)
 }
 
 /** Everything that a schema complains of, each at its place. */
-export const of = ({ issue }: ParseResult.ParseError): ReadonlyArray<Problem> => {
+export const of = ({ issue }: Schema.SchemaError): ReadonlyArray<Problem> => {
   const root = "ast" in issue && issue._tag !== "Missing" ? [issue.ast] : []
-  return ParseResult.ArrayFormatter.formatIssueSync(issue).map((one) => ({
+  return SchemaIssue.makeFormatterStandardSchemaV1()(issue).issues.map((one) => ({
     path: pathOf(one.path),
     message: one._tag === "Unexpected" ? unknown(root, one.path) : plain(one)
   }))

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { resolve } from "node:path"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type { Problem, Secret } from "../fields/FileFields.js"
 import * as SchemaProblems from "./SchemaProblems.js"
 
@@ -27,37 +27,37 @@ const variableOf = (name: string): string => `the environment variable${isName(n
 const hint = (isShown: boolean, field: string, what: string): string =>
   isShown ? "" : `; "${field}" takes a ${what}, never the secret itself`
 
-const readSecretFile = (path: string, shown: string): Either.Either<string, string> =>
-  Either.try({
+const readSecretFile = (path: string, shown: string): Result.Result<string, string> =>
+  Result.try({
     try: () => readFileSync(path, "utf8"),
     // The cause's text is dropped but for its code: it says no more than the path.
     catch: (cause) =>
       `cannot read the file${shown}${cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""}${hint(shown !== "", "file", "path")}`
   })
 
-const present = (text: string, where: string): Either.Either<Redacted.Redacted<string>, string> => {
+const present = (text: string, where: string): Result.Result<Redacted.Redacted<string>, string> => {
   const secret = text.trim()
-  return secret === "" ? Either.left(`${where} is empty`) : Either.right(Redacted.make(secret))
+  return secret === "" ? Result.fail(`${where} is empty`) : Result.succeed(Redacted.make(secret))
 }
 
 /** The secret behind a reference, without outer white space (files tend to end in a line break). `Left` says why not. */
-export const read = (secret: Secret, sources: Sources): Either.Either<Redacted.Redacted<string>, string> => {
+export const read = (secret: Secret, sources: Sources): Result.Result<Redacted.Redacted<string>, string> => {
   if (typeof secret === "string")
     return sources.allowInline
       ? present(secret, "the secret")
-      : Either.left(
+      : Result.fail(
           'secrets stand in the configuration of a development profile only; use {"env": "NAME"} or {"file": "path"}'
         )
   if ("env" in secret) {
     const value = sources.env[secret.env]
     const variable = variableOf(secret.env)
     return value === undefined
-      ? Either.left(`${variable} is not set${hint(isName(secret.env), "env", "name")}`)
+      ? Result.fail(`${variable} is not set${hint(isName(secret.env), "env", "name")}`)
       : present(value, variable)
   }
   const path = resolve(sources.folder, secret.file)
   const shown = isPath(secret.file) ? ` ${path}` : ""
-  return Either.flatMap(readSecretFile(path, shown), (text) => present(text, `the file${shown}`))
+  return Result.flatMap(readSecretFile(path, shown), (text) => present(text, `the file${shown}`))
 }
 
 const isReference = (value: object): value is Exclude<Secret, string> => {
@@ -76,7 +76,7 @@ export const unreadable = (
     if (typeof value !== "object" || value === null || except.includes(SchemaProblems.pathOf(path))) return
     if (Array.isArray(value)) for (const [index, each] of value.entries()) look(each, [...path, index])
     else if (isReference(value))
-      Either.mapLeft(read(value, sources), (message) =>
+      Result.mapError(read(value, sources), (message) =>
         problems.push({ path: SchemaProblems.pathOf(path), message })
       )
     else for (const [name, each] of Object.entries(value)) look(each, [...path, name])

@@ -1,5 +1,5 @@
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { NetworkProfile } from "../../application/ports/NetworkProfile.js"
 import { Network as Written } from "../config/NetworkFile.js"
@@ -87,7 +87,7 @@ const written = (network: Network): unknown => {
   return typeof fields === "object" ? { ...fields, chainId: Number(network.chainId) } : fields
 }
 
-const decode = Schema.decodeUnknownEither(Schema.Struct({ networks: Schema.Array(Written) }), {
+const decode = Schema.decodeUnknownResult(Schema.Struct({ networks: Schema.Array(Written) }), {
   errors: "all",
   onExcessProperty: "error"
 })
@@ -101,9 +101,9 @@ export interface Read {
 export const read = (
   networks: ReadonlyArray<Network>,
   options: { readonly sponsors: boolean }
-): Either.Either<Read, ReadonlyArray<Problem>> =>
-  Either.flatMap(
-    Either.mapLeft(decode({ networks: networks.map(written) }), SchemaProblems.of),
+): Result.Result<Read, ReadonlyArray<Problem>> =>
+  Result.flatMap(
+    Result.mapError(decode({ networks: networks.map(written) }), SchemaProblems.of),
     ({ networks: decoded }) => {
       const problems: Array<Problem> = []
       const url = (path: string, text: Secret): Redacted.Redacted<string> => {
@@ -120,7 +120,7 @@ export const read = (
       })
       problems.push(...made.problems)
       return problems.length > 0
-        ? Either.left(problems)
-        : Either.right({ profiles: made.networks, lowBalances: NetworkProfiles.lowBalances(decoded) })
+        ? Result.fail(problems)
+        : Result.succeed({ profiles: made.networks, lowBalances: NetworkProfiles.lowBalances(decoded) })
     }
   )

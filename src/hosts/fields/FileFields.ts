@@ -8,10 +8,10 @@ export interface Problem {
 }
 
 /** A field that may be absent, and is not null then. */
-export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+export const optional = <A, I>(schema: Schema.Codec<A, I>) => Schema.optionalKey(schema)
 
 /** Says what a field must be, in place of what its parts complain of. */
-export const says = (message: string) => ({ message: () => ({ message, override: true }) })
+export const says = (message: string) => ({ message })
 
 /** The same of an integer, and what is there in its place. */
 export const saysInteger = (expected: string) => ({
@@ -21,9 +21,9 @@ export const saysInteger = (expected: string) => ({
   })
 })
 
-export const Name = Schema.NonEmptyTrimmedString.pipe(Schema.maxLength(128)).annotations(
-  says("expected 1 to 128 characters without outer white space")
-)
+export const Name = Schema.Trimmed.check(Schema.isNonEmpty())
+  .pipe(Schema.check(Schema.isMaxLength(128)))
+  .annotate(says("expected 1 to 128 characters without outer white space"))
 
 /** What a text is that requests can be sent to; where its secrets are, `Secret` says. */
 export const isHttpUrl = (text: string): boolean => {
@@ -35,14 +35,16 @@ export const isHttpUrl = (text: string): boolean => {
 export const notHttpUrl = "expected an http or https URL without user information"
 
 export const integer = (from: number, to: number) =>
-  Schema.Int.pipe(Schema.between(from, to)).annotations(saysInteger(`an integer from ${from} to ${to}`))
+  Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: from, maximum: to }))).annotate(
+    saysInteger(`an integer from ${from} to ${to}`)
+  )
 
 /** Where a secret is: never the secret itself, outside the development profile. */
-export const Secret = Schema.Union(
+export const Secret = Schema.Union([
   Schema.Struct({ env: Name }),
   Schema.Struct({ file: Name }),
   Schema.NonEmptyString
-).annotations({
+]).annotate({
   identifier: "Secret",
   ...says('expected {"env": "NAME"} or {"file": "path"}; a text only in the development profile')
 })

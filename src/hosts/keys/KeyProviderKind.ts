@@ -39,7 +39,7 @@ export interface Named<Kind extends string> {
 /** Everything by which one kind of key provider differs from the others. */
 export interface KeyProviderKind<Entry, Encoded, Options> {
   /** A provider of this kind in the configuration file. */
-  readonly schema: Schema.Schema<Entry, Encoded>
+  readonly schema: Schema.Codec<Entry, Encoded>
   /** Its options: secrets read, paths absolute. */
   readonly read: (entry: Entry, path: string, reader: Reader) => Options
   /** Loads the technology, whose packages are optional, and opens the provider. */

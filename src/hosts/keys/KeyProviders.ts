@@ -31,7 +31,7 @@ export const kinds: {
 } = list
 
 /** A provider in the configuration file. Which fields there are beside `name` goes by `kind`. */
-export const Entry = Schema.Union(...Object.values(list).map(({ schema }) => schema))
+export const Entry = Schema.Union(Object.values(list).map(({ schema }) => schema))
 export type Entry<K extends Kind = Kind> = { readonly [P in K]: Named<P> & Entries[P] }[K]
 
 /** A provider of the configuration with its options: secrets read, paths absolute. */

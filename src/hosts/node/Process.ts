@@ -1,7 +1,6 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as NpmShell from "./NpmShell.js"
@@ -17,7 +16,7 @@ const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const
 const echoMillis = 1_000
 
 const describe = (cause: Cause.Cause<Refusal>): string =>
-  Option.match(Cause.failureOption(cause), {
+  Option.match(Cause.findErrorOption(cause), {
     onNone: () => Cause.pretty(cause),
     onSome: ({ message }) => message
   })
@@ -32,7 +31,7 @@ export const run = <E extends Refusal>(program: Effect.Effect<void, E, Scope.Sco
   let stopping: number | null = null
   const stop = () => {
     stopping = performance.now()
-    Effect.runFork(Fiber.interruptFork(fiber))
+    Effect.runFork(Effect.sync(() => fiber.interruptUnsafe()))
   }
   const crash = (text: string) => {
     process.exitCode = 1

@@ -8,7 +8,7 @@ import * as Service from "./Service.js"
 /** The service as a process: configured by the file that CASTELLAN_CONFIG names, stopped by a signal. Logs are JSON lines on stdout. */
 Process.run(
   Effect.gen(function* () {
-    const config = yield* Config.load(process.env)
+    const config = yield* Effect.fromResult(Config.load(process.env))
     const { url } = yield* Effect.catchTag(
       Service.start(config, { inspect: true }),
       "StartError",

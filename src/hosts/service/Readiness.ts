@@ -1,7 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as FiberId from "effect/FiberId"
 import type { OpJournal } from "../../application/ports/journal/OpJournal.js"
 import type { LeaseRequest } from "../../application/ports/journal/Requests.js"
 import * as Address from "../../domain/primitives/Address.js"
@@ -26,10 +25,10 @@ const probe: LeaseRequest = {
  * takes a write that changes nothing. Anybody may want to know, however often: it is asked once in a second, by a fiber
  * that goes on when whoever asked first has gone.
  */
-export const make = (opJournal: Pick<OpJournal["Type"], "lease" | "release">): Effect.Effect<boolean> => {
-  const answers = Effect.zipRight(opJournal.lease([probe]), opJournal.release(probe.holder)).pipe(
+export const make = (opJournal: Pick<OpJournal["Service"], "lease" | "release">): Effect.Effect<boolean> => {
+  const answers = Effect.andThen(opJournal.lease([probe]), opJournal.release(probe.holder)).pipe(
     Effect.as(true),
-    Effect.catchAllCause(() => Effect.succeed(false)),
+    Effect.catchCause(() => Effect.succeed(false)),
     Effect.disconnect,
     Effect.interruptible,
     Effect.timeoutTo({ duration: millis, onTimeout: () => false, onSuccess: (answered) => answered })
@@ -40,10 +39,10 @@ export const make = (opJournal: Pick<OpJournal["Type"], "lease" | "release">): E
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       if (latest !== null && now >= latest.at && now - latest.at < millis)
         return restore(Deferred.await(latest.answer))
-      const answer = Deferred.unsafeMake<boolean>(FiberId.none)
+      const answer = Deferred.makeUnsafe<boolean>()
       latest = { at: now, answer }
-      const asking = Effect.forkDaemon(Effect.interruptible(Effect.intoDeferred(answers, answer)))
-      return Effect.zipRight(asking, restore(Deferred.await(answer)))
+      const asking = Effect.forkDetach(Effect.interruptible(Deferred.into(answers, answer)))
+      return Effect.andThen(asking, restore(Deferred.await(answer)))
     })
   )
 }

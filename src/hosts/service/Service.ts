@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import * as DefaultServices from "effect/DefaultServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Scheduler from "effect/Scheduler"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import { Requests } from "../../application/lanes/requests/Requests.js"
@@ -134,4 +135,4 @@ export const make = <A, E, R>(
     const served = yield* Effect.withTracerEnabled(build(config, options, serve), yield* isTraced)
     isServing = true
     return served
-  }).pipe(Effect.withScheduler(EventLoop.scheduler))
+  }).pipe(Effect.provideService(Scheduler.Scheduler, EventLoop.scheduler))

@@ -1,8 +1,8 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as HashMap from "effect/HashMap"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import { print } from "../../domain/json/Json.js"
 
 /**
@@ -11,16 +11,18 @@ import { print } from "../../domain/json/Json.js"
  * hex texts of 32 bytes and more are cut as well (a private key has 32).
  */
 export const make = (write: (line: string) => void): Logger.Logger<unknown, void> =>
-  Logger.make(({ annotations, cause, date, logLevel, message }) => {
+  Logger.make(({ fiber, cause, date, logLevel, message }) => {
     const line: Record<string, unknown> = {
       time: date.toISOString(),
-      level: logLevel.label,
+      level: logLevel.toUpperCase(),
       message: Array.isArray(message) ? message.map(text).join(" ") : text(message)
     }
-    HashMap.forEach(annotations, (value, name) => {
-      line[name] = plain(value)
-    })
-    if (!Cause.isEmpty(cause)) line.cause = withoutSecrets(pretty(cause))
+    Object.entries(fiber.getRef(References.CurrentLogAnnotations)).forEach(([name, value]) =>
+      ((value, name) => {
+        line[name] = plain(value)
+      })(value, name)
+    )
+    if (!cause.reasons.length === 0) line.cause = withoutSecrets(pretty(cause))
     write(`${withoutPaths(JSON.stringify(line))}\n`)
   })
 
@@ -48,7 +50,7 @@ export const batched = (
 }
 
 /** Replaces the default logger, on standard output. */
-export const layer: Layer.Layer<never> = Layer.unwrapScoped(
+export const layer: Layer.Layer<never> = Layer.unwrap(
   Effect.gen(function* () {
     const { flush, write } = batched((lines) => void process.stdout.write(lines))
     process.on("exit", flush)
@@ -58,7 +60,7 @@ export const layer: Layer.Layer<never> = Layer.unwrapScoped(
         flush()
       })
     )
-    return Logger.replace(Logger.defaultLogger, make(write))
+    return Logger.layer([make(write)])
   })
 )
 
@@ -78,7 +80,12 @@ const pretty = (cause: Cause.Cause<unknown>): string => {
   try {
     return Cause.pretty(cause, { renderErrorCause: true })
   } catch {
-    return [...Cause.failures(cause), ...Cause.defects(cause)].map(text).join("\n")
+    return [
+      ...cause.reasons.filter(Cause.isFailReason).map((reason) => reason.error),
+      ...cause.reasons.filter(Cause.isDieReason).map((reason) => reason.defect)
+    ]
+      .map(text)
+      .join("\n")
   }
 }
 

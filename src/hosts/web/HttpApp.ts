@@ -1,6 +1,6 @@
-import type * as HttpApp from "@effect/platform/HttpApp"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as HttpApp from "effect/http/HttpEffect"
 import type * as Scope from "effect/Scope"
 import { Requests } from "../../application/lanes/requests/Requests.js"
 import type { RateLimit } from "../../application/ports/RateLimit.js"
@@ -12,7 +12,7 @@ import * as HttpService from "../http/service/HttpService.js"
 
 export interface Options extends Omit<HttpService.Options, "lastCall" | "room"> {
   /** How long a stop waits for the requests under way. Default 25 seconds. */
-  readonly drain?: Duration.DurationInput
+  readonly drain?: Duration.Input
 }
 
 /**

@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import * as LogLevel from "effect/LogLevel"
 import * as Redacted from "effect/Redacted"
+import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import { Requests } from "../../application/lanes/requests/Requests.js"
 import { RateLimit } from "../../application/ports/RateLimit.js"
@@ -75,13 +75,10 @@ const tenants = (secret: string) =>
 const logger = (log: Options["log"]): Layer.Layer<never> =>
   log === undefined
     ? Layer.merge(
-        Logger.replace(
-          Logger.defaultLogger,
-          JsonLog.make((line) => void process.stderr.write(line))
-        ),
-        Logger.minimumLogLevel(LogLevel.Warning)
+        Logger.layer([JsonLog.make((line) => void process.stderr.write(line))]),
+        Layer.succeed(References.MinimumLogLevel, "Warn")
       )
-    : Logger.replace(Logger.defaultLogger, JsonLog.make(log))
+    : Logger.layer([JsonLog.make(log)])
 
 const start = (options: Options, secret: string) =>
   Effect.gen(function* () {
@@ -94,7 +91,7 @@ const start = (options: Options, secret: string) =>
         const { room } = yield* Requests
         const service = yield* HttpService.make(Groups.handlers, { room, lastCall: stopWaiting })
         yield* Effect.addFinalizer(() => service.stop(options.drainMillis ?? 25_000))
-        return answering(service, {}, yield* Effect.runtime<never>())
+        return answering(service, {}, yield* Effect.context<never>())
       }),
       ports
     )
@@ -113,16 +110,16 @@ export const create = async (options: Options): Promise<Castellan> => {
   const scope = Effect.runSync(Scope.make())
   const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
   const secret = globalThis.crypto.randomUUID()
-  const started = await Effect.runPromise(Effect.either(Scope.extend(start(options, secret), scope)))
-  if (started._tag === "Left") {
+  const started = await Effect.runPromise(Effect.result(Scope.provide(start(options, secret), scope)))
+  if (started._tag === "Failure") {
     await close()
-    throw new Error(started.left.message)
+    throw new Error(started.failure.message)
   }
   const forAccount = (account: string): Client.Client =>
     Client.make({
       baseUrl: "http://castellan.invalid",
       apiKey: `${secret} ${encodeURIComponent(account)}`,
-      fetch: (url, init) => started.right(new Request(url, init))
+      fetch: (url, init) => started.success(new Request(url, init))
     })
   let closed: Promise<void> | null = null
   return {

@@ -1,10 +1,9 @@
 import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as FiberId from "effect/FiberId"
 import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import * as Runtime from "effect/Runtime"
 import * as Scope from "effect/Scope"
 import type { Config } from "../config/Config.js"
 import * as ErrorEnvelope from "../http/message/ErrorEnvelope.js"
@@ -57,9 +56,9 @@ const targetOf = (url: string, basePath: string): string => {
 export const answering = (
   service: HttpService,
   { basePath = "", remoteAddress = () => null }: Options,
-  runtime: Runtime.Runtime<never>
+  runtime: Context.Context<never>
 ): Handler => {
-  const run = Runtime.runFork(runtime)
+  const run = Effect.runForkWith(runtime)
   return (request) =>
     new Promise((resolve, reject) => {
       const answer = service.handle(
@@ -74,7 +73,7 @@ export const answering = (
       })
       // Uninterruptible around the service, which decides what an interruption ends: there is always an answer.
       const fiber = run(Effect.uninterruptible(answered))
-      const onAbort = () => fiber.unsafeInterruptAsFork(FiberId.none)
+      const onAbort = () => fiber.interruptUnsafe(undefined)
       if (request.signal.aborted) onAbort()
       else request.signal.addEventListener("abort", onAbort, { once: true })
       fiber.addObserver(() => request.signal.removeEventListener("abort", onAbort))
@@ -90,7 +89,7 @@ export const make = (
   const basePath = given.replace(/\/+$/, "")
   return Service.make(config, { basePath }, (service) =>
     Effect.gen(function* () {
-      const handler = answering(service, { ...options, basePath }, yield* Effect.runtime<never>())
+      const handler = answering(service, { ...options, basePath }, yield* Effect.context<never>())
       yield* Effect.addFinalizer(() => service.stop(config.limits.drainMillis))
       return handler
     })
@@ -98,7 +97,7 @@ export const make = (
 }
 
 const logger = (log: WebHandlerOptions["log"]): Layer.Layer<never> =>
-  log === undefined ? JsonLog.layer : Logger.replace(Logger.defaultLogger, JsonLog.make(log))
+  log === undefined ? JsonLog.layer : Logger.layer([JsonLog.make(log)])
 
 const notStarted = (request: Request): Response =>
   FetchRequest.response(
@@ -113,9 +112,9 @@ const notStarted = (request: Request): Response =>
 export const toWebHandler = (config: Config, { log, ...options }: WebHandlerOptions = {}): WebHandler => {
   const scope = Effect.runSync(Scope.make())
   const started = make(config, options).pipe(
-    Effect.tapErrorCause((cause) => Effect.logError("the service can not start", cause)),
+    Effect.tapCause((cause) => Effect.logError("the service can not start", cause)),
     Effect.provide(logger(log)),
-    Scope.extend(scope),
+    Scope.provide(scope),
     Effect.runPromiseExit
   )
   const ready = started.then((exit) => {

@@ -1,10 +1,10 @@
-import * as Reactivity from "@effect/experimental/Reactivity"
 import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Reactivity from "effect/reactivity/Reactivity"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -22,9 +22,9 @@ const lanes: ReadonlyArray<Lane> = Array.from({ length: 40 }, (_, n) => ({
   signer: Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`)
 }))
 
-type Member = Replicas["Type"]
+type Member = Replicas["Service"]
 
-const member = (group: string, url: Effect.Effect.Success<typeof databases.fresh>["url"]) =>
+const member = (group: string, url: Effect.Success<typeof databases.fresh>["url"]) =>
   Effect.gen(function* () {
     const scope = yield* Effect.acquireRelease(Scope.make(), (made) => Scope.close(made, Exit.void))
     const layer = Layer.provide(
@@ -41,7 +41,7 @@ const until = (isSo: () => boolean) =>
   Effect.repeat(Effect.sync(isSo), { until: (so) => so, schedule: Schedule.spaced("50 millis") })
 
 describe("processes that share a PostgreSQL database", () => {
-  it.scopedLive(
+  it.live(
     "of one group have each lane once, and who is given those of another one that ends is told",
     () =>
       Effect.gen(function* () {
@@ -54,7 +54,7 @@ describe("processes that share a PostgreSQL database", () => {
         expect(lanes.filter((lane) => one.replicas.owns(lane) && other.replicas.owns(lane))).toEqual([])
         expect(yield* one.replicas.independent).toEqual([])
         // The first element is what it has now.
-        const told = yield* Effect.fork(Stream.runDrain(Stream.take(other.replicas.assigned, 2)))
+        const told = yield* Effect.forkChild(Stream.runDrain(Stream.take(other.replicas.assigned, 2)))
         yield* one.end
         yield* Fiber.join(told)
         yield* until(() => owned(other.replicas) === lanes.length)
@@ -62,7 +62,7 @@ describe("processes that share a PostgreSQL database", () => {
     60_000
   )
 
-  it.scopedLive(
+  it.live(
     "of two groups have their lanes each, and know of each other",
     () =>
       Effect.gen(function* () {

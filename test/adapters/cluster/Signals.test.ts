@@ -1,10 +1,10 @@
-import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as Signals from "../../../src/adapters/cluster/Signals.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import type { Signal } from "../../../src/application/ports/Replicas.js"
@@ -16,13 +16,13 @@ const databases = PostgresServer.perFile()
 const lane = { chainId: 2n ** 64n, signer: Address.unsafe(`0x${"a1".repeat(20)}`) }
 const final = (requestId: string): Signal => ({ _tag: "final", requestId })
 
-type Signalling = Effect.Effect.Success<ReturnType<typeof Signals.make>>
+type Signalling = Effect.Success<ReturnType<typeof Signals.make>>
 
 /** Resolves when what `from` tells reaches `to`: both are connected then. */
 const acquainted = (from: Signalling, to: Signalling) =>
   Effect.gen(function* () {
     const hello = `hello ${Math.random()}`
-    const heard = yield* Effect.fork(
+    const heard = yield* Effect.forkChild(
       Stream.runHead(Stream.filter(to.heard, (one) => one._tag === "final" && one.requestId === hello))
     )
     yield* Effect.raceFirst(
@@ -49,14 +49,14 @@ const next = ({ heard }: Signalling, count: number) =>
     Effect.map(Chunk.toReadonlyArray)
   )
 
-const statement = (url: Effect.Effect.Success<typeof pair>["url"], text: string) =>
+const statement = (url: Effect.Success<typeof pair>["url"], text: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text)).pipe(
     Effect.provide(Postgres.layer({ url })),
     Effect.orDie
   )
 
 describe("signals of processes that share a PostgreSQL database", () => {
-  it.scopedLive("are heard by the others as they were told, in their order", () =>
+  it.live("are heard by the others as they were told, in their order", () =>
     Effect.gen(function* () {
       const { one, other } = yield* pair
       const told: ReadonlyArray<Signal> = [
@@ -68,7 +68,7 @@ describe("signals of processes that share a PostgreSQL database", () => {
     })
   )
 
-  it.scopedLive("are not disturbed by notifications that are none", () =>
+  it.live("are not disturbed by notifications that are none", () =>
     Effect.gen(function* () {
       const { one, other, url } = yield* pair
       for (const payload of [
@@ -83,7 +83,7 @@ describe("signals of processes that share a PostgreSQL database", () => {
     })
   )
 
-  it.scopedLive("come again by themselves when their connections were cut", () =>
+  it.live("come again by themselves when their connections were cut", () =>
     Effect.gen(function* () {
       const { one, other, url } = yield* pair
       yield* statement(
@@ -95,7 +95,7 @@ describe("signals of processes that share a PostgreSQL database", () => {
     })
   )
 
-  it.scopedLive("come again when the server was away", () =>
+  it.live("come again when the server was away", () =>
     Effect.gen(function* () {
       const { one, other } = yield* pair
       const { crash } = yield* databases.server

@@ -98,7 +98,7 @@ describe("Fireblocks", () => {
       within((signer, there) =>
         Effect.gen(function* () {
           there.policy = () => status
-          const fiber = yield* Effect.fork(signer.sign([digest]))
+          const fiber = yield* Effect.forkChild(signer.sign([digest]))
           yield* until(() => there.server.asked.length >= 4)
           for (const transaction of there.transactions) there.decide(transaction, "COMPLETED")
           const signed = yield* Fiber.join(fiber)
@@ -118,7 +118,7 @@ describe("Fireblocks", () => {
       within((signer, there) =>
         Effect.gen(function* () {
           there.policy = () => "PENDING_AUTHORIZATION"
-          const fiber = yield* Effect.fork(Effect.flip(signer.sign([digest])))
+          const fiber = yield* Effect.forkChild(Effect.flip(signer.sign([digest])))
           yield* until(() => there.transactions.length === 1)
           for (const transaction of there.transactions) there.decide(transaction, status, subStatus)
           expectError(yield* Fiber.join(fiber), "refused", `the transaction is ${told}`)
@@ -154,11 +154,11 @@ describe("Fireblocks", () => {
         Effect.gen(function* () {
           there.policy = () => "PENDING_AUTHORIZATION"
           const [a, b, c, d] = [digestOf(1), digestOf(2), digestOf(3), digestOf(4)]
-          const first = yield* Effect.fork(signer.sign([a, b, c]))
+          const first = yield* Effect.forkChild(signer.sign([a, b, c]))
           yield* until(() => there.transactions.length === 1)
           yield* Fiber.interrupt(first)
-          const second = yield* Effect.fork(signer.sign([c, a]))
-          const third = yield* Effect.fork(signer.sign([d, b]))
+          const second = yield* Effect.forkChild(signer.sign([c, a]))
+          const third = yield* Effect.forkChild(signer.sign([d, b]))
           yield* until(() => there.transactions.length === 2)
           expect(there.transactions.map(({ contents }) => contents.length)).toEqual([3, 1])
           for (const transaction of there.transactions) there.decide(transaction, "COMPLETED")
@@ -175,9 +175,9 @@ describe("Fireblocks", () => {
         there.policy = () => "PENDING_AUTHORIZATION"
         const one = yield* open(there.server, 5_000)
         const other = yield* open(there.server, 5_000)
-        const first = yield* Effect.fork(one.key(keyName).sign([digest, digestOf(1)]))
+        const first = yield* Effect.forkChild(one.key(keyName).sign([digest, digestOf(1)]))
         yield* until(() => there.transactions.length === 1)
-        const second = yield* Effect.fork(other.key(keyName).sign([digestOf(1), digest]))
+        const second = yield* Effect.forkChild(other.key(keyName).sign([digestOf(1), digest]))
         yield* until(() => creations(there) === 2)
         for (const transaction of there.transactions) there.decide(transaction, "COMPLETED")
         const signed = yield* Fiber.join(first)

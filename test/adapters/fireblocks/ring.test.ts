@@ -37,7 +37,9 @@ it.live("a configured provider signs; however often the ring tries, the approver
       })
       const signer = yield* signers.resolve(Scripted.account, Scripted.ref)
       expect([signer.type, signer.publicKey]).toEqual(["MPC", key.publicKey])
-      const signing = yield* Effect.fork(Effect.forEach(digests, signer.sign, { concurrency: "unbounded" }))
+      const signing = yield* Effect.forkChild(
+        Effect.forEach(digests, signer.sign, { concurrency: "unbounded" })
+      )
       // Longer than three attempts of the ring take.
       const attempts = () => there.server.asked.filter(({ method }) => method === "GET").length > 12
       yield* Effect.repeat(Effect.sleep("20 millis"), { until: attempts }).pipe(Effect.timeout("20 seconds"))

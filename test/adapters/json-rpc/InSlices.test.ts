@@ -21,13 +21,13 @@ describe("long work", () => {
 
   it.effect("that throws is a defect of who asked for it, and holds up nobody else", () =>
     Effect.gen(function* () {
-      const failing = yield* Effect.fork(
+      const failing = yield* Effect.forkChild(
         InSlices.run(function* (): Steps<never> {
           yield
           throw broken
         })
       )
-      const beside = yield* Effect.fork(
+      const beside = yield* Effect.forkChild(
         InSlices.run(function* (): Steps<string> {
           yield
           return "beside"
@@ -46,18 +46,18 @@ describe("long work", () => {
 
   it.effect("that nobody waits for any more is left, and what is queued after it goes on", () =>
     Effect.gen(function* () {
-      const endless = yield* Effect.fork(
+      const endless = yield* Effect.forkChild(
         InSlices.run(function* (): Steps<never> {
           for (;;) yield
         })
       )
-      const next = yield* Effect.fork(
+      const next = yield* Effect.forkChild(
         InSlices.run(function* (): Steps<string> {
           yield
           return "next"
         })
       )
-      yield* Effect.yieldNow()
+      yield* Effect.yieldNow
       yield* Fiber.interrupt(endless)
       expect(yield* Fiber.join(next)).toBe("next")
     })

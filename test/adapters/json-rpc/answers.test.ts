@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Tracer from "effect/Tracer"
 import * as fc from "fast-check"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
@@ -187,7 +187,7 @@ describe("simulations", () => {
   const simulated = (calls: ReadonlyArray<unknown>) =>
     withNode(
       () => result([{ ...block, calls }]),
-      (chain) => Effect.either(chain.simulate([call]))
+      (chain) => Effect.result(chain.simulate([call]))
     )
 
   it.live("revert data are found where Geth and where anvil put them", () =>
@@ -201,11 +201,11 @@ describe("simulations", () => {
         },
         { ...failed, returnData: "0xdeadbeef", error: { code: -3_200, message: "execution failed" } }
       ])
-        expect(Either.getOrThrow(yield* simulated([answer]))).toEqual([
+        expect(Result.getOrThrow(yield* simulated([answer]))).toEqual([
           { success: false, data: "0xdeadbeef", gasUsed: 21_000n, logs: [] }
         ])
       const halted = { ...failed, returnData: "0x", error: { code: -32_015, message: "out of gas", data: 7 } }
-      expect(Either.getOrThrow(yield* simulated([halted]))[0]?.data).toBe("0x")
+      expect(Result.getOrThrow(yield* simulated([halted]))[0]?.data).toBe("0x")
     })
   )
 
@@ -213,7 +213,7 @@ describe("simulations", () => {
     Effect.gen(function* () {
       const { logIndex: _, ...placeless } = log
       const answer = { status: "0x1", gasUsed: "0x1", returnData: "0x", logs: [placeless, placeless] }
-      const [first] = Either.getOrThrow(yield* simulated([answer]))
+      const [first] = Result.getOrThrow(yield* simulated([answer]))
       expect(first?.logs.map(({ logIndex }) => logIndex)).toEqual([0, 1])
     })
   )
@@ -223,7 +223,7 @@ describe("simulations", () => {
       const good = { status: "0x1", gasUsed: "0x1", returnData: "0x", logs: [] }
       for (const calls of [[], [good, good]]) {
         const answer = yield* simulated(calls)
-        expect(Either.isLeft(answer) && answer.left.reason).toBe("notAnRpc")
+        expect(Result.isFailure(answer) && answer.failure.reason).toBe("notAnRpc")
       }
       for (const answer of [[], [{ calls: [good] }, { calls: [good] }], null, {}])
         expect(
@@ -296,7 +296,7 @@ describe("a node that lies", () => {
                   if (method === undefined) return
                   const exit = await Effect.runPromiseExit(method(chain))
                   if (Exit.isSuccess(exit)) return
-                  const failed = Cause.failureOption(exit.cause)
+                  const failed = Cause.findErrorOption(exit.cause)
                   expect(Option.isSome(failed) && failed.value).toBeInstanceOf(ChainRpcError)
                 }
               ),
@@ -340,7 +340,7 @@ describe("traces", () => {
       })
       yield* withNode(
         () => ({ error: { code: -32_000, message: `wrong key ${secret}` } }),
-        (chain) => Effect.either(chain.balance(address))
+        (chain) => Effect.result(chain.balance(address))
       ).pipe(Effect.withTracer(tracer))
       const shown = JSON.stringify(seen, (_, value: unknown) => (value instanceof Map ? [...value] : value))
       expect(shown).toContain("ChainRpc.exchange")

@@ -1,18 +1,18 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Result from "effect/Result"
 import type * as Scheduler from "effect/Scheduler"
 import * as Scope from "effect/Scope"
-import * as TestClock from "effect/TestClock"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import type { NamedBy, StateOverride } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { callsOf, type HostileNode, honest, json } from "../../support/HostileNode.js"
 import { acme, bolt } from "../../support/NamedBy.js"
+import * as Time from "../../support/Time.js"
 import { balances, connect, http, options, raw, reasonOf } from "./support.js"
 
 const five = Address.unsafe(`0x${"05".padStart(40, "0")}`)
@@ -36,17 +36,17 @@ describe("the answers to a batch", () => {
       const node = yield* answering(change)
       const chain = yield* connect(node)
       const answers = yield* balances(chain, 4)
-      return answers.map((answer) => (answer._tag === "Right" ? answer.right : answer.left.reason))
+      return answers.map((answer) => (answer._tag === "Success" ? answer.success : answer.failure.reason))
     })
 
-  it.scopedLive("are matched by id, whatever their order", () =>
+  it.live("are matched by id, whatever their order", () =>
     Effect.map(
       results((answers) => answers.reverse()),
       (found) => expect(found).toEqual([0n, 1n, 2n, 3n])
     )
   )
 
-  it.scopedLive("one that is left out fails its call alone", () =>
+  it.live("one that is left out fails its call alone", () =>
     Effect.map(
       results((answers) => answers.filter((_, place) => place !== 2)),
       (found) => expect(found).toEqual([0n, 1n, "notAnRpc", 3n])
@@ -62,20 +62,20 @@ describe("the answers to a batch", () => {
     ["an object of them", (answers) => ({ ...answers })]
   ]
   for (const [name, change] of unbelievable)
-    it.scopedLive(`with ${name} are not believed at all`, () =>
+    it.live(`with ${name} are not believed at all`, () =>
       Effect.map(results(change), (found) =>
         expect(found).toEqual(["notAnRpc", "notAnRpc", "notAnRpc", "notAnRpc"])
       )
     )
 
-  it.scopedLive("one error for all of it is every call's", () =>
+  it.live("one error for all of it is every call's", () =>
     Effect.map(
       results(() => ({ jsonrpc: "2.0", id: null, error: { code: -32_001, message: "unauthorized" } })),
       (found) => expect(found).toEqual(["rejected", "rejected", "rejected", "rejected"])
     )
   )
 
-  it.scopedLive("a node that takes few calls at once gets few, and from then on at once", () =>
+  it.live("a node that takes few calls at once gets few, and from then on at once", () =>
     Effect.gen(function* () {
       const refusals = [
         { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "batch too large" } },
@@ -88,8 +88,8 @@ describe("the answers to a batch", () => {
         })
         const chain = yield* connect(node)
         const expected = Array.from({ length: 10 }, (_, n) => BigInt(n))
-        const values = (answers: Effect.Effect.Success<ReturnType<typeof balances>>) =>
-          answers.map((answer) => answer._tag === "Right" && answer.right)
+        const values = (answers: Effect.Success<ReturnType<typeof balances>>) =>
+          answers.map((answer) => answer._tag === "Success" && answer.success)
         expect(values(yield* balances(chain, 10))).toEqual(expected)
         const before = node.seen.length
         expect(values(yield* balances(chain, 10))).toEqual(expected)
@@ -98,7 +98,7 @@ describe("the answers to a batch", () => {
     })
   )
 
-  it.scoped(
+  it.effect(
     "a node that took few calls at once for a moment gets more again, twice as many every ten minutes",
     () =>
       Effect.gen(function* () {
@@ -110,28 +110,28 @@ describe("the answers to a batch", () => {
         const chain = yield* connect(node)
         const sizes = Effect.gen(function* () {
           const before = node.seen.length
-          expect((yield* balances(chain, 8)).every(({ _tag }) => _tag === "Right")).toBe(true)
+          expect((yield* balances(chain, 8)).every(({ _tag }) => _tag === "Success")).toBe(true)
           return node.seen.slice(before).map(({ body }) => callsOf(body).length)
         })
         expect((yield* sizes).slice(0, 5)).toEqual([8, 4, 2, 1, 1])
-        yield* TestClock.adjust("10 minutes")
+        yield* Time.adjust("10 minutes")
         const again = yield* sizes
         expect([again.filter((size) => size === 2), again.filter((size) => size === 1).length]).toEqual([
           [2],
           8
         ])
         trouble.takes = 256
-        yield* TestClock.adjust("9 minutes")
+        yield* Time.adjust("9 minutes")
         expect((yield* sizes).length).toBe(8)
         // The first of a larger size goes alone.
         for (const expected of [[2, 2, 2, 2], [4, 4], [8], [8]]) {
-          yield* TestClock.adjust("10 minutes")
+          yield* Time.adjust("10 minutes")
           expect(yield* sizes).toEqual(expected)
         }
       })
   )
 
-  it.scopedLive("a node that takes no batches, or says 413, is asked one by one", () =>
+  it.live("a node that takes no batches, or says 413, is asked one by one", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => {
         if (body.startsWith("[")) response.writeHead(413).end("too large")
@@ -139,14 +139,14 @@ describe("the answers to a batch", () => {
       })
       const chain = yield* connect(node)
       const answers = yield* balances(chain, 9)
-      expect(answers.every(({ _tag }) => _tag === "Right")).toBe(true)
+      expect(answers.every(({ _tag }) => _tag === "Success")).toBe(true)
       expect(node.seen.filter(({ body }) => !body.startsWith("[")).length).toBe(9)
     })
   )
 })
 
 describe("a moment", () => {
-  it.scopedLive("has the calls of fibers that were ready, and were stopped before they asked", () =>
+  it.live("has the calls of fibers that were ready, and were stopped before they asked", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x1"))
       const chain = yield* connect(node)
@@ -164,17 +164,14 @@ describe("a moment", () => {
       yield* Effect.forEach(
         [0, 0, 5, 0],
         (count, place) =>
-          Effect.zipRight(
-            steps(count),
-            chain.balance(Address.unsafe(`0x${String(place).padStart(40, "0")}`))
-          ),
+          Effect.andThen(steps(count), chain.balance(Address.unsafe(`0x${String(place).padStart(40, "0")}`))),
         { concurrency: "unbounded" }
-      ).pipe(Effect.withScheduler(scheduler))
+      ).pipe(Effect.provideService(Scheduler.Scheduler, scheduler))
       expect(node.seen.map(({ body }) => callsOf(body).length)).toEqual([4])
     })
   )
 
-  it.scopedLive("has the calls that functions give at its end, in the same request", () =>
+  it.live("has the calls that functions give at its end, in the same request", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) =>
         honest(response, body, ({ method, params }) => {
@@ -193,7 +190,7 @@ describe("a moment", () => {
           late(new Map([[five, { balance: 1n }]])),
           more,
           chain.balance(five),
-          Effect.zipRight(Effect.yieldNow(), more)
+          Effect.andThen(Effect.yieldNow, more)
         ],
         { concurrency: "unbounded" }
       )
@@ -202,19 +199,19 @@ describe("a moment", () => {
     })
   )
 
-  it.scopedLive("that ends with the scope tells those whose call was not asked for yet", () =>
+  it.live("that ends with the scope tells those whose call was not asked for yet", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x1"))
       const scope = yield* Scope.make()
-      const rpc = yield* Scope.extend(EthersChainRpc.make({ egress: { allowLoopback: true } }), scope)
+      const rpc = yield* Scope.provide(EthersChainRpc.make({ egress: { allowLoopback: true } }), scope)
       const chain = yield* rpc.connect(node.url, acme)
-      const waiting = yield* Effect.fork(
+      const waiting = yield* Effect.forkChild(
         reasonOf(
           chain.call(() => ({ to: five, data: Hex.empty })),
           node
         )
       )
-      yield* Effect.yieldNow()
+      yield* Effect.yieldNow
       yield* Scope.close(scope, Exit.void)
       expect(yield* Fiber.join(waiting)).toBe("unreachable")
       expect(node.seen).toEqual([])
@@ -223,7 +220,7 @@ describe("a moment", () => {
 })
 
 describe("connections", () => {
-  it.scopedLive("are kept and used again", () =>
+  it.live("are kept and used again", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x1"))
       const chain = yield* connect(node)
@@ -233,7 +230,7 @@ describe("connections", () => {
     })
   )
 
-  it.scopedLive("to one host are bounded, and nothing is lost over that", () =>
+  it.live("to one host are bounded, and nothing is lost over that", () =>
     Effect.gen(function* () {
       let most = 0
       const node: HostileNode = yield* http((response, body) => {
@@ -242,20 +239,20 @@ describe("connections", () => {
       })
       const chain = yield* connect(node, { http: { connectionsPerHost: 3 }, batches: { batchCalls: 1 } })
       const answers = yield* balances(chain, 40)
-      expect(answers.every(({ _tag }) => _tag === "Right")).toBe(true)
+      expect(answers.every(({ _tag }) => _tag === "Success")).toBe(true)
       expect(most).toBeLessThanOrEqual(3)
       expect(node.connections()).toBeLessThanOrEqual(3)
     })
   )
 
-  it.scopedLive("all end with the scope, and whoever waits or comes later is told", () =>
+  it.live("all end with the scope, and whoever waits or comes later is told", () =>
     Effect.gen(function* () {
       const arrived = yield* Deferred.make<void>()
-      const node = yield* http(() => Deferred.unsafeDone(arrived, Effect.void))
+      const node = yield* http(() => Deferred.doneUnsafe(arrived, Effect.void))
       const scope = yield* Scope.make()
-      const rpc = yield* Scope.extend(EthersChainRpc.make({ egress: { allowLoopback: true } }), scope)
+      const rpc = yield* Scope.provide(EthersChainRpc.make({ egress: { allowLoopback: true } }), scope)
       const chain = yield* rpc.connect(node.url, acme)
-      const waiting = yield* Effect.fork(
+      const waiting = yield* Effect.forkChild(
         Effect.all(
           [reasonOf(chain.balance(Address.zero), node), reasonOf(chain.sendRawTransaction(raw), node)],
           {
@@ -273,7 +270,7 @@ describe("connections", () => {
     })
   )
 
-  it.scopedLive("what several ask at one moment is asked once, and each of them is answered", () =>
+  it.live("what several ask at one moment is asked once, and each of them is answered", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) =>
         honest(response, body, ({ params }) => `0x${String(params[0]).slice(-2)}`)
@@ -282,7 +279,7 @@ describe("connections", () => {
       const ask = Effect.all([balances(chain, 3), balances(chain, 3), chain.balance(five)], {
         concurrency: "unbounded"
       })
-      const three = [0n, 1n, 2n].map(Either.right)
+      const three = [0n, 1n, 2n].map(Result.succeed)
       expect(yield* ask).toEqual([three, three, 5n])
       expect(node.seen.map(({ body }) => callsOf(body).length)).toEqual([4])
       // Later it may be something else.
@@ -291,32 +288,33 @@ describe("connections", () => {
     })
   )
 
-  it.scopedLive("what nobody waits for any more is not asked, what somebody still waits for is", () =>
+  it.live("what nobody waits for any more is not asked, what somebody still waits for is", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x7"))
       const chain = yield* connect(node)
       const [both, alone] = [Address.zero, Address.unsafe(`0x${"01".padStart(40, "0")}`)]
       const [stays, leaves, leavesAlone] = yield* Effect.all(
-        [both, both, alone].map((address) => Effect.fork(chain.balance(address)))
+        [both, both, alone].map((address) => Effect.forkChild(chain.balance(address)))
       )
-      const kept = yield* Effect.fork(Effect.uninterruptible(chain.balance(five)))
-      yield* Effect.yieldNow()
-      for (const fiber of [leaves, leavesAlone]) if (fiber !== undefined) yield* Fiber.interruptFork(fiber)
-      yield* Fiber.interruptFork(kept)
+      const kept = yield* Effect.forkChild(Effect.uninterruptible(chain.balance(five)))
+      yield* Effect.yieldNow
+      for (const fiber of [leaves, leavesAlone])
+        if (fiber !== undefined) yield* Effect.sync(() => fiber.interruptUnsafe())
+      yield* Effect.sync(() => kept.interruptUnsafe())
       if (stays !== undefined) expect(yield* Fiber.join(stays)).toBe(7n)
       const asked = node.seen.flatMap(({ body }) => callsOf(body).map(({ params }) => params[0]))
       expect(asked).toEqual([both, five])
     })
   )
 
-  it.scopedLive("an asker who goes away takes nobody's answer along", () =>
+  it.live("an asker who goes away takes nobody's answer along", () =>
     Effect.gen(function* () {
       const arrived = yield* Deferred.make<void>()
       const go = yield* Deferred.make<void>()
       const node = yield* http((response, body) => {
-        Deferred.unsafeDone(arrived, Effect.void)
+        Deferred.doneUnsafe(arrived, Effect.void)
         Effect.runFork(
-          Effect.zipRight(
+          Effect.andThen(
             Deferred.await(go),
             Effect.sync(() => honest(response, body, () => "0x9"))
           )
@@ -324,9 +322,9 @@ describe("connections", () => {
       })
       const chain = yield* connect(node, { http: {} })
       const [first, second, third] = yield* Effect.all([
-        Effect.fork(chain.balance(Address.zero)),
-        Effect.fork(chain.chainId),
-        Effect.fork(chain.chainId)
+        Effect.forkChild(chain.balance(Address.zero)),
+        Effect.forkChild(chain.chainId),
+        Effect.forkChild(chain.chainId)
       ])
       yield* Deferred.await(arrived)
       yield* Fiber.interrupt(first)
@@ -338,7 +336,7 @@ describe("connections", () => {
     })
   )
 
-  it.scopedLive("a failed chain id is asked for again", () =>
+  it.live("a failed chain id is asked for again", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body, turn) =>
         honest(response, body, () => (turn === 0 ? "nonsense" : "0x1"))
@@ -351,7 +349,7 @@ describe("connections", () => {
 })
 
 describe("clients", () => {
-  it.scopedLive("are remembered by account and URL, the least used ones no longer", () =>
+  it.live("are remembered by account and URL, the least used ones no longer", () =>
     Effect.gen(function* () {
       const rpc = yield* EthersChainRpc.make({ ...options, clients: 3 })
       const at = (path: string, by: NamedBy = acme) => rpc.connect(`http://127.0.0.1:1/${path}`, by)
@@ -369,7 +367,7 @@ describe("clients", () => {
     })
   )
 
-  it.scopedLive("of two accounts share no connection, those of one account do", () =>
+  it.live("of two accounts share no connection, those of one account do", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x1"))
       const rpc = yield* EthersChainRpc.make(options)

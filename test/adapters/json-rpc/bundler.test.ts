@@ -56,7 +56,7 @@ const failure = (effect: Effect.Effect<unknown, BundlerRpcError>, node: HostileN
   })
 
 describe("sending an op", () => {
-  it.scoped.each([
+  it.effect.each([
     [-32_500, "validation"],
     [-32_501, "paymaster"],
     [-32_502, "opcode"],
@@ -80,7 +80,7 @@ describe("sending an op", () => {
     })
   )
 
-  it.scoped.each([
+  it.effect.each([
     ["another error object", { error: { code: -32_000, message: "internal" } }],
     ["an internal error", { error: { code: -32_603, message: "boom" } }],
     ["another op's hash", { result: `0x${"cd".repeat(32)}` }],
@@ -95,7 +95,7 @@ describe("sending an op", () => {
     })
   )
 
-  it.scoped.each([
+  it.effect.each([
     ["a cut connection", (response: ServerResponse): void => void response.destroy()],
     [
       "a gateway's error",
@@ -112,7 +112,7 @@ describe("sending an op", () => {
     })
   )
 
-  it.scoped("a limited rate is a certain refusal, and the op was sent once", () =>
+  it.effect("a limited rate is a certain refusal, and the op was sent once", () =>
     Effect.gen(function* () {
       const node = yield* http((response) => void response.writeHead(429).end())
       const error = yield* failure(send(yield* connect(node)), node)
@@ -122,7 +122,7 @@ describe("sending an op", () => {
     })
   )
 
-  it.scoped.each([
+  it.effect.each([
     [-32_602, "User operation already present in mempool, bump the gas price by minimum 10%"],
     [-32_000, "already known"],
     [-32_602, "UserOperation already exists"]
@@ -134,7 +134,7 @@ describe("sending an op", () => {
     })
   )
 
-  it.scoped("a wallet that exists already is a refusal, not an op that does", () =>
+  it.effect("a wallet that exists already is a refusal, not an op that does", () =>
     Effect.gen(function* () {
       const node = yield* answering({ error: { code: -32_500, message: "AA10 sender already constructed" } })
       expect(yield* failure(send(yield* connect(node)), node)).toMatchObject({ reason: "validation" })
@@ -143,7 +143,7 @@ describe("sending an op", () => {
 })
 
 describe("asking a bundler", () => {
-  it.scoped("it is asked what ERC-7769 says, each call in a request of its own", () =>
+  it.effect("it is asked what ERC-7769 says, each call in a request of its own", () =>
     Effect.gen(function* () {
       const results: Record<string, unknown> = {
         eth_chainId: "0x7a69",
@@ -180,7 +180,7 @@ describe("asking a bundler", () => {
     })
   )
 
-  it.scoped.each([
+  it.effect.each([
     ["nothing", null, null],
     ["an op in its pool", { transactionHash: null }, { txHash: null }],
     ["an op of which it tells no transaction", { userOperation: {} }, { txHash: null }]
@@ -191,7 +191,7 @@ describe("asking a bundler", () => {
     })
   )
 
-  it.scoped.each([
+  it.effect.each([
     ["chainId", (client: BundlerClient) => client.chainId, "31337"],
     ["entryPoints", (client: BundlerClient) => client.entryPoints, ["0x1"]],
     [
@@ -207,7 +207,7 @@ describe("asking a bundler", () => {
     })
   )
 
-  it.scoped("a senseless member is named, and one EntryPoint that cannot be read hides no other", () =>
+  it.effect("a senseless member is named, and one EntryPoint that cannot be read hides no other", () =>
     Effect.gen(function* () {
       const odd = yield* answering({ result: { transactionHash: "0xzz" } })
       const { message } = yield* failure((yield* connect(odd)).find(userOpHash), odd)
@@ -217,7 +217,7 @@ describe("asking a bundler", () => {
     })
   )
 
-  it.scopedLive("reads are repeated when the connection was cut", () =>
+  it.live("reads are repeated when the connection was cut", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body, turn) =>
         turn === 0 ? void response.destroy() : reply(response, body, { result: "0x1" })
@@ -227,7 +227,7 @@ describe("asking a bundler", () => {
     })
   )
 
-  it.scoped("a URL has one client, and only http and https are URLs", () =>
+  it.effect("a URL has one client, and only http and https are URLs", () =>
     Effect.gen(function* () {
       const rpc = yield* BundlerRpc.make()
       const url = "http://10.0.0.1/bundler"

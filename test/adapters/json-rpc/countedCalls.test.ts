@@ -20,34 +20,34 @@ const sizes = ({ seen }: HostileNode) => seen.map(({ body }) => callsOf(body).le
 const patient = { retry: { baseMillis: 50, maxMillis: 1_000 } }
 
 describe("a gateway that counts the calls of a request", () => {
-  it.scopedLive.each(Object.keys(refusing))("and refuses it whole by %s is asked less at once", (how) =>
+  it.live.each(Object.keys(refusing))("and refuses it whole by %s is asked less at once", (how) =>
     Effect.gen(function* () {
       const node = yield* counting(15, how)
       const chain = yield* connect(node, patient)
       const answers = yield* balances(chain, 20)
-      expect(answers.every((answer) => answer._tag === "Right" && answer.right === 7n)).toBe(true)
+      expect(answers.every((answer) => answer._tag === "Success" && answer.success === 7n)).toBe(true)
       expect(sizes(node)[0]).toBe(20)
       expect(node.seen.length).toBeLessThan(40)
     })
   )
 
-  it.scopedLive("is asked single calls where it takes no more, for all who wait at once", () =>
+  it.live("is asked single calls where it takes no more, for all who wait at once", () =>
     Effect.gen(function* () {
       const node = yield* counting(40, "429 alone")
       const chain = yield* connect(node, patient)
       const all = yield* Effect.all([balances(chain, 60), balances(chain, 16)], { concurrency: "unbounded" })
-      expect(all.flat().every(({ _tag }) => _tag === "Right")).toBe(true)
+      expect(all.flat().every(({ _tag }) => _tag === "Success")).toBe(true)
     })
   )
 
-  it.scopedLive("that lets nothing through is given up for all calls at once", () =>
+  it.live("that lets nothing through is given up for all calls at once", () =>
     Effect.gen(function* () {
       const node = yield* counting(0, "one error")
       const chain = yield* connect(node, { retry: { baseMillis: 1, maxMillis: 5, rateLimited: 6 } })
       const answers = yield* balances(chain, 100)
-      expect(answers.every((answer) => answer._tag === "Left" && answer.left.reason === "rateLimited")).toBe(
-        true
-      )
+      expect(
+        answers.every((answer) => answer._tag === "Failure" && answer.failure.reason === "rateLimited")
+      ).toBe(true)
       expect(sizes(node)).toEqual([100, 50, 25, 12, 6, 3, 1])
     })
   )

@@ -12,11 +12,11 @@ const told = (asked: Asked): string => `0x${numberOf(asked).toString(16)}`
 /** A quantity that no node should give, of about so many characters. */
 const lots = (characters: number): string => "x".repeat(characters)
 
-const reasons = (answers: Effect.Effect.Success<ReturnType<typeof balances>>) =>
-  answers.map((answer) => (answer._tag === "Right" ? answer.right : answer.left.reason))
+const reasons = (answers: Effect.Success<ReturnType<typeof balances>>) =>
+  answers.map((answer) => (answer._tag === "Success" ? answer.success : answer.failure.reason))
 
 describe("answers that are too large together", () => {
-  it.scopedLive("fail what is too large alone, wherever it stands in the batch", () =>
+  it.live("fail what is too large alone, wherever it stands in the batch", () =>
     Effect.gen(function* () {
       for (const culprits of [[0], [255], [97], [3, 200]]) {
         const node = yield* http((response, body) =>
@@ -30,7 +30,7 @@ describe("answers that are too large together", () => {
     })
   )
 
-  it.scopedLive("are read one at a time", () =>
+  it.live("are read one at a time", () =>
     Effect.gen(function* () {
       let open = 0
       let most = 0
@@ -51,7 +51,7 @@ describe("answers that are too large together", () => {
     })
   )
 
-  it.scopedLive("are read in parts when each is small", () =>
+  it.live("are read in parts when each is small", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => {
         const answers = callsOf(body).map((asked) => ({
@@ -67,20 +67,20 @@ describe("answers that are too large together", () => {
     })
   )
 
-  it.scopedLive("from a node that always says too much are not asked for without end", () =>
+  it.live("from a node that always says too much are not asked for without end", () =>
     Effect.gen(function* () {
       const node = yield* http((response) => response.writeHead(200).end(lots(100_000)))
       const chain = yield* connect(node)
       const answers = yield* balances(chain, 256)
       for (const answer of answers) {
-        expect(answer._tag === "Left" && answer.left.reason).toBe("notAnRpc")
-        expect(answer._tag === "Left" && answer.left.message).toContain("larger than 65536 bytes")
+        expect(answer._tag === "Failure" && answer.failure.reason).toBe("notAnRpc")
+        expect(answer._tag === "Failure" && answer.failure.message).toContain("larger than 65536 bytes")
       }
       expect(node.seen.length).toBeLessThanOrEqual(33)
     })
   )
 
-  it.scopedLive("make no later batch smaller", () =>
+  it.live("make no later batch smaller", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body, turn) => {
         if (turn === 0) response.writeHead(200).end(lots(100_000))
@@ -100,7 +100,7 @@ describe("a node that breaks a batch off", () => {
     { code: -32_003, message: "response too large" },
     { code: -32_002, message: "request timed out" }
   ])
-    it.scopedLive(`with ${error.message} is asked again for the rest`, () =>
+    it.live(`with ${error.message} is asked again for the rest`, () =>
       Effect.gen(function* () {
         const node = yield* http((response, body) => {
           const answers = callsOf(body).map((asked, place) => ({
@@ -116,7 +116,7 @@ describe("a node that breaks a batch off", () => {
       })
     )
 
-  it.scopedLive("says so of a call that is alone", () =>
+  it.live("says so of a call that is alone", () =>
     Effect.gen(function* () {
       const error = { code: -32_002, message: "request timed out" }
       const node = yield* http((response, body) =>
@@ -130,7 +130,7 @@ describe("a node that breaks a batch off", () => {
 })
 
 describe("a node that takes no batches", () => {
-  it.scopedLive("refuses but a few on the way to single calls", () =>
+  it.live("refuses but a few on the way to single calls", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => {
         if (body.startsWith("["))
@@ -139,7 +139,7 @@ describe("a node that takes no batches", () => {
       })
       const chain = yield* connect(node)
       const answers = yield* balances(chain, 256)
-      expect(answers.every(({ _tag }) => _tag === "Right")).toBe(true)
+      expect(answers.every(({ _tag }) => _tag === "Success")).toBe(true)
       expect(node.seen.filter(({ body }) => body.startsWith("[")).length).toBe(8)
       expect(node.seen.length).toBe(8 + 256)
     })
@@ -147,7 +147,7 @@ describe("a node that takes no batches", () => {
 })
 
 describe("what is asked once for all", () => {
-  it.scopedLive("is told to everybody, at whichever step the first to ask was interrupted", () =>
+  it.live("is told to everybody, at whichever step the first to ask was interrupted", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x89"))
       for (let step = 1; step <= 30; step += 1) {

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "@effect/vitest"
 import * as Brand from "effect/Brand"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as Sender from "../../../src/adapters/json-rpc/services/WebhookSender.js"
 import * as Egress from "../../../src/adapters/json-rpc/transport/Egress.js"
@@ -19,7 +19,7 @@ const rules = (allowLoopback: boolean, answers: ReadonlyArray<string> = []): Egr
   accounts: new Map(),
   resolve: () => Promise.resolve(answers)
 })
-const range = (text: string) => Either.getOrThrow(IpAddress.range(text))
+const range = (text: string) => Result.getOrThrow(IpAddress.range(text))
 /** Private networks that every account may reach, and others that one may. */
 const allowing: Egress.Rules = {
   ...rules(false),
@@ -30,9 +30,9 @@ const allowing: Egress.Rules = {
   ])
 }
 const target = (url: string, trust: Egress.Trust, allowLoopback = false) =>
-  Either.match(Egress.target(url, trust, rules(allowLoopback)), {
-    onLeft: (reason) => reason,
-    onRight: ({ origin }) => origin
+  Result.match(Egress.target(url, trust, rules(allowLoopback)), {
+    onFailure: (reason) => reason,
+    onSuccess: ({ origin }) => origin
   })
 
 describe("the URL of a caller", () => {
@@ -49,7 +49,7 @@ describe("the URL of a caller", () => {
 
   it("may be of the networks that the operator allows: every account, or this one alone", () => {
     const reaches = (host: string, account: string) =>
-      Either.isRight(Egress.target(`http://${host}:8545`, "caller", allowing, account))
+      Result.isSuccess(Egress.target(`http://${host}:8545`, "caller", allowing, account))
     expect(
       ["10.20.0.1", "10.20.255.255", "10.30.0.1", "[fd00::1]"].map((host) => reaches(host, "acme"))
     ).toEqual([true, true, true, true])
@@ -63,7 +63,7 @@ describe("the URL of a caller", () => {
 
   it("is connected to by scheme, host and port, and asked for path and query; its fragment goes nowhere", () => {
     const found = Egress.target("HTTPS://Node.Example.:8545/v1?key=1#part", "caller", rules(false), "acme")
-    expect(Either.getOrThrow(found)).toEqual({
+    expect(Result.getOrThrow(found)).toEqual({
       trust: "caller",
       scope: "acme",
       connection: "https://node.example:8545",
@@ -149,7 +149,7 @@ describe("connections to a host name", () => {
   const serve = () => httpNode((response, body) => honest(response, body, () => "0x1"))
   const withName = (url: string) => url.replace("127.0.0.1", "node.example")
 
-  it.scopedLive("a name that leads to a forbidden address is forbidden and not connected to", () =>
+  it.live("a name that leads to a forbidden address is forbidden and not connected to", () =>
     Effect.gen(function* () {
       const node = yield* Effect.acquireRelease(Effect.promise(serve), (node) => Effect.promise(node.close))
       for (const answers of [["127.0.0.1"], ["1.1.1.1", "127.0.0.1"]]) {
@@ -162,7 +162,7 @@ describe("connections to a host name", () => {
     })
   )
 
-  it.scopedLive(
+  it.live(
     "each connection is resolved and checked once; a name that moves inside is caught at the next one",
     () =>
       Effect.gen(function* () {
@@ -197,7 +197,7 @@ describe("connections to a host name", () => {
 
   const proxyNames = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"]
 
-  it.scopedLive("go to the node itself, whatever proxies the environment names", () =>
+  it.live("go to the node itself, whatever proxies the environment names", () =>
     Effect.gen(function* () {
       const [node, proxy] = yield* Effect.all([
         Effect.acquireRelease(Effect.promise(serve), (node) => Effect.promise(node.close)),
@@ -219,7 +219,7 @@ describe("connections to a host name", () => {
     })
   )
 
-  it.scopedLive("a name that does not resolve is unreachable", () =>
+  it.live("a name that does not resolve is unreachable", () =>
     Effect.gen(function* () {
       const rpc = yield* EthersChainRpc.make({
         egress: { resolve: () => Promise.reject(Object.assign(new Error(), { code: "ENOTFOUND" })) }
@@ -231,7 +231,7 @@ describe("connections to a host name", () => {
     })
   )
 
-  it.scopedLive("a webhook's sender tells a forbidden address from a name that does not resolve", () =>
+  it.live("a webhook's sender tells a forbidden address from a name that does not resolve", () =>
     Effect.gen(function* () {
       const node = yield* Effect.acquireRelease(Effect.promise(serve), (node) => Effect.promise(node.close))
       const sent = (egress: Partial<Egress.Rules>) =>
@@ -253,7 +253,7 @@ describe("connections to a host name", () => {
     })
   )
 
-  it.scopedLive("a caller never uses a connection of the operator to a private address", () =>
+  it.live("a caller never uses a connection of the operator to a private address", () =>
     Effect.gen(function* () {
       const node = yield* Effect.acquireRelease(Effect.promise(serve), (node) => Effect.promise(node.close))
       const rpc = yield* EthersChainRpc.make({ egress: rules(false, ["127.0.0.1"]) })

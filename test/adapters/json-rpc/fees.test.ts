@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
 import { afterAll, beforeAll } from "vitest"
 import * as JsonRpcChain from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as NodeFees from "../../../src/adapters/json-rpc/node/NodeFees.js"
@@ -13,6 +12,7 @@ import { funded, fundedKey, minedReceipt } from "../../support/ChainScript.js"
 import { callsOf, json } from "../../support/HostileNode.js"
 import { acme } from "../../support/NamedBy.js"
 import * as SetClock from "../../support/SetClock.js"
+import * as Time from "../../support/Time.js"
 import { block, connect, http, reasonOf } from "./support.js"
 
 const old = { ...block, baseFeePerGas: undefined }
@@ -116,11 +116,11 @@ describe("the fees of a chain with a base fee", () => {
           yield* chain.fees
           said = { ...market, eth_maxPriorityFeePerGas: "0x9" }
           asked.length = 0
-          yield* TestClock.adjust(NodeFees.tipMillis - 1)
+          yield* Time.adjust(NodeFees.tipMillis - 1)
           expect(yield* chain.fees).toEqual({ nextBaseFee: 101n, tip: 3n })
           expect(asked).toEqual(["eth_feeHistory"])
           asked.length = 0
-          yield* TestClock.adjust(1)
+          yield* Time.adjust(1)
           expect(yield* chain.fees).toEqual({ nextBaseFee: 101n, tip: 9n })
           expect(asked).toEqual(["eth_feeHistory", "eth_maxPriorityFeePerGas"])
         })
@@ -238,7 +238,7 @@ describe("anvil before London", () => {
   })
   afterAll(() => anvil.stop())
 
-  it.scopedLive("has a gas price, takes a legacy transaction at it, and refuses one of type 2", () =>
+  it.live("has a gas price, takes a legacy transaction at it, and refuses one of type 2", () =>
     Effect.gen(function* () {
       const rpc = yield* JsonRpcChain.make({ egress: { allowLoopback: true } })
       const chain = yield* rpc.connect(anvil.url, acme)

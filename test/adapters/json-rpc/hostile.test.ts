@@ -41,7 +41,7 @@ describe("a node that does not answer as one", () => {
     ["bytes that are not UTF-8", Buffer.from([0x22, 0xff, 0xfe, 0x22])]
   ]
   for (const [name, body] of bodies)
-    it.scopedLive(`${name}: no RPC`, () =>
+    it.live(`${name}: no RPC`, () =>
       Effect.gen(function* () {
         const node = yield* http((response) => response.end(body))
         const chain = yield* connect(node)
@@ -50,7 +50,7 @@ describe("a node that does not answer as one", () => {
       })
     )
 
-  it.scopedLive("a compressed answer is no answer, since none was asked for", () =>
+  it.live("a compressed answer is no answer, since none was asked for", () =>
     Effect.gen(function* () {
       const node = yield* http((response) => {
         response.writeHead(200, { "content-encoding": "gzip" })
@@ -62,7 +62,7 @@ describe("a node that does not answer as one", () => {
     })
   )
 
-  it.scopedLive("what is not HTTP is no RPC", () =>
+  it.live("what is not HTTP is no RPC", () =>
     Effect.gen(function* () {
       const node = yield* tcp((socket) => socket.end("SSH-2.0-OpenSSH_9.2\r\n\r\n"))
       const chain = yield* connect(node)
@@ -70,7 +70,7 @@ describe("a node that does not answer as one", () => {
     })
   )
 
-  it.scopedLive("an answer that says it is too large is not read", () =>
+  it.live("an answer that says it is too large is not read", () =>
     Effect.gen(function* () {
       const node = yield* http((response) => {
         response.writeHead(200, { "content-length": String(64 * 1_024 + 1) })
@@ -82,7 +82,7 @@ describe("a node that does not answer as one", () => {
     })
   )
 
-  it.scopedLive("an answer without end is cut off at the limit, and so is its connection", () =>
+  it.live("an answer without end is cut off at the limit, and so is its connection", () =>
     Effect.gen(function* () {
       let written = 0
       const node = yield* http((response) => {
@@ -104,7 +104,7 @@ describe("a node that does not answer as one", () => {
 })
 
 describe("a node that takes its time", () => {
-  it.scopedLive("one that accepts the connection and is silent is unreachable, and is not asked again", () =>
+  it.live("one that accepts the connection and is silent is unreachable, and is not asked again", () =>
     Effect.gen(function* () {
       const node = yield* http(() => undefined)
       const chain = yield* connect(node, hasty)
@@ -116,7 +116,7 @@ describe("a node that takes its time", () => {
     })
   )
 
-  it.scopedLive("headers that trickle in do not stretch the time", () =>
+  it.live("headers that trickle in do not stretch the time", () =>
     Effect.gen(function* () {
       const node = yield* tcp((socket) => {
         socket.write("HTTP/1.1 200 OK\r\n")
@@ -129,7 +129,7 @@ describe("a node that takes its time", () => {
     })
   )
 
-  it.scopedLive("a body that trickles in ends with the total time", () =>
+  it.live("a body that trickles in ends with the total time", () =>
     Effect.gen(function* () {
       const node = yield* http((response) => {
         response.writeHead(200)
@@ -144,7 +144,7 @@ describe("a node that takes its time", () => {
     })
   )
 
-  it.scopedLive("calls that make it work may take all of the total time", () =>
+  it.live("calls that make it work may take all of the total time", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => {
         if (!body.includes("eth_call")) return
@@ -159,7 +159,7 @@ describe("a node that takes its time", () => {
 
 describe("a node that answers with an HTTP status", () => {
   for (const status of [301, 302, 303, 307, 308])
-    it.scopedLive(`${status}: redirects are not followed`, () =>
+    it.live(`${status}: redirects are not followed`, () =>
       Effect.gen(function* () {
         const node = yield* http((response, body, turn) => {
           if (turn > 0) return honest(response, body, () => "0x1")
@@ -173,7 +173,7 @@ describe("a node that answers with an HTTP status", () => {
     )
 
   for (const status of [400, 401, 403, 404, 405, 501])
-    it.scopedLive(`${status} with a page: unreachable, and not asked again`, () =>
+    it.live(`${status} with a page: unreachable, and not asked again`, () =>
       Effect.gen(function* () {
         const node = yield* http((response) => {
           response.writeHead(status)
@@ -187,7 +187,7 @@ describe("a node that answers with an HTTP status", () => {
       })
     )
 
-  it.scopedLive("400 with a JSON-RPC error is what the node says, without the key that it quotes", () =>
+  it.live("400 with a JSON-RPC error is what the node says, without the key that it quotes", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => {
         const [asked] = callsOf(body)
@@ -202,7 +202,7 @@ describe("a node that answers with an HTTP status", () => {
   )
 
   for (const status of [408, 500, 502, 503, 504, 521, 599])
-    it.scopedLive(`${status} is asked again twice`, () =>
+    it.live(`${status} is asked again twice`, () =>
       Effect.gen(function* () {
         const node = yield* http((response) => {
           response.writeHead(status)
@@ -216,7 +216,7 @@ describe("a node that answers with an HTTP status", () => {
       })
     )
 
-  it.scopedLive("a burst of 429 is waited out by reads", () =>
+  it.live("a burst of 429 is waited out by reads", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body, turn) => {
         if (turn >= 20) return honest(response, body, () => "0x7")
@@ -225,13 +225,13 @@ describe("a node that answers with an HTTP status", () => {
       })
       const chain = yield* connect(node)
       const answers = yield* balances(chain, 30)
-      expect(answers.every((answer) => answer._tag === "Right" && answer.right === 7n)).toBe(true)
+      expect(answers.every((answer) => answer._tag === "Success" && answer.success === 7n)).toBe(true)
       // In requests of 1, 1, 2, 2, 4, 4, 8 and 8.
       expect(node.seen.length).toBe(28)
     })
   )
 
-  it.scopedLive("a 429 that lasts is the failure, and so is one that asks to wait for long", () =>
+  it.live("a 429 that lasts is the failure, and so is one that asks to wait for long", () =>
     Effect.gen(function* () {
       let header: Record<string, string> = {}
       const node = yield* http((response) => {
@@ -247,7 +247,7 @@ describe("a node that answers with an HTTP status", () => {
     })
   )
 
-  it.scopedLive("calls that the node limits inside a batch are repeated, the others are not", () =>
+  it.live("calls that the node limits inside a batch are repeated, the others are not", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body, turn) => {
         const calls = callsOf(body)
@@ -264,14 +264,20 @@ describe("a node that answers with an HTTP status", () => {
       })
       const chain = yield* connect(node)
       const answers = yield* balances(chain, 5)
-      expect(answers.map((answer) => answer._tag === "Right" && answer.right)).toEqual([1n, 1n, 2n, 2n, 2n])
+      expect(answers.map((answer) => answer._tag === "Success" && answer.success)).toEqual([
+        1n,
+        1n,
+        2n,
+        2n,
+        2n
+      ])
       expect(node.seen.map(({ body }) => callsOf(body).length)).toEqual([5, 3])
     })
   )
 })
 
 describe("a node that cuts connections", () => {
-  it.scopedLive("a cut before the answer is tried again, and in the end unreachable", () =>
+  it.live("a cut before the answer is tried again, and in the end unreachable", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body, turn) => {
         if (turn === 2) return honest(response, body, () => "0x5")
@@ -292,7 +298,7 @@ describe("a node that cuts connections", () => {
   }
   for (const [kind, rest] of Object.entries(cuts))
     for (const end of ["end", "resetAndDestroy"] as const)
-      it.scopedLive(`a cut inside the answer ${kind} is no answer: ${end}`, () =>
+      it.live(`a cut inside the answer ${kind} is no answer: ${end}`, () =>
         Effect.gen(function* () {
           const node = yield* tcp((socket) => {
             socket.once("data", () => socket.write(`HTTP/1.1 200 OK\r\n${rest}`, () => socket[end]()))
@@ -303,7 +309,7 @@ describe("a node that cuts connections", () => {
         })
       )
 
-  it.scopedLive("an answer that ends with its connection is an answer", () =>
+  it.live("an answer that ends with its connection is an answer", () =>
     Effect.gen(function* () {
       const node = yield* tcp((socket) => {
         socket.once("data", () =>
@@ -344,7 +350,7 @@ describe("a transaction is sent exactly once", () => {
     ["gets no hash", "notAnRpc", (response, body) => honest(response, body, () => null)]
   ]
   for (const [name, reason, answer] of behaviours)
-    it.scopedLive(`when it ${name}`, () =>
+    it.live(`when it ${name}`, () =>
       Effect.gen(function* () {
         const node = yield* http(answer)
         const chain = yield* connect(node, hasty)
@@ -353,17 +359,17 @@ describe("a transaction is sent exactly once", () => {
       })
     )
 
-  it.scopedLive("also when its sender goes away while it is under way", () =>
+  it.live("also when its sender goes away while it is under way", () =>
     Effect.gen(function* () {
       const arrived = yield* Deferred.make<void>()
       const finished = yield* Deferred.make<void>()
       const node = yield* http((response, body) => {
-        Deferred.unsafeDone(arrived, Effect.void)
-        response.on("finish", () => Deferred.unsafeDone(finished, Effect.void))
+        Deferred.doneUnsafe(arrived, Effect.void)
+        response.on("finish", () => Deferred.doneUnsafe(finished, Effect.void))
         setImmediate(() => honest(response, body, () => null))
       })
       const chain = yield* connect(node)
-      const sender = yield* Effect.fork(chain.sendRawTransaction(raw))
+      const sender = yield* Effect.forkChild(chain.sendRawTransaction(raw))
       yield* Deferred.await(arrived)
       yield* Fiber.interrupt(sender)
       yield* Deferred.await(finished)

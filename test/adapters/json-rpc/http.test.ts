@@ -2,30 +2,30 @@ import type { ServerResponse } from "node:http"
 import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
+import * as Result from "effect/Result"
 import { defaults } from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as Egress from "../../../src/adapters/json-rpc/transport/Egress.js"
 import * as Http from "../../../src/adapters/json-rpc/transport/Http.js"
 import { http } from "./support.js"
 
 const rules = { ...defaults.egress, allowLoopback: true }
-const targetOf = (url: string) => Either.getOrThrow(Egress.target(url, "caller", rules, "acme"))
+const targetOf = (url: string) => Result.getOrThrow(Egress.target(url, "caller", rules, "acme"))
 
 describe("requests to a node that has one connection", () => {
-  it.scopedLive("are never sent when nobody waits for their answers by the time it is free", () =>
+  it.live("are never sent when nobody waits for their answers by the time it is free", () =>
     Effect.gen(function* () {
       const first = yield* Deferred.make<ServerResponse>()
       const node = yield* http((response, _, turn) => {
-        if (turn === 0) Deferred.unsafeDone(first, Effect.succeed(response))
+        if (turn === 0) Deferred.doneUnsafe(first, Effect.succeed(response))
         else response.end("{}")
       })
       const { post } = yield* Http.make(rules, { ...defaults.http, connectionsPerHost: 1 })
       const send = (body: string) => post(targetOf(node.url), body, true)
-      const under = yield* Effect.fork(send("under way"))
+      const under = yield* Effect.forkChild(send("under way"))
       const response = yield* Deferred.await(first)
-      const waiting = yield* Effect.fork(send("given up"))
-      yield* Effect.yieldNow()
+      const waiting = yield* Effect.forkChild(send("given up"))
+      yield* Effect.yieldNow
       yield* Fiber.interrupt(waiting)
       response.end("{}")
       yield* Fiber.join(under)
@@ -41,14 +41,14 @@ describe("an answer", () => {
     Effect.gen(function* () {
       const node = yield* http((response) => response.end(body))
       const { post } = yield* Http.make(rules, limits)
-      const target = Either.getOrThrow(Egress.target(node.url, by, rules, by === "caller" ? "acme" : ""))
+      const target = Result.getOrThrow(Egress.target(node.url, by, rules, by === "caller" ? "acme" : ""))
       return yield* Effect.match(post(target, "x", false), {
         onFailure: ({ reason }) => reason,
         onSuccess: ({ body }) => body.length
       })
     })
 
-  it.scopedLive("of a node that a caller names is shorter than that of the operator's", () =>
+  it.live("of a node that a caller names is shorter than that of the operator's", () =>
     Effect.gen(function* () {
       const text = (bytes: number) => `"${"x".repeat(bytes - 2)}"`
       expect(yield* answered(text(1_000), "caller")).toBe(1_000)
@@ -58,7 +58,7 @@ describe("an answer", () => {
     })
   )
 
-  it.scopedLive("holds so many values and no more, whoever names the node", () =>
+  it.live("holds so many values and no more, whoever names the node", () =>
     Effect.gen(function* () {
       const list = (values: number) => `[${Array.from({ length: values }, () => "1").join()}]`
       for (const by of ["caller", "operator"] as const) {

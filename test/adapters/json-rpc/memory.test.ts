@@ -34,7 +34,7 @@ const longest = ({ method, params: [first] }: Asked, data: string): unknown => {
 }
 
 describe("a caller's node that answers at length", () => {
-  it.scopedLive(
+  it.live(
     "leaves less than 256 MiB in memory, and never needs more of the heap, when it answers at 8 MiB 100 times",
     () =>
       Effect.gen(function* () {

@@ -50,7 +50,7 @@ const ours: ReadonlyArray<readonly [string, unknown]> = [
 ]
 
 describe("a log that cannot be read", () => {
-  it.scopedLive.each(foreign)("and is %s spoils no other", ([_, odd]) =>
+  it.live.each(foreign)("and is %s spoils no other", ([_, odd]) =>
     Effect.gen(function* () {
       const chain = yield* telling(odd, whole)
       for (const read of [chain.logs(filter), chain.logs(filter, "asTold")])
@@ -60,7 +60,7 @@ describe("a log that cannot be read", () => {
     })
   )
 
-  it.scopedLive.each(ours)("and may be what was asked for is never taken for nothing: %s", ([place, odd]) =>
+  it.live.each(ours)("and may be what was asked for is never taken for nothing: %s", ([place, odd]) =>
     Effect.gen(function* () {
       const chain = yield* telling(odd, whole)
       for (const read of [chain.logs(filter), chain.logsOf(word("0b"), filter)]) {
@@ -70,7 +70,7 @@ describe("a log that cannot be read", () => {
     })
   )
 
-  it.scopedLive("is told with what it has, where it is known to be what was asked for", () =>
+  it.live("is told with what it has, where it is known to be what was asked for", () =>
     Effect.gen(function* () {
       for (const [place, odd] of ours) {
         const name = place.slice(2)
@@ -87,22 +87,20 @@ describe("a log that cannot be read", () => {
     })
   )
 
-  it.scopedLive.each(ours)(
-    "is told with what it has only where it has a place of its own: %s",
-    ([place, odd]) =>
-      Effect.gen(function* () {
-        const chain = yield* telling(odd, whole)
-        const name = place.slice(2)
-        for (const read of [chain.logs(filter, "placed"), chain.logsOf(word("0b"), filter, "placed")]) {
-          const found = yield* Effect.either(read)
-          expect(
-            found._tag === "Right" ? found.right.map(({ missing }) => missing) : found.left.message
-          ).toEqual(
-            ["data", "transactionHash", "removed"].includes(name)
-              ? [undefined, [name]]
-              : expect.stringContaining(`is malformed at ${place}`)
-          )
-        }
-      })
+  it.live.each(ours)("is told with what it has only where it has a place of its own: %s", ([place, odd]) =>
+    Effect.gen(function* () {
+      const chain = yield* telling(odd, whole)
+      const name = place.slice(2)
+      for (const read of [chain.logs(filter, "placed"), chain.logsOf(word("0b"), filter, "placed")]) {
+        const found = yield* Effect.result(read)
+        expect(
+          found._tag === "Success" ? found.success.map(({ missing }) => missing) : found.failure.message
+        ).toEqual(
+          ["data", "transactionHash", "removed"].includes(name)
+            ? [undefined, [name]]
+            : expect.stringContaining(`is malformed at ${place}`)
+        )
+      }
+    })
   )
 })

@@ -21,7 +21,7 @@ const without = (...names: ReadonlyArray<keyof typeof whole>) =>
   Object.fromEntries(Object.entries(whole).filter(([name]) => !names.some((one) => one === name)))
 
 describe("a receipt that lacks", () => {
-  it.scopedLive("its price and its sender has those of its transaction, by the base fee of its block", () =>
+  it.live("its price and its sender has those of its transaction, by the base fee of its block", () =>
     Effect.gen(function* () {
       const receipt = without("effectiveGasPrice", "from")
       for (const [terms, price] of [
@@ -37,7 +37,7 @@ describe("a receipt that lacks", () => {
     })
   )
 
-  it.scopedLive("its price is not believed where its transaction is unknown, or in another block", () =>
+  it.live("its price is not believed where its transaction is unknown, or in another block", () =>
     Effect.gen(function* () {
       for (const of of [null, { ...transaction, blockNumber: "0x6" }, { ...transaction, hash: other }]) {
         const chain = yield* telling(without("effectiveGasPrice"), of)
@@ -51,7 +51,7 @@ describe("a receipt that lacks", () => {
     })
   )
 
-  it.scopedLive("its status is a success where it has logs, and neither where it has none", () =>
+  it.live("its status is a success where it has logs, and neither where it has none", () =>
     Effect.gen(function* () {
       const proven = yield* telling(without("status"))
       expect(yield* proven.receipt(hash)).toMatchObject({ success: true })
@@ -61,7 +61,7 @@ describe("a receipt that lacks", () => {
     })
   )
 
-  it.scopedLive("anything else is believed by nobody, and told with what it has where it is asked for", () =>
+  it.live("anything else is believed by nobody, and told with what it has where it is asked for", () =>
     Effect.gen(function* () {
       const { data: _, ...bare } = { ...log, topics: [Outcome.userOperationEvent, other, other, other] }
       const { topics: __, ...mute } = log
@@ -93,7 +93,7 @@ describe("a receipt that lacks", () => {
     })
   )
 
-  it.scopedLive("a part of somebody else's log is believed without that log", () =>
+  it.live("a part of somebody else's log is believed without that log", () =>
     Effect.gen(function* () {
       const { data: _, ...silent } = log
       for (const odd of [
@@ -108,7 +108,7 @@ describe("a receipt that lacks", () => {
     })
   )
 
-  it.scopedLive("the topics of a log is believed where that is of none of the contracts that count", () =>
+  it.live("the topics of a log is believed where that is of none of the contracts that count", () =>
     Effect.gen(function* () {
       const { topics: _, ...odd } = log
       const chain = yield* telling({ ...whole, logs: [log, odd] })
@@ -125,7 +125,7 @@ describe("a receipt that lacks", () => {
     })
   )
 
-  it.scopedLive("everything, or is no receipt of it, is told with nothing", () =>
+  it.live("everything, or is no receipt of it, is told with nothing", () =>
     Effect.gen(function* () {
       for (const odd of ["0x", [], {}, { ...whole, transactionHash: other }]) {
         const chain = yield* telling(odd)
@@ -138,7 +138,7 @@ describe("a receipt that lacks", () => {
 })
 
 describe("a block", () => {
-  it.scopedLive("has the transactions that can be read, whatever lies beside them", () =>
+  it.live("has the transactions that can be read, whatever lies beside them", () =>
     Effect.gen(function* () {
       const { nonce: _, ...kindless } = transaction
       const { input, ...alias } = transaction

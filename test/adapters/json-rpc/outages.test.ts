@@ -59,7 +59,7 @@ const answers: ReadonlyArray<readonly [number, string, unknown?]> = [
 ]
 
 describe("an error of a node", () => {
-  it.scopedLive.each(outages)("%i %s %j says that it cannot answer now", ([code, message, data]) =>
+  it.live.each(outages)("%i %s %j says that it cannot answer now", ([code, message, data]) =>
     Effect.gen(function* () {
       const node = yield* saying({ code, message, data })
       const chain = yield* connect(node)
@@ -71,7 +71,7 @@ describe("an error of a node", () => {
     })
   )
 
-  it.scopedLive.each(answers)("%i %s %j says that it has looked at the request", ([code, message, data]) =>
+  it.live.each(answers)("%i %s %j says that it has looked at the request", ([code, message, data]) =>
     Effect.gen(function* () {
       const node = yield* saying({ code, message, data })
       const chain = yield* connect(node)
@@ -80,7 +80,7 @@ describe("an error of a node", () => {
     })
   )
 
-  it.scopedLive("with the data of a revert is one, whatever its code and its text", () =>
+  it.live("with the data of a revert is one, whatever its code and its text", () =>
     Effect.gen(function* () {
       const data = `0x08c379a0${"00".repeat(96)}`
       for (const code of [-32_603, -32_011])
@@ -92,7 +92,7 @@ describe("an error of a node", () => {
     })
   )
 
-  it.scopedLive("that wraps another one is told with its words", () =>
+  it.live("that wraps another one is told with its words", () =>
     Effect.gen(function* () {
       const data = { code: -32_000, message: "nonce too low: next nonce 7" }
       const node = yield* saying({ code: -32_603, message: "Internal JSON-RPC error.", data })
@@ -102,7 +102,7 @@ describe("an error of a node", () => {
     })
   )
 
-  it.scopedLive("of a method that it need not have leaves it priced by what it has", () =>
+  it.live("of a method that it need not have leaves it priced by what it has", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => {
         const told = callsOf(body).map(({ id, method }) => {
@@ -123,7 +123,7 @@ describe("an error of a node", () => {
 })
 
 describe("a gateway without a node", () => {
-  it.scopedLive.each([
+  it.live.each([
     "<html><head><title>502 Bad Gateway</title></head></html>",
     "503 Service Temporarily Unavailable",
     "no healthy upstream",
@@ -138,7 +138,7 @@ describe("a gateway without a node", () => {
     })
   )
 
-  it.scopedLive("is no node where its page says something else", () =>
+  it.live("is no node where its page says something else", () =>
     Effect.gen(function* () {
       for (const page of ["<html>", "welcome", "", '{"status":"ok"}']) {
         const node = yield* http((response) => response.writeHead(200).end(page))

@@ -2,26 +2,31 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Chunk from "effect/Chunk"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
-import * as TestClock from "effect/TestClock"
+import * as TestClock from "effect/testing/TestClock"
 import { defaults } from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as Background from "../../../src/adapters/json-rpc/transport/Background.js"
 import * as Batches from "../../../src/adapters/json-rpc/transport/Batches.js"
 import * as Egress from "../../../src/adapters/json-rpc/transport/Egress.js"
 import { type Answer, HttpFailure } from "../../../src/adapters/json-rpc/transport/Http.js"
+import * as Time from "../../support/Time.js"
 
 const start = Date.parse("2026-01-01T00:00:00Z")
 
 /** A node that answers at once, by the number of the attempt; `times` are milliseconds since the first. */
-const node = (answer: (turn: number) => Either.Either<Answer, HttpFailure>) =>
+const node = (answer: (turn: number) => Result.Result<Answer, HttpFailure>) =>
   Effect.gen(function* () {
     const times: Array<number> = []
     const batches = Batches.make({
-      target: Either.getOrThrow(Egress.target("http://127.0.0.1:1/", "operator", defaults.egress)),
+      target: Result.getOrThrow(Egress.target("http://127.0.0.1:1/", "operator", defaults.egress)),
       http: {
-        post: () => Effect.flatMap(Clock.currentTimeMillis, (now) => answer(times.push(now - start) - 1))
+        post: () =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) =>
+            Effect.fromResult(answer(times.push(now - start) - 1))
+          )
       },
       limits: defaults.batches,
       retry: defaults.retry,
@@ -33,20 +38,21 @@ const node = (answer: (turn: number) => Either.Either<Answer, HttpFailure>) =>
 
 /** Goes to the moment for which somebody waits; lets the others run when nobody does. */
 const passTime = Effect.flatMap(TestClock.sleeps(), (sleeps) =>
-  Chunk.isEmpty(sleeps) ? TestClock.adjust(0) : TestClock.setTime(Math.min(...sleeps))
+  Chunk.isEmpty(sleeps) ? Time.adjust(0) : Time.setTime(Math.min(...sleeps))
 )
 
 /** Lets time pass until the asker has its answer. */
 const outcome = <A, E>(effect: Effect.Effect<A, E>) =>
   Effect.gen(function* () {
-    const asker = yield* Effect.fork(Effect.either(effect))
-    while ((yield* Fiber.poll(asker))._tag === "None") yield* passTime
+    const asker = yield* Effect.forkChild(Effect.result(effect))
+    while ((yield* Effect.sync(() => Option.fromUndefinedOr(asker.pollUnsafe())))._tag === "None")
+      yield* passTime
     return yield* Fiber.join(asker)
   })
 
-const status = (code: number, retryAfter?: string): Either.Either<Answer, HttpFailure> =>
-  Either.right({ status: code, retryAfter, body: "" })
-const good = Either.right({
+const status = (code: number, retryAfter?: string): Result.Result<Answer, HttpFailure> =>
+  Result.succeed({ status: code, retryAfter, body: "" })
+const good = Result.succeed({
   status: 200,
   retryAfter: undefined,
   body: '{"jsonrpc":"2.0","id":1,"result":"0x1"}'
@@ -54,7 +60,7 @@ const good = Either.right({
 const gaps = (times: ReadonlyArray<number>) => times.slice(1).map((time, n) => time - (times[n] ?? 0))
 
 const fact = (name: string, test: Effect.Effect<void, unknown, Scope.Scope>) =>
-  it.scoped(name, () => Effect.zipRight(TestClock.setTime(start), test))
+  it.effect(name, () => Effect.andThen(Time.setTime(start), test))
 
 describe("reads that the node limits", () => {
   fact(
@@ -62,7 +68,7 @@ describe("reads that the node limits", () => {
     Effect.gen(function* () {
       const { batches, times } = yield* node(() => status(429))
       const result = yield* outcome(batches.read("eth_chainId", []))
-      expect(Either.isLeft(result) && result.left.reason).toBe("rateLimited")
+      expect(Result.isFailure(result) && result.failure.reason).toBe("rateLimited")
       expect(times.length).toBeGreaterThanOrEqual(21)
       expect(times.at(-1)).toBeLessThan(21_600)
       expect(Math.max(...gaps(times))).toBeLessThanOrEqual(1_500)
@@ -85,7 +91,7 @@ describe("reads that the node limits", () => {
         turn < waits.length ? status(429, waits[turn]) : good
       )
       const result = yield* outcome(batches.read("eth_chainId", []))
-      expect(Either.isRight(result)).toBe(true)
+      expect(Result.isSuccess(result)).toBe(true)
       const [first, second, ...rest] = gaps(times)
       expect(first).toBe(3_000)
       expect(second).toBe(5_000)
@@ -97,7 +103,7 @@ describe("reads that the node limits", () => {
     "wait as long as the error asks, and not at all for what is no rate limit",
     Effect.gen(function* () {
       const limited = (id: unknown, code: number, seconds: unknown) =>
-        Either.right({
+        Result.succeed({
           status: 200,
           retryAfter: undefined,
           body: JSON.stringify({
@@ -108,7 +114,7 @@ describe("reads that the node limits", () => {
         })
       const turns = [limited(1, -32_005, 4), limited(null, -32_005, 6), limited(1, -32_005, "9")]
       const { batches, times } = yield* node((turn) => turns[turn] ?? good)
-      expect(Either.isRight(yield* outcome(batches.read("eth_chainId", [])))).toBe(true)
+      expect(Result.isSuccess(yield* outcome(batches.read("eth_chainId", [])))).toBe(true)
       const [first, second, third] = gaps(times)
       expect([first, second]).toEqual([4_000, 6_000])
       expect(third).toBeLessThan(1_000)
@@ -117,7 +123,7 @@ describe("reads that the node limits", () => {
       expect(other.times.length).toBe(1)
       const long = yield* node(() => limited(1, -32_005, 1e300))
       const result = yield* outcome(long.batches.read("eth_chainId", []))
-      expect(Either.isLeft(result) && result.left.reason).toBe("rateLimited")
+      expect(Result.isFailure(result) && result.failure.reason).toBe("rateLimited")
       expect(long.times.length).toBe(1)
     })
   )
@@ -127,21 +133,21 @@ describe("reads that the node limits", () => {
     Effect.gen(function* () {
       const { batches, times } = yield* node(() => status(429, "21"))
       const result = yield* outcome(batches.read("eth_chainId", []))
-      expect(Either.isLeft(result) && result.left.reason).toBe("rateLimited")
+      expect(Result.isFailure(result) && result.failure.reason).toBe("rateLimited")
       expect(times).toEqual([0])
     })
   )
 })
 
 describe("reads that meet a refused or cut connection", () => {
-  const cut = Either.left(new HttpFailure({ reason: "unreachable", message: "cut", passing: true }))
+  const cut = Result.fail(new HttpFailure({ reason: "unreachable", message: "cut", passing: true }))
 
   fact(
     "are repeated twice, soon",
     Effect.gen(function* () {
       const { batches, times } = yield* node(() => cut)
       const result = yield* outcome(batches.read("eth_chainId", []))
-      expect(Either.isLeft(result) && result.left.reason).toBe("unreachable")
+      expect(Result.isFailure(result) && result.failure.reason).toBe("unreachable")
       expect(times.length).toBe(3)
       expect(times.at(-1)).toBeLessThan(300)
     })
@@ -151,7 +157,7 @@ describe("reads that meet a refused or cut connection", () => {
     "honour what a gateway asks",
     Effect.gen(function* () {
       const { batches, times } = yield* node((turn) => (turn === 0 ? status(503, "2") : good))
-      expect(Either.isRight(yield* outcome(batches.read("eth_chainId", [])))).toBe(true)
+      expect(Result.isSuccess(yield* outcome(batches.read("eth_chainId", [])))).toBe(true)
       expect(times).toEqual([0, 2_000])
     })
   )
@@ -160,7 +166,7 @@ describe("reads that meet a refused or cut connection", () => {
     "are not repeated when the failure is no passing one",
     Effect.gen(function* () {
       const { batches, times } = yield* node(() =>
-        Either.left(new HttpFailure({ reason: "unreachable", message: "no answer", passing: false }))
+        Result.fail(new HttpFailure({ reason: "unreachable", message: "no answer", passing: false }))
       )
       yield* outcome(batches.read("eth_chainId", []))
       expect(times).toEqual([0])
@@ -169,7 +175,7 @@ describe("reads that meet a refused or cut connection", () => {
 })
 
 describe("a call at a block that the node has not seen yet", () => {
-  const behind = Either.right({
+  const behind = Result.succeed({
     status: 200,
     retryAfter: undefined,
     body: '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"header not found"}}'
@@ -180,7 +186,7 @@ describe("a call at a block that the node has not seen yet", () => {
     Effect.gen(function* () {
       const { batches, times } = yield* node((turn) => (turn < 8 ? behind : good))
       const result = yield* outcome(batches.read("eth_call", [{}, "0x10"]))
-      expect(Either.isRight(result) && result.right._tag).toBe("result")
+      expect(Result.isSuccess(result) && result.success._tag).toBe("result")
       expect(times.length).toBe(9)
       expect(times.at(-1)).toBeGreaterThan(1_000)
     })
@@ -191,7 +197,7 @@ describe("a call at a block that the node has not seen yet", () => {
     Effect.gen(function* () {
       const { batches, times } = yield* node(() => behind)
       const result = yield* outcome(batches.read("eth_call", [{}, "0x10"]))
-      expect(Either.isLeft(result) && result.left).toMatchObject({
+      expect(Result.isFailure(result) && result.failure).toMatchObject({
         reason: "unavailable",
         rpcCode: -32_000,
         message: "header not found"
@@ -209,14 +215,14 @@ describe("a call at a block that the node has not seen yet", () => {
         ["eth_call", "execution reverted: header not found", "error"]
       ] as const) {
         const { batches, times } = yield* node(() =>
-          Either.right({
+          Result.succeed({
             status: 200,
             retryAfter: undefined,
             body: JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32_000, message } })
           })
         )
         const result = yield* outcome(batches.read(method, []))
-        expect(Either.isRight(result) ? result.right._tag : result.left.reason).toBe(told)
+        expect(Result.isSuccess(result) ? result.success._tag : result.failure.reason).toBe(told)
         expect(times).toEqual([0])
       }
     })
@@ -229,7 +235,7 @@ describe("a send", () => {
     Effect.gen(function* () {
       for (const answer of [status(429, "0"), status(503)]) {
         const { batches, times } = yield* node(() => answer)
-        expect(Either.isLeft(yield* outcome(batches.once("eth_sendRawTransaction", ["0x"])))).toBe(true)
+        expect(Result.isFailure(yield* outcome(batches.once("eth_sendRawTransaction", ["0x"])))).toBe(true)
         expect(times.length).toBe(1)
       }
     })
@@ -241,11 +247,11 @@ describe("a read that nobody waits for any more", () => {
     "is not repeated",
     Effect.gen(function* () {
       const { batches, times } = yield* node(() => status(429))
-      const asker = yield* Effect.fork(batches.read("eth_chainId", []))
+      const asker = yield* Effect.forkChild(batches.read("eth_chainId", []))
       while (times.length < 3) yield* passTime
       yield* Fiber.interrupt(asker)
       const asked = times.length
-      yield* TestClock.adjust("10 seconds")
+      yield* Time.adjust("10 seconds")
       expect(times.length).toBe(asked)
     })
   )
@@ -259,9 +265,9 @@ describe("a defect of the adapter", () => {
         throw new Error("planted")
       })
       const result = yield* outcome(batches.read("eth_chainId", []))
-      expect(Either.isLeft(result) && result.left.reason).toBe("notAnRpc")
+      expect(Result.isFailure(result) && result.failure.reason).toBe("notAnRpc")
       const sent = yield* outcome(batches.once("eth_sendRawTransaction", []))
-      expect(Either.isLeft(sent) && sent.left.reason).toBe("notAnRpc")
+      expect(Result.isFailure(sent) && sent.failure.reason).toBe("notAnRpc")
     })
   )
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as Egress from "../../../src/adapters/json-rpc/transport/Egress.js"
@@ -156,7 +156,7 @@ describe("a node does not know a block yet", () => {
 })
 
 describe("the text of a node", () => {
-  const target = Either.getOrThrow(
+  const target = Result.getOrThrow(
     Egress.target(
       "https://rpc.example/v3/0123456789abcdef/k%C3%A9y-k%C3%A9y?token=tok-tok-tok&x=1",
       "operator",
@@ -204,8 +204,8 @@ describe("decoding what a node sends", () => {
         ),
         (text) => {
           const decoded = JsonRpc.decode(text, calls)
-          if (Either.isRight(decoded) && decoded.right._tag === "each")
-            for (const id of decoded.right.byId.keys()) expect([1, 2]).toContain(id)
+          if (Result.isSuccess(decoded) && decoded.success._tag === "each")
+            for (const id of decoded.success.byId.keys()) expect([1, 2]).toContain(id)
         }
       )
     )

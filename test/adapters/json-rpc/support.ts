@@ -30,7 +30,7 @@ export const call = { to: Address.zero, data: Hex.empty }
 export const balances = (chain: ChainClient, count: number) =>
   Effect.forEach(
     Array.from({ length: count }, (_, n) => Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`)),
-    (address) => Effect.either(chain.balance(address)),
+    (address) => Effect.result(chain.balance(address)),
     { concurrency: "unbounded" }
   )
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
 import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import { callsOf, json } from "../../support/HostileNode.js"
 import * as SetClock from "../../support/SetClock.js"
+import * as Time from "../../support/Time.js"
 import { call, connect, http } from "./support.js"
 
 type Refuse = (
@@ -60,7 +60,7 @@ const refusingAll =
 const beside = (chain: ChainClient) =>
   Effect.all(
     [
-      Effect.either(chain.simulate([call])),
+      Effect.result(chain.simulate([call])),
       chain.transactionCount(Address.zero, "pending"),
       chain.balance(Address.zero)
     ],
@@ -90,8 +90,8 @@ describe("a node without eth_simulateV1", () => {
         for (let n = 0; n < 3; n += 1) {
           const [simulated, nonce, balance] = yield* beside(chain)
           expect(simulated).toMatchObject({
-            _tag: "Left",
-            left: { _tag: "ChainRpcError", reason: "unsupported", rpcCode: code }
+            _tag: "Failure",
+            failure: { _tag: "ChainRpcError", reason: "unsupported", rpcCode: code }
           })
           expect([nonce, balance]).toEqual([7n, 7n])
         }
@@ -126,7 +126,7 @@ describe("a node without eth_simulateV1", () => {
         Effect.gen(function* () {
           for (let n = 0; n < 3; n += 1) {
             const [simulated, nonce, balance] = yield* beside(chain)
-            expect(simulated).toMatchObject({ _tag: "Left", left: { reason: "unsupported" } })
+            expect(simulated).toMatchObject({ _tag: "Failure", failure: { reason: "unsupported" } })
             expect([nonce, balance]).toEqual([7n, 7n])
           }
           const rest = ["eth_getTransactionCount", "eth_getBalance"]
@@ -145,13 +145,13 @@ describe("a node without eth_simulateV1", () => {
   it.effect("is asked again after an hour", () =>
     asking(refusingEach({ code: -32_601, message: "" }), (chain, bodies) =>
       Effect.gen(function* () {
-        const ask = Effect.either(chain.simulate([call]))
+        const ask = Effect.result(chain.simulate([call]))
         const asked = () => bodies.flat().length
         yield* ask
-        yield* TestClock.adjust(Duration.minutes(59))
+        yield* Time.adjust(Duration.minutes(59))
         yield* ask
         expect(asked()).toBe(1)
-        yield* TestClock.adjust(Duration.minutes(1))
+        yield* Time.adjust(Duration.minutes(1))
         yield* ask
         expect(asked()).toBe(2)
       })

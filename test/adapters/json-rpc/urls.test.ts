@@ -1,8 +1,8 @@
 import { createServer } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as ChainRpcs from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as Egress from "../../../src/adapters/json-rpc/transport/Egress.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
@@ -205,7 +205,7 @@ const told = (url: string) =>
   )
 
 describe("a URL that a caller names", () => {
-  it.scopedLive.each(closed)("is not followed to %s", (host) =>
+  it.live.each(closed)("is not followed to %s", (host) =>
     Effect.gen(function* () {
       const { connections, port } = yield* listening
       const rpc = yield* ChainRpcs.make({ egress: rules })
@@ -218,7 +218,7 @@ describe("a URL that a caller names", () => {
     })
   )
 
-  it.scopedLive.each(malformed)("is no URL of a node: %j", (url) =>
+  it.live.each(malformed)("is no URL of a node: %j", (url) =>
     Effect.gen(function* () {
       const rpc = yield* ChainRpcs.make({ egress: rules })
       expect((yield* Effect.flip(rpc.connect(url, acme))).reason).toBe("invalidUrl")
@@ -226,7 +226,7 @@ describe("a URL that a caller names", () => {
   )
 
   it.each(open)("may be anybody's: %s", async (url, origin) => {
-    const target = Either.getOrThrow(Egress.target(url, "caller", rules))
+    const target = Result.getOrThrow(Egress.target(url, "caller", rules))
     expect(target.origin).toBe(origin)
     const { hostname } = new URL(target.connection)
     if (hostname.endsWith(".example"))
@@ -239,8 +239,8 @@ describe("a URL that a caller names", () => {
 
   it.effect("may lead into a network that the operator allows, and into no other", () =>
     Effect.gen(function* () {
-      const allow = ["10.20.0.0/16", "fd00:1::/32"].map((text) => Either.getOrThrow(IpAddress.range(text)))
-      const reached = (url: string) => Either.isRight(Egress.target(url, "caller", { ...rules, allow }))
+      const allow = ["10.20.0.0/16", "fd00:1::/32"].map((text) => Result.getOrThrow(IpAddress.range(text)))
+      const reached = (url: string) => Result.isSuccess(Egress.target(url, "caller", { ...rules, allow }))
       expect(
         ["10.20.0.1", "10.20.255.255", "[fd00:1::7]", "[::ffff:10.20.3.4]"].map((host) =>
           reached(`http://${host}/`)

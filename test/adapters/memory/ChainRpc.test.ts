@@ -3,13 +3,13 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as ManagedRuntime from "effect/ManagedRuntime"
-import * as TestClock from "effect/TestClock"
 import { afterAll } from "vitest"
 import * as MemoryChainRpc from "../../../src/adapters/memory/ChainRpc.js"
 import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { chainRpcSuite } from "../../ports/ChainRpc.suite.js"
 import { echo, echoCode, execute, funded, sign } from "../../support/ChainScript.js"
+import * as Time from "../../support/Time.js"
 
 const url = "http://127.0.0.1:8545/key"
 const options: MemoryChainRpc.Options = {
@@ -75,15 +75,15 @@ describe("a node in memory", () => {
         ...options,
         execute: (call, self, ...more) =>
           Deferred.succeed(started, undefined).pipe(
-            Effect.zipRight(Effect.sleep("1 second")),
-            Effect.zipRight(execute(call, self, ...more))
+            Effect.andThen(Effect.sleep("1 second")),
+            Effect.andThen(execute(call, self, ...more))
           )
       })
       const chain = one.client("http://one")
-      const giving = yield* Effect.fork(chain.sendRawTransaction(yield* sign(chain, { nonce: 0n })))
+      const giving = yield* Effect.forkChild(chain.sendRawTransaction(yield* sign(chain, { nonce: 0n })))
       yield* Deferred.await(started)
-      yield* Fiber.interruptFork(giving)
-      yield* TestClock.adjust("1 second")
+      yield* Effect.sync(() => giving.interruptUnsafe())
+      yield* Time.adjust("1 second")
       yield* Fiber.await(giving)
       expect(yield* one.mined).toHaveLength(1)
       expect(yield* chain.transactionCount(funded, "latest")).toBe(1n)

@@ -2,7 +2,7 @@ import { sign } from "node:crypto"
 import { createRequire } from "node:module"
 import { afterEach, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as Crypto from "../../../src/adapters/native/Crypto.js"
 import * as P256 from "../../../src/domain/crypto/P256.js"
@@ -65,7 +65,7 @@ describe("what is loaded here", () => {
         digests,
         fc.boolean(),
         (secret, digest, other, high) => {
-          const key = Either.getOrThrow(Secp256k1.privateKey(word(secret)))
+          const key = Result.getOrThrow(Secp256k1.privateKey(word(secret)))
           const { r, s, v } = same(() => key.sign(digest))
           const given = { r, s: high ? order - s : s }
           const parity = v === 27 ? 28 : 27

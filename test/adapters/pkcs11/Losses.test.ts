@@ -107,7 +107,7 @@ describe("a PKCS #11 provider that loses its token", () => {
     over((provider) =>
       Effect.gen(function* () {
         yield* provider.key("main").sign([digest])
-        yield* Effect.zipRight(closeSessions, takeAway)
+        yield* Effect.andThen(closeSessions, takeAway)
         for (let attempt = 0; attempt < 4; attempt += 1)
           expect((yield* Effect.flip(provider.key("main").sign([digest]))).reason).toBe("unavailable")
         yield* bringBack
@@ -196,8 +196,8 @@ describe("the library of PKCS #11 providers", () => {
   it.live("is initialized once for all providers of the process, and finalized after the last", () =>
     Effect.gen(function* () {
       const [one, two] = [yield* Scope.make(), yield* Scope.make()]
-      const first = yield* Scope.extend(open(), one)
-      const second = yield* Scope.extend(open(), two)
+      const first = yield* Scope.provide(open(), one)
+      const second = yield* Scope.provide(open(), two)
       yield* Effect.all([again(first, 0), again(second, 0)], { concurrency: 2 })
       yield* Scope.close(one, Exit.void)
       expect(between.count("C_Finalize")).toBe(0)
@@ -220,10 +220,10 @@ describe("the library of PKCS #11 providers", () => {
   it.live("is not finalized under a signature that is being made", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const provider = yield* Scope.extend(open(), scope)
+      const provider = yield* Scope.provide(open(), scope)
       yield* again(provider, 0)
       between.will("C_Sign", { millis: 700 })
-      const signing = yield* Effect.fork(again(provider, 0))
+      const signing = yield* Effect.forkChild(again(provider, 0))
       yield* Effect.repeat(Effect.sleep("5 millis"), { until: () => between.count("C_Sign") === 2 })
       yield* Scope.close(scope, Exit.void)
       expect(between.count("C_Finalize")).toBe(1)
@@ -237,11 +237,11 @@ describe("the library of PKCS #11 providers", () => {
     it.live(`holds up nobody in the process while ${name} takes its time`, () =>
       Effect.gen(function* () {
         between.will(name, { millis: slow })
-        const signing = yield* Effect.fork(over((provider) => again(provider, 0)))
+        const signing = yield* Effect.forkChild(over((provider) => again(provider, 0)))
         yield* Effect.repeat(Effect.sleep("5 millis"), { until: () => between.count(name) > 0 })
         // The function has begun. A process that it held up would be here when it has ended, and what is asked with it.
         for (let turn = 0; turn < 10; turn++) yield* Effect.sleep("5 millis")
-        expect(yield* Fiber.poll(signing)).toEqual(Option.none())
+        expect(yield* Effect.sync(() => Option.fromUndefinedOr(signing.pollUnsafe()))).toEqual(Option.none())
         yield* Fiber.join(signing)
       })
     )
@@ -252,9 +252,10 @@ describe("the library of PKCS #11 providers", () => {
         yield* again(provider, 0)
         between.forget()
         between.will("C_Sign", { millis: slow, times: 3 })
-        const signing = yield* Effect.forEach([1, 2, 3], () => Effect.fork(again(provider, 0)))
+        const signing = yield* Effect.forEach([1, 2, 3], () => Effect.forkChild(again(provider, 0)))
         yield* Effect.repeat(Effect.sleep("5 millis"), { until: () => between.count("C_Sign") === 3 })
-        for (const fiber of signing) expect(yield* Fiber.poll(fiber)).toEqual(Option.none())
+        for (const fiber of signing)
+          expect(yield* Effect.sync(() => Option.fromUndefinedOr(fiber.pollUnsafe()))).toEqual(Option.none())
         for (const fiber of signing) yield* Fiber.join(fiber)
         expect(between.count("C_OpenSession")).toBe(2)
       })

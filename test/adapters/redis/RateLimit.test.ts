@@ -11,7 +11,7 @@ import * as RedisServer from "../../support/redis/Redis.js"
 const redis = await RedisServer.start()
 afterAll(() => redis.stop())
 
-const take = (limiter: RateLimit["Type"]) => limiter.take(alice, limits.free)
+const take = (limiter: RateLimit["Service"]) => limiter.take(alice, limits.free)
 
 describe("Redis", () => {
   const url = Redacted.make(redis.url)
@@ -50,10 +50,10 @@ describe("Redis", () => {
       const address = ["-h", hostname, "-p", port, "-a", password, "--no-auth-warning"]
       // It answers in the order in which it is asked: when this one has its answer, so has the count.
       const compute = Effect.sync(() => execFileSync("redis-cli", [...address, "ping"]))
-      const [counted] = yield* Effect.all([Effect.either(take(limiter)), compute], {
+      const [counted] = yield* Effect.all([Effect.result(take(limiter)), compute], {
         concurrency: "unbounded"
       })
-      expect(counted).toMatchObject({ _tag: "Right", right: { allowed: true } })
+      expect(counted).toMatchObject({ _tag: "Success", success: { allowed: true } })
     }).pipe(Effect.scoped)
   )
 

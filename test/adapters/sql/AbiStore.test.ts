@@ -1,8 +1,8 @@
-import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlAbiStore from "../../../src/adapters/sql/AbiStore.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as Store from "../../../src/adapters/sql/Store.js"
@@ -11,7 +11,7 @@ import * as Event from "../../../src/domain/abi/Event.js"
 import { accountId, alice } from "../../support/journal/Make.js"
 
 const inMemory = Layer.provideMerge(SqlAbiStore.layer, Sqlite.layer({ filename: ":memory:" }))
-const transfer = Either.getOrThrow(Event.parse("event Transfer(address from, address to, uint256 value)"))
+const transfer = Result.getOrThrow(Event.parse("event Transfer(address from, address to, uint256 value)"))
 
 describe("the SQL store of definitions", () => {
   it.effect("that fails says so without SQL and data", () =>

@@ -21,11 +21,11 @@ const gate = Effect.gen(function* () {
   )
   const end = (place: number) => Deferred.succeed(ends[place] as Deferred.Deferred<void, string>, undefined)
   const fail = (place: number) => Deferred.fail(ends[place] as Deferred.Deferred<void, string>, "all of it")
-  const call = (item: string) => Effect.fork(Effect.exit(method(item)))
+  const call = (item: string) => Effect.forkChild(Effect.exit(method(item)))
   /** Until so many transactions have begun. */
   const begun = (count: number): Effect.Effect<void> =>
     Effect.suspend(() =>
-      given.length >= count ? Effect.void : Effect.zipRight(Effect.yieldNow(), begun(count))
+      given.length >= count ? Effect.void : Effect.andThen(Effect.yieldNow, begun(count))
     )
   return { given, end, fail, call, begun }
 })
@@ -85,9 +85,9 @@ describe("calls that share a transaction", () => {
       ]
       yield* begun(2)
       yield* Fiber.interrupt(third)
-      yield* Fiber.interruptFork(first)
-      yield* Effect.yieldNow()
-      const isOver = Option.isSome(yield* Fiber.poll(first))
+      yield* Effect.sync(() => first.interruptUnsafe())
+      yield* Effect.yieldNow
+      const isOver = Option.isSome(yield* Effect.sync(() => Option.fromUndefinedOr(first.pollUnsafe())))
       yield* end(0)
       yield* Fiber.await(first)
       yield* begun(3)
@@ -107,7 +107,7 @@ describe("calls that share a transaction", () => {
       const { begun, call, end } = yield* gate
       const fiber = yield* call("a")
       yield* begun(1)
-      yield* Effect.all([Fiber.interruptFork(fiber), end(0)])
+      yield* Effect.all([Effect.sync(() => fiber.interruptUnsafe()), end(0)])
       expect(Exit.isExit(yield* Fiber.await(fiber))).toBe(true)
     })
   )

@@ -1,8 +1,7 @@
-import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as TestClock from "effect/TestClock"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Listing from "../../../src/adapters/sql/listing/Listing.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
@@ -12,6 +11,7 @@ import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
+import * as Time from "../../support/Time.js"
 
 const databases = Postgres.perFile()
 const sqlite = Layer.provideMerge(SqlJournal.layer(options), Sqlite.layer({ filename: ":memory:" }))
@@ -24,7 +24,7 @@ const member = { key: "order", value: "1" }
 const given = Effect.gen(function* () {
   const journal = yield* Journals.all
   for (let n = 0; n < 12; n++) {
-    yield* TestClock.setTime(1_000 + n)
+    yield* Time.setTime(1_000 + n)
     const space = Make.space(n % 2 === 0 ? 1 : 2)
     yield* journal.accept(
       Make.acceptance(`r${n}`, [Make.op({ space, nonceKey: BigInt(n), userOpHash: null })], {

@@ -1,6 +1,3 @@
-import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqlClient from "@effect/sql/SqlClient"
-import { SqlError } from "@effect/sql/SqlError"
 import { describe, expect, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -8,6 +5,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as SqlClient from "effect/sql/SqlClient"
+import { SqlError } from "effect/sql/SqlError"
 import * as Migrations from "../../../src/adapters/sql/Migrations.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Store from "../../../src/adapters/sql/Store.js"
@@ -21,7 +21,7 @@ const open = (options: Postgres.Options) => Effect.provide(Postgres.make(options
 const client = Effect.flatMap(databases.fresh, open)
 
 describe("the PostgreSQL client", () => {
-  it.scoped(
+  it.effect(
     "a commit is on the disk when it returns, and a statement writes, whatever the database is set to",
     () =>
       Effect.gen(function* () {
@@ -51,7 +51,7 @@ describe("the PostgreSQL client", () => {
       })
   )
 
-  it.scoped("the times of the cluster's rows are UTC, whatever zone the database is set to", () =>
+  it.effect("the times of the cluster's rows are UTC, whatever zone the database is set to", () =>
     Effect.gen(function* () {
       const options = yield* databases.fresh
       const admin = yield* open(options)
@@ -64,7 +64,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.scoped("a stronger guarantee than that is left as it is", () =>
+  it.effect("a stronger guarantee than that is left as it is", () =>
     Effect.gen(function* () {
       const options = yield* databases.fresh
       const admin = yield* open(options)
@@ -77,7 +77,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.scoped("what was committed survives a crash of the server, and the client works on after it", () =>
+  it.effect("what was committed survives a crash of the server, and the client works on after it", () =>
     Effect.gen(function* () {
       const sql = yield* client
       const server = yield* databases.server
@@ -85,8 +85,8 @@ describe("the PostgreSQL client", () => {
       yield* sql.withTransaction(sql`insert into t (n) values (1)`)
       const cut = yield* Effect.exit(
         sql.withTransaction(
-          Effect.zipRight(sql`insert into t (n) values (2)`, Effect.promise(server.crash)).pipe(
-            Effect.zipRight(sql`insert into t (n) values (3)`)
+          Effect.andThen(sql`insert into t (n) values (2)`, Effect.promise(server.crash)).pipe(
+            Effect.andThen(sql`insert into t (n) values (3)`)
           )
         )
       )
@@ -97,12 +97,12 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.scoped("a transaction of which a statement failed is never taken for a commit", () =>
+  it.effect("a transaction of which a statement failed is never taken for a commit", () =>
     Effect.gen(function* () {
       const sql = yield* client
       yield* sql`create table t (n integer unique)`
       const body = sql`insert into t (n) values (1)`.pipe(
-        Effect.zipRight(Effect.ignore(sql`insert into t (n) values (1)`))
+        Effect.andThen(Effect.ignore(sql`insert into t (n) values (1)`))
       )
       const exit = yield* Effect.exit(sql.withTransaction(body))
       if (Exit.isSuccess(exit)) return expect.fail("the commit seemed to succeed")
@@ -112,7 +112,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.scoped("an interrupted transaction leaves nothing, and its connection is free of it", () =>
+  it.effect("an interrupted transaction leaves nothing, and its connection is free of it", () =>
     Effect.gen(function* () {
       const sql = yield* open({ ...(yield* databases.fresh), maxConnections: 2 })
       yield* sql`create table t (n integer)`
@@ -121,11 +121,11 @@ describe("the PostgreSQL client", () => {
         const fiber = yield* sql
           .withTransaction(
             sql`insert into t (n) values (1)`.pipe(
-              Effect.zipRight(Deferred.succeed(begun, undefined)),
-              Effect.zipRight(sql`select pg_sleep(2)`)
+              Effect.andThen(Deferred.succeed(begun, undefined)),
+              Effect.andThen(sql`select pg_sleep(2)`)
             )
           )
-          .pipe(Effect.fork)
+          .pipe(Effect.forkChild)
         yield* Deferred.await(begun)
         yield* Fiber.interrupt(fiber)
       }
@@ -138,7 +138,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.scoped("whoever waited for a lock sees what its holder wrote", () =>
+  it.effect("whoever waited for a lock sees what its holder wrote", () =>
     Effect.gen(function* () {
       const sql = yield* client
       const { lock, transaction } = Store.make(sql, options)
@@ -159,23 +159,23 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.scoped("nobody waits for ever for a lock that is not given back", () =>
+  it.effect("nobody waits for ever for a lock that is not given back", () =>
     Effect.gen(function* () {
       const sql = yield* client
       const { lock, transaction } = Store.make(sql, options)
       const held = yield* Deferred.make<void>()
       const released = yield* Deferred.make<void>()
-      const holder = yield* Effect.fork(
+      const holder = yield* Effect.forkChild(
         transaction(
           lock("lane").pipe(
-            Effect.zipRight(Deferred.succeed(held, undefined)),
-            Effect.zipRight(Deferred.await(released))
+            Effect.andThen(Deferred.succeed(held, undefined)),
+            Effect.andThen(Deferred.await(released))
           )
         )
       )
       yield* Deferred.await(held)
       const error = yield* Effect.flip(
-        transaction(Effect.zipRight(sql`set local lock_timeout = '10ms'`, lock("lane")))
+        transaction(Effect.andThen(sql`set local lock_timeout = '10ms'`, lock("lane")))
       )
       expect(error.message).toContain("55P03")
       yield* transaction(lock("another lane"))
@@ -197,39 +197,37 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.scopedLive(
-    "a statement that the network has lost fails, and the next one finds a connection of its own",
-    () =>
-      Effect.gen(function* () {
-        const options = yield* databases.fresh
-        const { port } = yield* databases.server
-        const wire = yield* Effect.acquireRelease(
-          Effect.promise(() => TcpProxy.start({ host: "127.0.0.1", port })),
-          ({ stop }) => Effect.promise(stop)
-        )
-        const url = new URL(Redacted.value(options.url))
-        url.port = String(wire.port)
-        const sql = yield* open({
-          url: Redacted.make(url.href),
-          maxConnections: 2,
-          connectTimeoutMillis: 1_000,
-          answerTimeoutMillis: 2_000
-        })
-        const pid = sql<{ readonly pid: number }>`select pg_backend_pid() as pid`
-        yield* sql`create table t (n integer)`
-        const inside = Effect.zipRight(Effect.sync(wire.cut), sql`insert into t (n) values (1)`)
-        const lost = yield* Effect.exit(sql.withTransaction(inside))
-        expect(Exit.isFailure(lost)).toBe(true)
-        expect(Exit.isFailure(yield* Effect.exit(pid))).toBe(true)
-        expect(Exit.isFailure(yield* Effect.exit(pid))).toBe(true)
-        wire.mend()
-        expect(yield* sql`select n from t`).toEqual([])
-        yield* sql.withTransaction(sql`insert into t (n) values (2)`)
-        expect(yield* sql`select n from t`).toEqual([{ n: 2 }])
+  it.live("a statement that the network has lost fails, and the next one finds a connection of its own", () =>
+    Effect.gen(function* () {
+      const options = yield* databases.fresh
+      const { port } = yield* databases.server
+      const wire = yield* Effect.acquireRelease(
+        Effect.promise(() => TcpProxy.start({ host: "127.0.0.1", port })),
+        ({ stop }) => Effect.promise(stop)
+      )
+      const url = new URL(Redacted.value(options.url))
+      url.port = String(wire.port)
+      const sql = yield* open({
+        url: Redacted.make(url.href),
+        maxConnections: 2,
+        connectTimeoutMillis: 1_000,
+        answerTimeoutMillis: 2_000
       })
+      const pid = sql<{ readonly pid: number }>`select pg_backend_pid() as pid`
+      yield* sql`create table t (n integer)`
+      const inside = Effect.andThen(Effect.sync(wire.cut), sql`insert into t (n) values (1)`)
+      const lost = yield* Effect.exit(sql.withTransaction(inside))
+      expect(Exit.isFailure(lost)).toBe(true)
+      expect(Exit.isFailure(yield* Effect.exit(pid))).toBe(true)
+      expect(Exit.isFailure(yield* Effect.exit(pid))).toBe(true)
+      wire.mend()
+      expect(yield* sql`select n from t`).toEqual([])
+      yield* sql.withTransaction(sql`insert into t (n) values (2)`)
+      expect(yield* sql`select n from t`).toEqual([{ n: 2 }])
+    })
   )
 
-  it.scopedLive("whoever waits for a free connection for too long fails, while the others have theirs", () =>
+  it.live("whoever waits for a free connection for too long fails, while the others have theirs", () =>
     Effect.gen(function* () {
       const sql = yield* open({
         ...(yield* databases.fresh),
@@ -239,8 +237,8 @@ describe("the PostgreSQL client", () => {
       const released = yield* Deferred.make<void>()
       const held = yield* Effect.forEach([0, 1], () => Deferred.make<void>())
       const holders = yield* Effect.forEach(held, (each) =>
-        Effect.fork(
-          sql.withTransaction(Effect.zipRight(Deferred.succeed(each, undefined), Deferred.await(released)))
+        Effect.forkChild(
+          sql.withTransaction(Effect.andThen(Deferred.succeed(each, undefined), Deferred.await(released)))
         )
       )
       yield* Effect.forEach(held, Deferred.await)
@@ -251,7 +249,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.scoped("integers are numbers as on SQLite; those beyond 2^53 are text, exactly", () =>
+  it.effect("integers are numbers as on SQLite; those beyond 2^53 are text, exactly", () =>
     Effect.gen(function* () {
       const sql = yield* client
       const rows = yield* sql`
@@ -274,7 +272,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.scoped("several processes that start at once bring the schema up to date once", () =>
+  it.effect("several processes that start at once bring the schema up to date once", () =>
     Effect.gen(function* () {
       const options = yield* databases.fresh
       const start = Effect.scoped(
@@ -289,7 +287,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.scoped("a server that cannot be used is a typed failure that shows its host alone", () =>
+  it.effect("a server that cannot be used is a typed failure that shows its host alone", () =>
     Effect.gen(function* () {
       const { password, port } = yield* databases.server
       const at = (user: string, key: string, database: string, where = port) =>
@@ -324,7 +322,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.scoped("host, user, password and database are an address as well", () =>
+  it.effect("host, user, password and database are an address as well", () =>
     Effect.gen(function* () {
       const { password, port } = yield* databases.server
       const sql = yield* open({
@@ -338,7 +336,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.scoped("a server that does not write to the disk is refused", () =>
+  it.effect("a server that does not write to the disk is refused", () =>
     Effect.gen(function* () {
       const options = yield* databases.fresh
       const sql = yield* open(options)

@@ -1,8 +1,7 @@
-import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as TestClock from "effect/TestClock"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -11,6 +10,7 @@ import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Meanwhile from "../../support/postgres/Meanwhile.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
+import * as Time from "../../support/Time.js"
 
 const databases = Postgres.perFile()
 
@@ -27,7 +27,7 @@ for (const [name, client] of [
           Make.leaseRequest("estimate", { wallet: Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`) })
         )
         yield* journal.lease(many)
-        yield* TestClock.adjust("1 day")
+        yield* Time.adjust("1 day")
         yield* Make.lease(journal, Make.leaseRequest("recent"))
         const count = Effect.map(
           sql<{ readonly n: number }>`select count(*) as n from leases`,

@@ -10,15 +10,14 @@ import {
   writeFileSync
 } from "node:fs"
 import { join } from "node:path"
-import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as TestClock from "effect/TestClock"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Migrations from "../../../src/adapters/sql/Migrations.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
@@ -26,12 +25,13 @@ import * as Journals from "../../support/journal/Journals.js"
 import { options, temporaryFolder } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Log from "../../support/Log.js"
+import * as Time from "../../support/Time.js"
 
 const open = (filename: string) => Effect.provide(Sqlite.make({ filename }), Reactivity.layer)
 const inMemory = Sqlite.layer({ filename: ":memory:" })
 
 describe("the SQLite client", () => {
-  it.scoped("has a write-ahead log, which it writes to the disk by itself", () =>
+  it.effect("has a write-ahead log, which it writes to the disk by itself", () =>
     Effect.gen(function* () {
       const sql = yield* open(join(yield* temporaryFolder, "journal.db"))
       expect(yield* sql`pragma journal_mode`).toEqual([{ journal_mode: "wal" }])
@@ -41,7 +41,7 @@ describe("the SQLite client", () => {
     })
   )
 
-  it.scoped("opens no temporary file for what it may have to undo: a write needs no free descriptor", () =>
+  it.effect("opens no temporary file for what it may have to undo: a write needs no free descriptor", () =>
     Effect.gen(function* () {
       const sql = yield* open(join(yield* temporaryFolder, "journal.db"))
       yield* sql`create table t (n integer primary key, text text)`
@@ -56,14 +56,14 @@ describe("the SQLite client", () => {
           }
         })
       )
-      const nested = sql.withTransaction(Effect.zipRight(sql`update t set text = 'x'`, openFiles))
+      const nested = sql.withTransaction(Effect.andThen(sql`update t set text = 'x'`, openFiles))
       const during = yield* sql.withTransaction(nested)
       expect(during.filter((name) => name.includes("journal.db-wal"))).not.toEqual([])
       expect(during.filter((name) => name.includes("etilqs"))).toEqual([])
     })
   )
 
-  it.scoped("the log is moved into the database once it has 16 MB, and not every 4", () =>
+  it.effect("the log is moved into the database once it has 16 MB, and not every 4", () =>
     Effect.gen(function* () {
       const file = join(yield* temporaryFolder, "journal.db")
       const sql = yield* open(file)
@@ -77,7 +77,7 @@ describe("the SQLite client", () => {
     })
   )
 
-  it.scoped("a new file, and what belongs to it, is readable by its owner only", () =>
+  it.effect("a new file, and what belongs to it, is readable by its owner only", () =>
     Effect.gen(function* () {
       const file = join(yield* temporaryFolder, "journal.db")
       const sql = yield* open(file)
@@ -87,7 +87,7 @@ describe("the SQLite client", () => {
     })
   )
 
-  it.scoped("a file is one process's, by whatever link it is named", () =>
+  it.effect("a file is one process's, by whatever link it is named", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const [file, link] = [join(folder, "journal.db"), join(folder, "link.db")]
@@ -100,7 +100,7 @@ describe("the SQLite client", () => {
     })
   )
 
-  it.scoped("a file that has a second name is nobody's", () =>
+  it.effect("a file that has a second name is nobody's", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const [file, link] = [join(folder, "journal.db"), join(folder, "link.db")]
@@ -119,7 +119,7 @@ describe("the SQLite client", () => {
     ["removed", () => undefined],
     ["replaced", (file: string) => writeFileSync(file, "")]
   ] as const)
-    it.scoped(`a file that is ${what} while it is in use takes no statement until it is back`, () =>
+    it.effect(`a file that is ${what} while it is in use takes no statement until it is back`, () =>
       Effect.gen(function* () {
         const log = Log.make()
         const file = join(yield* temporaryFolder, "journal.db")
@@ -128,7 +128,7 @@ describe("the SQLite client", () => {
           yield* sql`create table t (x integer)`
           renameSync(file, `${file}.away`)
           replace(file)
-          yield* TestClock.adjust("1 second")
+          yield* Time.adjust("1 second")
           for (const statement of [
             sql`insert into t (x) values (1)`,
             sql`select x from t`,
@@ -136,7 +136,7 @@ describe("the SQLite client", () => {
           ])
             expect(String((yield* Effect.flip(statement)).cause)).toContain("was removed or replaced")
           renameSync(`${file}.away`, file)
-          yield* TestClock.adjust("1 second")
+          yield* Time.adjust("1 second")
           yield* sql.withTransaction(sql`insert into t (x) values (2)`)
           expect(yield* sql`select x from t`).toEqual([{ x: 2 }])
         }).pipe(Effect.provide(log.layer))
@@ -147,7 +147,7 @@ describe("the SQLite client", () => {
       })
     )
 
-  it.scoped("a file that cannot be used is a typed failure that names it", () =>
+  it.effect("a file that cannot be used is a typed failure that names it", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const missing = join(folder, "missing", "journal.db")
@@ -180,7 +180,7 @@ describe("the SQLite client", () => {
       const elsewhere = Effect.promise(() =>
         Effect.runPromiseExit(other.withTransaction(other`select * from t`))
       )
-      const exit = yield* one.withTransaction(Effect.zipRight(one`select * from t`, elsewhere))
+      const exit = yield* one.withTransaction(Effect.andThen(one`select * from t`, elsewhere))
       expect(Exit.isFailure(exit)).toBe(true)
       // Neither connection is left inside a transaction.
       for (const sql of [one, other]) yield* sql.withTransaction(sql`insert into t (n) values (1)`)
@@ -208,9 +208,9 @@ describe("the SQLite client", () => {
       const sql = yield* SqlClient.SqlClient
       yield* sql`create table t (n integer)`
       const exit = yield* Effect.exit(
-        sql.withTransaction(Effect.zipRight(sql`insert into t (n) values (1)`, Effect.interrupt))
+        sql.withTransaction(Effect.andThen(sql`insert into t (n) values (1)`, Effect.interrupt))
       )
-      expect(Exit.isInterrupted(exit)).toBe(true)
+      expect(Exit.hasInterrupts(exit)).toBe(true)
       yield* sql.withTransaction(sql`insert into t (n) values (2)`)
       expect(yield* sql`select n from t`).toEqual([{ n: 2 }])
     }).pipe(Effect.provide(inMemory))
@@ -305,7 +305,7 @@ describe("a journal whose store fails", () => {
         create trigger orphan after insert on ops begin insert into child (id) values (new.request_id); end`
       const accept = journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
       const exit = yield* Effect.exit(accept)
-      const failure = Exit.isFailure(exit) ? Option.getOrNull(Cause.failureOption(exit.cause)) : null
+      const failure = Exit.isFailure(exit) ? Option.getOrNull(Cause.findErrorOption(exit.cause)) : null
       expect(failure?.message).toBe("the journal's store failed (SQLITE_CONSTRAINT_FOREIGNKEY)")
       expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
       yield* sql`drop trigger orphan`

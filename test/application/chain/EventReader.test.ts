@@ -105,7 +105,7 @@ const rejected = (message: string) =>
   new ChainRpcError({ reason: "rejected", origin, message, rpcCode: -32_000 })
 const query = (rest: Partial<EventQuery.Request>): EventQuery.Request => ({ fromBlock: "0", rpc, ...rest })
 const codeOf = (result: Either.Either<unknown, Failure>) =>
-  Either.match(result, { onLeft: ({ code }) => code, onRight: () => "none" })
+  Either.match(result, { onFailure: ({ code }) => code, onSuccess: () => "none" })
 const transferTopic = id("Transfer(address,address,uint256)")
 const erc20 = (block: number, index: number, value = 1) =>
   log(block, index, [transferTopic, word(1), word(2)], word(value))
@@ -265,7 +265,7 @@ describe("what a node says", () => {
     })
     const result = yield* read(query({ eventName: "Transfer" }))
     expect(codeOf(result)).toBe("node_limit")
-    expect(Either.isLeft(result) && result.left.details[0]?.message).toContain("at most 5000 blocks")
+    expect(Either.isLeft(result) && result.failure.details[0]?.message).toContain("at most 5000 blocks")
     expect(asked).toHaveLength(1)
     expect(codeOf(yield* read(query({ eventName: "Transfer", toBlock: "4999" })))).toBe("none")
   })

@@ -1,8 +1,8 @@
 import { describe, expect } from "@effect/vitest"
-import * as TestClock from "effect/TestClock"
 import * as Preparation from "../../../src/application/intake/Preparation.js"
 import * as Make from "../../support/journal/Make.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const latest = {
   number: 7n,
@@ -15,18 +15,18 @@ const latest = {
 describe("after the chain has rested", () => {
   test("for an hour, an op that is signed now is not over when it is mined", function* () {
     const mined = latest.timestamp + 3_600
-    yield* TestClock.setTime(mined * 1_000)
+    yield* Time.setTime(mined * 1_000)
     expect(yield* Preparation.validUntil(latest)).toBe(mined + Preparation.signatureLifeSeconds)
   })
 
   test("for half an hour, neither is a creation", function* () {
     const mined = latest.timestamp + 1_800
-    yield* TestClock.setTime(mined * 1_000)
+    yield* Time.setTime(mined * 1_000)
     expect(yield* Preparation.deployableUntil(latest)).toBe(mined + Preparation.signatureLifeSeconds)
   })
 
   test("for a day, a creation is good for no longer than the factory takes at the latest block", function* () {
-    yield* TestClock.setTime((latest.timestamp + 86_400) * 1_000)
+    yield* Time.setTime((latest.timestamp + 86_400) * 1_000)
     expect(yield* Preparation.deployableUntil(latest)).toBe(latest.timestamp + 3_600)
   })
 })

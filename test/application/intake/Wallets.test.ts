@@ -105,8 +105,8 @@ describe("the wallet that a request names", () => {
   const bob = Either.getOrThrow(Wallets.saltOf("bob", ""))
   const named = (selector: Wallets.Selector) =>
     Either.match(Wallets.select(selector, formula, profile, "operations[0]"), {
-      onLeft: ({ details }) => details[0]?.path,
-      onRight: (wallet) => wallet
+      onFailure: ({ details }) => details[0]?.path,
+      onSuccess: (wallet) => wallet
     })
 
   it("has beside its salt the custody that its address tells, where none is said", () => {

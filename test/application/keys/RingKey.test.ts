@@ -125,7 +125,7 @@ describe("a signature of the ring", () => {
         concurrency: "unbounded"
       }
     )
-    expect([first?._tag, second?._tag, third?._tag]).toEqual(["Right", "Left", "Right"])
+    expect([first?._tag, second?._tag, third?._tag]).toEqual(["Success", "Failure", "Success"])
   })
 
   test("what is not 32 bytes never reaches the provider", function* () {

@@ -105,7 +105,7 @@ const world = (tells: Tells = {}) =>
         work: Effect.void,
         rest: Effect.void,
         conclude: tell("concluded")
-      } as unknown as CurrentRequest["Type"])
+      } as unknown as CurrentRequest["Service"])
     )
     const run = (prepare: Effect.Effect<DirectTransaction.Prepared> = Effect.succeed(prepared)) =>
       Effect.provide(

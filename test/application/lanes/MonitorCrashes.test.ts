@@ -63,7 +63,7 @@ const settlement = {
 }
 
 describe("a defect of an adapter", () => {
-  it.scopedLive("in one look does not end the watch", () =>
+  it.live("in one look does not end the watch", () =>
     Effect.gen(function* () {
       const node = yield* MemoryRpc.make({ chainId: 31_337n })
       let looks = 0

@@ -93,7 +93,7 @@ describe("what nodes have taken", () => {
   test("is told of what a node refuses and has, as after a restart, and nothing is warned of", function* () {
     const warned: Array<unknown> = []
     const listen = Logger.make(({ logLevel, message }) => {
-      if (logLevel._tag === "Warning") warned.push(message)
+      if (logLevel === "Warn") warned.push(message)
     })
     const node = yield* Monitor.node("a")
     const { monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })

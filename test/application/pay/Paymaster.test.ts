@@ -17,7 +17,7 @@ describe("a paymaster that wants no data", () => {
       const { answer, calls, site } = yield* Site.make(deposit, over)
       const stored = yield* InMemory.makeBudgets
       const givenBack: Array<number> = []
-      const budgets: Budgets["Type"] = {
+      const budgets: Budgets["Service"] = {
         ...stored,
         release: (of, ids) =>
           Effect.zipRight(

@@ -50,8 +50,8 @@ describe("a paymaster with a service", () => {
       const completed = Effect.gen(function* () {
         const drafted = yield* payer.draft(op)
         return Either.match(yield* Effect.either(payer.complete(drafted)), {
-          onLeft: ({ failure }) => [failure.code, failure.message],
-          onRight: ({ paymasterAndData }) => PaymasterData.read(version, paymasterAndData)
+          onFailure: ({ failure }) => [failure.code, failure.message],
+          onSuccess: ({ paymasterAndData }) => PaymasterData.read(version, paymasterAndData)
         })
       })
       return { asked, completed, payer }

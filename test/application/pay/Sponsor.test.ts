@@ -26,7 +26,7 @@ const world = (
     readonly dailyBudget?: bigint
     readonly accountId?: typeof Make.alice
     /** What is kept already; left out: nothing. */
-    readonly budgets?: Budgets["Type"]
+    readonly budgets?: Budgets["Service"]
   } = {}
 ) =>
   Effect.gen(function* () {
@@ -53,11 +53,11 @@ const world = (
     const refusal = (op: UserOperation, userOpHash = hashOf(op)) =>
       Effect.map(Effect.either(payer.seal(op, userOpHash)), (sealed) =>
         Either.match(sealed, {
-          onLeft: (error) => {
+          onFailure: (error) => {
             if (error._tag === "PayerRefusal") return error.failure.code
             return error._tag === "SignerError" ? error.reason : error.code
           },
-          onRight: () => null
+          onSuccess: () => null
         })
       )
     return { budgets, bundler, objection, payer, refusal, signed, watched }

@@ -19,7 +19,7 @@ const look = 5 * second
 const setting = Effect.gen(function* () {
   const stored = yield* InMemory.makeBudgets
   const noted: Array<bigint | null> = []
-  const budgets: Budgets["Type"] = {
+  const budgets: Budgets["Service"] = {
     ...stored,
     land: (of, id, wei) =>
       Effect.zipRight(

@@ -44,7 +44,7 @@ describe("a stored answer", () => {
   it("with a code that this version does not know is a refusal all the same", async () => {
     const stored = JSON.stringify({ failure: { code: "of_old", message: "no", details: [], extra: {} } })
     const again = await Effect.runPromise(Effect.either(Answer.decode(Response, stored)))
-    expect(again).toMatchObject({ _tag: "Left", left: { code: "execution_failed", message: "no" } })
+    expect(again).toMatchObject({ _tag: "Failure", failure: { code: "execution_failed", message: "no" } })
   })
 
   it("that is no such JSON is a defect, not an answer", async () => {

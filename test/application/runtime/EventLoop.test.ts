@@ -1,4 +1,5 @@
 import { Deferred, Effect } from "effect"
+import * as Fiber from "effect/Fiber"
 import { describe, expect, it } from "vitest"
 import * as EventLoop from "../../../src/application/runtime/EventLoop.js"
 
@@ -79,7 +80,7 @@ describe("the event loop", () => {
       yield* Effect.sync(() => compute(30))
       yield* Effect.sleep(1)
       yield* Deferred.succeed(done, 7)
-      return yield* waiting
+      return yield* Fiber.join(waiting)
     })
     const seen = await Effect.runPromise(Effect.withScheduler(chain, EventLoop.scheduler))
     expect(seen).toEqual(items.map(() => 7))

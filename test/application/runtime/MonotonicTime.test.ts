@@ -95,7 +95,7 @@ describe("a clock that is set back by an hour", () => {
     )
     const isRefused = Effect.map(
       Effect.either(both.take(Make.alice, limits.free)),
-      ({ _tag }) => _tag === "Left"
+      ({ _tag }) => _tag === "Failure"
     )
     expect(yield* isRefused).toBe(true)
     isAway = false

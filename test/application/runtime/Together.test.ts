@@ -39,7 +39,7 @@ describe("effects together", () => {
     yield* settled
     yield* Deferred.fail(fail, "no")
     yield* settled
-    expect(all.unsafePoll()).toBeNull()
+    expect(all.pollUnsafe()).toBeUndefined()
     yield* Deferred.succeed(open, undefined)
     expect(yield* Fiber.join(all)).toEqual(Exit.fail("no"))
     expect(told).toEqual(["a began", "c began", "a ended", "c ended"])
@@ -54,7 +54,7 @@ describe("effects together", () => {
     yield* settled
     const interrupting = yield* Effect.fork(Fiber.interrupt(all))
     yield* settled
-    expect(interrupting.unsafePoll()).toBeNull()
+    expect(interrupting.pollUnsafe()).toBeUndefined()
     yield* Deferred.succeed(open, undefined)
     expect(Exit.isInterrupted(yield* Fiber.join(interrupting))).toBe(true)
     expect(told).toEqual(["a began", "b began", "a ended", "b ended"])
@@ -98,7 +98,7 @@ describe("an effect within a time", () => {
     yield* settled
     const interrupting = yield* Effect.fork(Fiber.interrupt(fiber))
     yield* TestClock.adjust(999)
-    expect(fiber.unsafePoll()).toBeNull()
+    expect(fiber.pollUnsafe()).toBeUndefined()
     yield* TestClock.adjust(1)
     yield* Fiber.join(interrupting)
     expect(seen).toEqual([Exit.fail("late")])

@@ -115,7 +115,7 @@ const swept = (
                 millis < now + lasts ? [{ ...lane, key: ownKey, hasTransactions: true, ...work }] : []
               )
         )
-      } as unknown as LaneJournal["Type"]),
+      } as unknown as LaneJournal["Service"]),
       Context.add(LaneClaims, {
         take: () =>
           Effect.flatMap(Clock.currentTimeMillis, (millis) =>
@@ -167,22 +167,22 @@ const swept = (
           ),
         request: (requestId: string) => Effect.as(tell(`resumed: ${requestId}`), null),
         forget: (before: number) => tell(`forgotten: what is older than ${now - before} ms`)
-      } as unknown as RequestJournal["Type"]),
+      } as unknown as RequestJournal["Service"]),
       Context.add(TransactionJournal, {
         openOf: () => Effect.succeed([Monitor.recordOf(7, Monitor.callers)])
-      } as unknown as TransactionJournal["Type"]),
-      Context.add(RecoveryJournal, {} as RecoveryJournal["Type"]),
+      } as unknown as TransactionJournal["Service"]),
+      Context.add(RecoveryJournal, {} as RecoveryJournal["Service"]),
       Context.add(RemoteOpJournal, {
         remoteSubmissions: Effect.succeed([submission(1n), submission(2n)])
-      } as unknown as RemoteOpJournal["Type"]),
+      } as unknown as RemoteOpJournal["Service"]),
       Context.add(RemoteOps, {
         isWatched: () => true,
         renew: ({ submission }: { readonly submission: { readonly userOpHash: string } }) =>
           tell(`looked for: ${submission.userOpHash}`)
       } as unknown as RemoteOps),
-      Context.add(BundlerRpc, {} as BundlerRpc["Type"]),
+      Context.add(BundlerRpc, {} as BundlerRpc["Service"]),
       Context.add(ChainRpc, { connect: () => Effect.succeed({} as never) }),
-      Context.add(Budgets, {} as Budgets["Type"]),
+      Context.add(Budgets, {} as Budgets["Service"]),
       Context.add(Sponsorships, {} as Sponsorships),
       Context.add(WakeUps, {
         signal: ({ signer }: Lane) =>

@@ -48,7 +48,7 @@ const nodesOf = (
   Effect.gen(function* () {
     const { isWatched = false, rpc, signed = null } = options
     const told: Array<string> = []
-    const context = Context.make(BundlerRpc, {} as BundlerRpc["Type"]).pipe(
+    const context = Context.make(BundlerRpc, {} as BundlerRpc["Service"]).pipe(
       Context.add(ChainRpc, {
         connect: (url, by) =>
           url.includes("forbidden")
@@ -175,7 +175,7 @@ const resumed = (record: Partial<RequestRecord> | null) =>
     const callers: Array<Caller> = []
     const context = Context.make(RequestJournal, {
       request: () => Effect.succeed(record === null ? null : { ...accepted, ...record })
-    } as unknown as RequestJournal["Type"]).pipe(
+    } as unknown as RequestJournal["Service"]).pipe(
       Context.add(Requests, {
         run: (_: unknown, caller: Caller) => Effect.sync(() => void callers.push(caller))
       } as unknown as Requests)
@@ -265,7 +265,7 @@ describe("sponsored ops that a process left when it stopped", () => {
     const lines = yield* Log.listen
     const context = Context.make(Budgets, {
       open: (chainId: bigint) => Effect.succeed([hold(Make.alice, chainId), hold(Make.bob, chainId)])
-    } as unknown as Budgets["Type"]).pipe(
+    } as unknown as Budgets["Service"]).pipe(
       Context.add(Sponsorships.Sponsorships, {
         watch: ({ accountId, chain, profile }) =>
           Effect.sync(() => void followed.push(`${accountId} on ${profile.chainId} at ${chain.origin}`))
@@ -316,7 +316,7 @@ describe("what is set aside for an op that the service's EOA submits", () => {
   const journal = {
     finalAmong: (requestIds: ReadonlyArray<string>) =>
       Effect.succeed(requestIds.filter((requestId) => requestId.startsWith("ended")))
-  } as unknown as RequestJournal["Type"]
+  } as unknown as RequestJournal["Service"]
 
   it.effect("is given back once the request was cancelled or has expired, whoever worked on it", () =>
     Effect.gen(function* () {
@@ -357,7 +357,7 @@ describe("what is set aside for an op that the service's EOA submits", () => {
       Effect.provide(InMemory.budgets),
       Effect.provideService(RequestJournal, {
         finalAmong: (requestIds: ReadonlyArray<string>) => Effect.succeed(requestIds)
-      } as unknown as RequestJournal["Type"])
+      } as unknown as RequestJournal["Service"])
     )
   )
 })

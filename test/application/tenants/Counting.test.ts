@@ -6,7 +6,7 @@ import * as Counting from "../../../src/application/tenants/Counting.js"
 import { alice } from "../../support/journal/Make.js"
 import { test } from "../../support/Test.js"
 
-type Limiter = RateLimit["Type"]
+type Limiter = RateLimit["Service"]
 
 const noon = Date.UTC(2026, 0, 2, 12)
 

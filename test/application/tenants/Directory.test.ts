@@ -41,7 +41,7 @@ const world = Effect.gen(function* () {
         ? Effect.fail(new TenantStoreError({ reason: "unavailable", message: "away" }))
         : effect
     })
-  const counted: TenantStore["Type"] = {
+  const counted: TenantStore["Service"] = {
     ...store,
     version: asked(Effect.tap(store.version, () => Effect.sync(() => ++state.versions))),
     content: asked(Effect.tap(store.content, () => Effect.sync(() => ++state.contents))),

@@ -20,7 +20,7 @@ const nameOf = (what: Switched) => (what.kind === "chain" ? what.chainId.toStrin
 /** Switches that are thrown by what is put into the set; null: nobody can say. */
 const world = (accepted = false) => {
   const state: { paused: Set<string> | null; accepted: boolean } = { paused: new Set(), accepted }
-  const current: CurrentRequest["Type"] = {
+  const current: CurrentRequest["Service"] = {
     body: "",
     idempotency: null,
     resumed: false,
@@ -35,7 +35,7 @@ const world = (accepted = false) => {
     rest: Effect.void,
     conclude: Effect.void
   }
-  const switches: KillSwitches["Type"] = {
+  const switches: KillSwitches["Service"] = {
     isPaused: (what) =>
       Effect.suspend(() =>
         state.paused === null
@@ -45,7 +45,7 @@ const world = (accepted = false) => {
   }
   const code = <E extends { readonly code: string }>(effect: Effect.Effect<void, E>) =>
     Effect.map(Effect.either(Effect.provideService(effect, KillSwitches, switches)), (result) =>
-      Either.isLeft(result) ? result.left.code : null
+      Either.isLeft(result) ? result.failure.code : null
     )
   const writing = <E extends { readonly code: string }>(effect: Effect.Effect<void, E>) =>
     code(Effect.provideService(effect, CurrentRequest, current))

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as BuiltIn from "../../../src/domain/abi/BuiltIn.js"
 import * as UseAbi from "../../../src/domain/abi/UseAbi.js"
 import { words } from "../generators.js"
 
 const abiOf = (path: string): UseAbi.UseAbi => {
   const text = readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8")
-  return Either.getOrThrow(UseAbi.parse(JSON.parse(text).abi))
+  return Result.getOrThrow(UseAbi.parse(JSON.parse(text).abi))
 }
 
 const events = new Set(BuiltIn.events.map(({ canonical }) => canonical))

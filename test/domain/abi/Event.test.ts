@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { EventFragment } from "ethers/abi"
 import { id } from "ethers/hash"
 import * as fc from "fast-check"
@@ -9,9 +9,9 @@ import type * as Parameter from "../../../src/domain/abi/Parameter.js"
 import { forAll, words } from "../generators.js"
 import * as generators from "./generators.js"
 
-const parsed = (text: string): Event.EventDefinition => Either.getOrThrow(Event.parse(text))
+const parsed = (text: string): Event.EventDefinition => Result.getOrThrow(Event.parse(text))
 const parsedError = (text: string): ErrorDefinition.ErrorDefinition =>
-  Either.getOrThrow(ErrorDefinition.parse(text))
+  Result.getOrThrow(ErrorDefinition.parse(text))
 
 const transfer = "event Transfer(address indexed from, address indexed to, uint256 value)"
 const transferTopic = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
@@ -45,7 +45,7 @@ describe("Event", () => {
       "event E(uint256 indexed a, uint256 indexed b, uint256 indexed c, uint256 indexed d) anonymous"
     ]
   ])("%s is %s", (text, canonical) => {
-    expect(Either.getOrNull(Either.map(Event.parse(text), (event) => event.canonical))).toBe(canonical)
+    expect(Result.getOrNull(Result.map(Event.parse(text), (event) => event.canonical))).toBe(canonical)
   })
 
   const invalid = `event|Transfer|event Transfer(address from|event Transfer(address from);
@@ -56,7 +56,7 @@ describe("Event", () => {
     |E(uint indexed, uint indexed, uint indexed, uint indexed, uint indexed) anonymous`
   it.each(["", ...invalid.split(/\s*\|/)])("%j is an invalid event definition", (text) => {
     const result = Event.parse(text)
-    expect(Either.isLeft(result) && result.left.message).toMatch(/^invalid event definition: ./)
+    expect(Result.isFailure(result) && result.failure.message).toMatch(/^invalid event definition: ./)
   })
 
   const fragment = {
@@ -71,15 +71,15 @@ describe("Event", () => {
   }
 
   it("JSON fragments give the same definition as text, optional fields absent or not", () => {
-    expect(Either.getOrThrow(Event.fromJson(fragment))).toEqual(parsed(transfer))
+    expect(Result.getOrThrow(Event.fromJson(fragment))).toEqual(parsed(transfer))
     const short = {
       type: "event",
       name: "E",
       inputs: [{ type: "uint" }, { name: "", type: "tuple[]", components: [{ name: "a", type: "int" }] }]
     }
-    expect(Either.getOrThrow(Event.fromJson(short))).toEqual(parsed("E(uint, (int a)[])"))
-    expect(Either.getOrThrow(Event.fromJson({ type: "event", name: "E" }))).toEqual(parsed("E()"))
-    expect(Either.getOrThrow(Event.fromJson({ type: "event", name: "E", anonymous: true })).canonical).toBe(
+    expect(Result.getOrThrow(Event.fromJson(short))).toEqual(parsed("E(uint, (int a)[])"))
+    expect(Result.getOrThrow(Event.fromJson({ type: "event", name: "E" }))).toEqual(parsed("E()"))
+    expect(Result.getOrThrow(Event.fromJson({ type: "event", name: "E", anonymous: true })).canonical).toBe(
       "event E() anonymous"
     )
   })
@@ -135,8 +135,8 @@ describe("Event", () => {
   ])("a JSON fragment is refused: %s", (why, ...fragments) => {
     for (const value of fragments) {
       const result = Event.fromJson(value)
-      if (Either.isRight(result)) return expect.fail("it was read")
-      const { message, path, why: said } = result.left
+      if (Result.isSuccess(result)) return expect.fail("it was read")
+      const { message, path, why: said } = result.failure
       expect(message).toContain(why)
       expect(message).toBe(`invalid event definition: ${path === "" ? said : `${path}: ${said}`}`)
     }
@@ -152,23 +152,23 @@ describe("Event", () => {
         { name: word, type: "bytes", indexed: true },
         { name: "t", type: "tuple", components: [{ name: word, type: "bytes" }] }
       ]
-      const one = Either.getOrThrow(Event.fromJson({ type: "event", name: word, inputs, anonymous: true }))
+      const one = Result.getOrThrow(Event.fromJson({ type: "event", name: word, inputs, anonymous: true }))
       expect(one.inputs.map(({ name }) => name)).toEqual([word, word, "t"])
       expect(one.canonical).toBe(
         `event ${word}(address indexed ${word}, bytes indexed ${word}, (bytes ${word}) t) anonymous`
       )
       expect(one.topic).toBe(id(`${word}(address,bytes,(bytes))`))
       const canonical = asOf.split(" ").includes(word)
-      expect(Either.getOrThrow(Event.parse(one.canonical, { canonical }))).toEqual(one)
+      expect(Result.getOrThrow(Event.parse(one.canonical, { canonical }))).toEqual(one)
       const plain = inputs.map(({ indexed, ...input }) => input)
-      const error = Either.getOrThrow(ErrorDefinition.fromJson({ type: "error", name: word, inputs: plain }))
-      expect(Either.getOrThrow(ErrorDefinition.parse(error.canonical, { canonical }))).toEqual(error)
+      const error = Result.getOrThrow(ErrorDefinition.fromJson({ type: "error", name: word, inputs: plain }))
+      expect(Result.getOrThrow(ErrorDefinition.parse(error.canonical, { canonical }))).toEqual(error)
     }
   )
 
   it("the canonical text leaves out the one name that would make a topic of its parameter", () => {
     const inputs = [{ name: "indexed", type: "bool", indexed: false }]
-    const one = Either.getOrThrow(Event.fromJson({ type: "event", name: "E", inputs }))
+    const one = Result.getOrThrow(Event.fromJson({ type: "event", name: "E", inputs }))
     expect([one.canonical, one.inputs[0]?.name]).toEqual(["event E(bool)", "indexed"])
   })
 
@@ -187,14 +187,14 @@ describe("Event", () => {
     forAll([generators.types, fc.nat()], (types, bits) => {
       const text = `event E${generators.canonicalList(types)}`
       const parsed = Event.parse(text)
-      fc.pre(Either.isRight(parsed))
+      fc.pre(Result.isSuccess(parsed))
       let left = 3
-      const inputs = parsed.right.inputs.map((input, i) => ({
+      const inputs = parsed.success.inputs.map((input, i) => ({
         ...json({ ...input, name: `p${i}` }),
         indexed: ((bits >> i) & 1) === 1 && left-- > 0
       }))
-      const one = Either.getOrThrow(Event.fromJson({ type: "event", name: "E", inputs, anonymous: false }))
-      expect(Either.getOrThrow(Event.parse(one.canonical))).toEqual(one)
+      const one = Result.getOrThrow(Event.fromJson({ type: "event", name: "E", inputs, anonymous: false }))
+      expect(Result.getOrThrow(Event.parse(one.canonical))).toEqual(one)
       const theirs = EventFragment.from({ type: "event", name: "E", inputs })
       expect(one.topic).toBe(theirs.topicHash)
       expect(one.inputs.map(({ indexed }) => indexed)).toEqual(inputs.map(({ indexed }) => indexed))
@@ -203,36 +203,36 @@ describe("Event", () => {
 
   it("inherited fields do not count", () => {
     const inherited: unknown = Object.create(fragment)
-    expect(Either.isLeft(Event.fromJson(inherited))).toBe(true)
+    expect(Result.isFailure(Event.fromJson(inherited))).toBe(true)
   })
 
-  it.prop(
-    "the topic is ethers', and the canonical text is read back to the same definition",
-    [generators.types, fc.nat(), fc.boolean()],
-    ([types, bits, anonymous]) => {
-      let left = 3
-      const inputs = types.map(({ written }, i) => {
-        const indexed = ((bits >> i) & 1) === 1 && left-- > 0
-        return `${written}${indexed ? " indexed" : ""}${i % 2 === 0 ? ` p${i}` : ""}`
+  it("the topic is ethers', and the canonical text is read back to the same definition", () => {
+    fc.assert(
+      fc.property(generators.types, fc.nat(), fc.boolean(), (types, bits, anonymous) => {
+        let left = 3
+        const inputs = types.map(({ written }, i) => {
+          const indexed = ((bits >> i) & 1) === 1 && left-- > 0
+          return `${written}${indexed ? " indexed" : ""}${i % 2 === 0 ? ` p${i}` : ""}`
+        })
+        const event = parsed(`E(${inputs.join(",")})${anonymous ? "anonymous" : ""}`)
+        const canonical = `E${generators.canonicalList(types)}`
+        expect(event.topic).toBe(EventFragment.from(`event ${canonical}`).topicHash)
+        expect(parsed(event.canonical)).toEqual(event)
+        // ethers takes this one name for its keyword.
+        const text = event.canonical.replaceAll("constructor", "name").replace(/ anonymous$/, "")
+        expect(EventFragment.from(text).topicHash).toBe(event.topic)
       })
-      const event = parsed(`E(${inputs.join(",")})${anonymous ? "anonymous" : ""}`)
-      const canonical = `E${generators.canonicalList(types)}`
-      expect(event.topic).toBe(EventFragment.from(`event ${canonical}`).topicHash)
-      expect(parsed(event.canonical)).toEqual(event)
-      // ethers takes this one name for its keyword.
-      const text = event.canonical.replaceAll("constructor", "name").replace(/ anonymous$/, "")
-      expect(EventFragment.from(text).topicHash).toBe(event.topic)
-    }
-  )
+    )
+  })
 
   it("any text or JSON is a definition or a refusal, and never throws", () => {
     forAll(
       [fc.oneof(fc.fullUnicodeString(), generators.tokenSoup)],
       (text) => {
         const event = Event.parse(text)
-        if (Either.isRight(event)) expect(parsed(event.right.canonical)).toEqual(event.right)
+        if (Result.isSuccess(event)) expect(parsed(event.success.canonical)).toEqual(event.success)
         const error = ErrorDefinition.parse(text)
-        if (Either.isRight(error)) expect(parsedError(error.right.canonical)).toEqual(error.right)
+        if (Result.isSuccess(error)) expect(parsedError(error.success.canonical)).toEqual(error.success)
       },
       { numRuns: 2_000 }
     )
@@ -251,8 +251,8 @@ describe("Event", () => {
       [fc.oneof(loose, fc.jsonValue())],
       (value) => {
         const event = Event.fromJson(value)
-        if (Either.isRight(event)) expect(parsed(event.right.canonical)).toEqual(event.right)
-        expect(Either.isEither(ErrorDefinition.fromJson(value))).toBe(true)
+        if (Result.isSuccess(event)) expect(parsed(event.success.canonical)).toEqual(event.success)
+        expect(Result.isResult(ErrorDefinition.fromJson(value))).toBe(true)
       },
       { numRuns: 1_000 }
     )
@@ -281,12 +281,12 @@ describe("ErrorDefinition", () => {
   const invalid = "error|error E|error E(uint256 indexed a)|error E() anonymous|event E()|error E();"
   it.each(["", ...invalid.split("|")])("%j is an invalid error definition", (text) => {
     const result = ErrorDefinition.parse(text)
-    expect(Either.isLeft(result) && result.left.message).toMatch(/^invalid error definition: ./)
+    expect(Result.isFailure(result) && result.failure.message).toMatch(/^invalid error definition: ./)
   })
 
   it("JSON fragments give the same definition as text, and indexed parameters are refused", () => {
     const inputs = [{ name: "x", type: "uint256", internalType: "uint256" }]
-    expect(Either.getOrThrow(ErrorDefinition.fromJson({ type: "error", name: "E", inputs }))).toEqual(
+    expect(Result.getOrThrow(ErrorDefinition.fromJson({ type: "error", name: "E", inputs }))).toEqual(
       parsedError("error E(uint256 x)")
     )
     for (const value of [
@@ -295,6 +295,6 @@ describe("ErrorDefinition", () => {
       { type: "error", inputs },
       undefined
     ])
-      expect(Either.isLeft(ErrorDefinition.fromJson(value))).toBe(true)
+      expect(Result.isFailure(ErrorDefinition.fromJson(value))).toBe(true)
   })
 })

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as FunctionSignature from "../../../src/domain/abi/FunctionSignature.js"
 import * as generators from "./generators.js"
 
 const parsed = (text: string): ReadonlyArray<readonly [string, string]> =>
-  Either.getOrThrow(FunctionSignature.parseReturns(text)).map(({ name, type }) => [type, name])
+  Result.getOrThrow(FunctionSignature.parseReturns(text)).map(({ name, type }) => [type, name])
 
 describe("return types of a function", () => {
   it.each([
@@ -36,23 +36,27 @@ describe("return types of a function", () => {
     |function f()|f() returns (uint256)|uint256 indexed a|(uint256)(bool)|uint 256`
   it.each(["", ...wrong.split("|")])("%j is an invalid return signature", (text) => {
     const result = FunctionSignature.parseReturns(text)
-    expect(Either.isLeft(result) && result.left.message).toBe("invalid return signature")
+    expect(Result.isFailure(result) && result.failure.message).toBe("invalid return signature")
   })
 
-  it.prop("outer parentheses are the list, inner ones a tuple", [generators.types], ([types]) => {
-    const list = `(${types.map(({ written }) => written).join(",")})`
-    const canonical = types.map((type) => [type.canonical, ""] as const)
-    expect(parsed(list)).toEqual(canonical)
-    expect(parsed(`returns ${list}`)).toEqual(canonical)
-    if (types.length > 0) expect(parsed(`(${list})`)).toEqual([[generators.canonicalList(types), ""]])
+  it("outer parentheses are the list, inner ones a tuple", () => {
+    fc.assert(
+      fc.property(generators.types, (types) => {
+        const list = `(${types.map(({ written }) => written).join(",")})`
+        const canonical = types.map((type) => [type.canonical, ""] as const)
+        expect(parsed(list)).toEqual(canonical)
+        expect(parsed(`returns ${list}`)).toEqual(canonical)
+        if (types.length > 0) expect(parsed(`(${list})`)).toEqual([[generators.canonicalList(types), ""]])
+      })
+    )
   })
 
-  it.prop(
-    "any text is a list of types or a refusal, and never throws",
-    [fc.oneof(fc.fullUnicodeString(), generators.tokenSoup)],
-    ([text]) => {
-      expect(Either.isEither(FunctionSignature.parseReturns(text))).toBe(true)
-    },
-    { fastCheck: { numRuns: 2_000 } }
-  )
+  it("any text is a list of types or a refusal, and never throws", () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.fullUnicodeString(), generators.tokenSoup), (text) => {
+        expect(Result.isResult(FunctionSignature.parseReturns(text))).toBe(true)
+      }),
+      { numRuns: 2_000 }
+    )
+  })
 })

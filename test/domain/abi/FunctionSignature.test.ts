@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { FunctionFragment } from "ethers/abi"
 import { id } from "ethers/hash"
 import * as fc from "fast-check"
@@ -7,10 +7,10 @@ import * as FunctionSignature from "../../../src/domain/abi/FunctionSignature.js
 import * as generators from "./generators.js"
 
 const parsed = (text: string): FunctionSignature.FunctionSignature =>
-  Either.getOrThrowWith(FunctionSignature.parse(text), (error) => new Error(`${error.message}: ${error.why}`))
+  Result.getOrThrowWith(FunctionSignature.parse(text), (error) => new Error(`${error.message}: ${error.why}`))
 
 const refusal = (text: string): FunctionSignature.InvalidSignature =>
-  Either.getOrThrow(Either.flip(FunctionSignature.parse(text)))
+  Result.getOrThrow(Result.flip(FunctionSignature.parse(text)))
 
 describe("FunctionSignature", () => {
   it.each([
@@ -145,36 +145,36 @@ describe("FunctionSignature", () => {
       ],
       outputs: [{ name: "", type: "bool" }]
     }
-    expect(Either.getOrThrow(FunctionSignature.fromJson(fragment))).toEqual(
+    expect(Result.getOrThrow(FunctionSignature.fromJson(fragment))).toEqual(
       parsed("f((address to, uint n)[2][] xs) returns (bool)")
     )
     for (const name of ["constructor", "function", "", "f(", 5, null])
-      expect(Either.isLeft(FunctionSignature.fromJson({ ...fragment, name }))).toBe(true)
+      expect(Result.isFailure(FunctionSignature.fromJson({ ...fragment, name }))).toBe(true)
   })
 
-  it.prop(
-    "whatever types are written how, canonical text and selector are those of ethers",
-    [generators.types, generators.noise],
-    ([types, blank]) => {
-      const text = `f${blank}(${types.map(({ written }) => `${blank}${written}`).join(",")}${blank})`
-      const signature = parsed(text)
-      const canonical = `f${generators.canonicalList(types)}`
-      const oracle = FunctionFragment.from(`function ${canonical}`)
-      expect(signature.canonical).toBe(oracle.format("sighash"))
-      expect(signature.selector).toBe(oracle.selector)
-      expect(parsed(canonical)).toMatchObject({ canonical, selector: oracle.selector })
-    }
-  )
+  it("whatever types are written how, canonical text and selector are those of ethers", () => {
+    fc.assert(
+      fc.property(generators.types, generators.noise, (types, blank) => {
+        const text = `f${blank}(${types.map(({ written }) => `${blank}${written}`).join(",")}${blank})`
+        const signature = parsed(text)
+        const canonical = `f${generators.canonicalList(types)}`
+        const oracle = FunctionFragment.from(`function ${canonical}`)
+        expect(signature.canonical).toBe(oracle.format("sighash"))
+        expect(signature.selector).toBe(oracle.selector)
+        expect(parsed(canonical)).toMatchObject({ canonical, selector: oracle.selector })
+      })
+    )
+  })
 
-  it.prop(
-    "any text is a signature or a refusal, and never throws",
-    [fc.oneof(fc.fullUnicodeString(), fc.string16bits(), generators.tokenSoup)],
-    ([text]) => {
-      const result = FunctionSignature.parse(text)
-      if (Either.isRight(result))
-        expect(parsed(result.right.canonical).canonical).toBe(result.right.canonical)
-      else expect(result.left.message).toBe("invalid function signature")
-    },
-    { fastCheck: { numRuns: 2_000 } }
-  )
+  it("any text is a signature or a refusal, and never throws", () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.fullUnicodeString(), fc.string16bits(), generators.tokenSoup), (text) => {
+        const result = FunctionSignature.parse(text)
+        if (Result.isSuccess(result))
+          expect(parsed(result.success.canonical).canonical).toBe(result.success.canonical)
+        else expect(result.failure.message).toBe("invalid function signature")
+      }),
+      { numRuns: 2_000 }
+    )
+  })
 })

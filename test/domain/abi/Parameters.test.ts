@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { AbiCoder } from "ethers/abi"
 import * as fc from "fast-check"
 import * as FunctionSignature from "../../../src/domain/abi/FunctionSignature.js"
@@ -10,13 +10,13 @@ import * as generators from "./generators.js"
 const oracle = AbiCoder.defaultAbiCoder()
 
 const signature = (text: string): FunctionSignature.FunctionSignature =>
-  Either.getOrThrow(FunctionSignature.parse(text))
+  Result.getOrThrow(FunctionSignature.parse(text))
 
 const encode = (types: string, ...values: ReadonlyArray<unknown>): string =>
-  Either.getOrThrow(Parameters.encode(signature(`f(${types})`).inputs, values))
+  Result.getOrThrow(Parameters.encode(signature(`f(${types})`).inputs, values))
 
 const refusal = (types: string, ...values: ReadonlyArray<unknown>): Parameters.InvalidParameters =>
-  Either.getOrThrow(Either.flip(Parameters.encode(signature(`f(${types})`).inputs, values)))
+  Result.getOrThrow(Result.flip(Parameters.encode(signature(`f(${types})`).inputs, values)))
 
 const checksummed = "0x5FF137D4b0FDCD49DcA30c7CF57E578a026d2789"
 
@@ -176,11 +176,11 @@ describe("Parameters", () => {
 
   it("calldata begin with the selector, and receive() has none", () => {
     expect(
-      Either.getOrThrow(Parameters.encodeCall(signature("transfer(address,uint)"), [checksummed, "1"]))
+      Result.getOrThrow(Parameters.encodeCall(signature("transfer(address,uint)"), [checksummed, "1"]))
     ).toBe(`0xa9059cbb${oracle.encode(["address", "uint256"], [checksummed, 1n]).slice(2)}`)
-    expect(Either.getOrThrow(Parameters.encodeCall(signature("f()"), []))).toBe("0x26121ff0")
-    expect(Either.getOrThrow(Parameters.encodeCall(signature("receive()"), []))).toBe("0x")
-    expect(Either.isLeft(Parameters.encodeCall(signature("receive()"), ["1"]))).toBe(true)
+    expect(Result.getOrThrow(Parameters.encodeCall(signature("f()"), []))).toBe("0x26121ff0")
+    expect(Result.getOrThrow(Parameters.encodeCall(signature("receive()"), []))).toBe("0x")
+    expect(Result.isFailure(Parameters.encodeCall(signature("receive()"), ["1"]))).toBe(true)
   })
 
   it("long texts and lists are encoded whole", () => {
@@ -192,25 +192,25 @@ describe("Parameters", () => {
     expect(encode("uint256[]", JSON.stringify(numbers))).toBe(oracle.encode(["uint256[]"], [numbers]))
   })
 
-  it.prop(
-    "any values of any types are encoded as ethers does",
-    [generators.call, fc.boolean()],
-    ([{ types, values }, asText]) => {
-      const { inputs } = signature(`f(${types.map(({ written }) => written).join(",")})`)
-      const given = values.map((value, i) => {
-        const structured = inputs[i]?.base.kind === "array" || inputs[i]?.base.kind === "tuple"
-        if (structured) return asText ? JSON.stringify(value.given) : value.given
-        return String(value.given)
-      })
-      expect(Either.getOrThrow(Parameters.encode(inputs, given))).toBe(
-        oracle.encode(
-          types.map(({ canonical }) => canonical),
-          values.map((value) => value.oracle)
+  it("any values of any types are encoded as ethers does", () => {
+    fc.assert(
+      fc.property(generators.call, fc.boolean(), ({ types, values }, asText) => {
+        const { inputs } = signature(`f(${types.map(({ written }) => written).join(",")})`)
+        const given = values.map((value, i) => {
+          const structured = inputs[i]?.base.kind === "array" || inputs[i]?.base.kind === "tuple"
+          if (structured) return asText ? JSON.stringify(value.given) : value.given
+          return String(value.given)
+        })
+        expect(Result.getOrThrow(Parameters.encode(inputs, given))).toBe(
+          oracle.encode(
+            types.map(({ canonical }) => canonical),
+            values.map((value) => value.oracle)
+          )
         )
-      )
-    },
-    { fastCheck: { numRuns: 300 } }
-  )
+      }),
+      { numRuns: 300 }
+    )
+  })
 
   it("any JSON is encoded or refused, and never throws", () => {
     const value = fc.oneof(fc.jsonValue(), fc.string(), fc.json(), fc.string16bits())
@@ -220,8 +220,8 @@ describe("Parameters", () => {
         const { inputs } = signature(`f(${types.map(({ written }) => written).join(",")})`)
         const padded = inputs.map((_, i) => values[i] ?? "0")
         const result = Parameters.encode(inputs, padded)
-        if (Either.isRight(result)) expect(result.right).toMatch(/^0x([0-9a-f]{64})*$/)
-        else expect(result.left.message).toMatch(/^invalid function parameter [0-4] \(/)
+        if (Result.isSuccess(result)) expect(result.success).toMatch(/^0x([0-9a-f]{64})*$/)
+        else expect(result.failure.message).toMatch(/^invalid function parameter [0-4] \(/)
       },
       { numRuns: 500 }
     )

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { Interface } from "ethers/abi"
 import * as fc from "fast-check"
 import * as BuiltIn from "../../../src/domain/abi/BuiltIn.js"
@@ -11,7 +11,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { forAll, hex } from "../generators.js"
 
 const error = (text: string): ErrorDefinition.ErrorDefinition =>
-  Either.getOrThrow(ErrorDefinition.parse(text))
+  Result.getOrThrow(ErrorDefinition.parse(text))
 
 /** Revert data as ethers writes them. */
 const data = (definition: string, ...values: ReadonlyArray<unknown>): Hex.Hex => {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { FunctionFragment, Interface } from "ethers/abi"
 import { id } from "ethers/hash"
 import * as fc from "fast-check"
@@ -13,7 +13,7 @@ const artifact = (path: string): { readonly abi: ReadonlyArray<unknown> } =>
 
 describe("UseAbi", () => {
   it("fragments and human-readable definitions may be mixed, each kind stays in order", () => {
-    const abi = Either.getOrThrow(
+    const abi = Result.getOrThrow(
       UseAbi.parse([
         "event A(uint256 x)",
         { type: "error", name: "E", inputs: [{ name: "x", type: "uint256" }] },
@@ -33,7 +33,7 @@ describe("UseAbi", () => {
     expect(abi.events.map(({ canonical }) => canonical)).toEqual(["event A(uint256 x)", "event B()"])
     expect(abi.errors.map(({ canonical }) => canonical)).toEqual(["error E(uint256 x)", "error F()"])
     expect(abi.functions.map(({ canonical }) => canonical)).toEqual(["f(uint256)", "g()", "h()"])
-    expect(UseAbi.parse([])).toEqual(Either.right(UseAbi.empty))
+    expect(UseAbi.parse([])).toEqual(Result.succeed(UseAbi.empty))
   })
 
   it.each<[string, unknown, string]>([
@@ -64,12 +64,12 @@ describe("UseAbi", () => {
     ["a function without a name", {}, "invalid function definition: name"]
   ])("%s is refused with its index", (_, entry, why) => {
     const result = UseAbi.parse(["event Fine()", entry])
-    expect(Either.isLeft(result) && result.left.index).toBe(1)
-    expect(Either.isLeft(result) && result.left.message).toContain(why)
+    expect(Result.isFailure(result) && result.failure.index).toBe(1)
+    expect(Result.isFailure(result) && result.failure.message).toContain(why)
   })
 
   it("structs stand for their tuples in every text, whatever the order", () => {
-    const abi = Either.getOrThrow(
+    const abi = Result.getOrThrow(
       UseAbi.parse([
         "function fill(Order[] calldata orders, Asset asset) returns (Order) @30000",
         "event Filled(Order indexed order, address by)",
@@ -92,7 +92,7 @@ describe("UseAbi", () => {
   it("of structs that need each other, the one to mend is named", () => {
     const index = (list: ReadonlyArray<string>) => {
       const result = UseAbi.parse(list)
-      return Either.isLeft(result) ? result.left.index : null
+      return Result.isFailure(result) ? result.failure.index : null
     }
     expect(index(["struct A { B b; }", "event E()", "struct B { C c; }", "struct C { nothing n; }"])).toBe(3)
     expect(index(["struct A { bool a; }", "struct A { bool b; }"])).toBe(1)
@@ -110,7 +110,7 @@ describe("UseAbi", () => {
       { name: "payable", type: "(bool)[]", components: [{ name: "indexed", type: "bool" }] },
       { name: "storage", type: "(bool)", components: [] }
     ]
-    const { functions } = Either.getOrThrow(
+    const { functions } = Result.getOrThrow(
       UseAbi.parse([{ type: "function", name: "address", inputs, gas: 5, signature: "0x", unit: "s" }])
     )
     const types = "(address,uint256)[2],(bool,(bytes32,string)[]),(bool)[],(bool)"
@@ -122,7 +122,7 @@ describe("UseAbi", () => {
     const { abi } = artifact(
       `node_modules/@account-abstraction/contracts-v${version}/artifacts/EntryPoint.json`
     )
-    const ours = Either.getOrThrow(UseAbi.parse(abi))
+    const ours = Result.getOrThrow(UseAbi.parse(abi))
     const oracle = new Interface(JSON.stringify(abi))
     const theirs = { events: [] as string[], errors: [] as string[], functions: [] as string[] }
     oracle.forEachEvent(({ topicHash }) => theirs.events.push(topicHash))
@@ -143,7 +143,7 @@ describe("UseAbi", () => {
       [fc.array(entry)],
       (list) => {
         const result = UseAbi.parse(list)
-        if (Either.isLeft(result)) expect(list.length).toBeGreaterThan(result.left.index)
+        if (Result.isFailure(result)) expect(list.length).toBeGreaterThan(result.failure.index)
       },
       { numRuns: 500 }
     )

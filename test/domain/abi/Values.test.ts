@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Outcome_ from "effect/Result"
 import { AbiCoder, checkResultErrors, Result } from "ethers/abi"
 import * as fc from "fast-check"
 import * as FunctionSignature from "../../../src/domain/abi/FunctionSignature.js"
@@ -20,14 +20,14 @@ const words = (...values: ReadonlyArray<bigint | number>): Hex.Hex =>
 const run = (
   types: string,
   data: Hex.Hex
-): Either.Either<ReadonlyArray<Values.Json>, Values.UndecodableData> =>
-  Values.decode(Either.getOrThrow(FunctionSignature.parseReturns(types)), data)
+): Outcome_.Result<ReadonlyArray<Values.Json>, Values.UndecodableData> =>
+  Values.decode(Outcome_.getOrThrow(FunctionSignature.parseReturns(types)), data)
 
 const decode = (types: string, data: Hex.Hex): ReadonlyArray<Values.Json> =>
-  Either.getOrThrow(run(types, data))
+  Outcome_.getOrThrow(run(types, data))
 
 const refusal = (types: string, data: Hex.Hex): string =>
-  Either.getOrThrow(Either.flip(run(types, data))).message
+  Outcome_.getOrThrow(Outcome_.flip(run(types, data))).message
 
 /** What ethers decodes, in our JSON, tuples as arrays; null where it refuses. */
 const oracleDecode = (types: ReadonlyArray<string>, data: string): Values.Json => {
@@ -122,7 +122,7 @@ describe("Values", () => {
     ["nothing but lengths", `uint256${"[]".repeat(16)}`, many(32_768, 1_024)]
   ])("%s cost no more than the size of the data", (_, types, data) => {
     const bytes = words(...data)
-    expect(Work.of(() => expect(Either.isLeft(run(types, bytes))).toBe(true))).toBeLessThan(3_000)
+    expect(Work.of(() => expect(Outcome_.isFailure(run(types, bytes))).toBe(true))).toBeLessThan(3_000)
   })
 
   it("a mebibyte of distinct addresses is decoded", () => {
@@ -131,28 +131,28 @@ describe("Values", () => {
     expect(decode("address[]", data)[0]).toHaveLength(n)
   })
 
-  it.prop(
-    "what ethers encodes is decoded to the same values",
-    [generators.call],
-    ([{ types, values }]) => {
-      const outputs = `(${types.map(({ written }) => written).join(",")})`
-      const data = oracle.encode(
-        types.map(({ canonical }) => canonical),
-        values.map((value) => value.oracle)
-      )
-      const decoded = decode(outputs, Hex.unsafe(data))
-      expect(decoded).toEqual(values.map(({ shown }) => shown))
-      const inputs = Either.getOrThrow(FunctionSignature.parseReturns(outputs))
-      const again = decoded.map((value) => (typeof value === "boolean" ? String(value) : value))
-      expect(Either.getOrThrow(Parameters.encode(inputs, again))).toBe(data)
-    },
-    { fastCheck: { numRuns: 300 } }
-  )
+  it("what ethers encodes is decoded to the same values", () => {
+    fc.assert(
+      fc.property(generators.call, ({ types, values }) => {
+        const outputs = `(${types.map(({ written }) => written).join(",")})`
+        const data = oracle.encode(
+          types.map(({ canonical }) => canonical),
+          values.map((value) => value.oracle)
+        )
+        const decoded = decode(outputs, Hex.unsafe(data))
+        expect(decoded).toEqual(values.map(({ shown }) => shown))
+        const inputs = Outcome_.getOrThrow(FunctionSignature.parseReturns(outputs))
+        const again = decoded.map((value) => (typeof value === "boolean" ? String(value) : value))
+        expect(Outcome_.getOrThrow(Parameters.encode(inputs, again))).toBe(data)
+      }),
+      { numRuns: 300 }
+    )
+  })
 
   const compare = (types: ReadonlyArray<string>, data: Hex.Hex): void => {
     const result = run(`(${types.join(",")})`, data)
     const expected = oracleDecode(types, data)
-    if (Either.isRight(result) && expected !== null) expect(result.right).toEqual(expected)
+    if (Outcome_.isSuccess(result) && expected !== null) expect(result.success).toEqual(expected)
   }
 
   it("any bytes are decoded as ethers does, or refused, and never throw", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as Cose from "../../../src/domain/crypto/Cose.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -47,7 +47,7 @@ describe("a COSE key of P-256", () => {
         })
       ],
       (shuffled) => {
-        expect(Cose.p256PublicKey(map(...shuffled))).toEqual(Either.right(key))
+        expect(Cose.p256PublicKey(map(...shuffled))).toEqual(Result.succeed(key))
       }
     )
   })
@@ -55,9 +55,9 @@ describe("a COSE key of P-256", () => {
   it("may say y by its sign, and leave its algorithm out", () => {
     const odd = BigInt(y) % 2n === 1n
     const of = (sign: string) => Cose.p256PublicKey(map(kty, crv, xMember, integer(-3) + sign))
-    expect(of(odd ? "f5" : "f4")).toEqual(Either.right(key))
-    expect(Either.map(of(odd ? "f4" : "f5"), (found) => found.x)).toEqual(Either.right(key.x))
-    expect(of(odd ? "f4" : "f5")).not.toEqual(Either.right(key))
+    expect(of(odd ? "f5" : "f4")).toEqual(Result.succeed(key))
+    expect(Result.map(of(odd ? "f4" : "f5"), (found) => found.x)).toEqual(Result.succeed(key.x))
+    expect(of(odd ? "f4" : "f5")).not.toEqual(Result.succeed(key))
   })
 
   it("of another type, curve or algorithm is told apart from what is none", () => {
@@ -68,7 +68,7 @@ describe("a COSE key of P-256", () => {
       [kty, alg, integer(-1) + integer(2), xMember, yMember],
       [alg, crv, xMember, yMember]
     ])
-      expect(of(...other)).toEqual(Either.left("otherKind"))
+      expect(of(...other)).toEqual(Result.fail("otherKind"))
     const [xs, ys] = [x.slice(2), y.slice(2)]
     for (const [badX, badY] of [
       ["", yMember],
@@ -81,35 +81,35 @@ describe("a COSE key of P-256", () => {
       [integer(-2) + bytes(xs + ys.slice(0, 2)), integer(-3) + bytes(ys.slice(2))]
     ] as const)
       expect(of(kty, alg, crv, ...[badX, badY].filter((each) => each !== ""))).toEqual(
-        Either.left("malformed")
+        Result.fail("malformed")
       )
   })
 
   it("has at most sixteen members, none twice", () => {
     const others = (count: number) =>
       Array.from({ length: count }, (_, at) => integer(100 + at) + integer(at))
-    expect(read(...others(11))).toEqual(Either.right(key))
-    expect(read(...others(12))).toEqual(Either.left("malformed"))
-    expect(read(integer(100) + integer(1), integer(100) + integer(1))).toEqual(Either.left("malformed"))
-    expect(read(kty)).toEqual(Either.left("malformed"))
+    expect(read(...others(11))).toEqual(Result.succeed(key))
+    expect(read(...others(12))).toEqual(Result.fail("malformed"))
+    expect(read(integer(100) + integer(1), integer(100) + integer(1))).toEqual(Result.fail("malformed"))
+    expect(read(kty)).toEqual(Result.fail("malformed"))
   })
 
   it("says every number and length in the shortest way", () => {
     for (const text of ["17", "1818", "18ff", "190100", "19ffff", "1a00010000", "1affffffff"])
-      expect(Either.isRight(read(integer(200) + text)), text).toBe(true)
+      expect(Result.isSuccess(read(integer(200) + text)), text).toBe(true)
     for (const text of ["1817", "1900ff", "1a0000ffff", "1b0000000100000000", "1c", "1f"])
-      expect(Either.isLeft(read(integer(200) + text)), text).toBe(true)
+      expect(Result.isFailure(read(integer(200) + text)), text).toBe(true)
   })
 
   it("has labels that are integers, and members that are integers, bytes or booleans", () => {
     const members = ["6161", "80", "f6", "f93c00", "5f41ffff"].map((value) => integer(200) + value)
     for (const bad of [`${bytes("01")}${integer(1)}`, `f5${integer(1)}`, ...members])
-      expect(read(bad), bad).toEqual(Either.left("malformed"))
+      expect(read(bad), bad).toEqual(Result.fail("malformed"))
   })
 
   it("is one map, whole and with nothing behind it", () => {
     const whole = map(...members, integer(200) + integer(70_000))
-    expect(Cose.p256PublicKey(whole)).toEqual(Either.right(key))
+    expect(Cose.p256PublicKey(whole)).toEqual(Result.succeed(key))
     for (const last of [
       integer(70_000),
       bytes("ab".repeat(30)),
@@ -118,11 +118,11 @@ describe("a COSE key of P-256", () => {
     ]) {
       const cut = map(...members, integer(200) + last)
       for (let end = 2; end < cut.length; end += 2)
-        expect(Cose.p256PublicKey(Hex.unsafe(cut.slice(0, end)))).toEqual(Either.left("malformed"))
+        expect(Cose.p256PublicKey(Hex.unsafe(cut.slice(0, end)))).toEqual(Result.fail("malformed"))
     }
-    expect(Cose.p256PublicKey(Hex.concat(whole, Hex.unsafe("0x00")))).toEqual(Either.left("malformed"))
+    expect(Cose.p256PublicKey(Hex.concat(whole, Hex.unsafe("0x00")))).toEqual(Result.fail("malformed"))
     const array = Hex.unsafe(whole.replace("0xa6", "0x86"))
-    expect(Cose.p256PublicKey(array)).toEqual(Either.left("malformed"))
-    forAll([hex(200)], (garbage) => Either.isLeft(Cose.p256PublicKey(garbage)))
+    expect(Cose.p256PublicKey(array)).toEqual(Result.fail("malformed"))
+    forAll([hex(200)], (garbage) => Result.isFailure(Cose.p256PublicKey(garbage)))
   })
 })

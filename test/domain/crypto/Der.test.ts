@@ -1,6 +1,6 @@
 import { createECDH, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { SigningKey } from "ethers"
 import * as fc from "fast-check"
 import * as Der from "../../../src/domain/crypto/Der.js"
@@ -22,7 +22,7 @@ const written = (value: bigint) => {
   const even = digits.padStart(digits.length + (digits.length % 2), "0")
   return integer(/^[89a-f]/.test(even) ? `00${even}` : even)
 }
-const refused = (text: Hex.Hex) => expect(Either.isLeft(Der.signature(text)), text).toBe(true)
+const refused = (text: Hex.Hex) => expect(Result.isFailure(Der.signature(text)), text).toBe(true)
 const scalar = bytes32.filter((key) => BigInt(key) > 0n && BigInt(key) < 2n ** 255n)
 
 describe("a DER signature", () => {
@@ -30,31 +30,31 @@ describe("a DER signature", () => {
     const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "secp256k1" })
     forAll([hex()], (text) => {
       const message = Buffer.from(text.slice(2), "hex")
-      const { r, s } = Either.getOrThrow(Der.signature(Hex.fromBytes(sign("sha256", message, privateKey))))
+      const { r, s } = Result.getOrThrow(Der.signature(Hex.fromBytes(sign("sha256", message, privateKey))))
       const compact = Buffer.from([r, s].map((each) => each.toString(16).padStart(64, "0")).join(""), "hex")
       expect(verify("sha256", message, { key: publicKey, dsaEncoding: "ieee-p1363" }, compact)).toBe(true)
     })
   })
 
-  it.prop(
-    "holds the r and s that ethers wrote",
-    [scalar, bytes32],
-    ([key, digest]) => {
-      const [r, s] = (({ r, s }) => [BigInt(r), BigInt(s)])(new SigningKey(key).sign(digest)) as [
-        bigint,
-        bigint
-      ]
-      expect(Der.signature(der(sequence(written(r), written(s))))).toEqual(Either.right({ r, s }))
-    },
-    { fastCheck: { numRuns: 50 } }
-  )
+  it("holds the r and s that ethers wrote", () => {
+    fc.assert(
+      fc.property(scalar, bytes32, (key, digest) => {
+        const [r, s] = (({ r, s }) => [BigInt(r), BigInt(s)])(new SigningKey(key).sign(digest)) as [
+          bigint,
+          bigint
+        ]
+        expect(Der.signature(der(sequence(written(r), written(s))))).toEqual(Result.succeed({ r, s }))
+      }),
+      { numRuns: 50 }
+    )
+  })
 
   it("may have r and s of one byte up to 32, with a zero byte only where the sign needs it", () => {
     for (const [r, s] of [
       [1n, 127n],
       [128n, 2n ** 256n - 1n]
     ] as const)
-      expect(Der.signature(der(sequence(written(r), written(s))))).toEqual(Either.right({ r, s }))
+      expect(Der.signature(der(sequence(written(r), written(s))))).toEqual(Result.succeed({ r, s }))
     for (const bad of [
       "00",
       "80",
@@ -92,15 +92,15 @@ describe("a DER signature", () => {
     const whole = sequence(integer(`00${"ff".repeat(32)}`), integer("7f".repeat(32)))
     for (let end = 0; end < whole.length; end += 2) refused(der(whole.slice(0, end)))
     forAll([hex()], (garbage) => {
-      expect(Either.isEither(Der.signature(garbage))).toBe(true)
-      expect(Either.isLeft(Der.publicKey(garbage))).toBe(true)
+      expect(Result.isResult(Der.signature(garbage))).toBe(true)
+      expect(Result.isFailure(Der.publicKey(garbage))).toBe(true)
     })
     const nearly = fc.tuple(hex(34), hex(34)).map((pair) => pair.map((each) => integer(each.slice(2))))
     forAll(
       [nearly],
       (parts) => {
         const read = Der.signature(der(sequence(...parts)))
-        if (Either.isRight(read)) expect([written(read.right.r), written(read.right.s)]).toEqual(parts)
+        if (Result.isSuccess(read)) expect([written(read.success.r), written(read.success.s)]).toEqual(parts)
       },
       { numRuns: 2_000 }
     )
@@ -114,7 +114,7 @@ describe("a DER signature", () => {
       "expected r and s as positive integers of at most 32 bytes, in their shortest form"
     ]
   ])("that is none is told what is wrong: %s", (text, message) => {
-    expect(Der.signature(text)).toEqual(Either.left(message))
+    expect(Der.signature(text)).toEqual(Result.fail(message))
   })
 })
 
@@ -122,21 +122,21 @@ describe("a DER public key", () => {
   const spki = (key: KeyObject) => Hex.fromBytes(key.export({ format: "der", type: "spki" }))
   const ofCurve = (namedCurve: string) => spki(generateKeyPairSync("ec", { namedCurve }).publicKey)
   const whole = ofCurve("secp256k1")
-  const problem = (text: string) => Either.getOrNull(Either.flip(Der.publicKey(Hex.unsafe(text))))
+  const problem = (text: string) => Result.getOrNull(Result.flip(Der.publicKey(Hex.unsafe(text))))
 
-  it.prop(
-    "is read as node:crypto writes it, and is the point that ethers computes",
-    [scalar],
-    ([key]) => {
-      const ecdh = createECDH("secp256k1")
-      ecdh.setPrivateKey(Buffer.from(key.slice(2), "hex"))
-      const point = ecdh.getPublicKey()
-      const [x, y] = [point.toString("base64url", 1, 33), point.toString("base64url", 33)]
-      const made = createPublicKey({ key: { kty: "EC", crv: "secp256k1", x, y }, format: "jwk" })
-      expect(Der.publicKey(spki(made))).toEqual(Either.right(new SigningKey(key).publicKey.slice(2)))
-    },
-    { fastCheck: { numRuns: 50 } }
-  )
+  it("is read as node:crypto writes it, and is the point that ethers computes", () => {
+    fc.assert(
+      fc.property(scalar, (key) => {
+        const ecdh = createECDH("secp256k1")
+        ecdh.setPrivateKey(Buffer.from(key.slice(2), "hex"))
+        const point = ecdh.getPublicKey()
+        const [x, y] = [point.toString("base64url", 1, 33), point.toString("base64url", 33)]
+        const made = createPublicKey({ key: { kty: "EC", crv: "secp256k1", x, y }, format: "jwk" })
+        expect(Der.publicKey(spki(made))).toEqual(Result.succeed(new SigningKey(key).publicKey.slice(2)))
+      }),
+      { numRuns: 50 }
+    )
+  })
 
   it("of another curve or algorithm is told apart from garbage", () => {
     const others = [
@@ -174,7 +174,7 @@ describe("a DER public key", () => {
   })
 
   it("is malformed when anything of it is missing, added or changed", () => {
-    expect(Either.isRight(Der.publicKey(whole))).toBe(true)
+    expect(Result.isSuccess(Der.publicKey(whole))).toBe(true)
     const name = "06072a8648ce3d020106052b8104000a"
     const algorithm = sequence(name)
     const last = (Number.parseInt(whole.slice(-2), 16) ^ 1).toString(16).padStart(2, "0")
@@ -198,9 +198,9 @@ describe("a DER public key", () => {
 
   it("of P-256 is malformed with a point that is none", () => {
     const p256 = ofCurve("prime256v1")
-    expect(Either.isRight(Der.p256PublicKey(p256))).toBe(true)
+    expect(Result.isSuccess(Der.p256PublicKey(p256))).toBe(true)
     const bent = Hex.unsafe(`${p256.slice(0, -128)}${"ff".repeat(64)}`)
-    expect(Der.p256PublicKey(bent)).toEqual(Either.left("malformed"))
-    expect(Der.p256PublicKey(whole)).toEqual(Either.left("otherKind"))
+    expect(Der.p256PublicKey(bent)).toEqual(Result.fail("malformed"))
+    expect(Der.p256PublicKey(whole)).toEqual(Result.fail("otherKind"))
   })
 })

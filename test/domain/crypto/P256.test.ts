@@ -32,33 +32,32 @@ const isPoint = (point: string): boolean => {
 }
 
 describe("P-256", () => {
-  it.prop(
-    "has the points that OpenSSL makes, compressed and uncompressed",
-    [key],
-    ([{ x, y }]) => {
-      const point = `04${x.slice(2)}${y.slice(2)}`
-      expect(P256.isPublicKey({ x, y })).toBe(true)
-      expect(P256.fromPoint(point)).toEqual({ x, y })
-      const compressed = ECDH.convertKey(point, "prime256v1", "hex", "hex", "compressed").toString()
-      expect(P256.fromPoint(compressed)).toEqual({ x, y })
-      const [even, odd] = ["02", "03"].map((sign) => P256.fromPoint(sign + x.slice(2)))
-      expect([even, odd]).toContainEqual({ x, y })
-      expect(BigInt(even?.y ?? 0) + BigInt(odd?.y ?? 0)).toBe(field)
-    },
-    { fastCheck: few }
-  )
+  it("has the points that OpenSSL makes, compressed and uncompressed", () => {
+    fc.assert(
+      fc.property(key, ({ x, y }) => {
+        const point = `04${x.slice(2)}${y.slice(2)}`
+        expect(P256.isPublicKey({ x, y })).toBe(true)
+        expect(P256.fromPoint(point)).toEqual({ x, y })
+        const compressed = ECDH.convertKey(point, "prime256v1", "hex", "hex", "compressed").toString()
+        expect(P256.fromPoint(compressed)).toEqual({ x, y })
+        const [even, odd] = ["02", "03"].map((sign) => P256.fromPoint(sign + x.slice(2)))
+        expect([even, odd]).toContainEqual({ x, y })
+        expect(BigInt(even?.y ?? 0) + BigInt(odd?.y ?? 0)).toBe(field)
+      })
+    )
+  })
 
-  it.prop(
-    "has no others",
-    [bytes32, bytes32, fc.constantFrom("02", "03")],
-    ([x, y, sign]) => {
-      expect(P256.fromPoint(`04${x.slice(2)}${y.slice(2)}`) !== null).toBe(
-        isPoint(`04${x.slice(2)}${y.slice(2)}`)
-      )
-      expect(P256.fromPoint(sign + x.slice(2)) !== null).toBe(isPoint(sign + x.slice(2)))
-    },
-    { fastCheck: { numRuns: 100 } }
-  )
+  it("has no others", () => {
+    fc.assert(
+      fc.property(bytes32, bytes32, fc.constantFrom("02", "03"), (x, y, sign) => {
+        expect(P256.fromPoint(`04${x.slice(2)}${y.slice(2)}`) !== null).toBe(
+          isPoint(`04${x.slice(2)}${y.slice(2)}`)
+        )
+        expect(P256.fromPoint(sign + x.slice(2)) !== null).toBe(isPoint(sign + x.slice(2)))
+      }),
+      { numRuns: 100 }
+    )
+  })
 
   it("has no point with a coordinate above the prime, though it be one modulo it", () => {
     // (0, sqrt(b)) is a point, and 0 and the prime are the same modulo it.
@@ -80,30 +79,29 @@ describe("P-256", () => {
     forAll([fc.string()], (text) => P256.fromPoint(text) === null)
   })
 
-  it.prop(
-    "takes the signatures that OpenSSL makes, in both forms, and no others",
-    [key, bytes32, bytes32],
-    ([{ privateKey, x, y }, message, other]) => {
-      const bytes = Buffer.from(message.slice(2), "hex")
-      const signature = signed(privateKey, bytes)
-      const digest = Hex.unsafe32(`0x${Buffer.from(sha256(bytes)).toString("hex")}`)
-      const flipped = { r: signature.r, s: word(P256.order - BigInt(signature.s)) }
-      expect(P256.verify({ x, y }, message, signature)).toBe(true)
-      expect(P256.verify({ x, y }, message, flipped)).toBe(true)
-      expect([signature, flipped].filter(P256.isLow)).toEqual([P256.toLow(signature)])
-      expect(P256.toLow(flipped)).toEqual(P256.toLow(signature))
-      if (other !== message) expect(P256.verify({ x, y }, other, signature)).toBe(false)
-      expect(P256.verify({ x, y }, message, { r: signature.s, s: signature.r })).toBe(false)
-      for (const each of [signature, flipped]) {
-        const signers = P256.signers(digest, each)
-        expect(signers).toContainEqual({ x, y })
-        expect(signers).toHaveLength(2)
-        for (const signer of signers) expect(P256.verify(signer, message, each)).toBe(true)
-      }
-      expect(P256.signers(other, signature)).not.toContainEqual(other === digest ? null : { x, y })
-    },
-    { fastCheck: few }
-  )
+  it("takes the signatures that OpenSSL makes, in both forms, and no others", () => {
+    fc.assert(
+      fc.property(key, bytes32, bytes32, ({ privateKey, x, y }, message, other) => {
+        const bytes = Buffer.from(message.slice(2), "hex")
+        const signature = signed(privateKey, bytes)
+        const digest = Hex.unsafe32(`0x${Buffer.from(sha256(bytes)).toString("hex")}`)
+        const flipped = { r: signature.r, s: word(P256.order - BigInt(signature.s)) }
+        expect(P256.verify({ x, y }, message, signature)).toBe(true)
+        expect(P256.verify({ x, y }, message, flipped)).toBe(true)
+        expect([signature, flipped].filter(P256.isLow)).toEqual([P256.toLow(signature)])
+        expect(P256.toLow(flipped)).toEqual(P256.toLow(signature))
+        if (other !== message) expect(P256.verify({ x, y }, other, signature)).toBe(false)
+        expect(P256.verify({ x, y }, message, { r: signature.s, s: signature.r })).toBe(false)
+        for (const each of [signature, flipped]) {
+          const signers = P256.signers(digest, each)
+          expect(signers).toContainEqual({ x, y })
+          expect(signers).toHaveLength(2)
+          for (const signer of signers) expect(P256.verify(signer, message, each)).toBe(true)
+        }
+        expect(P256.signers(other, signature)).not.toContainEqual(other === digest ? null : { x, y })
+      })
+    )
+  })
 
   it("agrees with OpenSSL on signatures at the ends of their ranges", () => {
     const { publicKey, privateKey } = newPasskey()

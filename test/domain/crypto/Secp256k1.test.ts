@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { computeAddress, SigningKey, toBeHex } from "ethers"
 import * as fc from "fast-check"
 import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
@@ -30,16 +30,16 @@ const power = (base: bigint, exponent: bigint): bigint => {
 }
 
 describe("a public key", () => {
-  it.prop(
-    "is a point of the curve, and has the address that ethers computes",
-    [privateKey],
-    ([key]) => {
-      const publicKey = publicKeyOf(key)
-      expect(Secp256k1.isPublicKey(publicKey)).toBe(true)
-      expect(Secp256k1.addressOf(publicKey)).toBe(computeAddress(key))
-    },
-    { fastCheck: { numRuns: 50 } }
-  )
+  it("is a point of the curve, and has the address that ethers computes", () => {
+    fc.assert(
+      fc.property(privateKey, (key) => {
+        const publicKey = publicKeyOf(key)
+        expect(Secp256k1.isPublicKey(publicKey)).toBe(true)
+        expect(Secp256k1.addressOf(publicKey)).toBe(computeAddress(key))
+      }),
+      { numRuns: 50 }
+    )
+  })
 
   it("is none with a digit changed, a coordinate beyond the field, or in another form", () => {
     const publicKey = publicKeyOf(`0x${"11".repeat(32)}`)
@@ -77,20 +77,28 @@ describe("a coordinate beyond the field", () => {
 })
 
 describe("a signature", () => {
-  it.prop(
-    "proves nothing for another key or another digest, nor with any r and s",
-    [privateKey, privateKey, bytes32, bytes32, fc.bigInt(), fc.bigInt()],
-    ([key, other, digest, another, r, s]) => {
-      fc.pre(key !== other && digest !== another)
-      const signature = signed(key, digest)
-      const prove = Secp256k1.prover(publicKeyOf(key))
-      expect(Secp256k1.prover(publicKeyOf(other))(digest, signature)).toBeNull()
-      expect(prove(another, signature)).toBeNull()
-      expect(prove(digest, { r, s })).toBeNull()
-      expect(prove(digest, { r: signature.r, s: signature.s + Secp256k1.order })).toBeNull()
-    },
-    { fastCheck: { numRuns: 30 } }
-  )
+  it("proves nothing for another key or another digest, nor with any r and s", () => {
+    fc.assert(
+      fc.property(
+        privateKey,
+        privateKey,
+        bytes32,
+        bytes32,
+        fc.bigInt(),
+        fc.bigInt(),
+        (key, other, digest, another, r, s) => {
+          fc.pre(key !== other && digest !== another)
+          const signature = signed(key, digest)
+          const prove = Secp256k1.prover(publicKeyOf(key))
+          expect(Secp256k1.prover(publicKeyOf(other))(digest, signature)).toBeNull()
+          expect(prove(another, signature)).toBeNull()
+          expect(prove(digest, { r, s })).toBeNull()
+          expect(prove(digest, { r: signature.r, s: signature.s + Secp256k1.order })).toBeNull()
+        }
+      ),
+      { numRuns: 30 }
+    )
+  })
 })
 
 describe("what the library of the curve computes", () => {
@@ -98,24 +106,24 @@ describe("what the library of the curve computes", () => {
   const edge = fc.constantFrom(...ends.map((value) => Hex.unsafe32(`0x${word(value)}`)))
   const anyDigest = fc.oneof({ weight: 4, arbitrary: bytes32 }, edge)
 
-  it.prop(
-    "is what ethers computes: key, signature, who has signed, and the proof of it",
-    [privateKey, anyDigest],
-    ([text, digest]) => {
-      const key = Either.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(text)))
-      const theirs = new SigningKey(text)
-      expect(key.publicKey).toBe(theirs.publicKey.slice(2))
-      const signature = key.sign(digest)
-      expect(Secp256k1.serialize(signature)).toBe(theirs.sign(digest).serialized)
-      expect(Secp256k1.recover(digest, signature)).toBe(key.publicKey)
-      expect(Secp256k1.recoverAddress(digest, signature)).toBe(computeAddress(text))
-      for (const s of [signature.s, Secp256k1.order - signature.s])
-        expect(Secp256k1.prover(key.publicKey)(digest, { r: signature.r, s })).toBe(
-          theirs.sign(digest).serialized
-        )
-    },
-    { fastCheck: { numRuns: 60 } }
-  )
+  it("is what ethers computes: key, signature, who has signed, and the proof of it", () => {
+    fc.assert(
+      fc.property(privateKey, anyDigest, (text, digest) => {
+        const key = Result.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(text)))
+        const theirs = new SigningKey(text)
+        expect(key.publicKey).toBe(theirs.publicKey.slice(2))
+        const signature = key.sign(digest)
+        expect(Secp256k1.serialize(signature)).toBe(theirs.sign(digest).serialized)
+        expect(Secp256k1.recover(digest, signature)).toBe(key.publicKey)
+        expect(Secp256k1.recoverAddress(digest, signature)).toBe(computeAddress(text))
+        for (const s of [signature.s, Secp256k1.order - signature.s])
+          expect(Secp256k1.prover(key.publicKey)(digest, { r: signature.r, s })).toBe(
+            theirs.sign(digest).serialized
+          )
+      }),
+      { numRuns: 60 }
+    )
+  })
 
   it("recovers what ethers recovers of any r, s and v, and nothing where ethers finds nothing", () => {
     const scalar = fc.oneof(
@@ -125,10 +133,10 @@ describe("what the library of the curve computes", () => {
     forAll(
       [anyDigest, scalar, scalar, fc.constantFrom(27 as const, 28 as const)],
       (digest, r, s, v) => {
-        const theirs = Either.try(() =>
+        const theirs = Result.try(() =>
           SigningKey.recoverPublicKey(digest, { r: toBeHex(r, 32), s: toBeHex(s, 32), v }).slice(2)
         )
-        expect(Secp256k1.recover(digest, { r, s, v })).toBe(Either.getOrNull(theirs))
+        expect(Secp256k1.recover(digest, { r, s, v })).toBe(Result.getOrNull(theirs))
       },
       { numRuns: 60 }
     )
@@ -137,10 +145,10 @@ describe("what the library of the curve computes", () => {
   it("takes no key of zero or beyond the order", () => {
     for (const bytes of ["00".repeat(32), "ff".repeat(32), Secp256k1.order.toString(16)])
       expect(Secp256k1.privateKey(Hex.unsafe32(`0x${bytes}`))).toEqual(
-        Either.left("expected 1 to the order of secp256k1 less one")
+        Result.fail("expected 1 to the order of secp256k1 less one")
       )
     expect(
-      Either.isRight(Secp256k1.privateKey(Hex.unsafe32(`0x${(Secp256k1.order - 1n).toString(16)}`)))
+      Result.isSuccess(Secp256k1.privateKey(Hex.unsafe32(`0x${(Secp256k1.order - 1n).toString(16)}`)))
     ).toBe(true)
   })
 
@@ -162,16 +170,16 @@ describe("what the library of the curve computes", () => {
       expect(Secp256k1.fromPoint(digits)).toBeNull()
   })
 
-  it.prop(
-    "proves nothing where the signer's point is none: the digest is the key times r, negated",
-    [privateKey, fc.bigInt({ min: 1n, max: Secp256k1.largestS })],
-    ([text, s]) => {
-      const r = BigInt(`0x${publicKeyOf(one).slice(2, 66)}`)
-      const digest = Hex.unsafe32(`0x${word(Secp256k1.order - ((r * BigInt(text)) % Secp256k1.order))}`)
-      expect(Secp256k1.prover(publicKeyOf(text))(digest, { r, s })).toBeNull()
-    },
-    { fastCheck: { numRuns: 10 } }
-  )
+  it("proves nothing where the signer's point is none: the digest is the key times r, negated", () => {
+    fc.assert(
+      fc.property(privateKey, fc.bigInt({ min: 1n, max: Secp256k1.largestS }), (text, s) => {
+        const r = BigInt(`0x${publicKeyOf(one).slice(2, 66)}`)
+        const digest = Hex.unsafe32(`0x${word(Secp256k1.order - ((r * BigInt(text)) % Secp256k1.order))}`)
+        expect(Secp256k1.prover(publicKeyOf(text))(digest, { r, s })).toBeNull()
+      }),
+      { numRuns: 10 }
+    )
+  })
 
   it("proves nothing of what is no key", () => {
     expect(Secp256k1.prover("04")(Hex.unsafe32(`0x${"11".repeat(32)}`), { r: 1n, s: 1n })).toBeNull()
@@ -204,7 +212,7 @@ describe("native code", () => {
 
   it("signs digests modulo the order", () => {
     const { digests } = recording()
-    const key = Either.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(one)))
+    const key = Result.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(one)))
     for (const value of [0n, 1n, order - 1n, order, order + 1n, 2n ** 256n - 1n])
       expect(key.sign(Hex.unsafe32(`0x${word(value)}`)).v).toBe(28)
     expect(digests).toEqual(

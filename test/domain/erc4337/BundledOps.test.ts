@@ -16,35 +16,42 @@ describe.each(EntryPoint.versions)("the ops in a transaction's data, of EntryPoi
     UserOperation.hash(version, EntryPoint.canonical[version], 1n, each)
   const ops = fc.array(op(version), { maxLength: 4 })
 
-  it.prop("are those of a bundle, in order", [ops, address], ([all, beneficiary]) => {
-    expect(hashes(UserOperation.handleOps(version, all, beneficiary))).toEqual(all.map(hashOf))
-    const groups = [
-      { ops: all, aggregator: beneficiary, signature: Hex.empty },
-      { ops: all, aggregator: beneficiary, signature: Hex.unsafe("0x01") }
-    ]
-    expect(hashes(UserOperation.handleAggregatedOps(version, groups, beneficiary))).toEqual(
-      [...all, ...all].map(hashOf)
+  it("are those of a bundle, in order", () => {
+    fc.assert(
+      fc.property(ops, address, (all, beneficiary) => {
+        expect(hashes(UserOperation.handleOps(version, all, beneficiary))).toEqual(all.map(hashOf))
+        const groups = [
+          { ops: all, aggregator: beneficiary, signature: Hex.empty },
+          { ops: all, aggregator: beneficiary, signature: Hex.unsafe("0x01") }
+        ]
+        expect(hashes(UserOperation.handleAggregatedOps(version, groups, beneficiary))).toEqual(
+          [...all, ...all].map(hashOf)
+        )
+      })
     )
   })
 
-  it.prop(
-    "are found in what another contract is given, whatever stands before and behind",
-    [ops, address, hex(40), hex(40)],
-    ([all, beneficiary, before, behind]) => {
-      const bundle = UserOperation.handleOps(version, all, beneficiary)
-      const wrapped = Words.call(Hex.unsafe("0x12345678"), [Words.bytes(bundle), Words.address(beneficiary)])
-      expect(hashes(wrapped)).toEqual(expect.arrayContaining(all.map(hashOf)))
-      expect(hashes(Hex.concat(before, bundle, behind))).toEqual(expect.arrayContaining(all.map(hashOf)))
-    }
-  )
+  it("are found in what another contract is given, whatever stands before and behind", () => {
+    fc.assert(
+      fc.property(ops, address, hex(40), hex(40), (all, beneficiary, before, behind) => {
+        const bundle = UserOperation.handleOps(version, all, beneficiary)
+        const wrapped = Words.call(Hex.unsafe("0x12345678"), [
+          Words.bytes(bundle),
+          Words.address(beneficiary)
+        ])
+        expect(hashes(wrapped)).toEqual(expect.arrayContaining(all.map(hashOf)))
+        expect(hashes(Hex.concat(before, bundle, behind))).toEqual(expect.arrayContaining(all.map(hashOf)))
+      })
+    )
+  })
 
-  it.prop(
-    "are none that end the reading, whatever the data are",
-    [hex(400), ops, address, fc.nat()],
-    ([data, all, beneficiary, cut]) => {
-      const bundle = UserOperation.handleOps(version, all, beneficiary)
-      const hostile = Hex.unsafe(`${bundle.slice(0, 10 + (cut % 64) * 2)}${data.slice(2)}`)
-      expect(BundledOps.read(version, hostile).length).toBeLessThanOrEqual(4_096)
-    }
-  )
+  it("are none that end the reading, whatever the data are", () => {
+    fc.assert(
+      fc.property(hex(400), ops, address, fc.nat(), (data, all, beneficiary, cut) => {
+        const bundle = UserOperation.handleOps(version, all, beneficiary)
+        const hostile = Hex.unsafe(`${bundle.slice(0, 10 + (cut % 64) * 2)}${data.slice(2)}`)
+        expect(BundledOps.read(version, hostile).length).toBeLessThanOrEqual(4_096)
+      })
+    )
+  })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as Dependencies from "../../../src/domain/erc4337/Dependencies.js"
 import { forAll } from "../generators.js"
@@ -44,20 +44,20 @@ const chainOf = (on: Dependencies.Dependencies, index: number): ReadonlyArray<nu
 const rootOf = (on: Dependencies.Dependencies, index: number) => chainOf(on, index)?.[0]
 
 describe("dependencies", () => {
-  it.prop(
-    "are sound exactly when every one names another element and none comes back to itself",
-    [anything],
-    ([on]) => {
-      const sound = on.every(
-        (each, index) =>
-          each === null || (Number.isInteger(each) && each >= 0 && each < on.length && each !== index)
-      )
-      const expected = sound && on.every((_, index) => chainOf(on, index) !== null)
-      const checked = Dependencies.check(on)
-      expect(Either.isRight(checked)).toBe(expected)
-      if (Either.isLeft(checked)) expect(on[checked.left.index]).not.toBeNull()
-    }
-  )
+  it("are sound exactly when every one names another element and none comes back to itself", () => {
+    fc.assert(
+      fc.property(anything, (on) => {
+        const sound = on.every(
+          (each, index) =>
+            each === null || (Number.isInteger(each) && each >= 0 && each < on.length && each !== index)
+        )
+        const expected = sound && on.every((_, index) => chainOf(on, index) !== null)
+        const checked = Dependencies.check(on)
+        expect(Result.isSuccess(checked)).toBe(expected)
+        if (Result.isFailure(checked)) expect(on[checked.failure.index]).not.toBeNull()
+      })
+    )
+  })
 
   it.each([
     [[null, 4, 0, 1, 3], 1, "operations depend on each other: 1 -> 4 -> 3 -> 1"],
@@ -67,7 +67,7 @@ describe("dependencies", () => {
     ...[-1, 1, 0.5].map((on) => [[on], 0, "there is no other operation on which it could depend"] as const),
     [[null, 1], 1, "an operation can not depend on itself"]
   ] as const)("%j are told what is wrong", (on, index, message) => {
-    expect(Dependencies.check(on)).toEqual(Either.left({ index, message }))
+    expect(Dependencies.check(on)).toEqual(Result.fail({ index, message }))
   })
 
   it("are there when one of the elements has one", () => {
@@ -91,12 +91,16 @@ describe("dependencies", () => {
 })
 
 describe("the order", () => {
-  it.prop("has every element once, behind what it depends on", [forest], ([on]) => {
-    for (const order of [Dependencies.order(on), Dependencies.gathered(on)]) {
-      expect([...order].sort((a, b) => a - b)).toEqual(on.map((_, index) => index))
-      for (const [index, before] of on.entries())
-        if (before !== null) expect(order.indexOf(before)).toBeLessThan(order.indexOf(index))
-    }
+  it("has every element once, behind what it depends on", () => {
+    fc.assert(
+      fc.property(forest, (on) => {
+        for (const order of [Dependencies.order(on), Dependencies.gathered(on)]) {
+          expect([...order].sort((a, b) => a - b)).toEqual(on.map((_, index) => index))
+          for (const [index, before] of on.entries())
+            if (before !== null) expect(order.indexOf(before)).toBeLessThan(order.indexOf(index))
+        }
+      })
+    )
   })
 
   it("is that of the request where nothing speaks against it", () => {
@@ -115,31 +119,40 @@ describe("the order", () => {
     expect(Dependencies.order([2, null, null])).toEqual([1, 2, 0])
   })
 
-  it.prop(
-    "of some of them counts only what they depend on among each other",
-    [forest, fc.infiniteStream(fc.boolean())],
-    ([on, stream]) => {
-      const some = on.flatMap((_, index) => (stream.next().value === true ? [index] : []))
-      const order = Dependencies.order(on, some)
-      expect([...order].sort((a, b) => a - b)).toEqual(some)
-      expect(order).toEqual(Dependencies.order(Dependencies.within(on, some), some))
-    }
-  )
+  it("of some of them counts only what they depend on among each other", () => {
+    fc.assert(
+      fc.property(forest, fc.infiniteStream(fc.boolean()), (on, stream) => {
+        const some = on.flatMap((_, index) => (stream.next().value === true ? [index] : []))
+        const order = Dependencies.order(on, some)
+        expect([...order].sort((a, b) => a - b)).toEqual(some)
+        expect(order).toEqual(Dependencies.order(Dependencies.within(on, some), some))
+      })
+    )
+  })
 })
 
 describe("what hangs together", () => {
-  it.prop("has one number, and no two trees have the same", [forest], ([on]) => {
-    const components = Dependencies.components(on)
-    for (const a of on.keys())
-      for (const b of on.keys()) expect(components[a] === components[b]).toBe(rootOf(on, a) === rootOf(on, b))
+  it("has one number, and no two trees have the same", () => {
+    fc.assert(
+      fc.property(forest, (on) => {
+        const components = Dependencies.components(on)
+        for (const a of on.keys())
+          for (const b of on.keys())
+            expect(components[a] === components[b]).toBe(rootOf(on, a) === rootOf(on, b))
+      })
+    )
   })
 
-  it.prop("is in one piece once it is gathered, the pieces in the order of their first", [forest], ([on]) => {
-    const components = Dependencies.components(on)
-    const gathered = Dependencies.gathered(on).map((index) => components[index])
-    const pieces = gathered.filter((each, place) => each !== gathered[place - 1])
-    expect(new Set(pieces).size).toBe(pieces.length)
-    const first = [...new Set(Dependencies.order(on).map((index) => components[index]))]
-    expect(pieces).toEqual(first)
+  it("is in one piece once it is gathered, the pieces in the order of their first", () => {
+    fc.assert(
+      fc.property(forest, (on) => {
+        const components = Dependencies.components(on)
+        const gathered = Dependencies.gathered(on).map((index) => components[index])
+        const pieces = gathered.filter((each, place) => each !== gathered[place - 1])
+        expect(new Set(pieces).size).toBe(pieces.length)
+        const first = [...new Set(Dependencies.order(on).map((index) => components[index]))]
+        expect(pieces).toEqual(first)
+      })
+    )
   })
 })

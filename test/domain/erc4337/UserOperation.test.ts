@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { AbiCoder, Interface, toBeHex } from "ethers"
 import * as fc from "fast-check"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
@@ -44,28 +44,35 @@ const plain: UserOperation.UserOperation = {
 }
 
 describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
-  it.prop("is encoded as ethers encodes the struct, and comes back out of it", [op(version)], ([each]) => {
-    const encoded = UserOperation.encode(version, each)
-    expect(encoded.slice(0, 66)).toBe(toBeHex(32, 32))
-    expect(encoded).toBe(AbiCoder.defaultAbiCoder().encode([typeOf(version)], [structOf(version, each)]))
-    expect(UserOperation.decode(version, encoded)).toEqual(Either.right(each))
+  it("is encoded as ethers encodes the struct, and comes back out of it", () => {
+    fc.assert(
+      fc.property(op(version), (each) => {
+        const encoded = UserOperation.encode(version, each)
+        expect(encoded.slice(0, 66)).toBe(toBeHex(32, 32))
+        expect(encoded).toBe(AbiCoder.defaultAbiCoder().encode([typeOf(version)], [structOf(version, each)]))
+        expect(UserOperation.decode(version, encoded)).toEqual(Result.succeed(each))
+      })
+    )
   })
 
-  it.prop(
-    "has one encoding only",
-    [mutated(op(version).map((each) => UserOperation.encode(version, each)))],
-    ([[right, wrong]]) => {
-      const result = UserOperation.decode(version, wrong)
-      if (wrong !== right && Either.isRight(result))
-        expect(result).not.toEqual(UserOperation.decode(version, right))
-    },
-    { fastCheck: { numRuns: 500 } }
-  )
+  it("has one encoding only", () => {
+    fc.assert(
+      fc.property(
+        mutated(op(version).map((each) => UserOperation.encode(version, each))),
+        ([right, wrong]) => {
+          const result = UserOperation.decode(version, wrong)
+          if (wrong !== right && Result.isSuccess(result))
+            expect(result).not.toEqual(UserOperation.decode(version, right))
+        }
+      ),
+      { numRuns: 500 }
+    )
+  })
 
   it("is not read from garbage", () => {
     for (const text of ["0x", "0x00", toBeHex(32, 32), `0x${"ff".repeat(480)}`, `0x${"00".repeat(480)}`])
       expect(UserOperation.decode(version, Hex.unsafe(text))).toEqual(
-        Either.left(`expected abi.encode of the UserOperation struct of EntryPoint ${version}`)
+        Result.fail(`expected abi.encode of the UserOperation struct of EntryPoint ${version}`)
       )
   })
 
@@ -77,7 +84,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
       encoded.slice(0, 66 + 3 * 64) + encoded.slice(66 + 2 * 64, 66 + 3 * 64) + encoded.slice(66 + 4 * 64)
     for (const text of [dirtyAddress, dirtyTail, overlapping, `${encoded}${"00".repeat(32)}`]) {
       expect(text).not.toBe(encoded)
-      expect(Either.isLeft(UserOperation.decode(version, Hex.unsafe(text)))).toBe(true)
+      expect(Result.isFailure(UserOperation.decode(version, Hex.unsafe(text)))).toBe(true)
     }
   })
 
@@ -132,7 +139,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
   })
 
   const why = (change: Partial<UserOperation.UserOperation>) =>
-    Either.getOrNull(Either.flip(UserOperation.fits(version, { ...plain, ...change })))
+    Result.getOrNull(Result.flip(UserOperation.fits(version, { ...plain, ...change })))
 
   it("fits when every gas field is at most a uint120, and the nonce a uint256", () => {
     for (const field of fields.filter((each) => /Gas/.test(each))) {
@@ -173,24 +180,28 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
 })
 
 describe("UserOperation", () => {
-  it.prop(
-    "of v0.6 is never read as one of v0.7, nor the other way round",
-    [op("v0.6"), op("v0.7")],
-    ([old, packedOp]) => {
-      expect(Either.isLeft(UserOperation.decode("v0.7", UserOperation.encode("v0.6", old)))).toBe(true)
-      expect(Either.isLeft(UserOperation.decode("v0.6", UserOperation.encode("v0.7", packedOp)))).toBe(true)
-    }
-  )
+  it("of v0.6 is never read as one of v0.7, nor the other way round", () => {
+    fc.assert(
+      fc.property(op("v0.6"), op("v0.7"), (old, packedOp) => {
+        expect(Result.isFailure(UserOperation.decode("v0.7", UserOperation.encode("v0.6", old)))).toBe(true)
+        expect(Result.isFailure(UserOperation.decode("v0.6", UserOperation.encode("v0.7", packedOp)))).toBe(
+          true
+        )
+      })
+    )
+  })
 
   it("of an EIP-7702 account does not fit v0.8, whose hash would depend on the chain's state", () => {
     for (const initCode of ["0x7702".padEnd(42, "0"), `${"0x7702".padEnd(42, "0")}abcd`])
       expect(UserOperation.fits("v0.8", { ...plain, initCode: Hex.unsafe(initCode) })).toEqual(
-        Either.left("EIP-7702 accounts are not supported")
+        Result.fail("EIP-7702 accounts are not supported")
       )
     const factory = Hex.unsafe(`0x7702${"11".repeat(18)}`)
-    expect(Either.isRight(UserOperation.fits("v0.8", { ...plain, initCode: factory }))).toBe(true)
+    expect(Result.isSuccess(UserOperation.fits("v0.8", { ...plain, initCode: factory }))).toBe(true)
     expect(
-      Either.isRight(UserOperation.fits("v0.7", { ...plain, initCode: Hex.unsafe("0x7702".padEnd(42, "0")) }))
+      Result.isSuccess(
+        UserOperation.fits("v0.7", { ...plain, initCode: Hex.unsafe("0x7702".padEnd(42, "0")) })
+      )
     ).toBe(true)
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { Interface } from "ethers"
 import * as fc from "fast-check"
 import * as Multicall from "../../../src/domain/evm/Multicall.js"
@@ -18,39 +18,47 @@ const encode = (list: ReadonlyArray<Multicall.Result>): Hex.Hex =>
   Hex.unsafe(abi.encodeFunctionResult("aggregate3", [list.map(({ data, success }) => [success, data])]))
 
 describe("Multicall3", () => {
-  it.prop("is called as ethers calls it", [calls], ([list]) => {
-    expect(Multicall.aggregate(list)).toBe(
-      abi.encodeFunctionData("aggregate3", [list.map(({ data, to }) => [to, true, data])])
+  it("is called as ethers calls it", () => {
+    fc.assert(
+      fc.property(calls, (list) => {
+        expect(Multicall.aggregate(list)).toBe(
+          abi.encodeFunctionData("aggregate3", [list.map(({ data, to }) => [to, true, data])])
+        )
+      })
     )
   })
 
-  it.prop("is understood as ethers has encoded it", [results], ([list]) => {
-    expect(Multicall.decode(encode(list), list.length)).toEqual(Either.right(list))
+  it("is understood as ethers has encoded it", () => {
+    fc.assert(
+      fc.property(results, (list) => {
+        expect(Multicall.decode(encode(list), list.length)).toEqual(Result.succeed(list))
+      })
+    )
   })
 
-  it.prop(
-    "is not believed when the number of results is another one",
-    [results, fc.nat(30)],
-    ([list, count]) => {
-      fc.pre(count !== list.length)
-      expect(Either.isLeft(Multicall.decode(encode(list), count))).toBe(true)
-    }
-  )
+  it("is not believed when the number of results is another one", () => {
+    fc.assert(
+      fc.property(results, fc.nat(30), (list, count) => {
+        fc.pre(count !== list.length)
+        expect(Result.isFailure(Multicall.decode(encode(list), count))).toBe(true)
+      })
+    )
+  })
 
   it("is not believed when a byte is missing, added or of another value than its type allows", () => {
     forAll([results, fc.nat(), hex(40)], (list, cut, more) => {
       const data = encode(list)
       const shorter = Hex.unsafe(data.slice(0, 2 + 2 * (cut % Hex.size(data))))
-      expect(Either.isLeft(Multicall.decode(shorter, list.length))).toBe(true)
+      expect(Result.isFailure(Multicall.decode(shorter, list.length))).toBe(true)
       if (more !== "0x")
-        expect(Either.isLeft(Multicall.decode(Hex.concat(data, more), list.length))).toBe(true)
+        expect(Result.isFailure(Multicall.decode(Hex.concat(data, more), list.length))).toBe(true)
     })
     const one = encode([{ success: true, data: Hex.empty }])
-    expect(Either.isLeft(Multicall.decode(Hex.unsafe(one.replace(/1(0{62}40)/, "2$1")), 1))).toBe(true)
+    expect(Result.isFailure(Multicall.decode(Hex.unsafe(one.replace(/1(0{62}40)/, "2$1")), 1))).toBe(true)
   })
 
   it("says how many results were expected", () => {
-    expect(Multicall.decode(Hex.empty, 3)).toEqual(Either.left("expected abi.encode of 3 results"))
+    expect(Multicall.decode(Hex.empty, 3)).toEqual(Result.fail("expected abi.encode of 3 results"))
   })
 
   it("has the toll paid when the pairing check of no points is true, and by nothing else", () => {
@@ -63,14 +71,14 @@ describe("Multicall3", () => {
     expect(Multicall.toll).toEqual({ to: `0x${"8".padStart(40, "0")}`, data: "0x" })
   })
 
-  it.prop(
-    "answers any bytes without a throw, and what it takes is what ethers encodes",
-    [hex(400), fc.nat(5)],
-    ([data, count]) => {
-      const decoded = Multicall.decode(data, count)
-      if (Either.isRight(decoded)) expect(encode(decoded.right)).toBe(data)
-    }
-  )
+  it("answers any bytes without a throw, and what it takes is what ethers encodes", () => {
+    fc.assert(
+      fc.property(hex(400), fc.nat(5), (data, count) => {
+        const decoded = Multicall.decode(data, count)
+        if (Result.isSuccess(decoded)) expect(encode(decoded.success)).toBe(data)
+      })
+    )
+  })
 
   it("spends no more on elements that overlap than on others", () => {
     const word = (value: number) => value.toString(16).padStart(64, "0")
@@ -79,7 +87,7 @@ describe("Multicall3", () => {
     const offsets = Array.from({ length: count }, () => word(32 * count)).join("")
     const element = word(1) + word(64) + word(long) + "00".repeat(long)
     const data = Hex.unsafe(`0x${word(32)}${word(count)}${offsets}${element}`)
-    const work = Work.of(() => expect(Either.isLeft(Multicall.decode(data, count))).toBe(true))
+    const work = Work.of(() => expect(Result.isFailure(Multicall.decode(data, count))).toBe(true))
     expect(work).toBeLessThan(500)
   })
 })

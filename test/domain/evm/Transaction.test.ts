@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { computeAddress, Transaction as Reference, Signature, SigningKey } from "ethers"
 import * as fc from "fast-check"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
@@ -51,21 +51,21 @@ const reference = ({ legacy, maxFeePerGas, maxPriorityFeePerGas, nonce, ...tx }:
   })
 
 describe("Transaction", () => {
-  it.prop(
-    "its signing digest, signed bytes and hash are those of ethers, and parsing returns it with its sender",
-    [transaction, key],
-    ([tx, signer]) => {
-      const expected = reference(tx)
-      expect(Transaction.signingDigest(tx)).toBe(expected.unsignedHash)
-      const raw = signed(tx, signer)
-      expected.signature = signer.sign(expected.unsignedHash)
-      expect(raw).toBe(expected.serialized)
-      expect(Transaction.hash(raw)).toBe(expected.hash)
-      const from = computeAddress(signer.publicKey)
-      expect(Reference.from(raw).from).toBe(from)
-      expect(Transaction.parse(raw)).toEqual(Either.right({ transaction: tx, from, hash: expected.hash }))
-    }
-  )
+  it("its signing digest, signed bytes and hash are those of ethers, and parsing returns it with its sender", () => {
+    fc.assert(
+      fc.property(transaction, key, (tx, signer) => {
+        const expected = reference(tx)
+        expect(Transaction.signingDigest(tx)).toBe(expected.unsignedHash)
+        const raw = signed(tx, signer)
+        expected.signature = signer.sign(expected.unsignedHash)
+        expect(raw).toBe(expected.serialized)
+        expect(Transaction.hash(raw)).toBe(expected.hash)
+        const from = computeAddress(signer.publicKey)
+        expect(Reference.from(raw).from).toBe(from)
+        expect(Transaction.parse(raw)).toEqual(Result.succeed({ transaction: tx, from, hash: expected.hash }))
+      })
+    )
+  })
 
   it("r and s with leading zeros are written as scalars", () => {
     for (const [v, legacy] of [27, 28].flatMap((v) => [[v, false] as const, [v, true] as const])) {
@@ -88,21 +88,21 @@ describe("Transaction", () => {
       [mutated(any)],
       ([, wrong]) => {
         const parsed = Transaction.parse(wrong)
-        if (Either.isLeft(parsed)) return
-        const { maxFeePerGas, maxPriorityFeePerGas, nonce } = parsed.right.transaction
+        if (Result.isFailure(parsed)) return
+        const { maxFeePerGas, maxPriorityFeePerGas, nonce } = parsed.success.transaction
         // Ethers reads no other order of the prices, and no nonce that is not a JavaScript number.
         fc.pre(maxPriorityFeePerGas <= maxFeePerGas && nonce < 2n ** 53n)
         // Another transaction, or another signer, then: but the same bytes for ethers.
         const same = Reference.from(wrong)
-        expect(parsed.right.from).toBe(same.from)
-        expect(parsed.right.hash).toBe(same.hash)
+        expect(parsed.success.from).toBe(same.from)
+        expect(parsed.success.hash).toBe(same.hash)
         expect(same.accessList ?? []).toEqual([])
       },
       { numRuns: 300 }
     )
     forAll([hex(300)], (bytes) => {
-      expect(Either.isLeft(Transaction.parse(bytes))).toBe(true)
-      expect(Either.isLeft(Transaction.parse(Hex.unsafe(`0x02${bytes.slice(2)}`)))).toBe(true)
+      expect(Result.isFailure(Transaction.parse(bytes))).toBe(true)
+      expect(Result.isFailure(Transaction.parse(Hex.unsafe(`0x02${bytes.slice(2)}`)))).toBe(true)
     })
   })
 
@@ -125,14 +125,14 @@ describe("Transaction", () => {
       Reference.from({ ...fields, type: 1, gasPrice: 1n })
     ]) {
       tx.signature = seventeen.sign(tx.unsignedHash)
-      expect(Either.isLeft(Transaction.parse(Hex.unsafe(tx.serialized)))).toBe(true)
+      expect(Result.isFailure(Transaction.parse(Hex.unsafe(tx.serialized)))).toBe(true)
     }
     for (const legacy of [false, true]) {
       const tx = { ...plain, legacy }
       const { r, s, v } = seventeen.sign(Transaction.signingDigest(tx))
       const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
       const high = `${r}${(order - BigInt(s)).toString(16).padStart(64, "0")}${(55 - v).toString(16)}`
-      expect(Either.isLeft(Transaction.parse(Transaction.serialize(tx, Hex.unsafe(high))))).toBe(true)
+      expect(Result.isFailure(Transaction.parse(Transaction.serialize(tx, Hex.unsafe(high))))).toBe(true)
     }
   })
 })

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as Json from "../../../src/domain/json/Json.js"
 import { words } from "../generators.js"
 
 const bounds: Json.Bounds = { maxElements: 4, maxDepth: 5 }
 const wide: Json.Bounds = { maxElements: 1_000_000, maxDepth: 1_000 }
-const refusal = (text: string) => Either.getOrNull(Either.flip(Json.parse(text, bounds)))
+const refusal = (text: string) => Result.getOrNull(Result.flip(Json.parse(text, bounds)))
 
 describe("strict JSON", () => {
   it.each([
@@ -56,7 +56,7 @@ describe("strict JSON", () => {
     ['{"percent":[50.0]}', "percent[0]"],
     ['{"percent":{"a":50.0}}', "percent.a"]
   ])("refuses %s where an integer has to be written as one", (text, path) => {
-    expect(Either.getLeft(Json.parse(text, { ...wide, decimals: new Set(["percent"]) }))).toEqual(
+    expect(Result.getFailure(Json.parse(text, { ...wide, decimals: new Set(["percent"]) }))).toEqual(
       Option.some({ kind: "number", path, message: "the JSON number must be written as an integer" })
     )
   })
@@ -64,7 +64,7 @@ describe("strict JSON", () => {
   it("takes decimals where they may be, and what no integer is, to be judged by others", () => {
     const bounds = { ...wide, decimals: new Set(["percent"]) }
     for (const text of ['{"percent":50.0}', '{"percent":5e1}', '{"a":1.5}', '{"a":-12}', "[1e-3]"])
-      expect(Json.parse(text, bounds)).toEqual(Either.right(JSON.parse(text)))
+      expect(Json.parse(text, bounds)).toEqual(Result.succeed(JSON.parse(text)))
   })
 
   it("takes every number that is what it was written as", () => {
@@ -73,18 +73,18 @@ describe("strict JSON", () => {
       0.0001 1${"0".repeat(300)}`
     )
     for (const text of texts)
-      expect([text, Json.parse(`[${text}]`, wide)]).toEqual([text, Either.right([Number(text)])])
+      expect([text, Json.parse(`[${text}]`, wide)]).toEqual([text, Result.succeed([Number(text)])])
   })
 
-  it.prop(
-    "takes integers below 2^53, and none that JSON.parse would change",
-    [fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n })],
-    ([integer]) => {
-      const taken = Either.isRight(Json.parse(String(integer), wide))
-      if (Number.isSafeInteger(Number(integer))) expect(taken).toBe(true)
-      if (BigInt(Number(integer)) !== integer) expect(taken).toBe(false)
-    }
-  )
+  it("takes integers below 2^53, and none that JSON.parse would change", () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }), (integer) => {
+        const taken = Result.isSuccess(Json.parse(String(integer), wide))
+        if (Number.isSafeInteger(Number(integer))) expect(taken).toBe(true)
+        if (BigInt(Number(integer)) !== integer) expect(taken).toBe(false)
+      })
+    )
+  })
 
   it("bounds the elements of each array, wherever it stands", () => {
     expect(refusal("[1,2,3,4]")).toBeNull()
@@ -100,7 +100,10 @@ describe("strict JSON", () => {
   it("lets one array at the top be longer or shorter than others", () => {
     const refused = (text: string, maxElements: number) => {
       const read = Json.parse(text, { ...bounds, longest: { name: "a", maxElements } })
-      return Either.match(read, { onLeft: ({ message, path }) => `${path}: ${message}`, onRight: () => null })
+      return Result.match(read, {
+        onFailure: ({ message, path }) => `${path}: ${message}`,
+        onSuccess: () => null
+      })
     }
     for (const [text, most, expected] of [
       ['{"a":[1,2,3,4,5,6]}', 6, null],
@@ -117,7 +120,7 @@ describe("strict JSON", () => {
 
   it("bounds the values of a text as a whole, before it is parsed", () => {
     const counted = (text: string, maxValues: number) =>
-      Either.getOrNull(Either.flip(Json.parse(text, { ...wide, maxValues })))
+      Result.getOrNull(Result.flip(Json.parse(text, { ...wide, maxValues })))
     expect(counted('{"a":[1,2,{"b":3}]}', 6)).toBeNull()
     expect(counted('{"a":[1,2,{"b":3}]}', 5)).not.toBeNull()
     expect(counted("[1,2,3", 3)).toEqual({
@@ -127,23 +130,26 @@ describe("strict JSON", () => {
     })
   })
 
-  it.prop(
-    "counts one value, and one more for each comma and each beginning of an array or object",
-    [fc.jsonValue(), fc.string()],
-    ([value, odd]) => {
-      const beyondFirst = (of: unknown): number => {
-        if (typeof of !== "object" || of === null) return 0
-        const parts: ReadonlyArray<unknown> = Object.values(of)
-        return parts.reduce((sum: number, part) => sum + beyondFirst(part), 1 + Math.max(0, parts.length - 1))
-      }
-      const whole = { [`${odd}"\\`]: value, '\\"[,{': `${odd}\\,` }
-      const count = 1 + beyondFirst(whole)
-      for (const text of [JSON.stringify(whole), JSON.stringify(whole, null, 1)]) {
-        expect(Json.holdsMore(text, count)).toBe(false)
-        expect(Json.holdsMore(text, count - 1)).toBe(true)
-      }
-    }
-  )
+  it("counts one value, and one more for each comma and each beginning of an array or object", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.string(), (value, odd) => {
+        const beyondFirst = (of: unknown): number => {
+          if (typeof of !== "object" || of === null) return 0
+          const parts: ReadonlyArray<unknown> = Object.values(of)
+          return parts.reduce(
+            (sum: number, part) => sum + beyondFirst(part),
+            1 + Math.max(0, parts.length - 1)
+          )
+        }
+        const whole = { [`${odd}"\\`]: value, '\\"[,{': `${odd}\\,` }
+        const count = 1 + beyondFirst(whole)
+        for (const text of [JSON.stringify(whole), JSON.stringify(whole, null, 1)]) {
+          expect(Json.holdsMore(text, count)).toBe(false)
+          expect(Json.holdsMore(text, count - 1)).toBe(true)
+        }
+      })
+    )
+  })
 
   it("counts what is no JSON as well, and nothing behind a quote that never closes", () => {
     for (const [text, values] of [
@@ -192,27 +198,37 @@ describe("strict JSON", () => {
 
   it("is not misled by brackets, commas, quotes and backslashes inside of text", () => {
     expect(Json.parse('{"a":"[,{\\"a\\":1,\\\\","b":"]]]]]]","c\\"":"\\\\"}', bounds)).toEqual(
-      Either.right({ a: '[,{"a":1,\\', b: "]]]]]]", 'c"': "\\" })
+      Result.succeed({ a: '[,{"a":1,\\', b: "]]]]]]", 'c"': "\\" })
     )
   })
 
-  it.prop("reads every document that JSON.stringify writes", [fc.jsonValue()], ([value]) => {
-    const text = JSON.stringify(value)
-    if (text.includes("__proto__")) return
-    expect(Json.parse(text, wide)).toEqual(Either.right(JSON.parse(text)))
+  it("reads every document that JSON.stringify writes", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const text = JSON.stringify(value)
+        if (text.includes("__proto__")) return
+        expect(Json.parse(text, wide)).toEqual(Result.succeed(JSON.parse(text)))
+      })
+    )
   })
 
-  it.prop(
-    "finds a member that was added twice, whatever stands around it",
-    [fc.dictionary(fc.string(), fc.jsonValue()), fc.string(), fc.jsonValue(), fc.jsonValue()],
-    ([others, name, first, second]) => {
-      const members = Object.entries({ ...others, [name]: first }).map(
-        ([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`
+  it("finds a member that was added twice, whatever stands around it", () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.string(), fc.jsonValue()),
+        fc.string(),
+        fc.jsonValue(),
+        fc.jsonValue(),
+        (others, name, first, second) => {
+          const members = Object.entries({ ...others, [name]: first }).map(
+            ([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`
+          )
+          const text = `[{${[...members, `${JSON.stringify(name)}:${JSON.stringify(second)}`].join(",")}}]`
+          expect(Result.isFailure(Json.parse(text, wide))).toBe(true)
+        }
       )
-      const text = `[{${[...members, `${JSON.stringify(name)}:${JSON.stringify(second)}`].join(",")}}]`
-      expect(Either.isLeft(Json.parse(text, wide))).toBe(true)
-    }
-  )
+    )
+  })
 
   it("prints bigints as decimal strings", () => {
     expect(Json.print({ a: [1n, { b: 2n ** 80n }] })).toBe('{"a":["1",{"b":"1208925819614629174706176"}]}')

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as JsonSteps from "../../../src/domain/json/JsonSteps.js"
 import * as Steps from "../../../src/domain/primitives/Steps.js"
@@ -11,40 +11,53 @@ const blanks = " ".repeat(65_536)
 
 const parse = (text: string, plain?: boolean) => Steps.finish(JsonSteps.parse(`${blanks}${text}`, plain))
 const whole = (text: string) =>
-  Either.try({ try: (): unknown => JSON.parse(text), catch: () => "it is not JSON" })
+  Result.try({ try: (): unknown => JSON.parse(text), catch: () => "it is not JSON" })
 
 describe("JSON parsed in steps", () => {
-  it.prop("is what JSON.parse makes of it", [fc.json({ maxDepth: 6 })], ([text]) => {
-    expect(parse(text)).toEqual(whole(text))
+  it("is what JSON.parse makes of it", () => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 6 }), (text) => {
+        expect(parse(text)).toEqual(whole(text))
+      })
+    )
   })
 
-  it.prop("with white space between its tokens as well", [fc.jsonValue()], ([value]) => {
-    expect(parse(JSON.stringify(value, null, "\t\n"))).toEqual(whole(JSON.stringify(value)))
+  it("with white space between its tokens as well", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(parse(JSON.stringify(value, null, "\t\n"))).toEqual(whole(JSON.stringify(value)))
+      })
+    )
   })
 
-  it.prop(
-    "is refused exactly where JSON.parse throws",
-    [fc.json(), fc.nat(), fc.constantFrom(...'[]{}:,"\\0-1.eE+tfn x\u0000\u000b\u00a0')],
-    ([text, place, character]) => {
-      const at = place % (text.length + 1)
-      for (const broken of [
-        text.slice(0, at) + character + text.slice(at),
-        text.slice(0, at) + text.slice(at + 1),
-        text.slice(0, at) + character + text.slice(at + 1)
-      ])
-        expect([broken, parse(broken)]).toEqual([broken, whole(broken)])
-    }
-  )
+  it("is refused exactly where JSON.parse throws", () => {
+    fc.assert(
+      fc.property(
+        fc.json(),
+        fc.nat(),
+        fc.constantFrom(...'[]{}:,"\\0-1.eE+tfn x\u0000\u000b\u00a0'),
+        (text, place, character) => {
+          const at = place % (text.length + 1)
+          for (const broken of [
+            text.slice(0, at) + character + text.slice(at),
+            text.slice(0, at) + text.slice(at + 1),
+            text.slice(0, at) + character + text.slice(at + 1)
+          ])
+            expect([broken, parse(broken)]).toEqual([broken, whole(broken)])
+        }
+      )
+    )
+  })
 
   it.each(["", '"\n"', "1 2", ...words('01 - 1. .5 1e tru truex "\\x" [1,] {"a":1,} {a:1} [1} "')])(
     "refuses %j",
     (text) => {
-      expect(parse(text)).toEqual(Either.left("it is not JSON"))
+      expect(parse(text)).toEqual(Result.fail("it is not JSON"))
     }
   )
 
   it("keeps __proto__ as data, and the last of two members of one name", () => {
-    const value = Either.getOrThrow(parse('{"__proto__":{"a":1},"b":1,"b":2}'))
+    const value = Result.getOrThrow(parse('{"__proto__":{"a":1},"b":1,"b":2}'))
     expect(JSON.stringify(value)).toBe('{"__proto__":{"a":1},"b":2}')
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
     expect(Object.getOwnPropertyDescriptors(value)).toEqual(
@@ -54,9 +67,9 @@ describe("JSON parsed in steps", () => {
 
   it("refuses what is nested deeper than any answer, and takes what is not", () => {
     const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth)
-    expect(Either.isRight(parse(nested(257)))).toBe(true)
-    expect(Either.isLeft(parse(nested(258)))).toBe(true)
-    expect(Either.isLeft(parse(nested(1_000_000)))).toBe(true)
+    expect(Result.isSuccess(parse(nested(257)))).toBe(true)
+    expect(Result.isFailure(parse(nested(258)))).toBe(true)
+    expect(Result.isFailure(parse(nested(1_000_000)))).toBe(true)
   })
 
   it("stops after every 1,024 values, and of a short text not at all", () => {
@@ -78,7 +91,7 @@ describe("JSON parsed in steps", () => {
     const hash = (n: number) => n.toString(16).padStart(64, "0")
     const answer = (n: number) => `{"hash":"${hash(n)}","data":"${textOf(2 * MiB)}"}`
     const before = bytesInUse()
-    const kept = Array.from({ length: 16 }, (_, n) => Object(Either.getOrThrow(parse(answer(n), true))).hash)
+    const kept = Array.from({ length: 16 }, (_, n) => Object(Result.getOrThrow(parse(answer(n), true))).hash)
     const held = bytesInUse() - before
     expect(kept).toEqual(Array.from({ length: 16 }, (_, n) => hash(n)))
     expect(held).toBeLessThan(8 * MiB)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { getAddress, getIcapAddress } from "ethers"
 import * as fc from "fast-check"
@@ -26,31 +26,37 @@ describe("Address", () => {
         const expected = getAddress(text)
         const wrong = `0x${[...expected.slice(2)].map((c) => (c < "a" ? c.toLowerCase() : c.toUpperCase())).join("")}`
         const given = round === 0 ? text : `0x${text.slice(2).toUpperCase()}`
-        expect(Either.getOrThrow(Address.from(given))).toBe(expected)
+        expect(Result.getOrThrow(Address.from(given))).toBe(expected)
         expect(Address.unsafe(given)).toBe(expected)
-        expect(Either.getOrThrow(Address.from(expected))).toBe(expected)
-        expect(Either.isLeft(Address.from(wrong))).toBe(wrong.toLowerCase() !== wrong)
+        expect(Result.getOrThrow(Address.from(expected))).toBe(expected)
+        expect(Result.isFailure(Address.from(wrong))).toBe(wrong.toLowerCase() !== wrong)
       }
   })
 
   it.each(checksummed)("gives the checksum of EIP-55 to %s", (text) => {
-    expect(Either.getOrNull(Address.from(text))).toBe(text)
-    expect(Either.getOrNull(Address.from(text.toLowerCase()))).toBe(text)
-    expect(Either.getOrNull(Address.from(`0x${text.slice(2).toUpperCase()}`))).toBe(text)
+    expect(Result.getOrNull(Address.from(text))).toBe(text)
+    expect(Result.getOrNull(Address.from(text.toLowerCase()))).toBe(text)
+    expect(Result.getOrNull(Address.from(`0x${text.slice(2).toUpperCase()}`))).toBe(text)
   })
 
-  it.prop("refuses mixed case that is not the checksum", [address, fc.nat(39)], ([right, place]) => {
-    const at = place + 2
-    const other = right.charAt(at) === right.charAt(at).toLowerCase() ? "toUpperCase" : "toLowerCase"
-    const text = right.slice(0, at) + right.charAt(at)[other]() + right.slice(at + 1)
-    const digits = text.slice(2)
-    const mixed = digits !== digits.toLowerCase() && digits !== digits.toUpperCase()
-    const why = Either.match(Address.from(text), {
-      onLeft: ({ message }) => message,
-      onRight: () => null
-    })
-    expect(why).toBe(
-      mixed && text !== right ? "the address is of mixed case and its EIP-55 checksum does not match" : null
+  it("refuses mixed case that is not the checksum", () => {
+    fc.assert(
+      fc.property(address, fc.nat(39), (right, place) => {
+        const at = place + 2
+        const other = right.charAt(at) === right.charAt(at).toLowerCase() ? "toUpperCase" : "toLowerCase"
+        const text = right.slice(0, at) + right.charAt(at)[other]() + right.slice(at + 1)
+        const digits = text.slice(2)
+        const mixed = digits !== digits.toLowerCase() && digits !== digits.toUpperCase()
+        const why = Result.match(Address.from(text), {
+          onFailure: ({ message }) => message,
+          onSuccess: () => null
+        })
+        expect(why).toBe(
+          mixed && text !== right
+            ? "the address is of mixed case and its EIP-55 checksum does not match"
+            : null
+        )
+      })
     )
   })
 
@@ -64,16 +70,20 @@ describe("Address", () => {
       getIcapAddress(`0x${digits}`)
     ]
   ])("refuses %j", (text) => {
-    const why = Either.getOrThrow(Either.flip(Address.from(text)))
+    const why = Result.getOrThrow(Result.flip(Address.from(text)))
     expect([why._tag, why.type]).toEqual(["InvalidValue", "Address"])
     expect(why.message).toMatch(/^expected an address|^the address/)
-    const decoded = Either.getOrThrow(Either.flip(Schema.decodeEither(Address.schema)(text)))
+    const decoded = Result.getOrThrow(Result.flip(Schema.decodeResult(Address.schema)(text)))
     expect(decoded.message).toContain(why.message)
   })
 
-  it.prop("agrees with ethers, over the wire and back", [address], ([value]) => {
-    expect(value).toBe(getAddress(value.toLowerCase()))
-    expect(Schema.decodeSync(Address.schema)(Schema.encodeSync(Address.schema)(value))).toBe(value)
-    expect(Address.fromWord(`0x${"0".repeat(24)}${value.slice(2).toLowerCase()}`)).toBe(value)
+  it("agrees with ethers, over the wire and back", () => {
+    fc.assert(
+      fc.property(address, (value) => {
+        expect(value).toBe(getAddress(value.toLowerCase()))
+        expect(Schema.decodeSync(Address.schema)(Schema.encodeSync(Address.schema)(value))).toBe(value)
+        expect(Address.fromWord(`0x${"0".repeat(24)}${value.slice(2).toLowerCase()}`)).toBe(value)
+      })
+    )
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as Base64 from "../../../src/domain/primitives/Base64.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -7,21 +7,25 @@ import { spellings } from "../../support/passkeys/Encodings.js"
 import * as Work from "../../support/Work.js"
 import { forAll, hex } from "../generators.js"
 
-const isRefused = (text: string) => Either.isLeft(Base64.decode(text))
+const isRefused = (text: string) => Result.isFailure(Base64.decode(text))
 
 describe("Base64", () => {
-  it.prop(
-    "is read in both alphabets, padded or not, as Node writes it",
-    [fc.uint8Array({ maxLength: 200 })],
-    ([bytes]) => {
-      for (const text of spellings(bytes)) expect(Base64.decode(text)).toEqual(Either.right(bytes))
-    }
-  )
+  it("is read in both alphabets, padded or not, as Node writes it", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        for (const text of spellings(bytes)) expect(Base64.decode(text)).toEqual(Result.succeed(bytes))
+      })
+    )
+  })
 
-  it.prop("is written as WebAuthn writes challenges", [hex()], ([bytes]) => {
-    const text = Base64.encodeUrl(bytes)
-    expect(text).toBe(Buffer.from(bytes.slice(2), "hex").toString("base64url"))
-    expect(Base64.decodeHex(text)).toEqual(Either.right(bytes))
+  it("is written as WebAuthn writes challenges", () => {
+    fc.assert(
+      fc.property(hex(), (bytes) => {
+        const text = Base64.encodeUrl(bytes)
+        expect(text).toBe(Buffer.from(bytes.slice(2), "hex").toString("base64url"))
+        expect(Base64.decodeHex(text)).toEqual(Result.succeed(bytes))
+      })
+    )
   })
 
   // White space, both alphabets, digits and padding too many, too few or inside, unused bits, other characters.
@@ -43,22 +47,22 @@ describe("Base64", () => {
     expect(isRefused(text)).toBe(true)
   })
 
-  it.prop(
-    "has no two spellings of the same bytes in one alphabet without padding",
-    [fc.string({ unit: fc.constantFrom(..."ABab01-_"), maxLength: 12 })],
-    ([text]) => {
-      const read = Base64.decodeHex(text)
-      if (Either.isRight(read)) expect(Base64.encodeUrl(read.right)).toBe(text)
-    }
-  )
+  it("has no two spellings of the same bytes in one alphabet without padding", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom(..."ABab01-_"), maxLength: 12 }), (text) => {
+        const read = Base64.decodeHex(text)
+        if (Result.isSuccess(read)) expect(Base64.encodeUrl(read.success)).toBe(text)
+      })
+    )
+  })
 
   it("of any text is bytes or a refusal, and a long one takes little work", () => {
-    forAll([fc.string()], (text) => Either.isEither(Base64.decode(text)))
+    forAll([fc.string()], (text) => Result.isResult(Base64.decode(text)))
     const work = Work.of(() => {
       for (const long of ["A".repeat(1_000_001), `${"A".repeat(1_000_000)}-+`, "=".repeat(1_000_000)])
         expect(isRefused(long)).toBe(true)
     })
     expect(work).toBeLessThan(2_000)
-    expect(Hex.size(Either.getOrThrow(Base64.decodeHex("A".repeat(1_000_000))))).toBe(750_000)
+    expect(Hex.size(Result.getOrThrow(Base64.decodeHex("A".repeat(1_000_000))))).toBe(750_000)
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as fc from "fast-check"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -7,42 +7,46 @@ import { bytes32, hex } from "../generators.js"
 
 describe("Hex", () => {
   it("takes 0x and an even number of digits of either case, and lowers them", () => {
-    expect(Either.getOrNull(Hex.from("0x"))).toBe("0x")
-    expect(Either.getOrNull(Hex.from("0xAbCd"))).toBe("0xabcd")
+    expect(Result.getOrNull(Hex.from("0x"))).toBe("0x")
+    expect(Result.getOrNull(Hex.from("0xAbCd"))).toBe("0xabcd")
   })
 
   it.each(["", "0", "abcd", "0X12", "0xabc", "0xzz", " 0x12", "0x12 ", "0x12\n", "\n0x12", "0x 12", "0x1२"])(
     "refuses %j",
     (text) => {
       const message = "expected 0x and an even number of hex digits"
-      expect(Either.getLeft(Hex.from(text))).toMatchObject({ value: { type: "Hex", message } })
-      const decoded = Either.getOrThrow(Either.flip(Schema.decodeEither(Hex.schema)(text)))
+      expect(Result.getFailure(Hex.from(text))).toMatchObject({ value: { type: "Hex", message } })
+      const decoded = Result.getOrThrow(Result.flip(Schema.decodeResult(Hex.schema)(text)))
       expect(decoded.message).toContain(message)
     }
   )
 
   it("takes exactly 32 bytes where 32 bytes are asked for", () => {
     const word = `0x${"Ab".repeat(32)}`
-    expect(Either.getOrNull(Hex.from32(word))).toBe(word.toLowerCase())
+    expect(Result.getOrNull(Hex.from32(word))).toBe(word.toLowerCase())
     for (const text of [word.slice(0, -2), `${word}00`, word.slice(2), `${word.slice(0, -1)}g`, "0x"]) {
       const message = "expected 32 bytes: 0x and 64 hex digits"
-      expect(Either.getLeft(Hex.from32(text))).toMatchObject({ value: { type: "Bytes32", message } })
-      const decoded = Either.getOrThrow(Either.flip(Schema.decodeEither(Hex.schema32)(text)))
+      expect(Result.getFailure(Hex.from32(text))).toMatchObject({ value: { type: "Bytes32", message } })
+      const decoded = Result.getOrThrow(Result.flip(Schema.decodeResult(Hex.schema32)(text)))
       expect(decoded.message).toContain(message)
     }
   })
 
   it("is nothing on the way out but what it was on the way in", () => {
     for (const text of ["0xabc", "0xAB", "ab", "0x0"])
-      expect(Either.isLeft(Schema.encodeEither(Hex.schema)(text as Hex.Hex)), text).toBe(true)
-    expect(Schema.encodeEither(Hex.schema)(Hex.unsafe("0xAB"))).toEqual(Either.right("0xab"))
+      expect(Result.isFailure(Schema.encodeResult(Hex.schema)(text as Hex.Hex)), text).toBe(true)
+    expect(Schema.encodeResult(Hex.schema)(Hex.unsafe("0xAB"))).toEqual(Result.succeed("0xab"))
   })
 
-  it.prop("counts and joins bytes", [fc.array(hex(40))], ([parts]) => {
-    const joined = Hex.concat(...parts)
-    expect(Hex.size(joined)).toBe(parts.reduce((sum, part) => sum + Hex.size(part), 0))
-    expect(joined).toBe(
-      `0x${Buffer.concat(parts.map((p) => Buffer.from(p.slice(2), "hex"))).toString("hex")}`
+  it("counts and joins bytes", () => {
+    fc.assert(
+      fc.property(fc.array(hex(40)), (parts) => {
+        const joined = Hex.concat(...parts)
+        expect(Hex.size(joined)).toBe(parts.reduce((sum, part) => sum + Hex.size(part), 0))
+        expect(joined).toBe(
+          `0x${Buffer.concat(parts.map((p) => Buffer.from(p.slice(2), "hex"))).toString("hex")}`
+        )
+      })
     )
   })
 
@@ -56,18 +60,22 @@ describe("Hex", () => {
     }
   })
 
-  it.prop(
-    "is cut between two bytes, or from one to the end",
-    [hex(80), fc.nat(90), fc.nat(90)],
-    ([bytes, from, to]) => {
-      const buffer = Buffer.from(bytes.slice(2), "hex")
-      expect(Hex.slice(bytes, from)).toBe(`0x${buffer.subarray(from).toString("hex")}`)
-      expect(Hex.slice(bytes, from, to)).toBe(`0x${buffer.subarray(from, to).toString("hex")}`)
-    }
-  )
+  it("is cut between two bytes, or from one to the end", () => {
+    fc.assert(
+      fc.property(hex(80), fc.nat(90), fc.nat(90), (bytes, from, to) => {
+        const buffer = Buffer.from(bytes.slice(2), "hex")
+        expect(Hex.slice(bytes, from)).toBe(`0x${buffer.subarray(from).toString("hex")}`)
+        expect(Hex.slice(bytes, from, to)).toBe(`0x${buffer.subarray(from, to).toString("hex")}`)
+      })
+    )
+  })
 
-  it.prop("goes over the wire and back unchanged", [hex(), bytes32], ([bytes, word]) => {
-    expect(Schema.decodeSync(Hex.schema)(Schema.encodeSync(Hex.schema)(bytes))).toBe(bytes)
-    expect(Schema.decodeSync(Hex.schema32)(Schema.encodeSync(Hex.schema32)(word))).toBe(word)
+  it("goes over the wire and back unchanged", () => {
+    fc.assert(
+      fc.property(hex(), bytes32, (bytes, word) => {
+        expect(Schema.decodeSync(Hex.schema)(Schema.encodeSync(Hex.schema)(bytes))).toBe(bytes)
+        expect(Schema.decodeSync(Hex.schema32)(Schema.encodeSync(Hex.schema32)(word))).toBe(word)
+      })
+    )
   })
 })

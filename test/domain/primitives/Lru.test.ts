@@ -30,21 +30,25 @@ describe("values in order of their use", () => {
     key: fc.nat(5),
     value: fc.nat(12)
   })
-  it.prop("are those of a list that is kept by hand", [fc.array(use), fc.nat(20)], ([uses, most]) => {
-    const lru = new Lru<number, number>(most, (value) => value)
-    let list: ReadonlyArray<readonly [number, number]> = []
-    const total = () => list.reduce((sum, [, value]) => sum + value, 0)
-    for (const { does, key, value } of uses) {
-      const found = list.find(([of]) => of === key)
-      if (does === "get") expect(lru.get(key)).toBe(found?.[1])
-      else if (does === "set") lru.set(key, value)
-      else lru.delete(key)
-      list = list.filter((each) => each !== found)
-      if (does === "get" && found !== undefined) list = [...list, found]
-      if (does === "set" && value <= most) list = [...list, [key, value]]
-      while (total() > most) list = list.slice(1)
-      expect([...lru.values()]).toEqual(list.map(([, each]) => each))
-      expect([lru.size, lru.weight]).toEqual([list.length, total()])
-    }
+  it("are those of a list that is kept by hand", () => {
+    fc.assert(
+      fc.property(fc.array(use), fc.nat(20), (uses, most) => {
+        const lru = new Lru<number, number>(most, (value) => value)
+        let list: ReadonlyArray<readonly [number, number]> = []
+        const total = () => list.reduce((sum, [, value]) => sum + value, 0)
+        for (const { does, key, value } of uses) {
+          const found = list.find(([of]) => of === key)
+          if (does === "get") expect(lru.get(key)).toBe(found?.[1])
+          else if (does === "set") lru.set(key, value)
+          else lru.delete(key)
+          list = list.filter((each) => each !== found)
+          if (does === "get" && found !== undefined) list = [...list, found]
+          if (does === "set" && value <= most) list = [...list, [key, value]]
+          while (total() > most) list = list.slice(1)
+          expect([...lru.values()]).toEqual(list.map(([, each]) => each))
+          expect([lru.size, lru.weight]).toEqual([list.length, total()])
+        }
+      })
+    )
   })
 })

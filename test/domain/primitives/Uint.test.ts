@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { toBeHex, toQuantity } from "ethers"
 import * as fc from "fast-check"
@@ -7,18 +7,22 @@ import * as Uint from "../../../src/domain/primitives/Uint.js"
 import { uint, words } from "../generators.js"
 
 describe("Uint", () => {
-  it.prop("reads decimal and hexadecimal text", [uint(256)], ([value]) => {
-    expect(Either.getOrNull(Uint.from(value.toString()))).toBe(value)
-    expect(Either.getOrNull(Uint.from(toBeHex(value, 32)))).toBe(value)
-    expect(Either.getOrNull(Uint.from(Uint.toQuantity(value)))).toBe(value)
-    expect(Schema.decodeSync(Uint.schema)(Schema.encodeSync(Uint.schema)(value))).toBe(value)
+  it("reads decimal and hexadecimal text", () => {
+    fc.assert(
+      fc.property(uint(256), (value) => {
+        expect(Result.getOrNull(Uint.from(value.toString()))).toBe(value)
+        expect(Result.getOrNull(Uint.from(toBeHex(value, 32)))).toBe(value)
+        expect(Result.getOrNull(Uint.from(Uint.toQuantity(value)))).toBe(value)
+        expect(Schema.decodeSync(Uint.schema)(Schema.encodeSync(Uint.schema)(value))).toBe(value)
+      })
+    )
   })
 
   const none = `-1 -0 +1 01 00 1.0 1e3 1_000 0x -0x1 0xg 0x${"0".repeat(65)} ${1n << 256n} ٣ NaN Infinity`
   it.each(["", " ", " 1", "1 ", "1\n", "9".repeat(1000), ...words(none)])("refuses %j", (text) => {
-    const why = Either.getOrThrow(Either.flip(Uint.from(text)))
+    const why = Result.getOrThrow(Result.flip(Uint.from(text)))
     expect(why.type).toBe("Uint")
-    const decoded = Either.getOrThrow(Either.flip(Schema.decodeEither(Uint.schema)(text)))
+    const decoded = Result.getOrThrow(Result.flip(Schema.decodeResult(Uint.schema)(text)))
     expect(decoded.message).toContain(why.message)
   })
 
@@ -40,7 +44,7 @@ describe("Uint", () => {
       /^got "(\ud83d\ude00){8}" \(the first 8 of 200 characters\), with the character U\+1F600$/u
     ]
   ])("%j is no integer, and the refusal says what it is", (text, what) => {
-    const { message } = Either.getOrThrow(Either.flip(Uint.from(text)))
+    const { message } = Result.getOrThrow(Result.flip(Uint.from(text)))
     const [expected, ...got] = message.split(", got")
     expect(expected).toBe("expected a non-negative integer as a decimal or 0x-hex string")
     expect(`got${got.join(", got")}`).toEqual(typeof what === "string" ? what : expect.stringMatching(what))
@@ -48,8 +52,8 @@ describe("Uint", () => {
 
   it("has at most 78 decimal digits before its size is looked at", () => {
     for (const text of ["9".repeat(78), "9".repeat(79), `1${"0".repeat(80)}`, `0x1${"0".repeat(64)}`])
-      expect(Either.flip(Uint.from(text))).toMatchObject({
-        right: { message: "the integer does not fit uint256" }
+      expect(Result.flip(Uint.from(text))).toMatchObject({
+        success: { message: "the integer does not fit uint256" }
       })
   })
 
@@ -57,26 +61,30 @@ describe("Uint", () => {
     for (const bits of [0, 1, 8, 256, 257, 512]) expect(Uint.max(bits)).toBe((1n << BigInt(bits)) - 1n)
   })
 
-  it.prop(
-    "holds integers to the bits asked for",
-    [uint(256), fc.integer({ min: 1, max: 256 })],
-    ([value, bits]) => {
-      const inside = value < 1n << BigInt(bits)
-      expect(Either.isRight(Uint.from(value.toString(), bits))).toBe(inside)
-      expect(Uint.fits(value, bits)).toBe(inside)
-      expect(Uint.fits(-value - 1n, bits)).toBe(false)
-      expect([0n, Uint.max(bits), Uint.max(bits) + 1n].map((each) => Uint.fits(each, bits))).toEqual([
-        true,
-        true,
-        false
-      ])
-    }
-  )
+  it("holds integers to the bits asked for", () => {
+    fc.assert(
+      fc.property(uint(256), fc.integer({ min: 1, max: 256 }), (value, bits) => {
+        const inside = value < 1n << BigInt(bits)
+        expect(Result.isSuccess(Uint.from(value.toString(), bits))).toBe(inside)
+        expect(Uint.fits(value, bits)).toBe(inside)
+        expect(Uint.fits(-value - 1n, bits)).toBe(false)
+        expect([0n, Uint.max(bits), Uint.max(bits) + 1n].map((each) => Uint.fits(each, bits))).toEqual([
+          true,
+          true,
+          false
+        ])
+      })
+    )
+  })
 
-  it.prop("writes quantities and words", [uint(256)], ([value]) => {
-    expect(Uint.toQuantity(value)).toBe(toQuantity(value))
-    expect(Uint.toWord(value)).toBe(toBeHex(value, 32).slice(2))
-    expect(Uint.toWord(value + (1n << 256n))).toBe(Uint.toWord(value))
+  it("writes quantities and words", () => {
+    fc.assert(
+      fc.property(uint(256), (value) => {
+        expect(Uint.toQuantity(value)).toBe(toQuantity(value))
+        expect(Uint.toWord(value)).toBe(toBeHex(value, 32).slice(2))
+        expect(Uint.toWord(value + (1n << 256n))).toBe(Uint.toWord(value))
+      })
+    )
   })
 
   it("tells a uint48 from every other number", () => {

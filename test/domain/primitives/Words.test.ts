@@ -8,34 +8,43 @@ import { address, bytes32, forAll, hex, uint } from "../generators.js"
 const coder = AbiCoder.defaultAbiCoder()
 
 describe("Words", () => {
-  it.prop(
-    "encodes nested dynamic values as ethers does, and reads them back",
-    [uint(256), fc.boolean(), address, bytes32, hex(), fc.array(address), fc.array(hex(70))],
-    ([n, b, a, w, bytes, list, items]) => {
-      const encoded = Words.encode([
-        Words.uint(n),
-        Words.bool(b),
-        Words.dynamic([Words.bytes(bytes), Words.address(a), Words.array(list.map(Words.address))]),
-        Words.bytes32(w),
-        Words.array(items.map(Words.bytes))
-      ])
-      expect(encoded).toBe(
-        coder.encode(
-          ["uint256", "bool", "(bytes,address,address[])", "bytes32", "bytes[]"],
-          [n, b, [bytes, a, list], w, items]
-        )
+  it("encodes nested dynamic values as ethers does, and reads them back", () => {
+    fc.assert(
+      fc.property(
+        uint(256),
+        fc.boolean(),
+        address,
+        bytes32,
+        hex(),
+        fc.array(address),
+        fc.array(hex(70)),
+        (n, b, a, w, bytes, list, items) => {
+          const encoded = Words.encode([
+            Words.uint(n),
+            Words.bool(b),
+            Words.dynamic([Words.bytes(bytes), Words.address(a), Words.array(list.map(Words.address))]),
+            Words.bytes32(w),
+            Words.array(items.map(Words.bytes))
+          ])
+          expect(encoded).toBe(
+            coder.encode(
+              ["uint256", "bool", "(bytes,address,address[])", "bytes32", "bytes[]"],
+              [n, b, [bytes, a, list], w, items]
+            )
+          )
+          const cursor = Words.read(encoded)
+          const inner = Words.readTail(cursor, 64)
+          const { count, elements } = Words.readArray(cursor, 128)
+          expect(Words.readUint(cursor, 0)).toBe(n)
+          expect(Words.readBytes(inner, 0)).toBe(bytes)
+          expect(Words.readAddress(inner, 32)).toBe(a)
+          expect(Words.readArray(inner, 64).count).toBe(list.length)
+          expect(Words.readBytes32(cursor, 96)).toBe(w)
+          expect(Array.from({ length: count }, (_, i) => Words.readBytes(elements, 32 * i))).toEqual(items)
+        }
       )
-      const cursor = Words.read(encoded)
-      const inner = Words.readTail(cursor, 64)
-      const { count, elements } = Words.readArray(cursor, 128)
-      expect(Words.readUint(cursor, 0)).toBe(n)
-      expect(Words.readBytes(inner, 0)).toBe(bytes)
-      expect(Words.readAddress(inner, 32)).toBe(a)
-      expect(Words.readArray(inner, 64).count).toBe(list.length)
-      expect(Words.readBytes32(cursor, 96)).toBe(w)
-      expect(Array.from({ length: count }, (_, i) => Words.readBytes(elements, 32 * i))).toEqual(items)
-    }
-  )
+    )
+  })
 
   it("reduces an integer to its width instead of spilling over", () => {
     expect(Words.uint((1n << 48n) + 5n, 48)).toBe(Words.uint(5n))
@@ -43,17 +52,17 @@ describe("Words", () => {
     expect(Words.uint(-1n)).toBe("f".repeat(64))
   })
 
-  it.prop(
-    "encodes a static tuple in place, as long as it is, and an address in lower case",
-    [uint(256), bytes32, hex(), address],
-    ([n, w, bytes, a]) => {
-      const fixed = Words.tuple([Words.uint(n), Words.bytes32(w), Words.bool(true)])
-      expect(Words.encode([fixed, Words.bytes(bytes), Words.address(a)])).toBe(
-        coder.encode(["(uint256,bytes32,bool)", "bytes", "address"], [[n, w, true], bytes, a])
-      )
-      expect(`0x${Words.address(a)}`).toBe(coder.encode(["address"], [a]))
-    }
-  )
+  it("encodes a static tuple in place, as long as it is, and an address in lower case", () => {
+    fc.assert(
+      fc.property(uint(256), bytes32, hex(), address, (n, w, bytes, a) => {
+        const fixed = Words.tuple([Words.uint(n), Words.bytes32(w), Words.bool(true)])
+        expect(Words.encode([fixed, Words.bytes(bytes), Words.address(a)])).toBe(
+          coder.encode(["(uint256,bytes32,bool)", "bytes", "address"], [[n, w, true], bytes, a])
+        )
+        expect(`0x${Words.address(a)}`).toBe(coder.encode(["address"], [a]))
+      })
+    )
+  })
 
   it("makes a call as ethers does", () => {
     const abi = new Interface(["function f(address,bytes,uint48)"])
@@ -75,13 +84,17 @@ describe("Words", () => {
     fc.array(size).map((words) => Hex.unsafe(`0x${words.map((word) => Words.uint(word)).join("")}`))
   )
 
-  it.prop("reads whatever bytes there are without failing or growing", [wild, fc.nat(400)], ([data, at]) => {
-    const cursor = Words.read(data)
-    const { count, elements } = Words.readArray(cursor, at)
-    expect(count * 32).toBeLessThanOrEqual(Hex.size(data))
-    expect(elements.start).toBeLessThanOrEqual(2 * Hex.size(data) + 32)
-    expect(Hex.size(Words.readBytes(cursor, at))).toBeLessThanOrEqual(Hex.size(data))
-    expect(Words.readUint(Words.readTail(cursor, at), 0)).toBeGreaterThanOrEqual(0n)
+  it("reads whatever bytes there are without failing or growing", () => {
+    fc.assert(
+      fc.property(wild, fc.nat(400), (data, at) => {
+        const cursor = Words.read(data)
+        const { count, elements } = Words.readArray(cursor, at)
+        expect(count * 32).toBeLessThanOrEqual(Hex.size(data))
+        expect(elements.start).toBeLessThanOrEqual(2 * Hex.size(data) + 32)
+        expect(Hex.size(Words.readBytes(cursor, at))).toBeLessThanOrEqual(Hex.size(data))
+        expect(Words.readUint(Words.readTail(cursor, at), 0)).toBeGreaterThanOrEqual(0n)
+      })
+    )
   })
 
   it("reads zeros behind the end, and takes an offset, a length or a number beyond it for the end", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { getBytes, hashMessage, Signature, SigningKey } from "ethers"
 import * as fc from "fast-check"
 import * as Der from "../../../src/domain/crypto/Der.js"
@@ -9,33 +9,33 @@ import * as SignatureFormat from "../../../src/domain/signature/SignatureFormat.
 import * as Keys from "../../support/kms/Keys.js"
 import { bytes32, forAll } from "../generators.js"
 
-const digestOf = (message: string) => Either.map(PersonalMessage.bytes(message), PersonalMessage.digest)
+const digestOf = (message: string) => Result.map(PersonalMessage.bytes(message), PersonalMessage.digest)
 
 describe("a personal message", () => {
   it("has the digest that ethers gives to its text", () => {
     forAll([fc.fullUnicodeString({ maxLength: 200 })], (text) => {
       fc.pre(!Hex.is(text))
-      expect(digestOf(text)).toEqual(Either.right(hashMessage(text)))
+      expect(digestOf(text)).toEqual(Result.succeed(hashMessage(text)))
     })
     expect(digestOf("hello world")).toEqual(
-      Either.right("0xd9eba16ed0ecae432b71fe008c98cc872bb4cc214d3220a36f365326cf807d68")
+      Result.succeed("0xd9eba16ed0ecae432b71fe008c98cc872bb4cc214d3220a36f365326cf807d68")
     )
-    expect(digestOf("")).toEqual(Either.right(hashMessage("")))
+    expect(digestOf("")).toEqual(Result.succeed(hashMessage("")))
   })
 
   it("of 0x and an even number of hex digits is their bytes, of either case", () => {
     forAll([fc.uint8Array({ maxLength: 300 }), fc.boolean()], (bytes, upper) => {
       const digits = Buffer.from(bytes).toString("hex")
       const text = `0x${upper ? digits.toUpperCase() : digits}`
-      expect(digestOf(text)).toEqual(Either.right(hashMessage(getBytes(`0x${digits}`))))
+      expect(digestOf(text)).toEqual(Result.succeed(hashMessage(getBytes(`0x${digits}`))))
     })
     for (const text of ["0x1", "0xzz", "0X11", "11", " 0x11"])
-      expect(digestOf(text)).toEqual(Either.right(hashMessage(text)))
+      expect(digestOf(text)).toEqual(Result.succeed(hashMessage(text)))
   })
 
   it("is well-formed text", () => {
     for (const text of ["\ud800", "a\udc00b", "\udc00\ud800"])
-      expect(Either.isLeft(digestOf(text))).toBe(true)
+      expect(Result.isFailure(digestOf(text))).toBe(true)
   })
 })
 
@@ -72,11 +72,15 @@ describe("a signature", () => {
     })
   })
 
-  it.prop("is written in DER with r and s in their shortest form", [signatures], ([signature]) => {
-    const { r, s } = Signature.from(signature)
-    fc.pre(BigInt(r) > 0n && BigInt(s) > 0n)
-    const der = SignatureFormat.write(signature, "der")
-    expect(der).toBe(`0x${Keys.der({ r: BigInt(r), s: BigInt(s) }).toString("hex")}`)
-    expect(Der.signature(Hex.unsafe(String(der)))).toEqual(Either.right({ r: BigInt(r), s: BigInt(s) }))
+  it("is written in DER with r and s in their shortest form", () => {
+    fc.assert(
+      fc.property(signatures, (signature) => {
+        const { r, s } = Signature.from(signature)
+        fc.pre(BigInt(r) > 0n && BigInt(s) > 0n)
+        const der = SignatureFormat.write(signature, "der")
+        expect(der).toBe(`0x${Keys.der({ r: BigInt(r), s: BigInt(s) }).toString("hex")}`)
+        expect(Der.signature(Hex.unsafe(String(der)))).toEqual(Result.succeed({ r: BigInt(r), s: BigInt(s) }))
+      })
+    )
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { AbiCoder, TypedDataEncoder } from "ethers"
 import * as fc from "fast-check"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -37,28 +37,28 @@ describe("Conditions", () => {
     forAll([bytes32], (hash) => Conditions.signingHash(hash, Conditions.none) === hash)
   })
 
-  it.prop(
-    "give another signing hash when any of them, or the op, is another",
-    [bytes32, bytes32, conditions, conditions],
-    ([hashA, hashB, a, b]) => {
-      const same = hashA === hashB && JSON.stringify(a) === JSON.stringify(b)
-      fc.pre(!Conditions.isNone(a) || !Conditions.isNone(b))
-      expect(Conditions.signingHash(hashA, a) === Conditions.signingHash(hashB, b)).toBe(same)
-    }
-  )
+  it("give another signing hash when any of them, or the op, is another", () => {
+    fc.assert(
+      fc.property(bytes32, bytes32, conditions, conditions, (hashA, hashB, a, b) => {
+        const same = hashA === hashB && JSON.stringify(a) === JSON.stringify(b)
+        fc.pre(!Conditions.isNone(a) || !Conditions.isNone(b))
+        expect(Conditions.signingHash(hashA, a) === Conditions.signingHash(hashB, b)).toBe(same)
+      })
+    )
+  })
 
-  it.prop(
-    "and the proof are the op's signature as ethers encodes it, and come back out of it",
-    [conditions, hex(1200)],
-    ([given, proof]) => {
-      const signature = Conditions.encodeSignature(given, proof)
-      const { validUntil, validAfter, bundler } = given
-      expect(signature).toBe(
-        AbiCoder.defaultAbiCoder().encode(blob, [validUntil, validAfter, bundler, proof])
-      )
-      expect(Conditions.decodeSignature(signature)).toEqual(Either.right({ conditions: given, proof }))
-    }
-  )
+  it("and the proof are the op's signature as ethers encodes it, and come back out of it", () => {
+    fc.assert(
+      fc.property(conditions, hex(1200), (given, proof) => {
+        const signature = Conditions.encodeSignature(given, proof)
+        const { validUntil, validAfter, bundler } = given
+        expect(signature).toBe(
+          AbiCoder.defaultAbiCoder().encode(blob, [validUntil, validAfter, bundler, proof])
+        )
+        expect(Conditions.decodeSignature(signature)).toEqual(Result.succeed({ conditions: given, proof }))
+      })
+    )
+  })
 
   it("are read from the canonical encoding only", () => {
     const signatures = fc.tuple(conditions, hex()).map(([c, proof]) => Conditions.encodeSignature(c, proof))
@@ -66,7 +66,7 @@ describe("Conditions", () => {
       [mutated(signatures)],
       ([right, wrong]) => {
         const result = Conditions.decodeSignature(wrong)
-        if (wrong !== right && Either.isRight(result))
+        if (wrong !== right && Result.isSuccess(result))
           expect(result).not.toEqual(Conditions.decodeSignature(right))
       },
       { numRuns: 500 }
@@ -80,7 +80,7 @@ describe("Conditions", () => {
       `0x${word("0")}${word("0")}${word("0")}${word("80")}${word("1")}${"ff".repeat(32)}`,
       `0x${word("0")}${word("0")}${word("0")}${word("80")}${"f".repeat(64)}`
     ])
-      expect(Either.isLeft(Conditions.decodeSignature(Hex.unsafe(text)))).toBe(true)
+      expect(Result.isFailure(Conditions.decodeSignature(Hex.unsafe(text)))).toBe(true)
   })
 
   it("with times that do not exist never turn into no bound", () => {
@@ -95,7 +95,7 @@ describe("Conditions", () => {
         Conditions.signingHash(hash, { ...never, bundler: Address.zero })
       )
       expect(Conditions.decodeSignature(Conditions.encodeSignature(given, Hex.empty))).toEqual(
-        Either.right({ conditions: { ...never, bundler: Address.zero }, proof: Hex.empty })
+        Result.succeed({ conditions: { ...never, bundler: Address.zero }, proof: Hex.empty })
       )
     })
   })

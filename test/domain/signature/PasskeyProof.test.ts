@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { AbiCoder } from "ethers"
 import * as fc from "fast-check"
 import * as ClientData from "../../../src/domain/op/ClientData.js"
@@ -32,38 +32,45 @@ const ecdsa = fc
   .tuple(fc.nat(16), fc.uint8Array({ minLength: 65, maxLength: 65 }))
   .map(([count, bytes]) => Hex.concat(...Array.from({ length: count }, () => Hex.fromBytes(bytes))))
 const parts = fc.record({ ecdsa, passkeys: fc.array(part, { minLength: 1, maxLength: 4 }) })
-const why = (proof: Hex.Hex) => Either.getOrThrow(Either.flip(Proof.decode(proof)))
+const why = (proof: Hex.Hex) => Result.getOrThrow(Result.flip(Proof.decode(proof)))
 
 describe("A proof with passkeys", () => {
-  it.prop("is encoded as ethers encodes it, and comes apart again", [parts], ([it]) => {
-    const proof = Proof.encode(it)
-    expect(proof).toBe(ethersProof(it))
-    expect(Proof.decode(proof)).toEqual(Either.right(it))
-    expect(Hex.size(proof) % 32).toBe(0)
+  it("is encoded as ethers encodes it, and comes apart again", () => {
+    fc.assert(
+      fc.property(parts, (it) => {
+        const proof = Proof.encode(it)
+        expect(proof).toBe(ethersProof(it))
+        expect(Proof.decode(proof)).toEqual(Result.succeed(it))
+        expect(Hex.size(proof) % 32).toBe(0)
+      })
+    )
   })
 
-  it.prop(
-    "without passkeys is its signatures alone, and the other form of that is read too",
-    [ecdsa.filter((it) => it !== Hex.empty)],
-    ([it]) => {
-      const alone = { ecdsa: it, passkeys: [] }
-      expect(Proof.encode(alone)).toBe(it)
-      expect(Proof.decode(it)).toEqual(Either.right(alone))
-      expect(Proof.decode(Hex.unsafe(ethersProof(alone)))).toEqual(Either.right(alone))
-      expect(Proof.signatures(it)).toBe(Hex.size(it) / 65)
-    }
-  )
+  it("without passkeys is its signatures alone, and the other form of that is read too", () => {
+    fc.assert(
+      fc.property(
+        ecdsa.filter((it) => it !== Hex.empty),
+        (it) => {
+          const alone = { ecdsa: it, passkeys: [] }
+          expect(Proof.encode(alone)).toBe(it)
+          expect(Proof.decode(it)).toEqual(Result.succeed(alone))
+          expect(Proof.decode(Hex.unsafe(ethersProof(alone)))).toEqual(Result.succeed(alone))
+          expect(Proof.signatures(it)).toBe(Hex.size(it) / 65)
+        }
+      )
+    )
+  })
 
-  it.prop(
-    "has one encoding: whatever else is read says something else",
-    [mutated(parts.map(Proof.encode))],
-    ([[right, wrong]]) => {
-      const read = Proof.decode(wrong)
-      if (Either.isRight(read)) expect(Proof.encode(read.right)).toBe(wrong)
-      if (wrong !== right) expect(read).not.toEqual(Proof.decode(right))
-    },
-    { fastCheck: { numRuns: 400 } }
-  )
+  it("has one encoding: whatever else is read says something else", () => {
+    fc.assert(
+      fc.property(mutated(parts.map(Proof.encode)), ([right, wrong]) => {
+        const read = Proof.decode(wrong)
+        if (Result.isSuccess(read)) expect(Proof.encode(read.success)).toBe(wrong)
+        if (wrong !== right) expect(read).not.toEqual(Proof.decode(right))
+      }),
+      { numRuns: 400 }
+    )
+  })
 
   it("is refused where its bytes are none, with what was expected", () => {
     expect(why(Hex.empty)).toContain("or the ABI form with passkeys, but the proof has 0 bytes")
@@ -93,15 +100,15 @@ describe("A proof with passkeys", () => {
         const heads = Array.from({ length: 1000 }, () => word(0n)).join("")
         const proof = `0x${word(64n)}${word(64n)}${word(count)}${heads}${"11".repeat(1_000_000)}`
         expect(
-          Either.isLeft(Proof.decode(Hex.unsafe(proof.slice(0, proof.length - (proof.length % 64) + 2))))
+          Result.isFailure(Proof.decode(Hex.unsafe(proof.slice(0, proof.length - (proof.length % 64) + 2))))
         ).toBe(true)
       }
       for (const filler of ["ff", "00", "20"])
         for (const words of [2, 3, 100, 800])
-          expect(Either.isLeft(Proof.decode(Hex.unsafe(`0x${filler.repeat(32 * words)}`)))).toBe(true)
+          expect(Result.isFailure(Proof.decode(Hex.unsafe(`0x${filler.repeat(32 * words)}`)))).toBe(true)
     })
     expect(work).toBeLessThan(2_000)
-    forAll([hex(2000)], (bytes) => Either.isEither(Proof.normalise(bytes)))
+    forAll([hex(2000)], (bytes) => Result.isResult(Proof.normalise(bytes)))
   })
 
   it("with an index that is no uint8 names a passkey that no wallet has", () => {
@@ -128,7 +135,7 @@ describe("A dummy", () => {
   })
 
   it("has the parts of the proof that it stands for, of the greatest length and without zero bytes", () => {
-    const { ecdsa, passkeys: found } = Either.getOrThrow(
+    const { ecdsa, passkeys: found } = Result.getOrThrow(
       Proof.decode(Proof.dummy(config, { owners: 2, passkeys: 3 }))
     )
     expect(Proof.signatures(ecdsa)).toBe(2)
@@ -144,30 +151,35 @@ describe("A dummy", () => {
     }
   })
 
-  it.prop(
-    "passes every check but that of the signature once it has the op's challenge, and keeps its length",
-    [bytes32, uint48, uint48, address, hex(70)],
-    ([userOpHash, validUntil, validAfter, bundler, tail]) => {
-      const conditions = { validUntil, validAfter, bundler }
-      const proof = Proof.dummy(config, { owners: 1, passkeys: 2 })
-      const signature = Conditions.encodeSignature(conditions, proof)
-      const challenged = Proof.challenged(Hex.concat(signature, tail), userOpHash)
-      expect(challenged.length).toBe(signature.length + tail.length - 2)
-      expect(challenged.endsWith(tail.slice(2))).toBe(true)
-      const bare = Hex.unsafe(challenged.slice(0, signature.length))
-      const decoded = Either.getOrThrow(Conditions.decodeSignature(bare))
-      expect(decoded.conditions).toEqual(conditions)
-      for (const { auth } of Either.getOrThrow(Proof.decode(decoded.proof)).passkeys) {
-        expect(WebAuthn.check(auth, Conditions.signingHash(userOpHash, conditions))).toEqual(Either.void)
-        expect(WebAuthn.signedBy(auth, passkeys)).toBeNull()
-      }
-    },
-    { fastCheck: { numRuns: 20 } }
-  )
+  it("passes every check but that of the signature once it has the op's challenge, and keeps its length", () => {
+    fc.assert(
+      fc.property(
+        bytes32,
+        uint48,
+        uint48,
+        address,
+        hex(70),
+        (userOpHash, validUntil, validAfter, bundler, tail) => {
+          const conditions = { validUntil, validAfter, bundler }
+          const proof = Proof.dummy(config, { owners: 1, passkeys: 2 })
+          const signature = Conditions.encodeSignature(conditions, proof)
+          const challenged = Proof.challenged(Hex.concat(signature, tail), userOpHash)
+          expect(challenged.length).toBe(signature.length + tail.length - 2)
+          expect(challenged.endsWith(tail.slice(2))).toBe(true)
+          const bare = Hex.unsafe(challenged.slice(0, signature.length))
+          const decoded = Result.getOrThrow(Conditions.decodeSignature(bare))
+          expect(decoded.conditions).toEqual(conditions)
+          for (const { auth } of Result.getOrThrow(Proof.decode(decoded.proof)).passkeys) {
+            expect(WebAuthn.check(auth, Conditions.signingHash(userOpHash, conditions))).toEqual(Result.void)
+            expect(WebAuthn.signedBy(auth, passkeys)).toBeNull()
+          }
+        }
+      ),
+      { numRuns: 20 }
+    )
+  })
 
-  it.prop(
-    "is put into nothing else",
-    [hex(600), bytes32],
-    ([bytes, hash]) => Proof.challenged(bytes, hash) === bytes
-  )
+  it("is put into nothing else", () => {
+    fc.assert(fc.property(hex(600), bytes32, (bytes, hash) => Proof.challenged(bytes, hash) === bytes))
+  })
 })

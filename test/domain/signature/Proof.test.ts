@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { AbiCoder, getBytes, hashMessage, recoverAddress, SigningKey, Wallet } from "ethers"
 import * as fc from "fast-check"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -16,7 +16,7 @@ const key = fc
   .bigInt({ min: 1n, max: n - 1n })
   .map((value) => new Wallet(new SigningKey(`0x${digits(value)}`)))
 const sign = (hash: string, by: Wallet) => Hex.unsafe(by.signingKey.sign(hash).serialized)
-const message = (result: Either.Either<Hex.Hex, string>) => Either.merge(result)
+const message = (result: Result.Result<Hex.Hex, string>) => Result.merge(result)
 
 /** The same signature in its other form. */
 const highForm = (signature: Hex.Hex): Hex.Hex => {
@@ -27,42 +27,42 @@ const highForm = (signature: Hex.Hex): Hex.Hex => {
 const few = { numRuns: 20 }
 
 describe("Proof", () => {
-  it.prop(
-    "of ethers' signatures is normal already, and v 0 or 1 is raised to 27 or 28",
-    [bytes32, fc.array(key, { minLength: 1, maxLength: 16 })],
-    ([hash, keys]) => {
-      const signatures = keys.map((each) => sign(hash, each))
-      const proof = Hex.concat(...signatures)
-      const parity = Hex.concat(
-        ...signatures.map((each) => Hex.unsafe(each.slice(0, 130) + (each.endsWith("1b") ? "00" : "01")))
-      )
-      expect(Proof.normalise(proof)).toEqual(Either.right(proof))
-      expect(Proof.normalise(parity)).toEqual(Either.right(proof))
-    },
-    { fastCheck: few }
-  )
-
-  it.prop(
-    "of compact signatures (EIP-2098), as ethers writes them, is that of whole ones",
-    [bytes32, fc.array(key, { minLength: 1, maxLength: 16 })],
-    ([hash, keys]) => {
-      const signatures = keys.map((each) => each.signingKey.sign(hash))
-      const whole = Hex.concat(...signatures.map(({ serialized }) => Hex.unsafe(serialized)))
-      const compact = Hex.concat(...signatures.map(({ compactSerialized }) => Hex.unsafe(compactSerialized)))
-      expect(Proof.normalise(compact)).toEqual(Either.right(whole))
-      // In the ABI form too, beside passkeys or not.
-      const abi = (ecdsa: string) =>
-        Hex.unsafe(
-          AbiCoder.defaultAbiCoder().encode(
-            ["bytes", "tuple(uint8,tuple(bytes32,bytes32,uint256,uint256,bytes,string))[]"],
-            [ecdsa, []]
-          )
+  it("of ethers' signatures is normal already, and v 0 or 1 is raised to 27 or 28", () => {
+    fc.assert(
+      fc.property(bytes32, fc.array(key, { minLength: 1, maxLength: 16 }), (hash, keys) => {
+        const signatures = keys.map((each) => sign(hash, each))
+        const proof = Hex.concat(...signatures)
+        const parity = Hex.concat(
+          ...signatures.map((each) => Hex.unsafe(each.slice(0, 130) + (each.endsWith("1b") ? "00" : "01")))
         )
-      expect(Proof.normalise(abi(compact))).toEqual(Either.right(whole))
-      expect(Proof.normalise(abi(whole))).toEqual(Either.right(whole))
-    },
-    { fastCheck: few }
-  )
+        expect(Proof.normalise(proof)).toEqual(Result.succeed(proof))
+        expect(Proof.normalise(parity)).toEqual(Result.succeed(proof))
+      })
+    )
+  })
+
+  it("of compact signatures (EIP-2098), as ethers writes them, is that of whole ones", () => {
+    fc.assert(
+      fc.property(bytes32, fc.array(key, { minLength: 1, maxLength: 16 }), (hash, keys) => {
+        const signatures = keys.map((each) => each.signingKey.sign(hash))
+        const whole = Hex.concat(...signatures.map(({ serialized }) => Hex.unsafe(serialized)))
+        const compact = Hex.concat(
+          ...signatures.map(({ compactSerialized }) => Hex.unsafe(compactSerialized))
+        )
+        expect(Proof.normalise(compact)).toEqual(Result.succeed(whole))
+        // In the ABI form too, beside passkeys or not.
+        const abi = (ecdsa: string) =>
+          Hex.unsafe(
+            AbiCoder.defaultAbiCoder().encode(
+              ["bytes", "tuple(uint8,tuple(bytes32,bytes32,uint256,uint256,bytes,string))[]"],
+              [ecdsa, []]
+            )
+          )
+        expect(Proof.normalise(abi(compact))).toEqual(Result.succeed(whole))
+        expect(Proof.normalise(abi(whole))).toEqual(Result.succeed(whole))
+      })
+    )
+  })
 
   it("of compact signatures is refused beside whole ones, of more than 16, and out of range", () => {
     const whole = rsv(n - 1n, n / 2n, 27)
@@ -90,7 +90,7 @@ describe("Proof", () => {
       },
       few
     )
-    expect(Either.isRight(Proof.normalise(rsv(1n, n / 2n, 27)))).toBe(true)
+    expect(Result.isSuccess(Proof.normalise(rsv(1n, n / 2n, 27)))).toBe(true)
     expect(message(Proof.normalise(rsv(1n, n / 2n + 1n, 27)))).toContain("upper half")
   })
 
@@ -111,31 +111,30 @@ describe("Proof", () => {
   it("has 65 bytes, or 64, 1 to 16 times", () => {
     const part = rsv(1n, 1n, 27)
     for (const count of [1, 2, 16])
-      expect(Either.isRight(Proof.normalise(Hex.concat(...Array(count).fill(part))))).toBe(true)
+      expect(Result.isSuccess(Proof.normalise(Hex.concat(...Array(count).fill(part))))).toBe(true)
     for (const proof of [Hex.empty, Hex.concat(...Array(17).fill(part)), Hex.unsafe(`${part}00`)])
       expect(message(Proof.normalise(proof))).toContain("expected 1 to 16 signatures of 65 bytes")
     forAll([hex(1200)], (proof) => {
       const size = Hex.size(proof)
-      if (Either.isRight(Proof.normalise(proof)))
+      if (Result.isSuccess(Proof.normalise(proof)))
         expect(size > 0 && ((size % 65 === 0 && size <= 1_040) || (size % 64 === 0 && size <= 1_024))).toBe(
           true
         )
     })
   })
 
-  it.prop(
-    "names the signers over the hash and over its EIP-191 form, as ethers does",
-    [bytes32, key, key],
-    ([hash, first, second]) => {
-      const personal = hashMessage(getBytes(hash))
-      expect(Proof.eip191(hash)).toBe(personal)
-      const proof = Hex.concat(sign(hash, first), sign(personal, second))
-      const [a, b] = ecdsaSigners(hash, proof)
-      expect(a).toEqual([first.address, recoverAddress(personal, sign(hash, first))])
-      expect(b).toEqual([recoverAddress(hash, sign(personal, second)), second.address])
-    },
-    { fastCheck: few }
-  )
+  it("names the signers over the hash and over its EIP-191 form, as ethers does", () => {
+    fc.assert(
+      fc.property(bytes32, key, key, (hash, first, second) => {
+        const personal = hashMessage(getBytes(hash))
+        expect(Proof.eip191(hash)).toBe(personal)
+        const proof = Hex.concat(sign(hash, first), sign(personal, second))
+        const [a, b] = ecdsaSigners(hash, proof)
+        expect(a).toEqual([first.address, recoverAddress(personal, sign(hash, first))])
+        expect(b).toEqual([recoverAddress(hash, sign(personal, second)), second.address])
+      })
+    )
+  })
 
   it("names nobody where a signature recovers to nothing, and fails on no bytes at all", () => {
     expect(ecdsaSigners(Hex.unsafe32(`0x${"11".repeat(32)}`), rsv(5n, 1n, 27))).toEqual([[null, null]])
@@ -144,20 +143,20 @@ describe("Proof", () => {
     })
   })
 
-  it.prop(
-    "for estimation has the real length, is accepted by the curve and is by nobody known",
-    [fc.integer({ min: 1, max: 16 }), bytes32],
-    ([count, hash]) => {
-      const dummy = Proof.dummyEcdsa(count)
-      expect(Proof.normalise(dummy)).toEqual(Either.right(dummy))
-      expect(Hex.size(dummy)).toBe(65 * count)
-      expect(dummy.slice(2).match(/../g)).not.toContain("00")
-      const signers = ecdsaSigners(hash, dummy).flat()
-      expect(signers).not.toContain(null)
-      expect(new Set(signers).size).toBe(2 * count)
-    },
-    { fastCheck: { numRuns: 5 } }
-  )
+  it("for estimation has the real length, is accepted by the curve and is by nobody known", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 16 }), bytes32, (count, hash) => {
+        const dummy = Proof.dummyEcdsa(count)
+        expect(Proof.normalise(dummy)).toEqual(Result.succeed(dummy))
+        expect(Hex.size(dummy)).toBe(65 * count)
+        expect(dummy.slice(2).match(/../g)).not.toContain("00")
+        const signers = ecdsaSigners(hash, dummy).flat()
+        expect(signers).not.toContain(null)
+        expect(new Set(signers).size).toBe(2 * count)
+      }),
+      { numRuns: 5 }
+    )
+  })
 
   it.each([
     [0, 1],

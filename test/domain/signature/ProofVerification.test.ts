@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { SigningKey, Wallet } from "ethers"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -26,7 +26,7 @@ const configOf = (
   passkeys: ReadonlyArray<typeof p>,
   threshold = 1
 ) =>
-  Either.getOrThrow(
+  Result.getOrThrow(
     WalletConfig.make({
       custody,
       owners: signers.map((each) => Address.unsafe(each.address)),
@@ -42,7 +42,7 @@ const passkeys = configOf(5, [], [p, q])
 const indexIn = (config: WalletConfig.WalletConfig, by: typeof p) =>
   config.passkeys.findIndex(({ x }) => x === keyOf(by).x)
 const auth = (by: typeof p, answer: Answer = {}, over = hash) =>
-  Either.getOrThrow(WebAuthn.read(encoded(respond(over, by, answer))))
+  Result.getOrThrow(WebAuthn.read(encoded(respond(over, by, answer))))
 const part = (config: WalletConfig.WalletConfig, by: typeof p, answer?: Answer, over?: Hex.Bytes32) => ({
   index: indexIn(config, by),
   auth: auth(by, answer, over)
@@ -52,7 +52,7 @@ const proof = (signatures: string, ...parts: ReadonlyArray<Proof.PasskeyPart>) =
 const verify = (config: WalletConfig.WalletConfig, signed: Hex.Hex) =>
   ProofVerification.verify(config, hash, signed)
 const refusal = (config: WalletConfig.WalletConfig, signed: Hex.Hex) =>
-  Either.getOrThrow(Either.flip(verify(config, signed)))
+  Result.getOrThrow(Result.flip(verify(config, signed)))
 
 describe("A wallet consents", () => {
   it.each([
@@ -69,7 +69,7 @@ describe("A wallet consents", () => {
     ["5 by a passkey", passkeys, proof("0x", part(passkeys, p))],
     ["5 by both of them", passkeys, proof("0x", part(passkeys, q), part(passkeys, p))]
   ])("of custody %s", (_, config, signed) => {
-    expect(verify(config, signed)).toEqual(Either.void)
+    expect(verify(config, signed)).toEqual(Result.void)
   })
 
   it.each([
@@ -168,9 +168,9 @@ describe("A wallet consents", () => {
 describe("A proof", () => {
   it("of mixed parts is made normal in its signatures alone", () => {
     const mixed = proof(parityV(ecdsa(hash, a)), part(union, p))
-    const normal = Either.getOrThrow(Proof.normalise(mixed))
-    const read = Either.getOrThrow(Proof.decode(normal))
+    const normal = Result.getOrThrow(Proof.normalise(mixed))
+    const read = Result.getOrThrow(Proof.decode(normal))
     expect(read.ecdsa).toBe(ecdsa(hash, a))
-    expect(read.passkeys).toEqual(Either.getOrThrow(Proof.decode(mixed)).passkeys)
+    expect(read.passkeys).toEqual(Result.getOrThrow(Proof.decode(mixed)).passkeys)
   })
 })

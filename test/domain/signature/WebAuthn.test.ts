@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { verifyAuthenticationResponse } from "@simplewebauthn/server"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as P256 from "../../../src/domain/crypto/P256.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -19,9 +19,9 @@ const key = keyOf(passkey)
 const hash = Hex.unsafe32(`0x${"a1".repeat(32)}`)
 const readOf = (answer: Answer = {}, over: string = hash) =>
   WebAuthn.read(encoded(respond(over, passkey, answer)))
-const authOf = (answer: Answer = {}, over: string = hash) => Either.getOrThrow(readOf(answer, over))
-const why = (auth: WebAuthn.Auth) => Either.merge(WebAuthn.check(auth, hash))
-const problem = (answer: Answer) => Either.getOrThrow(Either.flip(readOf(answer)))
+const authOf = (answer: Answer = {}, over: string = hash) => Result.getOrThrow(readOf(answer, over))
+const why = (auth: WebAuthn.Auth) => Result.merge(WebAuthn.check(auth, hash))
+const problem = (answer: Answer) => Result.getOrThrow(Result.flip(readOf(answer)))
 const json = (members: string) => `{${members}}`
 const challenge = Buffer.from(hash.slice(2), "hex").toString("base64url")
 
@@ -50,35 +50,35 @@ const secondOpinion = async (answer: Answer, over: string = hash): Promise<boole
 }
 
 describe("An assertion", () => {
-  it.prop(
-    "is read out of what a browser gives, in either base64, and is good for its hash and key alone",
-    [bytes32, bytes32, fc.nat(3)],
-    ([over, another, spelling]) => {
-      const response = respond(over, passkey)
-      const auth = Either.getOrThrow(
-        WebAuthn.read({
-          signature: spellings(response.signature)[spelling] ?? "",
-          authenticatorData: spellings(response.authenticatorData)[spelling] ?? "",
-          clientDataJSON: spellings(response.clientDataJSON)[spelling] ?? ""
-        })
-      )
-      expect(BigInt(auth.s)).toBeLessThanOrEqual(P256.largestS)
-      expect(WebAuthn.check(auth, over)).toEqual(Either.void)
-      expect(WebAuthn.signedBy(auth, [keyOf(other), key])).toBe(1)
-      expect(WebAuthn.signedBy(auth, [keyOf(other)])).toBeNull()
-      expect(WebAuthn.signedBy(auth, [])).toBeNull()
-      if (over !== another) expect(Either.isLeft(WebAuthn.check(auth, another))).toBe(true)
-    },
-    { fastCheck: { numRuns: 25 } }
-  )
+  it("is read out of what a browser gives, in either base64, and is good for its hash and key alone", () => {
+    fc.assert(
+      fc.property(bytes32, bytes32, fc.nat(3), (over, another, spelling) => {
+        const response = respond(over, passkey)
+        const auth = Result.getOrThrow(
+          WebAuthn.read({
+            signature: spellings(response.signature)[spelling] ?? "",
+            authenticatorData: spellings(response.authenticatorData)[spelling] ?? "",
+            clientDataJSON: spellings(response.clientDataJSON)[spelling] ?? ""
+          })
+        )
+        expect(BigInt(auth.s)).toBeLessThanOrEqual(P256.largestS)
+        expect(WebAuthn.check(auth, over)).toEqual(Result.void)
+        expect(WebAuthn.signedBy(auth, [keyOf(other), key])).toBe(1)
+        expect(WebAuthn.signedBy(auth, [keyOf(other)])).toBeNull()
+        expect(WebAuthn.signedBy(auth, [])).toBeNull()
+        if (over !== another) expect(Result.isFailure(WebAuthn.check(auth, another))).toBe(true)
+      }),
+      { numRuns: 25 }
+    )
+  })
 
   it("is the same out of DER and out of r || s, in whichever half s is", () => {
     const response = encoded(respond(hash, passkey))
-    const auth = Either.getOrThrow(WebAuthn.read(response))
+    const auth = Result.getOrThrow(WebAuthn.read(response))
     const raw = (s: bigint) =>
       Buffer.from(auth.r.slice(2) + s.toString(16).padStart(64, "0"), "hex").toString("base64")
     for (const s of [BigInt(auth.s), P256.order - BigInt(auth.s)])
-      expect(WebAuthn.read({ ...response, signature: raw(s) })).toEqual(Either.right(auth))
+      expect(WebAuthn.read({ ...response, signature: raw(s) })).toEqual(Result.succeed(auth))
   })
 
   const members = `"type":"webauthn.get","challenge":"${challenge}","origin":"${origin}"`
@@ -91,7 +91,7 @@ describe("An assertion", () => {
     ["with the like nested", { json: json(`"x":{"type":"webauthn.create","challenge":"AA"},${members}`) }]
   ])("%s is good, for another implementation as well", async (_, answer) => {
     const auth = authOf(answer)
-    expect(WebAuthn.check(auth, hash)).toEqual(Either.void)
+    expect(WebAuthn.check(auth, hash)).toEqual(Result.void)
     expect(WebAuthn.signedBy(auth, [key])).toBe(0)
     const bytes = Buffer.from(auth.clientDataJSON)
     expect(bytes.subarray(Number(auth.typeIndex)).toString()).toMatch(/^"type":"webauthn.get"/)
@@ -222,7 +222,7 @@ describe("An assertion", () => {
     ["clientDataJSON", "A".repeat(1_000_000), "expected at most 512 bytes"]
   ] as const)("whose %s is %.8s is not read", (field, text, message) => {
     const wrong = WebAuthn.read({ ...encoded(respond(hash, passkey)), [field]: text })
-    expect(wrong).toEqual(Either.left({ field, message }))
+    expect(wrong).toEqual(Result.fail({ field, message }))
   })
 
   it("is refused with s in the upper half, out of its range, or with indexes that point elsewhere", () => {
@@ -248,7 +248,7 @@ describe("An assertion", () => {
 
   it("whose bytes were changed is by nobody", () => {
     const response = respond(hash, passkey)
-    const auth = Either.getOrThrow(WebAuthn.read(encoded(response)))
+    const auth = Result.getOrThrow(WebAuthn.read(encoded(response)))
     forAll(
       [fc.nat(36), fc.integer({ min: 1, max: 255 })],
       (at, by) => {
@@ -272,7 +272,7 @@ describe("An assertion", () => {
       [text, text, text],
       (signature, authenticatorData, clientDataJSON) => {
         const read = WebAuthn.read({ signature, authenticatorData, clientDataJSON })
-        if (Either.isLeft(read)) expect(read.left.message).toMatch(/^expected|^r and s/)
+        if (Result.isFailure(read)) expect(read.failure.message).toMatch(/^expected|^r and s/)
       },
       { numRuns: 500 }
     )
@@ -280,7 +280,7 @@ describe("An assertion", () => {
       [fc.json(), bytes32, fc.bigUintN(256)],
       (clientDataJSON, r, index) => {
         const auth = { ...authOf(), clientDataJSON, r, challengeIndex: index }
-        expect(Either.isLeft(WebAuthn.check(auth, hash))).toBe(true)
+        expect(Result.isFailure(WebAuthn.check(auth, hash))).toBe(true)
         expect(WebAuthn.signedBy(auth, [key])).toBeNull()
       },
       { numRuns: 30 }
@@ -290,7 +290,7 @@ describe("An assertion", () => {
   it("of the WebAuthn specification's test vectors is by its key, and of a user who was not verified", () => {
     // W3C Web Authentication Level 3, section 16, "ES256 Credential with No Attestation" (W3C Document License).
     const base64 = (digits: string) => Buffer.from(digits, "hex").toString("base64")
-    const auth = Either.getOrThrow(
+    const auth = Result.getOrThrow(
       WebAuthn.read({
         signature: base64(
           "3046022100f50a4e2e4409249c4a853ba361282f09841df4dd4547a13a87780218deffcd380221008480ac0f0b93538174f575bf11a1dd5d78c6e486013f937295ea13653e331e87"
@@ -309,7 +309,7 @@ describe("An assertion", () => {
     }
     expect(WebAuthn.signedBy(auth, [key, published])).toBe(1)
     const signed = Hex.unsafe32("0x39c0e7521417ba54d43e8dc95174f423dee9bf3cd804ff6d65c857c9abf4d408")
-    expect(Either.merge(WebAuthn.check(auth, signed))).toBe(
+    expect(Result.merge(WebAuthn.check(auth, signed))).toBe(
       "authenticatorData: the user was not verified (flag UV)"
     )
   })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
-import * as ParseResult from "effect/ParseResult"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
 import * as fc from "fast-check"
 import type { InvalidValue } from "../../../src/domain/primitives/InvalidValue.js"
 import * as Custody from "../../../src/domain/wallet/Custody.js"
@@ -9,15 +9,15 @@ import { forAll } from "../generators.js"
 
 const strange = [-1, 6, 7, 255, 256, 1.5, -0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, 1e21]
 
-const refusal = <A>(result: Either.Either<A, InvalidValue>) =>
-  Either.match(result, { onLeft: ({ message, type }) => [type, message], onRight: () => null })
+const refusal = <A>(result: Result.Result<A, InvalidValue>) =>
+  Result.match(result, { onFailure: ({ message, type }) => [type, message], onSuccess: () => null })
 
 describe("Custody", () => {
   it("is an integer from 0 to 5, and from 1 to 5 once stored", () => {
     forAll([fc.oneof(fc.integer(), fc.double(), fc.integer({ min: 0, max: 5 }))], (value) => {
       const known = [0, 1, 2, 3, 4, 5].includes(value)
-      expect(Either.isRight(Custody.from(value))).toBe(known)
-      expect(Either.isRight(Custody.stored(value))).toBe(known && value !== 0)
+      expect(Result.isSuccess(Custody.from(value))).toBe(known)
+      expect(Result.isSuccess(Custody.stored(value))).toBe(known && value !== 0)
     })
     for (const value of strange)
       expect(refusal(Custody.from(value))).toEqual(["Custody", "invalid wallet custody type"])
@@ -26,19 +26,19 @@ describe("Custody", () => {
 
   it("that is unknown is refused on the wire in the API's words", () => {
     for (const decode of [
-      Schema.decodeUnknownEither(Custody.schema),
-      Schema.decodeUnknownEither(Custody.storedSchema)
+      Schema.decodeUnknownResult(Custody.schema),
+      Schema.decodeUnknownResult(Custody.storedSchema)
     ]) {
       for (const value of [...strange, "1", null, true, [1], {}])
         expect(
-          Either.mapLeft(
+          Result.mapError(
             decode(value),
-            (error) => ParseResult.ArrayFormatter.formatErrorSync(error)[0]?.message
+            (error) => SchemaIssue.makeFormatterStandardSchemaV1()(error.issue).issues[0]?.message
           )
-        ).toEqual(Either.left("invalid wallet custody type"))
-      for (const value of [1, 2, 3, 4, 5]) expect(decode(value)).toEqual(Either.right(value))
+        ).toEqual(Result.fail("invalid wallet custody type"))
+      for (const value of [1, 2, 3, 4, 5]) expect(decode(value)).toEqual(Result.succeed(value))
     }
-    expect(Either.isLeft(Schema.decodeUnknownEither(Custody.storedSchema)(0))).toBe(true)
+    expect(Result.isFailure(Schema.decodeUnknownResult(Custody.storedSchema)(0))).toBe(true)
   })
 
   it.each([

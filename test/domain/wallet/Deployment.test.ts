@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { concat, Interface, TypedDataEncoder } from "ethers"
 import * as fc from "fast-check"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -32,63 +32,63 @@ const factoryAbi = new Interface([
 ])
 
 describe("Deployment", () => {
-  it.prop(
-    "is authorised over the EIP-712 digest of Deploy",
-    [deployment, uint(64), address, address],
-    ([it, chainId, factory, bundler]) => {
-      expect(Deployment.digest({ chainId, factory }, it, bundler)).toBe(
-        TypedDataEncoder.hash(
-          { name: "castellan", version: "1", chainId, verifyingContract: factory },
-          types,
-          { ...it, configHash: WalletConfig.configHash(it.config), bundler }
+  it("is authorised over the EIP-712 digest of Deploy", () => {
+    fc.assert(
+      fc.property(deployment, uint(64), address, address, (it, chainId, factory, bundler) => {
+        expect(Deployment.digest({ chainId, factory }, it, bundler)).toBe(
+          TypedDataEncoder.hash(
+            { name: "castellan", version: "1", chainId, verifyingContract: factory },
+            types,
+            { ...it, configHash: WalletConfig.configHash(it.config), bundler }
+          )
         )
-      )
-    }
-  )
+      })
+    )
+  })
 
-  it.prop(
-    "is authorised for one chain, one factory, one configuration and one submitter",
-    [deployment, deployment, uint(64), address, address],
-    ([a, b, chainId, factory, other]) => {
-      const digest = Deployment.digest({ chainId, factory }, a, factory)
-      expect(Deployment.digest({ chainId: chainId + 1n, factory }, a, factory)).not.toBe(digest)
-      expect(Deployment.digest({ chainId, factory: other }, a, factory) === digest).toBe(other === factory)
-      expect(Deployment.digest({ chainId, factory }, a, other) === digest).toBe(other === factory)
-      expect(Deployment.digest({ chainId, factory }, { ...a, config: b.config }, factory) === digest).toBe(
-        WalletConfig.encode(a.config) === WalletConfig.encode(b.config)
-      )
-    }
-  )
+  it("is authorised for one chain, one factory, one configuration and one submitter", () => {
+    fc.assert(
+      fc.property(deployment, deployment, uint(64), address, address, (a, b, chainId, factory, other) => {
+        const digest = Deployment.digest({ chainId, factory }, a, factory)
+        expect(Deployment.digest({ chainId: chainId + 1n, factory }, a, factory)).not.toBe(digest)
+        expect(Deployment.digest({ chainId, factory: other }, a, factory) === digest).toBe(other === factory)
+        expect(Deployment.digest({ chainId, factory }, a, other) === digest).toBe(other === factory)
+        expect(Deployment.digest({ chainId, factory }, { ...a, config: b.config }, factory) === digest).toBe(
+          WalletConfig.encode(a.config) === WalletConfig.encode(b.config)
+        )
+      })
+    )
+  })
 
-  it.prop(
-    "has an authorisation of one byte more when it names no submitter",
-    [hex(65), address],
-    ([signature, bundler]) => {
-      expect(Deployment.authorization(signature, bundler)).toBe(
-        bundler === Address.zero ? `${signature}01` : signature
-      )
-      expect(Deployment.authorization(signature, Address.zero)).toBe(`${signature}01`)
-    }
-  )
+  it("has an authorisation of one byte more when it names no submitter", () => {
+    fc.assert(
+      fc.property(hex(65), address, (signature, bundler) => {
+        expect(Deployment.authorization(signature, bundler)).toBe(
+          bundler === Address.zero ? `${signature}01` : signature
+        )
+        expect(Deployment.authorization(signature, Address.zero)).toBe(`${signature}01`)
+      })
+    )
+  })
 
-  it.prop(
-    "is called as ethers encodes createWallet, behind the factory in an initCode, and read back from it",
-    [deployment, address, hex(100)],
-    ([it, factory, authorization]) => {
-      const call = factoryAbi.encodeFunctionData("createWallet", [
-        it.saltHash,
-        it.custody,
-        it.legacy,
-        it.config,
-        it.deadline,
-        authorization
-      ])
-      expect(Deployment.createWalletCall(it, authorization)).toBe(call)
-      const initCode = Deployment.initCode(factory, it, authorization)
-      expect(initCode).toBe(concat([factory, call]))
-      expect(Deployment.parse(initCode)).toEqual(Either.right({ factory, deployment: it, authorization }))
-    }
-  )
+  it("is called as ethers encodes createWallet, behind the factory in an initCode, and read back from it", () => {
+    fc.assert(
+      fc.property(deployment, address, hex(100), (it, factory, authorization) => {
+        const call = factoryAbi.encodeFunctionData("createWallet", [
+          it.saltHash,
+          it.custody,
+          it.legacy,
+          it.config,
+          it.deadline,
+          authorization
+        ])
+        expect(Deployment.createWalletCall(it, authorization)).toBe(call)
+        const initCode = Deployment.initCode(factory, it, authorization)
+        expect(initCode).toBe(concat([factory, call]))
+        expect(Deployment.parse(initCode)).toEqual(Result.succeed({ factory, deployment: it, authorization }))
+      })
+    )
+  })
 
   it("is read from one initCode only", () => {
     const initCode = fc
@@ -98,29 +98,35 @@ describe("Deployment", () => {
       [mutated(initCode)],
       ([right, wrong]) => {
         const result = Deployment.parse(wrong)
-        if (wrong !== right && Either.isRight(result)) expect(result).not.toEqual(Deployment.parse(right))
+        if (wrong !== right && Result.isSuccess(result)) expect(result).not.toEqual(Deployment.parse(right))
       },
       { numRuns: 500 }
     )
-    forAll([hex(800)], (garbage) => Either.isLeft(Deployment.parse(garbage)))
+    forAll([hex(800)], (garbage) => Result.isFailure(Deployment.parse(garbage)))
     for (const text of ["0x", `0x${"11".repeat(20)}`, `0x${"11".repeat(23)}`, `0x${"11".repeat(24)}`])
-      expect(Either.isLeft(Deployment.parse(Hex.unsafe(text)))).toBe(true)
+      expect(Result.isFailure(Deployment.parse(Hex.unsafe(text)))).toBe(true)
   })
 
-  it.prop(
-    "with a deadline that does not exist has expired",
-    [deployment, uint(64), address, fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_INFINITY)],
-    ([it, chainId, factory, deadline]) => {
-      const [wrong, expired] = [
-        { ...it, deadline },
-        { ...it, deadline: 0 }
-      ]
-      expect(Deployment.digest({ chainId, factory }, wrong, factory)).toBe(
-        Deployment.digest({ chainId, factory }, expired, factory)
+  it("with a deadline that does not exist has expired", () => {
+    fc.assert(
+      fc.property(
+        deployment,
+        uint(64),
+        address,
+        fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_INFINITY),
+        (it, chainId, factory, deadline) => {
+          const [wrong, expired] = [
+            { ...it, deadline },
+            { ...it, deadline: 0 }
+          ]
+          expect(Deployment.digest({ chainId, factory }, wrong, factory)).toBe(
+            Deployment.digest({ chainId, factory }, expired, factory)
+          )
+          expect(Deployment.createWalletCall(wrong, Hex.empty)).toBe(
+            Deployment.createWalletCall(expired, Hex.empty)
+          )
+        }
       )
-      expect(Deployment.createWalletCall(wrong, Hex.empty)).toBe(
-        Deployment.createWalletCall(expired, Hex.empty)
-      )
-    }
-  )
+    )
+  })
 })

@@ -28,25 +28,27 @@ describe("the ledger", () => {
       expect(Ledger.key(Address.unsafe(entryPoint), Address.unsafe(wallet), BigInt(nonce))).toBe(key)
   })
 
-  it.prop(
-    "is called as its artifact says, the requirement before the call and the record behind it",
-    [address, call, links],
-    ([ledger, own, { records, requires }]) => {
-      const data = Ledger.callData(ledger, own, { records, requires })
-      const expected = [
-        ...(requires === null
-          ? []
-          : [[ledger, 0n, ledgerAbi.encodeFunctionData("requireRecorded", [requires.wallet, requires.key])]]),
-        [own.target, own.value, own.data],
-        ...(records === null ? [] : [[ledger, 0n, ledgerAbi.encodeFunctionData("record", [records])]])
-      ]
-      expect(data).toBe(
-        expected.length === 1
-          ? walletAbi.encodeFunctionData("execute", expected[0])
-          : walletAbi.encodeFunctionData("executeBatch", [expected])
-      )
-    }
-  )
+  it("is called as its artifact says, the requirement before the call and the record behind it", () => {
+    fc.assert(
+      fc.property(address, call, links, (ledger, own, { records, requires }) => {
+        const data = Ledger.callData(ledger, own, { records, requires })
+        const expected = [
+          ...(requires === null
+            ? []
+            : [
+                [ledger, 0n, ledgerAbi.encodeFunctionData("requireRecorded", [requires.wallet, requires.key])]
+              ]),
+          [own.target, own.value, own.data],
+          ...(records === null ? [] : [[ledger, 0n, ledgerAbi.encodeFunctionData("record", [records])]])
+        ]
+        expect(data).toBe(
+          expected.length === 1
+            ? walletAbi.encodeFunctionData("execute", expected[0])
+            : walletAbi.encodeFunctionData("executeBatch", [expected])
+        )
+      })
+    )
+  })
 
   it("is recognised in calldata, and in no other", () => {
     forAll([address, call, links], (ledger, own, { records, requires }) => {
@@ -89,14 +91,14 @@ describe("the ledger", () => {
     for (const name of names) expect(name).toMatch(/^0x(?:(?!00)[0-9a-f]{2}){32}$/)
   })
 
-  it.prop(
-    "says which op was not recorded, in nothing but its own error",
-    [bytes32, hex(80)],
-    ([key, other]) => {
-      const data = Hex.unsafe(ledgerAbi.encodeErrorResult("DependencyFailed", [key]))
-      expect(Ledger.failedKey(data)).toBe(key)
-      expect(Ledger.failedKey(Hex.concat(data, Hex.unsafe("0x00")))).toBeNull()
-      expect(Ledger.failedKey(other)).toBeNull()
-    }
-  )
+  it("says which op was not recorded, in nothing but its own error", () => {
+    fc.assert(
+      fc.property(bytes32, hex(80), (key, other) => {
+        const data = Hex.unsafe(ledgerAbi.encodeErrorResult("DependencyFailed", [key]))
+        expect(Ledger.failedKey(data)).toBe(key)
+        expect(Ledger.failedKey(Hex.concat(data, Hex.unsafe("0x00")))).toBeNull()
+        expect(Ledger.failedKey(other)).toBeNull()
+      })
+    )
+  })
 })

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { id } from "ethers"
 import * as fc from "fast-check"
 import * as Salt from "../../../src/domain/wallet/Salt.js"
 import { forAll } from "../generators.js"
 
-const accepted = (text: string) => Either.isRight(Salt.from(text))
+const accepted = (text: string) => Result.isSuccess(Salt.from(text))
 
 describe("Salt", () => {
   it.each([
@@ -21,7 +21,7 @@ describe("Salt", () => {
     ["hex", `0x${"00".repeat(32)}`],
     ["the name of a property", "__proto__"]
   ])("may be %s", (_, text) => {
-    expect(Salt.from(text)).toEqual(Either.right(text))
+    expect(Salt.from(text)).toEqual(Result.succeed(text))
   })
 
   it.each([
@@ -43,12 +43,12 @@ describe("Salt", () => {
     ["260 bytes of emoji", "\u{1f600}".repeat(65)],
     ["a megabyte", "x".repeat(1 << 20)]
   ])("may not be %s", (_, text) => {
-    expect(Either.flip(Salt.from(text)).pipe(Either.getOrThrow)).toMatchObject({
+    expect(Result.flip(Salt.from(text)).pipe(Result.getOrThrow)).toMatchObject({
       _tag: "InvalidValue",
       type: "Salt",
       message: "invalid salt format"
     })
-    expect(Either.isLeft(Schema.decodeEither(Salt.schema)(text))).toBe(true)
+    expect(Result.isFailure(Schema.decodeResult(Salt.schema)(text))).toBe(true)
   })
 
   it("that is accepted has 1 to 256 UTF-8 bytes, is in NFC and survives UTF-8", () => {
@@ -80,20 +80,24 @@ describe("Salt", () => {
     )
   })
 
-  it.prop("never looks like another one by normalisation", [fc.fullUnicodeString()], ([text]) => {
-    const forms = new Set(["NFC", "NFD"].map((form) => text.normalize(form)).filter(accepted))
-    expect(forms.size).toBeLessThanOrEqual(1)
+  it("never looks like another one by normalisation", () => {
+    fc.assert(
+      fc.property(fc.fullUnicodeString(), (text) => {
+        const forms = new Set(["NFC", "NFD"].map((form) => text.normalize(form)).filter(accepted))
+        expect(forms.size).toBeLessThanOrEqual(1)
+      })
+    )
   })
 
-  it.prop(
-    "is hashed as keccak256 of its UTF-8 bytes",
-    [fc.fullUnicodeString({ minLength: 1, maxLength: 60 })],
-    ([text]) => {
-      const salt = Salt.from(text)
-      fc.pre(Either.isRight(salt))
-      if (Either.isRight(salt)) expect(Salt.hash(salt.right)).toBe(id(text))
-    }
-  )
+  it("is hashed as keccak256 of its UTF-8 bytes", () => {
+    fc.assert(
+      fc.property(fc.fullUnicodeString({ minLength: 1, maxLength: 60 }), (text) => {
+        const salt = Salt.from(text)
+        fc.pre(Result.isSuccess(salt))
+        if (Result.isSuccess(salt)) expect(Salt.hash(salt.success)).toBe(id(text))
+      })
+    )
+  })
 })
 
 describe("the length of a salt", () => {
@@ -105,7 +109,7 @@ describe("the length of a salt", () => {
     ["\u{1f600}", 4]
   ])("counts the bytes of %j in UTF-8", (character, bytes) => {
     const rest = "x".repeat(256 - bytes)
-    expect(Either.isRight(Salt.from(`${character}${rest}`))).toBe(true)
-    expect(Either.isLeft(Salt.from(`${character}${rest}x`))).toBe(true)
+    expect(Result.isSuccess(Salt.from(`${character}${rest}`))).toBe(true)
+    expect(Result.isFailure(Salt.from(`${character}${rest}x`))).toBe(true)
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { AbiCoder, concat, getCreate2Address, keccak256, toUtf8Bytes } from "ethers"
 import * as fc from "fast-check"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -13,7 +13,7 @@ const coder = AbiCoder.defaultAbiCoder()
 
 const creationCode = hex(300)
   .filter((code) => code !== "0x")
-  .map((code) => Either.getOrThrow(WalletAddress.creationCode(code)))
+  .map((code) => Result.getOrThrow(WalletAddress.creationCode(code)))
 
 const zeros = (bytes: number) => "00".repeat(bytes)
 
@@ -50,27 +50,34 @@ describe("WalletAddress", () => {
     }
   )
 
-  it.prop(
-    "is CREATE2 of factory, salt, custody, creation code and beacon",
-    [address, address, creationCode, bytes32, custody],
-    ([factory, beacon, code, saltHash, kind]) => {
-      const initCode = concat([code, coder.encode(["address", "bytes"], [beacon, "0x"])])
-      const salt = keccak256(coder.encode(["bytes32", "uint256"], [saltHash, kind]))
-      expect(WalletAddress.initCode(code, beacon)).toBe(initCode)
-      expect(WalletAddress.create2Salt(saltHash, kind, false)).toBe(salt)
-      expect(WalletAddress.create2Salt(saltHash, kind, true)).toBe(saltHash)
-      const initCodeHash = WalletAddress.initCodeHash(code, beacon)
-      for (const create2Salt of [Hex.unsafe32(salt), saltHash])
-        expect(WalletAddress.predict({ factory, initCodeHash, create2Salt })).toBe(
-          getCreate2Address(factory, create2Salt, keccak256(initCode))
-        )
-    }
-  )
+  it("is CREATE2 of factory, salt, custody, creation code and beacon", () => {
+    fc.assert(
+      fc.property(
+        address,
+        address,
+        creationCode,
+        bytes32,
+        custody,
+        (factory, beacon, code, saltHash, kind) => {
+          const initCode = concat([code, coder.encode(["address", "bytes"], [beacon, "0x"])])
+          const salt = keccak256(coder.encode(["bytes32", "uint256"], [saltHash, kind]))
+          expect(WalletAddress.initCode(code, beacon)).toBe(initCode)
+          expect(WalletAddress.create2Salt(saltHash, kind, false)).toBe(salt)
+          expect(WalletAddress.create2Salt(saltHash, kind, true)).toBe(saltHash)
+          const initCodeHash = WalletAddress.initCodeHash(code, beacon)
+          for (const create2Salt of [Hex.unsafe32(salt), saltHash])
+            expect(WalletAddress.predict({ factory, initCodeHash, create2Salt })).toBe(
+              getCreate2Address(factory, create2Salt, keccak256(initCode))
+            )
+        }
+      )
+    )
+  })
 
   it("of many salts is the CREATE2 address that ethers derives from each", () => {
     const salts = fc
       .string({ unit: "grapheme", minLength: 1, maxLength: 256 })
-      .filter((text) => Either.isRight(Salt.from(text))) as fc.Arbitrary<Salt.Salt>
+      .filter((text) => Result.isSuccess(Salt.from(text))) as fc.Arbitrary<Salt.Salt>
     const wanted = fc.array(fc.tuple(salts, custody, fc.boolean()), { minLength: 1, maxLength: 5 })
     forAll([address, bytes32, wanted], (factory, initCodeHash, all) => {
       const predict = WalletAddress.predictor({ factory, initCodeHash })
@@ -82,17 +89,24 @@ describe("WalletAddress", () => {
     })
   })
 
-  it.prop("differs between custodies, and between legacy and not", [bytes32], ([saltHash]) => {
-    const all = ([1, 2, 3, 4, 5] as const).map((kind) => WalletAddress.create2Salt(saltHash, kind, false))
-    expect(new Set([...all, WalletAddress.create2Salt(saltHash, 1, true)]).size).toBe(6)
+  it("differs between custodies, and between legacy and not", () => {
+    fc.assert(
+      fc.property(bytes32, (saltHash) => {
+        const all = ([1, 2, 3, 4, 5] as const).map((kind) => WalletAddress.create2Salt(saltHash, kind, false))
+        expect(new Set([...all, WalletAddress.create2Salt(saltHash, 1, true)]).size).toBe(6)
+      })
+    )
   })
 
   it("takes creation code of 1 byte to 48 KiB", () => {
-    const ok = (text: string) => Either.isRight(WalletAddress.creationCode(text))
+    const ok = (text: string) => Result.isSuccess(WalletAddress.creationCode(text))
     expect(["0x00", `0x${"Fe".repeat(49_152)}`, walletProxyCreationCode].every(ok)).toBe(true)
-    expect(Either.getOrNull(WalletAddress.creationCode("0xFE"))).toBe("0xfe")
+    expect(Result.getOrNull(WalletAddress.creationCode("0xFE"))).toBe("0xfe")
     const refusal = (text: string) =>
-      Either.match(WalletAddress.creationCode(text), { onLeft: ({ message }) => message, onRight: () => "" })
+      Result.match(WalletAddress.creationCode(text), {
+        onFailure: ({ message }) => message,
+        onSuccess: () => ""
+      })
     expect(refusal("0x")).toContain("empty")
     expect(refusal(`0x${"fe".repeat(49_153)}`)).toContain("48 KiB")
     for (const text of ["", "0", "fe", "0xf", "0xzz", "0x6080 40", "hello", `0x${"__$".repeat(14)}`])

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { AbiCoder, Interface } from "ethers"
 import * as fc from "fast-check"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -18,31 +18,31 @@ const coder = AbiCoder.defaultAbiCoder()
 const call = fc.record({ target: address, value: uint(256), data: hex() })
 
 describe("WalletCalls", () => {
-  it.prop(
-    "are encoded as ethers encodes them, canonical, read as they were, and tell the wei that they send",
-    [call, fc.array(call, { maxLength: 5 }), hex(40)],
-    ([one, calls, tail]) => {
-      const single = WalletCalls.execute(one.target, one.value, one.data)
-      expect(single).toBe(abi.encodeFunctionData("execute", [one.target, one.value, one.data]))
-      const batch = WalletCalls.executeBatch(calls)
-      expect(batch).toBe(abi.encodeFunctionData("executeBatch", [calls]))
-      for (const { callData, inner } of [
-        { callData: single, inner: [one] },
-        { callData: batch, inner: calls }
-      ]) {
-        expect(WalletCalls.read(callData)).toEqual(inner)
-        expect(WalletCalls.valueOf(callData)).toBe(inner.reduce((sum, { value }) => sum + value, 0n))
-        expect(WalletCalls.isCanonical(callData)).toBe(true)
-        expect(WalletCalls.isCanonical(Hex.concat(callData, tail))).toBe(tail === Hex.empty)
-        expect(WalletCalls.isCanonical(Hex.unsafe(callData.slice(0, -64)))).toBe(false)
-        const other = Hex.unsafe(`0x00000000${callData.slice(10)}`)
-        expect([WalletCalls.read(other), WalletCalls.valueOf(other)]).toEqual([[], 0n])
-        const hostile = Hex.unsafe(`${callData.slice(0, 10)}${tail.slice(2)}`)
-        expect(WalletCalls.valueOf(hostile)).toBeGreaterThanOrEqual(0n)
-      }
-      expect(WalletCalls.isCanonical(tail)).toBe(true)
-    }
-  )
+  it("are encoded as ethers encodes them, canonical, read as they were, and tell the wei that they send", () => {
+    fc.assert(
+      fc.property(call, fc.array(call, { maxLength: 5 }), hex(40), (one, calls, tail) => {
+        const single = WalletCalls.execute(one.target, one.value, one.data)
+        expect(single).toBe(abi.encodeFunctionData("execute", [one.target, one.value, one.data]))
+        const batch = WalletCalls.executeBatch(calls)
+        expect(batch).toBe(abi.encodeFunctionData("executeBatch", [calls]))
+        for (const { callData, inner } of [
+          { callData: single, inner: [one] },
+          { callData: batch, inner: calls }
+        ]) {
+          expect(WalletCalls.read(callData)).toEqual(inner)
+          expect(WalletCalls.valueOf(callData)).toBe(inner.reduce((sum, { value }) => sum + value, 0n))
+          expect(WalletCalls.isCanonical(callData)).toBe(true)
+          expect(WalletCalls.isCanonical(Hex.concat(callData, tail))).toBe(tail === Hex.empty)
+          expect(WalletCalls.isCanonical(Hex.unsafe(callData.slice(0, -64)))).toBe(false)
+          const other = Hex.unsafe(`0x00000000${callData.slice(10)}`)
+          expect([WalletCalls.read(other), WalletCalls.valueOf(other)]).toEqual([[], 0n])
+          const hostile = Hex.unsafe(`${callData.slice(0, 10)}${tail.slice(2)}`)
+          expect(WalletCalls.valueOf(hostile)).toBeGreaterThanOrEqual(0n)
+        }
+        expect(WalletCalls.isCanonical(tail)).toBe(true)
+      })
+    )
+  })
 
   it("ask for configuration and validator as ethers does", () => {
     expect(WalletCalls.configuration).toBe(abi.encodeFunctionData("configuration"))
@@ -68,18 +68,18 @@ describe("WalletCalls", () => {
     expect(WalletCalls.read(callData)).toEqual(Array(most).fill({ target, value: 2n, data }))
   })
 
-  it.prop(
-    "give back what the inner calls returned",
-    [hex(500), fc.array(hex(), { maxLength: 5 })],
-    ([data, results]) => {
-      expect(WalletCalls.decodeExecuteResult(Hex.unsafe(coder.encode(["bytes"], [data])))).toEqual(
-        Either.right(data)
-      )
-      expect(WalletCalls.decodeExecuteBatchResult(Hex.unsafe(coder.encode(["bytes[]"], [results])))).toEqual(
-        Either.right(results)
-      )
-    }
-  )
+  it("give back what the inner calls returned", () => {
+    fc.assert(
+      fc.property(hex(500), fc.array(hex(), { maxLength: 5 }), (data, results) => {
+        expect(WalletCalls.decodeExecuteResult(Hex.unsafe(coder.encode(["bytes"], [data])))).toEqual(
+          Result.succeed(data)
+        )
+        expect(
+          WalletCalls.decodeExecuteBatchResult(Hex.unsafe(coder.encode(["bytes[]"], [results])))
+        ).toEqual(Result.succeed(results))
+      })
+    )
+  })
 
   it("give back nothing out of other data", () => {
     const one = hex(300).map((data) => Hex.unsafe(coder.encode(["bytes"], [data])))
@@ -88,16 +88,16 @@ describe("WalletCalls", () => {
       [mutated(one), mutated(many)],
       ([rightOne, wrongOne], [rightMany, wrongMany]) => {
         const single = WalletCalls.decodeExecuteResult(wrongOne)
-        if (wrongOne !== rightOne && Either.isRight(single))
+        if (wrongOne !== rightOne && Result.isSuccess(single))
           expect(single).not.toEqual(WalletCalls.decodeExecuteResult(rightOne))
         const batch = WalletCalls.decodeExecuteBatchResult(wrongMany)
-        if (wrongMany !== rightMany && Either.isRight(batch))
+        if (wrongMany !== rightMany && Result.isSuccess(batch))
           expect(batch).not.toEqual(WalletCalls.decodeExecuteBatchResult(rightMany))
       },
       { numRuns: 500 }
     )
-    expect(Either.isLeft(WalletCalls.decodeExecuteResult(Hex.empty))).toBe(true)
-    expect(Either.isLeft(WalletCalls.decodeExecuteBatchResult(Hex.empty))).toBe(true)
+    expect(Result.isFailure(WalletCalls.decodeExecuteResult(Hex.empty))).toBe(true)
+    expect(Result.isFailure(WalletCalls.decodeExecuteBatchResult(Hex.empty))).toBe(true)
   })
 
   it("refuse results that share their bytes without multiplying them", () => {
@@ -112,7 +112,7 @@ describe("WalletCalls", () => {
       "11".repeat(size)
     ].join("")
     const work = Work.of(() =>
-      expect(Either.isLeft(WalletCalls.decodeExecuteBatchResult(Hex.unsafe(`0x${text}`)))).toBe(true)
+      expect(Result.isFailure(WalletCalls.decodeExecuteBatchResult(Hex.unsafe(`0x${text}`)))).toBe(true)
     )
     expect(work).toBeLessThan(500)
   })

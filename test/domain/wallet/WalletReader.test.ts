@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -28,8 +28,8 @@ describe("what the program that reads wallets returns", () => {
   it("is read as it was written, for as many addresses as were asked for", () => {
     fc.assert(
       fc.property(fc.array(sight, { maxLength: 8 }), (sights) => {
-        expect(Either.getOrThrow(WalletReader.decode(returned(sights), sights.length))).toEqual(sights)
-        expect(Either.isLeft(WalletReader.decode(returned(sights), sights.length + 1))).toBe(true)
+        expect(Result.getOrThrow(WalletReader.decode(returned(sights), sights.length))).toEqual(sights)
+        expect(Result.isFailure(WalletReader.decode(returned(sights), sights.length + 1))).toBe(true)
       })
     )
   })
@@ -44,7 +44,7 @@ describe("what the program that reads wallets returns", () => {
       Hex.concat(whole, Hex.unsafe("0x00")),
       huge
     ])
-      expect(Either.isLeft(WalletReader.decode(other, 1))).toBe(true)
+      expect(Result.isFailure(WalletReader.decode(other, 1))).toBe(true)
   })
 
   it("tells an address without code, used or not", () => {

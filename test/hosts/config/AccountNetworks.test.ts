@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as AccountNetworks from "../../../src/hosts/config/AccountNetworks.js"
 import * as Make from "../../support/journal/Make.js"
@@ -14,7 +14,7 @@ const config = (change: Partial<AccountNetworks.NetworksConfig> = {}): AccountNe
     { accountId: Make.alice, chainId: Make.chainId, profile: { ...profile, factory: ofAlice } }
   ],
   networks: [profile],
-  readSecret: (path) => Either.left({ path, message: "there are no secrets here" }),
+  readSecret: (path) => Result.fail({ path, message: "there are no secrets here" }),
   sharedFactories: new Set(),
   ...change
 })
@@ -24,8 +24,8 @@ const read = (settings: object, change?: Partial<AccountNetworks.NetworksConfig>
 
 describe("the factory of an account's own network", () => {
   it("is the one that it names, and none without that", () => {
-    expect(Either.getOrThrow(read({ factory: own })).profile.factory).toBe(own)
-    expect(Either.getOrThrow(read({})).profile.factory).toBeNull()
+    expect(Result.getOrThrow(read({ factory: own })).profile.factory).toBe(own)
+    expect(Result.getOrThrow(read({})).profile.factory).toBeNull()
   })
 
   it("is never the configuration's own one, nor that of an account of the file: each needs its own", () => {
@@ -34,14 +34,14 @@ describe("the factory of an account's own network", () => {
       [ofAlice, "account alice"]
     ])
       expect(read({ factory })).toEqual(
-        Either.left([{ path: "factory", message: `${owner} has it; each account needs its own` }])
+        Result.fail([{ path: "factory", message: `${owner} has it; each account needs its own` }])
       )
   })
 
   it("may be the configuration's where that one is shared, and is, when the account names none", () => {
     const sharedFactories = new Set([Make.chainId])
-    expect(Either.getOrThrow(read({ factory: ofChain }, { sharedFactories })).profile.factory).toBe(ofChain)
-    expect(Either.getOrThrow(read({}, { sharedFactories })).profile.factory).toBe(ofChain)
+    expect(Result.getOrThrow(read({ factory: ofChain }, { sharedFactories })).profile.factory).toBe(ofChain)
+    expect(Result.getOrThrow(read({}, { sharedFactories })).profile.factory).toBe(ofChain)
   })
 
   it("is held against those of its own chain only", () => {
@@ -51,16 +51,16 @@ describe("the factory of an account's own network", () => {
       { accountId: Make.alice, chainId: 137n, profile: { ...elsewhere, factory: ofAlice } }
     ]
     for (const factory of [ofChain, ofAlice])
-      expect(Either.isRight(read({ factory }, { networks, accountNetworks }))).toBe(true)
+      expect(Result.isSuccess(read({ factory }, { networks, accountNetworks }))).toBe(true)
   })
 })
 
 describe("the URLs of an account's own network", () => {
   it("are ones that can be asked, and are not repeated otherwise", () => {
     const message = "expected an http or https URL without user information"
-    const readSecret = () => Either.right(Redacted.make("node.example/secret"))
+    const readSecret = () => Result.succeed(Redacted.make("node.example/secret"))
     expect(read({ rpc: { env: "RPC" }, bundler: { url: { env: "BUNDLER" } } }, { readSecret })).toEqual(
-      Either.left([
+      Result.fail([
         { path: "rpc", message },
         { path: "bundler.url", message }
       ])

@@ -12,7 +12,7 @@ import * as PrivateKeys from "../../support/signing/PrivateKeys.js"
 
 const ref = { clientId: "desk", versionId: "1" }
 
-it.scoped(
+it.effect(
   "a store of accounts that does not answer is no fault of a key: the keys are those that were known",
   () =>
     Effect.gen(function* () {

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { inspect } from "node:util"
 import { afterAll, describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Config from "../../../src/hosts/config/Config.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-config-"))
@@ -67,12 +67,12 @@ const read = (file: unknown, variables: Readonly<Record<string, string>> = env) 
   Config.fromText(JSON.stringify(file), "test.json", variables, folder)
 
 const valid = (file: unknown, variables?: Readonly<Record<string, string>>): Config.Config =>
-  Either.getOrThrowWith(read(file, variables), (error) => error)
+  Result.getOrThrowWith(read(file, variables), (error) => error)
 
 const problems = (file: unknown, variables?: Readonly<Record<string, string>>): ReadonlyArray<string> =>
-  Either.match(read(file, variables), {
-    onLeft: (error) => error.problems.map(({ message, path }) => `${path}: ${message}`),
-    onRight: () => []
+  Result.match(read(file, variables), {
+    onFailure: (error) => error.problems.map(({ message, path }) => `${path}: ${message}`),
+    onSuccess: () => []
   })
 
 describe("a file that its schema refuses", () => {
@@ -86,7 +86,7 @@ describe("a file that its schema refuses", () => {
       rateLimits: { redis: { env: "NO_REDIS" } }
     }
     const read = Config.fromText(JSON.stringify(file), "of a test", env, folder)
-    const problems = Either.isLeft(read) ? read.left.problems : []
+    const problems = Result.isFailure(read) ? read.failure.problems : []
     expect(problems.map(({ path }) => path).sort()).toEqual([
       "keyPepper",
       "networks[0].maxFeePerGas",
@@ -333,7 +333,7 @@ describe("a configuration", () => {
       production.accounts[1]
     ]
     const bundlers = (own: object) => {
-      const config = Either.getOrThrow(
+      const config = Result.getOrThrow(
         read(
           { ...production, accounts: acme(own), networks: [network({})] },
           { ...env, OWN: "https://own.example/key" }
@@ -507,7 +507,7 @@ describe("a configuration that can not be used", () => {
 
   it("says where the file is and that it is not JSON", () => {
     const said = (text: string) =>
-      Either.getOrThrow(Either.flip(Config.fromText(text, "/etc/castellan.json", {}, folder))).message
+      Result.getOrThrow(Result.flip(Config.fromText(text, "/etc/castellan.json", {}, folder))).message
     const broken = "the configuration /etc/castellan.json can not be used:\n  it is not JSON"
     expect(said("{")).toBe(`${broken}: it ends too early, line 1, column 2`)
     expect(said('{\n  "accounts": [1 2]\n}')).toBe(`${broken}: line 2, column 18`)
@@ -554,8 +554,8 @@ describe("a configuration that can not be used", () => {
   })
 
   it("holds a secret itself outside the development profile, and the message does not repeat it", () => {
-    const error = Either.getOrThrow(
-      Either.flip(
+    const error = Result.getOrThrow(
+      Result.flip(
         read({
           ...production,
           keyPepper: "pepper in the open",
@@ -633,7 +633,7 @@ describe("a configuration that can not be used", () => {
 
   it("is not named, or not there", () => {
     const message = (variables: Readonly<Record<string, string>>) =>
-      Either.getOrThrow(Either.flip(Config.load(variables))).message
+      Result.getOrThrow(Result.flip(Config.load(variables))).message
     expect(message({})).toContain("CASTELLAN_CONFIG is not set")
     expect(message({ CASTELLAN_CONFIG: join(folder, "absent.json") })).toContain("there is no such file")
     expect(message({ CASTELLAN_CONFIG: folder })).toContain("the file can not be read (EISDIR)")

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { inspect } from "node:util"
 import { afterAll, describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Config from "../../../src/hosts/config/Config.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-keys-"))
@@ -86,11 +86,11 @@ const file = {
 }
 
 const read = (text: unknown) => Config.fromText(JSON.stringify(text), "test.json", env, folder)
-const valid = (text: unknown) => Either.getOrThrowWith(read(text), (error) => error)
+const valid = (text: unknown) => Result.getOrThrowWith(read(text), (error) => error)
 const problems = (text: unknown): ReadonlyArray<string> =>
-  Either.match(read(text), {
-    onLeft: (error) => error.problems.map(({ message, path }) => `${path}: ${message}`),
-    onRight: () => []
+  Result.match(read(text), {
+    onFailure: (error) => error.problems.map(({ message, path }) => `${path}: ${message}`),
+    onSuccess: () => []
   })
 
 const shown = (value: unknown): unknown => {
@@ -280,8 +280,8 @@ describe("a configuration of keys that can not be used", () => {
   })
 
   it("writes a secret into the file outside the development profile, and the message does not repeat it", () => {
-    const error = Either.getOrThrow(
-      Either.flip(
+    const error = Result.getOrThrow(
+      Result.flip(
         read({
           ...file,
           providers: [{ ...providers[0], pin: "pin-0815" }, ...providers.slice(1)],

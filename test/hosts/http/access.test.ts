@@ -1,5 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Semaphore from "effect/Semaphore"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import { Unavailable } from "../../../src/application/request/Failure.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
@@ -31,7 +33,7 @@ const requests: ReadonlyArray<{ readonly path: string; readonly init: RequestIni
 const example = (name: string) => posts.find((endpoint) => endpoint.name === name)?.example
 
 describe("access", () => {
-  it.scopedLive("every endpoint refuses a key that is missing, empty, unknown, doubled or endless", () =>
+  it.live("every endpoint refuses a key that is missing, empty, unknown, doubled or endless", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const keys = ["", " ", "unknown", `${key}x`, key.toUpperCase(), `${key}, ${key}`, "k".repeat(8_000)]
@@ -52,7 +54,7 @@ describe("access", () => {
     })
   )
 
-  it.scopedLive("a paused account is refused", () =>
+  it.live("a paused account is refused", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const answer = yield* send(url, "/predict", { headers: { "x-api-key": pausedKey }, body: "{}" })
@@ -60,7 +62,7 @@ describe("access", () => {
     })
   )
 
-  it.scopedLive("a key without the scope of the endpoint is refused", () =>
+  it.live("a key without the scope of the endpoint is refused", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const codes: Record<string, string> = {}
@@ -87,7 +89,7 @@ describe("access", () => {
     })
   )
 
-  it.scopedLive("every authenticated answer tells the account's allowance", () =>
+  it.live("every authenticated answer tells the account's allowance", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const answers = [
@@ -106,7 +108,7 @@ describe("access", () => {
     })
   )
 
-  it.scopedLive("above the limit the answer is 429 with Retry-After, and the body is not even read", () =>
+  it.live("above the limit the answer is 429 with Retry-After, and the body is not even read", () =>
     Effect.gen(function* () {
       let left = 1
       const { url } = yield* start({
@@ -124,37 +126,35 @@ describe("access", () => {
 
   const idempotent = endpoints.filter((endpoint) => endpoint.idempotent)
 
-  it.scopedLive(
-    "without room for work a write is refused before its body is read, and what reads goes on",
-    () =>
-      Effect.gen(function* () {
-        const asked: Array<readonly unknown[]> = []
-        const { url } = yield* start({
-          front: {
-            room: (...question) =>
-              Effect.suspend(() => {
-                asked.push(question)
-                return new Unavailable({
-                  code: "overloaded",
-                  message: "overloaded",
-                  details: [],
-                  retryAfterSeconds: 5
-                })
+  it.live("without room for work a write is refused before its body is read, and what reads goes on", () =>
+    Effect.gen(function* () {
+      const asked: Array<readonly unknown[]> = []
+      const { url } = yield* start({
+        front: {
+          room: (...question) =>
+            Effect.suspend(() => {
+              asked.push(question)
+              return new Unavailable({
+                code: "overloaded",
+                message: "overloaded",
+                details: [],
+                retryAfterSeconds: 5
               })
-          }
-        })
-        for (const { path } of idempotent) {
-          const answer = yield* send(url, path, { headers: { "idempotency-key": "k" }, body: "{" })
-          expect([path, answer.status, envelope(answer).code]).toEqual([path, 503, "overloaded"])
-          expect(answer.headers.get("retry-after")).toBe("5")
+            })
         }
-        yield* send(url, "/execute", { body: "{" })
-        expect(asked).toEqual([
-          ...idempotent.map(({ path }) => ["acme", path, "k"]),
-          ["acme", "/execute", null]
-        ])
-        expect((yield* post(url, "/predict", example("predict"))).status).toBe(200)
       })
+      for (const { path } of idempotent) {
+        const answer = yield* send(url, path, { headers: { "idempotency-key": "k" }, body: "{" })
+        expect([path, answer.status, envelope(answer).code]).toEqual([path, 503, "overloaded"])
+        expect(answer.headers.get("retry-after")).toBe("5")
+      }
+      yield* send(url, "/execute", { body: "{" })
+      expect(asked).toEqual([
+        ...idempotent.map(({ path }) => ["acme", path, "k"]),
+        ["acme", "/execute", null]
+      ])
+      expect((yield* post(url, "/predict", example("predict"))).status).toBe(200)
+    })
   )
 
   it("an idempotency key is taken by the endpoints that send transactions", () => {
@@ -168,7 +168,7 @@ describe("access", () => {
     ])
   })
 
-  it.scopedLive("an idempotency key reaches the use case with the hash of the body's own bytes", () =>
+  it.live("an idempotency key reaches the use case with the hash of the body's own bytes", () =>
     Effect.gen(function* () {
       const seen: Array<Caller["idempotency"]> = []
       const { url } = yield* start({
@@ -203,65 +203,61 @@ describe("access", () => {
     ["with a control character", "a\u0001"]
   ]
 
-  it.scopedLive.each(wrong)(
-    "an idempotency key that is %s is refused before the use case runs",
-    ([, value]) =>
-      Effect.gen(function* () {
-        const { port } = yield* start({ handlers: { execute: () => Effect.dieMessage("called") } })
-        const body = JSON.stringify(example("execute"))
-        const answer = parseRaw(
-          yield* raw(port, [
-            Buffer.from(
-              head("/execute", {
-                "idempotency-key": value,
-                "content-length": String(body.length),
-                connection: "close"
-              }) + body,
-              "latin1"
-            )
-          ])
-        )
-        expect([answer.status, envelope(answer).code]).toEqual([400, "invalid_request"])
-      })
+  it.live.each(wrong)("an idempotency key that is %s is refused before the use case runs", ([, value]) =>
+    Effect.gen(function* () {
+      const { port } = yield* start({ handlers: { execute: () => Effect.die(new Error("called")) } })
+      const body = JSON.stringify(example("execute"))
+      const answer = parseRaw(
+        yield* raw(port, [
+          Buffer.from(
+            head("/execute", {
+              "idempotency-key": value,
+              "content-length": String(body.length),
+              connection: "close"
+            }) + body,
+            "latin1"
+          )
+        ])
+      )
+      expect([answer.status, envelope(answer).code]).toEqual([400, "invalid_request"])
+    })
   )
 
-  it.scopedLive(
-    "an idempotency key and metadata are taken by every endpoint that writes, and by no other",
-    () =>
-      Effect.gen(function* () {
-        const seen: Array<unknown> = []
-        const { url } = yield* start({
-          handlers: {
-            execute: (caller) => {
-              seen.push(caller.metadata)
-              return handlers.execute()
-            }
+  it.live("an idempotency key and metadata are taken by every endpoint that writes, and by no other", () =>
+    Effect.gen(function* () {
+      const seen: Array<unknown> = []
+      const { url } = yield* start({
+        handlers: {
+          execute: (caller) => {
+            seen.push(caller.metadata)
+            return handlers.execute()
           }
-        })
-        const given = [
-          ["Idempotency-Key", longest, expect.any(String)],
-          [
-            "Request-Metadata",
-            '{"order":"\\u2116 4711","by":"a:b"}',
-            "the endpoint takes no metadata; leave the header out"
-          ]
-        ] as const
-        for (const endpoint of endpoints.filter(({ withKey }) => withKey))
-          for (const [path, value, message] of given) {
-            const answer = yield* send(url, exampleOf(endpoint), {
-              method: endpoint.method,
-              headers: { [path]: value },
-              ...(endpoint.payload !== null && { body: JSON.stringify(endpoint.example) })
-            })
-            expect([endpoint.path, answer.status]).toEqual([endpoint.path, endpoint.idempotent ? 200 : 400])
-            if (!endpoint.idempotent)
-              expect(envelope(answer)).toMatchObject({
-                code: "invalid_request",
-                details: [{ path, message }]
-              })
-          }
-        expect(seen.at(-1)).toEqual({ order: "\u2116 4711", by: "a:b" })
+        }
       })
+      const given = [
+        ["Idempotency-Key", longest, expect.any(String)],
+        [
+          "Request-Metadata",
+          '{"order":"\\u2116 4711","by":"a:b"}',
+          "the endpoint takes no metadata; leave the header out"
+        ]
+      ] as const
+      for (const endpoint of endpoints.filter(({ withKey }) => withKey))
+        for (const [path, value, message] of given) {
+          const answer = yield* send(url, exampleOf(endpoint), {
+            method: endpoint.method,
+            headers: { [path]: value },
+            ...(endpoint.payload !== null && { body: JSON.stringify(endpoint.example) })
+          })
+          expect([endpoint.path, answer.status]).toEqual([endpoint.path, endpoint.idempotent ? 200 : 400])
+          if (!endpoint.idempotent)
+            expect(envelope(answer)).toMatchObject({
+              code: "invalid_request",
+              details: [{ path, message }]
+            })
+        }
+      expect(seen.at(-1)).toEqual({ order: "\u2116 4711", by: "a:b" })
+    })
   )
 
   const badMetadata: ReadonlyArray<readonly [string, string, string]> = [
@@ -288,35 +284,33 @@ describe("access", () => {
     ["of Latin-1", '{"order":"\u00e9"}', "\\uXXXX"]
   ]
 
-  it.scopedLive.each(badMetadata)(
-    "metadata that is %s is refused with what to write",
-    ([, value, expected]) =>
-      Effect.gen(function* () {
-        const { url } = yield* start({ handlers: { execute: () => Effect.dieMessage("called") } })
-        const answer = yield* send(url, "/execute", {
-          headers: { "request-metadata": value },
-          body: JSON.stringify(example("execute"))
-        })
-        expect([answer.status, envelope(answer).code]).toEqual([400, "invalid_request"])
-        expect(envelope(answer).details).toEqual([
-          { path: "Request-Metadata", message: expect.stringContaining(expected) }
-        ])
+  it.live.each(badMetadata)("metadata that is %s is refused with what to write", ([, value, expected]) =>
+    Effect.gen(function* () {
+      const { url } = yield* start({ handlers: { execute: () => Effect.die(new Error("called")) } })
+      const answer = yield* send(url, "/execute", {
+        headers: { "request-metadata": value },
+        body: JSON.stringify(example("execute"))
       })
+      expect([answer.status, envelope(answer).code]).toEqual([400, "invalid_request"])
+      expect(envelope(answer).details).toEqual([
+        { path: "Request-Metadata", message: expect.stringContaining(expected) }
+      ])
+    })
   )
 
-  it.scopedLive("at most so many requests are under way at once; health is not among them", () =>
+  it.live("at most so many requests are under way at once; health is not among them", () =>
     Effect.gen(function* () {
-      const latch = yield* Effect.makeLatch(false)
-      const inside = yield* Effect.makeSemaphore(2)
+      const latch = yield* Latch.make(false)
+      const inside = yield* Semaphore.make(2)
       yield* inside.take(2)
       const { url } = yield* start({
         front: { maxConcurrent: 2 },
         handlers: {
-          execute: () => Effect.zipRight(inside.release(1), Effect.zipRight(latch.await, handlers.execute()))
+          execute: () => Effect.andThen(inside.release(1), Effect.andThen(latch.await, handlers.execute()))
         }
       })
-      const first = yield* Effect.fork(post(url, "/execute", example("execute")))
-      const second = yield* Effect.fork(post(url, "/execute", example("execute")))
+      const first = yield* Effect.forkChild(post(url, "/execute", example("execute")))
+      const second = yield* Effect.forkChild(post(url, "/execute", example("execute")))
       yield* inside.take(2)
       const third = yield* post(url, "/predict", example("predict"))
       expect([third.status, envelope(third).code, third.headers.get("retry-after")]).toEqual([

@@ -1,10 +1,9 @@
 import { connect } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import * as TestClock from "effect/TestClock"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as IpAddress from "../../../src/domain/net/IpAddress.js"
 import { AnonymousRateLimit } from "../../../src/hosts/http/limits/AnonymousRateLimit.js"
@@ -14,17 +13,18 @@ import type { HttpService } from "../../../src/hosts/http/service/HttpService.js
 import { posts } from "../../support/http/Contract.js"
 import { envelope, head, key, makeFront, parseRaw, raw, start } from "../../support/http/Service.js"
 import * as Log from "../../support/Log.js"
+import * as Time from "../../support/Time.js"
 
-const quiet = Logger.remove(Logger.defaultLogger)
+const quiet = Logger.layer([])
 const ranges = (...texts: ReadonlyArray<string>) =>
-  texts.map((text) => Either.getOrThrow(IpAddress.range(text)))
+  texts.map((text) => Result.getOrThrow(IpAddress.range(text)))
 
 const incoming = (change: Partial<Incoming>): Incoming => ({
   method: "GET",
   target: "/nope",
   headers: {},
   remoteAddress: "203.0.113.7",
-  readBody: () => Effect.dieMessage("the body was read"),
+  readBody: () => Effect.die(new Error("the body was read")),
   ...change
 })
 
@@ -51,7 +51,7 @@ describe("requests without a valid key", () => {
       const front = yield* makeFront({ front: { anonymousPerMinute: 3 } })
       expect(yield* times(5, front)).toEqual([404, 404, 404, 429, 429])
       expect(yield* ask(front, { remoteAddress: "203.0.113.8" })).toBe(404)
-      yield* TestClock.adjust("59 seconds")
+      yield* Time.adjust("59 seconds")
       const last = yield* front.handle(incoming({}))
       expect(last.headers).toMatchObject({ "retry-after": "1", "content-type": "application/json" })
       expect(JSON.parse(String(last.body))).toMatchObject({
@@ -59,7 +59,7 @@ describe("requests without a valid key", () => {
         code: "rate_limited",
         details: [{ message: "too many requests without a valid key from this address" }]
       })
-      yield* TestClock.adjust("1 second")
+      yield* Time.adjust("1 second")
       expect(yield* times(4, front)).toEqual([404, 404, 404, 429])
     }).pipe(Effect.provide(quiet))
   )
@@ -131,7 +131,7 @@ describe("requests without a valid key", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.scopedLive("are limited over a real socket, whatever they say of themselves", () =>
+  it.live("are limited over a real socket, whatever they say of themselves", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ front: { anonymousPerMinute: 4 } })
       const statuses: Array<number> = []
@@ -268,7 +268,7 @@ describe("the address of a client", () => {
 describe("the connections of one address", () => {
   const open = (port: number, host: string) =>
     Effect.acquireRelease(
-      Effect.async<{ readonly closed: Promise<void>; readonly end: () => void }>((resume) => {
+      Effect.callback<{ readonly closed: Promise<void>; readonly end: () => void }>((resume) => {
         const socket = connect(port, host, () =>
           resume(
             Effect.succeed({
@@ -283,7 +283,7 @@ describe("the connections of one address", () => {
       ({ end }) => Effect.sync(end)
     )
 
-  it.scopedLive("are bounded, and those of others go on", () =>
+  it.live("are bounded, and those of others go on", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ server: { host: "::", maxConnectionsPerAddress: 2 } })
       const first = yield* open(port, "127.0.0.1")
@@ -304,7 +304,7 @@ describe("the connections of one address", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.scopedLive("are not bounded when it is the operator's proxy; all together are", () =>
+  it.live("are not bounded when it is the operator's proxy; all together are", () =>
     Effect.gen(function* () {
       const { port } = yield* start({
         server: { maxConnectionsPerAddress: 1, maxConnections: 3, trustedProxies: ranges("127.0.0.1") }

@@ -4,7 +4,7 @@ import * as Logger from "effect/Logger"
 import { endpoints, exampleOf, posts } from "../../support/http/Contract.js"
 import { type Answered, envelope, parseRaw, raw, send, start } from "../../support/http/Service.js"
 
-const quiet = Logger.remove(Logger.defaultLogger)
+const quiet = Logger.layer([])
 const origin = "https://app.example"
 const body = JSON.stringify(posts.find(({ name }) => name === "predict")?.example)
 
@@ -34,7 +34,7 @@ const corsHeaders = ({ headers }: Answered) =>
   [...headers].filter(([name]) => name.startsWith("access-control-") || name === "vary")
 
 describe("pages of other origins", () => {
-  it.scopedLive("may not use the service unless the operator names them: no header, no preflight", () =>
+  it.live("may not use the service unless the operator names them: no header, no preflight", () =>
     Effect.gen(function* () {
       const { port, url } = yield* start()
       const asked = yield* preflight(port, "/predict", origin)
@@ -48,7 +48,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.scopedLive("are told by a preflight what they may send, on every path", () =>
+  it.live("are told by a preflight what they may send, on every path", () =>
     Effect.gen(function* () {
       const { port } = yield* started
       for (const endpoint of endpoints) {
@@ -69,7 +69,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.scopedLive("may read answers, errors too, and what the headers say of limits", () =>
+  it.live("may read answers, errors too, and what the headers say of limits", () =>
     Effect.gen(function* () {
       const { port } = yield* started
       for (const [method, path, status] of [
@@ -90,7 +90,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.scopedLive.each([
+  it.live.each([
     "https://app.example.evil.example",
     "http://app.example",
     "https://app.example/",
@@ -107,7 +107,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.scopedLive("each get their own origin back, and caches are told that the answer depends on it", () =>
+  it.live("each get their own origin back, and caches are told that the answer depends on it", () =>
     Effect.gen(function* () {
       const { port } = yield* started
       const other = yield* browser(port, "GET", "/health/live", { origin: "http://localhost:5173" })
@@ -117,18 +117,16 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.scopedLive(
-    "that send OPTIONS without asking for a method are no preflight; an unknown path is 404",
-    () =>
-      Effect.gen(function* () {
-        const { port } = yield* started
-        const plain = yield* browser(port, "OPTIONS", "/predict", { origin })
-        expect([plain.status, plain.headers.get("allow")]).toEqual([405, "POST"])
-        expect((yield* preflight(port, "/nope", origin)).status).toBe(404)
-      }).pipe(Effect.provide(quiet))
+  it.live("that send OPTIONS without asking for a method are no preflight; an unknown path is 404", () =>
+    Effect.gen(function* () {
+      const { port } = yield* started
+      const plain = yield* browser(port, "OPTIONS", "/predict", { origin })
+      expect([plain.status, plain.headers.get("allow")]).toEqual([405, "POST"])
+      expect((yield* preflight(port, "/nope", origin)).status).toBe(404)
+    }).pipe(Effect.provide(quiet))
   )
 
-  it.scopedLive("are limited like every stranger", () =>
+  it.live("are limited like every stranger", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ front: { corsOrigins: [origin], anonymousPerMinute: 2 } })
       const statuses = []

@@ -1,9 +1,9 @@
-import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
-import * as HttpApiClient from "@effect/platform/HttpApiClient"
-import * as HttpClient from "@effect/platform/HttpClient"
-import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as HttpApiClient from "effect/http-api/HttpApiClient"
 import * as Schema from "effect/Schema"
 import { api } from "../../../src/hosts/http/contract/Api.js"
 import { endpoints, exampleOf, posts } from "../../support/http/Contract.js"
@@ -63,7 +63,7 @@ describe("the endpoints", () => {
     expect(() => payload && Schema.decodeUnknownSync(payload, strict)(example)).not.toThrow()
   })
 
-  it.scopedLive("answer success in the shape of the contract", () =>
+  it.live("answer success in the shape of the contract", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       for (const endpoint of endpoints.filter(({ name, withKey }) => withKey && name !== "streamEvents")) {
@@ -79,7 +79,7 @@ describe("the endpoints", () => {
     })
   )
 
-  it.scopedLive("hand the decoded request, the principal and a fresh request id to the use case", () =>
+  it.live("hand the decoded request, the principal and a fresh request id to the use case", () =>
     Effect.gen(function* () {
       const seen: Array<unknown> = []
       const { url } = yield* start({
@@ -104,7 +104,7 @@ describe("the endpoints", () => {
     })
   )
 
-  it.scopedLive("/getbundleraddress takes GET, POST without any body, and POST with one", () =>
+  it.live("/getbundleraddress takes GET, POST without any body, and POST with one", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const path = "/getbundleraddress"
@@ -137,7 +137,7 @@ describe("the endpoints", () => {
     "a+b"
   ]
 
-  it.scopedLive.each(ids)("a parameter of a path is percent-decoded once: %s", (id) =>
+  it.live.each(ids)("a parameter of a path is percent-decoded once: %s", (id) =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const answer = yield* send(url, `/requests/${id}`, { method: "GET" })
@@ -145,7 +145,7 @@ describe("the endpoints", () => {
     })
   )
 
-  it.scopedLive("a path whose parameter is missing, malformed or followed by more leads nowhere", () =>
+  it.live("a path whose parameter is missing, malformed or followed by more leads nowhere", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const wrong = ["/", "/%", "/%zz", "/%c3", "/%ff", "/%ed%a0%80", "/x/", "/x/y", "//x", "s/x"]
@@ -157,7 +157,7 @@ describe("the endpoints", () => {
     })
   )
 
-  it.scopedLive("a path with a parameter takes GET, HEAD and DELETE, no body, and nothing else", () =>
+  it.live("a path with a parameter takes GET, HEAD and DELETE, no body, and nothing else", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const head = yield* send(url, "/requests/x", { method: "HEAD" })
@@ -176,7 +176,7 @@ describe("the endpoints", () => {
     })
   )
 
-  it.scopedLive("health and documentation need no key and end with HEAD, too", () =>
+  it.live("health and documentation need no key and end with HEAD, too", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       for (const { path, success } of endpoints.filter(({ withKey }) => !withKey)) {
@@ -194,7 +194,7 @@ describe("the endpoints", () => {
     })
   )
 
-  it.scopedLive("can be called by the client that derives from the contract", () =>
+  it.live("can be called by the client that derives from the contract", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const client = yield* HttpApiClient.make(api, {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as HashMap from "effect/HashMap"
 import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import { AbiStoreError } from "../../../src/application/ports/AbiStore.js"
 import { BudgetsError } from "../../../src/application/ports/Budgets.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
@@ -29,12 +29,11 @@ const failing = (failure: Failure) =>
 
 const line = (cause: Cause.Cause<unknown>): string => {
   let written = ""
-  const layer = Logger.replace(
-    Logger.defaultLogger,
+  const layer = Logger.layer([
     JsonLog.make((text) => {
       written = text
     })
-  )
+  ])
   Effect.runSync(Effect.provide(Effect.logError("x", cause), layer))
   return written
 }
@@ -42,14 +41,14 @@ const line = (cause: Cause.Cause<unknown>): string => {
 /** What is logged while the effect runs: annotations, and the causes as the operator would read them. */
 const logged = () => {
   const lines: Array<Record<string, unknown>> = []
-  const logger = Logger.make(({ annotations, cause, message }) => {
+  const logger = Logger.make(({ fiber, cause, message }) => {
     lines.push({
       message: String(message),
-      ...Object.fromEntries(HashMap.toEntries(annotations)),
-      ...(Cause.isEmpty(cause) ? {} : { cause: JSON.parse(line(cause)).cause })
+      ...Object.fromEntries(Object.entries(fiber.getRef(References.CurrentLogAnnotations))),
+      ...(cause.reasons.length === 0 ? {} : { cause: JSON.parse(line(cause)).cause })
     })
   })
-  return { lines, layer: Logger.replace(Logger.defaultLogger, logger) }
+  return { lines, layer: Logger.layer([logger]) }
 }
 
 describe("a use case's failure", () => {
@@ -85,7 +84,7 @@ describe("a use case's failure", () => {
     }
   }
 
-  it.scopedLive.each(codes.filter((code) => of(code) !== null))(
+  it.live.each(codes.filter((code) => of(code) !== null))(
     "%s is its catalogue entry in the envelope",
     (code) =>
       Effect.gen(function* () {
@@ -106,7 +105,7 @@ describe("a use case's failure", () => {
       })
   )
 
-  it.scopedLive("words itself where the rule of its code says so, and never overwrites the envelope", () =>
+  it.live("words itself where the rule of its code says so, and never overwrites the envelope", () =>
     Effect.gen(function* () {
       const chain = envelope(yield* failing(invalid("unsupported_chain", [], "unsupported chain id 7")))
       expect(chain).toMatchObject({ error: "unsupported chain id 7", code: "unsupported_chain" })
@@ -142,7 +141,7 @@ describe("a crash", () => {
     ]
   ]
 
-  it.scopedLive.each(crashes)(
+  it.live.each(crashes)(
     "by %s is 500 with nothing of it, and is logged once under its request id",
     ([, crash]) =>
       Effect.gen(function* () {
@@ -170,7 +169,7 @@ describe("a crash", () => {
       })
   )
 
-  it.scopedLive("that shows as an interruption of the use case's own is 500, for reads and writes", () =>
+  it.live("that shows as an interruption of the use case's own is 500, for reads and writes", () =>
     Effect.gen(function* () {
       const { url } = yield* start({
         handlers: { predict: () => Effect.interrupt, execute: () => Effect.interrupt }
@@ -180,28 +179,26 @@ describe("a crash", () => {
     }).pipe(Effect.provide(logged().layer))
   )
 
-  it.scopedLive(
-    "of a store that does not answer is 503 with the time to come back, for reads and writes",
-    () =>
-      Effect.gen(function* () {
-        const down = [
-          new AbiStoreError({ reason: "unavailable", message: secret }),
-          new BudgetsError({ message: secret }),
-          new JournalError({ message: secret })
-        ]
-        for (const error of down) {
-          const handlers = { predict: () => Effect.die(error), execute: () => Effect.die(error) }
-          const { url } = yield* start({ handlers })
-          for (const answer of [yield* post(url, "/predict", example("predict")), yield* execute(url)]) {
-            expect([answer.status, envelope(answer).code]).toEqual([503, "unavailable"])
-            expect(answer.headers.get("retry-after")).toBe("1")
-            expect(answer.text).not.toContain(secret)
-          }
+  it.live("of a store that does not answer is 503 with the time to come back, for reads and writes", () =>
+    Effect.gen(function* () {
+      const down = [
+        new AbiStoreError({ reason: "unavailable", message: secret }),
+        new BudgetsError({ message: secret }),
+        new JournalError({ message: secret })
+      ]
+      for (const error of down) {
+        const handlers = { predict: () => Effect.die(error), execute: () => Effect.die(error) }
+        const { url } = yield* start({ handlers })
+        for (const answer of [yield* post(url, "/predict", example("predict")), yield* execute(url)]) {
+          expect([answer.status, envelope(answer).code]).toEqual([503, "unavailable"])
+          expect(answer.headers.get("retry-after")).toBe("1")
+          expect(answer.text).not.toContain(secret)
         }
-      }).pipe(Effect.provide(logged().layer))
+      }
+    }).pipe(Effect.provide(logged().layer))
   )
 
-  it.scopedLive(
+  it.live(
     "an answer that does not fit the contract is 500, and the log names the place without the value",
     () =>
       Effect.gen(function* () {
@@ -225,7 +222,7 @@ describe("a crash", () => {
 })
 
 describe("the log", () => {
-  it.scopedLive(
+  it.live(
     "has one line per request, of what the request was and became, and nothing that a caller wrote",
     () =>
       Effect.gen(function* () {
@@ -300,10 +297,7 @@ describe("the log", () => {
   it.effect("as JSON lines copes with bigints, and keeps URLs' paths and long hex of causes to itself", () =>
     Effect.gen(function* () {
       const written: Array<string> = []
-      const layer = Logger.replace(
-        Logger.defaultLogger,
-        JsonLog.make((line) => void written.push(line))
-      )
+      const layer = Logger.layer([JsonLog.make((line) => void written.push(line))])
       const privateKey = `0x${"5e".repeat(32)}`
       yield* Effect.gen(function* () {
         yield* Effect.annotateLogs(Effect.logInfo("sent", { wei: 10n }), { requestId: "r", gas: 21_000n })

@@ -9,7 +9,7 @@ import { envelope, key } from "../../support/http/Service.js"
 const scope = Effect.runSync(Scope.make())
 let answer: ReturnType<typeof MemoryService.inProcess>
 beforeAll(async () => {
-  answer = MemoryService.inProcess(await Effect.runPromise(Scope.extend(MemoryService.make, scope)))
+  answer = MemoryService.inProcess(await Effect.runPromise(Scope.provide(MemoryService.make, scope)))
 })
 afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 

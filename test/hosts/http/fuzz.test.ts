@@ -3,10 +3,10 @@ import { runInNewContext } from "node:vm"
 import { describe, expect, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Logger from "effect/Logger"
 import * as LogLevel from "effect/LogLevel"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as fc from "fast-check"
@@ -45,13 +45,13 @@ const heap = (): number => {
 const started = async () => {
   const causes: Array<string> = []
   const logger = Logger.make(({ cause, logLevel, message }) => {
-    if (LogLevel.greaterThanEqual(logLevel, LogLevel.Error))
+    if (LogLevel.isGreaterThanOrEqualTo(logLevel, "Error"))
       causes.push(`${String(message)}: ${Cause.pretty(cause)}`)
   })
-  const layer = Logger.replace(Logger.defaultLogger, logger)
+  const layer = Logger.layer([logger])
   const scope = await Effect.runPromise(Scope.make())
   const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
-    Effect.runPromise(Effect.provide(Scope.extend(effect, scope), layer))
+    Effect.runPromise(Effect.provide(Scope.provide(effect, scope), layer))
   const front = await run(MemoryService.make)
   const body = Buffer.from(JSON.stringify({ url: "https://example.com/hook" }))
   const headers = { "x-api-key": key, "content-type": "application/json" }
@@ -68,13 +68,13 @@ const started = async () => {
 const inProcess =
   (front: HttpService) =>
   (sent: Bodies.Sent): Effect.Effect<Fuzz.Got, Error> =>
-    Effect.timeoutFail(MemoryService.inProcess(front)(sent), {
+    Effect.timeoutOrElse(MemoryService.inProcess(front)(sent), {
       duration: Fuzz.patience,
-      onTimeout: () => new Error("it hangs")
+      orElse: () => Effect.fail(new Error("it hangs"))
     })
 
-const decodes = (schema: Schema.Schema<unknown, unknown>, body: unknown): boolean =>
-  Either.isRight(Schema.decodeUnknownEither(schema, { onExcessProperty: "error" })(body))
+const decodes = (schema: Schema.Codec<unknown, unknown>, body: unknown): boolean =>
+  Result.isSuccess(Schema.decodeUnknownResult(schema, { onExcessProperty: "error" })(body))
 
 describe("every endpoint, asked whatever its schema can say and much that it can not", () => {
   it("is asked what is valid: most of what is made of a schema is a request of it", () => {

@@ -30,7 +30,7 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
 )
 
 describe("the OpenAPI document", () => {
-  it.scopedLive("is served as JSON without a key", () =>
+  it.live("is served as JSON without a key", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const answer = yield* send(url, "/openapi.json", { method: "GET", headers: { "x-api-key": "" } })
@@ -169,7 +169,7 @@ describe("the OpenAPI document", () => {
 })
 
 describe("the documentation page", () => {
-  it.scopedLive("loads files of the service alone, by paths that hold under any base path", () =>
+  it.live("loads files of the service alone, by paths that hold under any base path", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const { headers, text } = yield* send(url, "/docs", { method: "GET" })

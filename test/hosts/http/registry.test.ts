@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import { AbiStore, maxDefinitions } from "../../../src/application/ports/AbiStore.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as AddError from "../../../src/application/usecases/registry/AddError.js"
@@ -31,7 +31,7 @@ const error = { type: "error", name: "E", inputs: [uint] }
 const refused = (url: string, path: string, body: unknown) => Effect.map(post(url, path, body), envelope)
 
 describe("registration", () => {
-  it.scopedLive("answers the canonical definition, as the interface says", () =>
+  it.live("answers the canonical definition, as the interface says", () =>
     Effect.gen(function* () {
       const { store, url } = yield* service
       const tuple = {
@@ -72,7 +72,7 @@ describe("registration", () => {
     })
   )
 
-  it.scopedLive("takes what old compilers and Vyper write, and any word as a name", () =>
+  it.live("takes what old compilers and Vyper write, and any word as a name", () =>
     Effect.gen(function* () {
       const { store, url } = yield* service
       const left = { gas: 2_300, signature: "0x12", unit: "wei" }
@@ -94,7 +94,7 @@ describe("registration", () => {
     })
   )
 
-  it.scopedLive("of what cannot be is refused, and the place that is wrong is named", () =>
+  it.live("of what cannot be is refused, and the place that is wrong is named", () =>
     Effect.gen(function* () {
       const { store, url } = yield* service
       const input = (change: object) => ({ ...event, inputs: [{ ...uint, ...change }] })
@@ -150,11 +150,11 @@ describe("registration", () => {
     })
   )
 
-  it.scopedLive("into a full registry is refused, but for what is registered already", () =>
+  it.live("into a full registry is refused, but for what is registered already", () =>
     Effect.gen(function* () {
       const { store, url } = yield* service
       for (let n = 0; n < maxDefinitions; n++)
-        yield* store.addEvent(acme, Either.getOrThrow(Event.parse(`event Full${n}()`)))
+        yield* store.addEvent(acme, Result.getOrThrow(Event.parse(`event Full${n}()`)))
       for (const [path, body, at] of [
         ["/addEvent", { eventABI: event }, "eventABI"],
         ["/addError", { errorABI: error }, "errorABI"]

@@ -24,7 +24,7 @@ const open = (url: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.gen(function* () {
     const bits = yield* Queue.unbounded<string>()
     const ended = yield* Deferred.make<void>()
-    const answer = yield* Effect.async<http.IncomingMessage>((resume) => {
+    const answer = yield* Effect.callback<http.IncomingMessage>((resume) => {
       http.get(
         `${url}/requests/r1/events`,
         { headers: { "x-api-key": Service.key, ...headers } },
@@ -32,9 +32,9 @@ const open = (url: string, headers: Readonly<Record<string, string>> = {}) =>
       )
     })
     answer.setEncoding("utf8")
-    answer.on("data", (bit: string) => bits.unsafeOffer(bit))
+    answer.on("data", (bit: string) => Queue.offerUnsafe(bits, bit))
     answer.on("error", () => undefined)
-    answer.on("close", () => Deferred.unsafeDone(ended, Effect.void))
+    answer.on("close", () => Deferred.doneUnsafe(ended, Effect.void))
     let said = ""
     /** Until it was said. */
     const until = (text: string): Effect.Effect<void> =>
@@ -124,7 +124,7 @@ describe("streams of events", () => {
       first.answer.destroy()
       const again: Effect.Effect<void> = Effect.suspend(() =>
         Effect.flatMap(open(url), (it) =>
-          it.answer.statusCode === 200 ? Effect.void : Effect.zipRight(Effect.yieldNow(), again)
+          it.answer.statusCode === 200 ? Effect.void : Effect.andThen(Effect.yieldNow, again)
         )
       )
       yield* again
@@ -147,14 +147,14 @@ describe("streams of events", () => {
     Effect.gen(function* () {
       let made = 0
       const text = "x".repeat(100_000)
-      const endless = Stream.repeatEffect(
+      const endless = Stream.fromEffectRepeat(
         Effect.sync((): RequestEvent => ({ ...event(++made), data: { text } }))
       )
       const { front, url } = yield* Service.start({
         handlers: { streamEvents: () => Effect.succeed(new EventStream(endless)) }
       })
       const { answer } = yield* Effect.map(
-        Effect.async<http.IncomingMessage>((resume) => {
+        Effect.callback<http.IncomingMessage>((resume) => {
           http.get(`${url}/requests/r1/events`, { headers: { "x-api-key": Service.key } }, (response) =>
             resume(Effect.succeed(response.pause()))
           )
@@ -211,8 +211,8 @@ describe("streams of events", () => {
         FetchRequest.incoming(request, { target: "/requests/r1/events", remoteAddress: null })
       )
       if (typeof body === "string" || body instanceof Uint8Array) throw new Error("it is no stream")
-      const bits = yield* Effect.fork(Stream.runCollect(Stream.take(body, 3)))
-      const { adjust } = yield* Effect.promise(() => import("effect/TestClock"))
+      const bits = yield* Effect.forkChild(Stream.runCollect(Stream.take(body, 3)))
+      const { adjust } = yield* Effect.promise(() => import("effect/testing/TestClock"))
       yield* adjust("31 seconds")
       expect([...(yield* Fiber.join(bits))]).toEqual([": events\n\n", ": still here\n\n", ": still here\n\n"])
     })

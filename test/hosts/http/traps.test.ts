@@ -26,7 +26,7 @@ const stream = (body: string | Uint8Array): RequestInit =>
   ({ body: chunked(body), duplex: "half" }) as RequestInit
 
 describe("numbers", () => {
-  it.scopedLive("that are integers are written as such, in bodies as in parameters that are JSON text", () =>
+  it.live("that are integers are written as such, in bodies as in parameters that are JSON text", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const told = (path: string, body: string) => Effect.map(send(url, path, { body }), envelope)
@@ -44,7 +44,7 @@ describe("numbers", () => {
     })
   )
 
-  it.scopedLive("that JSON.parse would round are 400 at their place, wherever they stand", () =>
+  it.live("that JSON.parse would round are 400 at their place, wherever they stand", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const cases: ReadonlyArray<readonly [string, string]> = [
@@ -82,7 +82,7 @@ describe("numbers", () => {
 })
 
 describe("routing", () => {
-  it.scopedLive("an unknown path is 404 in the envelope, whatever the method", () =>
+  it.live("an unknown path is 404 in the envelope, whatever the method", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       for (const path of ["/", "/nope", "/predict/", "//predict", "/%70redict", "/.."])
@@ -98,7 +98,7 @@ describe("routing", () => {
     })
   )
 
-  it.scopedLive("a wrong method is 405 with Allow, OPTIONS included", () =>
+  it.live("a wrong method is 405 with Allow, OPTIONS included", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const allowed = new Map<string, Array<string>>()
@@ -120,30 +120,28 @@ describe("routing", () => {
     })
   )
 
-  it.scopedLive(
-    "a query and a body on GET are refused, not ignored; a proxy's absolute form is understood",
-    () =>
-      Effect.gen(function* () {
-        const { port, url } = yield* start()
-        expect(envelope(yield* send(url, "/predict?rpc=x", { body: good })).code).toBe("unknown_field")
-        expect(envelope(yield* send(url, "/getbundleraddress?chainId=1", { method: "GET" })).code).toBe(
-          "unknown_field"
-        )
-        expect((yield* send(url, "/health/live?probe=1", { method: "GET" })).status).toBe(200)
-        const withBody = yield* raw(port, [
-          `GET /getbundleraddress HTTP/1.1\r\nhost: x\r\nx-api-key: ${key}\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}`
-        ])
-        expect(envelope(parseRaw(withBody)).details[0]?.message).toBe("the method takes no body")
-        const absolute = yield* raw(port, [
-          `GET http://any.host/health/live HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`
-        ])
-        expect(parseRaw(absolute).text).toBe('{"status":"live"}')
-      })
+  it.live("a query and a body on GET are refused, not ignored; a proxy's absolute form is understood", () =>
+    Effect.gen(function* () {
+      const { port, url } = yield* start()
+      expect(envelope(yield* send(url, "/predict?rpc=x", { body: good })).code).toBe("unknown_field")
+      expect(envelope(yield* send(url, "/getbundleraddress?chainId=1", { method: "GET" })).code).toBe(
+        "unknown_field"
+      )
+      expect((yield* send(url, "/health/live?probe=1", { method: "GET" })).status).toBe(200)
+      const withBody = yield* raw(port, [
+        `GET /getbundleraddress HTTP/1.1\r\nhost: x\r\nx-api-key: ${key}\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}`
+      ])
+      expect(envelope(parseRaw(withBody)).details[0]?.message).toBe("the method takes no body")
+      const absolute = yield* raw(port, [
+        `GET http://any.host/health/live HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`
+      ])
+      expect(parseRaw(absolute).text).toBe('{"status":"live"}')
+    })
   )
 })
 
 describe("bodies", () => {
-  it.scopedLive("another content type is refused, forms and text included", () =>
+  it.live("another content type is refused, forms and text included", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       for (const type of [
@@ -183,7 +181,7 @@ describe("bodies", () => {
     })
   )
 
-  it.scopedLive("that are no JSON document in UTF-8 are refused", () =>
+  it.live("that are no JSON document in UTF-8 are refused", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const bytes = (...parts: ReadonlyArray<number | string>) =>
@@ -212,7 +210,7 @@ describe("bodies", () => {
     })
   )
 
-  it.scopedLive("a character that is split over two chunks is whole", () =>
+  it.live("a character that is split over two chunks is whole", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const text = good.replace("customer-1", "😀é")
@@ -229,7 +227,7 @@ describe("bodies", () => {
     })
   )
 
-  it.scopedLive("of exactly the limit are read, one byte more is too large, with and without a length", () =>
+  it.live("of exactly the limit are read, one byte more is too large, with and without a length", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const code = (init: RequestInit) =>
@@ -243,7 +241,7 @@ describe("bodies", () => {
     })
   )
 
-  it.scopedLive("the limit is the operator's", () =>
+  it.live("the limit is the operator's", () =>
     Effect.gen(function* () {
       const { url } = yield* start({ front: { maxBodyBytes: 100, maxElements: 2 } })
       expect(envelope(yield* send(url, "/predict", { body: padded(101) })).details[0]?.message).toBe(
@@ -256,7 +254,7 @@ describe("bodies", () => {
     })
   )
 
-  it.scopedLive("beyond what is drained the answer still goes out, and the connection ends", () =>
+  it.live("beyond what is drained the answer still goes out, and the connection ends", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ server: { lingerMillis: 200 } })
       const answer = parseRaw(
@@ -270,7 +268,7 @@ describe("bodies", () => {
     })
   )
 
-  it.scopedLive("a length that lies changes nothing", () =>
+  it.live("a length that lies changes nothing", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ server: { requestTimeoutMillis: 300, headersTimeoutMillis: 300 } })
       const short = parseRaw(
@@ -282,7 +280,7 @@ describe("bodies", () => {
     })
   )
 
-  it.scopedLive("refused before they are read do not keep the refusal from arriving", () =>
+  it.live("refused before they are read do not keep the refusal from arriving", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const body = padded(4 * MiB)
@@ -294,7 +292,7 @@ describe("bodies", () => {
 })
 
 describe("headers", () => {
-  it.scopedLive("of every answer keep it out of caches, frames and sniffing", () =>
+  it.live("of every answer keep it out of caches, frames and sniffing", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       for (const answer of [

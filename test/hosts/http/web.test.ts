@@ -1,6 +1,8 @@
-import * as HttpApp from "@effect/platform/HttpApp"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as HttpApp from "effect/http/HttpEffect"
+import * as Latch from "effect/Latch"
+import * as Semaphore from "effect/Semaphore"
 import * as App from "../../../src/hosts/http/service/App.js"
 import * as Conformance from "../../support/http/Conformance.js"
 import { posts } from "../../support/http/Contract.js"
@@ -26,14 +28,14 @@ const make = (options: StartOptions = {}) =>
 describe("the front as a fetch handler", () => {
   it.live("a client that goes away ends a read, and does not end a write", () =>
     Effect.gen(function* () {
-      const entered = yield* Effect.makeSemaphore(2)
+      const entered = yield* Semaphore.make(2)
       yield* entered.take(2)
-      const latch = yield* Effect.makeLatch(false)
+      const latch = yield* Latch.make(false)
       const outcome = { predict: "", execute: "" }
       const note = <A>(name: "predict" | "execute", effect: Effect.Effect<A>) =>
-        Effect.zipRight(entered.release(1), Effect.zipRight(latch.await, effect)).pipe(
+        Effect.andThen(entered.release(1), Effect.andThen(latch.await, effect)).pipe(
           Effect.onExit((exit) =>
-            Effect.zipRight(
+            Effect.andThen(
               Effect.sync(() => {
                 outcome[name] = exit._tag
               }),
@@ -50,8 +52,8 @@ describe("the front as a fetch handler", () => {
       const controller = new AbortController()
       const { signal } = controller
       const execute = JSON.stringify(posts.find(({ name }) => name === "execute")?.example)
-      yield* Effect.forkDaemon(ask("/predict", { body: predict, signal }))
-      yield* Effect.forkDaemon(ask("/execute", { body: execute, signal }))
+      yield* Effect.forkDetach(ask("/predict", { body: predict, signal }))
+      yield* Effect.forkDetach(ask("/execute", { body: execute, signal }))
       yield* entered.take(2)
       controller.abort()
       yield* entered.take(1)

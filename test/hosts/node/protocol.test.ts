@@ -4,11 +4,11 @@ import * as Logger from "effect/Logger"
 import { posts } from "../../support/http/Contract.js"
 import { envelope, key, parseRaw, raw, start } from "../../support/http/Service.js"
 
-const quiet = Logger.remove(Logger.defaultLogger)
+const quiet = Logger.layer([])
 const body = JSON.stringify(posts.find(({ name }) => name === "predict")?.example)
 
 describe("forms of requests", () => {
-  it.scopedLive("HTTP/1.0 is answered, without a host, and the connection ends unless it is to be kept", () =>
+  it.live("HTTP/1.0 is answered, without a host, and the connection ends unless it is to be kept", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const plain = parseRaw(yield* raw(port, ["GET /health/live HTTP/1.0\r\n\r\n"]))
@@ -31,7 +31,7 @@ describe("forms of requests", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.scopedLive.each([
+  it.live.each([
     ["GET http://any.host/health/live", 200],
     ["GET http://any.host", 404],
     ["GET http://any.host/nope", 404],
@@ -50,7 +50,7 @@ describe("forms of requests", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.scopedLive("one that wants another protocol gets its answer in this one", () =>
+  it.live("one that wants another protocol gets its answer in this one", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       for (const upgrade of ["websocket", "h2c"]) {
@@ -64,7 +64,7 @@ describe("forms of requests", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.scopedLive("HEAD of every page says what GET says, but for the body", () =>
+  it.live("HEAD of every page says what GET says, but for the body", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const ask = (method: string, path: string) =>
@@ -85,14 +85,14 @@ describe("forms of requests", () => {
 describe("connections that waste time", () => {
   const patience = { headersTimeoutMillis: 300, requestTimeoutMillis: 300 }
 
-  it.scopedLive("one that says nothing is ended", () =>
+  it.live("one that says nothing is ended", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ server: patience })
       yield* Effect.timeout(raw(port, []), "10 seconds")
     }).pipe(Effect.provide(quiet))
   )
 
-  it.scopedLive("one that is idle after its answer is ended", () =>
+  it.live("one that is idle after its answer is ended", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ server: { keepAliveTimeoutMillis: 100 } })
       const text = yield* Effect.timeout(

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as FiberId from "effect/FiberId"
-import * as TestClock from "effect/TestClock"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as Readiness from "../../../src/hosts/service/Readiness.js"
 import { envelope, send, start } from "../../support/http/Service.js"
+import * as Time from "../../support/Time.js"
 
 const get = (url: string) => send(url, "/health/ready", { method: "GET" })
 
@@ -28,10 +28,10 @@ describe("a service is ready", () => {
       expect(asked).toBe(1)
       works = false
       expect(yield* ready).toBe(true)
-      yield* TestClock.adjust("1 second")
+      yield* Time.adjust("1 second")
       expect([yield* ready, asked]).toEqual([false, 2])
       works = true
-      yield* TestClock.adjust("1 second")
+      yield* Time.adjust("1 second")
       expect([yield* ready, asked]).toEqual([true, 3])
     })
   )
@@ -50,7 +50,7 @@ describe("a service is ready", () => {
         })
         expect(yield* ready).toBe(false)
         isFull = false
-        yield* TestClock.adjust("1 second")
+        yield* Time.adjust("1 second")
         expect(yield* ready).toBe(true)
       })
   )
@@ -60,13 +60,13 @@ describe("a service is ready", () => {
       const asked = yield* Deferred.make<void>()
       const ready = Readiness.make({
         lease: () => Effect.succeed([]),
-        release: () => Effect.zipRight(Deferred.succeed(asked, undefined), Effect.never)
+        release: () => Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
       })
-      const first = yield* Effect.fork(ready)
+      const first = yield* Effect.forkChild(ready)
       yield* Deferred.await(asked)
-      yield* Effect.fork(Fiber.interrupt(first))
-      const second = yield* Effect.fork(ready)
-      yield* TestClock.adjust("1 second")
+      yield* Effect.forkChild(Fiber.interrupt(first))
+      const second = yield* Effect.forkChild(ready)
+      yield* Time.adjust("1 second")
       expect(yield* Fiber.join(second)).toBe(false)
     })
   )
@@ -74,24 +74,25 @@ describe("a service is ready", () => {
   it.effect("also to the second to ask, when the first was gone before the journal was asked", () =>
     Effect.gen(function* () {
       const ready = Readiness.make({ lease: () => Effect.succeed([]), release: () => Effect.void })
-      const clock = yield* Effect.clock
-      let first: Fiber.RuntimeFiber<boolean> | null = null
-      const leaving = Effect.withClock(
+      const clock = yield* Clock.Clock
+      let first: Fiber.Fiber<boolean> | null = null
+      const leaving = Effect.provideService(
         ready,
+        Clock.Clock,
         Object.assign(Object.create(clock), {
           currentTimeMillis: Effect.sync(() => {
-            first?.unsafeInterruptAsFork(FiberId.none)
-            return clock.unsafeCurrentTimeMillis()
+            first.interruptUnsafe(undefined)
+            return clock.currentTimeMillisUnsafe()
           })
         })
       )
-      first = yield* Effect.fork(Effect.zipRight(Effect.yieldNow(), leaving))
-      expect(Exit.isInterrupted(yield* Fiber.await(first))).toBe(true)
+      first = yield* Effect.forkChild(Effect.andThen(Effect.yieldNow, leaving))
+      expect(Exit.hasInterrupts(yield* Fiber.await(first))).toBe(true)
       expect(yield* ready).toBe(true)
     })
   )
 
-  it.scopedLive("or answers 503 with the envelope of all refusals", () =>
+  it.live("or answers 503 with the envelope of all refusals", () =>
     Effect.gen(function* () {
       const { url } = yield* start({ front: { ready: Effect.succeed(false) } })
       const answer = yield* get(url)

@@ -39,10 +39,7 @@ describe("lines of the log", () => {
 
   it("name of a URL its host alone, and of a key its first digits", () => {
     const written: Array<string> = []
-    const logger = Logger.replace(
-      Logger.defaultLogger,
-      JsonLog.make((line) => void written.push(line))
-    )
+    const logger = Logger.layer([JsonLog.make((line) => void written.push(line))])
     const key = `0x${"5e".repeat(32)}`
     const failed = Effect.logError("asked https://me:pw@node.example/v3/pw?k=pw", Cause.fail(`no ${key}`))
     Effect.runSync(

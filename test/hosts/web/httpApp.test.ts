@@ -1,11 +1,11 @@
-import * as HttpApp from "@effect/platform/HttpApp"
-import * as HttpRouter from "@effect/platform/HttpRouter"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { describe, expect, it } from "@effect/vitest"
 import * as Castellan from "castellan"
 import * as Http from "castellan/http"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as HttpApp from "effect/http/HttpEffect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
@@ -47,7 +47,7 @@ const signer = {
 }
 
 describe("httpApp", () => {
-  it.scopedLive("stands in another server of Effect, over the program's own ports and keys", () =>
+  it.live("stands in another server of Effect, over the program's own ports and keys", () =>
     Effect.gen(function* () {
       const ask = yield* make
       expect((yield* ask("/")).text).toBe("another page")
@@ -64,7 +64,7 @@ describe("httpApp", () => {
   it.live("answers 503 when its scope has closed", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const ask = yield* Scope.extend(make, scope)
+      const ask = yield* Scope.provide(make, scope)
       yield* Scope.close(scope, Exit.void)
       expect(JSON.parse((yield* ask("/wallets/getSigner", signer)).text).code).toBe("shutting_down")
     }).pipe(Effect.provide(ports))

@@ -19,7 +19,7 @@ const numbers = (count: number): ReadonlyArray<number> => Array.from({ length: c
 
 for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
   const fact = (text: string, body: (one: Service, other: Service) => Effect.Effect<void, unknown>) =>
-    it.scoped(text, () => Effect.flatMap(pair, ([one, other]) => body(one, other)))
+    it.effect(text, () => Effect.flatMap(pair, ([one, other]) => body(one, other)))
 
   describe(`many calls at once in ${name}`, () => {
     fact(

@@ -49,7 +49,7 @@ const changes = (one: Service): ReadonlyArray<Effect.Effect<unknown, JournalErro
 
 for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
   const fact = (text: string, body: (one: Service, other: Service) => Effect.Effect<void, unknown>) =>
-    it.scoped(text, () => Effect.flatMap(pair, ([one, other]) => body(one, other)))
+    it.effect(text, () => Effect.flatMap(pair, ([one, other]) => body(one, other)))
 
   describe(`claims of lanes in ${name}`, () => {
     fact("a lane that nobody has claimed belongs to the first that changes it", (one, other) =>
@@ -85,7 +85,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
               epoch: epoch ?? 0
             }))
           const first = yield* hold(one, "one")
-          const begun = Effect.locally(Holding.begun, first)
+          const begun = Effect.provideService(Holding.begun, first)
           yield* begun(accepted(one))
           yield* begun(one.allocate(Make.allocation("r1", { ops: [0] })))
           yield* begun(one.recordSigned(Make.signed(0n)))
@@ -96,9 +96,9 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
           expect(yield* one.open).toEqual(before)
           // What has begun since, what began in another lane, and what another fiber has begun for it.
           const settling = one.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-          yield* Effect.locally(settling, Holding.begun, { ...first, chainId: 137n })
-          yield* begun(Effect.flatMap(Effect.fork(settling), Fiber.join))
-          yield* Effect.locally(settling, Holding.begun, now)
+          yield* Effect.provideService(settling, Holding.begun, { ...first, chainId: 137n })
+          yield* begun(Effect.flatMap(Effect.forkChild(settling), Fiber.join))
+          yield* Effect.provideService(settling, Holding.begun, now)
         })
     )
 

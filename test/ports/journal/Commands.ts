@@ -1,10 +1,10 @@
 import type * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
 import * as fc from "fast-check"
 import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import type * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Time from "../../support/Time.js"
 import type { Model } from "./Model.js"
 
 type Service = Journals.Methods
@@ -474,7 +474,7 @@ const wait = fc.nat(20).map(
     () => ({
       name: "wait",
       request: millis,
-      journal: () => TestClock.adjust(millis),
+      journal: () => Time.adjust(millis),
       expected: () => undefined
     })
 )

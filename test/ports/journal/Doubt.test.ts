@@ -1,4 +1,3 @@
-import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -6,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as PostgresClient from "../../../src/adapters/sql/Postgres.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
@@ -46,7 +46,7 @@ const acceptance = Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]
 
 describe("an acceptance whose end is not known, on PostgreSQL", () => {
   for (const end of ["committed", "rolled back"] as const)
-    it.scopedLive(`that is ${end} at last is waited for by who asks`, () =>
+    it.live(`that is ${end} at last is waited for by who asks`, () =>
       Effect.gen(function* () {
         const { look, one, other, sql } = yield* setup
         const written = yield* Deferred.make<void>()
@@ -60,10 +60,10 @@ describe("an acceptance whose end is not known, on PostgreSQL", () => {
             if (end === "rolled back") return yield* new JournalError({ message: "the connection broke" })
           })
         )
-        const accepting = yield* Effect.fork(Effect.exit(open))
+        const accepting = yield* Effect.forkChild(Effect.exit(open))
         yield* Deferred.await(written)
         expect(yield* other.request("r1")).toBeNull()
-        const asking = yield* Effect.fork(other.decline("r1"))
+        const asking = yield* Effect.forkChild(other.decline("r1"))
         yield* someoneWaits(look)
         yield* Deferred.succeed(goOn, undefined)
         expect(Exit.isSuccess(yield* Fiber.join(accepting))).toBe(end === "committed")
@@ -73,12 +73,12 @@ describe("an acceptance whose end is not known, on PostgreSQL", () => {
       })
     )
 
-  it.scopedLive("that reaches the database while it is declined fails when it was", () =>
+  it.live("that reaches the database while it is declined fails when it was", () =>
     Effect.gen(function* () {
       const { look, one, other, sql } = yield* setup
       const written = yield* Deferred.make<void>()
       const goOn = yield* Deferred.make<void>()
-      const declining = yield* Effect.fork(
+      const declining = yield* Effect.forkChild(
         sql.withTransaction(
           Effect.gen(function* () {
             const lane = yield* one.decline("r1")
@@ -89,11 +89,11 @@ describe("an acceptance whose end is not known, on PostgreSQL", () => {
         )
       )
       yield* Deferred.await(written)
-      const accepting = yield* Effect.fork(Effect.either(other.accept(acceptance)))
+      const accepting = yield* Effect.forkChild(Effect.result(other.accept(acceptance)))
       yield* someoneWaits(look)
       yield* Deferred.succeed(goOn, undefined)
       expect(yield* Fiber.join(declining)).toBeNull()
-      expect((yield* Fiber.join(accepting))._tag).toBe("Left")
+      expect((yield* Fiber.join(accepting))._tag).toBe("Failure")
       expect(yield* one.accept({ ...acceptance, requestId: "r2" })).toEqual({ _tag: "accepted" })
     })
   )

@@ -19,7 +19,7 @@ const contender = Effect.promise(() => Bundle.of("test/support/journal/Contender
 /** Runs a writer, kills it without warning as soon as it has told `lines` lines, and gives what it told. */
 const workUntilKilled = (file: string, name: string, lines: number) =>
   Effect.flatMap(writer, (program) =>
-    Effect.async<ReadonlyArray<string>, Error>((resume) => {
+    Effect.callback<ReadonlyArray<string>, Error>((resume) => {
       const child = spawn(process.execPath, [program, file, name], {
         stdio: ["ignore", "pipe", "pipe"]
       })
@@ -46,7 +46,7 @@ const workUntilKilled = (file: string, name: string, lines: number) =>
 /** Runs a contender to its end, and gives what it told. */
 const workUntilDone = (database: string, name: string) =>
   Effect.flatMap(contender, (program) =>
-    Effect.async<ReadonlyArray<string>, Error>((resume) => {
+    Effect.callback<ReadonlyArray<string>, Error>((resume) => {
       const child = spawn(process.execPath, [program, database, name], {
         stdio: ["ignore", "pipe", "pipe"]
       })
@@ -110,7 +110,7 @@ const places = [
 ]
 
 describe("durability of the journal", { timeout: 240_000 }, () => {
-  it.scoped("what was accepted, handed out and signed is there when the file is opened again", () =>
+  it.effect("what was accepted, handed out and signed is there when the file is opened again", () =>
     Effect.gen(function* () {
       const file = join(yield* temporaryFolder, "journal.db")
       const reopened = <A, E>(effect: Effect.Effect<A, E, Journals.Ports>) =>
@@ -196,7 +196,7 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
         expect(numbers(a, "signed").length).toBeGreaterThan(30)
         expect(numbers(b, "signed").length).toBeGreaterThan(30)
         yield* Effect.provide(
-          Effect.zipRight(
+          Effect.andThen(
             verify(a, Make.address("a".charCodeAt(0))),
             verify(b, Make.address("b".charCodeAt(0)))
           ),

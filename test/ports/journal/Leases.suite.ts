@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import * as TestClock from "effect/TestClock"
 import type { LeaseRequest } from "../../../src/application/ports/journal/Requests.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Time from "../../support/Time.js"
 
 export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = (text: string, body: Effect.Effect<void, unknown, Journals.Ports>) =>
@@ -48,9 +48,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* Make.lease(journal, Make.leaseRequest("r1", { ttlMillis: 1_000 }))
-        yield* TestClock.adjust("999 millis")
+        yield* Time.adjust("999 millis")
         expect(yield* Make.lease(journal, Make.leaseRequest("r2"))).toEqual([1n])
-        yield* TestClock.adjust("1 millis")
+        yield* Time.adjust("1 millis")
         expect(yield* Make.lease(journal, Make.leaseRequest("r3"))).toEqual([0n])
       })
     )

@@ -1,12 +1,12 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as fc from "effect/FastCheck"
 import type * as Layer from "effect/Layer"
-import * as TestClock from "effect/TestClock"
+import * as fc from "fast-check"
 import type { ListQuestion } from "../../../src/application/ports/journal/Requests.js"
 import { factOf } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Time from "../../support/Time.js"
 
 interface Given {
   readonly requestId: string
@@ -65,7 +65,7 @@ const accept = (all: ReadonlyArray<Given>) =>
   Effect.gen(function* () {
     const journal = yield* Journals.all
     for (const [n, { account, at, isFinal, metadata, requestId, wallets }] of all.entries()) {
-      yield* TestClock.setTime(at)
+      yield* Time.setTime(at)
       const accountId = Make.accountId(account)
       const ops = wallets.map((wallet, index) =>
         Make.op({ index, space: Make.space(wallet), nonceKey: BigInt(at * 100 + n), userOpHash: null })

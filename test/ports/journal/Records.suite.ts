@@ -2,11 +2,11 @@ import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as TestClock from "effect/TestClock"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { acceptOp, factOf, refused, signOps } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Time from "../../support/Time.js"
 
 export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
@@ -35,7 +35,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           maxPriorityFeePerGas: BigInt(n)
         }))
         for (const version of versions) {
-          yield* TestClock.adjust("1 seconds")
+          yield* Time.adjust("1 seconds")
           yield* journal.recordSigned({
             ...Make.lane,
             nonce,
@@ -45,7 +45,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
             ...version
           })
         }
-        yield* TestClock.adjust("1 seconds")
+        yield* Time.adjust("1 seconds")
         // Known bytes again are no new version.
         for (const version of versions.slice(0, 1))
           yield* journal.recordSigned({

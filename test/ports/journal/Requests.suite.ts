@@ -1,11 +1,11 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import * as TestClock from "effect/TestClock"
 import type { Acceptance } from "../../../src/application/ports/journal/Requests.js"
 import { factOf, refused, signOps } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Time from "../../support/Time.js"
 
 const accepted = { _tag: "accepted" }
 const idempotency = (key: string, n = 1) => ({ key, bodyHash: Make.word(n) })
@@ -22,7 +22,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         const body = JSON.stringify({ text: "новый 🏰 \u0000 \ud800", calls: "0x".padEnd(100_000, "ab") })
         const figures = { limit: "7", "__proto__ ": "x" }
-        yield* TestClock.setTime(1_900_000_000_123)
+        yield* Time.setTime(1_900_000_000_123)
         const ops = [2, 0].map((index) =>
           Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index) })
         )
@@ -162,7 +162,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           ids,
           (requestId, n) => {
             const both = [
-              Effect.either(accept(requestId, { idempotency: idempotency(requestId) })),
+              Effect.result(accept(requestId, { idempotency: idempotency(requestId) })),
               journal.decline(requestId)
             ] as const
             return Effect.map(
@@ -170,7 +170,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
                 ? Effect.all(both, { concurrency: 2 })
                 : Effect.map(Effect.all([both[1], both[0]], { concurrency: 2 }), ([a, b]) => [b, a] as const),
               ([acceptance, declined]) => {
-                expect(acceptance._tag).toBe(declined === null ? "Left" : "Right")
+                expect(acceptance._tag).toBe(declined === null ? "Failure" : "Success")
                 return declined !== null
               }
             )
@@ -186,20 +186,20 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
   describe(`what ${name} forgets`, () => {
     const finished = (requestId: string, over: Partial<Acceptance> = {}) =>
       Effect.flatMap(Journals.all, (journal) =>
-        Effect.zipRight(accept(requestId, over), journal.finish(requestId, "{}", {}))
+        Effect.andThen(accept(requestId, over), journal.finish(requestId, "{}", {}))
       )
 
     fact(
       "final requests that are old enough, with their ops and transactions; not their ids",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* TestClock.setTime(1_000)
+        yield* Time.setTime(1_000)
         yield* signOps("r1", [1])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
         yield* journal.finish("r1", "{}", {})
         yield* finished("r2", { idempotency: idempotency("key") })
         yield* accept("open", {})
-        yield* TestClock.setTime(1_001)
+        yield* Time.setTime(1_001)
         yield* finished("young")
         yield* journal.forget(1_000)
         expect(yield* journal.request("r2")).not.toBeNull()

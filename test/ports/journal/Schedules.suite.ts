@@ -1,10 +1,10 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import * as TestClock from "effect/TestClock"
 import { acceptOp, factOf, refused, signOps } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Time from "../../support/Time.js"
 
 const schedule = { notBefore: 100, dueAt: 101_000 }
 const cancellation = { code: "request_cancelled", outcome: "cancelled", onlyUnsigned: false } as const
@@ -32,9 +32,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.accept(Make.acceptance("r2", [], { schedule }))
         expect((yield* journal.request("r2"))?.notBefore).toBe(100)
         expect(yield* workOf).toEqual([["r1", null]])
-        yield* TestClock.setTime(100_999)
+        yield* Time.setTime(100_999)
         expect(yield* workOf).toEqual([["r1", null]])
-        yield* TestClock.setTime(101_000)
+        yield* Time.setTime(101_000)
         expect(yield* workOf).toEqual([
           ["r1", null],
           ["r2", 100]
@@ -63,7 +63,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* counts).toEqual([[two.accountId, 3, 9]])
         yield* journal.cancel("r4", cancellation)
         expect(yield* counts).toEqual([[two.accountId, 2, 5]])
-        yield* TestClock.setTime(101_000)
+        yield* Time.setTime(101_000)
         expect(yield* counts).toEqual([[two.accountId, 1, 3]])
       })
     )

@@ -1,6 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import * as Semaphore from "effect/Semaphore"
 import { acceptOp, factOf, refused, stateOf } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
@@ -60,11 +61,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "concurrent callers, each signing before the next allocates, get gap-free nonces",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        const lock = yield* Effect.makeSemaphore(1)
+        const lock = yield* Semaphore.make(1)
         const one = Effect.gen(function* () {
           const result = yield* journal.allocate(Make.allocation("r1"))
-          if (result._tag !== "allocated") return yield* Effect.dieMessage(result._tag)
-          yield* Effect.yieldNow()
+          if (result._tag !== "allocated") return yield* Effect.die(new Error(result._tag))
+          yield* Effect.yieldNow
           yield* journal.recordSigned(Make.signed(result.nonce))
           return result.nonce
         })

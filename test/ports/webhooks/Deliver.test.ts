@@ -10,7 +10,6 @@ import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
-import * as TestClock from "effect/TestClock"
 import { Webhook } from "standardwebhooks"
 import * as WebhookSender from "../../../src/adapters/json-rpc/services/WebhookSender.js"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
@@ -26,6 +25,7 @@ import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
+import * as Time from "../../support/Time.js"
 
 interface Hit {
   readonly headers: Readonly<Record<string, string>>
@@ -40,7 +40,7 @@ const receiver = (answer: (hit: Hit, response: http.ServerResponse) => void) =>
     const hits: Array<Hit> = []
     const told = yield* Queue.unbounded<Hit>()
     const server = yield* Effect.acquireRelease(
-      Effect.async<http.Server>((resume) => {
+      Effect.callback<http.Server>((resume) => {
         const made = http.createServer((request, response) => {
           let body = ""
           request.setEncoding("utf8")
@@ -52,7 +52,7 @@ const receiver = (answer: (hit: Hit, response: http.ServerResponse) => void) =>
             const hit = { headers, body, ...JSON.parse(body) }
             hits.push(hit)
             answer(hit, response)
-            told.unsafeOffer(hit)
+            Queue.offerUnsafe(told, hit)
           })
         })
         made.listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
@@ -99,15 +99,15 @@ const turn = Effect.promise(() => new Promise((turned) => setImmediate(turned)))
 
 /** Turns of the event loop, until it is so. */
 const until = <R>(look: Effect.Effect<boolean, unknown, R>): Effect.Effect<void, never, R> =>
-  Effect.flatMap(Effect.orDie(look), (isSo) => (isSo ? Effect.void : Effect.zipRight(turn, until(look))))
+  Effect.flatMap(Effect.orDie(look), (isSo) => (isSo ? Effect.void : Effect.andThen(turn, until(look))))
 
 /** Time passes in steps in which the store can answer: longer ones would be over before it does. */
 const pass = (seconds: number, step = 5): Effect.Effect<void, WebhooksError, Webhooks> =>
   Effect.forEach(
     Array.from({ length: seconds / step }, (_, n) => n),
     () =>
-      Effect.zipRight(
-        TestClock.adjust(`${step} seconds`),
+      Effect.andThen(
+        Time.adjust(`${step} seconds`),
         Effect.flatMap(Webhooks, (store) => store.oldest)
       ),
     { discard: true }
@@ -163,9 +163,9 @@ for (const [name, layer] of [
     body: Effect.Effect<
       void,
       unknown,
-      Journals.Ports | Webhooks | Layer.Layer.Success<typeof sender> | import("effect/Scope").Scope
+      Journals.Ports | Webhooks | Layer.Success<typeof sender> | import("effect/Scope").Scope
     >
-  ) => it.scoped(text, () => Effect.provide(body, Layer.fresh(layer)))
+  ) => it.effect(text, () => Effect.provide(body, Layer.fresh(layer)))
 
   describe(`webhooks in ${name}`, { timeout: 120_000 }, () => {
     fact(
@@ -260,7 +260,7 @@ for (const [name, layer] of [
           turns = 1
         ): Effect.Effect<void, WebhooksError, Webhooks> =>
           Effect.flatMap(look, (isSo) =>
-            isSo ? Effect.void : Effect.zipRight(turns % 1_000 === 0 ? tick : turn, soon(look, turns + 1))
+            isSo ? Effect.void : Effect.andThen(turns % 1_000 === 0 ? tick : turn, soon(look, turns + 1))
           )
         const settled = soon(Effect.map(store.due("this one"), (due) => due.length === 0))
         const toldOf = (requestId: string, times: number) =>
@@ -356,7 +356,7 @@ for (const [name, layer] of [
         const store = yield* Webhooks
         const away = new WebhooksError({ reason: "unavailable", message: "the store is away" })
         const dying = { ...store, delivered: () => Effect.fail(away), release: () => Effect.fail(away) }
-        yield* Effect.scoped(Effect.zipRight(Effect.provideService(begin("dying"), Webhooks, dying), next))
+        yield* Effect.scoped(Effect.andThen(Effect.provideService(begin("dying"), Webhooks, dying), next))
         yield* begin("the next one")
         // Its claim outlives it.
         yield* pass(65)
@@ -419,11 +419,11 @@ for (const [name, layer] of [
         ids.push((yield* add(closed.url)).webhookId)
         yield* acceptOp("r1", 1)
         yield* Effect.scoped(
-          Effect.zipRight(begin(), until(Effect.map(store.due("this one"), (due) => due.length === 0)))
+          Effect.andThen(begin(), until(Effect.map(store.due("this one"), (due) => due.length === 0)))
         )
         expect(redirecting.hits).toHaveLength(1)
         // Due again, and nobody delivers.
-        yield* TestClock.adjust("31 seconds")
+        yield* Time.adjust("31 seconds")
         const errors = yield* Effect.forEach(ids, (id) =>
           Effect.map(store.next(id, 1), (it) => it?.deliveries[0]?.lastError)
         )
@@ -444,7 +444,7 @@ for (const [name, layer] of [
         const { webhookId } = yield* add(url)
         yield* acceptOp("r1", 1)
         yield* store.failed({ webhookId, requestId: "r1", sequence: 1 }, "it answered 500", 0)
-        yield* TestClock.adjust("3 days")
+        yield* Time.adjust("3 days")
         yield* begin()
         yield* until(Effect.map(webhookOf(webhookId), (it) => it?.state === "failing"))
         expect(yield* webhookOf(webhookId)).toMatchObject({ waiting: 0, dead: 1 })
@@ -500,7 +500,7 @@ for (const [name, layer] of [
         expect(yield* store.setState(webhookId, "paused", "operator")).toBe(true)
         expect(yield* store.setState("another", "paused", "operator")).toBe(false)
         yield* life("r1", 0)
-        yield* Effect.scoped(Effect.zipRight(begin(), pass(10)))
+        yield* Effect.scoped(Effect.andThen(begin(), pass(10)))
         expect(hits).toEqual([])
         yield* store.setState(webhookId, "enabled", "operator")
         yield* begin("the next one")
@@ -521,11 +521,11 @@ for (const [name, layer] of [
         const sent = (n: number) =>
           Effect.gen(function* () {
             yield* acceptOp(`r${n}`, n)
-            yield* Effect.scoped(Effect.zipRight(begin(`process ${n}`), owed(webhookId, 0)))
+            yield* Effect.scoped(Effect.andThen(begin(`process ${n}`), owed(webhookId, 0)))
             return [first, second, third].map((by) => verified(hits[n], by))
           })
         expect(yield* sent(0)).toEqual([true, true, true])
-        yield* TestClock.adjust("1 hour")
+        yield* Time.adjust("1 hour")
         expect(yield* sent(1)).toEqual([true, false, true])
         const fourth = yield* store.rotate(webhookId, 100 * hour, "operator")
         expect(yield* sent(2)).toEqual([true, false, true])
@@ -589,7 +589,7 @@ for (const [name, layer] of [
         const { webhookId } = yield* add(url)
         for (let n = 0; n < 16; n++) yield* acceptOp(`r${n}`, n)
         const delivered: typeof store.delivered = (ref) =>
-          Effect.zipRight(Effect.sleep("14 seconds"), store.delivered(ref))
+          Effect.andThen(Effect.sleep("14 seconds"), store.delivered(ref))
         yield* Effect.provideService(begin("the slow one"), Webhooks, { ...store, delivered })
         yield* until(Effect.sync(() => hits.length === 8))
         yield* begin("the other one")
@@ -599,7 +599,7 @@ for (const [name, layer] of [
           answer()
           yield* until(
             Effect.map(
-              Effect.zipRight(TestClock.adjust("1 second"), webhookOf(webhookId)),
+              Effect.andThen(Time.adjust("1 second"), webhookOf(webhookId)),
               (it) => it?.waiting === waiting
             )
           )
@@ -654,10 +654,7 @@ for (const [name, layer] of [
         yield* Effect.provideService(begin(), Webhooks, { ...store, delivered })
         yield* until(Effect.sync(() => failures > 0))
         yield* until(
-          Effect.map(
-            Effect.zipRight(TestClock.adjust("1 second"), webhookOf(webhookId)),
-            (it) => it?.waiting === 0
-          )
+          Effect.map(Effect.andThen(Time.adjust("1 second"), webhookOf(webhookId)), (it) => it?.waiting === 0)
         )
         yield* pass(60)
         expect(hits).toHaveLength(1)
@@ -677,8 +674,8 @@ for (const [name, layer] of [
         yield* acceptOp("r1", 1)
         yield* wakeUps.tell
         for (let turns = 0; turns < 400 && (yield* webhookOf(webhookId))?.waiting !== 0; turns++)
-          yield* Effect.zipRight(
-            TestClock.adjust("1 millis"),
+          yield* Effect.andThen(
+            Time.adjust("1 millis"),
             Effect.promise(() => new Promise((turned) => setImmediate(turned)))
           )
         expect(yield* webhookOf(webhookId)).toMatchObject({ waiting: 0 })
@@ -719,7 +716,7 @@ it("a claim lasts longer than the sender waits for an answer and the store for a
 })
 
 describe("docs/webhooks.md", () => {
-  it.scopedLive("has a receiver that runs as it stands there", () =>
+  it.live("has a receiver that runs as it stands there", () =>
     Effect.gen(function* () {
       const [, code = ""] = /```js\n([\s\S]*?)```/.exec(readFileSync("docs/webhooks.md", "utf8")) ?? []
       expect(code.trim().split("\n").length).toBeLessThanOrEqual(20)
@@ -733,7 +730,7 @@ describe("docs/webhooks.md", () => {
           const child = execFile(process.execPath, [file], {
             env: { WEBHOOK_SECRET: secret, PORT: String(port), PATH: process.env.PATH }
           })
-          child.stdout?.on("data", (text: string) => said.unsafeOffer(text))
+          child.stdout?.on("data", (text: string) => Queue.offerUnsafe(said, text))
           return child
         }),
         (child) =>

@@ -48,14 +48,14 @@ const shown = Effect.promise(async () => {
 const receiver = Effect.gen(function* () {
   const told = yield* Queue.unbounded<Message>()
   const server = yield* Effect.acquireRelease(
-    Effect.async<http.Server>((resume) => {
+    Effect.callback<http.Server>((resume) => {
       const made = http.createServer((request, response) => {
         let body = ""
         request.on("data", (text: string) => {
           body += text
         })
         request.on("end", () => {
-          told.unsafeOffer(JSON.parse(body))
+          Queue.offerUnsafe(told, JSON.parse(body))
           response.writeHead(204).end()
         })
       })
@@ -77,7 +77,7 @@ const caller: Caller = {
 
 const topic = id("Ping(uint256)")
 
-it.scopedLive(
+it.live(
   "a watch on a live chain tells what is in it, through reorganisations and restarts, once in its sequence",
   () =>
     Effect.gen(function* () {
@@ -119,7 +119,7 @@ it.scopedLive(
         Layer.succeed(OperatorAbi, { events: [], errors: [], functions: [] }),
         SoleProcess.layer
       ).pipe(Layer.provide(Sqlite.layer({ filename: join(folder, "castellan.sqlite") })), Layer.orDie)
-      const running = <A, E>(body: Effect.Effect<A, E, Layer.Layer.Success<typeof process>>) =>
+      const running = <A, E>(body: Effect.Effect<A, E, Layer.Success<typeof process>>) =>
         Effect.gen(function* () {
           const wakeUps = yield* WakeUps.make(yield* Journals.all)
           yield* Followers.start

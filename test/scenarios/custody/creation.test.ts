@@ -242,7 +242,7 @@ describe("a wallet named by its address alone", () => {
 })
 
 describe("a factory that is not this account's", () => {
-  const untouched = Effect.dieMessage("a system key was asked for")
+  const untouched = Effect.die(new Error("a system key was asked for"))
   const system = { deployer: untouched, serviceEoa: untouched, sponsor: untouched }
 
   it.each(accounts)(

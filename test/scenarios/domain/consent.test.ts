@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { concat } from "ethers"
 import * as fc from "fast-check"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -69,11 +69,11 @@ const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551
 const domainConfig = (config: Config): WalletConfig.WalletConfig => {
   const point = ({ x, y }: { readonly x: string; readonly y: string }) =>
     Buffer.from(x.slice(2) + y.slice(2), "hex").toString("base64")
-  return Either.getOrThrow(
+  return Result.getOrThrow(
     WalletConfig.make({
-      custody: Either.getOrThrow(Custody.stored(config.custody)),
+      custody: Result.getOrThrow(Custody.stored(config.custody)),
       owners: config.owners.map(Address.unsafe),
-      passkeys: Either.getOrThrow(Passkey.parse(config.passkeys.map(point))),
+      passkeys: Result.getOrThrow(Passkey.parse(config.passkeys.map(point))),
       threshold: config.threshold
     })
   )
@@ -131,8 +131,8 @@ describe("A proof of signatures and passkeys", () => {
             Hex.unsafe32(hash),
             Hex.unsafe(proof)
           )
-          seen[Either.isRight(verdict) ? "good" : verdict.left.kind] += 1
-          expect(await verify.staticCall(config, hash, proof)).toBe(Either.isRight(verdict))
+          seen[Result.isSuccess(verdict) ? "good" : verdict.failure.kind] += 1
+          expect(await verify.staticCall(config, hash, proof)).toBe(Result.isSuccess(verdict))
         }
       ),
       { numRuns: 150 }
@@ -151,14 +151,14 @@ describe("A proof of signatures and passkeys", () => {
       fc.asyncProperty(fc.nat(good.length - 3), fc.integer({ min: 0, max: 15 }), async (place, digit) => {
         const changed = good.slice(0, 2 + place) + digit.toString(16) + good.slice(3 + place)
         if (
-          Either.isLeft(
+          Result.isFailure(
             ProofVerification.verify(domainConfig(config), Hex.unsafe32(hash), Hex.unsafe(changed))
           )
         )
           return
         taken += 1
         expect(await verify.staticCall(config, hash, changed)).toBe(true)
-        expect(Either.isRight(Proof.normalise(Hex.unsafe(changed)))).toBe(true)
+        expect(Result.isSuccess(Proof.normalise(Hex.unsafe(changed)))).toBe(true)
       }),
       { numRuns: 300 }
     )

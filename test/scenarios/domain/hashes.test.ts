@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { type JsonRpcProvider, toBeHex } from "ethers"
 import * as fc from "fast-check"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
@@ -124,7 +124,7 @@ describe.each(EntryPoint.versions)("The real EntryPoint %s", (version) => {
     ] as const)
       for (const value of [(1n << 120n) - 1n, 1n << 120n]) {
         const each = { ...plain, [field]: value }
-        const tooLarge = Either.isLeft(UserOperation.fits(version, each))
+        const tooLarge = Result.isFailure(UserOperation.fits(version, each))
         expect(tooLarge).toBe(value > (1n << 120n) - 1n)
         expect((await refusal(version, each)).includes("AA94")).toBe(tooLarge)
       }
@@ -140,25 +140,25 @@ describe.each(EntryPoint.versions)("The real EntryPoint %s", (version) => {
         )
       }
       expect((await refusal(version, each)).includes("AA93")).toBe(
-        Either.isLeft(UserOperation.fits(version, each))
+        Result.isFailure(UserOperation.fits(version, each))
       )
     }
     if (version === "v0.6") return
     for (const limits of [`01${"0".repeat(30)}${"0".repeat(32)}`, `${"0".repeat(32)}01${"0".repeat(30)}`]) {
       const each = { ...plain, paymasterAndData: Hex.unsafe(`0x${"11".repeat(20)}${limits}`) }
       expect(await refusal(version, each)).toContain("AA94")
-      expect(Either.isLeft(UserOperation.fits(version, each))).toBe(true)
+      expect(Result.isFailure(UserOperation.fits(version, each))).toBe(true)
     }
     const zero = { ...plain, paymasterAndData: Hex.unsafe(`0x${"00".repeat(52)}`) }
     expect((await refusal(version, zero)).includes("AA98")).toBe(version === "v0.8")
-    expect(Either.isLeft(UserOperation.fits(version, zero))).toBe(version === "v0.8")
+    expect(Result.isFailure(UserOperation.fits(version, zero))).toBe(version === "v0.8")
   })
 })
 
 describe("The real EntryPoint v0.8", () => {
   it("hashes initCode that begins with 0x7702 but is a factory's like any other", async () => {
     const each = { ...plain, initCode: Hex.unsafe(`0x7702${"11".repeat(30)}`) }
-    expect(Either.isRight(UserOperation.fits("v0.8", each))).toBe(true)
+    expect(Result.isSuccess(UserOperation.fits("v0.8", each))).toBe(true)
     expect(UserOperation.hash("v0.8", EntryPoint.canonical["v0.8"], BigInt(chainId), each)).toBe(
       await hashOnChain("v0.8", each)
     )
@@ -168,7 +168,7 @@ describe("The real EntryPoint v0.8", () => {
     "asks the chain for the hash of an EIP-7702 op (%s), which does not fit",
     async (initCode) => {
       const each = { ...plain, initCode: Hex.unsafe(initCode) }
-      expect(Either.isLeft(UserOperation.fits("v0.8", each))).toBe(true)
+      expect(Result.isFailure(UserOperation.fits("v0.8", each))).toBe(true)
       await expect(hashOnChain("v0.8", each)).rejects.toThrow("sender has no code")
     }
   )

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { type BaseWallet, Interface } from "ethers"
 import * as fc from "fast-check"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -83,11 +83,11 @@ describe("A proof", () => {
           const config: WalletConfig.WalletConfig = { custody: 3, threshold, owners, passkeys: [] }
           const answer = await chain.provider.call({
             to: chain.suite.validator,
-            data: verify.encodeFunctionData("verify", [config, hash, Either.getOrElse(normal, () => given)])
+            data: verify.encodeFunctionData("verify", [config, hash, Result.getOrElse(normal, () => given)])
           })
-          const signers = Either.match(normal, {
-            onLeft: (): ReadonlyArray<Address.Address | undefined> => [],
-            onRight: (proof) =>
+          const signers = Result.match(normal, {
+            onFailure: (): ReadonlyArray<Address.Address | undefined> => [],
+            onSuccess: (proof) =>
               ecdsaSigners(hash, proof).map((pair) => owners.find((each) => pair.includes(each)))
           })
           const good =

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { type BaseWallet, Interface, type TransactionReceipt } from "ethers"
 import * as fc from "fast-check"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
@@ -27,7 +27,7 @@ let reverter: Address.Address
 beforeAll(async () => {
   chain = await startChain()
   factory = Address.unsafe(chain.suite.factory)
-  const code = Either.getOrThrow(WalletAddress.creationCode(walletProxyCreationCode))
+  const code = Result.getOrThrow(WalletAddress.creationCode(walletProxyCreationCode))
   initCodeHash = WalletAddress.initCodeHash(code, Address.unsafe(chain.suite.beacon))
   reverter = Address.unsafe(
     await (await create("Reverter", [], devKey(0).connect(chain.provider))).getAddress()
@@ -39,7 +39,7 @@ afterAll(() => chain?.stop())
 const owner = devKey(7)
 const ownerAddress = Address.unsafe(owner.address)
 const bundlerOf = () => Address.unsafe(chain.bundler.address)
-const saltOf = (text: string) => Salt.hash(Either.getOrThrow(Salt.from(text)))
+const saltOf = (text: string) => Salt.hash(Result.getOrThrow(Salt.from(text)))
 const sign = (hash: Hex.Bytes32, by: BaseWallet) => Hex.unsafe(by.signingKey.sign(hash).serialized)
 
 const opOf = (
@@ -143,14 +143,14 @@ describe.each(EntryPoint.versions)("A wallet made by the domain's bytes on Entry
     expect(await chain.provider.getCode(op.sender)).toBe(
       await chain.provider.call({
         data: WalletAddress.initCode(
-          Either.getOrThrow(WalletAddress.creationCode(walletProxyCreationCode)),
+          Result.getOrThrow(WalletAddress.creationCode(walletProxyCreationCode)),
           Address.unsafe(chain.suite.beacon)
         )
       })
     )
     const configuration = await chain.provider.call({ to: op.sender, data: WalletCalls.configuration })
     expect(WalletConfig.decode(Hex.unsafe(configuration))).toEqual(
-      Either.right({ config: WalletConfig.ecdsa(ownerAddress), configNonce: 1n })
+      Result.succeed({ config: WalletConfig.ecdsa(ownerAddress), configNonce: 1n })
     )
     const validator = await chain.provider.call({ to: op.sender, data: WalletCalls.validator })
     expect(Address.fromWord(validator)).toBe(chain.suite.validator)
@@ -207,7 +207,7 @@ describe.each(EntryPoint.versions)("A wallet made by the domain's bytes on Entry
       to: addressOf(text),
       data: call("bump", [Keccak.hashText(version)])
     })
-    const inner = Either.getOrThrow(WalletCalls.decodeExecuteResult(Hex.unsafe(returned)))
+    const inner = Result.getOrThrow(WalletCalls.decodeExecuteResult(Hex.unsafe(returned)))
     expect(reverterAbi.decodeFunctionResult("bump", inner)[0]).toBe(2n)
     const both = await chain.provider.call({
       from: EntryPoint.canonical[version],
@@ -217,7 +217,7 @@ describe.each(EntryPoint.versions)("A wallet made by the domain's bytes on Entry
         { target: Address.unsafe(chain.stranger.address), value: 1n, data: Hex.empty }
       ])
     })
-    const results = Either.getOrThrow(WalletCalls.decodeExecuteBatchResult(Hex.unsafe(both)))
+    const results = Result.getOrThrow(WalletCalls.decodeExecuteBatchResult(Hex.unsafe(both)))
     expect(results.map(Hex.size)).toEqual([32, 0])
     expect(Address.fromWord(results[0] ?? "")).toBe(chain.deployer.address)
   })
@@ -233,7 +233,7 @@ describe.each(EntryPoint.versions)("A wallet made by the domain's bytes on Entry
         },
         "latest"
       ])
-    const { conditions, proof } = Either.getOrThrow(Conditions.decodeSignature(op.signature))
+    const { conditions, proof } = Result.getOrThrow(Conditions.decodeSignature(op.signature))
     const unbound = { ...op, signature: Conditions.encodeSignature(Conditions.none, proof) }
     const raw = {
       ...op,
@@ -257,8 +257,8 @@ describe("Prediction", () => {
         fc.fullUnicodeString({ minLength: 1, maxLength: 60 })
       )
       .map(Salt.from)
-      .filter(Either.isRight)
-      .map((right) => right.right)
+      .filter(Result.isSuccess)
+      .map((right) => right.success)
     await fc.assert(
       fc.asyncProperty(salt, custody, fc.boolean(), async (text, kind, legacy) => {
         const saltHash = Salt.hash(text)

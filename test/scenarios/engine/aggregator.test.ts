@@ -14,7 +14,7 @@ import { configOf } from "../../support/suite/Keys.js"
 /** What the aggregator gives more than it has: a thousand bytes behind each answer to a call of this function. */
 let padded: string | null = null
 
-const padding = (nodes: ChainRpc["Type"]): ChainRpc["Type"] => ({
+const padding = (nodes: ChainRpc["Service"]): ChainRpc["Service"] => ({
   ...nodes,
   connect: (...args) =>
     Effect.map(nodes.connect(...args), (client) => ({

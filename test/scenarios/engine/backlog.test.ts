@@ -84,7 +84,7 @@ describe("a restart with many open requests, at a node that answers few calls a 
     const { alone, together } = await life.runPromise(
       Effect.gen(function* () {
         const { chain, profile } = yield* Connection.open(stack.caller(), settings)
-        const { initCode } = yield* Wallets.formula(profile, {})
+        const { initCode } = yield* Effect.fromResult(Wallets.formula(profile, {}))
         const read = (place: Address.Address) => Wallets.read(ChainFacts.make(), chain, initCode, [place])
         const all = (some: typeof places) => Effect.forEach(some, read, { concurrency: "unbounded" })
         const one = yield* all(places)

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
@@ -40,7 +40,7 @@ describe("requests that want the same", () => {
   }
   const post = (...ops: ReadonlyArray<HandedOut>) => stack.ask(stack.post(ops, "userOpHash"))
   const decoded = (op: HandedOut) =>
-    Either.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(op.encodedUserOp)))
+    Result.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(op.encodedUserOp)))
   /** Somebody else's `handleOps` with an op that anybody may submit. */
   const copy = (op: HandedOut, overrides: object = {}) => {
     const proof = Hex.unsafe(stack.signer.signingKey.sign(op.userOpHash).serialized)

@@ -81,7 +81,7 @@ const at = (step: Step, happen: () => Promise<void>) => {
           Effect.suspend(() => {
             if (!armed) return call(...args)
             armed = false
-            return Effect.zipRight(Effect.promise(happen), call(...args))
+            return Effect.andThen(Effect.promise(happen), call(...args))
           })
       }
     })

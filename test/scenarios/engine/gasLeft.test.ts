@@ -1,5 +1,5 @@
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import { Contract } from "ethers"
 import { describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
@@ -61,7 +61,7 @@ describe("a call that hangs on the gas it is given", () => {
         await stack.mine()
         const { error, userOps } = await estimate([operation(name, params)])
         expect(error).toBeNull()
-        const op = Either.getOrThrow(
+        const op = Result.getOrThrow(
           UserOperation.decode("v0.7", Hex.unsafe(userOps[0]?.encodedUserOp ?? ""))
         )
         expect(op.callGasLimit).toBeGreaterThanOrEqual(least)

@@ -106,9 +106,9 @@ describe("a call with data to an address without code", () => {
   it("is refused in an op that was encoded elsewhere, at any place of its batch", async () => {
     const { userOps } = await stack.estimate([call(nobody(), value)])
     const decoded = UserOperation.decode("v0.7", Hex.unsafe(userOps[0]?.encodedUserOp ?? "0x"))
-    if (decoded._tag === "Left") throw new Error(decoded.left)
+    if (decoded._tag === "Failure") throw new Error(decoded.failure)
     const posted = (callData: Hex.Hex) => {
-      const op = { ...decoded.right, callData, callGasLimit: 500_000n }
+      const op = { ...decoded.success, callData, callGasLimit: 500_000n }
       const chainId = BigInt(stack.anvil.chainId)
       const userOpHash = UserOperation.hash("v0.7", stack.settings.entryPoint, chainId, op)
       const encodedUserOp = UserOperation.encode("v0.7", op)

@@ -31,7 +31,7 @@ describe("a database that is away for a while, in a process that lives on", { ti
           failed += 1
           if (failed >= failures) isAway = false
           const fail = Effect.fail(lost) as Effect.Effect<never, E>
-          return isSpot && moment === "after" ? Effect.zipRight(effect, fail) : fail
+          return isSpot && moment === "after" ? Effect.andThen(effect, fail) : fail
         })
       await stack.living({ wrapJournal: (journal) => wrap(journal, around) }, async (runtime) => {
         const [id, next] = [

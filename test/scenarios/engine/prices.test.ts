@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
@@ -125,13 +125,13 @@ it("a chain without EIP-1559 gets legacy transactions at the overshot gas price,
     const legacy = await startFaultyNode(stack.anvil.url)
     legacy.behave(beforeLondon)
     const price = BigInt(await stack.provider.send("eth_gasPrice", []))
-    const overshoot = { percentTxGasPriceOvershoot: Either.getOrThrow(Percent.from(25)) }
+    const overshoot = { percentTxGasPriceOvershoot: Result.getOrThrow(Percent.from(25)) }
     const result = await life.runPromise(execute(legacy.url, overshoot))
     const sent = await stack.provider.getTransaction(result.txHash)
     expect([result.status, sent?.type, sent?.gasPrice]).toEqual([1, 0, (price * 125n + 99n) / 100n])
     expect(result.effectiveGasPrice).toBe(String(sent?.gasPrice))
     const { userOps } = await stack.estimate(transfer(), { rpc: legacy.url })
-    const op = Either.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(userOps[0]?.encodedUserOp ?? "")))
+    const op = Result.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(userOps[0]?.encodedUserOp ?? "")))
     expect(op.maxPriorityFeePerGas).toBe(op.maxFeePerGas)
     await legacy.stop()
   }))

@@ -490,8 +490,8 @@ describe("a database that becomes an older one under its running service", { tim
     expect(restored).toMatchObject({ status: 0 })
     const requestJournal = await life.runPromise(RequestJournal)
     await expect
-      .poll(() => life.runPromise(Effect.either(requestJournal.request(requestId))), { timeout: 20_000 })
-      .toMatchObject({ _tag: "Left", left: { message: expect.stringContaining("older") } })
+      .poll(() => life.runPromise(Effect.result(requestJournal.request(requestId))), { timeout: 20_000 })
+      .toMatchObject({ _tag: "Failure", failure: { message: expect.stringContaining("older") } })
     expect(await stack.pool()).toHaveLength(1)
     const refused = await life.runPromise(Effect.flip(hit("one", hashOf("later"))(stack.caller())))
     expect(refused).toMatchObject({ code: "unavailable" })

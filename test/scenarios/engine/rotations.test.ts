@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import { id, Wallet } from "ethers"
 import { describe, expect, it } from "vitest"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
@@ -27,7 +27,7 @@ const rotated = async (stack: Stack, journey: Journey.Journey, wallet: Address.A
     funcSignature: "setConfig((uint8,uint8,address[],(bytes32,bytes32)[]))",
     funcParams: [[String(custody), String(threshold), owners, passkeys.map(({ x, y }) => [x, y])]]
   })
-  const op = Either.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(encodedUserOp)))
+  const op = Result.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(encodedUserOp)))
   const signature = Conditions.encodeSignature(Conditions.none, Hex.unsafe(ecdsa(userOpHash, alice)))
   const data = UserOperation.handleOps("v0.7", [{ ...op, signature }], Address.unsafe(elsewhere.address))
   return () =>
@@ -100,7 +100,7 @@ it("while somebody else's bundler has an op without an end, which can not land a
     const submit = await rotated(stack, journey, wallet, configOf(3, [own, alice], [], 2))
     bundler.behave(() => ({ does: "keep" }))
     const before = bundler.sent.length
-    const answer = stack.ask(Effect.either(journey.executeEncoded(op, ecdsa(op.userOpHash, alice))))
+    const answer = stack.ask(Effect.result(journey.executeEncoded(op, ecdsa(op.userOpHash, alice))))
     await expect.poll(() => bundler.sent.length, { timeout: 15_000 }).toBe(before + 1)
     await mined(await submit())
     expect(JSON.stringify(await answer)).toContain("configuration has changed")

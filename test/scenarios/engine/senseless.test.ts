@@ -35,14 +35,14 @@ describe("a node with senseless figures", () => {
       settings: { ...stack.settings, rpc: node.url }
     }
     const asked = Effect.all([
-      Effect.either(stack.execute(request.operations, request.settings)),
-      Effect.either(EstimateGas.run(stack.caller(), request))
+      Effect.result(stack.execute(request.operations, request.settings)),
+      Effect.result(EstimateGas.run(stack.caller(), request))
     ])
     const exit = await hasty.runPromiseExit(asked)
     if (Exit.isFailure(exit)) throw new Error(String(exit.cause))
     const [executed, estimated] = exit.value
-    if (executed._tag === "Right") Schema.encodeSync(Executed)(executed.right)
-    if (estimated._tag === "Right") Schema.encodeSync(EstimateGas.Response)(estimated.right)
+    if (executed._tag === "Success") Schema.encodeSync(Executed)(executed.success)
+    if (estimated._tag === "Success") Schema.encodeSync(EstimateGas.Response)(estimated.success)
   }
 
   it("in any word of a measurement crashes nothing", async () => {

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { expect, it } from "vitest"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import { startFaultyNode } from "../../support/stack/FaultyNode.js"
@@ -11,7 +11,7 @@ const stack = useStack({}, async (stack) => {
 
 it.each([
   ["none at all", Percent.zero],
-  ["eleven times as much", Either.getOrThrow(Percent.from(1_000))]
+  ["eleven times as much", Result.getOrThrow(Percent.from(1_000))]
 ])("with buffers of %s operations go, alone, together, and by way of an estimate", async (_, percent) => {
   const settings = {
     percentUserOpGasOvershoot: percent,

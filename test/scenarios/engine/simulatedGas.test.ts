@@ -11,7 +11,7 @@ const simulated: Array<bigint> = []
 /** What the node tells instead; null: what it found. */
 let told: bigint | null = null
 
-const listening = (nodes: ChainRpc["Type"]): ChainRpc["Type"] => ({
+const listening = (nodes: ChainRpc["Service"]): ChainRpc["Service"] => ({
   ...nodes,
   connect: (...args) =>
     Effect.map(nodes.connect(...args), (client) => ({

@@ -77,7 +77,7 @@ describe("a transaction that the fees have left behind", () => {
           Effect.suspend(() => {
             const mines = armed ? Effect.promise(() => stack.baseFee(gwei)) : Effect.void
             armed = false
-            return Effect.zipRight(mines, signer.sign(digest))
+            return Effect.andThen(mines, signer.sign(digest))
           })
       })
     }

@@ -23,7 +23,7 @@ describe("the window of an operation", () => {
     const [ops] = abi.decodeFunctionData("handleOps", transaction?.data ?? "0x")
     return ops.map((op: ReadonlyArray<string>) => {
       const decoded = Conditions.decodeSignature(Hex.unsafe(String(op.at(-1))))
-      return decoded._tag === "Right" ? decoded.right.conditions : decoded.left
+      return decoded._tag === "Success" ? decoded.success.conditions : decoded.failure
     })
   }
 

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { concat, hexlify, randomBytes } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
@@ -78,7 +78,7 @@ const post = (status: number, by: By, operation: object, more: object = {}) =>
 
 /** The op with other fields, its hash and its owner's signature over it. */
 const changed = ({ encodedUserOp }: EstimatedOp, fields: (op: UserOperation.UserOperation) => object) => {
-  const op = Either.getOrThrow(UserOperation.decode(version, Hex.unsafe(encodedUserOp)))
+  const op = Result.getOrThrow(UserOperation.decode(version, Hex.unsafe(encodedUserOp)))
   const other = { ...op, ...fields(op) }
   const userOpHash = UserOperation.hash(version, entryPoint(), BigInt(service.info.chainId), other)
   return {

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
@@ -167,7 +167,7 @@ describe.each(versions)("the ops of random bundles on %s", (version) => {
         bundleSize: alone ? 1n : BigInt(steps.length),
         beneficiaryEmpty: empty
       })
-      const gasLimit = Either.getOrThrow(
+      const gasLimit = Result.getOrThrow(
         Gas.transactionGasLimit(version, ops, {
           bound: 30_000_000n,
           overshoot: Percent.zero,

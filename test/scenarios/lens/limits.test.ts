@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
@@ -132,7 +132,7 @@ describe.each(versions)("estimated limits on %s", (version) => {
       )
     )
     const bounds = { bound: 30_000_000n, overshoot: Percent.zero }
-    const gasLimit = Either.getOrThrow(Gas.transactionGasLimit(version, ops, bounds))
+    const gasLimit = Result.getOrThrow(Gas.transactionGasLimit(version, ops, bounds))
     const bundle = await world.simulate(version, ops, gasLimit)
     expect([bundle.reverted, bundle.events]).toEqual([null, 3])
     expect(Number(gasLimit)).toBeLessThan(Number(bundle.usedGas) * 1.2)

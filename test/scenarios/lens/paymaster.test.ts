@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { concat, Interface, toBeHex, zeroPadValue } from "ethers"
 import { beforeAll, describe, expect, it } from "vitest"
 import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
@@ -64,7 +64,7 @@ describe.each(versions)("an op with a paymaster on %s", (version: Version) => {
         ops.push(
           await sponsored((BigInt(20 + count) << 64n) | BigInt(i), version === "v0.6" ? burn() : transfer())
         )
-      const gasLimit = Either.getOrThrow(Gas.transactionGasLimit(version, ops, noOvershoot))
+      const gasLimit = Result.getOrThrow(Gas.transactionGasLimit(version, ops, noOvershoot))
       const outcome = await world.simulate(version, ops, gasLimit)
       expect(outcome, `${count} ops`).toMatchObject({
         reverted: null,
@@ -78,7 +78,7 @@ describe.each(versions)("an op with a paymaster on %s", (version: Version) => {
         ops.map((op) => ({ ...op, paymasterAndData: Hex.empty })),
         noOvershoot
       )
-      const starved = await world.simulate(version, ops, Either.getOrThrow(without))
+      const starved = await world.simulate(version, ops, Result.getOrThrow(without))
       const fails = starved.reverted !== null || starved.success !== outcome.success
       expect(fails, `${count} ops without the paymaster's gas`).toBe(true)
     }

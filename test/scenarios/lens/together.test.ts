@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { Interface } from "ethers"
 import { describe, expect, it } from "vitest"
 import { versions } from "../../../src/domain/erc4337/EntryPoint.js"
@@ -24,7 +24,7 @@ const lensAbi = new Interface(artifact("GasLens").abi)
 const world = useWorld(undefined, (world) => fundPaymaster(world.payer, world.suite.paymaster, 10n ** 20n))
 
 const decoded = (told: Hex.Hex | undefined): GasLens.Report =>
-  Either.getOrThrow(Steps.finish(GasLens.decodeSteps(told ?? "0x")))
+  Result.getOrThrow(Steps.finish(GasLens.decodeSteps(told ?? "0x")))
 
 describe.each(versions)("looks in one call on %s", (version) => {
   const transfer = (amount = 1n) =>
@@ -95,7 +95,7 @@ describe.each(versions)("looks in one call on %s", (version) => {
     const wallet = await make("nested")
     const inner = await requestOf(dummied(wallet, 1n, transfer()))
     const entryPoint = world.entryPoint(version)
-    const data = Either.getOrThrow(GasLens.encodeCall({ entryPoint, ...inner }))
+    const data = Result.getOrThrow(GasLens.encodeCall({ entryPoint, ...inner }))
     const nested = execute(entryPoint, 0n, lensAbi.encodeFunctionData("measureEach", [[data]]))
     const { measures } = await world.look(version, await requestOf(dummied(wallet, 1n, nested)))
     expect(measures).toMatchObject([{ stage: "call", data: "0x" }])

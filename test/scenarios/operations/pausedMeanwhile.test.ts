@@ -18,7 +18,7 @@ const operation = (more: Partial<Operation> = {}) => stack.transfer("one", Journ
 /** For a caller that does not wait; dies when it is accepted. */
 const later = (operations: ReadonlyArray<Operation>) =>
   Effect.flatMap(Deferred.make<never>(), (accepted) => {
-    const onAccepted = () => Deferred.unsafeDone(accepted, Effect.dieMessage("it was accepted"))
+    const onAccepted = () => Deferred.doneUnsafe(accepted, Effect.die(new Error("it was accepted")))
     const caller = { ...stack.caller(), isAsynchronous: true, onAccepted }
     return Effect.raceFirst(stack.execute(operations, {}, caller), Deferred.await(accepted))
   })

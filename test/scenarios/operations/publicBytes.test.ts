@@ -23,7 +23,7 @@ const known = new Map<ChainClient, ChainClient>()
 const late = (client: ChainClient): ChainClient => ({
   ...client,
   receipt: (txHash) =>
-    Effect.zipRight(
+    Effect.andThen(
       Effect.promise(() => told),
       client.receipt(txHash)
     )

@@ -324,7 +324,7 @@ describe("the service's own EOA", () => {
         Effect.map(nodes.connect(url, by), (chain) => ({
           ...chain,
           sendRawTransaction: (raw) =>
-            Effect.zipRight(
+            Effect.andThen(
               Effect.promise(() => stack.fund(poor, 0n)),
               chain.sendRawTransaction(raw)
             )
@@ -335,17 +335,17 @@ describe("the service's own EOA", () => {
     await during({ wrapChain, profile }, async (other) => {
       const drained = async () => {
         await stack.fund(poor, ether)
-        return other.ask(Effect.either(handed().post(await fresh(handed(), {}, "poor"))))
+        return other.ask(Effect.result(handed().post(await fresh(handed(), {}, "poor"))))
       }
       const before = await wei()
-      expect(await drained()).toMatchObject({ _tag: "Right", right: { status: 0 } })
+      expect(await drained()).toMatchObject({ _tag: "Success", success: { status: 0 } })
       const lost = before - (await wei())
       expect(lost).toBeGreaterThan(0n)
       expect(await figures(other.runtime)).toEqual({ held: 0n, booked: lost })
       let refused = false
       for (let tries = 0; tries < 40 && !refused; tries += 1) {
         const answer = await drained()
-        refused = answer._tag === "Left" && answer.left.code === "submission_limit"
+        refused = answer._tag === "Failure" && answer.failure.code === "submission_limit"
       }
       expect(refused).toBe(true)
       const { booked } = await figures(other.runtime)

@@ -71,7 +71,7 @@ const poorNode = async (target: string) => {
 
 beforeAll(async () => {
   const starting = DevChain.start({ port: 0, chainId: 31337, blockTime: null, startNode })
-  dev = await Effect.runPromise(Scope.extend(starting, scope))
+  dev = await Effect.runPromise(Scope.provide(starting, scope))
   provider = new NodeProvider(dev.url, 31337, { staticNetwork: true })
   poor = await poorNode(dev.url)
 })
@@ -110,7 +110,7 @@ const file = (networks: ReadonlyArray<object>, more: object = {}) => ({
 
 const inspect = (networks: ReadonlyArray<object>, more?: object) =>
   Effect.flatMap(
-    Config.fromText(JSON.stringify(file(networks, more)), "of the test", {}, folder),
+    Effect.fromResult(Config.fromText(JSON.stringify(file(networks, more)), "of the test", {}, folder)),
     Inspections.run
   )
 
@@ -343,24 +343,26 @@ describe("the start of a service", () => {
 
   it.live("says in the log that Redis is away", () =>
     Effect.gen(function* () {
-      const config = yield* Config.fromText(
-        JSON.stringify(
-          file([network()], {
-            database: { path: join(folder, "started.sqlite") },
-            rateLimit: { redis: away.redis }
-          })
-        ),
-        "of the test",
-        {},
-        folder
+      const config = yield* Effect.fromResult(
+        Config.fromText(
+          JSON.stringify(
+            file([network()], {
+              database: { path: join(folder, "started.sqlite") },
+              rateLimit: { redis: away.redis }
+            })
+          ),
+          "of the test",
+          {},
+          folder
+        )
       )
       const told = yield* Deferred.make<void>()
       const listen = Logger.make(({ message }) => {
         if (String(message).includes("rateLimit.redis: Redis does not answer"))
-          Deferred.unsafeDone(told, Exit.void)
+          Deferred.doneUnsafe(told, Exit.void)
       })
-      const started = Effect.zipRight(Service.start(config, { inspect: true }), Deferred.await(told))
-      yield* Effect.provide(Effect.scoped(started), Logger.add(listen))
+      const started = Effect.andThen(Service.start(config, { inspect: true }), Deferred.await(told))
+      yield* Effect.provide(Effect.scoped(started), Logger.layer([listen], { mergeWithExisting: true }))
     })
   )
 })
@@ -369,28 +371,28 @@ describe("castellan config check --connect", () => {
   const check = (content: object, ...args: ReadonlyArray<string>) => {
     const path = join(folder, "castellan.json")
     writeFileSync(path, JSON.stringify(content))
-    return Effect.either(CommandLine.run(["config", "check", path, "--connect", ...args], {}))
+    return Effect.result(CommandLine.run(["config", "check", path, "--connect", ...args], {}))
   }
 
   it.live("succeeds with notes where things are merely limited", () =>
     Effect.gen(function* () {
       const said = yield* check(file([{ ...network(), rpc: poor.url }]))
-      expect(said).toMatchObject({ right: expect.stringMatching(/note +chain 31337: .*eth_simulateV1/) })
+      expect(said).toMatchObject({ success: expect.stringMatching(/note +chain 31337: .*eth_simulateV1/) })
     })
   )
 
   it.live("shows the chains of the file, and notes those that nobody has configured", () =>
     Effect.gen(function* () {
       const said = yield* check(file([network(), { chainId: 137, rpc: poor.url }]), "--json")
-      expect(said).toMatchObject({ left: expect.stringContaining("chain 137") })
+      expect(said).toMatchObject({ failure: expect.stringContaining("chain 137") })
       const found = yield* check(file([network()]), "--json")
-      if (found._tag === "Left") throw new Error(found.left)
-      expect(JSON.parse(found.right)).toMatchObject({
+      if (found._tag === "Failure") throw new Error(found.failure)
+      expect(JSON.parse(found.success)).toMatchObject({
         networks: [31337],
         unconfigured: [80002, 137, 84532, 8453]
       })
       expect(yield* check(file([network()]))).toMatchObject({
-        right: expect.stringMatching(
+        success: expect.stringMatching(
           /networks {2}31337\n {2}note {6}networks: .* no entry, 80002, 137, 84532, 8453:/
         )
       })
@@ -402,9 +404,9 @@ describe("castellan config check --connect", () => {
       const path = join(folder, "nowhere/castellan.sqlite")
       const said = yield* check(file([network()], { database: { path } }))
       expect(said).toMatchObject({
-        left: expect.stringContaining(`database: cannot open the database file ${path} (ENOENT)`)
+        failure: expect.stringContaining(`database: cannot open the database file ${path} (ENOENT)`)
       })
-      expect(yield* check(file([network()]))).toMatchObject({ _tag: "Right" })
+      expect(yield* check(file([network()]))).toMatchObject({ _tag: "Success" })
       expect(existsSync(join(folder, "never.sqlite"))).toBe(false)
     })
   )

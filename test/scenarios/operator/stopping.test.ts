@@ -24,7 +24,7 @@ const running: Array<Program> = []
 
 beforeAll(async () => {
   const starting = DevChain.start({ port: 0, chainId: 31337, blockTime: null, startNode })
-  const dev = await Effect.runPromise(Scope.extend(starting, scope))
+  const dev = await Effect.runPromise(Scope.provide(starting, scope))
   provider = new NodeProvider(dev.url, 31337, { staticNetwork: true })
   ;[entryPoint = ""] = Object.values(dev.entryPoints)
   const { hash, key } = await Effect.runPromise(Wiring.issueKey(Redacted.make(pepper)))

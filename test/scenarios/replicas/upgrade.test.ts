@@ -1,7 +1,7 @@
-import * as Migrator from "@effect/sql/Migrator"
-import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as Migrator from "effect/sql/Migrator"
+import * as SqlClient from "effect/sql/SqlClient"
 import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
 import * as Migrations from "../../../src/adapters/sql/Migrations.js"
@@ -24,7 +24,7 @@ const downgrade = async (url: string): Promise<void> => {
     Migrations.migrations as Record<string, (typeof Migrations.migrations)["0001_journal"]>
   const before = await at(
     await freshUrl(),
-    Effect.zipRight(
+    Effect.andThen(
       Migrator.make({})({ loader: Migrator.fromRecord(earlier), table: "castellan_migrations" }),
       Shape.read
     )

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { Interface } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
@@ -52,7 +52,7 @@ describe("the sponsorship budget", () => {
   }
   const execute = (life: Runtime, amount = 1n) =>
     life.runPromise(
-      Effect.either(
+      Effect.result(
         ExecuteOperations.run(stack.caller(), {
           operations: [sponsor.mint("main", amount)],
           settings: sponsor.settings
@@ -68,7 +68,7 @@ describe("the sponsorship budget", () => {
       })
     )
     const op = UserOperation.decode("v0.7", Hex.unsafe(userOps[0]?.encodedUserOp ?? "0x"))
-    return Gas.requiredPrefund("v0.7", Either.getOrThrow(op))
+    return Gas.requiredPrefund("v0.7", Result.getOrThrow(op))
   }
 
   it("that is spent pays for nothing more, and nothing is sent", async () => {
@@ -76,7 +76,7 @@ describe("the sponsorship budget", () => {
     const nonce = await stack.provider.getTransactionCount(stack.signer.address)
     const refused = await execute(begin(booked))
     expect(refused).toMatchObject({
-      left: { code: "sponsorship_exhausted", details: [{ path: "operations[0]", available: "0" }] }
+      failure: { code: "sponsorship_exhausted", details: [{ path: "operations[0]", available: "0" }] }
     })
     expect(await stack.provider.getTransactionCount(stack.signer.address)).toBe(nonce)
     expect(await sponsor.figures()).toEqual({ held: 0n, booked })
@@ -100,9 +100,9 @@ describe("the sponsorship budget", () => {
     await stack.provider.send("evm_setAutomine", [true])
     await stack.provider.send("evm_mine", [])
     const answers = await Promise.all(asked)
-    expect(answers.filter(Either.isRight)).toHaveLength(3)
-    for (const refused of answers.filter(Either.isLeft))
-      expect(refused.left).toMatchObject({ code: "sponsorship_exhausted" })
+    expect(answers.filter(Result.isSuccess)).toHaveLength(3)
+    for (const refused of answers.filter(Result.isFailure))
+      expect(refused.failure).toMatchObject({ code: "sponsorship_exhausted" })
     expect((await sponsor.minted()) - before.minted).toBe(3n)
     const after = await sponsor.settled()
     expect(after.booked - before.booked).toBe(deposit - (await sponsor.deposit()))
@@ -115,7 +115,7 @@ describe("the sponsorship budget", () => {
     const dying = stack.begin()
     void dying
       .runPromise(
-        Effect.either(
+        Effect.result(
           ExecuteOperations.run(stack.caller(), {
             operations: [sponsor.mint("main", 1n)],
             settings: sponsor.settings
@@ -146,7 +146,7 @@ describe("the sponsorship budget", () => {
     const caller = stack.caller()
     void dying
       .runPromise(
-        Effect.either(
+        Effect.result(
           ExecuteOperations.run(caller, {
             operations: [sponsor.mint("main", 1n)],
             settings: sponsor.settings

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
@@ -11,7 +11,7 @@ import { type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode
 import { type Sponsored, sponsored } from "../../support/stack/Sponsored.js"
 import { type Stack, startStack } from "../../support/stack/Stack.js"
 
-const percent = (value: number) => Either.getOrThrow(Percent.from(value))
+const percent = (value: number) => Result.getOrThrow(Percent.from(value))
 
 describe("whoever tries to drain the sponsor", () => {
   let stack: Stack
@@ -128,7 +128,7 @@ describe("whoever tries to drain the sponsor", () => {
   ])("is not paid for an op that was handed out with %s altered", (_, altered) =>
     untouched(async () => {
       const { encodedUserOp } = await handedOut()
-      const op = Either.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(encodedUserOp)))
+      const op = Result.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(encodedUserOp)))
       const other = { ...op, ...altered(op) }
       const { chainId } = stack.anvil
       const hash = UserOperation.hash("v0.7", sponsor.settings.entryPoint, BigInt(chainId), other)

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { Interface } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
@@ -107,7 +107,7 @@ describe.each(entryPointVersions)("a paymaster named by its address, on EntryPoi
     await deposit(paymaster, 10n ** 18n)
     const to = Journey.recipient()
     const op = await journey.estimated(journey.transfer(wallet, to), { paymaster })
-    const decoded = Either.getOrThrow(UserOperation.decode(version, Hex.unsafe(op.encodedUserOp)))
+    const decoded = Result.getOrThrow(UserOperation.decode(version, Hex.unsafe(op.encodedUserOp)))
     const parts = PaymasterData.read(version, decoded.paymasterAndData)
     expect(parts).toMatchObject({ paymaster, data: "0x" })
     if (version !== "v0.6") expect(parts?.limits.verificationGasLimit).toBeGreaterThan(5_000n)

@@ -134,7 +134,7 @@ describe("a sponsorship where a remote bundler submits", () => {
     if (op === undefined) throw new Error("an op was expected")
     expect(op.bundler).toBe(ZeroAddress)
     expect(op.op.paymasterAndData).toMatch(/01$/)
-    expect(Sponsorship.read(version, op.op.paymasterAndData)).toMatchObject({ right: { unbound: true } })
+    expect(Sponsorship.read(version, op.op.paymasterAndData)).toMatchObject({ success: { unbound: true } })
     const deposit = await sponsor.deposit()
     const answer = await stack.ask(handed.post(op, { over: op.userOpHash }))
     expect(answer.status).toBe(1)

@@ -44,7 +44,7 @@ let told = ""
 /** `castellan store copy`, from the rig's file to this database. */
 const copy = (url: string): Promise<string> =>
   Effect.runPromise(
-    Effect.merge(
+    Effect.catch(
       CommandLine.heard(["store", "copy", fileOf("new.json", rig.file({ url }))], {
         CASTELLAN_CONFIG: fileOf("old.json", rig.file())
       }).pipe(
@@ -52,7 +52,8 @@ const copy = (url: string): Promise<string> =>
           told += stderr
           return stdout
         })
-      )
+      ),
+      Effect.succeed
     )
   )
 
@@ -91,7 +92,9 @@ it("what can not be copied is refused before anything is", async () => {
   expect(await copy("postgres://nobody@127.0.0.1:1/none")).toMatch(/cannot use the PostgreSQL server/)
   const env = { CASTELLAN_CONFIG: fileOf("old.json", rig.file()) }
   const run = (text: string) =>
-    Effect.runPromise(Effect.merge(CommandLine.run(["store", "copy", fileOf("other.json", text)], env)))
+    Effect.runPromise(
+      Effect.catch(CommandLine.run(["store", "copy", fileOf("other.json", text)], env), Effect.succeed)
+    )
   expect(await run(rig.file())).toMatch(/is one of PostgreSQL/)
   const other = JSON.parse(rig.file({ url: await freshUrl() }))
   expect(await run(JSON.stringify({ ...other, keyPepper: "another pepper, as long" }))).toMatch(/keyPepper/)

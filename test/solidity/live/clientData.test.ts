@@ -1,5 +1,5 @@
 import { createHash, sign } from "node:crypto"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { getBytes, hexlify, id } from "ethers"
 import fc from "fast-check"
 import { afterAll, beforeAll, expect, test } from "vitest"
@@ -63,7 +63,7 @@ const verdicts = async (auth: PasskeyProof["auth"]) => {
     contract: await at("CustodyValidator", chain.suite.validator, chain)
       .getFunction("verify")
       .staticCall(config, hash, mixedProof("0x", [{ index: 0, auth }])),
-    service: Either.isRight(service)
+    service: Result.isSuccess(service)
   }
 }
 

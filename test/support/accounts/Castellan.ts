@@ -3,10 +3,9 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
-import * as Logger from "effect/Logger"
-import * as LogLevel from "effect/LogLevel"
+import * as References from "effect/References"
+import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import * as Config from "../../../src/hosts/config/Config.js"
 import * as Service from "../../../src/hosts/node/Service.js"
@@ -64,9 +63,12 @@ export const make = (
     },
     serve: async () => {
       const scope = Effect.runSync(Scope.make())
-      const config = Either.getOrThrow(Config.fromText(text, path, env, folder))
+      const config = Result.getOrThrow(Config.fromText(text, path, env, folder))
       const { url } = await Effect.runPromise(
-        Service.start(config).pipe(Scope.extend(scope), Logger.withMinimumLogLevel(LogLevel.None))
+        Service.start(config).pipe(
+          Scope.provide(scope),
+          Effect.provideService(References.MinimumLogLevel, "None")
+        )
       )
       return { url, stop: () => Effect.runPromise(Scope.close(scope, Exit.void)) }
     }

@@ -10,7 +10,7 @@ import * as Killing from "./Killing.js"
 const spot = process.env[Killing.variable]
 Process.run(
   Effect.gen(function* () {
-    const config = yield* Config.load(process.env)
+    const config = yield* Effect.fromResult(Config.load(process.env))
     const { url } = yield* Service.start(
       config,
       spot === undefined ? {} : { journal: Journals.mapped(Killing.wrap(JSON.parse(spot))) }

@@ -34,7 +34,7 @@ export const wrap =
         if (!armed || (spot.step !== null && spot.step !== name)) return effect
         calls += 1
         if (calls !== spot.nth) return effect
-        return spot.moment === "before" ? Effect.zipRight(die, effect) : Effect.zipLeft(effect, die)
+        return spot.moment === "before" ? Effect.andThen(die, effect) : Effect.tap(effect, die)
       })
     const wrapped = Object.entries(journal).map(([name, member]: [string, unknown]) => {
       if (Effect.isEffect(member)) return [name, around(name, member)]

@@ -28,7 +28,7 @@ export interface World {
 export const start = async (): Promise<World> => {
   const scope = await Effect.runPromise(Scope.make())
   const inScope = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
-    Effect.runPromise(Scope.extend(effect, scope))
+    Effect.runPromise(Scope.provide(effect, scope))
   const chain = await inScope(DevChain.start({ port: 0, chainId: 31337, blockTime: null, startNode }))
   const provider = await inScope(Provider.connect(chain.url, chain.chainId))
   const faucet = devKeys.faucet.connect(provider)

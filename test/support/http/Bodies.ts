@@ -176,7 +176,7 @@ export interface Place {
 
 export interface Bodies {
   /** Requests of a schema: what it says, with values that mean something at this place. */
-  readonly valid: (schema: Schema.Schema<unknown, unknown>) => fc.Arbitrary<unknown>
+  readonly valid: (schema: Schema.Codec<unknown, unknown>) => fc.Arbitrary<unknown>
   /** Requests to these endpoints, each as often as any other: two of five valid, two of five nearly, the rest hostile. */
   readonly requests: (endpoints: ReadonlyArray<Endpoint>, key: string) => fc.Arbitrary<Sent>
 }
@@ -374,10 +374,10 @@ export const at = (place: Place): Bodies => {
   }
 
   /** Requests of an endpoint: what its schema says, with values that mean something to this service. */
-  const valid = (schema: Schema.Schema<unknown, unknown>): fc.Arbitrary<unknown> => structural(schema.ast, 0)
+  const valid = (schema: Schema.Codec<unknown, unknown>): fc.Arbitrary<unknown> => structural(schema.ast, 0)
 
   /** Requests with one thing wrong with them, or perhaps nothing. */
-  const nearlyValid = (schema: Schema.Schema<unknown, unknown>): fc.Arbitrary<unknown> =>
+  const nearlyValid = (schema: Schema.Codec<unknown, unknown>): fc.Arbitrary<unknown> =>
     fc
       .tuple(valid(schema), fc.nat(), fc.constantFrom(...mutations), junk)
       .map(([body, nth, mutate, other]) => {
@@ -386,7 +386,7 @@ export const at = (place: Place): Bodies => {
       })
 
   /** Bodies that are no JSON, or JSON that nobody sends in good faith. */
-  const hostile = (schema: Schema.Schema<unknown, unknown>): fc.Arbitrary<Buffer> => {
+  const hostile = (schema: Schema.Codec<unknown, unknown>): fc.Arbitrary<Buffer> => {
     const good = valid(schema).map((body) => JSON.stringify(body))
     return fc.oneof(
       fc.uint8Array({ maxLength: 200 }).map((raw) => Buffer.from(raw)),

@@ -1,5 +1,5 @@
-import * as HttpApi from "@effect/platform/HttpApi"
 import * as Context from "effect/Context"
+import * as HttpApi from "effect/http-api/HttpApi"
 import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import { api } from "../../../src/hosts/http/contract/Api.js"
@@ -18,8 +18,8 @@ export interface Endpoint {
   readonly withKey: boolean
   readonly bodyOptional: boolean
   readonly idempotent: boolean
-  readonly payload: Schema.Schema<unknown, unknown> | null
-  readonly success: Schema.Schema<unknown, unknown>
+  readonly payload: Schema.Codec<unknown, unknown> | null
+  readonly success: Schema.Codec<unknown, unknown>
   /** Of the body, where there is one; else of the parameters. */
   readonly example: unknown
   /** The path of a request, with the parameters of the example. */
@@ -43,8 +43,8 @@ export const endpoints: ReadonlyArray<Endpoint> = (() => {
         withKey: [...middleware].some(({ key }) => key === Authentication.key),
         bodyOptional: Option.isSome(Context.getOption(mergedAnnotations, BodyOptional)),
         idempotent: Option.isSome(Context.getOption(mergedAnnotations, Idempotent)),
-        payload: Option.getOrNull(endpoint.payloadSchema) as Schema.Schema<unknown, unknown> | null,
-        success: endpoint.successSchema as Schema.Schema<unknown, unknown>,
+        payload: Option.getOrNull(endpoint.payloadSchema) as Schema.Codec<unknown, unknown> | null,
+        success: endpoint.successSchema as Schema.Codec<unknown, unknown>,
         example: endpoint.payloadSchema._tag === "Some" && named.length > 0 ? body : example,
         filled: endpoint.path.replace(/:([A-Za-z]+)/g, (_, name: string) => String(Object(example)[name]))
       })

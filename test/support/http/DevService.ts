@@ -174,13 +174,10 @@ export const first = <A>(list: ReadonlyArray<A>): A => {
 
 export const start = async (options: Partial<DevStack.Options> = {}): Promise<DevService> => {
   const lines: Array<string> = []
-  const capture = Logger.replace(
-    Logger.defaultLogger,
-    Logger.map(Logger.logfmtLogger, (line) => void lines.push(line))
-  )
+  const capture = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => void lines.push(line))])
   const scope = await Effect.runPromise(Scope.make())
   const inScope = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
-    Effect.runPromise(Scope.extend(Effect.provide(effect, capture), scope))
+    Effect.runPromise(Scope.provide(Effect.provide(effect, capture), scope))
   const info = await inScope(
     DevStack.start({ port: 0, rpcPort: 0, chainId: 31337, blockTime: null, startNode, ...options })
   )

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import { expect } from "vitest"
 import * as LoopMonitor from "../LoopMonitor.js"
@@ -78,9 +78,9 @@ const mostHeld = 50
  */
 export const campaign = async (plan: Campaign): Promise<Statuses> => {
   const statuses: Statuses = new Map()
-  const judge = (sent: Sent, answer: Either.Either<Got, Error>): ReadonlyArray<string> => {
-    if (Either.isLeft(answer)) return [`${answer.left.message} <- ${show(sent)}`]
-    const got = answer.right
+  const judge = (sent: Sent, answer: Result.Result<Got, Error>): ReadonlyArray<string> => {
+    if (Result.isFailure(answer)) return [`${answer.failure.message} <- ${show(sent)}`]
+    const got = answer.success
     const path = sent.target.replace(/\?.*$/s, "").replace(/^\/(requests|webhooks|watches)\/[^/]*/, "/$1/*")
     const name = `${path} ${got.status}`
     statuses.set(name, (statuses.get(name) ?? 0) + 1)
@@ -91,7 +91,7 @@ export const campaign = async (plan: Campaign): Promise<Statuses> => {
     await new Promise((resolve) => setImmediate(resolve))
     const monitor = LoopMonitor.start()
     const answers = await plan.run(
-      Effect.forEach(batch, (sent) => Effect.either(plan.send(sent)), { concurrency: "unbounded" })
+      Effect.forEach(batch, (sent) => Effect.result(plan.send(sent)), { concurrency: "unbounded" })
     )
     monitor.stop()
     return { answers, longest: monitor.longest() }

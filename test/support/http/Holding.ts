@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Logger from "effect/Logger"
-import * as LogLevel from "effect/LogLevel"
+import * as Layer from "effect/Layer"
+import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import * as HostileNode from "../HostileNode.js"
 import * as LoopMonitor from "../LoopMonitor.js"
@@ -45,11 +45,11 @@ const constants: Readonly<Record<string, Buffer>> = {
   eth_getCode: Buffer.from('"0x"')
 }
 
-const quiet = Logger.minimumLogLevel(LogLevel.None)
+const quiet = Layer.succeed(References.MinimumLogLevel, "None")
 
 export const start = async (): Promise<Holding> => {
   const scope = await Effect.runPromise(Scope.make())
-  const front = await Effect.runPromise(Effect.provide(Scope.extend(MemoryService.make, scope), quiet))
+  const front = await Effect.runPromise(Effect.provide(Scope.provide(MemoryService.make, scope), quiet))
   let says: Says = () => Buffer.from("null")
   const node = await HostileNode.httpNode((response, body) => {
     const parts = HostileNode.callsOf(body).flatMap(({ id, method }, index) => [
@@ -76,7 +76,7 @@ export const start = async (): Promise<Holding> => {
             headers: { "x-api-key": key, ...described },
             remoteAddress: "203.0.113.1",
             readBody: (collector) =>
-              Effect.async((resume) => {
+              Effect.callback((resume) => {
                 let at = 0
                 const next = (): void => {
                   const more = at < bytes.length && collector.take(bytes.subarray(at, at + 65_536))

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as JsonRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as WebhookSender from "../../../src/adapters/json-rpc/services/WebhookSender.js"
@@ -67,7 +67,7 @@ const keys = {
 }
 
 const addressOf = (key: string) =>
-  Secp256k1.addressOf(Either.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(key))).publicKey)
+  Secp256k1.addressOf(Result.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(key))).publicKey)
 
 const profile = NetworkProfile.make({
   chainId: 31_337n,
@@ -139,7 +139,7 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
         Replicas.layer,
         InMemory.budgets,
         noServices,
-        Layer.scoped(
+        Layer.effect(
           ChainRpcPort,
           Effect.map(JsonRpc.make({ egress: { allowLoopback: true } }), (overHttp) => ({
             connect: (url, by) =>

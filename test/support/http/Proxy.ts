@@ -10,6 +10,6 @@ export interface Proxy extends CountingProxy.CountingProxy {
 /** A counting proxy in front of a node, for tests that are no effects. */
 export const startProxy = async (target: string): Promise<Proxy> => {
   const scope = await Effect.runPromise(Scope.make())
-  const proxy = await Effect.runPromise(Scope.extend(CountingProxy.start(target), scope))
+  const proxy = await Effect.runPromise(Scope.provide(CountingProxy.start(target), scope))
   return { ...proxy, stop: () => Effect.runPromise(Scope.close(scope, Exit.void)) }
 }

@@ -59,7 +59,7 @@ export const handlers = {
         name,
         () => Effect.succeed(Schema.decodeUnknownSync(success)(shown(name)))
       ])
-  ) as { readonly [Name in keyof All]: () => Effect.Effect<Effect.Effect.Success<ReturnType<All[Name]>>> }),
+  ) as { readonly [Name in keyof All]: () => Effect.Effect<Effect.Success<ReturnType<All[Name]>>> }),
   predict: (_, request) =>
     Effect.succeed(
       request.accounts.map(({ salt }) => ({ salt, wallet: `0x${"22".repeat(20)}`, error: null }))
@@ -129,20 +129,19 @@ export const send = (url: string, path: string, init: RequestInit = {}): Effect.
 export const post = (url: string, path: string, body: unknown): Effect.Effect<Answered> =>
   send(url, path, { body: JSON.stringify(body) })
 
-const Envelope = Schema.parseJson(
-  Schema.Struct(
-    {
+const Envelope = Schema.fromJsonString(
+  Schema.StructWithRest(
+    Schema.Struct({
       error: Schema.NonEmptyString,
-      code: Schema.Literal(...(Object.keys(catalogue) as Array<Code>)),
-      requestId: Schema.UUID,
+      code: Schema.Literals([...(Object.keys(catalogue) as Array<Code>)]),
+      requestId: Schema.String.check(Schema.isUUID()),
       details: Schema.Array(
-        Schema.Struct(
-          { path: Schema.String, message: Schema.String },
-          Schema.Record({ key: Schema.String, value: Schema.Unknown })
-        )
+        Schema.StructWithRest(Schema.Struct({ path: Schema.String, message: Schema.String }), [
+          Schema.Record(Schema.String, Schema.Unknown)
+        ])
       )
-    },
-    Schema.Record({ key: Schema.String, value: Schema.Unknown })
+    }),
+    [Schema.Record(Schema.String, Schema.Unknown)]
   )
 )
 
@@ -157,7 +156,7 @@ export const envelope = ({ headers, status, text }: Answered) => {
 
 /** Writes the parts to a raw connection, one after the other, and reads until the server closes it. */
 export const raw = (port: number, parts: ReadonlyArray<string | Uint8Array>): Effect.Effect<string> =>
-  Effect.async((resume) => {
+  Effect.callback((resume) => {
     let said = ""
     const socket = connect(port, "127.0.0.1", () => {
       for (const part of parts) socket.write(part)

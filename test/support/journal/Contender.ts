@@ -20,7 +20,7 @@ const play = (round: number) =>
       Make.leaseRequest(id, { keys: { from: 0n, to: 1_000_000n }, ttlMillis: 3_600_000 })
     )
     const nonceKey = leased?.[0]
-    if (nonceKey === undefined) return yield* Effect.dieMessage("no free key")
+    if (nonceKey === undefined) return yield* Effect.die(new Error("no free key"))
     const result = yield* journal.accept(
       Make.acceptance(id, [Make.op({ nonceKey, reserve: 1n })], {
         idempotency: { key: `round ${round}`, bodyHash: Make.word(round) },

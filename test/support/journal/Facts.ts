@@ -43,7 +43,7 @@ export const factOf =
   (text: string, body: Effect.Effect<void, unknown, Journals.Ports>): void =>
     it.effect(text, () =>
       Effect.provide(
-        Effect.zipRight(
+        Effect.andThen(
           Effect.flatMap(Journals.all, (journal) => journal.accept(Make.acceptance("r1", []))),
           body
         ),

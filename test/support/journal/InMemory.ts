@@ -1,9 +1,9 @@
-import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqlClient from "@effect/sql/SqlClient"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Reactivity from "effect/reactivity/Reactivity"
 import type * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlAbiStore from "../../../src/adapters/sql/AbiStore.js"
 import * as SqlBudgets from "../../../src/adapters/sql/Budgets.js"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
@@ -21,7 +21,7 @@ export const makeJournal: Effect.Effect<Context.Context<Journals>, never, Scope.
   (sql) => SqlJournal.make(options).pipe(Effect.provideService(SqlClient.SqlClient, sql))
 ).pipe(Effect.provide(Reactivity.layer), Effect.orDie)
 
-export const journal: Layer.Layer<Journals> = Layer.scopedContext(makeJournal)
+export const journal: Layer.Layer<Journals> = Layer.effectContext(makeJournal)
 
 /** Ports of one SQLite database each that is in no file: a new one every time it is provided. */
 
@@ -36,7 +36,7 @@ export const tenantStore: Layer.Layer<TenantStore> = over(SqlTenantStore.layer)
 
 /** The service of a layer for as long as the scope. */
 const built = <Id, S>(
-  tag: Context.Tag<Id, S>,
+  tag: Context.Key<Id, S>,
   layer: Layer.Layer<Id>
 ): Effect.Effect<S, never, Scope.Scope> => Effect.map(Layer.build(layer), Context.get(tag))
 

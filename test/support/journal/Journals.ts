@@ -11,12 +11,12 @@ import { TransactionJournal } from "../../../src/application/ports/journal/Trans
 export type Ports = Journals
 
 /** The methods of all ports of the journal, for tests of what holds between them. */
-export type Methods = RequestJournal["Type"] &
-  OpJournal["Type"] &
-  LaneJournal["Type"] &
-  TransactionJournal["Type"] &
-  RecoveryJournal["Type"] &
-  RemoteOpJournal["Type"]
+export type Methods = RequestJournal["Service"] &
+  OpJournal["Service"] &
+  LaneJournal["Service"] &
+  TransactionJournal["Service"] &
+  RecoveryJournal["Service"] &
+  RemoteOpJournal["Service"]
 
 export const methodsOf = (ports: Context.Context<Ports>): Methods => ({
   ...Context.get(ports, RequestJournal),

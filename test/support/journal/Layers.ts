@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
@@ -30,7 +30,7 @@ export const postgresAt = (address: Postgres.Options): Layer.Layer<Journals.Port
   on(Postgres.layer(address))
 
 /** A file of its own for every time it is provided. */
-export const sqlite: Layer.Layer<Journals.Ports> = Layer.unwrapScoped(
+export const sqlite: Layer.Layer<Journals.Ports> = Layer.unwrap(
   Effect.map(temporaryFolder, (folder) => sqliteAt(join(folder, "journal.db")))
 )
 
@@ -65,7 +65,7 @@ export const postgresOn = ({ fresh }: Databases): Layer.Layer<Journals.Ports> =>
     const sql = yield* SqlClient.SqlClient
     yield* Effect.forEach(tables, (table) => sql`delete from ${sql(table)}`, { discard: true })
   })
-  return Layer.unwrapEffect(
+  return Layer.unwrap(
     Effect.promise(async () => {
       await Tools.need("PostgreSQL")
       database ??= Effect.runPromise(fresh)

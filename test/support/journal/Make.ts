@@ -110,7 +110,7 @@ export const leaseRequest = (holder: string, over: Partial<LeaseRequest> = {}): 
 
 /** The keys that one request is leased; null: there are too few. */
 export const lease = (
-  journal: Pick<OpJournal["Type"], "lease">,
+  journal: Pick<OpJournal["Service"], "lease">,
   request: LeaseRequest
 ): Effect.Effect<ReadonlyArray<bigint> | null, JournalError> =>
   Effect.map(journal.lease([request]), ([keys]) => keys ?? null)
@@ -213,7 +213,7 @@ export const deep = (userOpHash: Hex.Bytes32) => ({
 
 /** The ids of all accepted requests that are not final, as the lanes' work names them. */
 export const unfinished = (
-  journal: LaneJournal["Type"]
+  journal: LaneJournal["Service"]
 ): Effect.Effect<ReadonlyArray<string>, JournalError> =>
   Effect.map(journal.work, (lanes) =>
     lanes.flatMap(({ requests }) => requests.map(({ requestId }) => requestId))

@@ -18,7 +18,7 @@ const work = (n: number, hash: number) =>
     const id = `${name} ${n}`
     const leased = yield* Make.lease(journal, Make.leaseRequest(id, { keys: { from: 0n, to: 1_000_000n } }))
     const nonceKey = leased?.[0]
-    if (nonceKey === undefined) return yield* Effect.dieMessage("no free key")
+    if (nonceKey === undefined) return yield* Effect.die(new Error("no free key"))
     yield* tell(`leased ${nonceKey}`)
     const userOpHash = Make.word(hash)
     // A key comes free with every settlement: the sequence is the number of the work.
@@ -36,7 +36,7 @@ const work = (n: number, hash: number) =>
     yield* journal.accept(Make.acceptance(id, ops, { lane }))
     yield* tell(`accepted ${hash}`)
     const allocation = yield* journal.allocate(Make.allocation(id, { ...lane, ops: [0, 1] }))
-    if (allocation._tag !== "allocated") return yield* Effect.dieMessage("no funds")
+    if (allocation._tag !== "allocated") return yield* Effect.die(new Error("no funds"))
     yield* journal.recordSigned(Make.signed(allocation.nonce, lane))
     yield* tell(`signed ${hash} ${allocation.nonce}`)
     yield* journal.settle(

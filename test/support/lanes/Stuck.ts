@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as TestClock from "effect/TestClock"
 import type * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import type * as Settlement from "../../../src/application/lanes/Settlement.js"
 import * as StuckTransactions from "../../../src/application/lanes/StuckTransactions.js"
@@ -9,6 +8,7 @@ import type { TransactionRecord } from "../../../src/application/ports/journal/T
 import type { FeePrices } from "../../../src/domain/erc4337/gas/Fees.js"
 import * as Make from "../journal/Make.js"
 import * as Parties from "../Parties.js"
+import * as Time from "../Time.js"
 import * as Monitor from "./Monitor.js"
 
 const profile = { ...Monitor.profile, pollIntervalMillis: 5_000 }
@@ -114,18 +114,18 @@ export const start = (
       record: TransactionRecord,
       of: { readonly chain?: ChainClient; readonly profile?: Partial<typeof profile> } = {}
     ) =>
-      Effect.zipRight(
+      Effect.andThen(
         monitor.watch({ chain: of.chain ?? null, profile: { ...profile, ...of.profile }, record }),
-        TestClock.adjust("1 minute")
+        Time.adjust("1 minute")
       )
     /** So many blocks come, each a minute after the one before. */
     const blocks = (count = 1) =>
-      Effect.repeatN(
+      Effect.repeat(
         Effect.suspend(() => {
           node.height += 1n
-          return TestClock.adjust("1 minute")
+          return Time.adjust("1 minute")
         }),
-        count - 1
+        { times: count - 1 }
       )
     return {
       adopted,

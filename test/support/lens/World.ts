@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import {
   AbiCoder,
   type HDNodeWallet,
@@ -229,8 +229,8 @@ export class World {
       readonly extra?: Parameters<typeof LensOverrides.overrides>[0]["extra"]
     } = {}
   ): Promise<GasLens.Report> {
-    const data = Either.getOrThrow(GasLens.encodeCall({ entryPoint: this.entryPoint(version), ...request }))
-    return Either.getOrThrow(Steps.finish(GasLens.decodeSteps(await this.lensCall(version, data, options))))
+    const data = Result.getOrThrow(GasLens.encodeCall({ entryPoint: this.entryPoint(version), ...request }))
+    return Result.getOrThrow(Steps.finish(GasLens.decodeSteps(await this.lensCall(version, data, options))))
   }
 
   /** Several looks in one eth_call; what the lens answered to each. */
@@ -240,7 +240,7 @@ export class World {
     gas?: bigint
   ): Promise<ReadonlyArray<Hex.Hex> | null> {
     const entryPoint = this.entryPoint(version)
-    const calls = requests.map((request) => Either.getOrThrow(GasLens.encodeCall({ entryPoint, ...request })))
+    const calls = requests.map((request) => Result.getOrThrow(GasLens.encodeCall({ entryPoint, ...request })))
     const told = await this.lensCall(version, LensBatch.encode(calls), gas === undefined ? {} : { gas })
     return LensBatch.decode(told, calls.length)
   }

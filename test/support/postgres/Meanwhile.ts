@@ -1,7 +1,7 @@
-import type * as SqlClient from "@effect/sql/SqlClient"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import type * as SqlClient from "effect/sql/SqlClient"
 
 /** Until somebody waits for a lock of this database. */
 export const somebodyWaits = (sql: SqlClient.SqlClient): Effect.Effect<void> =>
@@ -24,7 +24,7 @@ export const changed = <A, E, E2>(
 ) =>
   Effect.gen(function* () {
     const locked = yield* Deferred.make<void>()
-    const changing = yield* Effect.fork(
+    const changing = yield* Effect.forkChild(
       sql.withTransaction(
         Effect.gen(function* () {
           yield* of.lock
@@ -35,5 +35,5 @@ export const changed = <A, E, E2>(
       )
     )
     yield* Deferred.await(locked)
-    return yield* Effect.zipLeft(of.method, Fiber.join(changing))
+    return yield* Effect.tap(of.method, Fiber.join(changing))
   })

@@ -1,7 +1,7 @@
-import type * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import type * as SqlClient from "effect/sql/SqlClient"
 import { afterAll } from "vitest"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Tools from "../Tools.js"
@@ -33,6 +33,6 @@ export const perFile = (): Databases => {
   return {
     server,
     fresh,
-    layer: Layer.fresh(Layer.unwrapEffect(Effect.map(fresh, Postgres.layer))).pipe(Layer.orDie)
+    layer: Layer.fresh(Layer.unwrap(Effect.map(fresh, Postgres.layer))).pipe(Layer.orDie)
   }
 }

@@ -25,8 +25,8 @@ export const heard = (
         print: to(lines),
         tell: to(told),
         ask: () => Effect.succeed(answer),
-        serve: () => Effect.dieMessage("a test runs no process of the service in its own"),
-        become: () => Effect.dieMessage("a test runs no process of the service in its own")
+        serve: () => Effect.die(new Error("a test runs no process of the service in its own")),
+        become: () => Effect.die(new Error("a test runs no process of the service in its own"))
       }),
       Effect.map(() => ({ stdout: lines.join("\n"), stderr: told.join("\n") }))
     )

@@ -15,7 +15,7 @@ dns.Resolver.prototype.resolve6 = async () => []
 
 Process.run(
   Effect.gen(function* () {
-    const config = yield* Config.load(process.env)
+    const config = yield* Effect.fromResult(Config.load(process.env))
     const { url } = yield* Service.start(config)
     yield* Effect.annotateLogs(Effect.logInfo("listening"), { url, profile: config.profile })
     return yield* Effect.never

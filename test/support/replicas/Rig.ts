@@ -1,10 +1,9 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
-import * as LogLevel from "effect/LogLevel"
 import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as References from "effect/References"
+import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import { id as hashOf, Wallet } from "ethers"
 import { expect } from "vitest"
@@ -26,7 +25,10 @@ const startService = async (config: Config.Config, seams: Wiring.Seams): Promise
   const stop = () => Effect.runPromise(Scope.close(scope, Exit.void))
   try {
     const { url } = await Effect.runPromise(
-      Service.start(config, seams).pipe(Scope.extend(scope), Logger.withMinimumLogLevel(LogLevel.None))
+      Service.start(config, seams).pipe(
+        Scope.provide(scope),
+        Effect.provideService(References.MinimumLogLevel, "None")
+      )
     )
     return { url, stop }
   } catch (error) {
@@ -120,7 +122,7 @@ export const make = async (
       ...network
     })
   const configOf = (nodeUrl: string, at = database): Config.Config =>
-    Either.getOrThrow(Config.fromText(file(nodeUrl, at), "of the test", {}, folder))
+    Result.getOrThrow(Config.fromText(file(nodeUrl, at), "of the test", {}, folder))
   const config = configOf(world.chain.url)
   const to = await world.counter.getAddress()
   const settings = { rpc: world.chain.url, entryPoint: World.entryPoint, signer: World.signerRef(0) }

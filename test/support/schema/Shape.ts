@@ -1,5 +1,5 @@
-import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
 
 /** What a PostgreSQL database has, as far as the statements of a program depend on it. */
 export interface Shape {

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { KeyProvider } from "../../../src/application/ports/KeyProvider.js"
 import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -12,7 +12,7 @@ export interface Slow extends KeyProvider {
 
 /** A provider of one key, called `key`, each of whose calls takes so long, as those over a network do. */
 export const make = (privateKey: string, latencyMillis: number, maxBatch = 1): Slow => {
-  const key = Either.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(privateKey)))
+  const key = Result.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(privateKey)))
   let calls = 0
   let now = 0
   let most = 0

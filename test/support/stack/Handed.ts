@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
@@ -61,7 +61,7 @@ export const make = (stack: Stack, entryPoint: Address.Address = stack.settings.
       )
       if (error !== null) throw new Error(error)
       return userOps.map(({ bundler, encodedUserOp, signingHash, userOpHash }) => ({
-        op: Either.getOrThrow(UserOperation.decode(version, Hex.unsafe(encodedUserOp))),
+        op: Result.getOrThrow(UserOperation.decode(version, Hex.unsafe(encodedUserOp))),
         userOpHash: Hex.unsafe32(userOpHash),
         signingHash,
         bundler

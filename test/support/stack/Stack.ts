@@ -5,12 +5,12 @@ import { join } from "node:path"
 import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { Contract, toQuantity } from "ethers"
 import { afterAll, afterEach, beforeAll, expect } from "vitest"
@@ -118,8 +118,8 @@ export interface LifeOptions {
   /** Stands between the engine and the request's signer. */
   readonly wrapSigner?: (signer: Signer) => Signer
   readonly wrapJournal?: (journal: Journals.Methods) => Journals.Methods
-  readonly wrapChain?: (nodes: ChainRpcTag["Type"]) => ChainRpcTag["Type"]
-  readonly wrapNetworks?: (networks: NetworksTag["Type"]) => NetworksTag["Type"]
+  readonly wrapChain?: (nodes: ChainRpcTag["Service"]) => ChainRpcTag["Service"]
+  readonly wrapNetworks?: (networks: NetworksTag["Service"]) => NetworksTag["Service"]
   readonly onExchange?: (methods: ReadonlyArray<string>) => void
   /** Whether it works on lanes. Default: on all; false: another life does, for its requests too. */
   readonly ownsLanes?: boolean
@@ -135,7 +135,7 @@ const noLanes = Layer.sync(ReplicasTag, () => ({
 }))
 
 const wrapped = <Id, Service, E>(
-  tag: Context.Tag<Id, Service>,
+  tag: Context.Key<Id, Service>,
   wrap: (service: Service) => Service,
   layer: Layer.Layer<Id, E>
 ): Layer.Layer<Id, E> => Layer.effect(tag, Effect.map(tag, wrap)).pipe(Layer.provide(layer))
@@ -256,8 +256,8 @@ export const startStack = async (options: Options = {}) => {
       }
     }
   }
-  const initCodeHash = Either.getOrThrow(
-    Either.map(WalletAddress.creationCode(walletProxyCreationCode), (code) =>
+  const initCodeHash = Result.getOrThrow(
+    Result.map(WalletAddress.creationCode(walletProxyCreationCode), (code) =>
       WalletAddress.initCodeHash(code, Address.unsafe(suite.beacon))
     )
   )
@@ -265,7 +265,7 @@ export const startStack = async (options: Options = {}) => {
     WalletAddress.predict({
       factory: Address.unsafe(suite.factory),
       initCodeHash,
-      create2Salt: WalletAddress.create2Salt(Salt.hash(Either.getOrThrow(Salt.from(text))), 1, false)
+      create2Salt: WalletAddress.create2Salt(Salt.hash(Result.getOrThrow(Salt.from(text))), 1, false)
     })
   const fund = async (address: string, wei: bigint): Promise<void> => {
     await provider.send("anvil_setBalance", [address, toQuantity(wei)])
@@ -331,7 +331,7 @@ export const startStack = async (options: Options = {}) => {
       const exit = await runtime.runPromiseExit(effect)
       if (Exit.isSuccess(exit))
         throw new Error(`expected a refusal, got ${JSON.stringify(exit.value).slice(0, 1_000)}`)
-      const failure = Cause.failureOption(exit.cause)
+      const failure = Cause.findErrorOption(exit.cause)
       if (Option.isNone(failure) || !("code" in failure.value)) throw new Error(Cause.pretty(exit.cause))
       return failure.value
     },

@@ -87,7 +87,7 @@ export const deliveries = (accountId = Make.alice) =>
 /** Time passes, and the event loop turns, until it is so. */
 export const until = <E, R>(look: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
   Effect.flatMap(look, (isSo) =>
-    isSo ? Effect.void : Effect.zipRight(SteppedClock.step("1 second"), until(look))
+    isSo ? Effect.void : Effect.andThen(SteppedClock.step("1 second"), until(look))
   )
 
 /** Time in which a source is looked at about so often. */
@@ -95,7 +95,7 @@ export const rounds = (count: number): Effect.Effect<void, never, Watches> =>
   Effect.forEach(
     Array.from({ length: count }, (_, n) => n),
     () =>
-      Effect.zipRight(
+      Effect.andThen(
         SteppedClock.step("1 second"),
         Effect.flatMap(Watches, (watches) => Effect.ignore(watches.list(null, { limit: 20_000 })))
       ),

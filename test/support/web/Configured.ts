@@ -4,8 +4,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Http from "castellan/http"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Wiring from "../../../src/hosts/Wiring.js"
 
 /** A configuration over a folder of its own, and the key of its only account. */
@@ -19,7 +19,7 @@ export const make = (file: Partial<Http.Config.File> = {}): Configured => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-web-"))
   const pepper = randomBytes(24).toString("hex")
   const { hash, key } = Effect.runSync(Wiring.issueKey(Redacted.make(pepper)))
-  const config = Either.getOrThrow(
+  const config = Result.getOrThrow(
     Http.Config.from(
       {
         profile: "development",

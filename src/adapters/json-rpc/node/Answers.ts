@@ -1,7 +1,8 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as ParseResult from "effect/ParseResult"
 import type * as Schema from "effect/Schema"
+import type * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaParser from "effect/SchemaParser"
 import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
 import type { Batches } from "../transport/Batches.js"
 import type { RpcError } from "../transport/JsonRpc.js"
@@ -11,7 +12,7 @@ import * as Refusal from "../transport/Refusal.js"
 const missingMillis = 3_600_000
 
 /** Where the answer first differs from what it should be: names of our own schemas, nothing that the node wrote. */
-export const pathOf = (issue: ParseResult.ParseIssue): ReadonlyArray<PropertyKey> => {
+export const pathOf = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => {
   switch (issue._tag) {
     case "Pointer":
       return [issue.path, pathOf(issue.issue)].flat()
@@ -49,33 +50,35 @@ export const make = (origin: string, batches: Batches) => {
       })
     )
 
-  const decoder = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
-    const decode = ParseResult.decodeUnknownEither(schema)
+  const decoder = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
+    const decode = SchemaParser.decodeUnknownResult(schema)
     return (value: unknown) =>
-      Effect.mapError(decode(value), (issue) => malformed(method, malformedAt(pathOf(issue))))
+      Effect.mapError(Effect.fromResult(decode(value)), (issue) =>
+        malformed(method, malformedAt(pathOf(issue)))
+      )
   }
 
   /**
    * Of a list what can be read, and of the rest what it is, and where it cannot be. Each element is decoded in a step of its
    * own: of thousands, they are not decoded in one go.
    */
-  const readable = <A, I>(element: Schema.Schema<A, I>) => {
-    const decodeElement = ParseResult.decodeUnknownEither(element)
+  const readable = <A, I>(element: Schema.Codec<A, I>) => {
+    const decodeElement = SchemaParser.decodeUnknownResult(element)
     return (list: ReadonlyArray<unknown>, ...at: ReadonlyArray<PropertyKey>) =>
       Effect.map(
         Effect.forEach(list, (one) => Effect.sync(() => decodeElement(one))),
         (decoded) => ({
-          values: decoded.flatMap((each) => (each._tag === "Right" ? [each.right] : [])),
+          values: decoded.flatMap((each) => (each._tag === "Success" ? [each.success] : [])),
           odd: decoded.flatMap((each, index) =>
-            each._tag === "Left"
-              ? [{ value: list[index], where: [...at, index, ...pathOf(each.left)].map(String).join(".") }]
+            each._tag === "Failure"
+              ? [{ value: list[index], where: [...at, index, ...pathOf(each.failure)].map(String).join(".") }]
               : []
           )
         })
       )
   }
 
-  const reader = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
+  const reader = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
     const decode = decoder(method, schema)
     return (...params: ReadonlyArray<unknown>): Effect.Effect<A, ChainRpcError> =>
       Effect.flatMap(batches.read(method, params), (outcome) =>
@@ -87,7 +90,7 @@ export const make = (origin: string, batches: Batches) => {
   const missing = new Map<string, { readonly at: number; readonly error: ChainRpcError }>()
 
   /** A reader of a method that nodes may do without: once it is missing, it is not asked for again for a while. */
-  const optional = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
+  const optional = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
     const ask = reader(method, schema)
     return (...params: ReadonlyArray<unknown>): Effect.Effect<A, ChainRpcError> =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import {
   type ChainClient,
@@ -69,7 +69,7 @@ const refusals = {
 }
 
 /** The nodes behind URLs, over HTTP. */
-export const make = (options: Options = {}): Effect.Effect<ChainRpc["Type"], never, Scope.Scope> =>
+export const make = (options: Options = {}): Effect.Effect<ChainRpc["Service"], never, Scope.Scope> =>
   Effect.gen(function* () {
     const rules = { ...defaults.egress, ...options.egress }
     const limits = { ...defaults.batches, ...options.batches }
@@ -94,14 +94,14 @@ export const make = (options: Options = {}): Effect.Effect<ChainRpc["Type"], nev
 
     return {
       connect: (url, by) =>
-        Either.match(targetOf(url, by), {
-          onLeft: (reason) => {
+        Result.match(targetOf(url, by), {
+          onFailure: (reason) => {
             const origin = originOf(url)
             return Effect.fail(new ChainRpcError({ reason, origin, message: refusals[reason] }))
           },
-          onRight: (target) => Effect.sync(() => clientOf(target))
+          onSuccess: (target) => Effect.sync(() => clientOf(target))
         })
     }
   })
 
-export const layer = (options: Options = {}): Layer.Layer<ChainRpc> => Layer.scoped(ChainRpc, make(options))
+export const layer = (options: Options = {}): Layer.Layer<ChainRpc> => Layer.effect(ChainRpc, make(options))

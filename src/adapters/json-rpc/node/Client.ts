@@ -1,6 +1,5 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as FiberId from "effect/FiberId"
 import * as Schema from "effect/Schema"
 import type {
   CallResult,
@@ -25,16 +24,16 @@ const shared = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
   let known: Effect.Effect<A, E> | undefined
   return Effect.uninterruptibleMask((restore) => {
     if (known !== undefined) return restore(known)
-    const answer = Deferred.unsafeMake<A, E>(FiberId.none)
+    const answer = Deferred.makeUnsafe<A, E>()
     const forget = Effect.sync(() => {
       known = undefined
     })
     known = Deferred.await(answer)
     // In a fiber of its own: the first asker may be interrupted while others wait, before it has begun as well.
-    return Effect.zipRight(
-      Effect.forkDaemon(
-        Effect.intoDeferred(
-          Effect.tapErrorCause(ask, () => forget),
+    return Effect.andThen(
+      Effect.forkDetach(
+        Deferred.into(
+          Effect.tapCause(ask, () => forget),
           answer
         )
       ),

@@ -81,11 +81,11 @@ export const make = ({ baseFee, gasPrice, history, suggestedTip }: Questions) =>
     )
   })
   const ofGasPrice = Effect.map(gasPrice, (price): NetworkFees => ({ nextBaseFee: null, tip: price }))
-  const first = Effect.all([ofMarket, orNull(gasPrice, noAnswers), Effect.either(baseFee)], {
+  const first = Effect.all([ofMarket, orNull(gasPrice, noAnswers), Effect.result(baseFee)], {
     concurrency: "unbounded"
   }).pipe(
     Effect.flatMap(([fees, price, latest]) => {
-      if (latest._tag === "Right" && latest.right !== undefined) market = latest.right !== null
+      if (latest._tag === "Success" && latest.success !== undefined) market = latest.success !== null
       if (fees !== null && market !== false) return Effect.succeed(fees)
       return price === null ? ofGasPrice : Effect.succeed<NetworkFees>({ nextBaseFee: null, tip: price })
     })

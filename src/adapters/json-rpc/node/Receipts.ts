@@ -18,7 +18,7 @@ import {
 
 const hashOrNull = readOrNull(Hex.schema32)
 const gasOrNull = readOrNull(GasUsed)
-const statusOrNull = readOrNull(Schema.Literal("0x1", "0x0", "0x01", "0x00"))
+const statusOrNull = readOrNull(Schema.Literals(["0x1", "0x0", "0x01", "0x00"]))
 const blockNumberOrNull = readOrNull(BlockNumber)
 const addressOrNull = readOrNull(Address.schema)
 const listOrNull = readOrNull(Schema.Array(Schema.Unknown))

@@ -1,3 +1,4 @@
+import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
@@ -16,49 +17,49 @@ import { isRecord } from "../transport/JsonRpc.js"
 
 const quantityShape = /^0x[0-9a-fA-F]{1,64}$/
 
-const FromQuantity = <A>(to: Schema.Schema<A>, from: (text: string) => A | undefined) =>
+const FromQuantity = <A>(to: Schema.Codec<A>, from: (text: string) => A | undefined) =>
   Schema.transformOrFail(Schema.String, to, {
     strict: true,
     decode: (text, _, ast) => {
       const value = quantityShape.test(text) ? from(text) : undefined
       return value === undefined
-        ? ParseResult.fail(new ParseResult.Type(ast, text, "expected a quantity"))
-        : ParseResult.succeed(value)
+        ? Effect.fromResult(ParseResult.fail(new ParseResult.Type(ast, text, "expected a quantity")))
+        : Effect.fromResult(ParseResult.succeed(value))
     },
     encode: (_, __, ast, value) =>
-      ParseResult.fail(new ParseResult.Forbidden(ast, value, "answers are read only"))
+      Effect.fromResult(ParseResult.fail(new ParseResult.Forbidden(ast, value, "answers are read only")))
   })
 
 /** 0x and hex digits; leading zeros, which some nodes write, are taken. */
-export const Quantity: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, BigInt)
+export const Quantity: Schema.Codec<bigint, string> = FromQuantity(Schema.BigInt, BigInt)
 
 /** Gas of a transaction or a block: small enough that sums of many are exact as JavaScript numbers. */
-export const GasUsed: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, (text) => {
+export const GasUsed: Schema.Codec<bigint, string> = FromQuantity(Schema.BigInt, (text) => {
   const value = BigInt(text)
   return value < 2n ** 40n ? value : undefined
 })
 
 /** Eight bytes, as headers have it. */
-export const BlockNumber: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, (text) => {
+export const BlockNumber: Schema.Codec<bigint, string> = FromQuantity(Schema.BigInt, (text) => {
   const value = BigInt(text)
   return value < 2n ** 64n ? value : undefined
 })
 
 /** A quantity that a JavaScript number holds exactly. */
-export const Count: Schema.Schema<number, string> = FromQuantity(Schema.Number, (text) => {
+export const Count: Schema.Codec<number, string> = FromQuantity(Schema.Number, (text) => {
   const value = Number(BigInt(text))
   return Number.isSafeInteger(value) ? value : undefined
 })
 
-export const Topics = Schema.Array(Hex.schema32).pipe(Schema.maxItems(4))
+export const Topics = Schema.Array(Hex.schema32).pipe(Schema.check(Schema.isMaxLength(4)))
 
 /** Reads what may be of another kind, or not there. */
-export const readOrNull = <A, I>(schema: Schema.Schema<A, I>) => {
-  const decode = ParseResult.decodeUnknownOption(schema)
+export const readOrNull = <A, I>(schema: Schema.Codec<A, I>) => {
+  const decode = Schema.decodeUnknownOption(schema)
   return (value: unknown): A | null => Option.getOrNull(decode(value))
 }
 
-const absent = <A, I>(schema: Schema.Schema<A, I>) => Schema.optional(Schema.NullOr(schema))
+const absent = <A, I>(schema: Schema.Codec<A, I>) => Schema.optional(Schema.NullOr(schema))
 
 const LogMembers = {
   address: Address.schema,
@@ -98,10 +99,13 @@ export const FeeHistory = Schema.Struct({
    * Of the blocks asked for and of the one after them. Nodes may answer for fewer blocks than asked: the last one is of
    * the next block all the same, and stands alone while anvil has not yet noted the fees of the block just mined.
    */
-  baseFeePerGas: Schema.Array(Schema.Unknown).pipe(Schema.minItems(1), Schema.maxItems(1_025)),
+  baseFeePerGas: Schema.Array(Schema.Unknown).pipe(
+    Schema.check(Schema.isMinLength(1)),
+    Schema.check(Schema.isMaxLength(1_025))
+  ),
   /** Of each block; 0 says that nothing is in it. */
   gasUsedRatio: absent(Schema.Array(Schema.Unknown)),
-  reward: absent(Schema.Array(Schema.Unknown).pipe(Schema.maxItems(1_024)))
+  reward: absent(Schema.Array(Schema.Unknown).pipe(Schema.check(Schema.isMaxLength(1_024))))
 })
 
 export const quantityOrNull = readOrNull(Quantity)
@@ -173,7 +177,7 @@ export const toFoundLogs = (answer: ReadonlyArray<typeof LogAnswer.Type>): Reado
   )
 
 const SimulatedCallAnswer = Schema.Struct({
-  status: Schema.Literal("0x1", "0x0", "0x01", "0x00"),
+  status: Schema.Literals(["0x1", "0x0", "0x01", "0x00"]),
   returnData: Hex.schema,
   gasUsed: Quantity,
   logs: absent(Schema.Array(Schema.Unknown)),
@@ -184,7 +188,7 @@ const SimulatedCallAnswer = Schema.Struct({
 export const SimulatedLog = Schema.Struct({ ...LogMembers, logIndex: absent(Count) })
 
 /** One block, in it one answer per call. */
-export const Simulated = Schema.Tuple(Schema.Struct({ calls: Schema.Array(SimulatedCallAnswer) }))
+export const Simulated = Schema.Tuple([Schema.Struct({ calls: Schema.Array(SimulatedCallAnswer) })])
 
 /** Some nodes put the data of a revert into `returnData`, some into the error. */
 export const toSimulatedCall = (

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
+import * as SchemaParser from "effect/SchemaParser"
 import type * as Scope from "effect/Scope"
 import {
   type BundlerClient,
@@ -52,7 +52,9 @@ const Quantity = RpcSchemas.Quantity
 const entryPoint = RpcSchemas.readOrNull(Address.schema)
 /** Of those that it names in ways of its own none is ours. */
 const EntryPoints = Schema.Array(Schema.Unknown).pipe(
-  Schema.filter((list) => list.length === 0 || list.some((each) => entryPoint(each) !== null))
+  Schema.check(
+    Schema.makeFilter((list) => list.length === 0 || list.some((each) => entryPoint(each) !== null))
+  )
 )
 const Estimate = Schema.Struct({ preVerificationGas: Quantity })
 const Found = Schema.NullOr(Schema.Struct({ transactionHash: Schema.optional(Schema.NullOr(Hex.schema32)) }))
@@ -69,11 +71,11 @@ const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
     return errorOf({ code: rpcCode ?? 0, message, data: undefined })
   }
 
-  const decoder = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
-    const decode = ParseResult.decodeUnknownEither(schema)
+  const decoder = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
+    const decode = SchemaParser.decodeUnknownResult(schema)
     return (value: unknown) =>
       Effect.mapError(
-        decode(value),
+        Effect.fromResult(decode(value)),
         (issue) =>
           new BundlerRpcError({
             reason: "notAnRpc",
@@ -83,7 +85,7 @@ const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
       )
   }
 
-  const read = <A, I>(method: string, schema: Schema.Schema<A, I>, params: ReadonlyArray<unknown>) => {
+  const read = <A, I>(method: string, schema: Schema.Codec<A, I>, params: ReadonlyArray<unknown>) => {
     const decode = decoder(method, schema)
     return Effect.flatMap(Effect.mapError(batches.read(method, params), transport), (outcome) =>
       outcome._tag === "error" ? Effect.fail(errorOf(outcome.error)) : decode(outcome.value)
@@ -132,8 +134,8 @@ const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
 }
 
 /** The bundlers behind URLs, over HTTP. */
-export const make = (options: Options = {}): Effect.Effect<BundlerRpc["Type"], never, Scope.Scope> =>
+export const make = (options: Options = {}): Effect.Effect<BundlerRpc["Service"], never, Scope.Scope> =>
   OperatorServices.make(options, clientOf, (refusal) => new BundlerRpcError(refusal))
 
 export const layer = (options: Options = {}): Layer.Layer<BundlerRpc> =>
-  Layer.scoped(BundlerRpc, make(options))
+  Layer.effect(BundlerRpc, make(options))

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as ChainRpc from "../node/ChainRpc.js"
 import * as Background from "../transport/Background.js"
@@ -27,7 +27,7 @@ export const make = <C, E>(
   options: Options,
   clientOf: (origin: string, batches: Batches.Batches) => C,
   refused: (refusal: Refusal) => E
-): Effect.Effect<{ readonly connect: (url: string) => Either.Either<C, E> }, never, Scope.Scope> =>
+): Effect.Effect<{ readonly connect: (url: string) => Result.Result<C, E> }, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { defaults } = ChainRpc
     const retry = { ...defaults.retry, ...options.retry }
@@ -38,9 +38,9 @@ export const make = <C, E>(
     const clients = new Map<string, C>()
     return {
       connect: (url) =>
-        Either.mapBoth(Egress.target(url, "operator", defaults.egress), {
-          onLeft: (reason) => refused({ reason, origin: "", message: "expected an http or https URL" }),
-          onRight: (target) => {
+        Result.mapBoth(Egress.target(url, "operator", defaults.egress), {
+          onFailure: (reason) => refused({ reason, origin: "", message: "expected an http or https URL" }),
+          onSuccess: (target) => {
             const client =
               clients.get(target.href) ??
               clientOf(target.origin, Batches.make({ background, http, limits, onExchange, retry, target }))

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
-import * as ParseResult from "effect/ParseResult"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as SchemaParser from "effect/SchemaParser"
 import type * as Scope from "effect/Scope"
 import type { Offer } from "../../../application/ports/chain/BundlerRpc.js"
 import type { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
@@ -25,7 +25,7 @@ import * as UserOperations from "./UserOperations.js"
 
 export type Options = OperatorServices.Options
 
-const maybe = <A, I>(schema: Schema.Schema<A, I>) => Schema.optional(Schema.NullOr(schema))
+const maybe = <A, I>(schema: Schema.Codec<A, I>) => Schema.optional(Schema.NullOr(schema))
 
 /** The answers of ERC-7677: what belongs to v0.6, and what from v0.7 on. Members beside them are no matter. */
 const Answer = Schema.Struct({
@@ -36,7 +36,7 @@ const Answer = Schema.Struct({
   paymasterPostOpGasLimit: maybe(RpcSchemas.GasUsed),
   isFinal: maybe(Schema.Boolean)
 })
-const decode = ParseResult.decodeUnknownEither(Answer)
+const decode = SchemaParser.decodeUnknownResult(Answer)
 
 /** The parts of an answer for that version; null when one is missing. */
 const partsOf = ({ version }: Offer, answer: typeof Answer.Type): PaymasterAnswer | null => {
@@ -72,9 +72,9 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
           outcome.error.message
         )
       const answer = decode(outcome.value)
-      const parts = Either.isLeft(answer) ? null : partsOf(offer, answer.right)
+      const parts = Result.isFailure(answer) ? null : partsOf(offer, answer.success)
       if (parts !== null) return parts
-      const where = Either.isLeft(answer) ? Answers.pathOf(answer.left) : []
+      const where = Result.isFailure(answer) ? Answers.pathOf(answer.failure) : []
       return yield* fail("notAnRpc", `${origin}: the answer to ${method} ${Answers.malformedAt(where)}`)
     })
 
@@ -82,8 +82,8 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
 }
 
 /** The paymasters' services behind URLs, over HTTP. */
-export const make = (options: Options = {}): Effect.Effect<PaymasterRpc["Type"], never, Scope.Scope> =>
+export const make = (options: Options = {}): Effect.Effect<PaymasterRpc["Service"], never, Scope.Scope> =>
   OperatorServices.make(options, clientOf, (refusal) => new PaymasterRpcError(refusal))
 
 export const layer = (options: Options = {}): Layer.Layer<PaymasterRpc> =>
-  Layer.scoped(PaymasterRpc, make(options))
+  Layer.effect(PaymasterRpc, make(options))

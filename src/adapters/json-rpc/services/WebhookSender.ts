@@ -1,8 +1,8 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import { DeliveryFailure, WebhookSender } from "../../../application/ports/Webhooks.js"
 import { defaults } from "../node/ChainRpc.js"
 import * as Egress from "../transport/Egress.js"
@@ -30,21 +30,21 @@ const reasons = {
 
 /** Over connections of their own: nothing is shared between accounts, nor with their nodes. */
 export const layer = (options: Options = {}): Layer.Layer<WebhookSender> =>
-  Layer.scoped(
+  Layer.effect(
     WebhookSender,
     Effect.gen(function* () {
       const rules = { ...defaults.egress, ...options.egress }
       const http = yield* Http.make(rules, { ...defaults.http, ...limits, ...options.http })
       return {
         refusal: (accountId, url) =>
-          Either.match(Egress.target(url, "caller", rules, accountId), {
-            onLeft: (reason) => reasons[reason],
-            onRight: () => null
+          Result.match(Egress.target(url, "caller", rules, accountId), {
+            onFailure: (reason) => reasons[reason],
+            onSuccess: () => null
           }),
         send: (accountId, url, headers, body) =>
-          Either.match(Egress.target(Redacted.value(url), "caller", rules, accountId), {
-            onLeft: (reason) => Effect.fail(new DeliveryFailure({ message: reasons[reason] })),
-            onRight: (target) =>
+          Result.match(Egress.target(Redacted.value(url), "caller", rules, accountId), {
+            onFailure: (reason) => Effect.fail(new DeliveryFailure({ message: reasons[reason] })),
+            onSuccess: (target) =>
               http.post(target, body, false, headers).pipe(
                 Effect.mapError(({ message }) => new DeliveryFailure({ message })),
                 Effect.flatMap(({ retryAfter, status }) =>

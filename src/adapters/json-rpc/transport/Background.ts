@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 
 /** Work that serves several askers and so belongs to none of them. It ends with the scope that it was made in. */
@@ -9,15 +8,11 @@ export interface Background {
    * Starts the work, with what the asker's fiber has in its context. It ends early when the scope closes and never
    * begins when it is closed already. `last` runs after it in any case.
    */
-  readonly start: (
-    asker: Fiber.RuntimeFiber<unknown, unknown>,
-    work: Effect.Effect<void>,
-    last: () => void
-  ) => void
+  readonly start: (asker: Fiber.Fiber<unknown, unknown>, work: Effect.Effect<void>, last: () => void) => void
 }
 
 export const make: Effect.Effect<Background, never, Scope.Scope> = Effect.suspend(() => {
-  const fibers = new Set<Fiber.RuntimeFiber<void>>()
+  const fibers = new Set<Fiber.Fiber<void>>()
   let closed = false
   const close = Effect.suspend(() => {
     closed = true
@@ -31,12 +26,8 @@ export const make: Effect.Effect<Background, never, Scope.Scope> = Effect.suspen
           last()
           return
         }
-        const runtime = Runtime.make({
-          context: asker.currentContext,
-          fiberRefs: asker.getFiberRefs(),
-          runtimeFlags: Runtime.defaultRuntimeFlags
-        })
-        const fiber = Runtime.runFork(runtime)(work)
+        const runtime = asker.context
+        const fiber = Effect.runForkWith(runtime)(work)
         fibers.add(fiber)
         fiber.addObserver(() => {
           fibers.delete(fiber)

@@ -4,6 +4,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as FiberRef from "effect/FiberRef"
+import * as References from "effect/References"
 import * as RuntimeFlags from "effect/RuntimeFlags"
 import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
 import type * as Background from "./Background.js"
@@ -59,7 +60,7 @@ type Answer = Effect.Effect<JsonRpc.Outcome, ChainRpcError>
 
 /** Who waits for an answer. */
 interface Asker {
-  readonly fiber: Fiber.RuntimeFiber<unknown, unknown>
+  readonly fiber: Fiber.Fiber<unknown, unknown>
   /** An interruption ends its wait. */
   readonly interruptible: boolean
   readonly resume: (answer: Answer) => void
@@ -78,7 +79,7 @@ interface Entry {
 
 /** Looked for when it matters: to be told of it would cost every call more than the call itself. */
 const waits = ({ fiber, interruptible }: Asker): boolean =>
-  !interruptible || Cause.isEmpty(fiber.getFiberRef(FiberRef.interruptedCause))
+  !interruptible || fiber.getRef(FiberRef.interruptedCause).reasons.length === 0
 
 /**
  * Entries for which a later attempt may fare better, each with its error until then, and why it may: the node was `cut` off,
@@ -160,7 +161,7 @@ const mayRepeat = (retry: Retry.Retry, until: number) => {
   }
 }
 
-const turn = Effect.async<void>((resume) => {
+const turn = Effect.callback<void>((resume) => {
   const handle = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(handle))
 })
@@ -170,7 +171,7 @@ const turn = Effect.async<void>((resume) => {
  * slices (runtime/EventLoop.ts) has fibers left when the event loop turns, and stops others before they ask: both are
  * ahead of whoever yields.
  */
-const endOfMoment = Effect.zipRight(turn, Effect.zipRight(Effect.yieldNow(), Effect.yieldNow()))
+const endOfMoment = Effect.andThen(turn, Effect.andThen(Effect.yieldNow, Effect.yieldNow))
 
 /** The calls of one node, in as few HTTP requests as its limits allow. */
 export const make = ({ background, http, limits, onExchange, retry, target }: Options): Batches => {
@@ -202,8 +203,8 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
 
   /** Without anybody who listens to spans there is none: it would cost a stack trace. */
   const spanned = <A>(work: Effect.Effect<A>, methods: ReadonlyArray<string>): Effect.Effect<A> =>
-    Effect.withFiberRuntime((fiber) =>
-      fiber.getFiberRef(FiberRef.currentTracerEnabled)
+    Effect.withFiber((fiber) =>
+      fiber.getRef(References.TracerEnabled)
         ? Effect.withSpan(work, "ChainRpc.exchange", {
             kind: "client",
             attributes: { origin, methods },
@@ -220,7 +221,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       onExchange({ origin, trust, methods })
       const body = JsonRpc.body(entries.map(({ encoded }) => encoded))
       const patient = methods.some((method) => slow.has(method))
-      const posted = yield* spanned(Effect.either(http.post(target, body, patient)), methods)
+      const posted = yield* spanned(Effect.result(http.post(target, body, patient)), methods)
       const now = yield* Clock.currentTimeMillis
       const classified = judge(posted, calls, now)
       if (classified._tag === "smaller") {
@@ -301,7 +302,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
           Effect.retry(from(failed, attempt), { schedule: backoff, while: mayRepeat(retry, until) }),
           (again) => (again === null ? Effect.void : repeat(again, until))
         )
-      return Effect.merge(attempt).pipe(
+      return Effect.catch(attempt, Effect.succeed).pipe(
         Effect.flatMap((again) =>
           again === null
             ? Effect.void
@@ -309,7 +310,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
                 repeat(again, now + patience * retry.withinMillis)
               )
         ),
-        Effect.catchAll((again) => {
+        Effect.catch((again) => {
           const [why] = again.entries.values()
           if (why === undefined) return Effect.void
           const errors = left.map((entry) => [entry, again.entries.get(entry) ?? why] as const)
@@ -321,7 +322,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   /** The first part finds out how many calls are few enough, so that the others need not be refused as well. */
   const firstAlone = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> => {
     const [first = [], ...rest] = split(entries, { ...limits, batchCalls: size.calls })
-    return Effect.zipRight(
+    return Effect.andThen(
       inParts(first, room),
       Effect.suspend(() => inParts(rest.flat(), room))
     )
@@ -368,7 +369,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
 
   /** Whatever goes wrong in the work of these entries, nobody waits for ever. */
   const guarded = (work: Effect.Effect<void>, entries: ReadonlyArray<Entry>) =>
-    Effect.catchAllDefect(work, () =>
+    Effect.catchDefect(work, () =>
       Effect.sync(() => giveUp(entries, "notAnRpc", "its answer could not be processed"))
     )
 
@@ -434,7 +435,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
 
   const alone: Begin = (method, params, asker) => {
     const entry = entryOf(method, params, textOf(params), asker)
-    const work = Effect.catchAll(exchange([entry], { splits: 0 }), giveUpEach)
+    const work = Effect.catch(exchange([entry], { splits: 0 }), giveUpEach)
     background.start(asker.fiber, guarded(work, [entry]), () => shutDown([entry]))
   }
 
@@ -443,9 +444,9 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     params: P,
     begin: Begin<P>
   ): Effect.Effect<JsonRpc.Outcome, ChainRpcError> =>
-    Effect.withFiberRuntime((fiber, { runtimeFlags }) => {
+    Effect.withFiber((fiber, { runtimeFlags }) => {
       const interruptible = RuntimeFlags.interruptible(runtimeFlags)
-      return Effect.async((resume) => begin(method, params, { fiber, interruptible, resume }))
+      return Effect.callback((resume) => begin(method, params, { fiber, interruptible, resume }))
     })
 
   return {

@@ -1,6 +1,6 @@
 import { promises as dns } from "node:dns"
 import { isIP, type LookupFunction } from "node:net"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as IpAddress from "../../../domain/net/IpAddress.js"
 
 /** Who named the URL. */
@@ -63,20 +63,20 @@ export const target = (
   trust: Trust,
   rules: Rules,
   scope = ""
-): Either.Either<Target, "invalidUrl" | "forbidden"> => {
-  if (text.length > maxUrlLength || !URL.canParse(text)) return Either.left("invalidUrl")
+): Result.Result<Target, "invalidUrl" | "forbidden"> => {
+  if (text.length > maxUrlLength || !URL.canParse(text)) return Result.fail("invalidUrl")
   const url = new URL(text)
-  if (url.protocol !== "https:" && url.protocol !== "http:") return Either.left("invalidUrl")
-  if (url.username !== "" || url.password !== "") return Either.left("invalidUrl")
+  if (url.protocol !== "https:" && url.protocol !== "http:") return Result.fail("invalidUrl")
+  if (url.username !== "" || url.password !== "") return Result.fail("invalidUrl")
   const host = url.hostname.replace(/\.$/, "")
   const hostname = host.replace(/^\[(.*)\]$/, "$1")
-  if (hostname === "") return Either.left("invalidUrl")
+  if (hostname === "") return Result.fail("invalidUrl")
   if (trust === "caller") {
-    if (isIP(hostname) !== 0 && !admits(rules, scope, hostname)) return Either.left("forbidden")
-    if (localhost.test(hostname) && !rules.allowLoopback) return Either.left("forbidden")
+    if (isIP(hostname) !== 0 && !admits(rules, scope, hostname)) return Result.fail("forbidden")
+    if (localhost.test(hostname) && !rules.allowLoopback) return Result.fail("forbidden")
   }
   url.hash = ""
-  return Either.right({
+  return Result.succeed({
     trust,
     scope,
     connection: `${url.protocol}//${host}${url.port === "" ? "" : `:${url.port}`}`,

@@ -1,6 +1,6 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import type * as Either from "effect/Either"
+import type * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type { Dispatcher } from "undici"
 import Agent from "undici/lib/dispatcher/agent.js"
@@ -49,7 +49,7 @@ export interface Answer {
   readonly retryAfter: string | undefined
   readonly body: string
   /** The body parsed, where that was done already; `Left` when it is not JSON. */
-  readonly json?: Either.Either<unknown, string>
+  readonly json?: Result.Result<unknown, string>
 }
 
 /** `plain`: no string of the body has a backslash or a control character. */
@@ -248,7 +248,7 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
       patient: boolean,
       more: Readonly<Record<string, string>>
     ) =>
-      Effect.async<Received, HttpFailure>((resume) => {
+      Effect.callback<Received, HttpFailure>((resume) => {
         const timer = setTimeout(() => {
           resume(Effect.fail(failure("unreachable", `no complete answer within ${limits.totalMillis} ms`)))
           receiver.abandon()

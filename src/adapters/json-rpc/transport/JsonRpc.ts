@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /** JSON-RPC 2.0 over HTTP: what one request body and the body of its answer hold. */
 
@@ -63,8 +63,8 @@ const outcomeOf = (message: Readonly<Record<string, unknown>>): Outcome | undefi
   return "result" in message && !failed ? { _tag: "result", value: message.result } : undefined
 }
 
-const parse = (text: string): Either.Either<unknown, string> =>
-  Either.try({ try: (): unknown => JSON.parse(text), catch: () => "it is not JSON" })
+const parse = (text: string): Result.Result<unknown, string> =>
+  Result.try({ try: (): unknown => JSON.parse(text), catch: () => "it is not JSON" })
 
 /**
  * The answers to `calls`. `json`: the text parsed, where that was done already. Ids decide, not the order. `Left` when it is none: an answer to a call that was not
@@ -74,8 +74,8 @@ export const decode = (
   text: string,
   calls: ReadonlyArray<Call>,
   json = parse(text)
-): Either.Either<Answers, string> =>
-  Either.flatMap(json, (parsed): Either.Either<Answers, string> => {
+): Result.Result<Answers, string> =>
+  Result.flatMap(json, (parsed): Result.Result<Answers, string> => {
     const messages: ReadonlyArray<unknown> = Array.isArray(parsed) ? parsed : [parsed]
     const [only] = messages
     if (messages.length === 1 && isRecord(only)) {
@@ -83,20 +83,20 @@ export const decode = (
       const unnamed = only.id === null || only.id === undefined
       // Geth names the first call of a batch that it refuses as a whole.
       if (error !== undefined && (unnamed || calls.length > 1))
-        return Either.right({ _tag: "refused", error })
+        return Result.succeed({ _tag: "refused", error })
     }
     if (Array.isArray(parsed) !== calls.length > 1)
-      return Either.left("it does not have the form of the request")
+      return Result.fail("it does not have the form of the request")
     const asked = new Set(calls.map(({ id }) => id))
     const byId = new Map<number, Outcome>()
     for (const message of messages) {
-      if (!isRecord(message)) return Either.left("it is not JSON-RPC")
+      if (!isRecord(message)) return Result.fail("it is not JSON-RPC")
       const { id } = message
-      if (typeof id !== "number" || !asked.has(id)) return Either.left("it answers a call that was not made")
-      if (byId.has(id)) return Either.left("it answers one call twice")
+      if (typeof id !== "number" || !asked.has(id)) return Result.fail("it answers a call that was not made")
+      if (byId.has(id)) return Result.fail("it answers one call twice")
       const outcome = outcomeOf(message)
-      if (outcome === undefined) return Either.left("it has neither a result nor an error")
+      if (outcome === undefined) return Result.fail("it has neither a result nor an error")
       byId.set(id, outcome)
     }
-    return Either.right({ _tag: "each", byId })
+    return Result.succeed({ _tag: "each", byId })
   })

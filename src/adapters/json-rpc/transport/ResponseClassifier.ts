@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
 import type * as Egress from "./Egress.js"
 import type { Answer, HttpFailure } from "./Http.js"
@@ -124,20 +124,20 @@ const ofError = (
 export const judge =
   (target: Target) =>
   (
-    posted: Either.Either<Answer, HttpFailure>,
+    posted: Result.Result<Answer, HttpFailure>,
     calls: ReadonlyArray<JsonRpc.Call>,
     now: number
   ): Classification => {
     const { again, all, errorOf, failed } = classificationsOf(target.origin, target.scrub)
-    if (Either.isLeft(posted)) {
-      const { message, passing, reason } = posted.left
+    if (Result.isFailure(posted)) {
+      const { message, passing, reason } = posted.failure
       if (passing) return all(again("unreachable", message))
       if (reason === "oversized" && calls.length > 1)
         return { _tag: "halves", error: errorOf("notAnRpc", message) }
       return all(failed(reason === "garbled" || reason === "oversized" ? "notAnRpc" : reason, message))
     }
 
-    const { body, json, retryAfter, status } = posted.right
+    const { body, json, retryAfter, status } = posted.success
     const afterMillis = RetryAfter.millis(retryAfter, now)
     const says = `HTTP status ${status}`
     if (status === 429) return all(again("rateLimited", says), afterMillis)
@@ -147,18 +147,18 @@ export const judge =
     if (status === payloadTooLarge && calls.length > 1) return { _tag: "smaller" }
 
     const decoded = JsonRpc.decode(body, calls, json)
-    if (Either.isLeft(decoded)) {
+    if (Result.isFailure(decoded)) {
       if (isServerError(status)) return all(again("unavailable", says), afterMillis)
       // Some gateways say it with 200, in a page or in JSON of their own.
       if (body.length <= longestPage && Refusal.isOutagePage(body))
         return all(again("unavailable", "its gateway has no node"), afterMillis)
-      if (status >= 200 && status < 300) return all(failed("notAnRpc", decoded.left))
+      if (status >= 200 && status < 300) return all(failed("notAnRpc", decoded.failure))
       const mayLack = calls.some(({ method }) => Refusal.optional.has(method))
       if (!mayLack || !refusesMethods.has(status)) return all(failed("unreachable", says))
       return calls.length > 1 ? { _tag: "apart" } : all(failed("unsupported", says))
     }
 
-    const answers = decoded.right
+    const answers = decoded.success
     if (answers._tag === "refused") return ofRefusal(target, answers.error, calls, afterMillis)
     const outcomes = [...answers.byId.values()]
     const errors = outcomes.flatMap((outcome) => (outcome._tag === "error" ? [outcome.error] : []))

@@ -18,9 +18,9 @@ export interface Retry {
 /** The waits between attempts; the node's own wish lengthens them. */
 export const waits = (retry: Retry) =>
   Schedule.exponential(retry.baseMillis, 1.6).pipe(
-    Schedule.either(Schedule.spaced(retry.maxMillis)),
+    (self) => Schedule.min([self, Schedule.spaced(retry.maxMillis)]),
     Schedule.jitteredWith({ min: 0.5, max: 1.5 }),
-    Schedule.intersect(Schedule.identity<{ readonly afterMillis: number }>()),
+    (self) => Schedule.max([self, Schedule.identity<{ readonly afterMillis: number }>()]),
     Schedule.modifyDelay(([, { afterMillis }], wait) => Duration.max(wait, Duration.millis(afterMillis))),
-    Schedule.upTo(retry.withinMillis)
+    Schedule.upTo({ duration: retry.withinMillis })
   )

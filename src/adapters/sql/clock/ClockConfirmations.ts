@@ -1,7 +1,7 @@
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { SqlError } from "effect/sql/SqlError"
 import {
   ClockConfirmations,
   ClockConfirmationsError,
@@ -26,7 +26,7 @@ const failed = (error: SqlError): ClockConfirmationsError =>
     message: `the store of the clock's confirmations failed${ErrorCode.suffix(error)}`
   })
 
-export const make: Migrations.Stored<ClockConfirmations["Type"]> = Effect.map(Migrations.client, (sql) => {
+export const make: Migrations.Stored<ClockConfirmations["Service"]> = Effect.map(Migrations.client, (sql) => {
   const latest = Effect.map(
     sql<Row>`
       select confirmation_no, confirmed_at from clock_confirmations order by confirmation_no desc limit 1`,

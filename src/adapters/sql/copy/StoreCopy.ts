@@ -1,9 +1,9 @@
-import * as SqlClient from "@effect/sql/SqlClient"
-import type { SqlError } from "@effect/sql/SqlError"
-import type { Fragment } from "@effect/sql/Statement"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 import * as Compact from "../Compact.js"
 import * as ErrorCode from "../ErrorCode.js"
 import * as Store from "../Store.js"
@@ -32,7 +32,7 @@ const mostCharacters = 8_388_608
 
 /** A statement of the source would run in the target's transaction otherwise: there is one of a fiber at a time. */
 const ofSource = <A, E>(statement: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  Effect.mapInputContext(statement, (context: Context.Context<never>) =>
+  Effect.updateContext(statement, (context: Context.Context<never>) =>
     Context.omit(SqlClient.TransactionConnection)(context as Context.Context<SqlClient.TransactionConnection>)
   )
 

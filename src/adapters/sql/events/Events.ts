@@ -191,7 +191,7 @@ const toEvent = ({ data, kind, sequence, told_at }: Row): RequestEvent => ({
 })
 
 export const events =
-  ({ query, sql }: Store.Store): RequestJournal["Type"]["events"] =>
+  ({ query, sql }: Store.Store): RequestJournal["Service"]["events"] =>
   (requestId, after, limit) =>
     query(
       Effect.map(
@@ -205,7 +205,7 @@ export const events =
     )
 
 export const newestEvents =
-  ({ query, sql }: Store.Store): RequestJournal["Type"]["newestEvents"] =>
+  ({ query, sql }: Store.Store): RequestJournal["Service"]["newestEvents"] =>
   (requestIds) =>
     query(
       Effect.map(

@@ -258,9 +258,9 @@ const write = (store: Store.Store, acceptance: Acceptance) =>
   })
 
 export const accept =
-  (store: Store.Store): RequestJournal["Type"]["accept"] =>
+  (store: Store.Store): RequestJournal["Service"]["accept"] =>
   (acceptance) =>
-    Effect.zipRight(check(acceptance), write(store, acceptance)).pipe(
+    Effect.andThen(check(acceptance), write(store, acceptance)).pipe(
       store.locking(locksOf(acceptance)),
       Effect.catchTag("Conflict", ({ result }) => Effect.succeed(result))
     )

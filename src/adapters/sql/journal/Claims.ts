@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as FiberRef from "effect/FiberRef"
 import * as Holding from "../../../application/ports/journal/Holding.js"
 import { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { LaneJournal } from "../../../application/ports/journal/LaneJournal.js"
@@ -97,7 +96,7 @@ export const fenceAhead = (store: Store.Store, lane: Lane) =>
       if (row?.holder !== store.instance)
         return yield* new JournalError({ message: "another process works on the lane", isFenced: true })
       const epoch = Number(row.epoch)
-      return yield* outdated(yield* FiberRef.get(Holding.begun), lane, epoch) ?? Effect.succeed(epoch)
+      return yield* outdated(yield* Holding.begun, lane, epoch) ?? Effect.succeed(epoch)
     })
   )
 
@@ -118,7 +117,7 @@ export const fenceRequest = (store: Store.Store, requestId: string) =>
   })
 
 export const claim =
-  (store: Store.Store): LaneJournal["Type"]["claim"] =>
+  (store: Store.Store): LaneJournal["Service"]["claim"] =>
   (lane, by) =>
     Effect.gen(function* () {
       // Most often it has been claimed before: another look decides when it has not.

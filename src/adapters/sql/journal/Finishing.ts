@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as FiberRef from "effect/FiberRef"
+import * as Result from "effect/Result"
 import type { EventData } from "../../../application/ports/journal/Events.js"
 import * as Holding from "../../../application/ports/journal/Holding.js"
 import { JournalError } from "../../../application/ports/journal/JournalError.js"
@@ -98,24 +97,24 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Answer>) =>
     const progress = new Map((yield* progressOf(store, ids)).map((row) => [row.request_id, row]))
     const epochs = yield* asked
     const told: Array<Events.Told> = []
-    const stored: Array<Either.Either<Stored, JournalError>> = []
+    const stored: Array<Result.Result<Stored, JournalError>> = []
     for (const answer of answers) {
       const { outcome, requestId, summary } = answer
       const row = rows.get(requestId)
       const refusal = row === undefined ? unknown : refusalOf(row, answer, epochs)
       if (row === undefined || refusal !== null) {
-        stored.push(Either.left(refusal ?? unknown))
+        stored.push(Result.fail(refusal ?? unknown))
         continue
       }
       // Of what is forgotten nobody knows any more what it was.
       if (row.state !== "open") {
         const kept = row.outcome === null ? outcome : Compact.read(row.outcome)
-        stored.push(Either.right({ kept, isOnChain: false }))
+        stored.push(Result.succeed({ kept, isOnChain: false }))
         continue
       }
       const { included, under_way } = progress.get(requestId) ?? { included: 0, under_way: false }
       if (under_way) {
-        stored.push(Either.right({ kept: null, isOnChain: false }))
+        stored.push(Result.succeed({ kept: null, isOnChain: false }))
         continue
       }
       const column = store.column(outcome)
@@ -123,7 +122,7 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Answer>) =>
         update requests set state = 'final', outcome = ${column} where request_id = ${requestId}`)
       rows.set(requestId, { ...row, state: "final", outcome: column })
       told.push({ requestId, kind: "final", data: summary })
-      stored.push(Either.right({ kept: outcome, isOnChain: Number(included) === row.elements }))
+      stored.push(Result.succeed({ kept: outcome, isOnChain: Number(included) === row.elements }))
     }
     yield* Events.tell(store, told)
     return stored
@@ -133,14 +132,17 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Answer>) =>
  * An answer waits for the disk, but for one in which every element's op is included: were the machine to lose it, the bytes
  * that were signed are on the disk, and the chain has the same answer to them.
  */
-export const finish = (store: Store.Store): RequestJournal["Type"]["finish"] => {
+export const finish = (store: Store.Store): RequestJournal["Service"]["finish"] => {
   const stored = Gathered.make((answers: ReadonlyArray<Answer>) =>
     store
       .transaction(storeAll(store, answers))
-      .pipe(Effect.locally(GroupCommit.answered, "committed"), Effect.locally(Holding.begun, null))
+      .pipe(
+        Effect.provideService(GroupCommit.answered, "committed"),
+        Effect.provideService(Holding.begun, null)
+      )
   )
   return (requestId, outcome, summary) =>
-    FiberRef.get(Holding.begun).pipe(
+    Holding.begun.pipe(
       Effect.flatMap((begun) => stored({ requestId, outcome, summary, begun })),
       Effect.flatMap(({ isOnChain, kept }) => Effect.as(isOnChain ? Effect.void : store.durable, kept))
     )
@@ -172,7 +174,7 @@ const wasSigned = ({ sql }: Store.Store, requestId: string) =>
  * cancellation. What is abandoned here is refused there.
  */
 export const cancel =
-  (store: Store.Store): RequestJournal["Type"]["cancel"] =>
+  (store: Store.Store): RequestJournal["Service"]["cancel"] =>
   (requestId, { code, onlyUnnoted = false, onlyUnsigned, outcome }) =>
     store.transaction(
       Effect.gen(function* () {

@@ -32,7 +32,7 @@ const answering =
   (when: GroupCommit.Answered) =>
   <Args extends ReadonlyArray<unknown>, A, E>(method: (...args: Args) => Effect.Effect<A, E>) =>
   (...args: Args): Effect.Effect<A, E> =>
-    Effect.locally(method(...args), GroupCommit.answered, when)
+    Effect.provideService(method(...args), GroupCommit.answered, when)
 
 /**
  * A method whose effect survives the process when it returns, and the machine once a later method has returned: nothing that
@@ -78,7 +78,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         findOp: told(Ops.findOp(store))
       }),
       Context.add(LaneJournal, {
-        work: Effect.locally(Work.work(store), GroupCommit.answered, "committed"),
+        work: Effect.provideService(Work.work(store), GroupCommit.answered, "committed"),
         claim: early(Claims.claim(store))
       }),
       Context.add(TransactionJournal, {
@@ -91,7 +91,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         finalise: early(Settlements.finalise(store)),
         unsettle: Settlements.unsettle(store),
         recordExternalUse: Settlements.recordExternalUse(store),
-        open: Effect.locally(Records.open(store), GroupCommit.answered, "committed"),
+        open: Effect.provideService(Records.open(store), GroupCommit.answered, "committed"),
         openOf: early(Records.openOf(store)),
         transactionsBetween: early(Records.transactionsBetween(store)),
         findTransaction: told(Records.findTransaction(store)),
@@ -115,7 +115,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         revertInclusions: RemoteSubmissions.revertInclusions(store),
         finaliseInclusions: RemoteSubmissions.finaliseInclusions(store),
         revokeRemote: RemoteSubmissions.revokeRemote(store),
-        remoteSubmissions: Effect.locally(
+        remoteSubmissions: Effect.provideService(
           RemoteSubmissions.remoteSubmissions(store),
           GroupCommit.answered,
           "committed"

@@ -96,14 +96,14 @@ const leaseAll = (store: Store.Store, calls: ReadonlyArray<ReadonlyArray<LeaseRe
     return leased.map((keys) => Effect.succeed(keys))
   })
 
-export const lease = (store: Store.Store): OpJournal["Type"]["lease"] => {
+export const lease = (store: Store.Store): OpJournal["Service"]["lease"] => {
   const gathered = Gathered.make((calls: ReadonlyArray<ReadonlyArray<LeaseRequest>>) =>
     store.locking(calls.flat().map(nameOf))(leaseAll(store, calls))
   )
   return (requests) =>
     requests.length === 0
       ? Effect.succeed([])
-      : Effect.zipRight(
+      : Effect.andThen(
           Store.fits(
             192,
             requests.flatMap(({ keys }) => [keys.from, keys.to])
@@ -114,7 +114,7 @@ export const lease = (store: Store.Store): OpJournal["Type"]["lease"] => {
 
 /** Leases of keys that accepted ops use are no rows any more: such a key is held by its op. */
 export const release =
-  ({ sql, transaction }: Store.Store): OpJournal["Type"]["release"] =>
+  ({ sql, transaction }: Store.Store): OpJournal["Service"]["release"] =>
   (holder) =>
     transaction(Effect.asVoid(sql`delete from leases where holder = ${holder}`))
 

@@ -1,5 +1,5 @@
-import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
+import type { Fragment } from "effect/sql/Statement"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { OpJournal } from "../../../application/ports/journal/OpJournal.js"
 import type { NonceSpace, OpRecord, OpSettlement } from "../../../application/ports/journal/Requests.js"
@@ -126,10 +126,10 @@ export const holding = ({ sql }: Store.Store, requestId: string) => {
 }
 
 export const identify =
-  (store: Store.Store): OpJournal["Type"]["identify"] =>
+  (store: Store.Store): OpJournal["Service"]["identify"] =>
   (requestId, ops) =>
     store.transaction(
-      Effect.zipRight(
+      Effect.andThen(
         Claims.fenceRequest(store, requestId),
         Effect.forEach(
           ops,
@@ -305,7 +305,7 @@ export const hashes = (carriers: ReadonlyArray<Carrier>): ReadonlyArray<Hex.Byte
 }
 
 export const ofRequest =
-  (store: Store.Store): OpJournal["Type"]["ofRequest"] =>
+  (store: Store.Store): OpJournal["Service"]["ofRequest"] =>
   (requestId, elements) =>
     store.query(
       Effect.map(read(store, requestId, elements ?? null), ({ nonces, ops, signed }) => ({
@@ -317,7 +317,7 @@ export const ofRequest =
     )
 
 export const findOp =
-  ({ reading, sql }: Store.Store): OpJournal["Type"]["findOp"] =>
+  ({ reading, sql }: Store.Store): OpJournal["Service"]["findOp"] =>
   (accountId, chainId, userOpHash) =>
     reading(
       Effect.gen(function* () {

@@ -1,6 +1,6 @@
-import type { Fragment } from "@effect/sql/Statement"
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
+import type { Fragment } from "effect/sql/Statement"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import type { Lane, LaneAccess, TransactionRecord } from "../../../application/ports/journal/Transactions.js"
@@ -149,7 +149,7 @@ export const open = (store: Store.Store): Effect.Effect<ReadonlyArray<Transactio
   store.reading(load(store, store.sql`transactions.state in ('signed', 'mined')`))
 
 export const openOf =
-  (store: Store.Store): TransactionJournal["Type"]["openOf"] =>
+  (store: Store.Store): TransactionJournal["Service"]["openOf"] =>
   ({ chainId, signer }) =>
     store.reading(
       load(
@@ -160,10 +160,10 @@ export const openOf =
     )
 
 export const transactionsBetween =
-  (store: Store.Store): TransactionJournal["Type"]["transactionsBetween"] =>
+  (store: Store.Store): TransactionJournal["Service"]["transactionsBetween"] =>
   ({ chainId, signer }, from, below) =>
     store.reading(
-      Effect.zipRight(
+      Effect.andThen(
         Store.fits(64, [from, below]),
         load(
           store,

@@ -14,12 +14,14 @@ import * as Transactions from "./Transactions.js"
 
 /** What a journal that is older than the chain is told. */
 
-type Method<K extends keyof RecoveryJournal["Type"]> = (store: Store.Store) => RecoveryJournal["Type"][K]
+type Method<K extends keyof RecoveryJournal["Service"]> = (
+  store: Store.Store
+) => RecoveryJournal["Service"][K]
 
 export const knownTo: Method<"knownTo"> = (store) => (lane) => store.reading(KnownNonces.knownTo(store, lane))
 
 export const keepUnread: Method<"keepUnread"> = (store) => (lane) =>
-  Effect.zipRight(Claims.fence(store, lane), KnownNonces.keep(store, lane)).pipe(Claims.inLane(store, lane))
+  Effect.andThen(Claims.fence(store, lane), KnownNonces.keep(store, lane)).pipe(Claims.inLane(store, lane))
 
 export const explain: Method<"explain"> = (store) => (lane, below) =>
   Effect.gen(function* () {
@@ -110,7 +112,7 @@ export const unhold: Method<"unhold"> = (store) => (requestId) =>
     })
   )
 
-type Adopted = Parameters<TransactionJournal["Type"]["adopt"]>[0]
+type Adopted = Parameters<TransactionJournal["Service"]["adopt"]>[0]
 
 /** The nonce's row, as if the transaction had been signed here. */
 const write = (store: Store.Store, adopted: Adopted, epoch: number) =>
@@ -144,7 +146,7 @@ const write = (store: Store.Store, adopted: Adopted, epoch: number) =>
   })
 
 export const adopt =
-  (store: Store.Store): TransactionJournal["Type"]["adopt"] =>
+  (store: Store.Store): TransactionJournal["Service"]["adopt"] =>
   (adopted) =>
     Effect.gen(function* () {
       const { sql } = store

@@ -23,7 +23,7 @@ import * as Requests from "./Requests.js"
 const sealName = (opId: Ops.Id): string => `handover ${opId}`
 
 export const submitRemotely =
-  (store: Store.Store): RemoteOpJournal["Type"]["submitRemotely"] =>
+  (store: Store.Store): RemoteOpJournal["Service"]["submitRemotely"] =>
   ({ node, ops: handed, requestId, since }) =>
     store.transaction(
       Effect.gen(function* () {
@@ -71,7 +71,7 @@ const forget = ({ sql }: Store.Store, ops: ReadonlyArray<Ops.State>) =>
   )
 
 export const revokeRemote =
-  (store: Store.Store): RemoteOpJournal["Type"]["revokeRemote"] =>
+  (store: Store.Store): RemoteOpJournal["Service"]["revokeRemote"] =>
   (requestId, indexes) =>
     store.transaction(
       Effect.gen(function* () {
@@ -147,7 +147,7 @@ const unsubmitted = (store: Store.Store, ops: ReadonlyArray<Ops.State>) =>
   })
 
 export const recordTaken =
-  (store: Store.Store): RemoteOpJournal["Type"]["recordTaken"] =>
+  (store: Store.Store): RemoteOpJournal["Service"]["recordTaken"] =>
   (authority, chainId, hashes) =>
     store.transaction(
       Effect.gen(function* () {
@@ -167,7 +167,7 @@ export const recordTaken =
     )
 
 export const recordInclusions =
-  (store: Store.Store): RemoteOpJournal["Type"]["recordInclusions"] =>
+  (store: Store.Store): RemoteOpJournal["Service"]["recordInclusions"] =>
   (authority, chainId, outcomes, node) =>
     store.transaction(
       Effect.gen(function* () {
@@ -197,7 +197,7 @@ export const recordInclusions =
     )
 
 export const revertInclusions =
-  (store: Store.Store): RemoteOpJournal["Type"]["revertInclusions"] =>
+  (store: Store.Store): RemoteOpJournal["Service"]["revertInclusions"] =>
   (authority, chainId, hashes) =>
     store.transaction(
       Effect.gen(function* () {
@@ -239,7 +239,7 @@ export const revertInclusions =
     )
 
 export const finaliseInclusions =
-  (store: Store.Store): RemoteOpJournal["Type"]["finaliseInclusions"] =>
+  (store: Store.Store): RemoteOpJournal["Service"]["finaliseInclusions"] =>
   (authority, chainId, landed) =>
     store.transaction(
       Effect.gen(function* () {

@@ -149,7 +149,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
   })
 
 export const decline =
-  (store: Store.Store): RequestJournal["Type"]["decline"] =>
+  (store: Store.Store): RequestJournal["Service"]["decline"] =>
   (requestId) =>
     store.transaction(
       Effect.gen(function* () {
@@ -175,7 +175,7 @@ export const decline =
     )
 
 export const refuse =
-  (store: Store.Store): RequestJournal["Type"]["refuse"] =>
+  (store: Store.Store): RequestJournal["Service"]["refuse"] =>
   (requestId, failed) =>
     store.transaction(
       Effect.gen(function* () {
@@ -187,7 +187,7 @@ export const refuse =
     )
 
 export const note =
-  (store: Store.Store): RequestJournal["Type"]["note"] =>
+  (store: Store.Store): RequestJournal["Service"]["note"] =>
   (requestId, text) =>
     store.transaction(
       Effect.gen(function* () {
@@ -226,7 +226,7 @@ const direct = ({ sql }: Store.Store, requestId: string) => sql<Ops.Carrier>`
   from transactions where direct = ${requestId} and direct is not null`
 
 export const request =
-  (store: Store.Store): RequestJournal["Type"]["request"] =>
+  (store: Store.Store): RequestJournal["Service"]["request"] =>
   (requestId) =>
     store.reading(
       Effect.gen(function* () {
@@ -266,7 +266,7 @@ export const request =
     )
 
 export const requestOf =
-  (store: Store.Store): RequestJournal["Type"]["requestOf"] =>
+  (store: Store.Store): RequestJournal["Service"]["requestOf"] =>
   (accountId, endpoint, idempotencyKey) =>
     store.query(
       Effect.map(byKey(store, accountId, endpoint, idempotencyKey), ([row]) =>
@@ -275,7 +275,7 @@ export const requestOf =
     )
 
 export const finalAmong =
-  ({ query, sql }: Store.Store): RequestJournal["Type"]["finalAmong"] =>
+  ({ query, sql }: Store.Store): RequestJournal["Service"]["finalAmong"] =>
   (requestIds) =>
     query(
       Effect.map(

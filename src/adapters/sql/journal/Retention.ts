@@ -136,15 +136,15 @@ const forgetDeclined = ({ sql }: Store.Store, before: number) =>
 const nothing: Effect.Effect<void, JournalError> = Effect.void
 
 export const forget =
-  (store: Store.Store): RequestJournal["Type"]["forget"] =>
+  (store: Store.Store): RequestJournal["Service"]["forget"] =>
   (before) => {
     const all = (some: Effect.Effect<boolean, JournalError>): Effect.Effect<void, JournalError> =>
-      Effect.flatMap(some, (more) => (more ? Effect.zipRight(Effect.yieldNow(), all(some)) : Effect.void))
-    const leasesAfter = (last: Effect.Effect.Success<ReturnType<typeof Leases.forgetSome>>): typeof nothing =>
+      Effect.flatMap(some, (more) => (more ? Effect.andThen(Effect.yieldNow, all(some)) : Effect.void))
+    const leasesAfter = (last: Effect.Success<ReturnType<typeof Leases.forgetSome>>): typeof nothing =>
       Effect.flatMap(store.transaction(Leases.forgetSome(store, before, last)), (next) =>
-        next === null ? nothing : Effect.zipRight(Effect.yieldNow(), leasesAfter(next))
+        next === null ? nothing : Effect.andThen(Effect.yieldNow, leasesAfter(next))
       )
-    return Effect.zipRight(
+    return Effect.andThen(
       Effect.forEach(
         [forgetSome, forgetDeployments, forgetDeclined],
         (some) => all(store.transaction(some(store, before))),

@@ -20,7 +20,7 @@ export const schema = step((sql) => [
 ])
 
 export const schedule =
-  (store: Store.Store): RequestJournal["Type"]["schedule"] =>
+  (store: Store.Store): RequestJournal["Service"]["schedule"] =>
   (requestId, { dueAt, notBefore }) =>
     store.transaction(
       Effect.gen(function* () {
@@ -41,7 +41,7 @@ interface WaitingRow {
   readonly elements: number | string
 }
 
-export const waiting = ({ sql, transaction }: Store.Store): RequestJournal["Type"]["waiting"] =>
+export const waiting = ({ sql, transaction }: Store.Store): RequestJournal["Service"]["waiting"] =>
   transaction(
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis

@@ -11,7 +11,7 @@ import * as Transactions from "./Transactions.js"
 const sent = (ops: ReadonlyArray<Ops.State>): ReadonlyArray<Ops.State> =>
   ops.filter((op) => op.state === "sent")
 
-type Found = Effect.Effect.Success<ReturnType<typeof Transactions.find>> & {}
+type Found = Effect.Success<ReturnType<typeof Transactions.find>> & {}
 
 /** What an event says of the mined transaction that carries work of these requests. */
 const told = (
@@ -54,7 +54,7 @@ const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =
   })
 
 export const settle =
-  (store: Store.Store): TransactionJournal["Type"]["settle"] =>
+  (store: Store.Store): TransactionJournal["Service"]["settle"] =>
   (mined, outcomes, final) =>
     Effect.gen(function* () {
       const { sql } = store
@@ -99,7 +99,7 @@ export const settle =
     }).pipe(Claims.inLane(store, mined))
 
 export const finalise =
-  (store: Store.Store): TransactionJournal["Type"]["finalise"] =>
+  (store: Store.Store): TransactionJournal["Service"]["finalise"] =>
   (lane, nonce, confirmations) =>
     Effect.gen(function* () {
       const found = yield* Transactions.find(store, lane, nonce)
@@ -119,7 +119,7 @@ export const finalise =
     }).pipe(Claims.inLane(store, lane))
 
 export const unsettle =
-  (store: Store.Store): TransactionJournal["Type"]["unsettle"] =>
+  (store: Store.Store): TransactionJournal["Service"]["unsettle"] =>
   (lane, nonce) =>
     Effect.gen(function* () {
       const found = yield* Transactions.find(store, lane, nonce)
@@ -132,7 +132,7 @@ export const unsettle =
     }).pipe(Claims.inLane(store, lane))
 
 export const recordExternalUse =
-  (store: Store.Store): TransactionJournal["Type"]["recordExternalUse"] =>
+  (store: Store.Store): TransactionJournal["Service"]["recordExternalUse"] =>
   (lane, nonce, outcomes) =>
     Effect.gen(function* () {
       const found = yield* Transactions.find(store, lane, nonce)

@@ -246,7 +246,7 @@ const write = (
   })
 
 export const allocate =
-  (store: Store.Store): TransactionJournal["Type"]["allocate"] =>
+  (store: Store.Store): TransactionJournal["Service"]["allocate"] =>
   (request) =>
     Effect.gen(function* () {
       yield* Store.fits(256, [request.chainId, request.maxCost, request.balance])
@@ -284,7 +284,7 @@ export const allocate =
     }).pipe(Claims.inLane(store, request))
 
 export const unallocate =
-  (store: Store.Store): TransactionJournal["Type"]["unallocate"] =>
+  (store: Store.Store): TransactionJournal["Service"]["unallocate"] =>
   (lane, nonce) =>
     Effect.gen(function* () {
       const { sql } = store
@@ -300,7 +300,7 @@ export const unallocate =
     }).pipe(Claims.inLane(store, lane))
 
 export const recordSigned =
-  (store: Store.Store): TransactionJournal["Type"]["recordSigned"] =>
+  (store: Store.Store): TransactionJournal["Service"]["recordSigned"] =>
   (signed) =>
     Effect.gen(function* () {
       const { sql } = store
@@ -395,7 +395,7 @@ interface Submitted extends Pick<Ops.State, "request_id" | "op_index"> {
 }
 
 export const recordSubmitted =
-  (store: Store.Store): TransactionJournal["Type"]["recordSubmitted"] =>
+  (store: Store.Store): TransactionJournal["Service"]["recordSubmitted"] =>
   (lane, transactions) =>
     Effect.gen(function* () {
       const { sql } = store

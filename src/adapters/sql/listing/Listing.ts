@@ -1,5 +1,5 @@
-import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
+import type { Fragment } from "effect/sql/Statement"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import type { ListedRequest, ListPlace, ListQuestion } from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
@@ -171,7 +171,7 @@ const find = (store: Store.Store, accountId: AccountId, question: ListQuestion, 
 }
 
 export const list =
-  (store: Store.Store, most = mostSearched): RequestJournal["Type"]["list"] =>
+  (store: Store.Store, most = mostSearched): RequestJournal["Service"]["list"] =>
   (accountId, question) =>
     store.reading(
       Effect.map(find(store, accountId, question, most), ({ rows, searched }) => ({

@@ -1,8 +1,8 @@
-import type { Connection as Plain } from "@effect/sql/SqlConnection"
-import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import type { Connection as Plain } from "effect/sql/SqlConnection"
+import { SqlError, UnknownError } from "effect/sql/SqlError"
 import type pg from "pg"
 import * as Held from "./Held.js"
 
@@ -27,7 +27,8 @@ export interface Connection extends Plain {
 
 export const isOwn = (connection: Plain): connection is Connection => "ahead" in connection
 
-const noConnection = (cause: unknown) => new SqlError({ cause, message: "there is no connection" })
+const noConnection = (cause: unknown) =>
+  new SqlError({ reason: new UnknownError({ cause, message: "there is no connection" }) })
 
 const rowsOf = (answer: Held.Answer): ReadonlyArray<Row> =>
   "rows" in answer ? answer.rows : answer.map(({ rows }) => rows)
@@ -48,14 +49,14 @@ const connection = (
     executeUnprepared: execute,
     executeRaw: (text, parameters) => run(text, parameters, false),
     executeValues: (text, parameters) => Effect.map(run(text, parameters, true), rowsOf),
-    executeStream: () => Stream.dieMessage("rows of PostgreSQL are not streamed")
+    executeStream: () => Stream.die(new Error("rows of PostgreSQL are not streamed"))
   }
 }
 
 /** For statements that are in no transaction: each has whatever connection is free. */
 export const outside = (pool: pg.Pool): Plain =>
   connection((text, parameters, asArrays) =>
-    Effect.async((resume) => {
+    Effect.callback((resume) => {
       let isUnwanted = false
       let held: Held.Held | null = null
       pool.connect((cause, client, release) => {
@@ -76,7 +77,7 @@ export const outside = (pool: pg.Pool): Plain =>
 
 const taken = (pool: pg.Pool) =>
   Effect.acquireRelease(
-    Effect.async<Held.Held, SqlError>((resume) =>
+    Effect.callback<Held.Held, SqlError>((resume) =>
       pool.connect((cause, client, release) =>
         resume(
           client === undefined
@@ -96,7 +97,7 @@ export const reserve = (pool: pg.Pool): Effect.Effect<Connection, SqlError, Scop
     const outcome = (refused: SqlError | null, answer: Held.Answer): Effect.Effect<Held.Answer, SqlError> =>
       refused === null ? Effect.succeed(answer) : Effect.fail(refusedAhead ?? refused)
     const plain = connection((text, parameters, asArrays) =>
-      Effect.async((resume) => {
+      Effect.callback((resume) => {
         ask(text, parameters, asArrays, (refused, answer) => resume(outcome(refused, answer)))
         return cancel
       })
@@ -112,7 +113,7 @@ export const reserve = (pool: pg.Pool): Effect.Effect<Connection, SqlError, Scop
             told = outcome(refused, answer)
             waits?.(told)
           })
-          const answer = Effect.async<Held.Answer, SqlError>((resume) => {
+          const answer = Effect.callback<Held.Answer, SqlError>((resume) => {
             if (told !== null) return resume(told)
             waits = resume
             return cancel
@@ -127,7 +128,10 @@ export const reserve = (pool: pg.Pool): Effect.Effect<Connection, SqlError, Scop
         isCommit(answer)
           ? Effect.void
           : Effect.fail(
-              refusedAhead ?? new SqlError({ cause: { code: "25P02" }, message: "it was rolled back" })
+              refusedAhead ??
+                new SqlError({
+                  reason: new UnknownError({ cause: { code: "25P02" }, message: "it was rolled back" })
+                })
             )
       )
     }

@@ -1,5 +1,5 @@
-import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
+import { SqlError, UnknownError } from "effect/sql/SqlError"
 import type pg from "pg"
 
 /** What the server answers; to a text of several statements one for each. */
@@ -22,7 +22,8 @@ export interface Held {
   readonly leave: () => void
 }
 
-const failed = (cause: unknown) => new SqlError({ cause, message: "the statement failed" })
+const failed = (cause: unknown) =>
+  new SqlError({ reason: new UnknownError({ cause, message: "the statement failed" }) })
 
 /** How long who was interrupted waits for the server to hear that nobody wants the answer, milliseconds. */
 const cancelMillis = 5_000
@@ -47,7 +48,7 @@ const cancelling = (
       end()
     }
     onQuiet.add(quiet)
-    return Effect.async<void>((resume) => {
+    return Effect.callback<void>((resume) => {
       end = () => resume(Effect.void)
       pool.connect((_, other, free) => {
         if (other === undefined) return end()
@@ -64,7 +65,7 @@ const cancelling = (
     }).pipe(
       Effect.interruptible,
       Effect.timeoutOption(cancelMillis),
-      Effect.zipRight(
+      Effect.andThen(
         Effect.sync(() => {
           isOver = true
           onQuiet.delete(quiet)

@@ -1,8 +1,8 @@
 import { Socket } from "node:net"
-import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import { SqlError, UnknownError } from "effect/sql/SqlError"
 import pg from "pg"
 
 /** After so long without a word the other end is asked whether it is still there, milliseconds. */
@@ -67,7 +67,8 @@ export interface Options
 const session =
   "set session characteristics as transaction isolation level read committed, read write; set timezone = 'UTC'"
 
-const failed = (cause: unknown) => new SqlError({ cause, message: "the server cannot be connected to" })
+const failed = (cause: unknown) =>
+  new SqlError({ reason: new UnknownError({ cause, message: "the server cannot be connected to" }) })
 
 /** A pool whose server has answered once. */
 export const make = ({
@@ -103,9 +104,9 @@ export const make = ({
   ).pipe(
     Effect.tap((pool) =>
       Effect.tryPromise({ try: () => pool.query("select 1"), catch: failed }).pipe(
-        Effect.timeoutFail({
+        Effect.timeoutOrElse({
           duration: connectTimeoutMillis,
-          onTimeout: () => failed(new Error("it does not answer"))
+          orElse: () => Effect.fail(failed(new Error("it does not answer")))
         })
       )
     )

@@ -1,9 +1,9 @@
-import type * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqlClient from "@effect/sql/SqlClient"
-import type { SqlError } from "@effect/sql/SqlError"
-import type { Statement } from "@effect/sql/Statement"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
+import type * as Reactivity from "effect/reactivity/Reactivity"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Statement } from "effect/sql/Statement"
 import type pg from "pg"
 import * as DirectStatement from "../DirectStatement.js"
 import * as Connection from "./Connection.js"
@@ -24,7 +24,7 @@ export interface PostgresClient extends SqlClient.SqlClient {
 export const isPostgres = (client: SqlClient.SqlClient): client is PostgresClient => "ofOneMoment" in client
 
 const ahead: PostgresClient["ahead"] = (statement) =>
-  Effect.withFiberRuntime((fiber) => {
+  Effect.withFiber((fiber) => {
     const connection = DirectStatement.connectionOf(fiber)
     if (connection === null || !Connection.isOwn(connection)) return Effect.map(statement, Effect.succeed)
     const [text, parameters] = statement.compile()

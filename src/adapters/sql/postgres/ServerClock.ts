@@ -1,8 +1,8 @@
-import { SqlClient } from "@effect/sql/SqlClient"
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 
 /** How often the server is asked for its time. */
 const interval = "10 seconds"
@@ -17,11 +17,11 @@ const nanosPerMilli = 1_000_000
  * evenly by the process's own measure of time that passes, which nobody sets; while the server is away as well.
  * What lasts or is waited for stays with the clock that was there before.
  */
-export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrapScoped(
+export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrap(
   Effect.gen(function* () {
     const sql = yield* SqlClient
-    const own = yield* Effect.clock
-    const passed = () => Number(own.unsafeCurrentTimeNanos()) / nanosPerMilli
+    const own = yield* Clock.Clock
+    const passed = () => Number(own.currentTimeNanosUnsafe()) / nanosPerMilli
     let ahead = 0
     let told = 0
 
@@ -34,7 +34,7 @@ export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrapScoped
       const server = row.micros / 1_000
       // The server has looked at some moment between the two: what fits is not known any better.
       if (ahead < server - after || ahead > server - before) ahead = server - (before + after) / 2
-      const millis = Math.round(own.unsafeCurrentTimeMillis() - ahead - after)
+      const millis = Math.round(own.currentTimeMillisUnsafe() - ahead - after)
       if (Math.abs(millis) < toldMillis || Math.abs(millis - told) < toldMillis) return
       told = millis
       yield* Effect.annotateLogs(
@@ -47,13 +47,13 @@ export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrapScoped
     const clock: Clock.Clock = {
       [Clock.ClockTypeId]: Clock.ClockTypeId,
       unsafeCurrentTimeMillis,
-      unsafeCurrentTimeNanos: () => own.unsafeCurrentTimeNanos(),
+      currentTimeNanosUnsafe: () => own.currentTimeNanosUnsafe(),
       currentTimeMillis: Effect.sync(unsafeCurrentTimeMillis),
       currentTimeNanos: own.currentTimeNanos,
       sleep: (duration) => own.sleep(duration)
     }
     yield* look
     yield* Effect.forkScoped(Effect.forever(Effect.delay(Effect.ignore(look), interval)))
-    return Layer.setClock(clock)
+    return Layer.succeed(Clock.Clock, clock)
   }).pipe(Effect.withTracerEnabled(false))
 )

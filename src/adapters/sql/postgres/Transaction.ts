@@ -1,8 +1,8 @@
-import * as SqlClient from "@effect/sql/SqlClient"
-import type { Connection as Plain } from "@effect/sql/SqlConnection"
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { Connection as Plain } from "effect/sql/SqlConnection"
+import type { SqlError } from "effect/sql/SqlError"
 import pg from "pg"
 import * as Connection from "./Connection.js"
 
@@ -38,7 +38,7 @@ const told = (connection: Plain, text: string): Effect.Effect<void, SqlError> =>
 /** A connection that may still be inside of a transaction must not be used for another one: it is ended. */
 const rollback = (connection: Plain): Effect.Effect<void> =>
   told(connection, "rollback").pipe(
-    Effect.catchAll(() => told(connection, "select pg_terminate_backend(pg_backend_pid())")),
+    Effect.catch(() => told(connection, "select pg_terminate_backend(pg_backend_pid())")),
     Effect.ignore
   )
 
@@ -59,7 +59,7 @@ export const make = (
   answerTimeoutMillis: number | null
 ) => {
   const acquireConnection = Effect.flatMap(Scope.make(), (scope) =>
-    Effect.map(Scope.extend(reserve, scope), (connection) => [scope, connection] as const)
+    Effect.map(Scope.provide(reserve, scope), (connection) => [scope, connection] as const)
   )
   return (mode: Mode, names: ReadonlyArray<string> = []): SqlClient.SqlClient["withTransaction"] => {
     const after = (statement: string): string => [statement, ...names.map(lock)].join("; ")

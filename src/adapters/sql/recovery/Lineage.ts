@@ -52,7 +52,7 @@ export const make = (): Lineage => {
             "the database lacks a transaction that this process has stored there: a backup or a standby has taken its place; nothing is signed any more, restart every process of the service"
           )
       isLost = true
-      return Effect.zipRight(told, Effect.fail(older))
+      return Effect.andThen(told, Effect.fail(older))
     }),
     intact: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.suspend((): Effect.Effect<A, E | JournalError, R> => (isLost ? Effect.fail(older) : effect))

@@ -26,7 +26,7 @@ export const audit = step((sql) => [
   sql`create index audit_at on audit (at)`,
   sql.onDialectOrElse({
     pg: () =>
-      Effect.zipRight(
+      Effect.andThen(
         sql`
           create function audit_is_append_only() returns trigger language plpgsql as
           'begin raise exception ''the audit log is append-only''; end'`,
@@ -35,7 +35,7 @@ export const audit = step((sql) => [
           for each statement execute function audit_is_append_only()`
       ),
     orElse: () =>
-      Effect.zipRight(
+      Effect.andThen(
         sql`
           create trigger audit_no_update before update on audit
           begin select raise(abort, 'the audit log is append-only'); end`,

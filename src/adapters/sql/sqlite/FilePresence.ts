@@ -1,7 +1,7 @@
 import { statSync } from "node:fs"
-import { SqlError } from "@effect/sql/SqlError"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Runtime from "effect/Runtime"
+import { SqlError, UnknownError } from "effect/sql/SqlError"
 import type { SqliteConnection } from "./SqliteConnection.js"
 
 /** How often the name of the file is looked at while there are statements, milliseconds. */
@@ -45,15 +45,15 @@ const ending = /^(?:commit|rollback|release)\b/
  */
 export const guarded = (connection: SqliteConnection, filename: string): Effect.Effect<SqliteConnection> =>
   Effect.gen(function* () {
-    const log = Runtime.runFork(yield* Effect.runtime())
-    const clock = yield* Effect.clock
+    const log = Effect.runForkWith(yield* Effect.context())
+    const clock = yield* Clock.Clock
     const identity = () => identityOf(filename)
-    const opened = yield* Effect.catchAllDefect(Effect.sync(identity), () => Effect.succeed(""))
+    const opened = yield* Effect.catchDefect(Effect.sync(identity), () => Effect.succeed(""))
     let fault: Fault | null = null
-    let lookedAt = clock.unsafeCurrentTimeMillis()
+    let lookedAt = clock.currentTimeMillisUnsafe()
 
     const look = (): void => {
-      const now = clock.unsafeCurrentTimeMillis()
+      const now = clock.currentTimeMillisUnsafe()
       // A clock may be set back.
       if (Math.abs(now - lookedAt) < lookMillis) return
       lookedAt = now
@@ -73,8 +73,10 @@ export const guarded = (connection: SqliteConnection, filename: string): Effect.
           look()
           if (fault !== null)
             throw new SqlError({
-              cause: new Error(`${filename} ${fault.what}`),
-              message: "the statement failed"
+              reason: new UnknownError({
+                cause: new Error(`${filename} ${fault.what}`),
+                message: "the statement failed"
+              })
             })
         }
         return connection.all(text, parameters)

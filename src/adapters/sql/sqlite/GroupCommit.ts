@@ -1,6 +1,3 @@
-import * as SqlClient from "@effect/sql/SqlClient"
-import type { Connection } from "@effect/sql/SqlConnection"
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -8,6 +5,9 @@ import type * as Fiber from "effect/Fiber"
 import * as FiberRef from "effect/FiberRef"
 import * as Runtime from "effect/Runtime"
 import * as Scheduler from "effect/Scheduler"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { Connection } from "effect/sql/SqlConnection"
+import type { SqlError } from "effect/sql/SqlError"
 import * as ResultCode from "./ResultCode.js"
 import { connectionOf, type SqliteConnection } from "./SqliteConnection.js"
 import * as Turns from "./Turns.js"
@@ -114,22 +114,22 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
     when === "committed" ? Effect.void : changes || when === "whole" ? durable : told
 
   const outside = connectionOf((text, parameters) =>
-    Effect.withFiberRuntime((fiber) => {
+    Effect.withFiber((fiber) => {
       const changes = !reading.test(text)
-      const when = fiber.getFiberRef(answered)
+      const when = fiber.getRef(answered)
       let rows: ReadonlyArray<unknown> = []
       const step = () => {
         rows = connection.all(text, parameters)
         if (changes) committed()
       }
       const answer = (failure: Failed) =>
-        failure === null ? Effect.zipRight(onDisk(changes, when), Effect.succeed(rows)) : Effect.fail(failure)
+        failure === null ? Effect.andThen(onDisk(changes, when), Effect.succeed(rows)) : Effect.fail(failure)
       if (turns.isFree()) {
         const failure = failureOf(step)
         if (!isBusy(failure)) return answer(failure)
       }
       return Effect.flatMap(
-        Effect.async<Failed>((resume) => {
+        Effect.callback<Failed>((resume) => {
           const leave = turns.take(() =>
             patiently(options.busyMillis, step, (failure) => {
               turns.release()
@@ -248,7 +248,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
   const nested = SqlClient.makeWithTransaction({
     transactionTag: SqlClient.TransactionConnection,
     spanAttributes: [],
-    acquireConnection: Effect.dieMessage("there is a transaction already"),
+    acquireConnection: Effect.die(new Error("there is a transaction already")),
     begin: () => Effect.void,
     savepoint: (own: Connection, id) => Effect.asVoid(own.execute(`savepoint s${id}`, [], undefined)),
     commit: () => Effect.void,
@@ -267,17 +267,17 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
     return lost === null ? null : (failed ?? lost)
   }
 
-  const isWithin = (fiber: Fiber.RuntimeFiber<unknown, unknown>): boolean =>
-    Context.getOption(fiber.currentContext, SqlClient.TransactionConnection)._tag === "Some"
+  const isWithin = (fiber: Fiber.Fiber<unknown, unknown>): boolean =>
+    Context.getOption(fiber.context, SqlClient.TransactionConnection)._tag === "Some"
 
   const first = <R, E, A>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
-        const when = yield* FiberRef.get(answered)
+        const when = yield* answered
         let left: (broken: Failed) => void = () => undefined
         let outcome: Effect.Effect<void, SqlError> | null = null
         let over: () => void = () => undefined
-        const turn = Effect.async<Member, SqlError>((resume) => {
+        const turn = Effect.callback<Member, SqlError>((resume) => {
           let isWanted = true
           const member: Member = {
             begin: (own) => {
@@ -309,7 +309,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
             ? yield* Effect.exit(Effect.provide(restore(effect), own))
             : Exit.fail<SqlError>(unsound)
         left(unsound ?? ended(member, exit))
-        yield* Effect.async<void, SqlError>((resume) => {
+        yield* Effect.callback<void, SqlError>((resume) => {
           over = () => outcome !== null && resume(outcome)
           over()
         })
@@ -320,27 +320,27 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
 
   /** Contexts of fibers with the transaction in them: all that is in one is copied to add to it. */
   const contexts = new WeakMap<Context.Context<never>, Context.Context<never>>()
-  const contextOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Context.Context<never> => {
-    const known = contexts.get(fiber.currentContext)
+  const contextOf = (fiber: Fiber.Fiber<unknown, unknown>): Context.Context<never> => {
+    const known = contexts.get(fiber.context)
     if (known !== undefined) return known
-    const made = Context.add(fiber.currentContext, SqlClient.TransactionConnection, [inside, 0])
-    contexts.set(fiber.currentContext, made)
+    const made = Context.add(fiber.context, SqlClient.TransactionConnection, [inside, 0])
+    contexts.set(fiber.context, made)
     return made
   }
 
   /** Runs the effect, which never waits, on a fiber of its own with all that this one has. */
   const stepOf = <A, E>(
-    fiber: Fiber.RuntimeFiber<unknown, unknown>,
+    fiber: Fiber.Fiber<unknown, unknown>,
     effect: Effect.Effect<A, E>
   ): (() => Exit.Exit<A, E>) => {
     const context = contextOf(fiber)
     const runtimeFlags = Runtime.defaultRuntimeFlags
-    const runtime = Runtime.make({ context, fiberRefs: fiber.getFiberRefs(), runtimeFlags })
-    return () => Runtime.runSyncExit(runtime)(effect)
+    const runtime = context
+    return () => Effect.runSyncExitWith(runtime)(effect)
   }
 
   const entered = <A, E>(step: () => Exit.Exit<A, E>, when: Answered): Effect.Effect<A, E | SqlError> =>
-    Effect.async((resume) => {
+    Effect.callback((resume) => {
       let exit: Exit.Exit<A, E> | null = null
       let over: (() => void) | null = () => undefined
       const member: Member = {
@@ -353,7 +353,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
         end: (failure) => {
           if (failure !== null) resume(Effect.fail(failure))
           else if (exit !== null)
-            resume(Effect.uninterruptible(Effect.zipRight(onDisk(member.changes, when), exit)))
+            resume(Effect.uninterruptible(Effect.andThen(onDisk(member.changes, when), exit)))
           over?.()
           over = null
         },
@@ -362,15 +362,15 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       }
       enter(member)
       // Beside others that take their time it may have had its turn, and is not committed.
-      return Effect.async<void>((left) => {
+      return Effect.callback<void>((left) => {
         if (leave(member) || over === null) left(Effect.void)
         else over = () => left(Effect.void)
       })
     })
 
   const atOnce: GroupCommit["atOnce"] = (effect) =>
-    Effect.withFiberRuntime((fiber) =>
-      isWithin(fiber) ? nested(effect) : entered(stepOf(fiber, effect), fiber.getFiberRef(answered))
+    Effect.withFiber((fiber) =>
+      isWithin(fiber) ? nested(effect) : entered(stepOf(fiber, effect), fiber.getRef(answered))
     )
 
   return {
@@ -379,14 +379,15 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
     withTransaction: (effect) =>
       // Statements are synchronous: another connection of this process that waits for the lock would hold the very thread
       // that has to end the transaction, if the event loop turned in between.
-      Effect.withScheduler(
-        Effect.withFiberRuntime((fiber) => (isWithin(fiber) ? nested(effect) : first(effect))),
+      Effect.provideService(
+        Effect.withFiber((fiber) => (isWithin(fiber) ? nested(effect) : first(effect))),
+        Scheduler.Scheduler,
         Scheduler.defaultScheduler
       ),
     atOnce,
     durable,
     read: (effect) =>
-      Effect.withFiberRuntime((fiber) => {
+      Effect.withFiber((fiber) => {
         if (isWithin(fiber) || !turns.isFree()) return atOnce(effect)
         // One look at the database: a tool may write to it between two statements.
         const step = stepOf(fiber, effect)
@@ -394,7 +395,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
         if (began !== null) return Effect.fail(began)
         const exit = step()
         const ended = failureOf(() => run("commit"))
-        if (ended === null) return Effect.zipRight(onDisk(false, fiber.getFiberRef(answered)), exit)
+        if (ended === null) return Effect.andThen(onDisk(false, fiber.getRef(answered)), exit)
         failureOf(() => run("rollback"))
         return Effect.fail(ended)
       })

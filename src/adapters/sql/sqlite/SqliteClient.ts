@@ -1,7 +1,7 @@
-import type * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqlClient from "@effect/sql/SqlClient"
-import * as Statement from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
+import type * as Reactivity from "effect/reactivity/Reactivity"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Statement from "effect/sql/Statement"
 import * as DirectStatement from "../DirectStatement.js"
 import type { GroupCommit } from "./GroupCommit.js"
 

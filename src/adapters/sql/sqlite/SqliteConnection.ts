@@ -1,9 +1,9 @@
 import { resolve } from "node:path"
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
-import type { Connection } from "@effect/sql/SqlConnection"
-import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import type { Connection } from "effect/sql/SqlConnection"
+import { SqlError, UnknownError } from "effect/sql/SqlError"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import * as ResultCode from "./ResultCode.js"
 
@@ -74,7 +74,12 @@ export const open = (filename: string): Effect.Effect<SqliteConnection, SqlError
           }
         },
         catch: (cause) =>
-          new SqlError({ cause: ResultCode.refusal(cause), message: "the database cannot be opened" })
+          new SqlError({
+            reason: new UnknownError({
+              cause: ResultCode.refusal(cause),
+              message: "the database cannot be opened"
+            })
+          })
       }),
       (database) => Effect.sync(() => database.close())
     ),
@@ -93,7 +98,9 @@ export const open = (filename: string): Effect.Effect<SqliteConnection, SqlError
           try {
             return prepared(text).all(...bindable(parameters, isCut))
           } catch (cause) {
-            throw new SqlError({ cause: ResultCode.refusal(cause), message: "the statement failed" })
+            throw new SqlError({
+              reason: new UnknownError({ cause: ResultCode.refusal(cause), message: "the statement failed" })
+            })
           }
         }
       }

@@ -1,7 +1,7 @@
 import { closeSync, fdatasync, openSync, realpathSync } from "node:fs"
-import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { SqlError, UnknownError } from "effect/sql/SqlError"
 
 /**
  * Whether what was committed is on the disk. Those who wait share a write. Once a write has failed, all fail for ever: what
@@ -59,7 +59,12 @@ export const durability = (sync: Sync, crowd: Crowd | null = null): Durability =
       writing = false
       if (error === null) written = upTo
       else
-        failure = new SqlError({ cause: error, message: "the write-ahead log cannot be written to the disk" })
+        failure = new SqlError({
+          reason: new UnknownError({
+            cause: error,
+            message: "the write-ahead log cannot be written to the disk"
+          })
+        })
       const over = waiting.filter((each) => failure !== null || each.upTo <= written)
       waiting = waiting.filter((each) => !over.includes(each))
       if (crowd !== null)
@@ -98,7 +103,7 @@ export const durability = (sync: Sync, crowd: Crowd | null = null): Durability =
       const wanted = number()
       return failure !== null || written >= wanted
         ? outcome
-        : Effect.async<void, SqlError>((resume) => {
+        : Effect.callback<void, SqlError>((resume) => {
             waiting = [...waiting, { upTo: wanted, resume: () => resume(outcome) }]
             begin()
           })

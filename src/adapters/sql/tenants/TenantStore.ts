@@ -1,6 +1,6 @@
-import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { SqlError } from "effect/sql/SqlError"
 import {
   type Key,
   type Pause,
@@ -25,7 +25,7 @@ const failed = (error: SqlError): TenantStoreError =>
 const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
 
 /** Accounts and keys in the database of the client; brings its schema up to date first. */
-export const make: Migrations.Stored<TenantStore["Type"]> = Effect.gen(function* () {
+export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const inTransaction = Store.atOnce(sql)
 
@@ -40,7 +40,7 @@ export const make: Migrations.Stored<TenantStore["Type"]> = Effect.gen(function*
     asked(
       inTransaction(
         Effect.asVoid(
-          Effect.zipRight(sql`update account_changes set version = version + 1 where id = 1`, change)
+          Effect.andThen(sql`update account_changes set version = version + 1 where id = 1`, change)
         )
       )
     )

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto"
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import type { SqlError } from "effect/sql/SqlError"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import {
   type NewWatch,
@@ -254,7 +254,7 @@ const remove = (store: Store.Store, watchId: string, by: string) =>
 export const make = (
   store: Store.Store,
   asked: Asked
-): Pick<Watches["Type"], "add" | "get" | "list" | "remove" | "setState"> => {
+): Pick<Watches["Service"], "add" | "get" | "list" | "remove" | "setState"> => {
   const { sql } = store
   const select = selected(store)
   return {

@@ -1,7 +1,7 @@
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { SqlError } from "effect/sql/SqlError"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import {
   type FollowedWatch,
@@ -139,7 +139,7 @@ const balance = (store: Store.Store, source: number) =>
   })
 
 /** Watches in the database of the client; brings its schema up to date first. */
-export const make = (options: Store.Options): Migrations.Stored<Watches["Type"]> =>
+export const make = (options: Store.Options): Migrations.Stored<Watches["Service"]> =>
   Effect.gen(function* () {
     const store = Store.make(yield* Migrations.client, options)
     const { sql } = store

@@ -1,6 +1,6 @@
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { SqlError } from "effect/sql/SqlError"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { EndpointChange, Webhooks, WebhooksError } from "../../../application/ports/Webhooks.js"
 import type * as Store from "../Store.js"
@@ -28,7 +28,7 @@ export const list =
   (
     { sql }: Store.Store,
     asked: <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) => Effect.Effect<A, WebhooksError>
-  ): Webhooks["Type"]["changes"] =>
+  ): Webhooks["Service"]["changes"] =>
   (webhookId, limit) =>
     asked(
       Effect.map(

@@ -1,6 +1,6 @@
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { SqlError } from "effect/sql/SqlError"
 import type { EventKind } from "../../../application/ports/journal/Events.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { WatchEvent } from "../../../application/ports/Watches.js"
@@ -71,7 +71,7 @@ export const make = (
   looked: Asked,
   lookedOnce: Asked
 ): Pick<
-  Webhooks["Type"],
+  Webhooks["Service"],
   "claim" | "dead" | "delivered" | "due" | "failed" | "next" | "oldest" | "redeliver" | "release" | "rest"
 > => {
   const { seal, sql } = store
@@ -109,7 +109,7 @@ export const make = (
   return {
     due: (process) =>
       // It tells nobody anything yet.
-      Effect.locally(
+      Effect.provideService(
         lookedOnce(
           Effect.gen(function* () {
             const now = yield* Clock.currentTimeMillis
@@ -146,7 +146,7 @@ export const make = (
       ),
     next: (webhookId, limit) =>
       // An event that was told, and its number, stay so whatever becomes of the machine.
-      Effect.locally(
+      Effect.provideService(
         looked(
           Effect.gen(function* () {
             const now = yield* Clock.currentTimeMillis

@@ -75,7 +75,7 @@ export const webhookChanges = step((sql) => [
       create trigger webhook_changes_append_only before update or delete or truncate on webhook_changes
       for each statement execute function audit_is_append_only()`,
     orElse: () =>
-      Effect.zipRight(
+      Effect.andThen(
         sql`
           create trigger webhook_changes_no_update before update on webhook_changes
           begin select raise(abort, 'the log of changes is append-only'); end`,

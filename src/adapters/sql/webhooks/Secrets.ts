@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto"
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import type { SqlError } from "effect/sql/SqlError"
 import { type Webhooks, WebhooksError } from "../../../application/ports/Webhooks.js"
 import type * as Compact from "../Compact.js"
 import type * as Store from "../Store.js"
@@ -49,7 +49,7 @@ export const open = (store: Store.Store, webhookId: string, newest: Compact.Colu
   )
 
 export const rotate =
-  (store: Store.Store, asked: Asked): Webhooks["Type"]["rotate"] =>
+  (store: Store.Store, asked: Asked): Webhooks["Service"]["rotate"] =>
   (webhookId, until, by) =>
     asked(
       Effect.gen(function* () {

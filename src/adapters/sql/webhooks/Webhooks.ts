@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto"
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import type { SqlError } from "effect/sql/SqlError"
 import type { EventKind } from "../../../application/ports/journal/Events.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import {
@@ -56,7 +56,7 @@ const toWebhook =
     }))
 
 /** Endpoints and what is owed to them in the database of the client; brings its schema up to date first. */
-export const make = (options: Store.Options): Migrations.Stored<Webhooks["Type"]> =>
+export const make = (options: Store.Options): Migrations.Stored<Webhooks["Service"]> =>
   Effect.gen(function* () {
     const store = Store.make(yield* Migrations.client, options)
     const { seal, sql } = store

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
@@ -9,7 +9,7 @@ import type { OpContext } from "../Preparation.js"
 import type { Given } from "./EncodedOps.js"
 
 const wrong = (index: number, message: string) =>
-  Either.left(invalid("invalid_request", [{ path: `operations[${index}].encodedUserOp`, message }]))
+  Result.fail(invalid("invalid_request", [{ path: `operations[${index}].encodedUserOp`, message }]))
 
 const none = { records: [], requires: [] }
 
@@ -23,8 +23,8 @@ const linksOf = (ledger: Address | null, { op }: Given) =>
 export const dependencies = (
   given: ReadonlyArray<Given>,
   { connection: { profile }, entryPoint }: Pick<OpContext, "connection" | "entryPoint">
-): Either.Either<Dependencies.Dependencies, Failure> =>
-  Either.gen(function* () {
+): Result.Result<Dependencies.Dependencies, Failure> =>
+  Result.gen(function* () {
     const { ledger, remoteBundler } = profile
     const links = given.map((each) => linksOf(ledger, each))
     const on: Array<number | null> = []
@@ -50,7 +50,7 @@ export const dependencies = (
         yield* wrong(position, `it depends on operations[${before}], which does not record that it succeeded`)
       on.push(before)
     }
-    yield* Either.mapLeft(Dependencies.check(on), ({ index, message }) =>
+    yield* Result.mapError(Dependencies.check(on), ({ index, message }) =>
       invalid("invalid_request", [{ path: `operations[${index}].encodedUserOp`, message }])
     )
     return on
@@ -60,5 +60,5 @@ export const dependencies = (
 export const returned = (ledger: Address | null, given: Given, data: Hex.Hex): Hex.Hex => {
   const { records, requires } = linksOf(ledger, given)
   const linked = Ledger.returned({ records: records[0] ?? null, requires: requires[0] ?? null }, data)
-  return linked ?? Either.getOrElse(WalletCalls.decodeExecuteResult(data), () => data)
+  return linked ?? Result.getOrElse(WalletCalls.decodeExecuteResult(data), () => data)
 }

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as PaymasterData from "../../../domain/erc4337/paymaster/PaymasterData.js"
 import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
@@ -14,19 +14,19 @@ import * as Windows from "../ops/Windows.js"
 import type { OpContext } from "../Preparation.js"
 
 const opFields = {
-  encodedUserOp: Hex.schema.annotations({
+  encodedUserOp: Hex.schema.annotate({
     description: "ABI encoding of the op, unchanged, as it was handed out: its own signature empty."
   }),
-  userOpHash: Hex.schema32.annotations({
+  userOpHash: Hex.schema32.annotate({
     description: "The op's ERC-4337 hash; another one than the service computes is refused."
   })
 }
 
 const windowFields = {
-  validAfter: optional(UnixSeconds, 0).annotations({
+  validAfter: optional(UnixSeconds, 0).annotate({
     description: "First second of the window under which it was signed; 0: no bound."
   }),
-  validUnitl: optional(UnixSeconds, 0).annotations({
+  validUnitl: optional(UnixSeconds, 0).annotate({
     description: "Last second of the window under which it was signed; 0: no bound."
   })
 }
@@ -35,29 +35,29 @@ export const EncodedOperation = Schema.Struct({
   ...opFields,
   walletCustody: Custody,
   ...windowFields,
-  signature: optional(Hex.schema).annotations({
+  signature: optional(Hex.schema).annotate({
     description:
       "The proof: signatures of 65 bytes (r, s, v) one behind the other, or all of 64 (EIP-2098), or the ABI form with passkeys. Without a window over userOpHash or signingHash, with one over signingHash. Absent: settings.signer and settings.cosigners sign."
   })
-}).annotations({ identifier: "EncodedOperation" })
+}).annotate({ identifier: "EncodedOperation" })
 export type EncodedOperation = typeof EncodedOperation.Type
 
 export const PasskeyOperation = Schema.Struct({
   ...opFields,
   validationData: Schema.Struct({
-    signature: Schema.String.annotations({
+    signature: Schema.String.annotate({
       description: "base64 or base64url: the assertion's signature, DER or r || s."
     }),
-    authenticatorData: Schema.String.annotations({
+    authenticatorData: Schema.String.annotate({
       description: "base64 or base64url, at most 160 bytes; user present and user verified are set."
     }),
-    clientDataJSON: Schema.String.annotations({
+    clientDataJSON: Schema.String.annotate({
       description:
         "base64 or base64url, at most 512 bytes. Its challenge is base64url of signingHash, or of userOpHash when there is no window."
     }),
     ...windowFields
-  }).annotations({ identifier: "PasskeyValidationData" })
-}).annotations({ identifier: "PasskeyOperation" })
+  }).annotate({ identifier: "PasskeyValidationData" })
+}).annotate({ identifier: "PasskeyOperation" })
 export type PasskeyOperation = typeof PasskeyOperation.Type
 
 /** What a request brings along to prove a wallet's consent. */
@@ -84,21 +84,21 @@ export interface Given {
 /** Where the ops are to be executed. */
 export type Where = Pick<OpContext, "chainId" | "entryPoint" | "version">
 
-const wrong = (path: string, message: string) => Either.left(invalid("invalid_request", [{ path, message }]))
+const wrong = (path: string, message: string) => Result.fail(invalid("invalid_request", [{ path, message }]))
 
 /** The op of one element; 400 for what it says wrongly. */
 const opOf = (
   { encodedUserOp, userOpHash }: Pick<EncodedOperation, "encodedUserOp" | "userOpHash">,
   path: string,
   { chainId, entryPoint, version }: Where
-): Either.Either<Pick<Given, "op" | "userOpHash">, Failure> =>
-  Either.gen(function* () {
+): Result.Result<Pick<Given, "op" | "userOpHash">, Failure> =>
+  Result.gen(function* () {
     const at = `${path}.encodedUserOp`
     const decoded = UserOperation.decode(version, encodedUserOp)
-    if (Either.isLeft(decoded)) return yield* wrong(at, decoded.left)
-    const op = decoded.right
+    if (Result.isFailure(decoded)) return yield* wrong(at, decoded.failure)
+    const op = decoded.success
     const fits = UserOperation.fits(version, op)
-    if (Either.isLeft(fits)) return yield* wrong(at, fits.left)
+    if (Result.isFailure(fits)) return yield* wrong(at, fits.failure)
     if (op.initCode !== Hex.empty)
       return yield* wrong(at, "initCode must be empty: wallets are deployed by /create")
     if (op.signature !== Hex.empty)
@@ -113,7 +113,7 @@ const opOf = (
     if (tooLong !== null) return yield* wrong(at, `paymasterAndData: ${tooLong}`)
     const computed = UserOperation.hash(version, entryPoint, chainId, op)
     if (computed !== userOpHash)
-      return yield* Either.left(
+      return yield* Result.fail(
         invalid("hash_mismatch", [
           {
             path: `${path}.userOpHash`,
@@ -125,7 +125,7 @@ const opOf = (
   })
 
 /** The same op twice would be one op that is done once. */
-const distinct = (given: ReadonlyArray<Given>): Either.Either<ReadonlyArray<Given>, Failure> => {
+const distinct = (given: ReadonlyArray<Given>): Result.Result<ReadonlyArray<Given>, Failure> => {
   const first = new Map<Hex.Bytes32, number>()
   for (const { index, userOpHash } of given) {
     const before = first.get(userOpHash)
@@ -133,18 +133,20 @@ const distinct = (given: ReadonlyArray<Given>): Either.Either<ReadonlyArray<Give
       return wrong(`operations[${index}].userOpHash`, `operations[${before}] is the same op`)
     first.set(userOpHash, index)
   }
-  return Either.right(given)
+  return Result.succeed(given)
 }
 
 const all = <A>(
   operations: ReadonlyArray<A>,
-  one: (operation: A, index: number, path: string) => Either.Either<Given, Failure>
+  one: (operation: A, index: number, path: string) => Result.Result<Given, Failure>
 ): Effect.Effect<ReadonlyArray<Given>, Failure> =>
   operations.length === 0
-    ? wrong("operations", "expected at least one operation")
+    ? Effect.fromResult(wrong("operations", "expected at least one operation"))
     : Effect.flatMap(
-        EventLoop.each(operations, (operation, index) => one(operation, index, `operations[${index}]`)),
-        distinct
+        EventLoop.each(operations, (operation, index) =>
+          Effect.fromResult(one(operation, index, `operations[${index}]`))
+        ),
+        (given) => Effect.fromResult(distinct(given))
       )
 
 /** All ops of an `/executeEncoded` request, no two of them the same. */
@@ -153,7 +155,7 @@ export const encoded = (
   where: Where
 ): Effect.Effect<ReadonlyArray<Given>, Failure> =>
   all(operations, (operation, index, path) =>
-    Either.gen(function* () {
+    Result.gen(function* () {
       const { signature, walletCustody } = operation
       yield* Windows.bounds(operation, path)
       const evidence: Evidence =
@@ -169,12 +171,13 @@ export const asserted = (
   where: Where
 ): Effect.Effect<ReadonlyArray<Given>, Failure> =>
   all(operations, (operation, index, path) =>
-    Either.gen(function* () {
+    Result.gen(function* () {
       const { validationData } = operation
       const windowPath = `${path}.validationData`
       yield* Windows.bounds(validationData, windowPath)
       const auth = WebAuthn.read(validationData)
-      if (Either.isLeft(auth)) return yield* wrong(`${windowPath}.${auth.left.field}`, auth.left.message)
+      if (Result.isFailure(auth))
+        return yield* wrong(`${windowPath}.${auth.failure.field}`, auth.failure.message)
       const op = yield* opOf(operation, path, where)
       return {
         ...op,
@@ -182,7 +185,7 @@ export const asserted = (
         walletCustody: 0,
         window: validationData,
         windowPath,
-        evidence: { _tag: "assertion" as const, auth: auth.right }
+        evidence: { _tag: "assertion" as const, auth: auth.success }
       }
     })
   )

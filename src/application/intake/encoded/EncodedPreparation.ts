@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import * as SubmitterReimbursement from "../../../domain/erc4337/gas/SubmitterReimbursement.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
@@ -63,8 +63,8 @@ export interface Submitting extends SubmitterRoute {
   readonly deadline: number
   /** The EOA is the service's own, and nobody else's bundler pays. */
   readonly guarded: boolean
-  readonly current: CurrentRequest["Type"]
-  readonly budgets: Budgets["Type"]
+  readonly current: CurrentRequest["Service"]
+  readonly budgets: Budgets["Service"]
   /** Ops that were found on the chain, or with another request, by element. They are done. */
   readonly earlier: Map<number, Landed>
 }
@@ -146,17 +146,17 @@ const consentsOf = (
       const config = configs.get(each.index)
       if (config === undefined || failed.has(each.index) || earlier.has(each.index)) continue
       const bounds = Windows.check(each.window, each.windowPath, snapshot.block, context.version)
-      if (Either.isLeft(bounds)) {
-        if (!("_tag" in bounds.left)) failed.set(each.index, bounds.left)
+      if (Result.isFailure(bounds)) {
+        if (!("_tag" in bounds.failure)) failed.set(each.index, bounds.failure)
         // Its time was up only after the request was accepted.
-        else if (current.accepted()) failed.set(each.index, Delays.asElement(bounds.left))
-        else return yield* Effect.fail(bounds.left)
+        else if (current.accepted()) failed.set(each.index, Delays.asElement(bounds.failure))
+        else return yield* Effect.fail(bounds.failure)
         continue
       }
-      const terms = { bounds: bounds.right, bundler, lastSecond, signers }
+      const terms = { bounds: bounds.success, bundler, lastSecond, signers }
       const consent = ExternalProofs.consent(each, config, terms)
-      if (Either.isLeft(consent)) failed.set(each.index, consent.left)
-      else consents.set(each.index, consent.right)
+      if (Result.isFailure(consent)) failed.set(each.index, consent.failure)
+      else consents.set(each.index, consent.success)
       // Checking signatures takes milliseconds.
       yield* EventLoop.breathe
     }

@@ -56,7 +56,7 @@ const bySigner = (
     const signers = yield* SignerAuthorization.signersOf(caller, settings)
     const [submitter] = signers
     if (submitter === undefined || settings.signer === undefined)
-      return yield* Effect.dieMessage("the request names a signer")
+      return yield* Effect.die(new Error("the request names a signer"))
     const opened = yield* Connection.open(caller, settings)
     const { chainId, sponsor } = opened.profile
     const { entryPoint } = settings
@@ -116,7 +116,7 @@ const receiptsBefore = (
       )
     ),
     // What this request has sent is answered in any case.
-    Effect.catchAll((error) =>
+    Effect.catch((error) =>
       receipts.length > 0 ? Effect.succeed([]) : Effect.fail(Connection.refusal(trust)(error))
     )
   )
@@ -140,7 +140,7 @@ const submit = (
     const ops = given.map(({ op }) => op)
     const terms = { entryPoint, version, submitter: submitter.address }
     const context = { ...bare, payer: yield* payers.ofGiven(caller, connection, terms, ops) }
-    const dependencies = yield* EncodedLinks.dependencies(given, context)
+    const dependencies = yield* Effect.fromResult(EncodedLinks.dependencies(given, context))
     const submitting: EncodedPreparation.Submitting = {
       ...route,
       caller,

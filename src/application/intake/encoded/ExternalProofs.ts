@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Base64 from "../../../domain/primitives/Base64.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -35,11 +35,11 @@ export interface Terms {
   readonly signers: ReadonlyArray<Signer>
 }
 
-const refused = (problem: string): Either.Either<never, ElementFailure> =>
-  Either.left(elementFailure("invalid_signature", Reasons.text("invalidSignature", { problem })))
+const refused = (problem: string): Result.Result<never, ElementFailure> =>
+  Result.fail(elementFailure("invalid_signature", Reasons.text("invalidSignature", { problem })))
 
-const tooFew = (have: number, { threshold }: WalletConfig): Either.Either<never, ElementFailure> =>
-  Either.left(elementFailure("threshold_not_met", Reasons.text("threshold", { have, threshold })))
+const tooFew = (have: number, { threshold }: WalletConfig): Result.Result<never, ElementFailure> =>
+  Result.fail(elementFailure("threshold_not_met", Reasons.text("threshold", { have, threshold })))
 
 /** The conditions that a proof may be made under: those of the request, and none at all where it names no window. */
 const candidates = ({ bounds, bundler }: Terms): ReadonlyArray<Conditions.Conditions> => {
@@ -69,22 +69,22 @@ const byProof = (
   userOpHash: Hex.Bytes32,
   config: WalletConfig,
   terms: Terms
-): Either.Either<Consented, ElementFailure> => {
+): Result.Result<Consented, ElementFailure> => {
   const normal = Proof.normalise(given)
-  if (Either.isLeft(normal)) return refused(normal.left)
-  const proof = normal.right
+  if (Result.isFailure(normal)) return refused(normal.failure)
+  const proof = normal.success
   const tried = candidates(terms)
   const refusals: Array<Consents.Refusal> = []
   for (const conditions of tried) {
     const verified = Consents.verify(config, Conditions.signingHash(userOpHash, conditions), proof)
-    if (Either.isRight(verified)) return Either.right(proven(conditions, proof))
-    refusals.push(verified.left)
+    if (Result.isSuccess(verified)) return Result.succeed(proven(conditions, proof))
+    refusals.push(verified.failure)
   }
   // Good signatures over one of the hashes, and too few of them.
   const short = refusals.find(({ kind }) => kind === "threshold")
   if (short !== undefined)
-    return Either.left(elementFailure("threshold_not_met", Reasons.known(short.message)))
-  return Either.left(
+    return Result.fail(elementFailure("threshold_not_met", Reasons.known(short.message)))
+  return Result.fail(
     elementFailure(
       "invalid_signature",
       Reasons.text("unexpectedSignature", {
@@ -100,7 +100,7 @@ const byAssertion = (
   userOpHash: Hex.Bytes32,
   config: WalletConfig,
   terms: Terms
-): Either.Either<Consented, ElementFailure> => {
+): Result.Result<Consented, ElementFailure> => {
   if (config.passkeys.length === 0) return refused("the wallet has no passkeys")
   const tried = candidates(terms)
   const hashOf = (conditions: Conditions.Conditions) => Conditions.signingHash(userOpHash, conditions)
@@ -110,11 +110,11 @@ const byAssertion = (
   if (conditions === undefined)
     return refused(`clientDataJSON: the challenge is not base64url of ${expected(userOpHash, tried)}`)
   const checked = WebAuthn.check(auth, hashOf(conditions))
-  if (Either.isLeft(checked)) return refused(checked.left)
+  if (Result.isFailure(checked)) return refused(checked.failure)
   const index = WebAuthn.signedBy(auth, config.passkeys)
   if (index === null) return refused("signature: it is by none of the wallet's passkeys")
   if (config.threshold > 1) return tooFew(1, config)
-  return Either.right(proven(conditions, Proof.encode({ ecdsa: Hex.empty, passkeys: [{ index, auth }] })))
+  return Result.succeed(proven(conditions, Proof.encode({ ecdsa: Hex.empty, passkeys: [{ index, auth }] })))
 }
 
 /** How the wallet consents to an op; `Left` says what is wrong with the evidence, and what was expected. */
@@ -122,14 +122,14 @@ export const consent = (
   { evidence, userOpHash }: Pick<Given, "evidence" | "userOpHash">,
   config: WalletConfig,
   terms: Terms
-): Either.Either<Consented, ElementFailure> => {
+): Result.Result<Consented, ElementFailure> => {
   switch (evidence._tag) {
     case "proof":
       return byProof(evidence.proof, userOpHash, config, terms)
     case "assertion":
       return byAssertion(evidence.auth, userOpHash, config, terms)
     case "keys":
-      return Either.map(SignerAuthorization.bySigners(config, terms.signers), ({ dummy, sign }) => {
+      return Result.map(SignerAuthorization.bySigners(config, terms.signers), ({ dummy, sign }) => {
         const { bounds, bundler, lastSecond } = terms
         const validUntil = bounds.validUntil === 0 ? lastSecond : bounds.validUntil
         const conditions = { validUntil, validAfter: bounds.validAfter, bundler }

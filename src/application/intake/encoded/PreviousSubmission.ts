@@ -36,15 +36,17 @@ export const outcome = (
     if (known !== null) return known
     const poster = first.requestId
     const patience = Math.max(deadline - (yield* MonotonicTime.millis), 0)
-    const result = yield* Effect.timeoutFail(
+    const result = yield* Effect.timeoutOrElse(
       wakeUps.until(
         poster,
         Effect.map(find, (record) => seen(record, requestId))
       ),
       {
         duration: patience,
-        onTimeout: () =>
-          unprocessable("outcome_unknown", [], { extra: { txHash: first.txHash ?? "", requestId: poster } })
+        orElse: () =>
+          Effect.fail(
+            unprocessable("outcome_unknown", [], { extra: { txHash: first.txHash ?? "", requestId: poster } })
+          )
       }
     )
     return result === "none" ? null : result

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import * as SubmitterReimbursement from "../../../domain/erc4337/gas/SubmitterReimbursement.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
@@ -85,7 +85,7 @@ export interface Handing extends SubmitterRoute {
   /** As far as the request says, passkeys are to sign some of them. */
   readonly byPasskeys: boolean
   /** A proof of the shape that the wallet's owners will most probably send; `Left`: they can send none. */
-  readonly dummy: (config: WalletConfig) => Either.Either<Hex.Hex, ElementFailure>
+  readonly dummy: (config: WalletConfig) => Result.Result<Hex.Hex, ElementFailure>
 }
 
 /** An op without its signature, and what is to be signed. */
@@ -119,7 +119,7 @@ export const textOf = ({ details: [detail], message }: Unprocessable): string =>
   detail === undefined ? message : `${message}: ${detail.message}`
 
 const lease = (
-  opJournal: OpJournal["Type"],
+  opJournal: OpJournal["Service"],
   caller: Caller,
   space: NonceSpace,
   { anonymous, epoch }: { readonly anonymous: boolean; readonly epoch: bigint },
@@ -176,12 +176,14 @@ export const make = (
     const { profile } = connection
     const context = yield* Preparation.contextOf(connection, settings, submitter, caller)
     const { chainId, entryPoint, formula, payer, spaceOf, version } = context
-    const on = yield* Links.dependencies(operations)
-    yield* Links.held(on, connection)
-    const ledger = yield* Links.ledger(on, connection)
+    const on = yield* Effect.fromResult(Links.dependencies(operations))
+    yield* Effect.fromResult(Links.held(on, connection))
+    const ledger = yield* Effect.fromResult(Links.ledger(on, connection))
     yield* Links.present(ledger, on, connection)
-    const wallets = yield* Either.all(
-      calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
+    const wallets = yield* Effect.fromResult(
+      Result.all(
+        calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
+      )
     )
     const walletOf = (index: number): Address => wallets[index] ?? entryPoint
     const distinct = [...new Set(wallets)]
@@ -199,12 +201,12 @@ export const make = (
     const bundler = Submitter.boundTo(profile, submitter)
     const signatures = new Map<number, { conditions: Conditions.Conditions; dummy: Hex.Hex }>()
     for (const { index, window } of calls) {
-      const bounds = yield* Windows.notOver(window, `operations[${index}]`, snapshot.block)
+      const bounds = yield* Effect.fromResult(Windows.notOver(window, `operations[${index}]`, snapshot.block))
       const config = found.configs.get(index)
       if (config === undefined) continue
       const dummy = handing.dummy(config)
-      if (Either.isLeft(dummy)) failed.set(index, dummy.left)
-      else signatures.set(index, { conditions: { ...bounds, bundler }, dummy: dummy.right })
+      if (Result.isFailure(dummy)) failed.set(index, dummy.failure)
+      else signatures.set(index, { conditions: { ...bounds, bundler }, dummy: dummy.success })
     }
     failDependants(on, failed)
 
@@ -272,12 +274,12 @@ export const make = (
       const signature = signatures.get(index)
       if (call === undefined || signature === undefined || failed.has(index)) continue
       const bare = { ...limited, nonce: nonceOf(index), callData: final(call), signature: Hex.empty }
-      const completed = yield* Effect.either(payer.complete(guarded ? withMargin(bare) : bare))
-      if (Either.isLeft(completed)) {
-        failed.set(index, refusalOf(completed.left))
+      const completed = yield* Effect.result(payer.complete(guarded ? withMargin(bare) : bare))
+      if (Result.isFailure(completed)) {
+        failed.set(index, refusalOf(completed.failure))
         continue
       }
-      const op = completed.right
+      const op = completed.success
       const userOpHash = UserOperation.hash(version, entryPoint, chainId, op)
       yield* payer.handOut(op, userOpHash)
       ops.push({

@@ -1,6 +1,6 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Gas from "../../../domain/erc4337/gas/Gas.js"
 import type * as GasLens from "../../../domain/erc4337/gas/GasLens.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
@@ -57,9 +57,9 @@ const nothing = {
 
 /** Gas of a creation, by its size; null when it is none of the suite's. */
 const creationGasOf = (initCode: Hex.Hex): bigint | null =>
-  Either.match(Deployment.parse(initCode), {
-    onLeft: () => null,
-    onRight: ({ deployment: { config } }) =>
+  Result.match(Deployment.parse(initCode), {
+    onFailure: () => null,
+    onSuccess: ({ deployment: { config } }) =>
       creation + creationPerWord * BigInt(Math.max(0, config.owners.length - 1) + 2 * config.passkeys.length)
   })
 
@@ -68,12 +68,12 @@ const tooManyParameters =
   /too many (?:arguments|params)|expect(?:ed|s|ing).{0,40}param|invalid params|overrid/i
 
 /** Whether a node has answered the lens's call as one that takes no state overrides: it refused them, or heeded none. */
-export const isWithoutOverrides = (answer: Either.Either<CallResult, ChainRpcError>): boolean =>
-  Either.match(answer, {
-    onLeft: ({ message, reason }) =>
+export const isWithoutOverrides = (answer: Result.Result<CallResult, ChainRpcError>): boolean =>
+  Result.match(answer, {
+    onFailure: ({ message, reason }) =>
       (reason === "rejected" || reason === "unsupported") && tooManyParameters.test(message),
     // The EntryPoint itself knows no such function: it reverts without a word.
-    onRight: ({ data, success }) => !success && data === Hex.empty
+    onSuccess: ({ data, success }) => !success && data === Hex.empty
   })
 
 /** The same report that the lens would give. */

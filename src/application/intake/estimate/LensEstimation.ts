@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as GasLens from "../../../domain/erc4337/gas/GasLens.js"
 import * as LensOverrides from "../../../domain/erc4337/gas/LensOverrides.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
@@ -160,7 +160,7 @@ export const look = (
     const { chain, trust } = connection
     const plainly = Effect.mapError(FallbackEstimation.measure(chain, request), refusal(trust))
     if (facts.isPlain(chain)) return yield* plainly
-    const data = yield* Either.mapLeft(GasLens.encodeCall(request), unavailable)
+    const data = yield* Effect.fromResult(Result.mapError(GasLens.encodeCall(request), unavailable))
     const extra: Record<string, LensOverrides.AccountOverride> = { ...view.extra }
     for (const [wallet, balance] of balances)
       extra[wallet] = { ...extra[wallet], balance: Uint.toQuantity(balance) }
@@ -175,23 +175,23 @@ export const look = (
     const decoded = (told: Hex.Hex) => EventLoop.drive(() => GasLens.decodeSteps(told))
     // Of several ops the figures go by what gas is left for running each alone.
     const isSharable = trials.length === 1 && Object.keys(extra).length === 0
-    let answer = yield* Effect.either(
+    let answer = yield* Effect.result(
       isSharable ? SharedLooks.ask(facts, lookThrough) : SharedLooks.alone(facts, lookThrough)
     )
-    let shared: Either.Either<GasLens.Report, GasLens.GasLensError> | null = null
-    if (Either.isRight(answer) && answer.right.isShared) {
-      shared = yield* decoded(answer.right.data)
-      if (Either.isLeft(shared) || shared.right.measures.some(isStarved)) {
+    let shared: Result.Result<GasLens.Report, GasLens.GasLensError> | null = null
+    if (Result.isSuccess(answer) && answer.success.isShared) {
+      shared = yield* decoded(answer.success.data)
+      if (Result.isFailure(shared) || shared.success.measures.some(isStarved)) {
         shared = null
-        answer = yield* Effect.either(SharedLooks.alone(facts, lookThrough))
+        answer = yield* Effect.result(SharedLooks.alone(facts, lookThrough))
       }
     }
     if (FallbackEstimation.isWithoutOverrides(answer)) {
       yield* facts.notePlain(chain)
       return yield* plainly
     }
-    const { data: told } = yield* Either.mapLeft(answer, refusal(trust))
-    const report = yield* Either.mapLeft(shared ?? (yield* decoded(told)), unavailable)
+    const { data: told } = yield* Effect.fromResult(Result.mapError(answer, refusal(trust)))
+    const report = yield* Effect.fromResult(Result.mapError(shared ?? (yield* decoded(told)), unavailable))
     if (report.chainId !== chainId)
       return yield* Effect.fail(
         unprocessable("node_refused", [

@@ -29,7 +29,7 @@ export const leastPreVerificationGas = (
         bundlers.connect(Redacted.value(remoteBundler)).pipe(
           Effect.flatMap((client) => client.preVerificationGas({ version, entryPoint, op }, state)),
           Effect.map((gas) => (gas < mostGas ? gas : 0n)),
-          Effect.catchAll(({ message }) =>
+          Effect.catch(({ message }) =>
             Effect.as(Effect.logDebug(`the bundler does not estimate an op: ${message}`), 0n)
           )
         ),

@@ -97,8 +97,8 @@ const tell = (
 
 /** Asks together with what else the account asks at this moment; alone where that gives nothing. */
 export const ask = (facts: ChainFacts, look: Look): Effect.Effect<Answer, ChainRpcError> =>
-  Effect.withFiberRuntime((fiber) =>
-    Effect.async((resume) => {
+  Effect.withFiber((fiber) =>
+    Effect.callback((resume) => {
       const { accountId, chain, data, entryPoint, from, overrides } = look
       const groups = groupsOf(chain)
       const key = `${accountId} ${from} ${entryPoint}`

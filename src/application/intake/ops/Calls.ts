@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as FunctionSignature from "../../../domain/abi/FunctionSignature.js"
 import * as Parameters from "../../../domain/abi/Parameters.js"
 import * as Values from "../../../domain/abi/Values.js"
@@ -30,8 +30,8 @@ export const decodeReturned = (
 ): unknown => {
   if (signature.outputs === null || signature.outputs.length === 0) return returned
   const values = Values.decode(signature.outputs, returned, { maxValues: Values.maxValuesAtOnce })
-  if (Either.isLeft(values)) return returned
-  return values.right.length === 1 ? values.right[0] : values.right
+  if (Result.isFailure(values)) return returned
+  return values.success.length === 1 ? values.success[0] : values.success
 }
 
 /** Calldata of a function, from its signature in words and its parameters; 400 for what is wrong with them. */
@@ -39,16 +39,16 @@ export const encodeCall = (
   funcSignature: string,
   funcParams: ReadonlyArray<unknown>,
   path: string
-): Either.Either<
+): Result.Result<
   { readonly signature: FunctionSignature.FunctionSignature; readonly data: Hex.Hex },
   Failure
 > =>
-  Either.gen(function* () {
+  Result.gen(function* () {
     const at = path === "" ? "" : `${path}.`
-    const signature = yield* Either.mapLeft(FunctionSignature.parse(funcSignature), ({ message, why }) =>
+    const signature = yield* Result.mapError(FunctionSignature.parse(funcSignature), ({ message, why }) =>
       invalid("invalid_function_signature", [{ path: `${at}funcSignature`, message: why }], message)
     )
-    const data = yield* Either.mapLeft(
+    const data = yield* Result.mapError(
       Parameters.encodeCall(signature, funcParams, Parameters.maxValues),
       (error) =>
         invalid(
@@ -66,8 +66,8 @@ export const encodeCall = (
   })
 
 /** Encodes one operation; 400 for what it says wrongly. */
-const encode = (operation: Operation, index: number): Either.Either<EncodedCall, Failure> =>
-  Either.gen(function* () {
+const encode = (operation: Operation, index: number): Result.Result<EncodedCall, Failure> =>
+  Result.gen(function* () {
     const path = `operations[${index}]`
     yield* Windows.bounds(operation, path)
     const { data, signature } = yield* encodeCall(operation.funcSignature, operation.funcParams ?? [], path)
@@ -88,4 +88,4 @@ export const encodeAll = (
     ? Effect.fail(
         invalid("invalid_request", [{ path: "operations", message: "expected at least one operation" }])
       )
-    : EventLoop.each(operations, encode)
+    : EventLoop.each(operations, (operation, index) => Effect.fromResult(encode(operation, index)))

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Submitter from "../../pay/Submitter.js"
 import type { Signer } from "../../ports/Signers.js"
@@ -56,22 +56,22 @@ export const find = (
     for (const call of todo) {
       const { index } = call
       const bounds = Windows.check(call.window, `operations[${index}]`, snapshot.block, context.version)
-      if (Either.isLeft(bounds) && "_tag" in bounds.left && !isAccepted)
-        return yield* Effect.fail(bounds.left)
+      if (Result.isFailure(bounds) && "_tag" in bounds.failure && !isAccepted)
+        return yield* Effect.fail(bounds.failure)
       const config = found.configs.get(index)
       if (config === undefined) continue
       const consent = SignerAuthorization.bySigners(config, signers)
-      if (Either.isLeft(bounds) && scheduled.has(index) && !("_tag" in bounds.left)) {
-        if (Either.isLeft(consent)) failed.set(index, consent.left)
-      } else if (Either.isLeft(bounds))
-        failed.set(index, "_tag" in bounds.left ? elementFailure("window_passed") : bounds.left)
-      else if (Either.isLeft(consent)) failed.set(index, consent.left)
+      if (Result.isFailure(bounds) && scheduled.has(index) && !("_tag" in bounds.failure)) {
+        if (Result.isFailure(consent)) failed.set(index, consent.failure)
+      } else if (Result.isFailure(bounds))
+        failed.set(index, "_tag" in bounds.failure ? elementFailure("window_passed") : bounds.failure)
+      else if (Result.isFailure(consent)) failed.set(index, consent.failure)
       else if (!scheduled.has(index)) {
-        const { validAfter, validUntil } = bounds.right
+        const { validAfter, validUntil } = bounds.success
         ready.set(index, {
           call,
           wallet: walletOf(index),
-          consent: consent.right,
+          consent: consent.success,
           conditions: {
             validUntil: validUntil === 0 ? lastSecond : validUntil,
             validAfter,

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
@@ -10,16 +10,16 @@ import { type Failure, invalid } from "../../request/Failure.js"
 import type { Operation } from "./Operation.js"
 
 const wrong = (index: number, message: string) =>
-  Either.left(invalid("invalid_request", [{ path: `operations[${index}].dependsOn`, message }]))
+  Result.fail(invalid("invalid_request", [{ path: `operations[${index}].dependsOn`, message }]))
 
 /** What the operations of a request depend on; 400 naming the first that can not be. */
 export const dependencies = (
   operations: ReadonlyArray<Operation>
-): Either.Either<Dependencies.Dependencies, Failure> => {
+): Result.Result<Dependencies.Dependencies, Failure> => {
   const on = operations.map(({ dependsOn }) => dependsOn ?? null)
-  return Either.match(Dependencies.check(on), {
-    onLeft: ({ index, message }) => wrong(index, message),
-    onRight: () => Either.right(on)
+  return Result.match(Dependencies.check(on), {
+    onFailure: ({ index, message }) => wrong(index, message),
+    onSuccess: () => Result.succeed(on)
   })
 }
 
@@ -30,25 +30,25 @@ export const dependencies = (
 export const ledger = (
   on: Dependencies.Dependencies,
   { profile }: Pick<Connection, "profile">
-): Either.Either<Address | null, Failure> => {
+): Result.Result<Address | null, Failure> => {
   const first = on.findIndex((each) => each !== null)
-  if (first < 0 || profile.remoteBundler !== null) return Either.right(null)
+  if (first < 0 || profile.remoteBundler !== null) return Result.succeed(null)
   return profile.ledger === null
     ? wrong(
         first,
         "the network profile names no ledger: ask the operator for one, or send this operation once the other has succeeded"
       )
-    : Either.right(profile.ledger)
+    : Result.succeed(profile.ledger)
 }
 
 /** 400 for dependencies of ops that are handed out where a bundler of somebody else parts them: nothing would hold them. */
 export const held = (
   on: Dependencies.Dependencies,
   { profile }: Pick<Connection, "profile">
-): Either.Either<void, Failure> => {
+): Result.Result<void, Failure> => {
   const first = on.findIndex((each) => each !== null)
   return first < 0 || profile.remoteBundler === null
-    ? Either.void
+    ? Result.void
     : wrong(
         first,
         "this chain's bundler keeps no ops together: use /execute, or send this operation once the other has succeeded"
@@ -68,7 +68,9 @@ export const present = (
         const code = yield* Effect.mapError(facts.code(chain, ledger), refusal(trust))
         if (code !== null) return
         const first = on.findIndex((each) => each !== null)
-        yield* wrong(first, `there is no ledger at ${ledger} on this chain: ask the operator`)
+        yield* Effect.fromResult(
+          wrong(first, `there is no ledger at ${ledger} on this chain: ask the operator`)
+        )
       })
 
 /** By what an op is told from any other one, so that another may depend on it. */

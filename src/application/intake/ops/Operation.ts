@@ -5,21 +5,21 @@ import { Custody, FunctionText, optional, SaltText, UnixSeconds } from "../../re
 
 /** One call that a wallet shall make. */
 export const Operation = Schema.Struct({
-  wallet: optional(Schema.String).annotations({ description: "Wallet address. Required if salt is empty." }),
-  salt: optional(SaltText).annotations({
+  wallet: optional(Schema.String).annotate({ description: "Wallet address. Required if salt is empty." }),
+  salt: optional(SaltText).annotate({
     description: "Salt of the wallet. Required if wallet is empty."
   }),
   walletCustody: Custody,
-  to: Address.schema.annotations({ description: "Target contract." }),
+  to: Address.schema.annotate({ description: "Target contract." }),
   funcSignature: FunctionText,
-  funcParams: optional(Schema.Array(Schema.Unknown), []).annotations({
+  funcParams: optional(Schema.Array(Schema.Unknown), []).annotate({
     description: "Parameters as strings; arrays and tuples as JSON text or JSON arrays."
   }),
-  value: optional(Uint.schema, 0n).annotations({
+  value: optional(Uint.schema, 0n).annotate({
     description: "Wei sent with the call, decimal or 0x hex."
   }),
   validAfter: optional(UnixSeconds, 0),
   validUnitl: optional(UnixSeconds, 0),
   dependsOn: optional(Schema.Int)
-}).annotations({ identifier: "Operation" })
+}).annotate({ identifier: "Operation" })
 export type Operation = typeof Operation.Type

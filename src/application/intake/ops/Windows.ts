@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Version } from "../../../domain/erc4337/EntryPoint.js"
 import { EntryPointSpec } from "../../../domain/erc4337/entrypoint/EntryPointSpec.js"
 import type { Block } from "../../ports/chain/ChainRpc.js"
@@ -21,22 +21,22 @@ export interface Bounds {
 export const bounds = (
   { validAfter = 0, validUnitl = 0 }: Window,
   path: string
-): Either.Either<Bounds, InvalidRequest> =>
+): Result.Result<Bounds, InvalidRequest> =>
   validUnitl !== 0 && validUnitl < validAfter
-    ? Either.left(
+    ? Result.fail(
         invalid("invalid_request", [
           { path: `${path}.validUnitl`, message: `is before validAfter: ${validUnitl} < ${validAfter}` }
         ])
       )
-    : Either.right({ validUntil: validUnitl, validAfter })
+    : Result.succeed({ validUntil: validUnitl, validAfter })
 
 /** The bounds of a window that is not over, by the chain's latest block; 400 of the whole request otherwise. */
 export const notOver = (
   window: Window,
   path: string,
   { timestamp }: Pick<Block, "timestamp">
-): Either.Either<Bounds, InvalidRequest> =>
-  Either.filterOrLeft(
+): Result.Result<Bounds, InvalidRequest> =>
+  Result.filterOrFail(
     bounds(window, path),
     ({ validUntil }) => validUntil === 0 || timestamp <= validUntil,
     () =>
@@ -58,8 +58,8 @@ export const check = (
   path: string,
   block: Pick<Block, "timestamp">,
   version: Version
-): Either.Either<Bounds, InvalidRequest | ElementFailure> =>
-  Either.filterOrLeft(
+): Result.Result<Bounds, InvalidRequest | ElementFailure> =>
+  Result.filterOrFail(
     notOver(window, path, block),
     ({ validAfter }) => hasBegun(validAfter, block, version),
     ({ validAfter }) =>

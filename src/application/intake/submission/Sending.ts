@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as FailedOp from "../../../domain/erc4337/FailedOp.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -102,7 +102,7 @@ export const send = (
         )
         .pipe(
           Effect.orDie,
-          Effect.zipRight(wakeUps.signal({ chainId: connection.profile.chainId, signer: submitter.address }))
+          Effect.andThen(wakeUps.signal({ chainId: connection.profile.chainId, signer: submitter.address }))
         )
 
     const none = { failed, outdated, forAll: null, delay: null, isSent: false }
@@ -111,20 +111,20 @@ export const send = (
       for (const { index } of bundle) failed.set(index, failure)
       return { ...none, forAll: failure }
     }
-    const signing = yield* Effect.either(
-      Effect.locally(Signing.sign(requestId, context, bundle, revert), withheld, true)
+    const signing = yield* Effect.result(
+      Effect.provideService(Signing.sign(requestId, context, bundle, revert), withheld, true)
     )
-    if (Either.isLeft(signing)) {
+    if (Result.isFailure(signing)) {
       yield* giveUp(bundle)
-      const obstacle = signing.left
+      const obstacle = signing.failure
       return obstacle._tag === "all"
         ? blocked(obstacle.failure)
         : { ...none, ...Delays.parted(obstacle.failed) }
     }
-    const { aggregate, ops, release } = signing.right
+    const { aggregate, ops, release } = signing.success
     // Nodes see the signatures from here on: the ops own their nonces, whatever becomes of the machine.
     yield* Effect.orDie(requestJournal.durable)
-    const outcome = yield* Effect.either(
+    const outcome = yield* Effect.result(
       bundler.submit({
         requestId,
         chain: connection.chain,
@@ -142,12 +142,12 @@ export const send = (
         gasOvershoot: buffers.transaction
       })
     )
-    if (Either.isRight(outcome)) {
-      const refused = ops.filter(({ userOpHash }) => outcome.right.has(userOpHash))
-      const back = refused.filter(({ userOpHash }) => outcome.right.get(userOpHash)?.mayLand === false)
-      if (back.length > 0) yield* Effect.zipRight(giveUp(back), release(back))
+    if (Result.isSuccess(outcome)) {
+      const refused = ops.filter(({ userOpHash }) => outcome.success.has(userOpHash))
+      const back = refused.filter(({ userOpHash }) => outcome.success.get(userOpHash)?.mayLand === false)
+      if (back.length > 0) yield* Effect.andThen(giveUp(back), release(back))
       for (const { index, userOpHash } of refused) {
-        const refusal = outcome.right.get(userOpHash)
+        const refusal = outcome.success.get(userOpHash)
         const kind = refusal?.passing === true ? outdated : failed
         kind.set(index, bundlerRefused(refusal?.message ?? ""))
       }
@@ -155,7 +155,7 @@ export const send = (
     }
     yield* giveUp(bundle)
     yield* release(ops)
-    const error = outcome.left
+    const error = outcome.failure
     if (error.reason !== "rejected") {
       const failure = bundlerFailure(error, submitter.address, connection)
       return error.reason === "bundlerUnavailable" ? { ...none, delay: failure } : blocked(failure)

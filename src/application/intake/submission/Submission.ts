@@ -38,7 +38,7 @@ const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, 
     const found =
       rest.length === 0
         ? new Map<number, Landed>()
-        : yield* Effect.catchAllCause(Records.takeLanded(run, rest), (cause) =>
+        : yield* Effect.catchCause(Records.takeLanded(run, rest), (cause) =>
             Effect.as(Effect.logDebug("what was given up could not be looked for", cause), new Map())
           )
     const now = yield* MonotonicTime.millis
@@ -130,12 +130,12 @@ export const run = <R>(
       }).pipe(
         Effect.ensuring(
           plan.context.payer.end.pipe(
-            Effect.zipRight(
+            Effect.andThen(
               Effect.suspend(() =>
-                run.holdsLeases ? Effect.ignoreLogged(Effect.sandbox(giveBack(run))) : Effect.void
+                run.holdsLeases ? Effect.ignore(Effect.sandbox(giveBack(run)), { log: true }) : Effect.void
               )
             ),
-            Effect.zipRight(wakeUps.signal(run.lane))
+            Effect.andThen(wakeUps.signal(run.lane))
           )
         )
       )

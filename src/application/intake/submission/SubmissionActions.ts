@@ -43,7 +43,7 @@ export interface Run<R> extends Records.Reader {
   readonly plan: Plan<R>
   readonly revert: (data: Hex.Hex) => string
   readonly lane: Lane
-  readonly current: CurrentRequest["Type"]
+  readonly current: CurrentRequest["Service"]
   batch: Batch | null
   /** Whether it may have leased keys that none of its ops uses. */
   holdsLeases: boolean
@@ -60,7 +60,7 @@ export const giveBack = <R>(run: Run<R>) =>
 
 /** Gives back what was leased, and tells those who wait for it. */
 const release = <R>(run: Run<R>) =>
-  Effect.zipRight(
+  Effect.andThen(
     Effect.suspend(() => (run.holdsLeases ? giveBack(run) : Effect.void)),
     Effect.flatMap(WakeUps, (wakeUps) => wakeUps.signal(run.lane))
   )
@@ -118,7 +118,7 @@ const accept = <R>(
 ): Effect.Effect<Event, Failure | AnsweredElsewhere, Services> =>
   Effect.gen(function* () {
     const { batch, current, plan } = run
-    if (batch === null) return yield* Effect.dieMessage("what is accepted was prepared before")
+    if (batch === null) return yield* Effect.die(new Error("what is accepted was prepared before"))
     const { prepared, transfers } = batch
     const ready = transfers.flatMap(({ ops }) => ops)
     const deployments = prepared.deployments.filter(({ index }) => ready.some((each) => each.index === index))
@@ -134,8 +134,14 @@ const accept = <R>(
         return acceptance
       case "nonceTaken":
         if (!acceptance.isSettled) return { _tag: "occupied", index: acceptance.index }
-        yield* Effect.ignoreLogged(
-          TakenBack.offerOpen(yield* TransactionJournal, run.lane, plan.context.connection.chain, plan.access)
+        yield* Effect.ignore(
+          TakenBack.offerOpen(
+            yield* TransactionJournal,
+            run.lane,
+            plan.context.connection.chain,
+            plan.access
+          ),
+          { log: true }
         )
         return { _tag: "nonceUsed", index: acceptance.index }
       case "reserved":
@@ -153,7 +159,7 @@ const send = <R>(run: Run<R>, place: number): Effect.Effect<Event, never, Servic
     const { batch, current, plan, revert } = run
     const transfer = batch?.transfers[place]
     if (batch === null || transfer === undefined)
-      return yield* Effect.dieMessage("what is sent was prepared before")
+      return yield* Effect.die(new Error("what is sent was prepared before"))
     run.ops = null
     const result = yield* Sending.send(plan, batch.prepared, transfer, revert)
     run.isSent = result.isSent
@@ -177,7 +183,7 @@ const pause = <R>(
   Effect.suspend(() => {
     run.ops = null
     const released = releases ? release(run) : Effect.void
-    return Effect.as(millis > 0 ? Effect.zipRight(released, Effect.sleep(millis)) : released, {
+    return Effect.as(millis > 0 ? Effect.andThen(released, Effect.sleep(millis)) : released, {
       _tag: "paused"
     })
   })
@@ -210,7 +216,7 @@ export type Going = Exclude<Action, { readonly _tag: "end" }>
 
 /** Does what the state machine says, and tells what came of it. */
 export const execute = <R>(run: Run<R>, action: Going, state: State) =>
-  Effect.zipRight(inTurn(run, action), perform(run, action, state))
+  Effect.andThen(inTurn(run, action), perform(run, action, state))
 
 const perform = <R>(
   run: Run<R>,

@@ -70,7 +70,7 @@ const carriersOf = ({ plan: { caller, context } }: Reader, { txHashes }: Request
 
 /** Those of the ops that are on the chain all the same: a backup of the journal may be older than their transaction. */
 export const landings = (
-  remoteOpJournal: RemoteOpJournal["Type"],
+  remoteOpJournal: RemoteOpJournal["Service"],
   { access, context, submitter }: Pick<SubmissionRoute, "access" | "context" | "submitter">,
   ops: ReadonlyArray<OpRecord>,
   since: number | null = null
@@ -254,10 +254,10 @@ const recordOf = (run: Reader) =>
     const requestJournal = yield* RequestJournal
     if (part?.standing != null) return { ...part.standing, ...(yield* readOps(run)) }
     return yield* Effect.orDie(
-      Effect.filterOrDieMessage(
+      Effect.filterOrElse(
         requestJournal.request(caller.requestId),
         (found) => found !== null,
-        "the journal has lost an accepted request"
+        () => Effect.die(new Error("the journal has lost an accepted request"))
       )
     )
   })
@@ -265,7 +265,7 @@ const recordOf = (run: Reader) =>
 /** What the request has recorded before a restart. */
 export const resume = (
   run: Reader,
-  turn: Pick<CurrentRequest["Type"], "rest" | "work">
+  turn: Pick<CurrentRequest["Service"], "rest" | "work">
 ): Effect.Effect<Event, never, ChainFacts | SubmissionJournals> =>
   Effect.gen(function* () {
     const { elements } = run.plan
@@ -338,7 +338,7 @@ export const ask = (
       isUndecided: fate.undecided.some((index) => !landed.has(index))
     } as const
   }).pipe(
-    Effect.catchAll(({ message }) =>
+    Effect.catch(({ message }) =>
       Effect.succeed({
         _tag: "delayed" as const,
         by: Connection.elementRefusal(run.plan.context.connection, message)
@@ -349,7 +349,7 @@ export const ask = (
 /** What the journal is told of ops that are ready. */
 export const acceptance = (
   { access, caller, endpoint, context, submitter }: SubmissionRoute & { readonly endpoint: string },
-  { body, idempotency }: Pick<CurrentRequest["Type"], "body" | "idempotency">,
+  { body, idempotency }: Pick<CurrentRequest["Service"], "body" | "idempotency">,
   ready: ReadonlyArray<Ready>,
   funds: AcceptedWork["funds"],
   deployments: ReadonlyArray<{ readonly intent: DeploymentIntent }>,

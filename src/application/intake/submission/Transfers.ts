@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
 import * as Gas from "../../../domain/erc4337/gas/Gas.js"
@@ -72,7 +72,7 @@ export const split = (
   dependencies: Dependencies.Dependencies = []
 ): Split => {
   const fits = (some: ReadonlyArray<Ready>) =>
-    Either.isRight(
+    Result.isSuccess(
       Gas.transactionGasLimit(
         version,
         some.map(({ op }) => op),

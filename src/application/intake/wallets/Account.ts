@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
@@ -14,34 +14,34 @@ import * as Wallets from "../Wallets.js"
 
 /** An account of `/create`. */
 export const schema = Schema.Struct({
-  salt: optional(SaltText).annotations({
+  salt: optional(SaltText).annotate({
     description: "Identifies the wallet. Required if wallet is empty."
   }),
-  wallet: optional(Schema.String).annotations({
+  wallet: optional(Schema.String).annotate({
     description:
       "Wallet address. Required if salt is empty; alone it names a wallet that exists already. Beside a salt it must be the wallet of that salt."
   }),
-  walletCustody: CustodyField.annotations({
+  walletCustody: CustodyField.annotate({
     description:
       "1 ECDSA, 2 ECDSA or passkey, 3 multisig, 4 multisig with passkeys, 5 passkey. 0 stands for the wallet's own where wallet is given, and for the operator's default custody beside a salt alone."
   }),
-  passkeyPubKey: optional(Schema.Array(Schema.String)).annotations({
+  passkeyPubKey: optional(Schema.Array(Schema.String)).annotate({
     description:
       "Up to 16 P-256 public keys in base64 or base64url: X||Y, 04||X||Y, compressed, SPKI (getPublicKey() of a browser) or COSE; exactly two entries of 32 bytes are X and Y of one key. Required when custody is 2, 4 or 5; custody 1 and 3 do not take it."
   }),
-  signers: optional(Schema.Array(Schema.Union(Schema.String, Settings.SignerRef))).annotations({
+  signers: optional(Schema.Array(Schema.Union([Schema.String, Settings.SignerRef]))).annotate({
     description:
       "Up to 16 ECDSA signers of the wallet: addresses, or signers of this account. Required when custody is 3 or 4; no other custody takes it."
   }),
-  threshold: optional(Schema.String).annotations({
+  threshold: optional(Schema.String).annotate({
     description:
       "How many of signers and passkeys together must sign, decimal. Required when custody is 3 or 4; no other custody takes it."
   }),
-  legacyWallet: optional(Schema.Boolean, false).annotations({
+  legacyWallet: optional(Schema.Boolean, false).annotate({
     description:
       "The address is of the salt alone, without the custody: only beside a salt. Afterwards such a wallet is addressed by wallet."
   })
-}).annotations({ identifier: "Account" })
+}).annotate({ identifier: "Account" })
 export type Account = typeof schema.Type
 
 /** What an account says of who shall act for its wallet; null: nothing. */
@@ -78,7 +78,7 @@ export const checkUse = (
   given: Readonly<Record<keyof Validators, boolean>>,
   custody: Custody.Stored,
   path: string
-): Either.Either<void, InvalidRequest> => {
+): Result.Result<void, InvalidRequest> => {
   const wrong = parts.flatMap((part): ReadonlyArray<Detail> => {
     if (given[part] === uses[part](custody)) return []
     const message = given[part]
@@ -86,7 +86,7 @@ export const checkUse = (
       : `is required for custody ${custody}`
     return [{ path: `${path}.${fieldOf[part]}`, message }]
   })
-  return wrong.length === 0 ? Either.void : Either.left(invalid("invalid_request", wrong))
+  return wrong.length === 0 ? Result.void : Result.fail(invalid("invalid_request", wrong))
 }
 
 /** Before anything is done with each of them. */
@@ -96,44 +96,44 @@ const tooMany = (what: string, count: number): string =>
 const passkeysOf = (
   entries: ReadonlyArray<string>,
   path: string
-): Either.Either<Validators["passkeys"], InvalidRequest> =>
+): Result.Result<Validators["passkeys"], InvalidRequest> =>
   entries.length > WalletConfig.most
-    ? Either.left(refused(path, tooMany("passkeys", entries.length)))
-    : Either.mapLeft(Passkey.parse(entries), ({ index, message }) => refused(`${path}[${index}]`, message))
+    ? Result.fail(refused(path, tooMany("passkeys", entries.length)))
+    : Result.mapError(Passkey.parse(entries), ({ index, message }) => refused(`${path}[${index}]`, message))
 
 const signersOf = (
   entries: ReadonlyArray<string | SignerRef>,
   path: string
-): Either.Either<Validators["signers"], InvalidRequest> =>
+): Result.Result<Validators["signers"], InvalidRequest> =>
   entries.length > WalletConfig.most
-    ? Either.left(refused(path, tooMany("signers", entries.length)))
-    : Either.all(
+    ? Result.fail(refused(path, tooMany("signers", entries.length)))
+    : Result.all(
         entries.map((entry, index) =>
           typeof entry === "string"
-            ? Either.mapLeft(Address.from(entry), ({ message }) => refused(`${path}[${index}]`, message))
-            : Either.right(entry)
+            ? Result.mapError(Address.from(entry), ({ message }) => refused(`${path}[${index}]`, message))
+            : Result.succeed(entry)
         )
       )
 
 const decimal = /^(0|[1-9][0-9]*)$/
 
-const thresholdOf = (text: string, path: string): Either.Either<number, InvalidRequest> =>
+const thresholdOf = (text: string, path: string): Result.Result<number, InvalidRequest> =>
   decimal.test(text)
-    ? Either.right(Number(text))
-    : Either.left(refused(path, `expected a decimal integer in a string, got ${InvalidValue.given(text)}`))
+    ? Result.succeed(Number(text))
+    : Result.fail(refused(path, `expected a decimal integer in a string, got ${InvalidValue.given(text)}`))
 
 /** Reads one account by itself. What depends on a custody that only profile or chain can tell is left for later. */
-export const parse = (account: Account, index: number): Either.Either<Parsed, InvalidRequest> =>
-  Either.gen(function* () {
+export const parse = (account: Account, index: number): Result.Result<Parsed, InvalidRequest> =>
+  Result.gen(function* () {
     const path = `accounts[${index}]`
     const { legacyWallet = false, passkeyPubKey, salt = "", signers, threshold, wallet = "" } = account
     const { walletCustody } = account
     if (salt === "" && wallet === "")
-      return yield* Either.left(
+      return yield* Result.fail(
         invalid("salt_required", [{ path: `${path}.salt`, message: "salt is required" }])
       )
     if (legacyWallet && salt === "")
-      return yield* Either.left(
+      return yield* Result.fail(
         refused(`${path}.legacyWallet`, "says how a salt makes the address: leave it out, or send the salt")
       )
     const given = {

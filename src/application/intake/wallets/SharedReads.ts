@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as WalletReader from "../../../domain/wallet/WalletReader.js"
 import type { ChainClient, ChainRpcError, StateOverride } from "../../ports/chain/ChainRpc.js"
@@ -45,8 +45,8 @@ const tell = (group: Group, exit: Exit.Exit<ReadonlyArray<WalletReader.Sight> | 
 
 /** Asks for what stands at the address together with what else is asked for at this moment. */
 export const ask = (chain: ChainClient, wallet: Address.Address): Answer =>
-  Effect.withFiberRuntime((fiber) =>
-    Effect.async((resume) => {
+  Effect.withFiber((fiber) =>
+    Effect.callback((resume) => {
       const present = open.get(chain)
       const askers = present?.get(wallet)
       if (present !== undefined && (askers !== undefined || present.size < most)) {
@@ -64,7 +64,7 @@ export const ask = (chain: ChainClient, wallet: Address.Address): Answer =>
       }
       const look = chain.call(call, overrides).pipe(
         Effect.map(({ data, success }) =>
-          success ? Either.getOrNull(WalletReader.decode(data, group.size)) : null
+          success ? Result.getOrNull(WalletReader.decode(data, group.size)) : null
         ),
         Effect.catchIf(isOfForm, () => Effect.succeed(null))
       )

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import * as Custody from "../../../domain/wallet/Custody.js"
@@ -79,9 +79,9 @@ export interface Wanted {
 export const checkFactory = (
   profile: NetworkProfile,
   settings: Wallets.AddressSettings
-): Either.Either<void, InvalidRequest> => {
+): Result.Result<void, InvalidRequest> => {
   const foreign = Wallets.foreignFactory(profile, settings)
-  if (foreign !== null) return Either.left(foreign)
+  if (foreign !== null) return Result.fail(foreign)
   const wrong: Array<Detail> = []
   const message = "it differs from the network profile's, which the factory deploys"
   if (settings.beaconAdminAddress !== undefined && settings.beaconAdminAddress !== profile.beacon)
@@ -91,7 +91,7 @@ export const checkFactory = (
     settings.beaconAdminCreationCode.toLowerCase() !== profile.creationCode
   )
     wrong.push({ path: "settings.beaconAdminCreationCode", message })
-  return wrong.length > 0 ? Either.left(invalid("invalid_request", wrong)) : Either.void
+  return wrong.length > 0 ? Result.fail(invalid("invalid_request", wrong)) : Result.void
 }
 
 /** The configuration that an account of this custody asks for. `owner` is the request's signer. */
@@ -99,13 +99,13 @@ const configOf = (
   { index, validators }: Resolved,
   custody: Custody.Stored,
   owner: Address
-): Either.Either<WalletConfig.WalletConfig, InvalidRequest> =>
-  Either.gen(function* () {
+): Result.Result<WalletConfig.WalletConfig, InvalidRequest> =>
+  Result.gen(function* () {
     const path = `accounts[${index}]`
     const { passkeys, signers, threshold } = validators
     const given = { passkeys: passkeys !== null, signers: signers !== null, threshold: threshold !== null }
     yield* Account.checkUse(given, custody, path)
-    return yield* Either.mapLeft(
+    return yield* Result.mapError(
       WalletConfig.make({
         custody,
         owners: Custody.ownerIsSigner(custody) ? [owner] : (signers ?? []),
@@ -117,18 +117,18 @@ const configOf = (
   })
 
 /** Every wallet once: the same address twice would be deployed twice in one bundle. */
-const distinct = (wanted: ReadonlyArray<Wanted>): Either.Either<void, InvalidRequest> => {
+const distinct = (wanted: ReadonlyArray<Wanted>): Result.Result<void, InvalidRequest> => {
   const first = new Map<Address, number>()
   for (const { index, making, wallet } of wanted) {
     const before = first.get(wallet)
     const path = `accounts[${index}].${making === null ? "wallet" : "salt"}`
     if (before !== undefined)
-      return Either.left(
+      return Result.fail(
         invalid("invalid_request", [{ path, message: `accounts[${before}] names the same wallet` }])
       )
     first.set(wallet, index)
   }
-  return Either.void
+  return Result.void
 }
 
 /** The wallets of the accounts; no two of them the same. `owner` is the request's signer. */
@@ -142,13 +142,15 @@ export const read = (
     for (const account of accounts) {
       yield* EventLoop.breathe
       const { index, legacy, salt, selector } = account
-      const wallet = yield* Wallets.select(selector, formula, profile, `accounts[${index}]`)
+      const wallet = yield* Effect.fromResult(
+        Wallets.select(selector, formula, profile, `accounts[${index}]`)
+      )
       if (salt === null) {
         wanted.push({ index, account, wallet, making: null })
         continue
       }
       const custody = Wallets.custodyOf(salt, selector, wallet, formula, profile)
-      const config = yield* configOf(account, custody, owner)
+      const config = yield* Effect.fromResult(configOf(account, custody, owner))
       const saltHash = Salt.hash(salt)
       const making = {
         saltHash,
@@ -160,7 +162,7 @@ export const read = (
       }
       wanted.push({ index, account, wallet, making })
     }
-    yield* distinct(wanted)
+    yield* Effect.fromResult(distinct(wanted))
     return wanted
   })
 
@@ -172,12 +174,12 @@ export const isAsWanted = (
   { account, making, wallet }: Wanted,
   owner: Address,
   config: WalletConfig.WalletConfig
-): Either.Either<boolean, InvalidRequest> => {
+): Result.Result<boolean, InvalidRequest> => {
   const configHash = WalletConfig.configHash(config)
-  if (making !== null) return Either.right(making.configHash === configHash)
+  if (making !== null) return Result.succeed(making.configHash === configHash)
   const { index, validators, walletCustody } = account
   if (walletCustody !== 0 && walletCustody !== config.custody)
-    return Either.left(
+    return Result.fail(
       invalid("custody_mismatch", [
         {
           path: `accounts[${index}].walletCustody`,
@@ -185,8 +187,8 @@ export const isAsWanted = (
         }
       ])
     )
-  if (Object.values(validators).every((part) => part === null)) return Either.right(true)
-  return Either.map(
+  if (Object.values(validators).every((part) => part === null)) return Result.succeed(true)
+  return Result.map(
     configOf(account, config.custody, owner),
     (described) => WalletConfig.configHash(described) === configHash
   )

@@ -15,7 +15,7 @@ export interface AccessNodes {
   readonly ofCaller: (access: LaneAccess) => Effect.Effect<ChainClient | null>
 }
 
-export const make = (rpcs: ChainRpc["Type"], networks: Networks["Type"]): AccessNodes => ({
+export const make = (rpcs: ChainRpc["Service"], networks: Networks["Service"]): AccessNodes => ({
   ofOperator: ({ accountId, rpc, trust }, chainId) =>
     Effect.gen(function* () {
       const profile = yield* networks.profile(accountId, chainId)

@@ -2,8 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as FiberRef from "effect/FiberRef"
-import * as HashMap from "effect/HashMap"
+import * as References from "effect/References"
 import type * as Scope from "effect/Scope"
 import * as Troubles from "../../observe/Troubles.js"
 import type { TransactionVersion } from "../../ports/journal/Transactions.js"
@@ -30,7 +29,7 @@ export interface Told {
 /** Work that is everybody's, not the request's that began it. */
 export const detach = (effect: Effect.Effect<void>, scope: Scope.Scope) =>
   Effect.forkIn(
-    Effect.interruptible(Effect.locally(effect, FiberRef.currentLogAnnotations, HashMap.empty())),
+    Effect.interruptible(Effect.provideService(effect, References.CurrentLogAnnotations, {})),
     scope
   )
 
@@ -106,7 +105,7 @@ const isThere = ({ chain }: LaneNode, { txHash }: TransactionVersion): Effect.Ef
   chain.transaction(txHash).pipe(
     Effect.map((found) => found !== null),
     Effect.interruptible,
-    Effect.catchAllCause(() => Effect.succeed(false))
+    Effect.catchCause(() => Effect.succeed(false))
   )
 
 /** Gives bytes to a node; whether it has them soon. Its answer is not waited for for long. */

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type * as Latch from "effect/Latch"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 
@@ -37,7 +38,7 @@ export interface Resting {
   /** When its last round began. */
   roundAt: number
   /** Open: it does not rest. */
-  readonly rest: Effect.Latch
+  readonly rest: Latch.Latch
 }
 
 const mostChains = 1_000
@@ -126,7 +127,7 @@ export const make = (): Looks => {
     },
     rest: (resting, intervalMillis, all) =>
       Effect.gen(function* () {
-        resting.rest.unsafeClose()
+        resting.rest.closeUnsafe()
         const now = yield* MonotonicTime.millis
         const looks = [...all].map((given) => nextOf(given, resting, now))
         const next = Math.min(resting.regularAt, now + intervalMillis, ...looks)

@@ -1,6 +1,6 @@
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Inclusions from "../../chain/Inclusions.js"
 import type { Block, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import * as Together from "../../runtime/Together.js"
@@ -21,10 +21,10 @@ const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
   const emitters = new Set(record.ops.map(({ entryPoint }) => entryPoint))
   const hashes = record.mined === null ? record.versions.map(({ txHash }) => txHash) : [record.mined.txHash]
   return Effect.map(
-    Together.forEach(hashes, (hash) => Effect.either(chain.receipt(hash, { emitters }))),
+    Together.forEach(hashes, (hash) => Effect.result(chain.receipt(hash, { emitters }))),
     (answers) => ({
-      receipt: Array.getRights(answers).find((receipt) => receipt !== null) ?? null,
-      told: answers.every(Either.isRight)
+      receipt: Array.getSuccesses(answers).find((receipt) => receipt !== null) ?? null,
+      told: answers.every(Result.isSuccess)
     })
   )
 }
@@ -36,7 +36,7 @@ const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
 const sealed = (
   { chain }: LaneNode,
   entry: Entry | undefined,
-  seen: Effect.Effect.Success<ReturnType<typeof receiptOf>>,
+  seen: Effect.Success<ReturnType<typeof receiptOf>>,
   head: Block | null
 ) => {
   const { receipt } = seen

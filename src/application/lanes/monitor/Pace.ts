@@ -52,7 +52,7 @@ export const make = (): Pace => {
     },
     rest: (lane) =>
       Effect.suspend(() => {
-        if (lane.entries.size === 0) return Effect.sync(() => lane.rest.unsafeClose())
+        if (lane.entries.size === 0) return Effect.sync(() => lane.rest.closeUnsafe())
         const signed = [...lane.entries.values()].filter(isSigned)
         return looks.rest(lane, intervalOf(lane), signed.map(givenOf))
       }),

@@ -20,7 +20,7 @@ export interface ReceiptSearch {
 }
 
 /** Of nodes that do not tell the receipt of what was mined. */
-const patience = Schedule.intersect(Schedule.spaced("500 millis"), Schedule.recurs(40))
+const patience = Schedule.max([Schedule.spaced("500 millis"), Schedule.recurs(40)])
 
 const answerWaitMillis = 2_000
 
@@ -64,7 +64,9 @@ export const make = (accessNodes: AccessNodes): ReceiptSearch => {
           () => "not there"
         ),
         Effect.retry(patience),
-        Effect.orDieWith(() => new Error("no node gives the receipt of a mined transaction"))
+        Effect.catch((error) =>
+          Effect.die((() => new Error("no node gives the receipt of a mined transaction"))(error))
+        )
       )
   }
 }

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
 import type { InFlight } from "../InFlight.js"
 import type * as Entry from "./Entry.js"
@@ -45,7 +46,7 @@ export const make = (inFlight: InFlight): WatchedLane => {
     isRunning: false,
     regularAt: 0,
     roundAt: 0,
-    rest: Effect.unsafeMakeLatch(true),
+    rest: Latch.makeUnsafe(true),
     put: (entry) => {
       if (entry.record.state === "signed") inFlight.add(entry.record)
       drop(entry.record)

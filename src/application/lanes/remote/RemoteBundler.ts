@@ -1,7 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type { Version } from "../../../domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
@@ -29,8 +29,8 @@ import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RemoteOps } from "./RemoteOps.js"
 
 interface Dependencies {
-  readonly remoteOpJournal: RemoteOpJournal["Type"]
-  readonly bundlers: BundlerRpc["Type"]
+  readonly remoteOpJournal: RemoteOpJournal["Service"]
+  readonly bundlers: BundlerRpc["Service"]
   readonly remoteOps: RemoteOps
 }
 
@@ -40,15 +40,15 @@ const fail = (reason: BundlerError["reason"], message: string) =>
 /** Last second at which the op may land, as its signature says; 0: no bound, or not to be told. */
 export const validUntilOf = (version: Version, op: UserOperation.UserOperation): number => {
   const own = Conditions.decodeSignature(op.signature)
-  if (Either.isRight(own)) return own.right.conditions.validUntil
+  if (Result.isSuccess(own)) return own.success.conditions.validUntil
   // A sponsor's signature stands behind the wallet's, and has a bound of its own.
-  const bounds = Either.gen(function* () {
+  const bounds = Result.gen(function* () {
     const { signature } = yield* Sponsorship.split(op.signature)
     const { conditions } = yield* Conditions.decodeSignature(signature)
     const terms = yield* Sponsorship.read(version, op.paymasterAndData)
     return [conditions.validUntil, terms.validUntil]
   })
-  const least = Math.min(...Either.getOrElse(bounds, () => []).filter((bound) => bound !== 0))
+  const least = Math.min(...Result.getOrElse(bounds, () => []).filter((bound) => bound !== 0))
   return Number.isFinite(least) ? least : 0
 }
 
@@ -74,7 +74,7 @@ const behind: Refusal = {
  * no more. What has no end is given up at once: whoever signed it without one may have it submitted at any time, by
  * anybody.
  */
-export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bundler["Type"] => {
+export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bundler["Service"] => {
   const troubles = Troubles.make()
   /** EntryPoints and chain of the bundlers that were asked for them. */
   const serving = new WeakMap<
@@ -145,10 +145,10 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
             landedAs: userOpHash
           }
         })
-        const answer = yield* Effect.onInterrupt(restore(Effect.either(client.send(offer, userOpHash))), () =>
+        const answer = yield* Effect.onInterrupt(restore(Effect.result(client.send(offer, userOpHash))), () =>
           remoteOps.offered(entry, "unknown")
         )
-        const error = Either.isLeft(answer) ? answer.left : null
+        const error = Result.isFailure(answer) ? answer.failure : null
         const trouble = {
           what: "a bundler did not take an op for certain; it stays watched",
           place: client.origin,
@@ -170,9 +170,8 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
           yield* remoteOps.offered(entry, "refused")
           return { message, passing, mayLand: true }
         }
-        yield* Effect.tapErrorCause(
-          Effect.retry(remoteOpJournal.revokeRemote(requestId, [index]), again),
-          () => remoteOps.offered(entry, "unknown")
+        yield* Effect.tapCause(Effect.retry(remoteOpJournal.revokeRemote(requestId, [index]), again), () =>
+          remoteOps.offered(entry, "unknown")
         )
         yield* remoteOps.forget(entry)
         return { message, passing, mayLand: false }

@@ -238,7 +238,7 @@ const untold = (entries: Iterable<Entry>) => {
 
 /** Tells of what bundlers have taken, all of a lane at once. What cannot be told is told in the next round. */
 export const tellTaken = (
-  { recordTaken }: Pick<RemoteOpJournal["Type"], "recordTaken">,
+  { recordTaken }: Pick<RemoteOpJournal["Service"], "recordTaken">,
   entries: Iterable<Entry>
 ): Effect.Effect<void> =>
   Effect.forEach(

@@ -18,7 +18,7 @@ const outcomeOf = ({ profile, submission }: Entry, inclusion: Inclusions.Inclusi
  * taken it back.
  */
 export const make = (options: {
-  readonly remoteOpJournal: RemoteOpJournal["Type"]
+  readonly remoteOpJournal: RemoteOpJournal["Service"]
   readonly wake: (held: Held, requestIds: ReadonlyArray<string>) => Effect.Effect<void>
   /** The op is watched no more. */
   readonly drop: (entry: Entry) => void

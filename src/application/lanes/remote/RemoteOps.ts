@@ -1,7 +1,8 @@
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Latch from "effect/Latch"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import type * as Inclusions from "../../chain/Inclusions.js"
@@ -33,7 +34,7 @@ export interface RemoteOps {
 
 type Surroundings = Pick<Held, "bundler" | "chain" | "profile" | "submission">
 
-export const RemoteOps: Context.Tag<RemoteOps, RemoteOps> = Context.GenericTag("castellan/RemoteOps")
+export const RemoteOps: Context.Key<RemoteOps, RemoteOps> = Context.Service("castellan/RemoteOps")
 
 /** A bundler is asked whether it still has an op so long after it was given it. */
 const offerMillis = 10_000
@@ -64,7 +65,7 @@ const keyOf = ({ submission: { space, userOpHash } }: Pick<Held, "submission">):
  * Those that were found on the chain are watched until they are at settled depth.
  */
 export const make = (options: {
-  readonly remoteOpJournal: RemoteOpJournal["Type"]
+  readonly remoteOpJournal: RemoteOpJournal["Service"]
   readonly wakeUps: Pick<WakeUps, "notify" | "signal">
   /** The final answer of some request was undone by a reorganisation. */
   readonly reopened: Effect.Effect<void>
@@ -83,7 +84,7 @@ export const make = (options: {
     })
 
     const wake = ({ submission: { space } }: Held, requestIds: ReadonlyArray<string>) =>
-      Effect.zipRight(
+      Effect.andThen(
         wakeUps.notify(requestIds),
         wakeUps.signal({ chainId: space.chainId, signer: space.authority })
       )
@@ -102,7 +103,7 @@ export const make = (options: {
           entries: new Map(),
           regularAt: 0,
           roundAt: 0,
-          rest: Effect.unsafeMakeLatch(true)
+          rest: Latch.makeUnsafe(true)
         }
         node.entries.set(keyOf(entry), entry)
         if (known !== undefined) return
@@ -180,18 +181,18 @@ export const make = (options: {
       Effect.gen(function* () {
         const [first] = entries
         if (first === undefined) return
-        const seen = yield* Effect.either(
+        const seen = yield* Effect.result(
           RemoteInclusions.look(chain, first.submission.space.entryPoint, entries, head)
         )
         const silence = {
           ...troubleOf("the node does not tell what became of ops at remote bundlers", chain),
           subject: first.submission.space.entryPoint
         }
-        yield* Either.match(seen, {
-          onLeft: (error) => troubles.failed(silence, Cause.fail(error)),
-          onRight: () => troubles.passed(silence)
+        yield* Result.match(seen, {
+          onFailure: (error) => troubles.failed(silence, Cause.fail(error)),
+          onSuccess: () => troubles.passed(silence)
         })
-        const { complete, inclusions } = Either.getOrElse(seen, () => ({
+        const { complete, inclusions } = Result.getOrElse(seen, () => ({
           complete: false,
           inclusions: new Map<Hex.Bytes32, Inclusions.Inclusion>()
         }))
@@ -204,7 +205,7 @@ export const make = (options: {
             entry.givenAt = Number.POSITIVE_INFINITY
           } else if (inclusion === null) looks.missed(givenOf(entry), began)
           if (inclusion !== null) yield* tolerated(entry, landings.record(entry, inclusion, head))
-          else if (entry.busy || (!complete && Either.isRight(seen))) continue
+          else if (entry.busy || (!complete && Result.isSuccess(seen))) continue
           else if (now >= entry.offerAt || RemoteInclusions.isOver(entry, head))
             yield* attend(entry, head, now)
         }
@@ -255,7 +256,7 @@ export const make = (options: {
           nodes.delete(chain)
           return Effect.void
         }
-        return round(chain, node).pipe(Effect.zipRight(rest(node)), Effect.zipRight(loop(chain, node)))
+        return round(chain, node).pipe(Effect.andThen(rest(node)), Effect.andThen(loop(chain, node)))
       })
 
     return {

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Cancellation, CancellationCode } from "../../ports/journal/Requests.js"
@@ -8,11 +8,11 @@ import { unprocessable } from "../../request/Failure.js"
 
 /** Cancels what was never signed of the request, see `Journal.cancel`. */
 export const cancel = (
-  requestJournal: Pick<RequestJournal["Type"], "cancel">,
+  requestJournal: Pick<RequestJournal["Service"], "cancel">,
   requestId: string,
   code: CancellationCode,
   only: Pick<Cancellation, "onlyUnnoted" | "onlyUnsigned">
 ) =>
-  Effect.flatMap(Answer.encode(Schema.Never, Either.left(unprocessable(code))), (outcome) =>
+  Effect.flatMap(Answer.encode(Schema.Never, Result.fail(unprocessable(code))), (outcome) =>
     requestJournal.cancel(requestId, { ...only, code, outcome })
   )

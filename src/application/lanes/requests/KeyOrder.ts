@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 import type { AccountId } from "../../ports/Tenants.js"
 
 /** An idempotency key is its account's, at one endpoint. */
@@ -18,13 +19,13 @@ export interface KeyOrder {
 const nameOf = ({ accountId, endpoint, key }: Place): string => JSON.stringify([accountId, endpoint, key])
 
 export const make = (): KeyOrder => {
-  const entries = new Map<string, { readonly lock: Effect.Semaphore; holders: number }>()
+  const entries = new Map<string, { readonly lock: Semaphore.Semaphore; holders: number }>()
   return {
     inOrder: (place, effect) => {
       const name = nameOf(place)
       return Effect.acquireUseRelease(
         Effect.sync(() => {
-          const entry = entries.get(name) ?? { lock: Effect.unsafeMakeSemaphore(1), holders: 0 }
+          const entry = entries.get(name) ?? { lock: Semaphore.makeUnsafe(1), holders: 0 }
           entry.holders += 1
           entries.set(name, entry)
           return entry

@@ -26,7 +26,7 @@ export interface LaneClaims {
   readonly isAlone: Effect.Effect<boolean>
 }
 
-export const LaneClaims: Context.Tag<LaneClaims, LaneClaims> = Context.GenericTag("castellan/LaneClaims")
+export const LaneClaims: Context.Key<LaneClaims, LaneClaims> = Context.Service("castellan/LaneClaims")
 
 /** A claim is looked at again this often: another process may have claimed the lane since. */
 const trustMillis = 2_000
@@ -36,7 +36,7 @@ const nobody = ""
 
 const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
-export const make = (laneJournal: LaneJournal["Type"], replicas: Replicas["Type"]): LaneClaims => {
+export const make = (laneJournal: LaneJournal["Service"], replicas: Replicas["Service"]): LaneClaims => {
   const trusted = new Map<string, { readonly until: number; readonly epoch: number }>()
   const takeAs = (process: string) => (lane: Lane) =>
     Effect.gen(function* () {

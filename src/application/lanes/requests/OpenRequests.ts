@@ -19,9 +19,9 @@ export const defaults: Bounds = {
 }
 
 /** The operator's bounds. The defaults unless something else is provided. */
-export class OpenRequestBounds extends Context.Reference<OpenRequestBounds>()("castellan/OpenRequestBounds", {
+export const OpenRequestBounds = Context.Reference<Bounds>("castellan/OpenRequestBounds", {
   defaultValue: (): Bounds => defaults
-}) {}
+})
 
 /** A request that is worked on, or will be. */
 export interface Entry {

@@ -3,11 +3,11 @@ import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -34,12 +34,12 @@ import type { WakeUps } from "./WakeUps.js"
 /** What the phases of `RequestState` do for one request: one function a phase, and the event that follows. */
 
 export interface Dependencies {
-  readonly requestJournal: RequestJournal["Type"]
+  readonly requestJournal: RequestJournal["Service"]
   readonly wakeUps: WakeUps
   readonly claims: LaneClaims
   readonly openRequests: OpenRequests
   readonly scheduledRequests: ScheduledRequests
-  readonly replicas: Replicas["Type"]
+  readonly replicas: Replicas["Service"]
   readonly turns: Turns
   readonly troubles: Troubles.Troubles
   readonly scope: Scope.Scope
@@ -52,7 +52,7 @@ export class PatienceOver extends Data.TaggedError("PatienceOver") {}
 export interface Task<B, J, R> {
   readonly caller: Caller
   readonly endpoint: string
-  readonly Response: Schema.Schema<B, J>
+  readonly Response: Schema.Codec<B, J>
   /** JSON of the request. */
   readonly body: string
   /** How many operations or accounts it has. */
@@ -89,12 +89,12 @@ export interface Live<B, J, R> {
   /** When it was accepted, Unix milliseconds; null: not known. */
   acceptedAt: number | null
   /** The attempt, or the pause before the next one: what may be ended from outside. */
-  interruptible: Fiber.RuntimeFiber<unknown, unknown> | null
+  interruptible: Fiber.Fiber<unknown, unknown> | null
   exit: Exit.Exit<B, Failure | AnsweredElsewhere> | null
 }
 
 /** What the answer of an accepted request is. */
-export type Outcome<B> = Either.Either<B, ReturnType<typeof Answer.asUnprocessable>>
+export type Outcome<B> = Result.Result<B, ReturnType<typeof Answer.asUnprocessable>>
 export type Event<B> = RequestState.Event<Outcome<B>>
 
 const goesOn = "an accepted request could not go on and is tried again"
@@ -132,8 +132,9 @@ const load = <B, J, R>({ dependencies, task }: Live<B, J, R>) =>
 
 /** Tells the caller that it is accepted, which holds whatever becomes of the machine. */
 const promise = <B, J, R>({ dependencies, task }: Live<B, J, R>) =>
-  Effect.ignoreLogged(
-    Effect.map(dependencies.requestJournal.durable, () => task.caller.onAccepted?.(task.caller.requestId))
+  Effect.ignore(
+    Effect.map(dependencies.requestJournal.durable, () => task.caller.onAccepted?.(task.caller.requestId)),
+    { log: true }
   )
 
 /** Its caller waits no longer, if it is accepted; else from when it is. */
@@ -145,10 +146,10 @@ export const dismiss = <B, J, R>(live: Live<B, J, R>): Effect.Effect<void> =>
 
 /** For so long its caller waits from now on. */
 const waitFor = <B, J, R>(live: Live<B, J, R>, patienceMillis: number): Effect.Effect<void> =>
-  Effect.withFiberRuntime((fiber) => {
+  Effect.withFiber((fiber) => {
     live.callOff?.()
     live.callOff = Deadlines.set(fiber, patienceMillis, () =>
-      Deferred.unsafeDone(live.result, Effect.fail(new PatienceOver()))
+      Deferred.doneUnsafe(live.result, Effect.fail(new PatienceOver()))
     )
     return Effect.void
   })
@@ -180,10 +181,10 @@ const isOurs = <B, J, R>(live: Live<B, J, R>) =>
     return false
   })
 
-const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentRequest["Type"] => {
+const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentRequest["Service"] => {
   const { body, caller, elements } = live.task
   const { scheduledRequests } = live.dependencies
-  const accept: CurrentRequest["Type"]["accept"] = (acceptance, patienceMillis) =>
+  const accept: CurrentRequest["Service"]["accept"] = (acceptance, patienceMillis) =>
     Effect.gen(function* () {
       const { claims } = live.dependencies
       // Before anybody can know of it: who has the lane in between gives up what this attempt has in mind.
@@ -249,23 +250,23 @@ const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentReque
 const attemptedOf = <B>(
   exit: Exit.Exit<B, Failure | AnsweredElsewhere>
 ): RequestState.Attempted<Outcome<B>> => {
-  if (Exit.isSuccess(exit)) return { _tag: "done", answer: Either.right(exit.value) }
+  if (Exit.isSuccess(exit)) return { _tag: "done", answer: Result.succeed(exit.value) }
   if (isFenced(exit.cause)) return { _tag: "fenced" }
-  const failure = Option.getOrNull(Cause.failureOption(exit.cause))
+  const failure = Option.getOrNull(Cause.findErrorOption(exit.cause))
   if (failure === null) return { _tag: "broken" }
   return failure._tag === "AnsweredElsewhere"
     ? { _tag: failure.isScheduled === true ? "scheduled" : "broken" }
-    : { _tag: "failed", answer: Either.left(Answer.asUnprocessable(failure)) }
+    : { _tag: "failed", answer: Result.fail(Answer.asUnprocessable(failure)) }
 }
 
 /** How the fiber ends, which may be from outside. */
 const ended = <A, E, B, J, R>(
   live: Live<B, J, R>,
-  fiber: Fiber.RuntimeFiber<A, E>
+  fiber: Fiber.Fiber<A, E>
 ): Effect.Effect<Exit.Exit<A, E>> =>
   Effect.gen(function* () {
     live.interruptible = fiber
-    if (RequestState.isStopped(live.state)) yield* Fiber.interruptFork(fiber)
+    if (RequestState.isStopped(live.state)) yield* Effect.sync(() => fiber.interruptUnsafe())
     return yield* Fiber.await(fiber)
   })
 
@@ -277,10 +278,10 @@ const attempt = <B, J, R>(
     const began = yield* MonotonicTime.millis
     // A fiber of its own: an interruption that is meant for it shall not end what is around it.
     const current = currentOf(live, resumed)
-    const fiber = yield* Effect.fork(
+    const fiber = yield* Effect.forkChild(
       Effect.interruptible(
-        Effect.provideService(Effect.zipRight(current.work, live.task.run), CurrentRequest, current).pipe(
-          Effect.locally(Holding.begun, live.holding)
+        Effect.provideService(Effect.andThen(current.work, live.task.run), CurrentRequest, current).pipe(
+          Effect.provideService(Holding.begun, live.holding)
         )
       ).pipe(Effect.ensuring(live.turn.leave))
     )
@@ -292,7 +293,7 @@ const attempt = <B, J, R>(
 /** Ends early when the journal has something new of it, or another process has it. */
 const pause = <B, J, R>(live: Live<B, J, R>, millis: number): Effect.Effect<Event<B>> =>
   Effect.gen(function* () {
-    yield* ended(live, yield* Effect.fork(Effect.interruptible(Effect.sleep(millis))))
+    yield* ended(live, yield* Effect.forkChild(Effect.interruptible(Effect.sleep(millis))))
     return { _tag: "paused" }
   })
 
@@ -318,7 +319,7 @@ const judge = <B, J, R>(live: Live<B, J, R>): Effect.Effect<Event<B>> =>
   Effect.gen(function* () {
     const record = yield* load(live)
     if (record !== null && record.outcome !== null) return { _tag: "final" }
-    if (live.exit !== null && Exit.isFailure(live.exit) && !Cause.isInterruptedOnly(live.exit.cause))
+    if (live.exit !== null && Exit.isFailure(live.exit) && !Cause.hasInterruptsOnly(live.exit.cause))
       yield* live.dependencies.troubles.failed({ ...troubleOf(live, goesOn), isDelay: true }, live.exit.cause)
     return { _tag: "open" }
   })
@@ -336,7 +337,10 @@ const finish = <B, J, R>(live: Live<B, J, R>, answer: Outcome<B>): Effect.Effect
     yield* wakeUps.notify([requestId])
     yield* replicas.tell({ _tag: "final", requestId })
     // A cancellation may have been quicker.
-    yield* Deferred.complete(live.result, kept === stored ? answer : Answer.decode(Response, kept))
+    yield* Deferred.complete(
+      live.result,
+      kept === stored ? Effect.fromResult(answer) : Answer.decode(Response, kept)
+    )
     return { _tag: "stored" }
   })
 
@@ -361,7 +365,7 @@ export const perform = <B, J, R>(
     case "judging":
       return judge(live)
     case "finishing":
-      return Effect.locally(finish(live, phase.answer), Holding.begun, live.holding)
+      return Effect.provideService(finish(live, phase.answer), Holding.begun, live.holding)
     case "pausing":
       return pause(live, phase.millis)
   }

@@ -2,7 +2,6 @@ import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import { isFenced } from "../../ports/journal/JournalError.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
@@ -93,17 +92,17 @@ const conclude = <B, J, R>(live: Live<B, J, R>, end: RequestState.End): Effect.E
   )
   const elsewhere = Effect.suspend(() =>
     lane === null ? Effect.void : dependencies.replicas.tell({ _tag: "accepted", lane })
-  ).pipe(Effect.zipRight(inJournal))
+  ).pipe(Effect.andThen(inJournal))
   switch (end) {
     case "unaccepted":
-      return exit === null ? Effect.void : Effect.zipRight(noted(live), Deferred.done(result, refused(exit)))
+      return exit === null ? Effect.void : Effect.andThen(noted(live), Deferred.done(result, refused(exit)))
     case "unknown":
-      return Effect.zipRight(noted(live), Deferred.fail(result, outcomeUnknown(requestId, null, [])))
+      return Effect.andThen(noted(live), Deferred.fail(result, outcomeUnknown(requestId, null, [])))
     case "elsewhere":
       return elsewhere
     // What the journal has refused for the sake of another process ends here. The sweep takes it up should it come back.
     case "fenced":
-      return Effect.zipRight(lane === null ? Effect.void : dependencies.claims.lose(lane), elsewhere)
+      return Effect.andThen(lane === null ? Effect.void : dependencies.claims.lose(lane), elsewhere)
     case "scheduled":
       return inJournal
     case "answered":
@@ -115,8 +114,8 @@ const lead = <B, J, R>(live: Live<B, J, R>): Effect.Effect<void, never, Exclude<
   Effect.gen(function* () {
     for (;;) {
       const { phase } = live.state
-      if (phase._tag === "ended") return yield* Effect.zipRight(untroubled(live), conclude(live, phase.as))
-      const event = yield* Effect.catchAllDefect(
+      if (phase._tag === "ended") return yield* Effect.andThen(untroubled(live), conclude(live, phase.as))
+      const event = yield* Effect.catchDefect(
         perform(live, phase),
         (defect): Effect.Effect<Event<B>> =>
           isFenced(Cause.die(defect))
@@ -169,7 +168,7 @@ export const begin = <B, J, R>(
       Effect.suspend(() =>
         unless() || live.interruptible === null
           ? Effect.void
-          : Effect.asVoid(Fiber.interruptFork(live.interruptible))
+          : Effect.asVoid(Effect.sync(() => live.interruptible.interruptUnsafe()))
       )
 
     yield* Effect.forkIn(
@@ -178,7 +177,7 @@ export const begin = <B, J, R>(
         Effect.ensuring(
           Effect.suspend(() => {
             live.callOff?.()
-            return Effect.zipRight(Deferred.succeed(decided, undefined), task.onEnd(isAccepted(live)))
+            return Effect.andThen(Deferred.succeed(decided, undefined), task.onEnd(isAccepted(live)))
           })
         ),
         Effect.annotateLogs({ requestId: caller.requestId, endpoint })

@@ -3,7 +3,6 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -31,8 +30,8 @@ import type { WakeUps } from "./WakeUps.js"
 /** A writing endpoint, as far as its requests outlive the process. */
 export interface Kind<A, I, B, J> {
   readonly endpoint: string
-  readonly Request: Schema.Schema<A, I>
-  readonly Response: Schema.Schema<B, J>
+  readonly Request: Schema.Codec<A, I>
+  readonly Response: Schema.Codec<B, J>
   /** How many operations or accounts the request has. Default: one. */
   readonly elements?: (request: A) => number
   /** Default: `operations`. */
@@ -67,7 +66,7 @@ export interface Requests {
   readonly counted: (open: ReadonlyArray<Entry>) => Effect.Effect<void>
 }
 
-export const Requests: Context.Tag<Requests, Requests> = Context.GenericTag("castellan/Requests")
+export const Requests: Context.Key<Requests, Requests> = Context.Service("castellan/Requests")
 
 /** How long a repeat waits whose chain has no profile any more, milliseconds. */
 const usualPatienceMillis = 60_000
@@ -78,24 +77,24 @@ const isDecided = (exit: Exit.Exit<unknown, Failure>): boolean =>
     onSuccess: () => true,
     onFailure: (cause) =>
       Option.exists(
-        Cause.failureOption(cause),
+        Cause.findErrorOption(cause),
         ({ _tag, code }) => _tag === "Unprocessable" && code !== "outcome_unknown"
       )
   })
 
 export const make = (options: {
-  readonly requestJournal: RequestJournal["Type"]
-  readonly networks: Networks["Type"]
+  readonly requestJournal: RequestJournal["Service"]
+  readonly networks: Networks["Service"]
   readonly wakeUps: WakeUps
   readonly claims: LaneClaims
   readonly openRequests: OpenRequests
   readonly scheduledRequests: ScheduledRequests
-  readonly replicas: Replicas["Type"]
+  readonly replicas: Replicas["Service"]
   readonly scope: Scope.Scope
 }): Requests => {
   const { requestJournal, networks, openRequests, wakeUps } = options
   /** Done once nobody shall wait for a sent transaction any more. */
-  const stopping = Deferred.unsafeMake<void>(FiberId.none)
+  const stopping = Deferred.makeUnsafe<void>()
   const live = new Map<
     string,
     Pick<RequestWork.RequestWork<unknown>, "dismiss" | "lane" | "leave" | "review">
@@ -145,7 +144,7 @@ export const make = (options: {
         (outcome) => Answer.decode(kind.Response, outcome)
       ),
       Effect.flatMap(patienceFor(requestId), (millis) =>
-        Effect.zipRight(patience(millis), outcomeUnknown(kind, requestId, []))
+        Effect.andThen(patience(millis), outcomeUnknown(kind, requestId, []))
       )
     )
 
@@ -233,11 +232,11 @@ export const make = (options: {
     underWay: () => [...live].flatMap(([requestId, work]) => (work.lane() === null ? [] : requestId)),
     counted: (open) => Effect.sync(() => openRequests.read(open)),
     review: (requestId) =>
-      Effect.zipRight(
+      Effect.andThen(
         Effect.suspend(() => live.get(requestId)?.review ?? Effect.void),
         wakeUps.notify([requestId])
       ),
-    stopWaiting: Effect.zipRight(
+    stopWaiting: Effect.andThen(
       Deferred.succeed(stopping, undefined),
       Effect.suspend(() => Effect.forEach([...live.values()], ({ dismiss }) => dismiss, { discard: true }))
     ),
@@ -254,7 +253,7 @@ export const make = (options: {
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function* () {
           const { idempotency, principal, requestId, resumed } = caller
-          const body = JSON.stringify(yield* Effect.orDie(Schema.encode(kind.Request)(request)))
+          const body = JSON.stringify(yield* Effect.orDie(Schema.encodeEffect(kind.Request)(request)))
           const content = { body, elements: kind.elements?.(request) ?? 1 }
           type Begun = RequestWork.RequestWork<(typeof kind)["Response"]["Type"]>
           const answer = (begun: Begun | null) =>

@@ -23,7 +23,7 @@ export const make =
   }: {
     readonly keys: KeyOrder
     readonly openRequests: OpenRequests
-    readonly requestJournal: RequestJournal["Type"]
+    readonly requestJournal: RequestJournal["Service"]
   }): Room =>
   (accountId, endpoint, key) =>
     Effect.suspend((): Effect.Effect<void, Failure> => {

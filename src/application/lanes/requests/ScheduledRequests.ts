@@ -17,10 +17,9 @@ export const defaults: Bounds = {
 }
 
 /** The operator's bounds. The defaults unless something else is provided. */
-export class ScheduledRequestBounds extends Context.Reference<ScheduledRequestBounds>()(
-  "castellan/ScheduledRequestBounds",
-  { defaultValue: (): Bounds => defaults }
-) {}
+export const ScheduledRequestBounds = Context.Reference<Bounds>("castellan/ScheduledRequestBounds", {
+  defaultValue: (): Bounds => defaults
+})
 
 /**
  * Bounds the accepted requests that wait for a time: they are no work yet (see `OpenRequests`), and a caller could have
@@ -42,7 +41,7 @@ const detail = (message: string) => [{ path: "", message }]
 
 export const make = (
   bounds: Bounds,
-  { waiting }: Pick<RequestJournal["Type"], "waiting">
+  { waiting }: Pick<RequestJournal["Service"], "waiting">
 ): ScheduledRequests => {
   let counted = new Map<AccountId, { requests: number; elements: number }>()
   let countedAt: number | null = null

@@ -6,9 +6,9 @@ import type { WakeUps } from "./WakeUps.js"
 
 /** The journals that the engine writes to. */
 export interface Journals {
-  readonly requestJournal: RequestJournal["Type"]
-  readonly transactionJournal: TransactionJournal["Type"]
-  readonly remoteOpJournal: RemoteOpJournal["Type"]
+  readonly requestJournal: RequestJournal["Service"]
+  readonly transactionJournal: TransactionJournal["Service"]
+  readonly remoteOpJournal: RemoteOpJournal["Service"]
 }
 
 /**
@@ -22,7 +22,7 @@ export const journals = (
   const telling =
     <Args extends ReadonlyArray<unknown>, A, E>(method: (...args: Args) => Effect.Effect<A, E>) =>
     (...args: Args): Effect.Effect<A, E> =>
-      Effect.zipLeft(method(...args), tell)
+      Effect.tap(method(...args), tell)
   return {
     requestJournal: { ...requestJournal, accept: telling(requestJournal.accept) },
     transactionJournal: {

@@ -1,6 +1,5 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as FiberId from "effect/FiberId"
 
 /**
  * Accepted requests ask nodes a few at a time, those that were accepted first before the others: after a restart, or an
@@ -43,7 +42,7 @@ export const make = (): Turns => {
     if (queue.held <= most / 2)
       for (const { bell } of queue.waiting.splice(0, most - queue.held)) {
         queue.held += 1
-        Deferred.unsafeDone(bell, Effect.void)
+        Deferred.doneUnsafe(bell, Effect.void)
       }
     if (queue.held === 0) queues.delete(name)
   }
@@ -66,7 +65,7 @@ export const make = (): Turns => {
           held = name
           return Effect.void
         }
-        const waiter: Waiter = { since: since(), bell: Deferred.unsafeMake(FiberId.none) }
+        const waiter: Waiter = { since: since(), bell: Deferred.makeUnsafe() }
         const behind = queue.waiting.findIndex((other) => other.since > waiter.since)
         queue.waiting.splice(behind < 0 ? queue.waiting.length : behind, 0, waiter)
         return Effect.onInterrupt(restore(Deferred.await(waiter.bell)), () =>
@@ -77,7 +76,7 @@ export const make = (): Turns => {
             else queue.waiting.splice(at, 1)
           })
         ).pipe(
-          Effect.zipRight(
+          Effect.andThen(
             Effect.sync(() => {
               // Parts of one request may have waited for it beside each other.
               if (held === null) held = name

@@ -1,7 +1,6 @@
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as FiberId from "effect/FiberId"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
@@ -43,7 +42,7 @@ export interface Watch {
   ) => Effect.Effect<A, E, R>
 }
 
-export const WakeUps: Context.Tag<WakeUps, WakeUps> = Context.GenericTag("castellan/WakeUps")
+export const WakeUps: Context.Key<WakeUps, WakeUps> = Context.Service("castellan/WakeUps")
 
 /** Other processes write the same journal, without a wake-up here: it is asked for all waiters together this often. */
 const pollMillis = 1_000
@@ -70,13 +69,17 @@ const eventsPrefix = "events "
 /** The name of a request's events, for those who want to see each of them and not the final answer alone. */
 export const events = (requestId: string): string => eventsPrefix + requestId
 
-const closed = () => Deferred.unsafeMake<void>(FiberId.none)
+const closed = () => Deferred.makeUnsafe<void>()
 const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
 export const make = ({
   finalAmong,
   newestEvents
-}: Pick<RequestJournal["Type"], "finalAmong" | "newestEvents">): Effect.Effect<WakeUps, never, Scope.Scope> =>
+}: Pick<RequestJournal["Service"], "finalAmong" | "newestEvents">): Effect.Effect<
+  WakeUps,
+  never,
+  Scope.Scope
+> =>
   Effect.gen(function* () {
     const gates = new Map<string, Gate>()
     /** In order of arrival. */
@@ -84,7 +87,7 @@ export const make = ({
 
     const toldHere = yield* Queue.sliding<void>(1)
     const toldOthers = yield* Queue.sliding<void>(1)
-    const tell = Effect.zipRight(
+    const tell = Effect.andThen(
       Queue.offer(toldHere, undefined),
       Effect.asVoid(Queue.offer(toldOthers, undefined))
     )
@@ -106,7 +109,7 @@ export const make = ({
       const queue = queues.get(name) ?? new Set()
       for (const bell of [...queue].slice(0, wokenAtOnce)) {
         queue.delete(bell)
-        Deferred.unsafeDone(bell, Effect.void)
+        Deferred.doneUnsafe(bell, Effect.void)
       }
       if (queue.size === 0) queues.delete(name)
     }
@@ -116,7 +119,7 @@ export const make = ({
       if (gate === undefined) return
       const { opened } = gate
       gate.opened = closed()
-      Deferred.unsafeDone(opened, Effect.void)
+      Deferred.doneUnsafe(opened, Effect.void)
     }
 
     const notify: WakeUps["notify"] = (requestIds) =>
@@ -156,10 +159,10 @@ export const make = ({
             const again: Effect.Effect<A, E, R> = Effect.suspend(() => {
               opened = gate.opened
               return Effect.flatMap(look, (seen) =>
-                seen === null ? Effect.zipRight(event, again) : Effect.succeed(seen)
+                seen === null ? Effect.andThen(event, again) : Effect.succeed(seen)
               )
             })
-            return atOnce ? again : Effect.zipRight(event, again)
+            return atOnce ? again : Effect.andThen(event, again)
           }
           return use({ until })
         },
@@ -174,9 +177,9 @@ export const make = ({
     })
     yield* Effect.forkScoped(
       Effect.forever(
-        Effect.zipRight(
+        Effect.andThen(
           Effect.sleep(pollMillis),
-          Effect.catchAllCause(poll, (cause) => Effect.logDebug("the journal could not be polled", cause))
+          Effect.catchCause(poll, (cause) => Effect.logDebug("the journal could not be polled", cause))
         )
       )
     )
@@ -184,8 +187,8 @@ export const make = ({
     yield* Effect.forkScoped(
       Effect.forever(
         Queue.take(toldHere).pipe(
-          Effect.zipRight(Effect.ignoreLogged(pollEvents)),
-          Effect.zipRight(Effect.sleep(betweenLooksMillis))
+          Effect.andThen(Effect.ignore(pollEvents, { log: true })),
+          Effect.andThen(Effect.sleep(betweenLooksMillis))
         )
       )
     )

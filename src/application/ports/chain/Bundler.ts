@@ -109,7 +109,7 @@ export const ofNode = (error: ChainRpcError): BundlerError =>
   })
 
 /** Brings bundles of ops onto the chain. */
-export class Bundler extends Context.Tag("castellan/Bundler")<
+export class Bundler extends Context.Service<
   Bundler,
   {
     /**
@@ -119,4 +119,4 @@ export class Bundler extends Context.Tag("castellan/Bundler")<
      */
     readonly submit: (bundle: Bundle) => Effect.Effect<ReadonlyMap<Bytes32, Refusal>, BundlerError>
   }
->() {}
+>()("castellan/Bundler") {}

@@ -93,10 +93,10 @@ export interface BundlerClient {
 }
 
 /** Connects to the bundler of a URL. */
-export class BundlerRpc extends Context.Tag("castellan/BundlerRpc")<
+export class BundlerRpc extends Context.Service<
   BundlerRpc,
   {
     /** The client of a URL that the operator names, made without any traffic. One client for each URL. */
     readonly connect: (url: string) => Effect.Effect<BundlerClient, BundlerRpcError>
   }
->() {}
+>()("castellan/BundlerRpc") {}

@@ -229,7 +229,7 @@ export interface ChainClient {
 export type NamedBy = { readonly account: AccountId } | "operator"
 
 /** Connects to the node of a URL. */
-export class ChainRpc extends Context.Tag("castellan/ChainRpc")<
+export class ChainRpc extends Context.Service<
   ChainRpc,
   {
     /**
@@ -238,4 +238,4 @@ export class ChainRpc extends Context.Tag("castellan/ChainRpc")<
      */
     readonly connect: (url: string, by: NamedBy) => Effect.Effect<ChainClient, ChainRpcError>
   }
->() {}
+>()("castellan/ChainRpc") {}

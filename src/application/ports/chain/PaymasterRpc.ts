@@ -50,10 +50,10 @@ export interface PaymasterClient {
 }
 
 /** Connects to the service of a URL. */
-export class PaymasterRpc extends Context.Tag("castellan/PaymasterRpc")<
+export class PaymasterRpc extends Context.Service<
   PaymasterRpc,
   {
     /** The client of a URL that the operator names, made without any traffic. One client for each URL. */
     readonly connect: (url: string) => Effect.Effect<PaymasterClient, PaymasterRpcError>
   }
->() {}
+>()("castellan/PaymasterRpc") {}

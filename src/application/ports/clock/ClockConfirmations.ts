@@ -15,11 +15,11 @@ export interface Confirmation {
 }
 
 /** The operator's words about the clock of all services of the database. */
-export class ClockConfirmations extends Context.Tag("castellan/ClockConfirmations")<
+export class ClockConfirmations extends Context.Service<
   ClockConfirmations,
   {
     readonly confirm: Effect.Effect<Confirmation, ClockConfirmationsError>
     /** Null: none. */
     readonly latest: Effect.Effect<Confirmation | null, ClockConfirmationsError>
   }
->() {}
+>()("castellan/ClockConfirmations") {}

@@ -8,13 +8,13 @@ import * as Effect from "effect/Effect"
 export type Standing = "asking" | "unheard" | "trusted" | "doubted"
 
 /** Whether the clock is good enough to do away with something for its age. It always is, unless something else is provided. */
-export class ClockTrust extends Context.Reference<ClockTrust>()("castellan/ClockTrust", {
+export const ClockTrust = Context.Reference<Trust>("castellan/ClockTrust", {
   defaultValue: (): Trust => ({
     mayDelete: Effect.succeed(true),
     mayExpire: Effect.succeed(true),
     become: () => Effect.void
   })
-}) {}
+})
 
 interface Trust {
   /** What has been kept for its time may be deleted. It can wait until a chain answers. */

@@ -1,5 +1,4 @@
 import * as Cause from "effect/Cause"
-import * as Chunk from "effect/Chunk"
 import * as Data from "effect/Data"
 
 /** The store failed; nothing of the call is durable. */
@@ -13,4 +12,11 @@ const isFence = (error: unknown): boolean => error instanceof JournalError && er
 
 /** Whether something has ended because its lane is another process's by now. */
 export const isFenced = (cause: Cause.Cause<unknown>): boolean =>
-  Chunk.some(Cause.defects(cause), isFence) || Chunk.some(Cause.failures(cause), isFence)
+  cause.reasons
+    .filter(Cause.isDieReason)
+    .map((reason) => reason.defect)
+    .some(isFence) ||
+  cause.reasons
+    .filter(Cause.isFailReason)
+    .map((reason) => reason.error)
+    .some(isFence)

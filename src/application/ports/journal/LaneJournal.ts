@@ -4,7 +4,7 @@ import type { JournalError } from "./JournalError.js"
 import type { Lane, LaneWork } from "./Transactions.js"
 
 /** Lanes: which have work, and whose they are. See `Journals`. */
-export class LaneJournal extends Context.Tag("castellan/LaneJournal")<
+export class LaneJournal extends Context.Service<
   LaneJournal,
   {
     /** Every lane that has work that is not at its end. */
@@ -21,4 +21,4 @@ export class LaneJournal extends Context.Tag("castellan/LaneJournal")<
       by: { readonly process: string; readonly independent: ReadonlyArray<string> }
     ) => Effect.Effect<number | null, JournalError>
   }
->() {}
+>()("castellan/LaneJournal") {}

@@ -6,7 +6,7 @@ import type { JournalError } from "./JournalError.js"
 import type { LeaseRequest, OpRecord, RequestOps } from "./Requests.js"
 
 /** Ops before they are in a transaction: the nonce keys they are leased, their hashes, and the ones given up. See `Journals`. */
-export class OpJournal extends Context.Tag("castellan/OpJournal")<
+export class OpJournal extends Context.Service<
   OpJournal,
   {
     /**
@@ -52,4 +52,4 @@ export class OpJournal extends Context.Tag("castellan/OpJournal")<
       userOpHash: Bytes32
     ) => Effect.Effect<OpRecord | null, JournalError>
   }
->() {}
+>()("castellan/OpJournal") {}

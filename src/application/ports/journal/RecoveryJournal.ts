@@ -16,7 +16,7 @@ export interface OpenRequest {
  * What a journal that is older than the chain has to be told: a backup that was restored, or a standby that had not received
  * everything, does not know of transactions that were signed after it was taken. See `Journals`.
  */
-export class RecoveryJournal extends Context.Tag("castellan/RecoveryJournal")<
+export class RecoveryJournal extends Context.Service<
   RecoveryJournal,
   {
     /**
@@ -56,4 +56,4 @@ export class RecoveryJournal extends Context.Tag("castellan/RecoveryJournal")<
     /** Lets a held request go on, for good. False, and nothing changes: it is not held. */
     readonly unhold: (requestId: string) => Effect.Effect<boolean, JournalError>
   }
->() {}
+>()("castellan/RecoveryJournal") {}

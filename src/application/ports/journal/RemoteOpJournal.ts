@@ -9,7 +9,7 @@ import type { Affected } from "./Requests.js"
 import type { LaneAccess } from "./Transactions.js"
 
 /** Ops that somebody else's bundler submits, or that others included. See `Journals`. */
-export class RemoteOpJournal extends Context.Tag("castellan/RemoteOpJournal")<
+export class RemoteOpJournal extends Context.Service<
   RemoteOpJournal,
   {
     /**
@@ -58,4 +58,4 @@ export class RemoteOpJournal extends Context.Tag("castellan/RemoteOpJournal")<
     /** Every op that is to be watched: handed over, or landed as others told, and neither taken back nor landed for good; in the order of acceptance. */
     readonly remoteSubmissions: Effect.Effect<ReadonlyArray<RemoteSubmission>, JournalError>
   }
->() {}
+>()("castellan/RemoteOpJournal") {}

@@ -17,7 +17,7 @@ import type {
 import type { Lane } from "./Transactions.js"
 
 /** Accepted requests: their work, what failed of it, their final answers. See `Journals`. */
-export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
+export class RequestJournal extends Context.Service<
   RequestJournal,
   {
     /**
@@ -126,4 +126,4 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
      */
     readonly forget: (before: number) => Effect.Effect<void, JournalError>
   }
->() {}
+>()("castellan/RequestJournal") {}

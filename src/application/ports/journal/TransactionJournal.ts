@@ -16,7 +16,7 @@ import type {
 } from "./Transactions.js"
 
 /** The transactions of the lanes: their nonces, signed bytes, and what became of them and of their ops. See `Journals`. */
-export class TransactionJournal extends Context.Tag("castellan/TransactionJournal")<
+export class TransactionJournal extends Context.Service<
   TransactionJournal,
   {
     /**
@@ -121,4 +121,4 @@ export class TransactionJournal extends Context.Tag("castellan/TransactionJourna
       txHash: Bytes32
     ) => Effect.Effect<TransactionRecord | null, JournalError>
   }
->() {}
+>()("castellan/TransactionJournal") {}

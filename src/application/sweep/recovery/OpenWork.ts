@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as EntryPoint from "../../../domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
@@ -53,7 +53,8 @@ const versionOf = (address: Address) => {
   return version === undefined ? null : { address, version }
 }
 
-const decoder = <A, I>(schema: Schema.Schema<A, I>) => Schema.decodeUnknownOption(Schema.parseJson(schema))
+const decoder = <A, I>(schema: Schema.Codec<A, I>) =>
+  Schema.decodeUnknownOption(Schema.fromJsonString(schema))
 const readExecute = decoder(ExecuteOperations.Request)
 const readCreate = decoder(CreateWallets.Request)
 const readDirect = decoder(TransactSigner.Request)
@@ -75,23 +76,25 @@ const ofExecute = (
   Effect.gen(function* () {
     const connection = yield* Preparation.connect(caller, settings)
     const { profile } = connection
-    const formula = yield* Wallets.formula(profile, settings)
+    const formula = yield* Effect.fromResult(Wallets.formula(profile, settings))
     const calls = yield* Calls.encodeAll(operations)
     const open = isOpen(record)
     const since = record.acceptedAt - Inclusions.skewMillis
     const ops = yield* Effect.forEach(
       calls.filter(({ index }) => open(index)),
       ({ call, index, selector }) =>
-        Either.map(
-          Wallets.select(selector, formula, profile, `operations[${index}]`),
-          (wallet): Matching.Wanted<number> => ({
-            id: index,
-            wallet,
-            call,
-            nonce: nonceOf(record.ops.find((op) => op.index === index)),
-            ledger: profile.ledger,
-            since
-          })
+        Effect.fromResult(
+          Result.map(
+            Wallets.select(selector, formula, profile, `operations[${index}]`),
+            (wallet): Matching.Wanted<number> => ({
+              id: index,
+              wallet,
+              call,
+              nonce: nonceOf(record.ops.find((op) => op.index === index)),
+              ledger: profile.ledger,
+              since
+            })
+          )
         )
     )
     const access = Connection.access(caller, connection, settings.signer)
@@ -128,7 +131,7 @@ const ofDirect = (
     const data =
       funcSignature === undefined
         ? Hex.empty
-        : (yield* Calls.encodeCall(funcSignature, funcParams ?? [], "")).data
+        : (yield* Effect.fromResult(Calls.encodeCall(funcSignature, funcParams ?? [], ""))).data
     return {
       ...nothing,
       record,

@@ -1,8 +1,8 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as BundledOps from "../../../domain/erc4337/BundledOps.js"
 import type * as EntryPoint from "../../../domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
@@ -101,19 +101,19 @@ const noncesOf = (lane: Lane, requestIds: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     let failure: Obstacles.Obstacle | null = null
     for (const requestId of requestIds.slice(0, mostNodes)) {
-      const prepared = yield* Effect.either(prepare(requestId))
-      if (Either.isLeft(prepared)) failure = prepared.left
-      if (Either.isLeft(prepared) || prepared.right === null) continue
-      const { chain, profile } = prepared.right.connection
-      const told = yield* Effect.either(
+      const prepared = yield* Effect.result(prepare(requestId))
+      if (Result.isFailure(prepared)) failure = prepared.failure
+      if (Result.isFailure(prepared) || prepared.success === null) continue
+      const { chain, profile } = prepared.success.connection
+      const told = yield* Effect.result(
         Together.all([
           chain.transactionCount(lane.signer, "latest"),
           chain.transactionCount(lane.signer, "pending")
         ])
       )
-      if (Either.isLeft(told)) failure = ofNode(told.left)
+      if (Result.isFailure(told)) failure = ofNode(told.failure)
       else {
-        const [latest, pending] = told.right
+        const [latest, pending] = told.success
         const nonces = { latest, next: BigInts.max(latest, pending) }
         if (EoaNonces.canBe(nonces)) return { ...nonces, isRemote: profile.remoteBundler !== null }
         failure = Obstacles.passing(`${chain.origin} gives a nonce of the EOA that cannot be`)
@@ -376,7 +376,7 @@ export const make = (): Recovery => {
 
   /** What a node does not show keeps those that named it, and nobody else. */
   const lookAt = (silent: Map<string, Obstacles.Obstacle>, ...args: Parameters<typeof held>) =>
-    Effect.catchAll(held(...args), (obstacle) =>
+    Effect.catch(held(...args), (obstacle) =>
       Effect.sync(() => {
         for (const { record } of args[2]) silent.set(record.requestId, obstacle)
       })
@@ -438,9 +438,9 @@ export const make = (): Recovery => {
       const works: Array<OpenWork.OpenWork> = []
       const silent = new Map<string, Obstacles.Obstacle>()
       for (const { requestId } of open) {
-        const prepared = yield* Effect.either(prepare(requestId))
-        if (Either.isLeft(prepared)) silent.set(requestId, prepared.left)
-        else if (prepared.right !== null) works.push(prepared.right)
+        const prepared = yield* Effect.result(prepare(requestId))
+        if (Result.isFailure(prepared)) silent.set(requestId, prepared.failure)
+        else if (prepared.success !== null) works.push(prepared.success)
       }
       for (const group of grouped(works, ({ connection }) => connection.chain)) {
         const withOps = group.filter(({ ops }) => ops.length > 0)

@@ -17,69 +17,69 @@ import { DecodedLog } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 
 export const Request = Schema.Struct({
-  txHashes: Schema.Array(Hex.schema32).annotations({
+  txHashes: Schema.Array(Hex.schema32).annotate({
     description: "Hashes of transactions; one that is named twice is answered once."
   }),
   ...node,
   useABI: optional(
-    Schema.Array(Schema.Unknown).annotations({
+    Schema.Array(Schema.Unknown).annotate({
       description:
         "Events and errors for decoding, as JSON fragments or human-readable text; struct lines name tuples for the other lines."
     }),
     []
   )
-}).annotations({ identifier: "ReceiptRequest" })
+}).annotate({ identifier: "ReceiptRequest" })
 export type Request = typeof Request.Type
 
 export const Receipt = Schema.Struct({
-  status: Schema.Int.annotations({
+  status: Schema.Int.annotate({
     description: "0 failed, 1 success"
   }),
   txHash: Schema.String,
   requestedHash: optional(
-    Schema.String.annotations({
+    Schema.String.annotate({
       description:
         "The hash in the request, where another is mined: the service has replaced that transaction by txHash."
     })
   ),
   gasUsed: Schema.Int,
-  cumulativeGasUsed: Schema.Int.annotations({
+  cumulativeGasUsed: Schema.Int.annotate({
     description: "Gas used in the block, up to this transaction."
   }),
-  effectiveGasPrice: Schema.String.annotations({ description: "Wei, decimal." }),
+  effectiveGasPrice: Schema.String.annotate({ description: "Wei, decimal." }),
   logs: Schema.Array(DecodedLog),
   missing: optional(
-    Schema.Array(Schema.String).annotations({
+    Schema.Array(Schema.String).annotate({
       description:
         "Members of the node's receipt that it left out, or that cannot be read (logs.3.data: that log is not shown). What stands here for them says nothing."
     })
   ),
-  error: Schema.NullOr(Schema.String).annotations({
+  error: Schema.NullOr(Schema.String).annotate({
     description:
       "Why a failed transaction failed: what its call says on the state of the block before. Null for a success, and where the node can not tell."
   })
-}).annotations({ identifier: "Receipt" })
+}).annotate({ identifier: "Receipt" })
 export type Receipt = typeof Receipt.Type
 
 export const Response = Schema.Struct({
-  requestStatus: Schema.Int.annotations({ description: "200 when all are mined, else 202" }),
-  receipts: Schema.Array(Receipt).annotations({
+  requestStatus: Schema.Int.annotate({ description: "200 when all are mined, else 202" }),
+  receipts: Schema.Array(Receipt).annotate({
     description: "Of the mined transactions, in request order."
   }),
-  pending: Schema.Array(Schema.String).annotations({
+  pending: Schema.Array(Schema.String).annotate({
     description:
       "Hashes that wait to be mined, themselves or in what the service has replaced them by, and those of incomplete."
   }),
-  unknown: Schema.Array(Schema.String).annotations({
+  unknown: Schema.Array(Schema.String).annotate({
     description: "Hashes that neither the node nor the service knows."
   }),
   incomplete: optional(
-    Schema.Array(Schema.Struct({ txHash: Schema.String, missing: Schema.Array(Schema.String) })).annotations({
+    Schema.Array(Schema.Struct({ txHash: Schema.String, missing: Schema.Array(Schema.String) })).annotate({
       description:
         "Those of pending whose receipt the node has, but without what says that they are mined or whether they failed: missing names what it left out, or what cannot be read (block: what the node says of its latest block and of the receipt's). Ask again, or another node."
     })
   )
-}).annotations({ identifier: "ReceiptResponse" })
+}).annotate({ identifier: "ReceiptResponse" })
 export type Response = typeof Response.Type
 
 const together = { concurrency: "unbounded" } as const

@@ -1,6 +1,6 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as FunctionSignature from "../../../domain/abi/FunctionSignature.js"
 import type { Parameter } from "../../../domain/abi/Parameter.js"
@@ -25,20 +25,20 @@ import { RevertData } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 
 const Read = Schema.Struct({
-  to: Schema.String.annotations({ description: "Contract address." }),
-  funcSignature: Schema.String.annotations({ description: "For example balanceOf(address)." }),
+  to: Schema.String.annotate({ description: "Contract address." }),
+  funcSignature: Schema.String.annotate({ description: "For example balanceOf(address)." }),
   funcParams: optional(
-    Schema.Array(Schema.Unknown).annotations({
+    Schema.Array(Schema.Unknown).annotate({
       description: "Strings; arrays and tuples as JSON text or JSON arrays. Default []."
     }),
     []
   ),
-  returnSignature: Schema.String.annotations({
+  returnSignature: Schema.String.annotate({
     description:
       "What it returns: uint256, (uint256,string), returns (uint256 a, string b). A tuple value is ((a,b))."
   }),
   from: optional(
-    Schema.String.annotations({
+    Schema.String.annotate({
       description: "msg.sender of the call. Default: the zero address."
     })
   )
@@ -49,25 +49,25 @@ export const Request = Schema.Struct({
   reads: Schema.Array(Read),
   ...node,
   useABI: optional(
-    Schema.Array(Schema.Unknown).annotations({
+    Schema.Array(Schema.Unknown).annotate({
       description:
         "Errors for decoding, as JSON fragments or human-readable text; struct lines name tuples for the other lines."
     }),
     []
   )
-}).annotations({ identifier: "ReadRequest" })
+}).annotate({ identifier: "ReadRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Schema.Array(
   Schema.Struct({
-    readIndex: Schema.Int.annotations({ description: "Index in the request." }),
-    results: Schema.Array(Schema.Unknown).annotations({
+    readIndex: Schema.Int.annotate({ description: "Index in the request." }),
+    results: Schema.Array(Schema.Unknown).annotate({
       description: "The decoded values in order; empty when the read failed."
     }),
-    errors: Schema.NullOr(Schema.String).annotations({ description: "Why the read failed." }),
+    errors: Schema.NullOr(Schema.String).annotate({ description: "Why the read failed." }),
     data: RevertData
   })
-).annotations({ identifier: "ReadResponse" })
+).annotate({ identifier: "ReadResponse" })
 export type Response = typeof Response.Type
 
 interface Prepared {
@@ -76,7 +76,7 @@ interface Prepared {
 }
 
 const addressOf = (field: "to" | "from", text: string) =>
-  Either.mapLeft(Address.from(text), ({ message }) => `invalid ${field}: ${message}`)
+  Result.mapError(Address.from(text), ({ message }) => `invalid ${field}: ${message}`)
 
 /** One read as a call, or what is wrong with it. */
 const prepare = ({
@@ -85,14 +85,14 @@ const prepare = ({
   funcSignature,
   returnSignature,
   to
-}: Read): Either.Either<Prepared, string> =>
-  Either.gen(function* () {
+}: Read): Result.Result<Prepared, string> =>
+  Result.gen(function* () {
     const told = ({ message, why }: FunctionSignature.InvalidSignature) => `${message}: ${why}`
     const target = yield* addressOf("to", to)
     const sender = from === undefined ? undefined : yield* addressOf("from", from)
-    const signature = yield* Either.mapLeft(FunctionSignature.parse(funcSignature), told)
-    const outputs = yield* Either.mapLeft(FunctionSignature.parseReturns(returnSignature), told)
-    const data = yield* Either.mapLeft(
+    const signature = yield* Result.mapError(FunctionSignature.parse(funcSignature), told)
+    const outputs = yield* Result.mapError(FunctionSignature.parseReturns(returnSignature), told)
+    const data = yield* Result.mapError(
       Parameters.encodeCall(signature, funcParams ?? [], Parameters.maxValues),
       ({ message }) => message
     )
@@ -123,7 +123,7 @@ export const run = (
     const facts = yield* ChainFacts
     const { chain, trust } = yield* Connection.open(caller, request, "rpc")
     const prepared = yield* EventLoop.map(request.reads, prepare)
-    const asked = Arr.getRights(prepared)
+    const asked = Arr.getSuccesses(prepared)
     const outcomes = yield* Effect.mapError(
       Reads.run(
         chain,
@@ -136,8 +136,8 @@ export const run = (
     yield* Effect.forEach(
       Arr.zip(asked, outcomes),
       ([{ call }, outcome]) => {
-        if (Either.isLeft(outcome) || !SilentRevert.isSilent(outcome.right)) return Effect.void
-        const why = outcome.right.outOfGas
+        if (Result.isFailure(outcome) || !SilentRevert.isSilent(outcome.success)) return Effect.void
+        const why = outcome.success.outOfGas
           ? Effect.succeed(SilentRevert.outOfGas)
           : SilentRevert.reason(chain, facts, call)
         return Effect.map(why, (reason) => void reasons.set(outcome, reason))
@@ -146,36 +146,39 @@ export const run = (
     )
     const undecoded = (outcome: Reads.Outcome | undefined, message: string) => {
       const data =
-        outcome === undefined || Either.isLeft(outcome) ? null : Revert.undecoded(outcome.right.data, message)
+        outcome === undefined || Result.isFailure(outcome)
+          ? null
+          : Revert.undecoded(outcome.success.data, message)
       return data === null ? {} : { data }
     }
     const allowance: Values.Allowance = { left: maxValuesInAll }
     const valuesOf = ({ outputs }: Prepared, outcome: Reads.Outcome) =>
       Effect.gen(function* () {
-        const { data, success } = yield* Either.mapLeft(outcome, refused)
-        if (!success) return yield* Either.left(reasons.get(outcome) ?? decoding.revert(data))
-        if (data === Hex.empty && outputs.length > 0) return yield* Either.left(nothing)
+        const { data, success } = yield* Effect.fromResult(Result.mapError(outcome, refused))
+        if (!success)
+          return yield* Effect.fromResult(Result.fail(reasons.get(outcome) ?? decoding.revert(data)))
+        if (data === Hex.empty && outputs.length > 0) return yield* Effect.fromResult(Result.fail(nothing))
         const decoded = yield* EventLoop.drive(() =>
           Values.decodeSteps(outputs, data, { allowance, maxValues: Values.maxValues })
         )
-        return yield* Either.mapLeft(decoded, told)
+        return yield* Effect.fromResult(Result.mapError(decoded, told))
       })
     const read = yield* EventLoop.each(Arr.zip(asked, outcomes), ([one, outcome]) =>
-      Effect.map(Effect.either(valuesOf(one, outcome)), (values) => [one, values] as const)
+      Effect.map(Effect.result(valuesOf(one, outcome)), (values) => [one, values] as const)
     )
     const values = new Map(read)
     const outcomeOf = new Map(Arr.zip(asked, outcomes))
     return prepared.map((one, readIndex) =>
-      Either.match(
-        Either.flatMap(one, (asking) => values.get(asking) ?? Either.left(nothing)),
+      Result.match(
+        Result.flatMap(one, (asking) => values.get(asking) ?? Result.fail(nothing)),
         {
-          onLeft: (errors) => ({
+          onFailure: (errors) => ({
             readIndex,
             results: [],
             errors,
-            ...undecoded(Either.isRight(one) ? outcomeOf.get(one.right) : undefined, errors)
+            ...undecoded(Result.isSuccess(one) ? outcomeOf.get(one.success) : undefined, errors)
           }),
-          onRight: (results) => ({ readIndex, results, errors: null })
+          onSuccess: (results) => ({ readIndex, results, errors: null })
         }
       )
     )

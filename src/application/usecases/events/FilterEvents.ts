@@ -13,11 +13,11 @@ export const Request = EventQuery.Request
 export type Request = EventQuery.Request
 
 export const Response = Schema.Struct({
-  requestStatus: Schema.Int.annotations({ description: "200" }),
-  txHashes: Schema.Array(Schema.String).annotations({
+  requestStatus: Schema.Int.annotate({ description: "200" }),
+  txHashes: Schema.Array(Schema.String).annotate({
     description: "Transactions that contain matching events, each once, in chain order."
   })
-}).annotations({ identifier: "FilterEventResponse" })
+}).annotate({ identifier: "FilterEventResponse" })
 export type Response = typeof Response.Type
 
 /** The transactions in which the events are. */

@@ -17,26 +17,26 @@ export type Request = EventQuery.Request
 export const FoundEvent = Schema.Struct({
   txHash: Schema.String,
   blockNumber: Schema.Int,
-  logIndex: Schema.Int.annotations({ description: "Place in the block." }),
+  logIndex: Schema.Int.annotate({ description: "Place in the block." }),
   address: Schema.String,
   eventName: Schema.String,
   eventDef: Schema.String,
-  args: Schema.Unknown.annotations({
+  args: Schema.Unknown.annotate({
     description:
       "By name, or an array when a parameter has none. Indexed values of dynamic types are their hashes."
   }),
   missing: optional(
-    Schema.Array(Schema.String).annotations({
+    Schema.Array(Schema.String).annotate({
       description:
         "Members of the node's log that it left out, or that cannot be read: what stands here for them says nothing. Without data the values that are not indexed are null; without transactionHash txHash is empty."
     })
   )
-}).annotations({ identifier: "FoundEvent" })
+}).annotate({ identifier: "FoundEvent" })
 
 export const Response = Schema.Struct({
-  requestStatus: Schema.Int.annotations({ description: "200" }),
-  events: Schema.Array(FoundEvent).annotations({ description: "In chain order." })
-}).annotations({ identifier: "GetEventsResponse" })
+  requestStatus: Schema.Int.annotate({ description: "200" }),
+  events: Schema.Array(FoundEvent).annotate({ description: "In chain order." })
+}).annotate({ identifier: "GetEventsResponse" })
 export type Response = typeof Response.Type
 
 /** The events themselves, decoded. */

@@ -8,14 +8,14 @@ import { SystemSigners } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 
-const address = (description: string) => Schema.NullOr(Schema.String).annotations({ description })
+const address = (description: string) => Schema.NullOr(Schema.String).annotate({ description })
 
 /** One chain on which the account may work. Fields that are settings have the names of the settings. */
 export const Network = Schema.Struct({
   chainId: Schema.Int,
   entryPoints: Schema.Array(
-    Schema.Struct({ address: Schema.String, version: Schema.Literal(...EntryPoint.versions) })
-  ).annotations({ description: "EntryPoints that settings.entryPoint may name." }),
+    Schema.Struct({ address: Schema.String, version: Schema.Literals([...EntryPoint.versions]) })
+  ).annotate({ description: "EntryPoints that settings.entryPoint may name." }),
   factory: address("The only factory through which this account creates wallets."),
   validator: address("Validator that the wallets' implementation reports."),
   beaconAdminAddress: address("Beacon of the wallet proxies."),
@@ -23,16 +23,16 @@ export const Network = Schema.Struct({
   ledger: address("OperationLedger, which operations with dependsOn call; null: dependsOn is not possible."),
   paymaster: address("The operator's sponsor: settings.paymaster may name it; null: none."),
   bundler: address("The service's own submitting EOA; null: ops go through a bundler of somebody else."),
-  defaultCustody: Schema.Int.annotations({
+  defaultCustody: Schema.Int.annotate({
     description: "What walletCustody 0 stands for beside a salt."
   }),
-  confirmations: Schema.Int.annotations({ description: "Blocks before an answer is given." }),
-  maxFeePerGas: Schema.String.annotations({ description: "Absolute cap, wei." }),
-  maxPriorityFeePerGas: Schema.String.annotations({ description: "Absolute cap, wei." })
-}).annotations({ identifier: "Network" })
+  confirmations: Schema.Int.annotate({ description: "Blocks before an answer is given." }),
+  maxFeePerGas: Schema.String.annotate({ description: "Absolute cap, wei." }),
+  maxPriorityFeePerGas: Schema.String.annotate({ description: "Absolute cap, wei." })
+}).annotate({ identifier: "Network" })
 export type Network = typeof Network.Type
 
-export const Response = Schema.Array(Network).annotations({ identifier: "ListNetworksResponse" })
+export const Response = Schema.Array(Network).annotate({ identifier: "ListNetworksResponse" })
 export type Response = typeof Response.Type
 
 const of = (profile: NetworkProfile, serviceEoa: string | null): Network => ({

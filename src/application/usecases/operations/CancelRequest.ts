@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as HeldNonces from "../../intake/submission/HeldNonces.js"
 import * as Cancellations from "../../lanes/requests/Cancellations.js"
@@ -19,17 +19,17 @@ export type Request = typeof Request.Type
 
 export const Response = Schema.Struct({
   requestId: Schema.String,
-  state: Schema.Literal("pending", "final").annotations({
+  state: Schema.Literals(["pending", "final"]).annotate({
     description: "pending: what was signed before goes on to its end."
   }),
-  cancelled: Schema.Array(Schema.Int).annotations({
+  cancelled: Schema.Array(Schema.Int).annotate({
     description:
       "Indexes of the elements that were cancelled: nothing of them was sent, and never will be. A request without a list of elements has one, 0."
   }),
-  kept: Schema.Array(Schema.Int).annotations({
+  kept: Schema.Array(Schema.Int).annotate({
     description: "Indexes of the elements that were signed before: they go on, or have come to their end."
   })
-}).annotations({ identifier: "CancelledRequest" })
+}).annotate({ identifier: "CancelledRequest" })
 export type Response = typeof Response.Type
 
 /** A request's list of elements, whichever endpoint's it is. */
@@ -39,14 +39,14 @@ interface Elements {
 }
 
 const list = Schema.optional(Schema.Array(Schema.Unknown))
-const readElements: (body: unknown) => Either.Either<Elements, unknown> = Schema.decodeUnknownEither(
-  Schema.parseJson(Schema.Struct({ operations: list, accounts: list }))
+const readElements: (body: unknown) => Result.Result<Elements, unknown> = Schema.decodeUnknownResult(
+  Schema.fromJsonString(Schema.Struct({ operations: list, accounts: list }))
 )
 
 /** How many elements the request has; null: it has no list of them, or its body was sealed under another key. */
 const sizeOf = (body: string | null): number | null => {
   const { accounts, operations }: Elements =
-    body === null ? {} : Either.getOrElse(readElements(body), () => ({}))
+    body === null ? {} : Result.getOrElse(readElements(body), () => ({}))
   return (operations ?? accounts)?.length ?? null
 }
 
@@ -81,7 +81,7 @@ export const isCancellable = (endpoint: string): boolean => endpoint !== Unstuck
 
 /** Cancels what was never signed of an accepted request, if it is cancellable. */
 export const cancel = (
-  requestJournal: Pick<RequestJournal["Type"], "cancel" | "request">,
+  requestJournal: Pick<RequestJournal["Service"], "cancel" | "request">,
   record: RequestRecord
 ): Effect.Effect<Response, JournalError> =>
   Effect.gen(function* () {

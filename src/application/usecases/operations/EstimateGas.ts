@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Custody from "../../../domain/wallet/Custody.js"
 import * as UnsignedOps from "../../intake/encoded/UnsignedOps.js"
@@ -22,33 +22,33 @@ import { RevertData } from "../../request/TransactionResult.js"
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
   settings: Settings.ForOps
-}).annotations({ identifier: "EstimateGasRequest" })
+}).annotate({ identifier: "EstimateGasRequest" })
 export type Request = typeof Request.Type
 
 /** An op that is ready to be signed and sent to `/executeEncoded`. */
 export const EstimatedOp = Schema.Struct({
-  encodedUserOp: Schema.String.annotations({
+  encodedUserOp: Schema.String.annotate({
     description: "ABI encoding of the op, its signature empty: send it unchanged."
   }),
-  userOpHash: Schema.String.annotations({
+  userOpHash: Schema.String.annotate({
     description: "The op's ERC-4337 hash. To be signed when the op shall be bound to nothing."
   }),
-  signingHash: Schema.String.annotations({
+  signingHash: Schema.String.annotate({
     description: "To be signed: binds the op to the operation's window and to its bundler."
   }),
-  bundler: Schema.String.annotations({ description: "The only EOA that may submit it; zero: any." }),
-  aggrIndexes: Schema.Array(Schema.Int).annotations({
+  bundler: Schema.String.annotate({ description: "The only EOA that may submit it; zero: any." }),
+  aggrIndexes: Schema.Array(Schema.Int).annotate({
     description: "Indexes of the request's operations that this op carries."
   })
-}).annotations({ identifier: "EstimatedOp" })
+}).annotate({ identifier: "EstimatedOp" })
 
 export const Response = Schema.Struct({
-  status: Schema.Int.annotations({ description: "0 failed, 1 success" }),
-  gas: Schema.Int.annotations({ description: "Sum of the ops' gas limits, buffers included." }),
+  status: Schema.Int.annotate({ description: "0 failed, 1 success" }),
+  gas: Schema.Int.annotate({ description: "Sum of the ops' gas limits, buffers included." }),
   userOps: Schema.Array(EstimatedOp),
   error: Schema.NullOr(Schema.String),
   data: RevertData
-}).annotations({ identifier: "EstimateGasResponse" })
+}).annotate({ identifier: "EstimateGasResponse" })
 export type Response = typeof Response.Type
 
 /** What its requests need beside the caller. */
@@ -70,7 +70,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
       calls,
       decoding,
       byPasskeys: calls.some(({ selector }) => Custody.usesPasskeys(selector.walletCustody)),
-      dummy: (config) => Either.right(UnsignedOps.costliest(config))
+      dummy: (config) => Result.succeed(UnsignedOps.costliest(config))
     })
     const [firstFailed] = [...failed].sort(([a], [b]) => a - b)
     return {

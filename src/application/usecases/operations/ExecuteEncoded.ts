@@ -12,7 +12,7 @@ import { Executed } from "../../request/TransactionResult.js"
 export const Request = Schema.Struct({
   operations: Schema.Array(EncodedOps.EncodedOperation),
   settings: Settings.ForOps
-}).annotations({ identifier: "ExecuteEncodedRequest" })
+}).annotate({ identifier: "ExecuteEncodedRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Executed

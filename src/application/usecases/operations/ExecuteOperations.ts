@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Connection from "../../chain/Connection.js"
 import * as Calls from "../../intake/ops/Calls.js"
@@ -38,7 +38,7 @@ import * as KillSwitch from "../../tenants/KillSwitch.js"
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
   settings: Settings.ForSubmission
-}).annotations({ identifier: "ExecuteRequest" })
+}).annotate({ identifier: "ExecuteRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Executed
@@ -75,18 +75,20 @@ const work = (
   Effect.gen(function* () {
     const { settings } = request
     const calls = yield* Calls.encodeAll(request.operations)
-    const dependencies = yield* Links.dependencies(request.operations)
+    const dependencies = yield* Effect.fromResult(Links.dependencies(request.operations))
     const decoding = yield* Decoding.load(caller, settings.useABI)
     const signers = yield* SignerAuthorization.signersOf(caller, settings)
     const [signer] = signers
-    if (signer === undefined) return yield* Effect.dieMessage("the request names no signer")
+    if (signer === undefined) return yield* Effect.die(new Error("the request names no signer"))
     const connection = yield* Preparation.connect(caller, settings)
     const { profile } = connection
-    const ledger = yield* Links.ledger(dependencies, connection)
+    const ledger = yield* Effect.fromResult(Links.ledger(dependencies, connection))
     const context = yield* Preparation.contextOf(connection, settings, signer.address, caller)
     const { entryPoint, formula } = context
-    const wallets = yield* Either.all(
-      calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
+    const wallets = yield* Effect.fromResult(
+      Result.all(
+        calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
+      )
     )
     const walletOf = (index: number) => wallets[index] ?? entryPoint
     const current = yield* CurrentRequest
@@ -133,7 +135,7 @@ const work = (
           caller,
           slices: Slices.of(dependencies, elements, walletOf, SlicedSubmission.sliceSize),
           check: (some) => Effect.flatMap(preparation(context, caller.requestId), ({ check }) => check(some)),
-          accept: Effect.zipRight(
+          accept: Effect.andThen(
             KillSwitch.recheck(current, signer.address),
             current.accept(accepting(new Map()), profile.receiptTimeoutMillis)
           ),

@@ -12,7 +12,7 @@ import { Executed } from "../../request/TransactionResult.js"
 export const Request = Schema.Struct({
   operations: Schema.Array(EncodedOps.PasskeyOperation),
   settings: Settings.ForOps
-}).annotations({ identifier: "ExecutePasskeyRequest" })
+}).annotate({ identifier: "ExecutePasskeyRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Executed

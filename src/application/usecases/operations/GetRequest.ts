@@ -12,60 +12,62 @@ import { optional } from "../../request/Fields.js"
 import * as Metadata from "../../request/Metadata.js"
 
 export const Request = Schema.Struct({
-  requestId: Schema.String.annotations({
+  requestId: Schema.String.annotate({
     description: "The requestId of an answer, also in its header X-Request-Id."
   })
-}).annotations({ identifier: "GetRequestPath" })
+}).annotate({ identifier: "GetRequestPath" })
 export type Request = typeof Request.Type
 
 export const Query = Schema.Struct({
   wait: optional(
     Schema.String.pipe(
-      Schema.pattern(/^(?:[0-9]|[1-5][0-9]|60)$/, { message: () => "expected whole seconds, 0 to 60" })
-    ).annotations({
+      Schema.check(
+        Schema.isPattern(/^(?:[0-9]|[1-5][0-9]|60)$/, { message: "expected whole seconds, 0 to 60" })
+      )
+    ).annotate({
       description: "Seconds, 0 to 60, for which the answer waits for a request that is not final. Default 0."
     })
   )
-}).annotations({ identifier: "GetRequestQuery" })
+}).annotate({ identifier: "GetRequestQuery" })
 export type Query = typeof Query.Type
 
 /** No request has an id of another form; whatever else is in a path is not taken to the journal. */
 const shape = /^[!-~]{1,255}$/
 
-const Count = Schema.Int.pipe(Schema.nonNegative())
+const Count = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(0)))
 
 const Progress = Schema.Struct({
   total: Count,
-  waiting: Count.annotations({ description: "Nothing of it is signed." }),
-  sent: Count.annotations({ description: "In a signed transaction, or at a bundler." }),
+  waiting: Count.annotate({ description: "Nothing of it is signed." }),
+  sent: Count.annotate({ description: "In a signed transaction, or at a bundler." }),
   succeeded: Count,
-  failed: Count.annotations({ description: "Reverted on the chain, or not to be sent any more." })
-}).annotations({ identifier: "RequestProgress" })
+  failed: Count.annotate({ description: "Reverted on the chain, or not to be sent any more." })
+}).annotate({ identifier: "RequestProgress" })
 
 export const Response = Schema.Struct({
   requestId: Schema.String,
-  endpoint: Schema.String.annotations({ description: "For example /execute." }),
-  state: Schema.Literal("pending", "final"),
-  acceptedAt: Schema.Int.annotations({ description: "Unix seconds." }),
+  endpoint: Schema.String.annotate({ description: "For example /execute." }),
+  state: Schema.Literals(["pending", "final"]),
+  acceptedAt: Schema.Int.annotate({ description: "Unix seconds." }),
   metadata: Metadata.schema,
-  notBefore: Schema.NullOr(Schema.Int).annotations({
+  notBefore: Schema.NullOr(Schema.Int).annotate({
     description:
       "Unix seconds, by the chain's clock: what is left of the request waits for it, and nothing of that is signed. Null: it waits for no time."
   }),
-  txHashes: Schema.Array(Schema.String).annotations({
+  txHashes: Schema.Array(Schema.String).annotate({
     description: "Its transactions, as far as they are signed; the newest version of each."
   }),
-  progress: Progress.annotations({
+  progress: Progress.annotate({
     description:
       "How many of its operations (or accounts; 1 of a request that has no list of them) are how far."
   }),
-  httpStatus: Schema.NullOr(Schema.Int).annotations({
+  httpStatus: Schema.NullOr(Schema.Int).annotate({
     description: "Status of the final answer: 200 or 422. Null while it is pending."
   }),
-  answer: Schema.Unknown.annotations({
+  answer: Schema.Unknown.annotate({
     description: "Body of the final answer, as the endpoint gives it. Null while it is pending."
   })
-}).annotations({ identifier: "RequestState" })
+}).annotate({ identifier: "RequestState" })
 export type Response = typeof Response.Type
 
 /** The accepted request of the account. Another account's is not found, like none at all. */
@@ -121,7 +123,7 @@ const awaited = (caller: Caller, requestId: string, seconds: number) =>
     )
     return yield* Effect.raceFirst(
       final,
-      Effect.zipRight(Effect.sleep(seconds * 1_000), find(caller, requestId))
+      Effect.andThen(Effect.sleep(seconds * 1_000), find(caller, requestId))
     )
   })
 

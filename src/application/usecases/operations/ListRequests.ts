@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as Encoding from "effect/Encoding"
+import * as Base64Url from "effect/encoding/Base64Url"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Span from "../../observe/Span.js"
@@ -13,51 +13,52 @@ import * as Metadata from "../../request/Metadata.js"
 import * as Page from "../Page.js"
 
 const Seconds = Schema.String.pipe(
-  Schema.pattern(/^(?:0|[1-9][0-9]{0,11})$/, { message: () => "expected Unix seconds" })
+  Schema.check(Schema.isPattern(/^(?:0|[1-9][0-9]{0,11})$/, { message: "expected Unix seconds" }))
 )
 
 export const Query = Schema.Struct({
-  state: optional(Schema.Literal("pending", "final").annotations({ description: "In this state only." })),
-  since: optional(Seconds.annotations({ description: "Accepted at this time or later, Unix seconds." })),
-  until: optional(Seconds.annotations({ description: "Accepted before this time, Unix seconds." })),
+  state: optional(Schema.Literals(["pending", "final"]).annotate({ description: "In this state only." })),
+  since: optional(Seconds.annotate({ description: "Accepted at this time or later, Unix seconds." })),
+  until: optional(Seconds.annotate({ description: "Accepted before this time, Unix seconds." })),
   wallet: optional(
-    Address.schema.annotations({
+    Address.schema.annotate({
       description: "With an operation of this wallet."
     })
   ),
   metadata: optional(
     Schema.String.pipe(
-      Schema.pattern(Metadata.memberShape, {
-        message: () => "expected key:value, as in the header Request-Metadata"
-      })
-    ).annotations({
+      Schema.check(
+        Schema.isPattern(Metadata.memberShape, {
+          message: "expected key:value, as in the header Request-Metadata"
+        })
+      )
+    ).annotate({
       description: "With this member of Request-Metadata, as key:value."
     })
   ),
   ...Page.query("requests")
-}).annotations({ identifier: "ListRequestsQuery" })
+}).annotate({ identifier: "ListRequestsQuery" })
 export type Query = typeof Query.Type
 
 const Listed = Schema.Struct({
   requestId: Schema.String,
-  endpoint: Schema.String.annotations({ description: "For example /execute." }),
+  endpoint: Schema.String.annotate({ description: "For example /execute." }),
   chainId: Schema.Int,
-  state: Schema.Literal("pending", "final"),
-  acceptedAt: Schema.Int.annotations({ description: "Unix seconds." }),
+  state: Schema.Literals(["pending", "final"]),
+  acceptedAt: Schema.Int.annotate({ description: "Unix seconds." }),
   metadata: Metadata.schema
-}).annotations({ identifier: "ListedRequest" })
+}).annotate({ identifier: "ListedRequest" })
 
 export const Response = Schema.Struct({
-  requests: Schema.Array(Listed).annotations({ description: "The newest first." }),
+  requests: Schema.Array(Listed).annotate({ description: "The newest first." }),
   next: Page.next
-}).annotations({ identifier: "RequestList" })
+}).annotate({ identifier: "RequestList" })
 export type Response = typeof Response.Type
 
-const cursorOf = ({ acceptedAt, number }: ListPlace): string =>
-  Encoding.encodeBase64Url(`${acceptedAt}.${number}`)
+const cursorOf = ({ acceptedAt, number }: ListPlace): string => Base64Url.encode(`${acceptedAt}.${number}`)
 
 const placeOf = (cursor: string): ListPlace | null => {
-  const text = Either.getOrElse(Encoding.decodeBase64UrlString(cursor), () => "")
+  const text = Result.getOrElse(Base64Url.decodeString(cursor), () => "")
   const [, acceptedAt, number] = /^([0-9]{1,15})\.([0-9]{1,18})$/.exec(text) ?? []
   return acceptedAt === undefined || number === undefined
     ? null

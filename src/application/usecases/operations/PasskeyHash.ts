@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as UnsignedOps from "../../intake/encoded/UnsignedOps.js"
 import * as Calls from "../../intake/ops/Calls.js"
@@ -18,35 +18,35 @@ import type * as EstimateGas from "./EstimateGas.js"
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
   settings: Settings.ForOps
-}).annotations({ identifier: "PasskeyHashRequest" })
+}).annotate({ identifier: "PasskeyHashRequest" })
 export type Request = typeof Request.Type
 
 /** What became of one operation: an op for a passkey to sign, or the reason why there is none. */
 export const PasskeyHashResult = Schema.Struct({
-  userOpHash: Schema.NullOr(Schema.String).annotations({ description: "The op's ERC-4337 hash." }),
-  signingHash: Schema.NullOr(Schema.String).annotations({
+  userOpHash: Schema.NullOr(Schema.String).annotate({ description: "The op's ERC-4337 hash." }),
+  signingHash: Schema.NullOr(Schema.String).annotate({
     description: "The challenge: binds the op to the operation's window and to its bundler."
   }),
-  encodedUserOp: Schema.NullOr(Schema.String).annotations({
+  encodedUserOp: Schema.NullOr(Schema.String).annotate({
     description: "ABI encoding of the op, its signature empty: send it unchanged to /executePasskey."
   }),
-  bundler: Schema.NullOr(Schema.String).annotations({
+  bundler: Schema.NullOr(Schema.String).annotate({
     description: "The service's own EOA, the only one that may submit the op; zero: any."
   }),
-  aggrIndexes: Schema.Array(Schema.Int).annotations({
+  aggrIndexes: Schema.Array(Schema.Int).annotate({
     description: "Indexes of the request's operations that this op carries."
   }),
   error: Schema.NullOr(Schema.String),
   data: RevertData
-}).annotations({ identifier: "PasskeyHashResult" })
+}).annotate({ identifier: "PasskeyHashResult" })
 type PasskeyHashResult = typeof PasskeyHashResult.Type
 
 export const Response = Schema.Struct({
-  status: Schema.Int.annotations({ description: "0 success, 1 an operation failed" }),
-  results: Schema.Array(PasskeyHashResult).annotations({
+  status: Schema.Int.annotate({ description: "0 success, 1 an operation failed" }),
+  results: Schema.Array(PasskeyHashResult).annotate({
     description: "One for each operation, in the order of the request."
   })
-}).annotations({ identifier: "PasskeyHashResponse" })
+}).annotate({ identifier: "PasskeyHashResponse" })
 export type Response = typeof Response.Type
 
 /** What its requests need beside the caller. */
@@ -80,13 +80,13 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
       byPasskeys: true,
       dummy: (config) =>
         config.passkeys.length === 0
-          ? Either.left(
+          ? Result.fail(
               elementFailure(
                 "threshold_not_met",
                 Reasons.text("threshold", { have: 0, threshold: config.threshold })
               )
             )
-          : Either.right(UnsignedOps.costliest(config))
+          : Result.succeed(UnsignedOps.costliest(config))
     })
     const byIndex = new Map(ops.map((each) => [each.index, each]))
     const results = operations.map((_, index): PasskeyHashResult => {

@@ -15,13 +15,13 @@ import * as GetRequest from "./GetRequest.js"
 export const Query = Schema.Struct({
   after: optional(
     Schema.String.pipe(
-      Schema.pattern(/^(?:0|[1-9][0-9]{0,8})$/, { message: () => "expected the id of an event" })
-    ).annotations({
+      Schema.check(Schema.isPattern(/^(?:0|[1-9][0-9]{0,8})$/, { message: "expected the id of an event" }))
+    ).annotate({
       description:
         "The id of the last event that is known. The header Last-Event-ID says the same, and comes first."
     })
   )
-}).annotations({ identifier: "StreamEventsQuery" })
+}).annotate({ identifier: "StreamEventsQuery" })
 export type Query = typeof Query.Type
 
 /** Events that are read at once, and the most that are held for a client that does not read. */
@@ -37,7 +37,7 @@ interface Place {
 }
 
 /** Whether the request was final for who knows its events up to this one. */
-const wasFinal = (journal: RequestJournal["Type"], requestId: string, after: number) =>
+const wasFinal = (journal: RequestJournal["Service"], requestId: string, after: number) =>
   Effect.gen(function* () {
     let place: Place = { after: 0, final: false }
     while (place.after < after) {

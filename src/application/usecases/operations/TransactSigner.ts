@@ -38,18 +38,18 @@ import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
 
 export const Request = Schema.Struct({
-  to: Address.schema.annotations({ description: "Receiver of the transaction." }),
-  funcSignature: optional(FunctionText).annotations({
+  to: Address.schema.annotate({ description: "Receiver of the transaction." }),
+  funcSignature: optional(FunctionText).annotate({
     description: "Function to call; absent: a plain transfer of value."
   }),
-  funcParams: optional(Schema.Array(Schema.Unknown), []).annotations({
+  funcParams: optional(Schema.Array(Schema.Unknown), []).annotate({
     description: "Parameters as strings; arrays and tuples as JSON text or JSON arrays."
   }),
-  value: optional(Uint.schema, 0n).annotations({
+  value: optional(Uint.schema, 0n).annotate({
     description: "Wei sent with the transaction, decimal or 0x hex."
   }),
   settings: Settings.ForSigner
-}).annotations({ identifier: "TransactSignerRequest" })
+}).annotate({ identifier: "TransactSignerRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Executed
@@ -112,7 +112,7 @@ const work = (
     const call =
       request.funcSignature === undefined
         ? null
-        : yield* Calls.encodeCall(request.funcSignature, request.funcParams ?? [], "")
+        : yield* Effect.fromResult(Calls.encodeCall(request.funcSignature, request.funcParams ?? [], ""))
     const data = call?.data ?? Hex.empty
     if (Hex.size(data) > Transaction.maxDataBytes)
       return yield* Effect.fail(
@@ -138,8 +138,8 @@ const work = (
           Prices.now(connection, buffers.price),
           answered(facts.block(chain, "recent")),
           answered(chain.balance(signer.address)),
-          Effect.either(answered(chain.estimateGas(transaction))),
-          Effect.either(answered(chain.call(transaction))),
+          Effect.result(answered(chain.estimateGas(transaction))),
+          Effect.result(answered(chain.call(transaction))),
           CalledContracts.needsOne({ target: to, data }, profile)
             ? answered(facts.code(chain, to, "recent"))
             : Effect.succeed(undefined)
@@ -152,8 +152,8 @@ const work = (
       }
       // Before what the node says of it, which nodes put in words of their own.
       yield* affordable(signer.address, balance, value)
-      const seen = yield* called
-      const estimate = seen.success ? yield* estimated : { ...seen, gas: 0n }
+      const seen = yield* Effect.fromResult(called)
+      const estimate = seen.success ? yield* Effect.fromResult(estimated) : { ...seen, gas: 0n }
       const failure = seen.success ? estimate : seen
       if (!failure.success) {
         const data = failure.data

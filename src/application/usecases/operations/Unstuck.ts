@@ -1,6 +1,6 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Replacement from "../../../domain/erc4337/gas/Replacement.js"
 import * as Connection from "../../chain/Connection.js"
@@ -34,35 +34,35 @@ import type * as TransactSigner from "./TransactSigner.js"
 
 export const Request = Schema.Struct({
   settings: Settings.ForSigner,
-  dryRun: optional(Schema.Boolean, false).annotations({
+  dryRun: optional(Schema.Boolean, false).annotate({
     description: "Only tell what would be replaced, by what, at which price."
   }),
-  fillUnknown: optional(Schema.Boolean, false).annotations({
+  fillUnknown: optional(Schema.Boolean, false).annotate({
     description:
       "Also replace waiting transactions that the service did not send, by a transfer of nothing to the signer itself. What they pay is not known: where the node finds the transfer too cheap, raise percentTxGasPriceOvershoot."
   })
-}).annotations({ identifier: "UnstuckRequest" })
+}).annotate({ identifier: "UnstuckRequest" })
 export type Request = typeof Request.Type
 
 export const Replaced = Schema.Struct({
   nonce: Schema.Int,
-  oldTxHash: Schema.NullOr(Schema.String).annotations({
+  oldTxHash: Schema.NullOr(Schema.String).annotate({
     description: "Null for a transaction that the service did not send."
   }),
-  newTxHash: Schema.NullOr(Schema.String).annotations({ description: "Null in a dry run." }),
-  maxFeePerGas: Schema.String.annotations({ description: "Wei, decimal." }),
-  maxPriorityFeePerGas: Schema.String.annotations({ description: "Wei, decimal." })
-}).annotations({ identifier: "Replaced" })
+  newTxHash: Schema.NullOr(Schema.String).annotate({ description: "Null in a dry run." }),
+  maxFeePerGas: Schema.String.annotate({ description: "Wei, decimal." }),
+  maxPriorityFeePerGas: Schema.String.annotate({ description: "Wei, decimal." })
+}).annotate({ identifier: "Replaced" })
 type Replaced = typeof Replaced.Type
 
 export const Response = Schema.Struct({
   ...Executed.fields,
-  status: Schema.Int.annotations({ description: "0 failed, 1 success, 2 nothing was sent" }),
+  status: Schema.Int.annotate({ description: "0 failed, 1 success, 2 nothing was sent" }),
   replaced: Schema.Array(Replaced),
-  unknown: Schema.Array(Schema.Int).annotations({
+  unknown: Schema.Array(Schema.Int).annotate({
     description: "Nonces of waiting transactions that the service did not send, and that were left alone."
   })
-}).annotations({ identifier: "UnstuckResult" })
+}).annotate({ identifier: "UnstuckResult" })
 export type Response = typeof Response.Type
 
 /** What its requests need beside the caller. */
@@ -78,10 +78,12 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
 
 /** What is about to be replaced: kept with the request, so that it is told of also when the process dies at it. */
-const Plan = Schema.parseJson(
+const Plan = Schema.fromJsonString(
   Schema.Struct({
     unknown: Schema.Array(Schema.Int),
-    replaced: Schema.Array(Schema.Struct({ nonce: Schema.BigInt, oldTxHash: Schema.NullOr(Schema.String) }))
+    replaced: Schema.Array(
+      Schema.Struct({ nonce: Schema.BigIntFromString, oldTxHash: Schema.NullOr(Schema.String) })
+    )
   })
 )
 type Plan = typeof Plan.Type
@@ -116,7 +118,7 @@ const toFailure =
           ])
         )
       case "LaneDamaged":
-        return Effect.zipRight(
+        return Effect.andThen(
           Effect.annotateLogs(Effect.logError("a stored transaction can not be replaced"), {
             signer: address,
             nonce: nonce.toString(),
@@ -175,10 +177,10 @@ const work = (
         const unknown: Array<bigint> = []
         for (let nonce = latest; nonce < end; nonce++) if (!ours.has(nonce)) unknown.push(nonce)
         const priced = yield* Effect.forEach(waiting, (record) =>
-          Either.match(
+          Result.match(
             Replacement.prices({ ...NonceManager.standing(record.versions), quote, caps: profile.caps }),
             {
-              onLeft: ({ cap, needed }) =>
+              onFailure: ({ cap, needed }) =>
                 Effect.fail(
                   unprocessable("fees_above_cap", [
                     {
@@ -187,7 +189,7 @@ const work = (
                     }
                   ])
                 ),
-              onRight: (prices) => Effect.succeed({ record, prices })
+              onSuccess: (prices) => Effect.succeed({ record, prices })
             }
           )
         )
@@ -272,7 +274,7 @@ const work = (
             )
           }
           for (const nonce of fills) {
-            const record = yield* Effect.catchAll(
+            const record = yield* Effect.catch(
               lanes.fill({ access, chain, chainId, signer, prices: quote, chainNonce: nonce, balance }),
               toFailure(nonce, signer)
             )
@@ -281,7 +283,7 @@ const work = (
           }
           for (const { prices, record } of priced) {
             const old = record.versions.at(-1)?.txHash ?? null
-            const renewed = yield* Effect.catchAll(
+            const renewed = yield* Effect.catch(
               lanes.replace(record, signer, prices),
               toFailure(record.nonce, signer)
             )
@@ -291,10 +293,10 @@ const work = (
             })
           }
         })
-        yield* Effect.catchAll(replaceRest, (failure) => {
+        yield* Effect.catch(replaceRest, (failure) => {
           if (isAwaited(failure)) return Effect.fail(failure)
           // What is signed is on its way, and told; a request of which nothing is has come to its end.
-          return done.length > 0 ? Effect.void : Effect.zipRight(current.conclude, Effect.fail(failure))
+          return done.length > 0 ? Effect.void : Effect.andThen(current.conclude, Effect.fail(failure))
         })
         done.sort((a, b) => a.replaced.nonce - b.replaced.nonce)
         yield* current.sent(

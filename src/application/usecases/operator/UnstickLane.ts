@@ -1,7 +1,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
 import * as Replacement from "../../../domain/erc4337/gas/Replacement.js"
 import * as Percent from "../../../domain/erc4337/Percent.js"
@@ -45,7 +45,7 @@ export class OtherOwner extends Data.TaggedError("OtherOwner")<{ readonly messag
 /** What it needs of the process that owns the lane. */
 export type Requirements = ChainRpc | Engine | TransactionJournal | Networks
 
-const overshoot = Either.getOrElse(Percent.from(20), () => Percent.zero)
+const overshoot = Result.getOrElse(Percent.from(20), () => Percent.zero)
 
 const aboveCap = ({ cap, needed }: { readonly cap: bigint; readonly needed: bigint }): string =>
   `it needs ${needed} wei a gas unit; the operator's cap is ${cap}`
@@ -66,7 +66,9 @@ const look = ({ access, chainId, nonce, signer }: TransactionRecord) =>
       concurrency: "unbounded"
     })
     if (nonce < latest) return yield* Effect.fail("its nonce is used on the chain already")
-    const quote = yield* Either.mapLeft(Prices.quote(profile, market, overshoot), aboveCap)
+    const quote = yield* Effect.fromResult(
+      Result.mapError(Prices.quote(profile, market, overshoot), aboveCap)
+    )
     return { chain, profile, quote }
   }).pipe(Effect.mapError((why) => (typeof why === "string" ? why : `its node: ${why.message}`)))
 
@@ -82,7 +84,7 @@ const replace = (
     const signerOf = yield* SignerOf
     const { chain, profile, quote } = yield* look(waiting)
     const priced = ({ versions }: TransactionRecord) =>
-      Either.mapLeft(
+      Result.mapError(
         Replacement.prices({ ...NonceManager.standing(versions), quote, caps: profile.caps }),
         aboveCap
       )
@@ -93,7 +95,7 @@ const replace = (
       maxFeePerGas: prices.maxFeePerGas,
       maxPriorityFeePerGas: prices.maxPriorityFeePerGas
     })
-    if (dryRun) return told(waiting, null, yield* priced(waiting))
+    if (dryRun) return told(waiting, null, yield* Effect.fromResult(priced(waiting)))
     const signer = yield* Effect.mapError(signerOf(waiting.access), ({ message }) => message)
     return yield* lanes.exclusive(
       waiting,
@@ -101,7 +103,7 @@ const replace = (
         // A request, or the monitor, may have priced it anew meanwhile, or seen it mined.
         const record = yield* lanes.current(waiting)
         if (record?.state !== "signed") return yield* Effect.fail("it was mined meanwhile")
-        const prices = yield* priced(record)
+        const prices = yield* Effect.fromResult(priced(record))
         const renewed = yield* Effect.mapError(lanes.replace(record, signer, prices), (error) =>
           error._tag === "JournalError" ? error : error.message
         )

@@ -7,7 +7,7 @@ import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Definition from "./Definition.js"
 
-const Input = Schema.Struct(Definition.inputFields).annotations({ identifier: "ErrorInput" })
+const Input = Schema.Struct(Definition.inputFields).annotate({ identifier: "ErrorInput" })
 
 export const Request = Schema.Struct({
   errorABI: Schema.Struct({
@@ -15,21 +15,24 @@ export const Request = Schema.Struct({
     name: Schema.String,
     inputs: Schema.Array(Input),
     ...Definition.unreadFields
-  }).annotations({ identifier: "ErrorAbi" })
-}).annotations({ identifier: "AddErrorRequest" })
+  }).annotate({ identifier: "ErrorAbi" })
+}).annotate({ identifier: "AddErrorRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Schema.Struct({
-  status: Schema.Int.annotations({ description: "200" }),
-  errorDef: Schema.String.annotations({ description: "The canonical definition." })
-}).annotations({ identifier: "AddErrorResponse" })
+  status: Schema.Int.annotate({ description: "200" }),
+  errorDef: Schema.String.annotate({ description: "The canonical definition." })
+}).annotate({ identifier: "AddErrorResponse" })
 export type Response = typeof Response.Type
 
 /** Registers a custom error for the caller's account: reverts are decoded with it. */
 export const run = (caller: Caller, { errorABI }: Request): Effect.Effect<Response, Failure, AbiStore> =>
   Effect.gen(function* () {
     const store = yield* AbiStore
-    const error = yield* Effect.mapError(ErrorDefinition.fromJson(errorABI), Definition.misfit("errorABI"))
+    const error = yield* Effect.mapError(
+      Effect.fromResult(ErrorDefinition.fromJson(errorABI)),
+      Definition.misfit("errorABI")
+    )
     yield* Definition.registered("errorABI", store.addError(caller.principal.accountId, error))
     return { status: 200, errorDef: error.canonical }
   }).pipe(Span.named("AddError"))

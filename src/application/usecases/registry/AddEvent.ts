@@ -10,11 +10,8 @@ import * as Definition from "./Definition.js"
 
 const Input = Schema.Struct({
   ...Definition.inputFields,
-  indexed: optional(
-    Schema.Boolean.annotations({ description: "Whether it is a topic. Default false." }),
-    false
-  )
-}).annotations({ identifier: "EventInput" })
+  indexed: optional(Schema.Boolean.annotate({ description: "Whether it is a topic. Default false." }), false)
+}).annotate({ identifier: "EventInput" })
 
 export const Request = Schema.Struct({
   eventABI: Schema.Struct({
@@ -23,23 +20,26 @@ export const Request = Schema.Struct({
     inputs: Schema.Array(Input),
     anonymous: optional(Schema.Boolean, false),
     ...Definition.unreadFields
-  }).annotations({ identifier: "EventAbi" })
-}).annotations({ identifier: "AddEventRequest" })
+  }).annotate({ identifier: "EventAbi" })
+}).annotate({ identifier: "AddEventRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Schema.Struct({
-  status: Schema.Int.annotations({ description: "200" }),
-  eventDef: Schema.String.annotations({
+  status: Schema.Int.annotate({ description: "200" }),
+  eventDef: Schema.String.annotate({
     description: "The canonical definition, which /filterEvent and /getEvents take."
   })
-}).annotations({ identifier: "AddEventResponse" })
+}).annotate({ identifier: "AddEventResponse" })
 export type Response = typeof Response.Type
 
 /** Registers an event for the caller's account: logs are decoded with it, and it can be filtered. */
 export const run = (caller: Caller, { eventABI }: Request): Effect.Effect<Response, Failure, AbiStore> =>
   Effect.gen(function* () {
     const store = yield* AbiStore
-    const event = yield* Effect.mapError(Event.fromJson(eventABI), Definition.misfit("eventABI"))
+    const event = yield* Effect.mapError(
+      Effect.fromResult(Event.fromJson(eventABI)),
+      Definition.misfit("eventABI")
+    )
     yield* Definition.registered("eventABI", store.addEvent(caller.principal.accountId, event))
     return { status: 200, eventDef: event.canonical }
   }).pipe(Span.named("AddEvent"))

@@ -7,7 +7,7 @@ import { optional } from "../../request/Fields.js"
 import * as Reasons from "../../request/Reasons.js"
 
 const unread = optional(
-  Schema.Unknown.annotations({ description: "Old compilers and Vyper write it; it means nothing here." })
+  Schema.Unknown.annotate({ description: "Old compilers and Vyper write it; it means nothing here." })
 )
 
 /** What compilers and libraries add to fragments and to inputs, and nothing is made of. */
@@ -16,12 +16,12 @@ export const unreadFields = { gas: unread, signature: unread, unit: unread }
 /** What inputs of events and of errors have in common. The use case holds them to the rules of types and names. */
 export const inputFields = {
   name: optional(Schema.String),
-  type: Schema.String.annotations({
+  type: Schema.String.annotate({
     description: "For example uint256, address[2][], tuple, (address,uint256)[]."
   }),
   internalType: optional(Schema.String),
   components: optional(
-    Schema.Array(Schema.Unknown).annotations({
+    Schema.Array(Schema.Unknown).annotate({
       description: "The parts of a tuple, each an object with name, type, internalType and components."
     })
   ),
@@ -39,7 +39,7 @@ export const registered = (
   field: string,
   adding: Effect.Effect<void, AbiStoreError>
 ): Effect.Effect<void, Unprocessable> =>
-  Effect.catchAll(adding, (error) =>
+  Effect.catch(adding, (error) =>
     error.reason === "full"
       ? Effect.fail(
           unprocessable("registry_full", [

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Uint from "../../../domain/primitives/Uint.js"
 import * as Keys from "../../keys/Keys.js"
@@ -11,13 +11,13 @@ import { type Failure, invalid } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
 
 export const Request = Schema.Struct({
-  chainId: optional(Schema.Union(Schema.String, Schema.Int)).annotations({
+  chainId: optional(Schema.Union([Schema.String, Schema.Int])).annotate({
     description: "Refused where the operator does not serve the chain. A number, or text: decimal or 0x hex."
   })
-}).annotations({ identifier: "GetBundlerAddressRequest" })
+}).annotate({ identifier: "GetBundlerAddressRequest" })
 export type Request = typeof Request.Type
 
-export const Response = Schema.Struct({ address: Schema.String }).annotations({
+export const Response = Schema.Struct({ address: Schema.String }).annotate({
   identifier: "GetBundlerAddressResponse"
 })
 export type Response = typeof Response.Type
@@ -29,10 +29,12 @@ export const run = (
 ): Effect.Effect<Response, Failure, Networks | SystemSigners> =>
   Effect.gen(function* () {
     if (request.chainId !== undefined) {
-      const chainId = yield* Either.mapLeft(Uint.from(String(request.chainId)), () =>
-        invalid("invalid_request", [
-          { path: "chainId", message: "expected a chain id: an integer, or text that is decimal or 0x hex" }
-        ])
+      const chainId = yield* Effect.fromResult(
+        Result.mapError(Uint.from(String(request.chainId)), () =>
+          invalid("invalid_request", [
+            { path: "chainId", message: "expected a chain id: an integer, or text that is decimal or 0x hex" }
+          ])
+        )
       )
       const networks = yield* Networks
       if ((yield* networks.profile(caller.principal.accountId, chainId)) === null)

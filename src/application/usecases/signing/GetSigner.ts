@@ -7,14 +7,14 @@ import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import { SignerRef } from "../../request/Settings.js"
 
-export const Request = Schema.Struct({ signer: SignerRef }).annotations({ identifier: "GetSignerRequest" })
+export const Request = Schema.Struct({ signer: SignerRef }).annotate({ identifier: "GetSignerRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Schema.Struct({
   address: Schema.String,
-  publicKey: Schema.String.annotations({ description: "Uncompressed point, 130 hex digits without 0x." }),
-  type: Schema.Literal("HSM", "MPC", "KMS", "PRIVATE_KEY")
-}).annotations({ identifier: "GetSignerResponse" })
+  publicKey: Schema.String.annotate({ description: "Uncompressed point, 130 hex digits without 0x." }),
+  type: Schema.Literals(["HSM", "MPC", "KMS", "PRIVATE_KEY"])
+}).annotate({ identifier: "GetSignerResponse" })
 export type Response = typeof Response.Type
 
 /** Address, public key and kind of a key of the account. */

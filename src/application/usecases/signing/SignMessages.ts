@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -22,48 +22,48 @@ import * as EventLoop from "../../runtime/EventLoop.js"
 import * as KillSwitch from "../../tenants/KillSwitch.js"
 
 export const Request = Schema.Struct({
-  messages: Schema.Array(Schema.String).annotations({ description: "One signature each." }),
-  format: optional(Schema.Literal("rsv", "hex", "compact", "der"), "rsv").annotations({
+  messages: Schema.Array(Schema.String).annotate({ description: "One signature each." }),
+  format: optional(Schema.Literals(["rsv", "hex", "compact", "der"]), "rsv").annotate({
     description:
       "rsv: an object. hex: r, s and v, 65 bytes. compact: 64 bytes (EIP-2098). der: ASN.1, without v. Default rsv."
   }),
-  hashed: optional(Schema.Boolean, false).annotations({
+  hashed: optional(Schema.Boolean, false).annotate({
     description: "True: the messages are 32 bytes in hex, signed as they are. Default false."
   }),
   signer: SignerRef,
-  allowOperationHash: optional(Schema.Boolean, false).annotations({
+  allowOperationHash: optional(Schema.Boolean, false).annotate({
     description:
       "True: also signs what could be the proof of an operation: messages of exactly 32 bytes, and typed data of the domains castellan, castellan approvals and ERC4337. Default false: such a message is an element of errors."
   }),
   eip712: optional(
     Schema.Struct({
-      address: optional(Address.schema.annotations({ description: "verifyingContract of the domain." })),
-      chainId: optional(Uint.schema.annotations({ description: "Of any chain." }))
-    }).annotations({ identifier: "Eip712" })
-  ).annotations({
+      address: optional(Address.schema.annotate({ description: "verifyingContract of the domain." })),
+      chainId: optional(Uint.schema.annotate({ description: "Of any chain." }))
+    }).annotate({ identifier: "Eip712" })
+  ).annotate({
     description: "Messages are signed as EIP-712 structured data; these complete the domain of a document."
   })
-}).annotations({ identifier: "SignRequest" })
+}).annotate({ identifier: "SignRequest" })
 export type Request = typeof Request.Type
 
 const Rsv = Schema.Struct({
-  r: Schema.String.annotations({ description: "0x and 64 hex digits." }),
-  s: Schema.String.annotations({ description: "0x and 64 hex digits, in the lower half." }),
-  v: Schema.Int.annotations({ description: "27 or 28" })
-}).annotations({ identifier: "Signature" })
+  r: Schema.String.annotate({ description: "0x and 64 hex digits." }),
+  s: Schema.String.annotate({ description: "0x and 64 hex digits, in the lower half." }),
+  v: Schema.Int.annotate({ description: "27 or 28" })
+}).annotate({ identifier: "Signature" })
 
 export const Response = Schema.Array(
   Schema.Struct({
     address: Schema.String,
-    publicKey: Schema.String.annotations({ description: "Uncompressed point, 130 hex digits without 0x." }),
-    signatures: Schema.Array(Schema.NullOr(Schema.Union(Rsv, Schema.String))).annotations({
+    publicKey: Schema.String.annotate({ description: "Uncompressed point, 130 hex digits without 0x." }),
+    signatures: Schema.Array(Schema.NullOr(Schema.Union([Rsv, Schema.String]))).annotate({
       description: "In the order of the messages, in the request's format; null where there is none."
     }),
-    errors: Schema.NullOr(Schema.Array(Schema.NullOr(Schema.String))).annotations({
+    errors: Schema.NullOr(Schema.Array(Schema.NullOr(Schema.String))).annotate({
       description: "In the order of the messages; null where nothing went wrong, and when nothing did at all."
     })
   })
-).annotations({ identifier: "SignResponse" })
+).annotate({ identifier: "SignResponse" })
 export type Response = typeof Response.Type
 
 interface Digest {
@@ -72,27 +72,27 @@ interface Digest {
   readonly isProof: boolean
 }
 
-const digest = (hash: Either.Either<Hex.Bytes32, string>, isProof: boolean): Either.Either<Digest, string> =>
-  Either.map(hash, (hash) => ({ hash, isProof }))
+const digest = (hash: Result.Result<Hex.Bytes32, string>, isProof: boolean): Result.Result<Digest, string> =>
+  Result.map(hash, (hash) => ({ hash, isProof }))
 
 /** The digest of a message; `Left` says why it has none. */
 function* digestOf(
   { eip712, hashed = false }: Request,
   message: string
-): Steps<Either.Either<Digest, string>> {
+): Steps<Result.Result<Digest, string>> {
   if (hashed) return digest(InvalidValue.toText(Hex.from32(message)), false)
   const read = TypedData.read(message)
-  if (read !== null && Either.isLeft(read)) return Either.left(read.left)
+  if (read !== null && Result.isFailure(read)) return Result.fail(read.failure)
   const document = read?.right ?? null
   if (eip712 === undefined) {
     // Typed data that is signed as the text that it is has to be good all the same.
     const checked = document === null ? null : yield* TypedData.digestSteps(document, {})
-    if (checked !== null && Either.isLeft(checked)) return Either.left(checked.left)
+    if (checked !== null && Result.isFailure(checked)) return Result.fail(checked.failure)
     const bytes = PersonalMessage.bytes(message)
-    if (Either.isLeft(bytes)) return Either.left(bytes.left)
+    if (Result.isFailure(bytes)) return Result.fail(bytes.failure)
     const isProof =
-      OperationProof.isMessage(bytes.right) || (document !== null && OperationProof.isDocument(document))
-    return digest(Either.right(yield* PersonalMessage.digestSteps(bytes.right)), isProof)
+      OperationProof.isMessage(bytes.success) || (document !== null && OperationProof.isDocument(document))
+    return digest(Result.succeed(yield* PersonalMessage.digestSteps(bytes.success)), isProof)
   }
   const { address: verifyingContract, chainId } = eip712
   const given = {
@@ -102,7 +102,7 @@ function* digestOf(
   if (document !== null)
     return digest(yield* TypedData.digestSteps(document, given), OperationProof.isDocument(document))
   return chainId === undefined || verifyingContract === undefined
-    ? Either.left("a message that is no typed data needs eip712.address and eip712.chainId")
+    ? Result.fail("a message that is no typed data needs eip712.address and eip712.chainId")
     : digest(yield* TypedData.digestSteps(TypedData.wrapped(message), given), false)
 }
 
@@ -149,13 +149,15 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     const digests = yield* EventLoop.each(messages, (message) =>
       EventLoop.drive(() => digestOf(request, message))
     )
-    const sign = (made: Either.Either<Digest, string>) =>
+    const sign = (made: Result.Result<Digest, string>) =>
       Effect.gen(function* () {
-        const digest = yield* Either.filterOrLeft(
-          made,
-          ({ isProof }) => !isProof || allowOperationHash === true,
-          () => guarded
-        ).pipe(Either.mapLeft((why): Failed => ({ why, signer: false })))
+        const digest = yield* Effect.fromResult(
+          Result.filterOrFail(
+            made,
+            ({ isProof }) => !isProof || allowOperationHash === true,
+            () => guarded
+          ).pipe(Result.mapError((why): Failed => ({ why, signer: false })))
+        )
         return yield* signer.sign(digest.hash).pipe(
           Effect.annotateLogs(digest.isProof ? lifted : {}),
           Effect.onExit(({ _tag }) => audited(caller, signer, digest, _tag === "Success")),
@@ -165,11 +167,11 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
           })
         )
       })
-    const outcomes = yield* Effect.forEach(digests, (digest) => Effect.either(sign(digest)), {
+    const outcomes = yield* Effect.forEach(digests, (digest) => Effect.result(sign(digest)), {
       concurrency: "unbounded"
     })
     const failures = outcomes.flatMap((outcome, index) =>
-      Either.isLeft(outcome) ? [{ ...outcome.left, path: `messages[${index}]` }] : []
+      Result.isFailure(outcome) ? [{ ...outcome.failure, path: `messages[${index}]` }] : []
     )
     if (failures.length === messages.length && failures.some((failure) => failure.signer))
       return yield* Effect.fail(
@@ -182,11 +184,11 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
       {
         address: signer.address,
         publicKey: signer.publicKey,
-        signatures: outcomes.map((outcome) => Either.getOrNull(outcome)),
+        signatures: outcomes.map((outcome) => Result.getOrNull(outcome)),
         errors:
           failures.length === 0
             ? null
-            : outcomes.map((outcome) => (Either.isLeft(outcome) ? outcome.left.why : null))
+            : outcomes.map((outcome) => (Result.isFailure(outcome) ? outcome.failure.why : null))
       }
     ]
   }).pipe(Span.named("SignMessages"))

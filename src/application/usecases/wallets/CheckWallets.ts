@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
@@ -22,13 +22,13 @@ export const Request = Schema.Struct({
     Schema.Struct({
       salt: optional(Schema.String),
       wallet: optional(Schema.String),
-      walletCustody: optional(Schema.Number).annotations({
+      walletCustody: optional(Schema.Number).annotate({
         description: "1 to 5. Needed only when no wallet address is given."
       })
     })
   ),
   settings: Settings.ForReading
-}).annotations({ identifier: "CheckRequest" })
+}).annotate({ identifier: "CheckRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Schema.Array(
@@ -38,7 +38,7 @@ export const Response = Schema.Array(
     salt: Schema.String,
     error: Schema.NullOr(Schema.String)
   })
-).annotations({ identifier: "CheckResponse" })
+).annotate({ identifier: "CheckResponse" })
 export type Response = typeof Response.Type
 
 type Account = Request["accounts"][number]
@@ -54,20 +54,20 @@ const addressOf = (
   account: Account,
   formula: Wallets.Formula,
   profile: Connection.Connection["profile"]
-): Either.Either<Address, string> => {
+): Result.Result<Address, string> => {
   const { salt = "", wallet = "" } = account
-  return Either.gen(function* () {
+  return Result.gen(function* () {
     const custody =
       account.walletCustody === undefined
         ? 1
         : yield* InvalidValue.toText(Custody.stored(account.walletCustody))
     if (salt === "" || account.walletCustody !== undefined)
       return yield* Wallets.select({ salt, wallet, walletCustody: custody }, formula, profile, "").pipe(
-        Either.mapLeft(textOf)
+        Result.mapError(textOf)
       )
-    const text = yield* Either.mapLeft(Wallets.saltOf(salt, ""), textOf)
-    if (wallet === "") return yield* Either.left("walletCustody is required beside a salt")
-    const named = yield* Either.mapLeft(
+    const text = yield* Result.mapError(Wallets.saltOf(salt, ""), textOf)
+    if (wallet === "") return yield* Result.fail("walletCustody is required beside a salt")
+    const named = yield* Result.mapError(
       Wallets.select({ wallet, walletCustody: custody }, formula, profile, ""),
       textOf
     )
@@ -75,7 +75,7 @@ const addressOf = (
       // A legacy wallet has one address for all of them.
       Wallets.custodies.some((each) => formula.predict(text, each, false) === named) ||
       formula.predict(text, custody, true) === named
-    return isOfSalt ? named : yield* Either.left("the salt names no such wallet, whatever its custody is")
+    return isOfSalt ? named : yield* Result.fail("the salt names no such wallet, whatever its custody is")
   })
 }
 
@@ -98,10 +98,10 @@ export const run = (
         ])
       )
     const { chain, profile, trust } = yield* Connection.open(caller, settings)
-    const formula = yield* Wallets.formula(profile, settings)
+    const formula = yield* Effect.fromResult(Wallets.formula(profile, settings))
     const facts = yield* ChainFacts
     const addresses = yield* EventLoop.map(accounts, (account) => addressOf(account, formula, profile))
-    const known = [...new Set(addresses.filter(Either.isRight).map(({ right }) => right))]
+    const known = [...new Set(addresses.filter(Result.isSuccess).map(({ success: right }) => right))]
     const states = yield* Effect.mapError(
       Wallets.read(facts, chain, formula.initCode, known),
       Connection.refusal(trust)
@@ -109,9 +109,9 @@ export const run = (
     return accounts.map((account, index) => {
       const salt = account.salt ?? ""
       const address = addresses[index]
-      if (address === undefined || Either.isLeft(address))
-        return { exists: false, wallet: account.wallet ?? "", salt, error: address?.left ?? null }
-      const wallet = address.right
+      if (address === undefined || Result.isFailure(address))
+        return { exists: false, wallet: account.wallet ?? "", salt, error: address?.failure ?? null }
+      const wallet = address.success
       const state = states.get(wallet)
       const custody = account.walletCustody
       if (

@@ -48,7 +48,7 @@ import type * as ExecuteOperations from "../operations/ExecuteOperations.js"
 export const Request = Schema.Struct({
   accounts: Schema.Array(Account.schema),
   settings: Settings.ForSubmission
-}).annotations({ identifier: "CreateRequest" })
+}).annotate({ identifier: "CreateRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Created
@@ -100,7 +100,9 @@ const work = (
         invalid("invalid_request", [{ path: "accounts", message: "expected at least one account" }])
       )
     // Passkeys of a whole request are seconds of work.
-    const parsed = yield* EventLoop.each(accounts, Account.parse)
+    const parsed = yield* EventLoop.each(accounts, (account, index) =>
+      Effect.fromResult(Account.parse(account, index))
+    )
     const decoding = yield* Decoding.load(caller, settings.useABI)
     const signer = yield* Keys.resolve(caller, settings.signer)
     const resolved = yield* WantedWallets.resolve(caller, parsed)
@@ -108,7 +110,7 @@ const work = (
     const { profile } = connection
     const context = yield* Preparation.contextOf(connection, settings, signer.address, caller)
     const { chainId, entryPoint, formula, payer, spaceOf, version } = context
-    yield* WantedWallets.checkFactory(profile, settings)
+    yield* Effect.fromResult(WantedWallets.checkFactory(profile, settings))
     const wanted = yield* WantedWallets.read(resolved, signer.address, context)
     const deployer = yield* Effect.flatMap(SystemSigners, ({ deployer }) =>
       Effect.mapBoth(deployer, { onFailure: Keys.refusal("settings.factory"), onSuccess: Keys.bounded })
@@ -163,7 +165,11 @@ const work = (
             failed.set(index, elementFailure("wallet_not_supported", undefined, { wallet }))
           else if (state?._tag === "deployed") {
             existing.add(index)
-            if (!(yield* WantedWallets.isAsWanted(each, signer.address, state.configuration.config)))
+            if (
+              !(yield* Effect.fromResult(
+                WantedWallets.isAsWanted(each, signer.address, state.configuration.config)
+              ))
+            )
               others.push({
                 path: `accounts[${index}]`,
                 message: Reasons.text("otherConfiguration"),

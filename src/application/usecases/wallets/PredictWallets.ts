@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Salt from "../../../domain/wallet/Salt.js"
 import * as WalletAddress from "../../../domain/wallet/WalletAddress.js"
@@ -15,12 +15,12 @@ import * as EventLoop from "../../runtime/EventLoop.js"
 export const Request = Schema.Struct({
   accounts: Schema.Array(Schema.Struct({ salt: SaltText, walletCustody: StoredCustody })),
   settings: Settings.ForPrediction
-}).annotations({ identifier: "PredictRequest" })
+}).annotate({ identifier: "PredictRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Schema.Array(
   Schema.Struct({ salt: Schema.String, wallet: Schema.String, error: Schema.NullOr(Schema.String) })
-).annotations({ identifier: "PredictResponse" })
+).annotate({ identifier: "PredictResponse" })
 export type Response = typeof Response.Type
 
 /** Which address each salt and custody give: pure, without any network, and the same on every chain. */
@@ -30,7 +30,7 @@ export const run = (_caller: Caller, request: Request): Effect.Effect<Response, 
     yield* Decoding.own(useABI)
     const salts = yield* EventLoop.map(request.accounts, ({ salt }) => Salt.from(salt))
     const malformed = salts.flatMap((salt, index): ReadonlyArray<Detail> => {
-      if (Either.isRight(salt)) return []
+      if (Result.isSuccess(salt)) return []
       return [
         {
           path: `accounts[${index}].salt`,
@@ -39,12 +39,12 @@ export const run = (_caller: Caller, request: Request): Effect.Effect<Response, 
       ]
     })
     if (malformed.length > 0) return yield* Effect.fail(invalid("invalid_salt_format", malformed))
-    const code = yield* Wallets.creationCode(beaconAdminCreationCode)
+    const code = yield* Effect.fromResult(Wallets.creationCode(beaconAdminCreationCode))
     const initCodeHash = WalletAddress.initCodeHash(code, beaconAdminAddress)
     const addressOf = WalletAddress.predictor({ factory, initCodeHash })
-    return yield* EventLoop.map(salts.filter(Either.isRight), (salt, index) => ({
-      salt: salt.right,
-      wallet: addressOf(salt.right, request.accounts[index]?.walletCustody ?? 1, false),
+    return yield* EventLoop.map(salts.filter(Result.isSuccess), (salt, index) => ({
+      salt: salt.success,
+      wallet: addressOf(salt.success, request.accounts[index]?.walletCustody ?? 1, false),
       error: null
     }))
   }).pipe(Span.named("PredictWallets"))

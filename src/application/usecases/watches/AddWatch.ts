@@ -1,7 +1,7 @@
 import * as Brand from "effect/Brand"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Event from "../../../domain/abi/Event.js"
 import type { EventFilter } from "../../../domain/abi/EventFilter.js"
@@ -30,34 +30,34 @@ const mostCharacters = 65_536
 const nobody = Brand.nominal<AccountId>()("")
 
 export const Request = Schema.Struct({
-  webhookId: Schema.String.annotations({ description: "The webhook of the account that is told." }),
+  webhookId: Schema.String.annotate({ description: "The webhook of the account that is told." }),
   contracts: EventQuery.Request.fields.contracts,
   eventName: EventQuery.Request.fields.eventName,
   eventDef: optional(
-    Schema.String.annotations({
+    Schema.String.annotate({
       description:
         "Definition of an event, for example event Deposit(address indexed from, uint256 amount). It need not be registered."
     })
   ),
   fields: EventQuery.Request.fields.fields,
   fromBlock: optional(
-    Schema.String.annotations({
+    Schema.String.annotate({
       description:
         "The first block whose events are told: a number, hex or decimal, at most 1,000,000 blocks from the newest one, or a tag as in /filterEvent. Default: the next block."
     })
   ),
   confirmations: optional(
-    Schema.Int.pipe(Schema.greaterThanOrEqualTo(1)).annotations({
+    Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(1))).annotate({
       description:
         "Blocks, the event's own counted, after which it is told; at most 64, or the settledDepth of the chain where that is more. With 1 it is told as soon as it is in a block.",
-      message: () => "expected a whole number of blocks, 1 or more"
+      message: "expected a whole number of blocks, 1 or more"
     }),
     1
   ),
   rpc: EventQuery.Request.fields.rpc,
   chainId: EventQuery.Request.fields.chainId,
   useABI: EventQuery.Request.fields.useABI
-}).annotations({ identifier: "AddWatchRequest" })
+}).annotate({ identifier: "AddWatchRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Watch.Shown
@@ -78,7 +78,7 @@ const filtersOf = (
       ...(eventDef !== undefined && { eventDef }),
       ...(eventName !== undefined && { eventName }),
       ...(fields !== undefined && { fields }),
-      useABI: given !== null && Either.isRight(given) ? [...useABI, given.right.canonical] : useABI
+      useABI: given !== null && Result.isSuccess(given) ? [...useABI, given.success.canonical] : useABI
     })
     return filters.some(({ definition }) => definition.anonymous)
       ? yield* wrong(
@@ -96,7 +96,9 @@ const blockOf = (
 ): Effect.Effect<bigint, Failure> =>
   Effect.gen(function* () {
     if (text === undefined) return head.number + 1n
-    const block = yield* Either.mapLeft(BlockReference.parse(text), (message) => wrong("fromBlock", message))
+    const block = yield* Effect.fromResult(
+      Result.mapError(BlockReference.parse(text), (message) => wrong("fromBlock", message))
+    )
     if (block === "latest") return head.number
     const number =
       typeof block === "bigint"

@@ -8,11 +8,11 @@ import * as Changes from "../../watches/Changes.js"
 import * as Watch from "./Watch.js"
 
 export const Request = Schema.Struct({
-  state: Schema.Literal("enabled", "paused").annotations({
+  state: Schema.Literals(["enabled", "paused"]).annotate({
     description:
       "paused: nothing is read, and what it was told is delivered. enabled: reads on from where it was paused."
   })
-}).annotations({ identifier: "ChangeWatchRequest" })
+}).annotate({ identifier: "ChangeWatchRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Watch.Shown

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as Encoding from "effect/Encoding"
+import * as Base64Url from "effect/encoding/Base64Url"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Span from "../../observe/Span.js"
 import { Watches } from "../../ports/Watches.js"
@@ -9,17 +9,17 @@ import type { Failure } from "../../request/Failure.js"
 import * as Page from "../Page.js"
 import * as Watch from "./Watch.js"
 
-export const Query = Schema.Struct(Page.query("watches")).annotations({ identifier: "ListWatchesQuery" })
+export const Query = Schema.Struct(Page.query("watches")).annotate({ identifier: "ListWatchesQuery" })
 export type Query = typeof Query.Type
 
 export const Response = Schema.Struct({
-  watches: Schema.Array(Watch.Shown).annotations({ description: "In the order of their making." }),
+  watches: Schema.Array(Watch.Shown).annotate({ description: "In the order of their making." }),
   next: Page.next
-}).annotations({ identifier: "WatchList" })
+}).annotate({ identifier: "WatchList" })
 export type Response = typeof Response.Type
 
 const placeOf = (cursor: string): number | null => {
-  const text = Either.getOrElse(Encoding.decodeBase64UrlString(cursor), () => "")
+  const text = Result.getOrElse(Base64Url.decodeString(cursor), () => "")
   return /^[0-9]{1,15}$/.test(text) ? Number(text) : null
 }
 
@@ -34,6 +34,6 @@ export const run = (
     const most = Page.limitOf(limit)
     const store = yield* Watches
     const found = yield* Effect.orDie(store.list(principal.accountId, { after, limit: most + 1 }))
-    const { next, page } = Page.cut(found, most, ({ number }) => Encoding.encodeBase64Url(String(number)))
+    const { next, page } = Page.cut(found, most, ({ number }) => Base64Url.encode(String(number)))
     return { watches: page.map(Watch.shown), next }
   }).pipe(Span.named("ListWatches"))

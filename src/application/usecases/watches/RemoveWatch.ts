@@ -10,7 +10,7 @@ import * as Watch from "./Watch.js"
 export const Response = Schema.Struct({
   watchId: Schema.String,
   state: Schema.Literal("removed")
-}).annotations({ identifier: "RemovedWatch" })
+}).annotate({ identifier: "RemovedWatch" })
 export type Response = typeof Response.Type
 
 /** Removes a watch with all that is owed of it. */

@@ -12,38 +12,38 @@ import { UnknownWatch } from "../../watches/Changes.js"
 /** What the endpoints of watches share. */
 
 export const Path = Schema.Struct({
-  watchId: Schema.String.annotations({ description: "The watchId that POST /watches has answered." })
-}).annotations({ identifier: "WatchPath" })
+  watchId: Schema.String.annotate({ description: "The watchId that POST /watches has answered." })
+}).annotate({ identifier: "WatchPath" })
 export type Path = typeof Path.Type
 
 export const Shown = Schema.Struct({
   watchId: Schema.String,
-  webhookId: Schema.String.annotations({ description: "The webhook that is told." }),
+  webhookId: Schema.String.annotate({ description: "The webhook that is told." }),
   chainId: Schema.Int,
-  origin: Schema.NullOr(Schema.String).annotations({
+  origin: Schema.NullOr(Schema.String).annotate({
     description:
       "Scheme and host of the account's own node; the rest is shown to nobody. Null: the operator's node, or the operator has changed the key that the URL was sealed with."
   }),
-  contracts: Schema.Array(Schema.String).annotations({ description: "Empty: every contract." }),
-  events: Schema.Array(Schema.String).annotations({
+  contracts: Schema.Array(Schema.String).annotate({ description: "Empty: every contract." }),
+  events: Schema.Array(Schema.String).annotate({
     description: "Definitions of the events that are told; several where eventName means several."
   }),
-  fields: Schema.Record({ key: Schema.String, value: Schema.Unknown }),
+  fields: Schema.Record(Schema.String, Schema.Unknown),
   confirmations: Schema.Int,
   fromBlock: Schema.Int,
-  nextBlock: Schema.Int.annotations({ description: "The block that is read next." }),
-  state: Schema.Literal("enabled", "paused", "held").annotations({
+  nextBlock: Schema.Int.annotate({ description: "The block that is read next." }),
+  state: Schema.Literals(["enabled", "paused", "held"]).annotate({
     description:
       "held: the service reads no further until the webhook has taken more of what it is owed, and then goes on by itself."
   }),
-  told: Schema.Int.annotations({ description: "The last sequence number." }),
-  waiting: Schema.Int.annotations({ description: "Events that are not delivered yet." }),
-  dead: Schema.Int.annotations({ description: "Events that were given up." }),
-  problem: Schema.NullOr(Schema.String).annotations({
+  told: Schema.Int.annotate({ description: "The last sequence number." }),
+  waiting: Schema.Int.annotate({ description: "Events that are not delivered yet." }),
+  dead: Schema.Int.annotate({ description: "Events that were given up." }),
+  problem: Schema.NullOr(Schema.String).annotate({
     description: "Why the node is not read at present; null: it is."
   }),
-  createdAt: Schema.Int.annotations({ description: "Unix seconds." })
-}).annotations({ identifier: "Watch" })
+  createdAt: Schema.Int.annotate({ description: "Unix seconds." })
+}).annotate({ identifier: "Watch" })
 export type Shown = typeof Shown.Type
 
 /** Keys sit in paths: no more than where it leads. Null: it is the operator's. */
@@ -79,7 +79,7 @@ export const actorOf = ({ principal: { accountId }, requestId }: Caller) => ({ a
 export const failing = <A, R>(
   effect: Effect.Effect<A, UnknownWatch | WatchesError | Failure, R>
 ): Effect.Effect<A, Failure, R> =>
-  Effect.catchAll(effect, (error): Effect.Effect<never, Failure> => {
+  Effect.catch(effect, (error): Effect.Effect<never, Failure> => {
     if (error instanceof WatchesError) {
       if (error.reason === "noWebhook")
         return Effect.fail(invalid("invalid_request", [{ path: "webhookId", message: error.message }]))

@@ -11,12 +11,12 @@ import * as Webhook from "./Webhook.js"
 
 export const Request = Schema.Struct({
   url: Schema.String.pipe(
-    Schema.maxLength(2_048, { message: () => "expected a URL of at most 2048 characters" })
-  ).annotations({
+    Schema.check(Schema.isMaxLength(2_048, { message: "expected a URL of at most 2048 characters" }))
+  ).annotate({
     description: "http or https; where nodes may be, under the rules of the operator for URLs of callers."
   }),
   kinds: Fields.optional(Webhook.Kinds, [])
-}).annotations({ identifier: "AddWebhookRequest" })
+}).annotate({ identifier: "AddWebhookRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Webhook.WithSecret

@@ -10,19 +10,21 @@ import * as Webhook from "./Webhook.js"
 
 export const Request = Schema.Struct({
   state: Fields.optional(
-    Schema.Literal("enabled", "paused").annotations({
+    Schema.Literals(["enabled", "paused"]).annotate({
       description: "paused: nothing is sent, and what is owed waits. enabled: goes on where it was paused."
     })
   ),
   kinds: Fields.optional(Webhook.Kinds)
 })
   .pipe(
-    Schema.filter((change) => Object.keys(change).length > 0, {
-      message: () => "expected state, kinds or both",
-      jsonSchema: { minProperties: 1 }
-    })
+    Schema.check(
+      Schema.makeFilter((change) => Object.keys(change).length > 0, {
+        message: "expected state, kinds or both",
+        jsonSchema: { minProperties: 1 }
+      })
+    )
   )
-  .annotations({ identifier: "ChangeWebhookRequest" })
+  .annotate({ identifier: "ChangeWebhookRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Webhook.Shown

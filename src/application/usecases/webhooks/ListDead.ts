@@ -15,20 +15,20 @@ const most = 1_000
 export const Response = Schema.Struct({
   events: Schema.Array(
     Schema.Struct({
-      requestId: Fields.optional(Schema.String.annotations({ description: "Of a request's event." })),
-      watchId: Fields.optional(Schema.String.annotations({ description: "Of a watch's event." })),
+      requestId: Fields.optional(Schema.String.annotate({ description: "Of a request's event." })),
+      watchId: Fields.optional(Schema.String.annotate({ description: "Of a watch's event." })),
       sequence: Schema.Int,
-      kind: Schema.Literal(...kinds, "event", "removed").annotations({
+      kind: Schema.Literals([...kinds, "event", "removed"]).annotate({
         description: "event and removed are those of watches."
       }),
-      at: Schema.Int.annotations({ description: "When it came to be, Unix seconds." }),
+      at: Schema.Int.annotate({ description: "When it came to be, Unix seconds." }),
       attempts: Schema.Int,
-      lastError: Schema.NullOr(Schema.String).annotations({
+      lastError: Schema.NullOr(Schema.String).annotate({
         description: "What the last attempt has come to."
       })
-    }).annotations({ identifier: "DeadEvent" })
-  ).annotations({ description: `The oldest ${most.toLocaleString("en")}, oldest first.` })
-}).annotations({ identifier: "DeadEventList" })
+    }).annotate({ identifier: "DeadEvent" })
+  ).annotate({ description: `The oldest ${most.toLocaleString("en")}, oldest first.` })
+}).annotate({ identifier: "DeadEventList" })
 export type Response = typeof Response.Type
 
 /** Events that were given up after three days. */

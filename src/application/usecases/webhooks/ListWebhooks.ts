@@ -5,7 +5,7 @@ import { Webhooks } from "../../ports/Webhooks.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Webhook from "./Webhook.js"
 
-export const Response = Schema.Struct({ webhooks: Schema.Array(Webhook.Shown) }).annotations({
+export const Response = Schema.Struct({ webhooks: Schema.Array(Webhook.Shown) }).annotate({
   identifier: "WebhookList"
 })
 export type Response = typeof Response.Type

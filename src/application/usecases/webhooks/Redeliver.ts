@@ -10,14 +10,14 @@ import * as Webhook from "./Webhook.js"
 
 export const Request = Schema.Struct({
   requestId: Fields.optional(
-    Schema.String.annotations({ description: "Of this request, or watch, alone. Default: of all." })
+    Schema.String.annotate({ description: "Of this request, or watch, alone. Default: of all." })
   )
-}).annotations({ identifier: "RedeliverRequest" })
+}).annotate({ identifier: "RedeliverRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Schema.Struct({
-  owed: Schema.Int.annotations({ description: "Events that are sent once more." })
-}).annotations({ identifier: "Redelivered" })
+  owed: Schema.Int.annotate({ description: "Events that are sent once more." })
+}).annotate({ identifier: "Redelivered" })
 export type Response = typeof Response.Type
 
 /** Owes a webhook once more what was given up. */

@@ -10,7 +10,7 @@ import * as Webhook from "./Webhook.js"
 export const Response = Schema.Struct({
   webhookId: Schema.String,
   state: Schema.Literal("removed")
-}).annotations({ identifier: "RemovedWebhook" })
+}).annotate({ identifier: "RemovedWebhook" })
 export type Response = typeof Response.Type
 
 /** Removes a webhook with all that is owed to it. */

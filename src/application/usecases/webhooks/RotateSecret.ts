@@ -13,20 +13,22 @@ const hours = `a whole number of hours, 0 to ${Endpoints.longestOverlapHours}`
 
 export const Request = Schema.Struct({
   overlapHours: Fields.optional(
-    Schema.Int.pipe(Schema.between(0, Endpoints.longestOverlapHours)).annotations({
+    Schema.Int.pipe(
+      Schema.check(Schema.isBetween({ minimum: 0, maximum: Endpoints.longestOverlapHours }))
+    ).annotate({
       description: `For how long messages are signed with the secret before it too: ${hours}. Earlier ones end when was said of them; with 0 none of them counts any more.`,
-      message: () => `expected ${hours}`
+      message: `expected ${hours}`
     }),
     Endpoints.usualOverlapHours
   )
-}).annotations({ identifier: "RotateSecretRequest" })
+}).annotate({ identifier: "RotateSecretRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Schema.Struct({
   webhookId: Schema.String,
   secret: Webhook.Secret,
-  oldUntil: Schema.Int.annotations({ description: "Until when the secret before it counts, Unix seconds." })
-}).annotations({ identifier: "RotatedSecret" })
+  oldUntil: Schema.Int.annotate({ description: "Until when the secret before it counts, Unix seconds." })
+}).annotate({ identifier: "RotatedSecret" })
 export type Response = typeof Response.Type
 
 /** Gives a webhook a new secret, and tells it. */

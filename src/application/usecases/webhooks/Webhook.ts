@@ -10,37 +10,37 @@ import * as Endpoints from "../../webhooks/Endpoints.js"
 /** What the endpoints of webhooks share. */
 
 export const Path = Schema.Struct({
-  webhookId: Schema.String.annotations({ description: "The webhookId that POST /webhooks has answered." })
-}).annotations({ identifier: "WebhookPath" })
+  webhookId: Schema.String.annotate({ description: "The webhookId that POST /webhooks has answered." })
+}).annotate({ identifier: "WebhookPath" })
 export type Path = typeof Path.Type
 
-export const Kinds = Schema.Array(Schema.Literal(...kinds)).annotations({
+export const Kinds = Schema.Array(Schema.Literals([...kinds])).annotate({
   description: "Events that it is told of; empty: all."
 })
 
 const members = {
   webhookId: Schema.String,
-  origin: Schema.NullOr(Schema.String).annotations({
+  origin: Schema.NullOr(Schema.String).annotate({
     description:
       "Scheme and host of its URL; the rest is shown to nobody. Null: the operator has changed the key that it was sealed with."
   }),
   kinds: Kinds,
-  state: Schema.Literal("enabled", "paused", "failing").annotations({
+  state: Schema.Literals(["enabled", "paused", "failing"]).annotate({
     description: "failing: paused by the service, since nothing was taken for days or the answer was 410."
   }),
-  waiting: Schema.Int.annotations({ description: "Events that are not delivered yet." }),
-  dead: Schema.Int.annotations({ description: "Events that were given up." }),
-  createdAt: Schema.Int.annotations({ description: "Unix seconds." })
+  waiting: Schema.Int.annotate({ description: "Events that are not delivered yet." }),
+  dead: Schema.Int.annotate({ description: "Events that were given up." }),
+  createdAt: Schema.Int.annotate({ description: "Unix seconds." })
 }
 
-export const Shown = Schema.Struct(members).annotations({ identifier: "Webhook" })
+export const Shown = Schema.Struct(members).annotate({ identifier: "Webhook" })
 export type Shown = typeof Shown.Type
 
-export const Secret = Schema.String.annotations({
+export const Secret = Schema.String.annotate({
   description: "whsec_ and base64, as Standard Webhooks has it. Shown this once."
 })
 
-export const WithSecret = Schema.Struct({ ...members, secret: Secret }).annotations({
+export const WithSecret = Schema.Struct({ ...members, secret: Secret }).annotate({
   identifier: "AddedWebhook"
 })
 
@@ -63,7 +63,7 @@ export const actorOf = ({ principal: { accountId }, requestId }: Caller) => ({ a
 export const failing = <A, R>(
   effect: Effect.Effect<A, Endpoints.EndpointError | WebhooksError, R>
 ): Effect.Effect<A, Failure, R> =>
-  Effect.catchAll(effect, (error): Effect.Effect<never, Failure> => {
+  Effect.catch(effect, (error): Effect.Effect<never, Failure> => {
     if (error instanceof WebhooksError) {
       const { message, reason } = error
       if (reason === "unavailable") return Effect.die(error)

@@ -1,6 +1,6 @@
 import * as BigInts from "effect/BigInt"
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /** What a gas unit is paid, wei. maxPriorityFeePerGas is never above maxFeePerGas. */
 export interface FeePrices {
@@ -44,20 +44,20 @@ export const quote = (
   bounds: Bounds,
   /** Adds the caller's buffer; not below its argument. */
   overshoot: (price: bigint) => bigint
-): Either.Either<FeePrices, AboveCap> => {
+): Result.Result<FeePrices, AboveCap> => {
   const { maxFeePerGas: cap, maxPriorityFeePerGas: tipCap, minPriorityFeePerGas: least } = bounds
   if (nextBaseFee === null) {
     const needed = BigInts.max(asked, least)
-    if (needed > cap) return Either.left(new AboveCap({ needed, cap }))
+    if (needed > cap) return Result.fail(new AboveCap({ needed, cap }))
     const gasPrice = BigInts.min(overshoot(needed), cap)
-    return Either.right({ maxFeePerGas: gasPrice, maxPriorityFeePerGas: gasPrice, legacy: true })
+    return Result.succeed({ maxFeePerGas: gasPrice, maxPriorityFeePerGas: gasPrice, legacy: true })
   }
-  if (least > tipCap) return Either.left(new AboveCap({ needed: least, cap: tipCap }))
+  if (least > tipCap) return Result.fail(new AboveCap({ needed: least, cap: tipCap }))
   const tip = BigInts.max(BigInts.min(asked, tipCap), least)
   const needed = nextBaseFee + tip
-  if (needed > cap) return Either.left(new AboveCap({ needed, cap }))
+  if (needed > cap) return Result.fail(new AboveCap({ needed, cap }))
   const maxFeePerGas = BigInts.min(overshoot(needed), cap)
-  return Either.right({ maxFeePerGas, maxPriorityFeePerGas: BigInts.min(tip, maxFeePerGas), legacy: false })
+  return Result.succeed({ maxFeePerGas, maxPriorityFeePerGas: BigInts.min(tip, maxFeePerGas), legacy: false })
 }
 
 /** One block of a fee history. */

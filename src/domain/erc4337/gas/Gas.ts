@@ -1,6 +1,6 @@
 import * as BigInts from "effect/BigInt"
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Address } from "../../primitives/Address.js"
 import * as Hex from "../../primitives/Hex.js"
 import { EntryPointSpec, type Version } from "../entrypoint/EntryPointSpec.js"
@@ -257,7 +257,7 @@ export const transactionGasLimit = (
     /** A paymaster that is known to want no postOp. */
     readonly withoutPostOp?: Address | null
   }
-): Either.Either<bigint, BundleTooLarge> => {
+): Result.Result<bigint, BundleTooLarge> => {
   const { perBundle, perOp } = EntryPointSpec[version].gas.unmetered
   let data = DataCost.handleOpsFrame
   let unmeteredGas = perBundle + (options.beneficiaryEmpty === true ? newAccount : 0n)
@@ -284,10 +284,10 @@ export const transactionGasLimit = (
   const own = transactionBase + data.gas + unmeteredGas
   const floor = transactionBase + DataCost.floorOf(data)
   const needed = BigInts.max(executed + own, floor)
-  if (needed > options.bound) return Either.left(new BundleTooLarge({ needed, bound: options.bound }))
+  if (needed > options.bound) return Result.fail(new BundleTooLarge({ needed, bound: options.bound }))
   const wished = BigInts.max(
     executed + overshoot(own, options.overshoot),
     overshoot(floor, options.overshoot)
   )
-  return Either.right(BigInts.min(wished, options.bound))
+  return Result.succeed(BigInts.min(wished, options.bound))
 }

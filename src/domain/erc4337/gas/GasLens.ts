@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Address from "../../primitives/Address.js"
 import * as Hex from "../../primitives/Hex.js"
 import * as Keccak from "../../primitives/Keccak.js"
@@ -209,14 +209,14 @@ const probePart = ({ paymaster, ...probe }: Probe): Words.Part =>
  * comes from the EOA that will submit (tx.origin). It wants gas: beside what all ops really use, their calls twice and
  * all of it again when there are several, what one probe grants (verificationGas twice if it creates, the paymaster's two) and 100,000 + 30,000 per probe must be left.
  */
-export const encodeCall = (request: Request): Either.Either<Hex.Hex, GasLensError> => {
+export const encodeCall = (request: Request): Result.Result<Hex.Hex, GasLensError> => {
   const keys = request.nonceKeys ?? defaultNonceKeys
   const unfit = keys.every((key) => isUint(key, 192))
     ? request.probes.map(unfitOf).find((why) => why !== null)
     : "a nonce key is no uint192"
   if (unfit != null)
-    return Either.left(new GasLensError({ reason: `not a request that the lens can take: ${unfit}` }))
-  return Either.right(
+    return Result.fail(new GasLensError({ reason: `not a request that the lens can take: ${unfit}` }))
+  return Result.succeed(
     Words.call(selector, [
       Words.array(request.probes.map(probePart)),
       Words.array(request.wallets.map(Words.address)),
@@ -365,14 +365,14 @@ const writeMeasure = (measure: Measure): Words.Part =>
   ])
 
 /** One for all: an error takes its stack when it is made, which every answer would pay for. */
-const noAnswer = Either.left(new GasLensError({ reason: "not an answer of the gas lens" }))
+const noAnswer = Result.fail(new GasLensError({ reason: "not an answer of the gas lens" }))
 
 /**
  * The answer of the `eth_call`. `Left` when it is none of the lens: empty, cut, or what the real EntryPoint says. The
  * node may be anybody's: the work is bounded by the size of the answer, and only the canonical encoding is taken. Stops
  * now and then.
  */
-export function* decodeSteps(result: string): Steps.Steps<Either.Either<Report, GasLensError>> {
+export function* decodeSteps(result: string): Steps.Steps<Result.Result<Report, GasLensError>> {
   if (!Hex.is(result)) return noAnswer
   yield
   const text = Hex.unsafe(result)
@@ -412,7 +412,7 @@ export function* decodeSteps(result: string): Steps.Steps<Either.Either<Report, 
   ])
   yield
   if (again !== text) return noAnswer
-  return Either.right({
+  return Result.succeed({
     chainId: uint(chainAt.chainId),
     block: {
       number: uint(chainAt.number),

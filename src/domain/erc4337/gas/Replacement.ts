@@ -1,5 +1,5 @@
 import * as BigInts from "effect/BigInt"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { AboveCap, type FeePrices } from "./Fees.js"
 
 /** ceil(x * 1.1), at least one more: nodes replace a transaction only when both prices rise by a tenth. */
@@ -18,15 +18,15 @@ export const prices = (options: {
   readonly legacy: boolean
   /** Absolute caps of the operator, wei per gas unit. */
   readonly caps: { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint }
-}): Either.Either<FeePrices, AboveCap> => {
+}): Result.Result<FeePrices, AboveCap> => {
   const { caps, highest, legacy, quote } = options
   const tip = BigInts.max(raised(highest.maxPriorityFeePerGas), quote?.maxPriorityFeePerGas ?? 0n)
   const fee = BigInts.max(raised(highest.maxFeePerGas), quote?.maxFeePerGas ?? 0n)
   const maxFeePerGas = BigInts.max(fee, tip)
   if (maxFeePerGas > caps.maxFeePerGas)
-    return Either.left(new AboveCap({ needed: maxFeePerGas, cap: caps.maxFeePerGas }))
-  if (legacy) return Either.right({ maxFeePerGas, maxPriorityFeePerGas: maxFeePerGas, legacy })
+    return Result.fail(new AboveCap({ needed: maxFeePerGas, cap: caps.maxFeePerGas }))
+  if (legacy) return Result.succeed({ maxFeePerGas, maxPriorityFeePerGas: maxFeePerGas, legacy })
   if (tip > caps.maxPriorityFeePerGas)
-    return Either.left(new AboveCap({ needed: tip, cap: caps.maxPriorityFeePerGas }))
-  return Either.right({ maxFeePerGas, maxPriorityFeePerGas: tip, legacy })
+    return Result.fail(new AboveCap({ needed: tip, cap: caps.maxPriorityFeePerGas }))
+  return Result.succeed({ maxFeePerGas, maxPriorityFeePerGas: tip, legacy })
 }

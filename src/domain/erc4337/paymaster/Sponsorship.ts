@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { largestS } from "../../crypto/Secp256k1.js"
 import * as Eip712 from "../../evm/Eip712.js"
 import type * as Address from "../../primitives/Address.js"
@@ -53,15 +53,15 @@ export const paymasterData = (version: Version, terms: Terms): Hex.Hex => {
 }
 
 /** The terms of a paymasterAndData, which has no byte more. Whether the paymaster is a sponsor it does not say. */
-export const read = (version: Version, paymasterAndData: Hex.Hex): Either.Either<Terms, string> => {
+export const read = (version: Version, paymasterAndData: Hex.Hex): Result.Result<Terms, string> => {
   const fields = EntryPointSpec[version].paymaster
   const parts = PaymasterData.read(version, paymasterAndData)
   const mark = parts?.data.slice(2 + 2 * windowSize) ?? ""
   if (parts === null || Hex.size(parts.data) < windowSize || !(mark === "" || `0x${mark}` === unboundMark))
-    return Either.left(
+    return Result.fail(
       `expected ${fields.names}, validUntil and validAfter: ${fields.size + windowSize} bytes, and 0x01 when any EOA may submit`
     )
-  return Either.right({
+  return Result.succeed({
     paymaster: parts.paymaster,
     limits: parts.limits,
     validUntil: Number.parseInt(parts.data.slice(2, 14), 16),
@@ -96,11 +96,11 @@ export const append = (signature: Hex.Hex, sponsor: Hex.Hex): Hex.Hex => Hex.con
 /** The wallet's own signature and the sponsor's behind it. `Left` when there is no room for one. */
 export const split = (
   signature: Hex.Hex
-): Either.Either<{ readonly signature: Hex.Hex; readonly sponsor: Hex.Hex }, string> => {
+): Result.Result<{ readonly signature: Hex.Hex; readonly sponsor: Hex.Hex }, string> => {
   const cut = signature.length - 2 * tail
   return cut < 2
-    ? Either.left(`expected the sponsor's ${tail} bytes behind the wallet's signature`)
-    : Either.right({
+    ? Result.fail(`expected the sponsor's ${tail} bytes behind the wallet's signature`)
+    : Result.succeed({
         signature: Hex.unsafe(signature.slice(0, cut)),
         sponsor: Hex.unsafe(`0x${signature.slice(cut)}`)
       })

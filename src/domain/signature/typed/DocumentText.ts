@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Breakage from "../../json/Breakage.js"
 import * as Json from "../../json/Json.js"
 
@@ -48,15 +48,15 @@ const pathOf = (place: Place): string => {
 /** Texts inside of each other. */
 const mostTexts = 3
 
-const parsed = (text: string): Either.Either<unknown, unknown> =>
-  Either.try(() => JSON.parse(text) as unknown)
+const parsed = (text: string): Result.Result<unknown, unknown> =>
+  Result.try(() => JSON.parse(text) as unknown)
 
 /** Whether a text that stands inside of JSON means to be a document. */
 const isInText = (text: string, texts: number): boolean => {
   if (texts >= mostTexts || !opening.test(text) || !isNamed(text)) return false
-  return Either.match(parsed(text), {
-    onLeft: () => true,
-    onRight: (value) => find(value, texts + 1) !== null
+  return Result.match(parsed(text), {
+    onFailure: () => true,
+    onSuccess: (value) => find(value, texts + 1) !== null
   })
 }
 
@@ -90,9 +90,9 @@ export const of = (text: string, maxLength: number): { readonly problem: string 
   if (text.length > maxLength)
     return isNamed(text) ? { problem: `the typed data is longer than ${maxLength} characters` } : null
   const json = parsed(text)
-  if (Either.isLeft(json))
+  if (Result.isFailure(json))
     return isNamed(text) ? { problem: `the typed data is not JSON${Breakage.tell(text)}` } : null
-  const place = find(json.right, 0)
+  const place = find(json.success, 0)
   if (place === null) return null
   if (place.above === null && typeof place.value !== "string") return { problem: null }
   const problem =

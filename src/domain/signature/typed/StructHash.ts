@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Eip712 from "../../evm/Eip712.js"
 import * as Json from "../../json/Json.js"
 import * as Address from "../../primitives/Address.js"
@@ -14,7 +14,7 @@ import type { Type, TypeTable } from "./TypeTable.js"
  * what was written: nothing is missing, nothing is left over, nothing is rounded or taken for something else.
  */
 
-type Word = Either.Either<string, string>
+type Word = Result.Result<string, string>
 
 /** Elements between two stops. */
 const stride = 64
@@ -29,7 +29,7 @@ export const integerOf = (value: unknown): bigint | null => {
   return typeof value === "string" && integerText.test(value) ? BigInt(value) : null
 }
 
-const misfit = (path: string, why: string): Word => Either.left(`${path}: ${why}`)
+const misfit = (path: string, why: string): Word => Result.fail(`${path}: ${why}`)
 
 /** A value may be a secret in the wrong place: of a text its length is told, and what it begins like. */
 const shapeOf = (value: unknown): string => {
@@ -43,7 +43,7 @@ const unlike = (path: string, expected: string, value: unknown): Word =>
   misfit(path, `${expected}, got ${shapeOf(value)}`)
 
 function* hashed(bytes: Hex.Hex): Steps<Word> {
-  return Either.right(Words.bytes32(yield* Keccak.hashSteps(bytes)))
+  return Result.succeed(Words.bytes32(yield* Keccak.hashSteps(bytes)))
 }
 
 const bytesOf = (value: unknown): Hex.Hex | null =>
@@ -54,12 +54,12 @@ function* all<A>(items: ReadonlyArray<A>, word: (item: A, index: number) => Word
   const words: Array<string> = []
   for (const [index, item] of items.entries()) {
     const begun = word(item, index)
-    const one = Either.isEither(begun) ? begun : yield* begun
-    if (Either.isLeft(one)) return one
-    words.push(one.right)
+    const one = Result.isResult(begun) ? begun : yield* begun
+    if (Result.isFailure(one)) return one
+    words.push(one.success)
     if (index % stride === stride - 1) yield
   }
-  return Either.right(words.join(""))
+  return Result.succeed(words.join(""))
 }
 
 /** The 32 bytes that stand for a value inside a struct. */
@@ -67,18 +67,18 @@ const encode = (table: TypeTable, type: Type, value: unknown, path: string): Wor
   switch (type.kind) {
     case "bool":
       return typeof value === "boolean"
-        ? Either.right(Words.bool(value))
+        ? Result.succeed(Words.bool(value))
         : unlike(path, "expected true or false", value)
     case "address":
       return typeof value === "string"
-        ? Either.mapBoth(Address.from(value), {
-            onLeft: ({ message }) => `${path}: ${message}, got ${shapeOf(value)}`,
-            onRight: Words.address
+        ? Result.mapBoth(Address.from(value), {
+            onFailure: ({ message }) => `${path}: ${message}, got ${shapeOf(value)}`,
+            onSuccess: Words.address
           })
         : unlike(path, "expected an address: 0x and 40 hex digits", value)
     case "string":
       return typeof value === "string" && !loneSurrogate.test(value)
-        ? Either.right(Words.bytes32(Keccak.hashText(value)))
+        ? Result.succeed(Words.bytes32(Keccak.hashText(value)))
         : unlike(path, "expected well-formed text", value)
     case "bytes": {
       const bytes = bytesOf(value)
@@ -89,7 +89,7 @@ const encode = (table: TypeTable, type: Type, value: unknown, path: string): Wor
     case "fixedBytes": {
       const bytes = bytesOf(value)
       return bytes !== null && Hex.size(bytes) === type.size
-        ? Either.right(bytes.slice(2).padEnd(64, "0"))
+        ? Result.succeed(bytes.slice(2).padEnd(64, "0"))
         : unlike(path, `expected ${type.size} bytes: 0x and ${2 * type.size} hex digits`, value)
     }
     case "integer": {
@@ -99,7 +99,7 @@ const encode = (table: TypeTable, type: Type, value: unknown, path: string): Wor
         ? [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n]
         : [0n, (1n << bits) - 1n]
       return integer !== null && integer >= least && integer <= most
-        ? Either.right(Words.uint(integer))
+        ? Result.succeed(Words.uint(integer))
         : misfit(
             path,
             `expected ${type.signed ? "an" : "a non-negative"} integer of ${type.bits} bits, as text when it is above 2^53, got ${givenInteger(value)}`
@@ -122,11 +122,11 @@ function* array(
   if (type.length !== null && value.length !== type.length)
     return misfit(path, `expected ${type.length} elements, got ${value.length}`)
   const words = yield* all(value, (each, index) => encode(table, type.of, each, `${path}[${index}]`))
-  return Either.isLeft(words) ? words : yield* hashed(Hex.unsafe(`0x${words.right}`))
+  return Result.isFailure(words) ? words : yield* hashed(Hex.unsafe(`0x${words.success}`))
 }
 
 function* struct(table: TypeTable, name: string, value: unknown, path: string): Steps<Word> {
-  return Either.map(yield* hashStruct(table, name, value, path), Words.bytes32)
+  return Result.map(yield* hashStruct(table, name, value, path), Words.bytes32)
 }
 
 /** The hash of a value of one of the table's structs; `path` names it in what is wrong. Stops now and then. */
@@ -135,11 +135,11 @@ export function* hashStruct(
   name: string,
   value: unknown,
   path: string
-): Steps<Either.Either<Hex.Bytes32, string>> {
+): Steps<Result.Result<Hex.Bytes32, string>> {
   const struct = table.get(name)
-  if (struct === undefined) return Either.left(`${path}: there is no type ${name}`)
+  if (struct === undefined) return Result.fail(`${path}: there is no type ${name}`)
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    return Either.left(`${path}: expected an object, got ${shapeOf(value)}`)
+    return Result.fail(`${path}: expected an object, got ${shapeOf(value)}`)
   const given = new Map<string, unknown>(Object.entries(value))
   const words = yield* all(struct.members, (member) => {
     const at = `${path}.${member.name}`
@@ -147,11 +147,11 @@ export function* hashStruct(
       ? encode(table, member.type, given.get(member.name), at)
       : misfit(at, "is missing")
   })
-  if (Either.isLeft(words)) return Either.left(words.left)
+  if (Result.isFailure(words)) return Result.fail(words.failure)
   if (given.size !== struct.members.length) {
     const known = new Set(struct.members.map((member) => member.name))
     const extra = [...given.keys()].find((key) => !known.has(key)) ?? ""
-    return Either.left(`${Json.member(path, extra)}: type ${name} has no such member`)
+    return Result.fail(`${Json.member(path, extra)}: type ${name} has no such member`)
   }
-  return Either.right(Eip712.hashStruct(struct.typeHash, [words.right]))
+  return Result.succeed(Eip712.hashStruct(struct.typeHash, [words.success]))
 }

@@ -1,5 +1,5 @@
-import * as Either from "effect/Either"
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import type * as Hex from "../../primitives/Hex.js"
 import * as Keccak from "../../primitives/Keccak.js"
 
@@ -56,17 +56,17 @@ const atomic = (name: string): Type | undefined => {
 const reserved = /^(?:u?int|u?fixed|bytes)[0-9]*(?:x[0-9]+)?$/
 
 /** `Mail[2][]`: its type, where `Mail` is one of the struct types. */
-const typeOf = (text: string, structs: ReadonlySet<string>): Either.Either<Type, string> => {
+const typeOf = (text: string, structs: ReadonlySet<string>): Result.Result<Type, string> => {
   const [, base = "", dimensions = ""] = shape.exec(text) ?? []
   if (base === "uint" || base === "int")
-    return Either.left(`expected ${base}256: EIP-712 has no alias ${base}`)
+    return Result.fail(`expected ${base}256: EIP-712 has no alias ${base}`)
   let type = atomic(base) ?? (structs.has(base) ? { kind: "struct" as const, name: base } : undefined)
-  if (type === undefined) return Either.left("expected a type of Solidity, or one of types")
+  if (type === undefined) return Result.fail("expected a type of Solidity, or one of types")
   const lengths = dimensions === "" ? [] : dimensions.slice(1, -1).split("][")
-  if (lengths.length > maxDepth) return Either.left(`expected at most ${maxDepth} dimensions`)
+  if (lengths.length > maxDepth) return Result.fail(`expected at most ${maxDepth} dimensions`)
   for (const length of lengths)
     type = { kind: "array", of: type, length: length === "" ? null : Number(length) }
-  return Either.right(type)
+  return Result.succeed(type)
 }
 
 /** A struct as it is written, beside what its members mean. */
@@ -83,32 +83,32 @@ const written = (
   name: string,
   json: unknown,
   structs: ReadonlySet<string>
-): Either.Either<Written, string> => {
+): Result.Result<Written, string> => {
   if (!isName(name, structName) || atomic(name) !== undefined || reserved.test(name))
-    return Either.left(`types: expected names that are identifiers of at most ${maxNameLength} characters`)
-  if (!Array.isArray(json)) return Either.left(`types.${name}: expected an array`)
+    return Result.fail(`types: expected names that are identifiers of at most ${maxNameLength} characters`)
+  if (!Array.isArray(json)) return Result.fail(`types.${name}: expected an array`)
   const members: Array<Member> = []
   const texts: Array<string> = []
   const seen = new Set<string>()
   for (const [index, each] of json.entries()) {
     const at = `types.${name}[${index}]`
-    if (!Predicate.isRecord(each) || typeof each.name !== "string" || typeof each.type !== "string")
-      return Either.left(`${at}: expected an object of name and type`)
+    if (!Predicate.isObject(each) || typeof each.name !== "string" || typeof each.type !== "string")
+      return Result.fail(`${at}: expected an object of name and type`)
     if (!isName(each.name, identifier) || seen.has(each.name))
-      return Either.left(`${at}.name: expected an identifier that no other member has`)
-    if (each.type.length > 2 * maxNameLength) return Either.left(`${at}.type: the name is too long`)
-    const type = Either.mapLeft(typeOf(each.type, structs), (why) => `${at}.type: ${why}`)
-    if (Either.isLeft(type)) return Either.left(type.left)
+      return Result.fail(`${at}.name: expected an identifier that no other member has`)
+    if (each.type.length > 2 * maxNameLength) return Result.fail(`${at}.type: the name is too long`)
+    const type = Result.mapError(typeOf(each.type, structs), (why) => `${at}.type: ${why}`)
+    if (Result.isFailure(type)) return Result.fail(type.failure)
     seen.add(each.name)
-    members.push({ name: each.name, type: type.right })
+    members.push({ name: each.name, type: type.success })
     texts.push(`${each.type} ${each.name}`)
   }
   const uses = new Set(members.flatMap(({ type }) => structOf(type) ?? []))
-  return Either.right({ members, text: `${name}(${texts.join(",")})`, uses: [...uses] })
+  return Result.succeed({ members, text: `${name}(${texts.join(",")})`, uses: [...uses] })
 }
 
 /** For every struct all structs inside of it; `Left` when one contains itself or is too deep. */
-const reachable = (all: ReadonlyMap<string, Written>): Either.Either<Map<string, Set<string>>, string> => {
+const reachable = (all: ReadonlyMap<string, Written>): Result.Result<Map<string, Set<string>>, string> => {
   const done = new Map<string, Set<string>>()
   const depths = new Map<string, number>()
   const visit = (name: string, above: ReadonlyArray<string>): string | null => {
@@ -129,19 +129,19 @@ const reachable = (all: ReadonlyMap<string, Written>): Either.Either<Map<string,
   }
   for (const name of all.keys()) {
     const problem = visit(name, [])
-    if (problem !== null) return Either.left(problem)
+    if (problem !== null) return Result.fail(problem)
   }
-  return Either.right(done)
+  return Result.succeed(done)
 }
 
 /** The member `types` of typed data. */
-export const from = (json: unknown): Either.Either<TypeTable, string> =>
-  Either.gen(function* () {
-    if (!Predicate.isRecord(json)) return yield* Either.left("types: expected an object")
+export const from = (json: unknown): Result.Result<TypeTable, string> =>
+  Result.gen(function* () {
+    if (!Predicate.isObject(json)) return yield* Result.fail("types: expected an object")
     const entries = Object.entries(json)
-    if (entries.length > maxTypes) return yield* Either.left(`types: expected at most ${maxTypes}`)
+    if (entries.length > maxTypes) return yield* Result.fail(`types: expected at most ${maxTypes}`)
     const count = entries.reduce((sum, [, members]) => sum + (Array.isArray(members) ? members.length : 0), 0)
-    if (count > maxMembers) return yield* Either.left(`types: expected at most ${maxMembers} members in all`)
+    if (count > maxMembers) return yield* Result.fail(`types: expected at most ${maxMembers} members in all`)
     const names = new Set(entries.map(([name]) => name))
     const all = new Map<string, Written>()
     for (const [name, members] of entries) all.set(name, yield* written(name, members, names))

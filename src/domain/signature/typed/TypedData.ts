@@ -1,5 +1,5 @@
-import * as Either from "effect/Either"
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import * as Eip712 from "../../evm/Eip712.js"
 import * as Json from "../../json/Json.js"
 import type * as Address from "../../primitives/Address.js"
@@ -41,12 +41,12 @@ const bounds: Json.Bounds = { ...Json.unbounded, maxDepth: 512 }
  * The document that a text is; null when it is any other text. Text of an object or array that names `types` or
  * `primaryType` means to be a document, and then has to be a good one: `Left` says where it is none.
  */
-export const read = (text: string): Either.Either<Document, string> | null => {
+export const read = (text: string): Result.Result<Document, string> | null => {
   const meaning = DocumentText.of(text, maxLength)
   if (meaning === null) return null
-  if (meaning.problem !== null) return Either.left(meaning.problem)
-  return Either.flatMap(Either.mapLeft(Json.parse(text, bounds), DocumentText.refused), (json) =>
-    Predicate.isRecord(json) ? Either.right(json) : Either.left("expected an object")
+  if (meaning.problem !== null) return Result.fail(meaning.problem)
+  return Result.flatMap(Result.mapError(Json.parse(text, bounds), DocumentText.refused), (json) =>
+    Predicate.isObject(json) ? Result.succeed(json) : Result.fail("expected an object")
   )
 }
 
@@ -66,8 +66,8 @@ const agreed = (
 function* domainSeparator(
   { domain = {}, types }: Document,
   { chainId, verifyingContract }: Given
-): Steps.Steps<Either.Either<Hex.Bytes32, string>> {
-  if (!Predicate.isRecord(domain)) return Either.left("domain: expected an object")
+): Steps.Steps<Result.Result<Hex.Bytes32, string>> {
+  if (!Predicate.isObject(domain)) return Result.fail("domain: expected an object")
   const values = new Map(Object.entries(domain))
   const problem =
     agreed(values, "chainId", chainId?.toString(), (text) => StructHash.integerOf(text) === chainId) ??
@@ -77,12 +77,12 @@ function* domainSeparator(
       verifyingContract,
       (text) => typeof text === "string" && text.toLowerCase() === verifyingContract?.toLowerCase()
     )
-  if (problem !== null) return Either.left(problem)
-  const declared = Predicate.isRecord(types) && Object.hasOwn(types, domainType)
+  if (problem !== null) return Result.fail(problem)
+  const declared = Predicate.isObject(types) && Object.hasOwn(types, domainType)
   const own = { [domainType]: standard.filter(({ name }) => values.has(name)) }
   const table = TypeTable.from(declared ? types : own)
-  if (Either.isLeft(table)) return Either.left(table.left)
-  return yield* StructHash.hashStruct(table.right, domainType, Object.fromEntries(values), "domain")
+  if (Result.isFailure(table)) return Result.fail(table.failure)
+  return yield* StructHash.hashStruct(table.success, domainType, Object.fromEntries(values), "domain")
 }
 
 /**
@@ -92,27 +92,27 @@ function* domainSeparator(
 export function* digestSteps(
   document: Document,
   given: Given
-): Steps.Steps<Either.Either<Hex.Bytes32, string>> {
+): Steps.Steps<Result.Result<Hex.Bytes32, string>> {
   const { message, primaryType, types } = document
   const extra = Object.keys(document).find((name) => !members.has(name))
   if (extra !== undefined)
-    return Either.left(
+    return Result.fail(
       `${Json.member("", extra)}: expected types, primaryType, domain and message, and nothing else`
     )
-  if (!Object.hasOwn(document, "types")) return Either.left("types: is missing")
+  if (!Object.hasOwn(document, "types")) return Result.fail("types: is missing")
   const table = TypeTable.from(types)
-  if (Either.isLeft(table)) return Either.left(table.left)
-  if (typeof primaryType !== "string" || primaryType === domainType || !table.right.has(primaryType))
-    return Either.left("primaryType: expected one of types")
+  if (Result.isFailure(table)) return Result.fail(table.failure)
+  if (typeof primaryType !== "string" || primaryType === domainType || !table.success.has(primaryType))
+    return Result.fail("primaryType: expected one of types")
   yield
   const separator = yield* domainSeparator(document, given)
-  if (Either.isLeft(separator)) return separator
-  const struct = yield* StructHash.hashStruct(table.right, primaryType, message, "message")
-  return Either.map(struct, (hash) => Eip712.digest(separator.right, hash))
+  if (Result.isFailure(separator)) return separator
+  const struct = yield* StructHash.hashStruct(table.success, primaryType, message, "message")
+  return Result.map(struct, (hash) => Eip712.digest(separator.success, hash))
 }
 
 /** `digestSteps` in one go. */
-export const digest = (document: Document, given: Given): Either.Either<Hex.Bytes32, string> =>
+export const digest = (document: Document, given: Given): Result.Result<Hex.Bytes32, string> =>
   Steps.finish(digestSteps(document, given))
 
 /** The document that any other text is wrapped in, so that its signature means nothing to a contract but this. */

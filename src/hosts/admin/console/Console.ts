@@ -1,13 +1,13 @@
 import { timingSafeEqual } from "node:crypto"
-import type * as Cookies from "@effect/platform/Cookies"
-import type * as HttpApp from "@effect/platform/HttpApp"
-import * as HttpIncomingMessage from "@effect/platform/HttpIncomingMessage"
-import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import type * as Cookies from "effect/http/Cookies"
+import type * as HttpApp from "effect/http/HttpEffect"
+import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import type { Pause } from "../../../application/ports/TenantStore.js"
 import * as Address from "../../../domain/primitives/Address.js"
@@ -42,7 +42,7 @@ const maxFormBytes = 8_192
 const cookieOptions: Cookies.Cookie["options"] = { httpOnly: true, sameSite: "strict", path: Page.path }
 
 const withCookie = (response: Response, value: string, maxAge: number): Response =>
-  HttpServerResponse.unsafeSetCookie(response, Sessions.cookieName, value, {
+  HttpServerResponse.setCookieUnsafe(response, Sessions.cookieName, value, {
     ...cookieOptions,
     maxAge: `${maxAge} seconds`
   })
@@ -72,8 +72,8 @@ const isForeign = ({ headers }: Request): boolean => {
 
 const laneOf = (chain: string, signer: string): Lane | null => {
   const address = Address.from(signer)
-  return /^[1-9][0-9]{0,15}$/.test(chain) && Either.isRight(address)
-    ? { chainId: BigInt(chain), signer: address.right }
+  return /^[1-9][0-9]{0,15}$/.test(chain) && Result.isSuccess(address)
+    ? { chainId: BigInt(chain), signer: address.success }
     : null
 }
 

@@ -18,13 +18,13 @@ export interface Data {
   readonly profiles: ReadonlyArray<NetworkProfile>
   /** Those of the configuration file. */
   readonly accounts: ReadonlyArray<Omit<Listed, "keys">>
-  readonly transactions: Pick<TransactionJournal["Type"], "open" | "openOf">
-  readonly history: RequestHistory["Type"]
-  readonly requests: Pick<RequestJournal["Type"], "request">
-  readonly tenants: Pick<TenantStore["Type"], "content" | "pause" | "resume">
-  readonly budgets: Pick<Budgets["Type"], "open">
-  readonly webhooks: Pick<Webhooks["Type"], "list" | "oldest" | "dead" | "changes">
-  readonly audit: Pick<AuditLog["Type"], "find">
+  readonly transactions: Pick<TransactionJournal["Service"], "open" | "openOf">
+  readonly history: RequestHistory["Service"]
+  readonly requests: Pick<RequestJournal["Service"], "request">
+  readonly tenants: Pick<TenantStore["Service"], "content" | "pause" | "resume">
+  readonly budgets: Pick<Budgets["Service"], "open">
+  readonly webhooks: Pick<Webhooks["Service"], "list" | "oldest" | "dead" | "changes">
+  readonly audit: Pick<AuditLog["Service"], "find">
   readonly unstick: (
     lane: Lane,
     dryRun: boolean

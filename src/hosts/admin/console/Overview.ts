@@ -5,7 +5,7 @@ import * as Figures from "./Figures.js"
 import { type Html, html } from "./Html.js"
 import { age, code, facts, native, table } from "./Page.js"
 
-type Found = Effect.Effect.Success<typeof Figures.read>
+type Found = Effect.Success<typeof Figures.read>
 
 const sum = (figures: ReadonlyArray<Figures.Figure> = []): number =>
   figures.reduce((total, { value }) => total + value, 0)
@@ -61,7 +61,7 @@ const endpoints = (found: Found) => {
 }
 
 export const overview = (data: Data, _view: View): Effect.Effect<Html> =>
-  Effect.map(Effect.zipRight(data.refresh, Figures.read), (found) => {
+  Effect.map(Effect.andThen(data.refresh, Figures.read), (found) => {
     const stranded = sum(found.get("work_stranded"))
     const isDoubted = sum(found.get("clock_doubted")) > 0
     const journalErrors = sum(found.get("journal_errors_total"))

@@ -1,6 +1,6 @@
-import * as Args from "@effect/cli/Args"
+import * as Args from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { OwnNetwork } from "../../../application/ports/TenantStore.js"
 import { given } from "../../../domain/primitives/InvalidValue.js"
 import * as AccountNetworks from "../../config/AccountNetworks.js"
@@ -36,8 +36,8 @@ const settingsOf = (network: OwnNetwork | undefined): Settings => {
 const valueOf = (text: string): unknown =>
   /^\d{16,}$/.test(text)
     ? text
-    : Either.getOrElse(
-        Either.try((): unknown => JSON.parse(text)),
+    : Result.getOrElse(
+        Result.try((): unknown => JSON.parse(text)),
         () => text
       )
 
@@ -50,9 +50,11 @@ const keep = (
 ) =>
   Effect.gen(function* () {
     const text = JSON.stringify({ ...settings, chainId: Number(chainId) })
-    const { network } = yield* Either.mapLeft(AccountNetworks.read(context.config, text), (problems) =>
-      ["these values can not be used:", ...SchemaProblems.lines(problems).map((line) => `  ${line}`)].join(
-        "\n"
+    const { network } = yield* Effect.fromResult(
+      Result.mapError(AccountNetworks.read(context.config, text), (problems) =>
+        ["these values can not be used:", ...SchemaProblems.lines(problems).map((line) => `  ${line}`)].join(
+          "\n"
+        )
       )
     )
     const own = { accountId: account.accountId, chainId, factory: network.factory ?? null, settings: text }

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as KeyRing from "../../../application/keys/KeyRing.js"
 import type { SignerRef } from "../../../application/ports/Signers.js"
 import type { OwnSigner } from "../../../application/ports/TenantStore.js"
@@ -63,7 +63,9 @@ const add = Command.make({
     const address =
       pinned === undefined
         ? null
-        : yield* Either.mapLeft(Address.from(pinned), ({ message }) => `--address: ${message}`)
+        : yield* Effect.fromResult(
+            Result.mapError(Address.from(pinned), ({ message }) => `--address: ${message}`)
+          )
     const context = yield* OperatorContext.open
     const account = yield* OperatorContext.ownOf(context, id)
     if (!context.config.keys.providers.some(({ name }) => name === provider))

@@ -25,7 +25,7 @@ export const commands = [
       const said = Object.entries(asked).flatMap(([name, value]) =>
         value === undefined ? [] : [[name, value]]
       )
-      const question = yield* Admin.question(new URLSearchParams(Object.fromEntries(said)))
+      const question = yield* Effect.fromResult(Admin.question(new URLSearchParams(Object.fromEntries(said))))
       const entries = yield* AuditLog.pipe(
         Effect.flatMap((log) => log.find(question)),
         Effect.provide(Wiring.auditLog(config))

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs"
 import { buffer as bytesOf } from "node:stream/consumers"
-import * as Args from "@effect/cli/Args"
+import * as Args from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import { CastellanError } from "../../../client/CastellanError.js"
 import { reads, writes } from "../../../client/Endpoints.js"
 import * as Transport from "../../../client/Transport.js"
@@ -33,7 +33,7 @@ const devStack = (): DevInfo | null => {
 /** What a development stack is called with when the body leaves it out: wallets need no money there. */
 const withSettings = (body: unknown, endpoint: string, dev: DevInfo | null): unknown =>
   dev === null ||
-  !Predicate.isRecord(body) ||
+  !Predicate.isObject(body) ||
   "settings" in body ||
   !("accounts" in body || "operations" in body)
     ? body
@@ -45,7 +45,7 @@ const withSettings = (body: unknown, endpoint: string, dev: DevInfo | null): unk
         }
       }
 
-const service = (given: string | undefined, { env }: Command.Operator["Type"], dev: DevInfo | null) =>
+const service = (given: string | undefined, { env }: Command.Operator["Service"], dev: DevInfo | null) =>
   Effect.gen(function* () {
     const named = given ?? env.CASTELLAN_URL
     const baseUrl = named ?? dev?.baseUrl
@@ -75,10 +75,12 @@ const bodyOf = (given: string | undefined): Effect.Effect<unknown, string> =>
   given === undefined
     ? Effect.succeed(undefined)
     : Effect.flatMap(given === "@-" ? standardInput : Effect.succeed(given), (text) =>
-        Either.mapLeft(Json.parse(text, Json.unbounded), ({ kind, message, path }) =>
-          kind === "malformed"
-            ? "the body is not JSON"
-            : `the body can not be sent as it is: ${path === "" ? "" : `${path}: `}${message}`
+        Effect.fromResult(
+          Result.mapError(Json.parse(text, Json.unbounded), ({ kind, message, path }) =>
+            kind === "malformed"
+              ? "the body is not JSON"
+              : `the body can not be sent as it is: ${path === "" ? "" : `${path}: `}${message}`
+          )
         )
       )
 

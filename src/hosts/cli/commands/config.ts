@@ -1,4 +1,4 @@
-import * as Args from "@effect/cli/Args"
+import * as Args from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Config from "../../config/Config.js"
@@ -27,7 +27,7 @@ const unconfigured = ({ unconfigured }: ReturnType<typeof summary>): ReadonlyArr
       ]
 
 /** The file that is named, else the one of the environment. */
-const load = (operand: Option.Option<string>, env: Command.Operator["Type"]["env"]) =>
+const load = (operand: Option.Option<string>, env: Command.Operator["Service"]["env"]) =>
   Config.load(Option.isNone(operand) ? env : { ...env, CASTELLAN_CONFIG: operand.value })
 
 /** Why the service would not do what the configuration promises; what is merely limited is no failure. */
@@ -66,7 +66,7 @@ export const commands = [
     },
     run: function* ({ connect, file }) {
       const { env } = yield* Command.Operator
-      const config = yield* load(file, env)
+      const config = yield* Effect.fromResult(load(file, env))
       const found = summary(config)
       const told = connect ? yield* connected(config) : []
       return {

@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import {
   formatEther,
   formatUnits,
@@ -31,10 +31,10 @@ const attempt = <A>(what: string, run: () => Promise<A>): Effect.Effect<A, strin
     catch: (why) => `${what}: ${(textOf(why).split("\n")[0] ?? "").replace(/ \(.*$/, "").slice(0, 400)}`
   })
 
-const addressOf = (option: string, text: string): Either.Either<string, string> =>
+const addressOf = (option: string, text: string): Result.Result<string, string> =>
   isAddress(text) && /^0x/.test(text) && BigInt(text) !== 0n
-    ? Either.right(getAddress(text))
-    : Either.left(`--${option}: expected an address, and not the zero address`)
+    ? Result.succeed(getAddress(text))
+    : Result.fail(`--${option}: expected an address, and not the zero address`)
 
 /** Who pays: a private key out of the environment or a file, or the first account that a development node has unlocked. */
 const payerOf = (
@@ -45,17 +45,19 @@ const payerOf = (
   if (text === "node") return attempt("the node has no unlocked account", () => provider.getSigner(0))
   const [, kind, name] = /^(env|file):(.+)$/.exec(text) ?? []
   if (name === undefined) return Effect.fail("--payer: expected env:NAME, file:PATH or node")
-  return Either.flatMap(
-    Secrets.read(kind === "env" ? { env: name } : { file: name }, {
-      env,
-      folder: process.cwd(),
-      allowInline: false
-    }),
-    (secret) =>
-      Either.try({
-        try: () => new Wallet(Redacted.value(secret), provider),
-        catch: () => "--payer: it is not a private key of 32 bytes in hex"
-      })
+  return Effect.fromResult(
+    Result.flatMap(
+      Secrets.read(kind === "env" ? { env: name } : { file: name }, {
+        env,
+        folder: process.cwd(),
+        allowInline: false
+      }),
+      (secret) =>
+        Result.try({
+          try: () => new Wallet(Redacted.value(secret), provider),
+          catch: () => "--payer: it is not a private key of 32 bytes in hex"
+        })
+    )
   )
 }
 
@@ -102,7 +104,7 @@ const send = (
   payer: Signer | null,
   provider: JsonRpcProvider,
   plan: Plan.Plan,
-  { ask, tell }: Command.Operator["Type"],
+  { ask, tell }: Command.Operator["Service"],
   yes: boolean
 ) =>
   Effect.gen(function* () {
@@ -176,10 +178,11 @@ export const commands = [
     run: function* (given) {
       const operator = yield* Command.Operator
       const keys = {
-        deployer: yield* addressOf("deployer", given.deployer),
-        owner: yield* addressOf("owner", given.owner),
-        beaconOwner: yield* addressOf("beacon-owner", given["beacon-owner"]),
-        sponsor: given.sponsor === undefined ? null : yield* addressOf("sponsor", given.sponsor)
+        deployer: yield* Effect.fromResult(addressOf("deployer", given.deployer)),
+        owner: yield* Effect.fromResult(addressOf("owner", given.owner)),
+        beaconOwner: yield* Effect.fromResult(addressOf("beacon-owner", given["beacon-owner"])),
+        sponsor:
+          given.sponsor === undefined ? null : yield* Effect.fromResult(addressOf("sponsor", given.sponsor))
       }
       if (!isHttpUrl(given.rpc)) return yield* Effect.fail(`--rpc: ${notHttpUrl}`)
       const chainId = yield* Provider.chainIdOf(given.rpc)

@@ -21,7 +21,7 @@ const integer = (name: string, text: string, from: number, to: number): Effect.E
 }
 
 /** On stderr, so that what is printed for pasting stays together. */
-const requestLines = Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.logfmtLogger))
+const requestLines = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
 
 const lines = (info: DevStack.DevInfo, first: FirstOperation.Executed, file: string): string =>
   [

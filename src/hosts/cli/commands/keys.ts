@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs"
 import { dirname, resolve } from "node:path"
-import * as Args from "@effect/cli/Args"
+import * as Args from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type { Scope } from "../../../application/ports/Tenants.js"
 import { allScopes } from "../../../application/tenants/FileAccounts.js"
 import * as Secrets from "../../config/Secrets.js"
@@ -242,9 +242,11 @@ const hash = Command.make({
           : null
     if (reference === null) return yield* Effect.fail("expected either --pepper-env or --pepper-file")
     const folder = "file" in reference ? dirname(reference.file) : "."
-    const pepper = yield* Either.mapLeft(
-      Secrets.read(reference, { env, folder, allowInline: false }),
-      (why) => `no pepper: ${why}`
+    const pepper = yield* Effect.fromResult(
+      Result.mapError(
+        Secrets.read(reference, { env, folder, allowInline: false }),
+        (why) => `no pepper: ${why}`
+      )
     )
     const issued = yield* Wiring.issueKey(pepper)
     const key = Redacted.value(issued.key)

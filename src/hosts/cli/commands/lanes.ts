@@ -1,6 +1,6 @@
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { type SystemRole, systemRoles } from "../../../application/keys/KeyRingRegistry.js"
 import type { LaneAccess, TransactionRecord } from "../../../application/ports/journal/Transactions.js"
@@ -80,7 +80,9 @@ const laneOf = (config: Config, chain: string, signer: string) =>
       chainId: BigInt(chain),
       signer: isRole(signer)
         ? yield* addressOf(signer, config)
-        : yield* Either.mapLeft(Address.from(signer), ({ message }) => `SIGNER: ${message}`)
+        : yield* Effect.fromResult(
+            Result.mapError(Address.from(signer), ({ message }) => `SIGNER: ${message}`)
+          )
     }
   })
 
@@ -159,9 +161,11 @@ const unstick = Command.make({
       )
     const query = new URLSearchParams({ chain, signer: lane.signer, dryRun: String(dryRun) })
     const answer = yield* OperatorPort.post(config, `/lanes/unstick?${query}`)
-    const said = yield* Either.mapLeft(
-      Schema.decodeUnknownEither(Unstuck)(answer),
-      () => "the service gave an answer that cannot be read"
+    const said = yield* Effect.fromResult(
+      Result.mapError(
+        Schema.decodeUnknownResult(Unstuck)(answer),
+        () => "the service gave an answer that cannot be read"
+      )
     )
     if (said.replaced.length + said.left.length === 0)
       return yield* Effect.fail(

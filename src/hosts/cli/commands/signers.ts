@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Address from "../../../domain/primitives/Address.js"
 import { create } from "../accounts/SignerCreation.js"
 import * as Command from "../support/Command.js"
@@ -58,7 +58,8 @@ const list = Command.make({
   }
 })
 
-const subjectOf = (text: string) => Either.mapLeft(Address.from(text), ({ message }) => `${text}: ${message}`)
+const subjectOf = (text: string) =>
+  Result.mapError(Address.from(text), ({ message }) => `${text}: ${message}`)
 
 const show = Command.make({
   name: "show",
@@ -67,7 +68,7 @@ const show = Command.make({
   examples: ["0x7842e753F6A682A7907939a0855E0c72eD0c6cB9"],
   operands: { text: Command.operand("ADDRESS", "the key's address") },
   run: function* ({ text }) {
-    const address = yield* subjectOf(text)
+    const address = yield* Effect.fromResult(subjectOf(text))
     const context = yield* OperatorContext.open
     const asked = yield* KnownSigners.ask(KnownSigners.all(context), context.config.keys)
     const signers = asked.filter((each) => each.address === address || each.source.address === address)
@@ -105,7 +106,7 @@ const exists = (subject: string, context: OperatorContext.OperatorContext) =>
     if (known.some(({ source }) => source.address === subject)) return
     const asked = yield* KnownSigners.askEach(known, context.config.keys, (each) =>
       each.address === subject ? Effect.fail("found") : Effect.succeed(each)
-    ).pipe(Effect.catchAll(() => Effect.succeed(null)))
+    ).pipe(Effect.catch(() => Effect.succeed(null)))
     if (asked === null) return
     const silent = asked.filter(({ address }) => address === null)
     if (silent.length > 0) {

@@ -1,4 +1,5 @@
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { ClockConfirmations } from "../../../application/ports/clock/ClockConfirmations.js"
 import * as Config from "../../config/Config.js"
@@ -21,8 +22,8 @@ export const commands = [
     },
     run: function* ({ file }) {
       const { env, tell } = yield* Command.Operator
-      const from = yield* Config.load(env)
-      const to = yield* Config.load({ ...env, CASTELLAN_CONFIG: file })
+      const from = yield* Effect.fromResult(Config.load(env))
+      const to = yield* Effect.fromResult(Config.load({ ...env, CASTELLAN_CONFIG: file }))
       const copied = yield* Wiring.copyStore(from, to, ({ rows, table }) => tell(`${table}: ${rows} rows`))
       const rows = copied.reduce((sum, table) => sum + table.rows, 0)
       return {

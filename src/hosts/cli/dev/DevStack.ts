@@ -70,7 +70,7 @@ export const onlyInDevelopment = (env: Readonly<Record<string, string | undefine
     if (env.NODE_ENV === "production")
       return yield* refuse("the development stack does not start while NODE_ENV is production")
     if (env.CASTELLAN_CONFIG === undefined) return
-    const profile = yield* Effect.match(Config.load(env), {
+    const profile = yield* Effect.match(Effect.fromResult(Config.load(env)), {
       onFailure: () => "unknown",
       onSuccess: (config) => config.profile
     })
@@ -159,11 +159,8 @@ export const start = (
     const issue = Wiring.issueKey(Redacted.make(pepper))
     const issued = yield* Effect.all({ free: issue, pro: issue, enterprise: issue })
     const file = configFile(dev, nodeUrl, options, folder, issued)
-    const config = yield* Config.fromText(
-      JSON.stringify(file),
-      "of the development stack",
-      process.env,
-      folder
+    const config = yield* Effect.fromResult(
+      Config.fromText(JSON.stringify(file), "of the development stack", process.env, folder)
     )
     const { url } = yield* Effect.mapError(Service.start(config), (error) =>
       refuse(

@@ -42,15 +42,15 @@ const call = (
     catch: (cause) => refuse(path, cause instanceof Error ? cause.message : String(cause))
   })
 
-const Found = Schema.Tuple(Schema.Struct({ wallet: Schema.String, exists: Schema.Boolean }))
+const Found = Schema.Tuple([Schema.Struct({ wallet: Schema.String, exists: Schema.Boolean })])
 const Done = Schema.Struct({ status: Schema.Literal(1), txHash: Schema.String })
 
 /** Creates a wallet, which the paymaster pays for, and lets it mint tokens: through the service, as any caller would. */
 export const execute = (info: DevInfo): Effect.Effect<Executed, FirstOperationError> =>
   Effect.gen(function* () {
-    const ask = <A>(path: string, body: unknown, answer: Schema.Schema<A>) =>
+    const ask = <A>(path: string, body: unknown, answer: Schema.Codec<A>) =>
       Effect.flatMap(call(info, path, body), (said) =>
-        Effect.mapError(Schema.decodeUnknown(answer)(said), () => refuse(path, JSON.stringify(said)))
+        Effect.mapError(Schema.decodeUnknownEffect(answer)(said), () => refuse(path, JSON.stringify(said)))
       )
     const settings = { ...info.settings, paymaster: info.paymaster }
     const accounts = [account]

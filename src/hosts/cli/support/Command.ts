@@ -1,9 +1,9 @@
-import * as Args from "@effect/cli/Args"
-import * as Descriptor from "@effect/cli/CommandDescriptor"
-import * as HelpDoc from "@effect/cli/HelpDoc"
-import * as Options from "@effect/cli/Options"
 import type * as Array from "effect/Array"
 import * as Context from "effect/Context"
+import * as Args from "effect/cli/Argument"
+import * as Descriptor from "effect/cli/CommandDescriptor"
+import * as Options from "effect/cli/Flag"
+import * as HelpDoc from "effect/cli/HelpDoc"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
@@ -12,7 +12,7 @@ import type * as Secrets from "../../config/Secrets.js"
 import * as Table from "./Table.js"
 
 /** Where a command runs. */
-export class Operator extends Context.Tag("castellan/cli/Operator")<
+export class Operator extends Context.Service<
   Operator,
   {
     readonly env: Secrets.Sources["env"]
@@ -29,7 +29,7 @@ export class Operator extends Context.Tag("castellan/cli/Operator")<
       program: Effect.Effect<void, { readonly message: string }, Scope.Scope>
     ) => Effect.Effect<never>
   }
->() {}
+>()("castellan/cli/Operator") {}
 
 /** The same for people and for programs. */
 export interface Said {

@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from "node:util"
-import * as CliConfig from "@effect/cli/CliConfig"
-import * as Descriptor from "@effect/cli/CommandDescriptor"
-import * as HelpDoc from "@effect/cli/HelpDoc"
-import * as Usage from "@effect/cli/Usage"
+import * as CliConfig from "effect/cli/CliConfig"
+import * as Descriptor from "effect/cli/CommandDescriptor"
+import * as HelpDoc from "effect/cli/HelpDoc"
+import * as Usage from "effect/cli/Usage"
 import type { Command } from "./Command.js"
 import * as Table from "./Table.js"
 

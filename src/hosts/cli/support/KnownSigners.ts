@@ -83,7 +83,7 @@ export const askEach = <E>(
     const doors = new Map<string, readonly [KeyProviders.Kind, Effect.Effect<KeyProvider, string>]>()
     for (const config of providers) {
       const { limits, open } = KeyProviders.provider(config)
-      const door = yield* Effect.cached(bounded(() => Scope.extend(open, scope), limits))
+      const door = yield* Effect.cached(bounded(() => Scope.provide(open, scope), limits))
       doors.set(config.name, [config.kind, door])
     }
     return yield* Effect.forEach(

@@ -31,7 +31,7 @@ export interface KnownKey extends Key {
 /** The configuration and the database of a service, and the accounts and keys of both together. */
 export interface OperatorContext {
   readonly config: Config.Config
-  readonly store: TenantStore["Type"]
+  readonly store: TenantStore["Service"]
   readonly content: Content
   readonly accounts: ReadonlyArray<Account>
   readonly keys: ReadonlyArray<KnownKey>
@@ -91,7 +91,7 @@ const keysOf = (
 
 /** The configuration that CASTELLAN_CONFIG names. */
 export const config: Effect.Effect<Config.Config, Why, Operator> = Effect.flatMap(Operator, ({ env }) =>
-  Config.load(env)
+  Effect.fromResult(Config.load(env))
 )
 
 /** That configuration, and its database. */

@@ -1,8 +1,8 @@
 import * as http from "node:http"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type { Config } from "../../config/Config.js"
 
 interface Answer {
@@ -21,7 +21,7 @@ const send = (
   { host, port, token }: NonNullable<Config["operations"]["admin"]>,
   path: string
 ): Effect.Effect<Answer, Silence> =>
-  Effect.async<Answer, Silence>((resume) => {
+  Effect.callback<Answer, Silence>((resume) => {
     const request = http.request(
       {
         host: wildcards[host] ?? host,
@@ -55,8 +55,8 @@ const send = (
 
 const unreadable = "the service gave an answer that can not be read"
 
-const parsed = (text: string): Either.Either<unknown, string> =>
-  Either.try({ try: (): unknown => JSON.parse(text), catch: () => unreadable })
+const parsed = (text: string): Result.Result<unknown, string> =>
+  Result.try({ try: (): unknown => JSON.parse(text), catch: () => unreadable })
 
 const errorOf = (body: unknown): string =>
   typeof body === "object" && body !== null && "error" in body && typeof body.error === "string"
@@ -78,6 +78,6 @@ export const post = ({ operations }: Config, path: string): Effect.Effect<unknow
         ? "the service has not answered in time; what it has begun goes on"
         : `nobody answers at ${admin.host}:${admin.port} (${code}): the service does not run there. Nothing was changed; once it starts it takes up all lanes`
     )
-    const body = yield* parsed(text)
+    const body = yield* Effect.fromResult(parsed(text))
     return status === 200 ? body : yield* Effect.fail(`the service refused (${status}): ${errorOf(body)}`)
   })

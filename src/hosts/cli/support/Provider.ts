@@ -49,7 +49,10 @@ export const chainIdOf = (url: string): Effect.Effect<number, string> =>
       return reason === null ? noNode : `the node does not answer: ${reason}`
     }
   }).pipe(
-    Effect.timeoutFail({ duration: Duration.seconds(20), onTimeout: () => "the node does not answer" }),
+    Effect.timeoutOrElse({
+      duration: Duration.seconds(20),
+      orElse: () => Effect.fail("the node does not answer")
+    }),
     Effect.filterOrFail(
       (chainId) => Number.isSafeInteger(chainId) && chainId > 0,
       () => noNode

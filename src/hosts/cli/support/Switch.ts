@@ -1,5 +1,5 @@
-import type * as Args from "@effect/cli/Args"
 import * as Clock from "effect/Clock"
+import type * as Args from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Pause } from "../../../application/ports/TenantStore.js"

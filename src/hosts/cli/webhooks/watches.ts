@@ -1,9 +1,10 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import { ArrayFormatter } from "effect/ParseResult"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import { type Watch, Watches, WatchesError } from "../../../application/ports/Watches.js"
 import type { Caller } from "../../../application/request/Caller.js"
@@ -63,14 +64,16 @@ const whole = (flag: string, text: string | undefined): Effect.Effect<number | u
     ? Effect.succeed(text === undefined ? undefined : Number(text))
     : Effect.fail(`--${flag}: expected a number`)
 
-const decode = Schema.decodeUnknownEither(AddWatch.Request, { errors: "all", onExcessProperty: "error" })
+const decode = Schema.decodeUnknownResult(AddWatch.Request, { errors: "all", onExcessProperty: "error" })
 
 const requestOf = (fields: Readonly<Record<string, unknown>>): Effect.Effect<AddWatch.Request, string> => {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined)
-  return Either.mapLeft(decode(Object.fromEntries(given)), (error) =>
-    ArrayFormatter.formatErrorSync(error)
-      .map(({ message, path }) => `${path.join(".")}: ${message}`)
-      .join("\n")
+  return Effect.fromResult(
+    Result.mapError(decode(Object.fromEntries(given)), (error) =>
+      SchemaIssue.makeFormatterStandardSchemaV1()(error.issue)
+        .issues.map(({ message, path }) => `${path.join(".")}: ${message}`)
+        .join("\n")
+    )
   )
 }
 
@@ -121,7 +124,7 @@ const add = Command.make({
     const { watchId } = yield* AddWatch.run(caller, request).pipe(
       Effect.provide(context),
       Effect.mapError(refusalOf),
-      Effect.catchAllDefect(() => Effect.fail("the database can not be used"))
+      Effect.catchDefect(() => Effect.fail("the database can not be used"))
     )
     return { json: { watchId }, text: `watch ${watchId}` }
   }
@@ -131,7 +134,7 @@ const add = Command.make({
 const page = 1_000
 
 const all = (
-  store: Watches["Type"],
+  store: Watches["Service"],
   accountId: AccountId | null,
   after = 0
 ): Effect.Effect<ReadonlyArray<Watch>, WatchesError> =>

@@ -1,5 +1,5 @@
-import * as HttpApi from "@effect/platform/HttpApi"
-import * as OpenApi from "@effect/platform/OpenApi"
+import * as HttpApi from "effect/http-api/HttpApi"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import * as Chain from "./Chain.js"
 import * as Events from "./Events.js"

@@ -1,5 +1,5 @@
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import * as OpenApi from "@effect/platform/OpenApi"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as GetReceipts from "../../../application/usecases/chain/GetReceipts.js"
 import * as ReadContracts from "../../../application/usecases/chain/ReadContracts.js"
 import { Authentication } from "./EndpointAnnotations.js"

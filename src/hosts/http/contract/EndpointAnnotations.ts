@@ -1,8 +1,8 @@
-import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
-import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
-import * as OpenApi from "@effect/platform/OpenApi"
 import * as Context from "effect/Context"
 import { identity } from "effect/Function"
+import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
+import * as HttpApiSecurity from "effect/http-api/HttpApiSecurity"
+import * as OpenApi from "effect/http-api/OpenApi"
 import type { Scope } from "../../../application/ports/Tenants.js"
 
 /** Header that carries the account's key. */
@@ -14,19 +14,19 @@ export class Authentication extends HttpApiMiddleware.Tag<Authentication>()("cas
 }) {}
 
 /** The endpoint answers everybody, however often: what asks it decides about the life of the process. */
-export class Unlimited extends Context.Tag("castellan/Unlimited")<Unlimited, true>() {}
+export class Unlimited extends Context.Service<Unlimited, true>()("castellan/Unlimited") {}
 
 /** Scope that the key must have; endpoints without this annotation take a key of any scope. */
-export class RequiredScope extends Context.Tag("castellan/RequiredScope")<RequiredScope, Scope>() {}
+export class RequiredScope extends Context.Service<RequiredScope, Scope>()("castellan/RequiredScope") {}
 
 /** The endpoint takes a request without any body as `{}`. */
-export class BodyOptional extends Context.Tag("castellan/BodyOptional")<BodyOptional, true>() {}
+export class BodyOptional extends Context.Service<BodyOptional, true>()("castellan/BodyOptional") {}
 
 /** The endpoint writes: it takes the headers Idempotency-Key and Request-Metadata. */
-export class Idempotent extends Context.Tag("castellan/Idempotent")<Idempotent, true>() {}
+export class Idempotent extends Context.Service<Idempotent, true>()("castellan/Idempotent") {}
 
 /** Whose list of operations may be long, in a request that asks for no answer but that it is accepted. */
-export class LongList extends Context.Tag("castellan/LongList")<LongList, string>() {}
+export class LongList extends Context.Service<LongList, string>()("castellan/LongList") {}
 
 /** Header that makes repeats of a writing request one request. */
 export const idempotencyHeader = "Idempotency-Key"
@@ -35,7 +35,7 @@ export const idempotencyHeader = "Idempotency-Key"
 export const metadataHeader = "Request-Metadata"
 
 /** The answer is a stream of events, which can be resumed after one of them. */
-export class Streamed extends Context.Tag("castellan/Streamed")<Streamed, true>() {}
+export class Streamed extends Context.Service<Streamed, true>()("castellan/Streamed") {}
 
 /** Header by which a client says after which event a stream goes on (the HTML standard). */
 export const lastEventHeader = "Last-Event-ID"
@@ -44,7 +44,7 @@ export const lastEventHeader = "Last-Event-ID"
 export const preferHeader = "Prefer"
 
 /** A request for the documentation, body or parameters of path and query; it decodes under the endpoint's schema. */
-export class Example extends Context.Tag("castellan/Example")<Example, unknown>() {}
+export class Example extends Context.Service<Example, unknown>()("castellan/Example") {}
 
 /** What the documentation says of an endpoint, in one line and in full, with a request for it. */
 export const said = (summary: string, description: string, example?: unknown) =>

@@ -1,5 +1,5 @@
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import * as OpenApi from "@effect/platform/OpenApi"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as EventReader from "../../../application/chain/EventReader.js"
 import * as FilterEvents from "../../../application/usecases/events/FilterEvents.js"
 import * as GetEvents from "../../../application/usecases/events/GetEvents.js"

@@ -1,14 +1,13 @@
-import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import * as OpenApi from "@effect/platform/OpenApi"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as ListNetworks from "../../../application/usecases/network/ListNetworks.js"
 import { Authentication, RequiredScope } from "./EndpointAnnotations.js"
 
 /** What an account may work on. */
 export const group = HttpApiGroup.make("network")
   .add(
-    HttpApiEndpoint.get("listNetworks", "/networks")
-      .addSuccess(ListNetworks.Response)
+    HttpApiEndpoint.get("listNetworks", "/networks", { success: ListNetworks.Response })
       .annotate(RequiredScope, "read")
       .annotate(OpenApi.Summary, "List the networks")
       .annotate(

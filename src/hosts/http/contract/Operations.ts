@@ -1,7 +1,7 @@
-import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
-import * as OpenApi from "@effect/platform/OpenApi"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as EventStream from "../../../application/request/EventStream.js"
 import * as CancelRequest from "../../../application/usecases/operations/CancelRequest.js"
 import * as EstimateGas from "../../../application/usecases/operations/EstimateGas.js"
@@ -111,9 +111,10 @@ export const group = HttpApiGroup.make("operations")
     })
   )
   .add(
-    HttpApiEndpoint.get("listRequests", "/requests")
-      .setUrlParams(ListRequests.Query)
-      .addSuccess(ListRequests.Response)
+    HttpApiEndpoint.get("listRequests", "/requests", {
+      query: ListRequests.Query,
+      success: ListRequests.Response
+    })
       .annotate(RequiredScope, "read")
       .annotate(OpenApi.Summary, "List writes")
       .annotate(
@@ -131,11 +132,12 @@ export const group = HttpApiGroup.make("operations")
       })
   )
   .add(
-    HttpApiEndpoint.get("getRequest", "/requests/:requestId")
-      .setPath(GetRequest.Request)
-      .setUrlParams(GetRequest.Query)
-      .addSuccess(GetRequest.Response)
-      .addError(ErrorEnvelope.schemas[404], { status: 404 })
+    HttpApiEndpoint.get("getRequest", "/requests/:requestId", {
+      params: GetRequest.Request,
+      query: GetRequest.Query,
+      success: GetRequest.Response,
+      error: ErrorEnvelope.schemas[404].pipe(HttpApiSchema.status(404))
+    })
       .annotate(RequiredScope, "read")
       .annotate(OpenApi.Summary, "Ask what became of a write")
       .annotate(
@@ -145,10 +147,11 @@ export const group = HttpApiGroup.make("operations")
       .annotate(Example, { requestId: Sample.requestId, wait: "30" })
   )
   .add(
-    HttpApiEndpoint.del("cancelRequest", "/requests/:requestId")
-      .setPath(CancelRequest.Request)
-      .addSuccess(CancelRequest.Response)
-      .addError(ErrorEnvelope.schemas[404], { status: 404 })
+    HttpApiEndpoint.delete("cancelRequest", "/requests/:requestId", {
+      params: CancelRequest.Request,
+      success: CancelRequest.Response,
+      error: ErrorEnvelope.schemas[404].pipe(HttpApiSchema.status(404))
+    })
       .annotate(RequiredScope, "write")
       .annotate(OpenApi.Summary, "Cancel what was not signed of a write")
       .annotate(
@@ -158,15 +161,14 @@ export const group = HttpApiGroup.make("operations")
       .annotate(Example, { requestId: Sample.requestId })
   )
   .add(
-    HttpApiEndpoint.get("streamEvents", "/requests/:requestId/events")
-      .setPath(GetRequest.Request)
-      .setUrlParams(StreamEvents.Query)
-      .addSuccess(
-        EventStream.schema.pipe(
-          HttpApiSchema.withEncoding({ kind: "Text", contentType: "text/event-stream" })
-        )
-      )
-      .addError(ErrorEnvelope.schemas[404], { status: 404 })
+    HttpApiEndpoint.get("streamEvents", "/requests/:requestId/events", {
+      params: GetRequest.Request,
+      query: StreamEvents.Query,
+      success: EventStream.schema.pipe(
+        HttpApiSchema.withEncoding({ kind: "Text", contentType: "text/event-stream" })
+      ),
+      error: ErrorEnvelope.schemas[404].pipe(HttpApiSchema.status(404))
+    })
       .annotate(RequiredScope, "read")
       .annotate(Streamed, true)
       .annotate(OpenApi.Summary, "Follow what becomes of a write")

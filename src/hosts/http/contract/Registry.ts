@@ -1,5 +1,5 @@
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import * as OpenApi from "@effect/platform/OpenApi"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as AddError from "../../../application/usecases/registry/AddError.js"
 import * as AddEvent from "../../../application/usecases/registry/AddEvent.js"
 import { Authentication } from "./EndpointAnnotations.js"

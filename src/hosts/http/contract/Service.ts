@@ -1,26 +1,24 @@
-import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
-import * as OpenApi from "@effect/platform/OpenApi"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { Unlimited } from "./EndpointAnnotations.js"
 
-const Health = Schema.Struct({ status: Schema.Literal("live", "ready") }).annotations({
+const Health = Schema.Struct({ status: Schema.Literals(["live", "ready"]) }).annotate({
   identifier: "Health"
 })
 
 /** The service itself. These endpoints need no key. */
 export const group = HttpApiGroup.make("service")
   .add(
-    HttpApiEndpoint.get("live", "/health/live")
-      .addSuccess(Health)
+    HttpApiEndpoint.get("live", "/health/live", { success: Health })
       .annotate(Unlimited, true)
       .annotate(OpenApi.Summary, "Liveness")
       .annotate(OpenApi.Description, "Answers as long as the process does.")
   )
   .add(
-    HttpApiEndpoint.get("ready", "/health/ready")
-      .addSuccess(Health)
+    HttpApiEndpoint.get("ready", "/health/ready", { success: Health })
       .annotate(Unlimited, true)
       .annotate(OpenApi.Summary, "Readiness")
       .annotate(
@@ -29,18 +27,18 @@ export const group = HttpApiGroup.make("service")
       )
   )
   .add(
-    HttpApiEndpoint.get("openapi", "/openapi.json")
-      .addSuccess(Schema.Unknown.annotations({ description: "An OpenAPI 3.1 document." }))
+    HttpApiEndpoint.get("openapi", "/openapi.json", {
+      success: Schema.Unknown.annotate({ description: "An OpenAPI 3.1 document." })
+    })
       .annotate(OpenApi.Summary, "This interface as OpenAPI 3.1")
       .annotate(OpenApi.Description, "For generators of clients, and for checks: every answer fits it.")
   )
   .add(
-    HttpApiEndpoint.get("docs", "/docs")
-      .addSuccess(
-        Schema.String.annotations({ description: "An HTML page." }).pipe(
-          HttpApiSchema.withEncoding({ kind: "Text", contentType: "text/html; charset=utf-8" })
-        )
+    HttpApiEndpoint.get("docs", "/docs", {
+      success: Schema.String.annotate({ description: "An HTML page." }).pipe(
+        HttpApiSchema.withEncoding({ kind: "Text", contentType: "text/html; charset=utf-8" })
       )
+    })
       .annotate(OpenApi.Summary, "This interface for people")
       .annotate(
         OpenApi.Description,

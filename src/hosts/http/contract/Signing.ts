@@ -1,6 +1,6 @@
-import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import * as OpenApi from "@effect/platform/OpenApi"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as GetBundlerAddress from "../../../application/usecases/signing/GetBundlerAddress.js"
 import * as GetSigner from "../../../application/usecases/signing/GetSigner.js"
 import * as SignMessages from "../../../application/usecases/signing/SignMessages.js"
@@ -34,9 +34,10 @@ export const group = HttpApiGroup.make("signing")
     })
   )
   .add(
-    HttpApiEndpoint.post("getBundlerAddress", "/getbundleraddress")
-      .setPayload(GetBundlerAddress.Request)
-      .addSuccess(GetBundlerAddress.Response)
+    HttpApiEndpoint.post("getBundlerAddress", "/getbundleraddress", {
+      payload: GetBundlerAddress.Request,
+      success: GetBundlerAddress.Response
+    })
       .annotate(RequiredScope, "read")
       .annotate(BodyOptional, true)
       .annotate(OpenApi.Summary, "Get the bundler's address")
@@ -44,8 +45,9 @@ export const group = HttpApiGroup.make("signing")
       .annotate(Example, {})
   )
   .add(
-    HttpApiEndpoint.get("getBundlerAddressByGet", "/getbundleraddress")
-      .addSuccess(GetBundlerAddress.Response)
+    HttpApiEndpoint.get("getBundlerAddressByGet", "/getbundleraddress", {
+      success: GetBundlerAddress.Response
+    })
       .annotate(RequiredScope, "read")
       .annotate(OpenApi.Summary, "Get the bundler's address")
       .annotate(OpenApi.Description, bundlerAddress)

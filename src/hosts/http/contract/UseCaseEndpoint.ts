@@ -1,4 +1,4 @@
-import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import type * as Schema from "effect/Schema"
 import type { Scope } from "../../../application/ports/Tenants.js"
 import { Idempotent, RequiredScope, said } from "./EndpointAnnotations.js"
@@ -17,28 +17,18 @@ interface About {
 }
 
 /** The endpoint of a use case, at the path of its name. */
-export const post = <
-  const Name extends string,
-  Request extends Schema.Schema.Any,
-  Response extends Schema.Schema.Any
->(
+export const post = <const Name extends string, Request extends Schema.Top, Response extends Schema.Top>(
   name: Name,
   scope: Scope,
   { Request, Response }: UseCase<Request, Response>,
   { description, example, summary }: About
 ) =>
-  HttpApiEndpoint.post(name, `/${name}`)
-    .setPayload(Request)
-    .addSuccess(Response)
+  HttpApiEndpoint.post(name, `/${name}`, { payload: Request, success: Response })
     .annotate(RequiredScope, scope)
-    .annotateContext(said(summary, description, example))
+    .annotateMerge(said(summary, description, example))
 
 /** The endpoint of a use case that writes. */
-export const write = <
-  const Name extends string,
-  Request extends Schema.Schema.Any,
-  Response extends Schema.Schema.Any
->(
+export const write = <const Name extends string, Request extends Schema.Top, Response extends Schema.Top>(
   name: Name,
   useCase: UseCase<Request, Response>,
   about: About

@@ -1,5 +1,5 @@
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import * as OpenApi from "@effect/platform/OpenApi"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as CheckWallets from "../../../application/usecases/wallets/CheckWallets.js"
 import * as CreateWallets from "../../../application/usecases/wallets/CreateWallets.js"
 import * as PredictWallets from "../../../application/usecases/wallets/PredictWallets.js"

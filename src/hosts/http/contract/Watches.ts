@@ -1,6 +1,7 @@
-import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import * as OpenApi from "@effect/platform/OpenApi"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as AddWatch from "../../../application/usecases/watches/AddWatch.js"
 import * as ChangeWatch from "../../../application/usecases/watches/ChangeWatch.js"
 import * as GetWatch from "../../../application/usecases/watches/GetWatch.js"
@@ -17,69 +18,69 @@ const one = { watchId: Sample.watchId }
 /** Which events of contracts webhooks are told of. */
 export const group = HttpApiGroup.make("watches")
   .add(
-    HttpApiEndpoint.post("addWatch", "/watches")
-      .setPayload(AddWatch.Request)
-      .addSuccess(AddWatch.Response)
-      .annotateContext(
-        said(
-          "Add a watch",
-          "The webhook is told of matching events from fromBlock on, in one sequence without a gap, and of reorganisations as such. A repeat makes another watch; an account has at most 10,000, of which 100 without a value of an indexed field.",
-          {
-            webhookId: Sample.requestId,
-            contracts: [Sample.token],
-            eventDef: "event Transfer(address indexed from, address indexed to, uint256 value)",
-            fields: { to: Sample.recipient },
-            fromBlock: "latest",
-            confirmations: 3,
-            chainId: 8453
-          }
-        )
+    HttpApiEndpoint.post("addWatch", "/watches", {
+      payload: AddWatch.Request,
+      success: AddWatch.Response
+    }).annotateMerge(
+      said(
+        "Add a watch",
+        "The webhook is told of matching events from fromBlock on, in one sequence without a gap, and of reorganisations as such. A repeat makes another watch; an account has at most 10,000, of which 100 without a value of an indexed field.",
+        {
+          webhookId: Sample.requestId,
+          contracts: [Sample.token],
+          eventDef: "event Transfer(address indexed from, address indexed to, uint256 value)",
+          fields: { to: Sample.recipient },
+          fromBlock: "latest",
+          confirmations: 3,
+          chainId: 8453
+        }
       )
+    )
   )
   .add(
-    HttpApiEndpoint.get("listWatches", "/watches")
-      .setUrlParams(ListWatches.Query)
-      .addSuccess(ListWatches.Response)
-      .annotateContext(
-        said("List watches", "The account's watches in the order of their making, by pages.", {
-          cursor: "NDI",
-          limit: "20"
-        })
-      )
+    HttpApiEndpoint.get("listWatches", "/watches", {
+      query: ListWatches.Query,
+      success: ListWatches.Response
+    }).annotateMerge(
+      said("List watches", "The account's watches in the order of their making, by pages.", {
+        cursor: "NDI",
+        limit: "20"
+      })
+    )
   )
   .add(
-    HttpApiEndpoint.get("getWatch", "/watches/:watchId")
-      .setPath(Watch.Path)
-      .addSuccess(GetWatch.Response)
-      .addError(notFound, { status: 404 })
-      .annotateContext(
-        said(
-          "Ask for one watch",
-          "How far it has read and what it is owed. Another account's is not found.",
-          one
-        )
+    HttpApiEndpoint.get("getWatch", "/watches/:watchId", {
+      params: Watch.Path,
+      success: GetWatch.Response,
+      error: notFound.pipe(HttpApiSchema.status(404))
+    }).annotateMerge(
+      said(
+        "Ask for one watch",
+        "How far it has read and what it is owed. Another account's is not found.",
+        one
       )
+    )
   )
   .add(
-    HttpApiEndpoint.patch("changeWatch", "/watches/:watchId")
-      .setPath(Watch.Path)
-      .setPayload(ChangeWatch.Request)
-      .addSuccess(ChangeWatch.Response)
-      .addError(notFound, { status: 404 })
-      .annotateContext(
-        said(
-          "Pause or resume a watch",
-          "A paused watch stays where it is, and reads on from there when it is enabled. What it is about does not change: add another watch, and remove this one.",
-          { ...one, state: "paused" }
-        )
+    HttpApiEndpoint.patch("changeWatch", "/watches/:watchId", {
+      params: Watch.Path,
+      payload: ChangeWatch.Request,
+      success: ChangeWatch.Response,
+      error: notFound.pipe(HttpApiSchema.status(404))
+    }).annotateMerge(
+      said(
+        "Pause or resume a watch",
+        "A paused watch stays where it is, and reads on from there when it is enabled. What it is about does not change: add another watch, and remove this one.",
+        { ...one, state: "paused" }
       )
+    )
   )
   .add(
-    HttpApiEndpoint.del("removeWatch", "/watches/:watchId")
-      .setPath(Watch.Path)
-      .addSuccess(RemoveWatch.Response)
-      .addError(notFound, { status: 404 })
-      .annotateContext(said("Remove a watch", "Removes it with all that its webhook is owed of it.", one))
+    HttpApiEndpoint.delete("removeWatch", "/watches/:watchId", {
+      params: Watch.Path,
+      success: RemoveWatch.Response,
+      error: notFound.pipe(HttpApiSchema.status(404))
+    }).annotateMerge(said("Remove a watch", "Removes it with all that its webhook is owed of it.", one))
   )
   .annotateEndpoints(RequiredScope, "webhooks")
   .middleware(Authentication)

@@ -1,6 +1,7 @@
-import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import * as OpenApi from "@effect/platform/OpenApi"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as AddWebhook from "../../../application/usecases/webhooks/AddWebhook.js"
 import * as ChangeWebhook from "../../../application/usecases/webhooks/ChangeWebhook.js"
 import * as GetWebhook from "../../../application/usecases/webhooks/GetWebhook.js"
@@ -20,60 +21,61 @@ const one = { webhookId: Sample.requestId }
 /** Where an account is told of its requests' events. */
 export const group = HttpApiGroup.make("webhooks")
   .add(
-    HttpApiEndpoint.post("addWebhook", "/webhooks")
-      .setPayload(AddWebhook.Request)
-      .addSuccess(AddWebhook.Response)
-      .annotateContext(
-        said(
-          "Add a webhook",
-          "Events of the account's requests are sent to the URL from now on, signed as Standard Webhooks says with the secret of the answer, which is shown this once. A repeat makes another webhook; an account has at most ten.",
-          { url: "https://example.com/castellan", kinds: ["final", "reopened"] }
-        )
+    HttpApiEndpoint.post("addWebhook", "/webhooks", {
+      payload: AddWebhook.Request,
+      success: AddWebhook.Response
+    }).annotateMerge(
+      said(
+        "Add a webhook",
+        "Events of the account's requests are sent to the URL from now on, signed as Standard Webhooks says with the secret of the answer, which is shown this once. A repeat makes another webhook; an account has at most ten.",
+        { url: "https://example.com/castellan", kinds: ["final", "reopened"] }
       )
+    )
   )
   .add(
-    HttpApiEndpoint.get("listWebhooks", "/webhooks")
-      .addSuccess(ListWebhooks.Response)
-      .annotateContext(said("List webhooks", "The account's webhooks, with how much is owed to each."))
+    HttpApiEndpoint.get("listWebhooks", "/webhooks", { success: ListWebhooks.Response }).annotateMerge(
+      said("List webhooks", "The account's webhooks, with how much is owed to each.")
+    )
   )
   .add(
-    HttpApiEndpoint.get("getWebhook", "/webhooks/:webhookId")
-      .setPath(Webhook.Path)
-      .addSuccess(GetWebhook.Response)
-      .addError(notFound, { status: 404 })
-      .annotateContext(
-        said("Ask for one webhook", "One webhook of the account. Another account's is not found.", one)
+    HttpApiEndpoint.get("getWebhook", "/webhooks/:webhookId", {
+      params: Webhook.Path,
+      success: GetWebhook.Response,
+      error: notFound.pipe(HttpApiSchema.status(404))
+    }).annotateMerge(
+      said("Ask for one webhook", "One webhook of the account. Another account's is not found.", one)
+    )
+  )
+  .add(
+    HttpApiEndpoint.patch("changeWebhook", "/webhooks/:webhookId", {
+      params: Webhook.Path,
+      payload: ChangeWebhook.Request,
+      success: ChangeWebhook.Response,
+      error: notFound.pipe(HttpApiSchema.status(404))
+    }).annotateMerge(
+      said(
+        "Pause, resume or change a webhook",
+        "Changes what the body names. What is owed to a paused webhook waits; resume also one that the service has paused (failing). Other kinds hold for events from now on.",
+        { ...one, state: "paused" }
       )
+    )
   )
   .add(
-    HttpApiEndpoint.patch("changeWebhook", "/webhooks/:webhookId")
-      .setPath(Webhook.Path)
-      .setPayload(ChangeWebhook.Request)
-      .addSuccess(ChangeWebhook.Response)
-      .addError(notFound, { status: 404 })
-      .annotateContext(
-        said(
-          "Pause, resume or change a webhook",
-          "Changes what the body names. What is owed to a paused webhook waits; resume also one that the service has paused (failing). Other kinds hold for events from now on.",
-          { ...one, state: "paused" }
-        )
-      )
+    HttpApiEndpoint.delete("removeWebhook", "/webhooks/:webhookId", {
+      params: Webhook.Path,
+      success: RemoveWebhook.Response,
+      error: notFound.pipe(HttpApiSchema.status(404))
+    }).annotateMerge(said("Remove a webhook", "Removes it with all that is owed to it.", one))
   )
   .add(
-    HttpApiEndpoint.del("removeWebhook", "/webhooks/:webhookId")
-      .setPath(Webhook.Path)
-      .addSuccess(RemoveWebhook.Response)
-      .addError(notFound, { status: 404 })
-      .annotateContext(said("Remove a webhook", "Removes it with all that is owed to it.", one))
-  )
-  .add(
-    HttpApiEndpoint.post("rotateSecret", "/webhooks/:webhookId/rotate")
-      .setPath(Webhook.Path)
-      .setPayload(RotateSecret.Request)
-      .addSuccess(RotateSecret.Response)
-      .addError(notFound, { status: 404 })
+    HttpApiEndpoint.post("rotateSecret", "/webhooks/:webhookId/rotate", {
+      params: Webhook.Path,
+      payload: RotateSecret.Request,
+      success: RotateSecret.Response,
+      error: notFound.pipe(HttpApiSchema.status(404))
+    })
       .annotate(BodyOptional, true)
-      .annotateContext(
+      .annotateMerge(
         said(
           "Rotate the secret of a webhook",
           "A new secret, shown this once. Messages are signed with both until overlapHours are over; a secret before the older one ends now.",
@@ -82,22 +84,23 @@ export const group = HttpApiGroup.make("webhooks")
       )
   )
   .add(
-    HttpApiEndpoint.get("listDead", "/webhooks/:webhookId/dead")
-      .setPath(Webhook.Path)
-      .addSuccess(ListDead.Response)
-      .addError(notFound, { status: 404 })
-      .annotateContext(
-        said("List events that were given up", "Events that the webhook has not taken for three days.", one)
-      )
+    HttpApiEndpoint.get("listDead", "/webhooks/:webhookId/dead", {
+      params: Webhook.Path,
+      success: ListDead.Response,
+      error: notFound.pipe(HttpApiSchema.status(404))
+    }).annotateMerge(
+      said("List events that were given up", "Events that the webhook has not taken for three days.", one)
+    )
   )
   .add(
-    HttpApiEndpoint.post("redeliver", "/webhooks/:webhookId/redeliver")
-      .setPath(Webhook.Path)
-      .setPayload(Redeliver.Request)
-      .addSuccess(Redeliver.Response)
-      .addError(notFound, { status: 404 })
+    HttpApiEndpoint.post("redeliver", "/webhooks/:webhookId/redeliver", {
+      params: Webhook.Path,
+      payload: Redeliver.Request,
+      success: Redeliver.Response,
+      error: notFound.pipe(HttpApiSchema.status(404))
+    })
       .annotate(BodyOptional, true)
-      .annotateContext(
+      .annotateMerge(
         said(
           "Send again what was given up",
           "Owes the webhook once more what was given up, of one request or of all.",

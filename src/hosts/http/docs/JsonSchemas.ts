@@ -1,4 +1,4 @@
-import * as JSONSchema from "effect/JSONSchema"
+import * as JSONSchema from "effect/JsonSchema"
 import * as Option from "effect/Option"
 import * as AST from "effect/SchemaAST"
 

@@ -1,8 +1,8 @@
-import * as HttpApi from "@effect/platform/HttpApi"
-import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
-import * as Annotation from "@effect/platform/OpenApi"
 import * as Context from "effect/Context"
+import * as HttpApi from "effect/http-api/HttpApi"
+import type * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as Annotation from "effect/http-api/OpenApi"
 import * as Option from "effect/Option"
 import * as AST from "effect/SchemaAST"
 import { catalogue } from "../../../application/request/Catalogue.js"
@@ -282,7 +282,7 @@ const parametersOf = (
 
 const textOf =
   (annotations: Context.Context<never>) =>
-  <T>(tag: Context.Tag<T, string>): string =>
+  <T>(tag: Context.Key<T, string>): string =>
     Option.getOrElse(Context.getOption(annotations, tag), () => "")
 
 const describeFailure = (status: (typeof statuses)[number]): string =>

@@ -1,6 +1,6 @@
-import type * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
-import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import type * as Effect from "effect/Effect"
+import type * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import type * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import type { Caller } from "../../../application/request/Caller.js"
 import type { Failure } from "../../../application/request/Failure.js"
 import type { api } from "../contract/Api.js"

@@ -1,17 +1,18 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import type * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
 
 /** One request under way. */
 export interface Ticket {
   /** What to interrupt when the drain time is over. */
-  fiber: Fiber.RuntimeFiber<unknown, unknown>
+  fiber: Fiber.Fiber<unknown, unknown>
 }
 
 /** Bounds the requests under way, and lets them out when the service stops. */
 export class InFlightLimit {
   private readonly inside = new Set<Ticket>()
-  private readonly empty = Effect.unsafeMakeLatch(true)
+  private readonly empty = Latch.makeUnsafe(true)
   private closed = false
 
   constructor(
@@ -31,23 +32,23 @@ export class InFlightLimit {
   }
 
   /** Lets the request in that runs in this fiber, or says why not. */
-  enter(fiber: Fiber.RuntimeFiber<unknown, unknown>): Ticket | "shutting_down" | "overloaded" {
+  enter(fiber: Fiber.Fiber<unknown, unknown>): Ticket | "shutting_down" | "overloaded" {
     if (this.closed) return "shutting_down"
     if (this.inside.size >= this.most) return "overloaded"
     const ticket = { fiber }
     this.inside.add(ticket)
-    this.empty.unsafeClose()
+    this.empty.closeUnsafe()
     return ticket
   }
 
   leave(ticket: Ticket): void {
     this.inside.delete(ticket)
-    if (this.inside.size === 0) this.empty.unsafeOpen()
+    if (this.inside.size === 0) this.empty.openUnsafe()
   }
 
   /** Refuses new requests and waits for those under way. After `drain` it gives the last call, then interrupts the rest. */
-  stop(drain: Duration.DurationInput): Effect.Effect<void> {
-    return Effect.gen(this, function* () {
+  stop(drain: Duration.Input): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
       this.closed = true
       // Interruptible by itself: as a finalizer of a scope this runs where nothing is, and a time-out would hang.
       const left = Effect.interruptible(this.empty.await)
@@ -56,7 +57,9 @@ export class InFlightLimit {
         yield* this.lastCall
         yield* Effect.timeoutOption(left, "1 second")
       }
-      yield* Effect.forEach([...this.inside], ({ fiber }) => Fiber.interruptFork(fiber), { discard: true })
+      yield* Effect.forEach([...this.inside], ({ fiber }) => Effect.sync(() => fiber.interruptUnsafe()), {
+        discard: true
+      })
       // What does not heed an interruption must not keep the process.
       yield* Effect.timeoutOption(left, "1 second")
     })

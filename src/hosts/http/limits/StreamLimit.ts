@@ -1,6 +1,5 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as FiberId from "effect/FiberId"
 import * as Stream from "effect/Stream"
 
 /** How long an answer lasts at most: proxies and load balancers end older ones anyway. */
@@ -9,7 +8,7 @@ const longest = "1 hour"
 /** Bounds the answers that go on for long, which count as no requests under way, and ends them when the service stops. */
 export class StreamLimit {
   private readonly open = new Map<string, number>()
-  private readonly closing = Deferred.unsafeMake<void>(FiberId.none)
+  private readonly closing = Deferred.makeUnsafe<void>()
   private total = 0
 
   constructor(
@@ -28,8 +27,8 @@ export class StreamLimit {
       if (!this.admits(accountId)) return Stream.empty
       this.count(accountId, 1)
       return stream.pipe(
-        Stream.interruptAfter(longest),
-        Stream.interruptWhenDeferred(this.closing),
+        Stream.interruptWhen(Effect.sleep(longest)),
+        Stream.interruptWhen(Deferred.await(this.closing)),
         Stream.ensuring(Effect.sync(() => this.count(accountId, -1)))
       )
     })

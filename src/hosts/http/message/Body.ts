@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /** How much of a body is taken, in bytes. */
 export interface Limits {
@@ -32,17 +32,17 @@ export class Collector {
   }
 
   /** The body as text. `Left` says why there is none. */
-  text(): Either.Either<string, "body_too_large" | "invalid_json"> {
-    if (this.size > this.limits.maxBytes) return Either.left("body_too_large")
+  text(): Result.Result<string, "body_too_large" | "invalid_json"> {
+    if (this.size > this.limits.maxBytes) return Result.fail("body_too_large")
     const [first, ...more] = this.chunks
     try {
-      if (first === undefined) return Either.right("")
-      if (more.length === 0) return Either.right(utf8.decode(first))
+      if (first === undefined) return Result.succeed("")
+      if (more.length === 0) return Result.succeed(utf8.decode(first))
       const decoder = strictUtf8()
       const texts = this.chunks.map((chunk) => decoder.decode(chunk, { stream: true }))
-      return Either.right(texts.join("") + decoder.decode())
+      return Result.succeed(texts.join("") + decoder.decode())
     } catch {
-      return Either.left("invalid_json")
+      return Result.fail("invalid_json")
     }
   }
 }

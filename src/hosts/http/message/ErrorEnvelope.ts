@@ -73,28 +73,25 @@ export const answer = (
   }
 }
 
-const detail = Schema.Struct(
-  {
-    path: Schema.String.annotations({ description: "Where, for example operations[0].to; empty: the body." }),
-    message: Schema.String.annotations({ description: "What is wrong there." })
-  },
-  Schema.Record({
-    key: Schema.String,
-    value: Schema.Union(Schema.String, Schema.Number, Schema.Boolean, Schema.Null)
-  })
-).annotations({ identifier: "ErrorDetail" })
+const detail = Schema.StructWithRest(
+  Schema.Struct({
+    path: Schema.String.annotate({ description: "Where, for example operations[0].to; empty: the body." }),
+    message: Schema.String.annotate({ description: "What is wrong there." })
+  }),
+  [Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Number, Schema.Boolean, Schema.Null]))]
+).annotate({ identifier: "ErrorDetail" })
 
 const members = (status: Statuses.Status) => ({
-  error: Schema.String.annotations({ description: "The text of the failure." }),
-  code: Schema.Literal(...Statuses.codesOf(status)).annotations({
+  error: Schema.String.annotate({ description: "The text of the failure." }),
+  code: Schema.Literals([...Statuses.codesOf(status)]).annotate({
     description: "Stable machine-readable name."
   }),
-  requestId: Schema.String.annotations({ description: "Also in the header X-Request-Id." }),
+  requestId: Schema.String.annotate({ description: "Also in the header X-Request-Id." }),
   details: Schema.Array(detail)
 })
 
 const envelope = (status: Statuses.Status) =>
-  Schema.Struct(members(status)).annotations({ identifier: Statuses.names[status] })
+  Schema.Struct(members(status)).annotate({ identifier: Statuses.names[status] })
 
 /** The envelope as the contract shows it, by the status of an endpoint's answer. */
 export const schemas = {
@@ -103,13 +100,13 @@ export const schemas = {
   404: envelope(404),
   422: Schema.Struct({
     ...members(422),
-    txHash: optional(Schema.String).annotations({
+    txHash: optional(Schema.String).annotate({
       description: "With outcome_unknown: the transaction that was sent; empty when none is known yet."
     }),
-    returnData: optional(Schema.Array(Schema.Unknown)).annotations({
+    returnData: optional(Schema.Array(Schema.Unknown)).annotate({
       description: "With a refused write: why, for each element of the request."
     })
-  }).annotations({ identifier: Statuses.names[422] }),
+  }).annotate({ identifier: Statuses.names[422] }),
   429: envelope(429),
   500: envelope(500),
   503: envelope(503)

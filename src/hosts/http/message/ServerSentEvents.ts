@@ -15,7 +15,7 @@ const blockOf = (requestId: string, { at, data, kind, sequence }: RequestEvent):
 
 /** The events, one block each, and a comment now and then. A client that does not read holds all of it up. */
 export const text = (requestId: string, events: Stream.Stream<RequestEvent>): Stream.Stream<string> => {
-  const blocks = Stream.mapChunks(events, (some) =>
+  const blocks = Stream.mapArray(events, (some) =>
     Chunk.of(
       Chunk.join(
         Chunk.map(some, (event) => blockOf(requestId, event)),

@@ -19,7 +19,7 @@ const available = <A>(
     const trouble = { what: "requests can not be let in", place }
     return Effect.matchEffect(effect, {
       onFailure: ({ message }) =>
-        Effect.zipRight(
+        Effect.andThen(
           troubles.failed(trouble, Cause.fail(message)),
           Effect.fail(problem("unavailable", [], { headers: retryAfter(1) }))
         ),
@@ -28,7 +28,7 @@ const available = <A>(
   })
 
 /** The account behind a key. */
-export const authenticate = (tenants: Tenants["Type"], key: string): Effect.Effect<Principal, Problem> => {
+export const authenticate = (tenants: Tenants["Service"], key: string): Effect.Effect<Principal, Problem> => {
   if (key === "") return Effect.fail(missing)
   if (key.length > maxKeyLength) return Effect.fail(unknown)
   return Effect.flatMap(available(tenants.authenticate(Redacted.make(key)), "keys"), (principal) =>
@@ -46,7 +46,10 @@ const unknown = noKey("the key is unknown or revoked")
  * Counts the request against the account's windows. Every authenticated request counts, whatever becomes of it;
  * one that is refused here does not.
  */
-export const count = (limiter: RateLimit["Type"], principal: Principal): Effect.Effect<Allowance, Problem> =>
+export const count = (
+  limiter: RateLimit["Service"],
+  principal: Principal
+): Effect.Effect<Allowance, Problem> =>
   available(limiter.take(principal.accountId, limitsOf(principal)), "windows")
 
 /** The account's allowance as headers of every authenticated answer. */

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import * as Service from "../handlers/Service.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
@@ -34,7 +34,7 @@ export const encoded = (route: Routes.Route, value: unknown): Effect.Effect<Answ
     (body) => ({
       status: 200,
       headers: { "content-type": route.contentType, ...Service.headers[route.name] },
-      body: Either.getOrThrowWith(
+      body: Result.getOrThrowWith(
         body,
         (places) => new Error(`the answer of ${route.name} does not fit the contract: ${places}`)
       )

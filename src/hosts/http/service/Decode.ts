@@ -1,8 +1,10 @@
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
-import * as ParseResult from "effect/ParseResult"
+import type * as ParseResult from "effect/ParseResult"
+import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as AST from "effect/SchemaAST"
+import type * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaParser from "effect/SchemaParser"
 import { type Code, catalogue, codeAnnotation } from "../../../application/request/Catalogue.js"
 import type { Detail } from "../../../application/request/Failure.js"
 import { member } from "../../../domain/json/Json.js"
@@ -21,7 +23,7 @@ interface Found {
 }
 
 type WithSchema = Exclude<
-  ParseResult.ParseIssue,
+  SchemaIssue.Issue,
   ParseResult.Pointer | ParseResult.Unexpected | ParseResult.Missing
 >
 
@@ -38,10 +40,10 @@ interface Trail {
  * that does not fit, and repeats what the caller sent there only where an integer is expected, and shortened.
  */
 export const decoder = <A, I>(
-  schema: Schema.Schema<A, I>
-): ((value: unknown) => Either.Either<A, Problem>) => {
-  const decode = ParseResult.decodeUnknownEither(schema, { errors: "all", onExcessProperty: "error" })
-  return (value) => Either.mapLeft(decode(value), (issue) => toProblem(issue))
+  schema: Schema.Codec<A, I>
+): ((value: unknown) => Result.Result<A, Problem>) => {
+  const decode = SchemaParser.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
+  return (value) => Result.mapError(decode(value), (issue) => toProblem(issue))
 }
 
 /**
@@ -49,21 +51,21 @@ export const decoder = <A, I>(
  * collect tens of thousands takes long.
  */
 export const largeDecoder = (
-  schema: Schema.Schema.All
-): ((value: unknown) => Steps<Either.Either<unknown, Problem>>) => {
+  schema: Schema.Top
+): ((value: unknown) => Steps<Result.Result<unknown, Problem>>) => {
   const decode = DecodeSteps.decoder(schema)
   return function* (value) {
-    return Either.mapLeft(yield* decode(value), toProblem)
+    return Result.mapError(yield* decode(value), toProblem)
   }
 }
 
 /** The places that an issue names, as one line without values. */
-export const places = (issue: ParseResult.ParseIssue): string =>
+export const places = (issue: SchemaIssue.Issue): string =>
   collect(issue)
     .map(({ detail }) => `${detail.path}: ${detail.message}`)
     .join("; ")
 
-const collect = (issue: ParseResult.ParseIssue): ReadonlyArray<Found> => {
+const collect = (issue: SchemaIssue.Issue): ReadonlyArray<Found> => {
   const found: Array<Found> = []
   for (const one of walk(issue, { path: "", code: "invalid_request", message: null })) {
     if (found.push(one) === maxDetails) break
@@ -71,7 +73,7 @@ const collect = (issue: ParseResult.ParseIssue): ReadonlyArray<Found> => {
   return found
 }
 
-const toProblem = (issue: ParseResult.ParseIssue): Problem => {
+const toProblem = (issue: SchemaIssue.Issue): Problem => {
   const found = collect(issue)
   const codes = found.map(({ code }) => code)
   const code =
@@ -84,7 +86,7 @@ const toProblem = (issue: ParseResult.ParseIssue): Problem => {
 }
 
 /** Lazy: of a hostile body's hundred thousand issues only the first few are worded. */
-function* walk(issue: ParseResult.ParseIssue, trail: Trail): Generator<Found> {
+function* walk(issue: SchemaIssue.Issue, trail: Trail): Generator<Found> {
   switch (issue._tag) {
     case "Pointer": {
       const path = extend(trail.path, issue.path)

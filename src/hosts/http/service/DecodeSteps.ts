@@ -1,19 +1,21 @@
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as AST from "effect/SchemaAST"
+import type * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaParser from "effect/SchemaParser"
 import type { Steps } from "../../../domain/primitives/Steps.js"
 
 /** A decoded value, or the first place that does not fit. */
-type Decoded = Either.Either<unknown, ParseResult.ParseIssue>
+type Decoded = Result.Result<unknown, SchemaIssue.Issue>
 
 type Reader = (value: unknown) => Steps<Decoded>
 
 /** A value that is judged in one go. */
 const whole = (ast: AST.AST): Reader => {
-  const decode = ParseResult.decodeUnknownEither(Schema.make<unknown, unknown>(ast), {
+  const decode = SchemaParser.decodeUnknownResult(Schema.make<unknown, unknown>(ast), {
     errors: "first",
     onExcessProperty: "error"
   })
@@ -24,12 +26,8 @@ const whole = (ast: AST.AST): Reader => {
 }
 
 /** The issue of a member or an element, as the issue of what holds it. */
-const inside = (
-  ast: AST.AST,
-  value: unknown,
-  place: string | number,
-  issue: ParseResult.ParseIssue
-): Decoded => Either.left(new ParseResult.Composite(ast, value, new ParseResult.Pointer(place, value, issue)))
+const inside = (ast: AST.AST, value: unknown, place: string | number, issue: SchemaIssue.Issue): Decoded =>
+  Result.fail(new ParseResult.Composite(ast, value, new ParseResult.Pointer(place, value, issue)))
 
 /** An array of any number of elements of one schema: each is judged on its own. */
 const elements = (element: AST.AST, ast: AST.AST): Reader => {
@@ -40,11 +38,11 @@ const elements = (element: AST.AST, ast: AST.AST): Reader => {
     const decoded: Array<unknown> = []
     for (const [index, one] of value.entries()) {
       const each = yield* read(one)
-      if (Either.isLeft(each)) return inside(ast, value, index, each.left)
-      decoded.push(each.right)
+      if (Result.isFailure(each)) return inside(ast, value, index, each.failure)
+      decoded.push(each.success)
       yield
     }
-    return Either.right(decoded)
+    return Result.succeed(decoded)
   }
 }
 
@@ -58,7 +56,7 @@ const members = (properties: ReadonlyArray<AST.PropertySignature>, ast: AST.AST)
   const names = new Set(readers.map(({ name }) => name))
   const judge = whole(ast)
   return function* (value) {
-    if (!Predicate.isRecord(value)) return yield* judge(value)
+    if (!Predicate.isObject(value)) return yield* judge(value)
     // What does not belong is found before any member is judged.
     if (Object.keys(value).some((name) => !names.has(name))) return yield* judge(value)
     const decoded: Array<readonly [string, unknown]> = []
@@ -68,11 +66,11 @@ const members = (properties: ReadonlyArray<AST.PropertySignature>, ast: AST.AST)
         return inside(ast, value, name, new ParseResult.Missing(property))
       }
       const each = yield* read(value[name])
-      if (Either.isLeft(each)) return inside(ast, value, name, each.left)
-      decoded.push([name, each.right])
+      if (Result.isFailure(each)) return inside(ast, value, name, each.failure)
+      decoded.push([name, each.success])
       yield
     }
-    return Either.right(Object.fromEntries(decoded))
+    return Result.succeed(Object.fromEntries(decoded))
   }
 }
 
@@ -80,7 +78,7 @@ const members = (properties: ReadonlyArray<AST.PropertySignature>, ast: AST.AST)
 const anyMembers = (ast: AST.AST): Reader => {
   const judge = whole(ast)
   return function* (value) {
-    return Predicate.isRecord(value) ? Either.right(value) : yield* judge(value)
+    return Predicate.isObject(value) ? Result.succeed(value) : yield* judge(value)
   }
 }
 
@@ -95,11 +93,11 @@ const refinement = (ast: AST.Refinement): Reader => {
   const read = reader(ast.from)
   return function* (value) {
     const decoded = yield* read(value)
-    if (Either.isLeft(decoded))
-      return Either.left(new ParseResult.Refinement(ast, value, "From", decoded.left))
-    return Option.match(ast.filter(decoded.right, {}, ast), {
+    if (Result.isFailure(decoded))
+      return Result.fail(new ParseResult.Refinement(ast, value, "From", decoded.failure))
+    return Option.match(ast.filter(decoded.success, {}, ast), {
       onNone: () => decoded,
-      onSome: (issue) => Either.left(new ParseResult.Refinement(ast, value, "Predicate", issue))
+      onSome: (issue) => Result.fail(new ParseResult.Refinement(ast, value, "Predicate", issue))
     })
   }
 }
@@ -119,4 +117,4 @@ const reader = (ast: AST.AST): Reader => {
  * Judges a value, excess members included, and stops now and then: the schema of a body of 1 MiB may have tens of
  * thousands of addresses to look at. It says what the schema's own decoder says when it names the first place alone.
  */
-export const decoder = (schema: Schema.Schema.All): Reader => reader(schema.ast)
+export const decoder = (schema: Schema.Top): Reader => reader(schema.ast)

@@ -1,13 +1,13 @@
-import * as Either from "effect/Either"
-import * as ParseResult from "effect/ParseResult"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as AST from "effect/SchemaAST"
+import * as SchemaParser from "effect/SchemaParser"
 import * as Json from "../../../domain/json/Json.js"
 import type { Steps } from "../../../domain/primitives/Steps.js"
 import * as Decode from "./Decode.js"
 
 /** JSON text of a value, or the places where it does not fit its schema. */
-type Written = Either.Either<string, string>
+type Written = Result.Result<string, string>
 
 /** A value that is written in one go. */
 type Whole = (value: unknown) => Written
@@ -20,8 +20,8 @@ type Writer =
   | { readonly kind: "stepwise"; readonly write: Stepwise }
 
 const judged = (ast: AST.AST): Whole => {
-  const encode = ParseResult.encodeUnknownEither(Schema.make<unknown, unknown>(ast))
-  return (value) => Either.mapBoth(encode(value), { onLeft: Decode.places, onRight: Json.print })
+  const encode = SchemaParser.encodeUnknownResult(Schema.make<unknown, unknown>(ast))
+  return (value) => Result.mapBoth(encode(value), { onFailure: Decode.places, onSuccess: Json.print })
 }
 
 type Fits = (value: unknown) => boolean
@@ -56,7 +56,7 @@ const single = (ast: AST.AST): Writer => {
   return {
     kind: "whole",
     write:
-      fits === null ? judge : (value) => (fits(value) ? Either.right(JSON.stringify(value)) : judge(value))
+      fits === null ? judge : (value) => (fits(value) ? Result.succeed(JSON.stringify(value)) : judge(value))
   }
 }
 
@@ -65,7 +65,7 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 /** What does not fit in a part, as the whole's own place: `logs[0].address: expected a string`. */
 const within = (place: string, inside: string): Written =>
-  Either.left(place + (/^[:[]/.test(inside) ? "" : ".") + inside)
+  Result.fail(place + (/^[:[]/.test(inside) ? "" : ".") + inside)
 
 /** An array of any number of elements of one schema: each is written on its own. */
 const elements = (element: AST.AST, all: AST.AST): Writer => {
@@ -78,11 +78,11 @@ const elements = (element: AST.AST, all: AST.AST): Writer => {
       const texts: Array<string> = []
       for (const [index, one] of value.entries()) {
         const text = writer.kind === "whole" ? writer.write(one) : yield* writer.write(one)
-        if (Either.isLeft(text)) return within(`[${index}]`, text.left)
-        texts.push(text.right)
+        if (Result.isFailure(text)) return within(`[${index}]`, text.failure)
+        texts.push(text.success)
         yield
       }
-      return Either.right(`[${texts.join(",")}]`)
+      return Result.succeed(`[${texts.join(",")}]`)
     }
   }
 }
@@ -122,13 +122,13 @@ const object = (
   for (const { isOptional, label, name, write } of list) {
     if (!Object.hasOwn(value, name)) {
       if (isOptional) continue
-      return Either.left(`${name}: is missing`)
+      return Result.fail(`${name}: is missing`)
     }
     const text = write(value[name])
-    if (Either.isLeft(text)) return within(name, text.left)
-    texts += `${texts === "" ? "" : ","}${label}${text.right}`
+    if (Result.isFailure(text)) return within(name, text.failure)
+    texts += `${texts === "" ? "" : ","}${label}${text.success}`
   }
-  return Either.right(`{${texts}}`)
+  return Result.succeed(`{${texts}}`)
 }
 
 function* objectSteps(list: ReadonlyArray<Member>, judge: Whole, value: unknown): Steps<Written> {
@@ -137,13 +137,13 @@ function* objectSteps(list: ReadonlyArray<Member>, judge: Whole, value: unknown)
   for (const { isOptional, label, name, writer } of list) {
     if (!Object.hasOwn(value, name)) {
       if (isOptional) continue
-      return Either.left(`${name}: is missing`)
+      return Result.fail(`${name}: is missing`)
     }
     const text = writer.kind === "whole" ? writer.write(value[name]) : yield* writer.write(value[name])
-    if (Either.isLeft(text)) return within(name, text.left)
-    texts.push(label + text.right)
+    if (Result.isFailure(text)) return within(name, text.failure)
+    texts.push(label + text.success)
   }
-  return Either.right(`{${texts.join(",")}}`)
+  return Result.succeed(`{${texts.join(",")}}`)
 }
 
 /** How values of a schema are written: lists and plain objects in parts, whatever else there is in one go. */
@@ -159,7 +159,7 @@ const writerOf = (ast: AST.AST): Writer => {
  * Writes successes as JSON, and stops now and then: they may hold thousands of logs. `Left`: it does not fit the
  * schema; the text names the places, without values.
  */
-export const encoder = (schema: Schema.Schema.All): Stepwise => {
+export const encoder = (schema: Schema.Top): Stepwise => {
   const writer = writerOf(schema.ast)
   if (writer.kind === "stepwise") return writer.write
   // biome-ignore lint/correctness/useYield: it is written in one go

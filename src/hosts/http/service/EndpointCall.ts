@@ -1,10 +1,10 @@
 import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
-import * as FiberId from "effect/FiberId"
 import * as FiberRef from "effect/FiberRef"
+import * as References from "effect/References"
+import * as Result from "effect/Result"
 import type { Room } from "../../../application/lanes/requests/Room.js"
 import type { RateLimit } from "../../../application/ports/RateLimit.js"
 import type { Principal, Scope, Tenants } from "../../../application/ports/Tenants.js"
@@ -47,7 +47,7 @@ export class Accepted {
   constructor(readonly requestId: string) {}
 }
 
-type Running = Fiber.RuntimeFiber<unknown, unknown>
+type Running = Fiber.Fiber<unknown, unknown>
 
 /** The success of an endpoint that needs a key of this scope. */
 export type Call = (
@@ -61,8 +61,8 @@ export type Call = (
 export interface Parts {
   readonly inFlight: InFlightLimit
   readonly anonymous: AnonymousRateLimit
-  readonly tenants: Tenants["Type"]
-  readonly limiter: RateLimit["Type"]
+  readonly tenants: Tenants["Service"]
+  readonly limiter: RateLimit["Service"]
   readonly room: Room
   readonly bounds: Payload.Bounds
   readonly long: Payload.Long
@@ -90,29 +90,27 @@ export const make = <H extends Handlers, R>(
     fiber: Running
   ): Effect.Effect<unknown, Problem | Body.Broken> => {
     const useCase = useCases[route.name]
-    if (useCase === undefined) return Effect.dieMessage(`no use case for ${route.name}`)
+    if (useCase === undefined) return Effect.die(new Error(`no use case for ${route.name}`))
     const key = idempotencyKey(incoming)
     const query = queryRead(incoming, route)
-    if (Either.isLeft(query)) return Effect.fail(query.left)
+    if (Result.isFailure(query)) return Effect.fail(query.failure)
     const metadata = metadataOf(incoming)
-    if (Either.isLeft(metadata)) return Effect.fail(metadata.left)
+    if (Result.isFailure(metadata)) return Effect.fail(metadata.failure)
     const early =
-      route.idempotent && prefersAsync(incoming)
-        ? Deferred.unsafeMake<unknown, Failure.Failure>(FiberId.none)
-        : null
+      route.idempotent && prefersAsync(incoming) ? Deferred.makeUnsafe<unknown, Failure.Failure>() : null
     const params = Object.keys(known.params).length === 0 ? null : known.params
     const run = ({ bodyHash, request }: Payload.Read) => {
       const caller: Caller = {
         principal,
         requestId: known.requestId,
         idempotency: key === null || bodyHash === null ? null : { key, bodyHash },
-        metadata: metadata.right,
+        metadata: metadata.success,
         onChain: (chainId) => {
           known.chainId = chainId
         },
         ...(early !== null && {
           isAsynchronous: true,
-          onAccepted: (requestId) => Deferred.unsafeDone(early, Effect.succeed(new Accepted(requestId)))
+          onAccepted: (requestId) => Deferred.doneUnsafe(early, Effect.succeed(new Accepted(requestId)))
         })
       }
       // The body of an endpoint whose path has a parameter is an object without a member of its name.
@@ -123,9 +121,9 @@ export const make = <H extends Handlers, R>(
         scope === "read" ? own : early === null ? detached(own, ticket) : promptly(own, ticket, early)
       return Effect.mapError(answer, ErrorEnvelope.fromFailure)
     }
-    if (route.decode === null) return Effect.flatMap(Payload.none(incoming, known.params, query.right), run)
+    if (route.decode === null) return Effect.flatMap(Payload.none(incoming, known.params, query.success), run)
     const payload = payloadOf(incoming, route, key !== null, early !== null)
-    return Effect.flatMap(Effect.zipRight(roomOf(room, route, principal, key), payload), run)
+    return Effect.flatMap(Effect.andThen(roomOf(room, route, principal, key), payload), run)
   }
 
   return (incoming, route, scope, known, fiber) => {
@@ -162,9 +160,9 @@ const inContext = <A, E, R>(
   context: Context.Context<R>,
   fiber: Running
 ): Effect.Effect<A, E> =>
-  fiber.getFiberRef(FiberRef.currentContext) === context
+  fiber.getRef(FiberRef.currentContext) === context
     ? (work as Effect.Effect<A, E>)
-    : Effect.mapInputContext(work, (_: Context.Context<never>) => context)
+    : Effect.updateContext(work, (_: Context.Context<never>) => context)
 
 /** The work of a use case with its request in log lines and, where somebody listens to spans, under one of its own. */
 const observed = <A, E, R>(
@@ -175,7 +173,7 @@ const observed = <A, E, R>(
   fiber: Running
 ): Effect.Effect<A, E, R> => {
   const logged = Effect.annotateLogs(work, { requestId, endpoint: path })
-  return fiber.getFiberRef(FiberRef.currentTracerEnabled)
+  return fiber.getRef(References.TracerEnabled)
     ? Effect.withSpan(logged, `${method} ${path}`, {
         kind: "server",
         root: true,
@@ -196,12 +194,12 @@ const idempotencyKey = (incoming: Incoming): string | null => {
 
 const metadataHeaderName = metadataHeader.toLowerCase()
 
-const noMetadata = Either.right({})
+const noMetadata = Result.succeed({})
 
 const metadataOf = (incoming: Incoming) =>
   incoming.headers[metadataHeaderName] === undefined
     ? noMetadata
-    : Either.mapLeft(Metadata.parse(header(incoming, metadataHeaderName)), (message) =>
+    : Result.mapError(Metadata.parse(header(incoming, metadataHeaderName)), (message) =>
         problem("invalid_request", [{ path: metadataHeader, message }])
       )
 
@@ -209,7 +207,7 @@ const metadataOf = (incoming: Incoming) =>
 const queryOf = ({ target }: Incoming): string =>
   target.includes("?") ? target.replace(/^[^?]*\?/s, "") : ""
 
-const noQuery = Either.right({})
+const noQuery = Result.succeed({})
 
 /** What the query asks for. The header that says after which event a stream goes on comes before it, and is named where it is wrong. */
 const queryRead = (incoming: Incoming, { query, streams }: Route) => {
@@ -218,7 +216,7 @@ const queryRead = (incoming: Incoming, { query, streams }: Route) => {
   if (after === "") return query(queryOf(incoming))
   const params = new URLSearchParams(queryOf(incoming))
   params.set("after", after)
-  return Either.mapLeft(query(params.toString()), (refused) => ({
+  return Result.mapError(query(params.toString()), (refused) => ({
     ...refused,
     details: refused.details.map((detail) =>
       detail.path === "after" ? { ...detail, path: lastEventHeader } : detail
@@ -268,7 +266,7 @@ const unsupported = (incoming: Incoming, route: Route): Problem | null => {
  */
 const detached = <A, E, R>(write: Effect.Effect<A, E, R>, ticket: Ticket): Effect.Effect<A, E, R> =>
   Effect.uninterruptible(
-    Effect.flatMap(Effect.forkDaemon(Effect.interruptible(write)), (fiber) => {
+    Effect.flatMap(Effect.forkDetach(Effect.interruptible(write)), (fiber) => {
       ticket.fiber = fiber
       return Effect.flatten(Fiber.await(fiber))
     })
@@ -281,8 +279,11 @@ const promptly = <A, E, R>(
   early: Deferred.Deferred<A, E>
 ): Effect.Effect<A, E, R> =>
   Effect.uninterruptible(
-    Effect.flatMap(Effect.forkDaemon(Effect.intoDeferred(Effect.interruptible(write), early)), (fiber) => {
+    Effect.flatMap(Effect.forkDetach(Deferred.into(Effect.interruptible(write), early)), (fiber) => {
       ticket.fiber = fiber
-      return Effect.ensuring(Deferred.await(early), Fiber.interruptFork(fiber))
+      return Effect.ensuring(
+        Deferred.await(early),
+        Effect.sync(() => fiber.interruptUnsafe())
+      )
     })
   )

@@ -34,7 +34,10 @@ const readBody = (request: Request, collector: Body.Collector): Effect.Effect<vo
         Effect.tryPromise({ try: () => reader.read(), catch: () => new Body.Broken() }),
         ({ done, value }) => (done || !collector.take(value) ? Effect.void : next)
       )
-      return Effect.timeoutFail(next, { duration: bodyMillis, onTimeout: () => new Body.Broken() })
+      return Effect.timeoutOrElse(next, {
+        duration: bodyMillis,
+        orElse: () => Effect.fail(new Body.Broken())
+      })
     },
     // Of a body that was read to its end this changes nothing.
     (reader) => Effect.sync(() => void reader.cancel().catch(() => undefined))

@@ -5,8 +5,8 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
-import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
+import * as Scheduler from "effect/Scheduler"
 import type { Room } from "../../../application/lanes/requests/Room.js"
 import { RateLimit } from "../../../application/ports/RateLimit.js"
 import { Tenants } from "../../../application/ports/Tenants.js"
@@ -79,13 +79,13 @@ export interface HttpService {
    * Refuses new requests with 503 `shutting down` and waits until those under way are answered; what is left after
    * `drain` is interrupted and answered 503. `/health/live` is answered to the end.
    */
-  readonly stop: (drain: Duration.DurationInput) => Effect.Effect<void>
+  readonly stop: (drain: Duration.Input) => Effect.Effect<void>
   /** How many requests are under way. */
   readonly underWay: () => number
 }
 
 /** The environment that the use cases behind the endpoints need. */
-export type Requirements<H extends Handlers> = Effect.Effect.Context<ReturnType<H[keyof Handlers]>>
+export type Requirements<H extends Handlers> = Effect.Services<ReturnType<H[keyof Handlers]>>
 
 const MiB = 1024 * 1024
 
@@ -169,7 +169,7 @@ const begin = (now: number): Known => ({
   quiet: false
 })
 
-type Running = Fiber.RuntimeFiber<unknown, unknown>
+type Running = Fiber.Fiber<unknown, unknown>
 
 const driver = ({
   basePath,
@@ -235,8 +235,8 @@ const driver = ({
   ): Effect.Effect<Problem | null> =>
     Effect.gen(function* () {
       const broken =
-        Option.isSome(Cause.failureOption(cause)) ||
-        (Cause.isInterruptedOnly(cause) && (inFlight.stopping || (yield* interrupted)))
+        Option.isSome(Cause.findErrorOption(cause)) ||
+        (Cause.hasInterruptsOnly(cause) && (inFlight.stopping || (yield* interrupted)))
       if (!broken)
         return yield* Effect.as(
           RequestLog.defect(known, cause),
@@ -275,10 +275,10 @@ const driver = ({
   }
 
   const answered = (incoming: Incoming, fiber: Running, clock: Clock.Clock): Effect.Effect<Answer> => {
-    const began = clock.unsafeCurrentTimeMillis()
+    const began = clock.currentTimeMillisUnsafe()
     const known = begin(began)
     const end = (answer: Answer) =>
-      conclude(incoming, known, answer, { began, now: clock.unsafeCurrentTimeMillis() }, fiber)
+      conclude(incoming, known, answer, { began, now: clock.currentTimeMillisUnsafe() }, fiber)
     const refuse = (problem: Problem): Answer => {
       const answer = ErrorEnvelope.answer(problem, known.requestId)
       known.status = answer.status
@@ -294,7 +294,7 @@ const driver = ({
             return end(answer)
           }),
         onFailure: (cause) => {
-          const failure = Cause.failureOption(cause)
+          const failure = Cause.findErrorOption(cause)
           if (Option.isSome(failure) && "code" in failure.value) return Effect.succeed(refuse(failure.value))
           return Effect.map(afterCause(cause, known), (problem) =>
             problem === null
@@ -307,16 +307,16 @@ const driver = ({
   }
 
   const handle = (incoming: Incoming): Effect.Effect<Answer> =>
-    Effect.withFiberRuntime<Answer>((fiber) => {
+    Effect.withFiber<Answer>((fiber) => {
       const whole = Effect.uninterruptible(Clock.clockWith((clock) => answered(incoming, fiber, clock)))
-      return fiber.getFiberRef(FiberRef.currentScheduler) === EventLoop.scheduler
+      return fiber.getRef(Scheduler.Scheduler) === EventLoop.scheduler
         ? whole
-        : Effect.withScheduler(whole, EventLoop.scheduler)
+        : Effect.provideService(whole, Scheduler.Scheduler, EventLoop.scheduler)
     })
 
   return {
     handle,
-    stop: (drain) => Effect.zipRight(streams.stop, inFlight.stop(drain)),
+    stop: (drain) => Effect.andThen(streams.stop, inFlight.stop(drain)),
     underWay: () => inFlight.size
   }
 }

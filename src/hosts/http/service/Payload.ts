@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Semaphore from "effect/Semaphore"
 import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import * as Json from "../../../domain/json/Json.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
@@ -92,7 +93,7 @@ const longBodies = 4
  * what is counted as it comes has the usual bound.
  */
 export const reader = (bounds: Bounds, long: Long) => {
-  const places = Effect.unsafeMakeSemaphore(longBodies)
+  const places = Semaphore.makeUnsafe(longBodies)
   return (
     incoming: Incoming,
     route: Pick<Route, "bodyOptional" | "decode" | "longList">,
@@ -140,22 +141,22 @@ function* interpret(
   bounds: Bounds,
   decode: Route["decode"],
   hashed: boolean
-): Steps<Either.Either<Read, Problem>> {
+): Steps<Result.Result<Read, Problem>> {
   const sent = text(collector, bounds)
-  if (Either.isLeft(sent)) return Either.left(sent.left)
+  if (Result.isFailure(sent)) return Result.fail(sent.failure)
   yield
-  const parsed = yield* Json.parseSteps(sent.right, bounds)
-  if (Either.isLeft(parsed)) {
-    const { kind, message, path } = parsed.left
-    return Either.left(problem(codes[kind], [{ path, message }]))
+  const parsed = yield* Json.parseSteps(sent.success, bounds)
+  if (Result.isFailure(parsed)) {
+    const { kind, message, path } = parsed.failure
+    return Result.fail(problem(codes[kind], [{ path, message }]))
   }
   yield
-  const large = sent.right.length > largeBody
-  const request = decode === null ? Either.right(parsed.right) : yield* decode(parsed.right, large)
-  if (Either.isLeft(request)) return Either.left(request.left)
+  const large = sent.success.length > largeBody
+  const request = decode === null ? Result.succeed(parsed.success) : yield* decode(parsed.success, large)
+  if (Result.isFailure(request)) return Result.fail(request.failure)
   yield
-  const bodyHash = hashed ? yield* Keccak.hashTextSteps(sent.right) : null
-  return Either.right({ request: request.right, bodyHash })
+  const bodyHash = hashed ? yield* Keccak.hashTextSteps(sent.success) : null
+  return Result.succeed({ request: request.success, bodyHash })
 }
 
 const codes = {
@@ -179,8 +180,8 @@ const unreadable = (incoming: Incoming): Problem | null => {
 const refused = (path: string, message: string): Problem =>
   problem("invalid_content_type", [{ path, message }])
 
-const text = (collector: Body.Collector, bounds: Bounds): Either.Either<string, Problem> =>
-  Either.mapLeft(collector.text(), (code) =>
+const text = (collector: Body.Collector, bounds: Bounds): Result.Result<string, Problem> =>
+  Result.mapError(collector.text(), (code) =>
     problem(code, [
       {
         path: "",

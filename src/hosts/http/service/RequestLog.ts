@@ -1,10 +1,10 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import * as FiberRef from "effect/FiberRef"
 import * as HashMap from "effect/HashMap"
 import * as LogLevel from "effect/LogLevel"
 import * as MetricLabel from "effect/MetricLabel"
+import * as References from "effect/References"
 import * as Metrics from "../../../application/observe/Metrics.js"
 
 /** What is logged of a request: nothing that a caller wrote, except the method and path of a known endpoint. */
@@ -54,9 +54,9 @@ export const figures = (entry: Entry): void => {
 }
 
 /** One line per request, by the loggers of the fiber, as `Effect.logInfo` with annotations writes it at more expense. */
-export const line = (entry: Entry, fiber: Fiber.RuntimeFiber<unknown, unknown>, now: number): void => {
-  if (LogLevel.greaterThan(fiber.getFiberRef(FiberRef.currentMinimumLogLevel), LogLevel.Info)) return
-  const annotations = HashMap.mutate(fiber.getFiberRef(FiberRef.currentLogAnnotations), (all) => {
+export const line = (entry: Entry, fiber: Fiber.Fiber<unknown, unknown>, now: number): void => {
+  if (LogLevel.isGreaterThan(fiber.getRef(References.MinimumLogLevel), "Info")) return
+  const annotations = HashMap.mutate(fiber.getRef(References.CurrentLogAnnotations), (all) => {
     HashMap.set(all, "requestId", entry.requestId)
     HashMap.set(all, "accountId", entry.accountId)
     HashMap.set(all, "endpoint", entry.endpoint)
@@ -67,16 +67,16 @@ export const line = (entry: Entry, fiber: Fiber.RuntimeFiber<unknown, unknown>, 
   })
   const options = {
     fiberId: fiber.id(),
-    logLevel: LogLevel.Info,
+    logLevel: "Info",
     message: ["request"],
     cause: Cause.empty,
     context: fiber.getFiberRefs(),
-    spans: fiber.getFiberRef(FiberRef.currentLogSpan),
+    spans: fiber.getRef(References.CurrentLogSpans),
     annotations,
     date: new Date(now)
   }
   try {
-    for (const logger of fiber.getFiberRef(FiberRef.currentLoggers)) logger.log(options)
+    for (const logger of fiber.getRef(References.CurrentLoggers)) logger.log(options)
   } catch {
     // Whatever a logger throws: the request is answered all the same.
   }
@@ -86,5 +86,5 @@ export const line = (entry: Entry, fiber: Fiber.RuntimeFiber<unknown, unknown>, 
 export const defect = (entry: Entry, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Effect.logError("request failed", cause).pipe(
     Effect.annotateLogs({ requestId: entry.requestId, endpoint: entry.endpoint }),
-    Effect.catchAllCause(() => Effect.void)
+    Effect.catchCause(() => Effect.void)
   )

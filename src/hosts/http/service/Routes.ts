@@ -1,11 +1,11 @@
-import * as HttpApi from "@effect/platform/HttpApi"
-import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as Context from "effect/Context"
-import * as Either from "effect/Either"
+import * as HttpApi from "effect/http-api/HttpApi"
+import type * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as Option from "effect/Option"
-import * as ParseResult from "effect/ParseResult"
+import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import * as SchemaParser from "effect/SchemaParser"
 import type { Scope } from "../../../application/ports/Tenants.js"
 import type { Steps } from "../../../domain/primitives/Steps.js"
 import {
@@ -31,9 +31,9 @@ export interface Route {
   /** Strangers are not counted here. */
   readonly unlimited: boolean
   /** Null: the method takes no body. Of a large one the first place alone is named that does not fit. */
-  readonly decode: ((body: unknown, large: boolean) => Steps<Either.Either<unknown, Problem>>) | null
+  readonly decode: ((body: unknown, large: boolean) => Steps<Result.Result<unknown, Problem>>) | null
   /** The parameters of a query, as it stands in the target. Null: the endpoint takes none. */
-  readonly query: ((query: string) => Either.Either<object, Problem>) | null
+  readonly query: ((query: string) => Result.Result<object, Problem>) | null
   readonly bodyOptional: boolean
   /** Whether it takes an idempotency key. */
   readonly idempotent: boolean
@@ -42,7 +42,7 @@ export interface Route {
   /** Whether it is answered with events as they come. */
   readonly streams: boolean
   /** Success as text. `Left`: it does not fit the contract, which is a defect; the text names the places only. */
-  readonly encode: (success: unknown) => Steps<Either.Either<string, string>>
+  readonly encode: (success: unknown) => Steps<Result.Result<string, string>>
   readonly contentType: string
 }
 
@@ -57,32 +57,32 @@ export interface Table {
   readonly find: (path: string) => Place | undefined
 }
 
-const bodyOf = (payload: Schema.Schema.All): Route["decode"] => {
-  const decode = Decode.decoder(payload as Schema.Schema<unknown, unknown>)
+const bodyOf = (payload: Schema.Top): Route["decode"] => {
+  const decode = Decode.decoder(payload as Schema.Codec<unknown, unknown>)
   const decodeLarge = Decode.largeDecoder(payload)
   return function* (body, large) {
     return large ? yield* decodeLarge(body) : decode(body)
   }
 }
 
-const queryOf = (params: Schema.Schema.All): Route["query"] => {
-  const decode = Decode.decoder(params as Schema.Schema<object, unknown>)
+const queryOf = (params: Schema.Top): Route["query"] => {
+  const decode = Decode.decoder(params as Schema.Codec<object, unknown>)
   return (query) => {
     const pairs = [...new URLSearchParams(query)]
     const names = pairs.map(([name]) => name)
     const twice = names.find((name, index) => names.indexOf(name) < index)
     return twice === undefined
       ? decode(Object.fromEntries(pairs))
-      : Either.left(problem("invalid_request", [{ path: twice, message: "expected it once in the query" }]))
+      : Result.fail(problem("invalid_request", [{ path: twice, message: "expected it once in the query" }]))
   }
 }
 
 /** A success that is text. */
-const textOf = (schema: Schema.Schema.All): Route["encode"] => {
-  const encode = ParseResult.encodeUnknownEither(schema as Schema.Schema<unknown, unknown>)
+const textOf = (schema: Schema.Top): Route["encode"] => {
+  const encode = SchemaParser.encodeUnknownResult(schema as Schema.Codec<unknown, unknown>)
   // biome-ignore lint/correctness/useYield: text is written in one go
   return function* (success) {
-    return Either.mapBoth(encode(success), { onLeft: Decode.places, onRight: String })
+    return Result.mapBoth(encode(success), { onFailure: Decode.places, onSuccess: String })
   }
 }
 
@@ -93,7 +93,7 @@ const parameter = /^(.*\/):([A-Za-z]+)((?:\/[A-Za-z]+)*)$/
 const segment = (text: string): string | null =>
   text === "" || text.includes("/")
     ? null
-    : Either.getOrNull(Either.try({ try: () => decodeURIComponent(text), catch: () => null }))
+    : Result.getOrNull(Result.try({ try: () => decodeURIComponent(text), catch: () => null }))
 
 /** The routes of the contract. */
 export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(

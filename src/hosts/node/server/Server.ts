@@ -2,8 +2,7 @@ import * as http from "node:http"
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as FiberId from "effect/FiberId"
-import * as Runtime from "effect/Runtime"
+import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import * as Troubles from "../../../application/observe/Troubles.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
@@ -65,7 +64,7 @@ export const serve = (
   options: Options
 ): Effect.Effect<Listening, ListenError, Scope.Scope> =>
   Effect.gen(function* () {
-    const fork = Runtime.runFork(yield* Effect.runtime())
+    const fork = Effect.runForkWith(yield* Effect.context())
     const server = create(options)
     Connections.limit(server, {
       most: options.maxConnections ?? 4_096,
@@ -81,7 +80,7 @@ export const serve = (
       )
       const fiber = fork(Effect.uninterruptible(answered))
       response.once("close", () => {
-        if (!response.writableEnded) fiber.unsafeInterruptAsFork(FiberId.none)
+        if (!response.writableEnded) fiber.interruptUnsafe(undefined)
       })
     }
     server.on("request", onRequest)
@@ -111,15 +110,15 @@ export const serve = (
 class Answers {
   readonly bySocket: RawAnswer.InFlight = new WeakMap()
   private readonly owed = new Set<http.ServerResponse>()
-  private readonly settled = Effect.unsafeMakeLatch(true)
+  private readonly settled = Latch.makeUnsafe(true)
 
   begin(response: http.ServerResponse): void {
     if (response.socket !== null) this.bySocket.set(response.socket, response)
     this.owed.add(response)
-    this.settled.unsafeClose()
+    this.settled.closeUnsafe()
     response.once("close", () => {
       this.owed.delete(response)
-      if (this.owed.size === 0) this.settled.unsafeOpen()
+      if (this.owed.size === 0) this.settled.openUnsafe()
     })
   }
 
@@ -144,7 +143,7 @@ const create = (options: Options): http.Server => {
 }
 
 const listen = (server: http.Server, { host, port }: Options): Effect.Effect<void, ListenError> =>
-  Effect.async((resume) => {
+  Effect.callback((resume) => {
     const onError = ({ code = "UNKNOWN", message }: NodeJS.ErrnoException) =>
       resume(Effect.fail(new ListenError({ code, message: `cannot listen at ${host}:${port}: ${message}` })))
     server.once("error", onError)
@@ -194,7 +193,7 @@ const readBody = (
   request: http.IncomingMessage,
   collector: Body.Collector
 ): Effect.Effect<void, Body.Broken> =>
-  Effect.async((resume) => {
+  Effect.callback((resume) => {
     const end = (result: Effect.Effect<void, Body.Broken>) => {
       request.off("data", onData).off("end", onEnd).off("close", onClose).pause()
       resume(result)
@@ -262,7 +261,7 @@ const writeBits = (
   body: Parameters<typeof ServerSentEvents.drive>[0]
 ): Effect.Effect<void> =>
   ServerSentEvents.drive(body, (bit) =>
-    Effect.async((resume) => {
+    Effect.callback((resume) => {
       const goOn = () => resume(Effect.void)
       if (response.write(bit)) return goOn()
       response.once("drain", goOn)

@@ -1,8 +1,8 @@
 import { join } from "node:path"
-import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqlClient from "@effect/sql/SqlClient"
 import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as StoreCopy from "../../../../src/adapters/sql/copy/StoreCopy.js"
 import * as Migrations from "../../../../src/adapters/sql/Migrations.js"
 import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
@@ -12,7 +12,7 @@ import * as PostgresServer from "../../../support/postgres/Postgres.js"
 
 const databases = PostgresServer.perFile()
 
-it.scopedLive(
+it.live(
   "long rows are copied few at a time, short ones many: no statement is longer than the server takes",
   () =>
     Effect.gen(function* () {

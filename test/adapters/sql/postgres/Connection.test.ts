@@ -1,8 +1,8 @@
-import * as Reactivity from "@effect/experimental/Reactivity"
 import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Reactivity from "effect/reactivity/Reactivity"
 import * as ErrorCode from "../../../../src/adapters/sql/ErrorCode.js"
 import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
 import * as PostgresClient from "../../../../src/adapters/sql/postgres/PostgresClient.js"
@@ -15,7 +15,7 @@ const databases = PostgresServer.perFile()
 
 const clientOf = (address: Postgres.Options) =>
   Effect.flatMap(Effect.provide(Postgres.make(address), Reactivity.layer), (sql) =>
-    PostgresClient.isPostgres(sql) ? Effect.succeed(sql) : Effect.dieMessage("no client of PostgreSQL")
+    PostgresClient.isPostgres(sql) ? Effect.succeed(sql) : Effect.die(new Error("no client of PostgreSQL"))
   )
 
 /** A client of a database with one table of distinct numbers. */
@@ -33,7 +33,7 @@ const numbers = Effect.gen(function* () {
 const duplicate = " (23505)"
 
 describe("what is sent ahead in a transaction of PostgreSQL", () => {
-  it.scoped("is done before what follows it, and answered to who waits for it", () =>
+  it.effect("is done before what follows it, and answered to who waits for it", () =>
     Effect.gen(function* () {
       const { all, insert, sql } = yield* numbers
       const seen = yield* sql.withTransaction(
@@ -49,15 +49,15 @@ describe("what is sent ahead in a transaction of PostgreSQL", () => {
     })
   )
 
-  it.scoped("fails the transaction with its own error when it is refused and nobody waited for it", () =>
+  it.effect("fails the transaction with its own error when it is refused and nobody waited for it", () =>
     Effect.gen(function* () {
       const { all, insert, sql } = yield* numbers
       yield* insert(1)
-      const only = sql.withTransaction(Effect.zipRight(insert(2), sql.ahead(insert(1))))
+      const only = sql.withTransaction(Effect.andThen(insert(2), sql.ahead(insert(1))))
       expect(ErrorCode.suffix(yield* Effect.flip(Store.transaction(sql)(only)))).toBe(duplicate)
-      const then = Effect.zipRight(sql.ahead(insert(1)), insert(3))
+      const then = Effect.andThen(sql.ahead(insert(1)), insert(3))
       expect(ErrorCode.suffix(yield* Effect.flip(Store.transaction(sql)(then)))).toBe(duplicate)
-      const ignored = Effect.zipRight(sql.ahead(insert(1)), Effect.ignore(insert(3)))
+      const ignored = Effect.andThen(sql.ahead(insert(1)), Effect.ignore(insert(3)))
       expect(ErrorCode.suffix(yield* Effect.flip(Store.transaction(sql)(ignored)))).toBe(duplicate)
       expect(yield* all).toEqual([1])
       yield* sql.withTransaction(sql.ahead(insert(4)))
@@ -65,7 +65,7 @@ describe("what is sent ahead in a transaction of PostgreSQL", () => {
     })
   )
 
-  it.scoped("fails who waits for it, and what follows it with the error of the first", () =>
+  it.effect("fails who waits for it, and what follows it with the error of the first", () =>
     Effect.gen(function* () {
       const { all, insert, sql } = yield* numbers
       yield* insert(1)
@@ -88,13 +88,13 @@ describe("what is sent ahead in a transaction of PostgreSQL", () => {
     })
   )
 
-  it.scoped("is undone with a transaction that changes its mind, or is interrupted, after it", () =>
+  it.effect("is undone with a transaction that changes its mind, or is interrupted, after it", () =>
     Effect.gen(function* () {
       const { all, insert, sql } = yield* numbers
-      yield* Effect.flip(sql.withTransaction(Effect.zipRight(sql.ahead(insert(1)), Effect.fail("no"))))
+      yield* Effect.flip(sql.withTransaction(Effect.andThen(sql.ahead(insert(1)), Effect.fail("no"))))
       expect(yield* all).toEqual([])
       const sent = yield* Deferred.make<void>()
-      const fiber = yield* Effect.fork(
+      const fiber = yield* Effect.forkChild(
         sql.withTransaction(
           Effect.gen(function* () {
             yield* sql.ahead(insert(2))
@@ -112,7 +112,7 @@ describe("what is sent ahead in a transaction of PostgreSQL", () => {
     })
   )
 
-  it.scoped("is lost with the connection, and so is the transaction", () =>
+  it.effect("is lost with the connection, and so is the transaction", () =>
     Effect.gen(function* () {
       const { address, all, insert, sql } = yield* numbers
       const other = yield* clientOf(address)
@@ -135,21 +135,21 @@ describe("what is sent ahead in a transaction of PostgreSQL", () => {
     })
   )
 
-  it.scoped(
+  it.effect(
     "and was undone with a part of the transaction fails nothing of the rest, nor gives it its error",
     () =>
       Effect.gen(function* () {
         const { all, insert, sql } = yield* numbers
         yield* insert(1)
-        const part = Effect.ignore(sql.withTransaction(Effect.zipRight(sql.ahead(insert(1)), insert(2))))
-        const bad = sql.withTransaction(Effect.zipRight(part, sql`select 1 / 0`))
+        const part = Effect.ignore(sql.withTransaction(Effect.andThen(sql.ahead(insert(1)), insert(2))))
+        const bad = sql.withTransaction(Effect.andThen(part, sql`select 1 / 0`))
         expect(ErrorCode.suffix(yield* Effect.flip(bad))).toBe(" (22012)")
-        yield* sql.withTransaction(Effect.zipRight(part, sql.ahead(insert(3))))
+        yield* sql.withTransaction(Effect.andThen(part, sql.ahead(insert(3))))
         expect(yield* all).toEqual([1, 3])
       })
   )
 
-  it.scoped("outside of a transaction is a statement as any other", () =>
+  it.effect("outside of a transaction is a statement as any other", () =>
     Effect.gen(function* () {
       const { all, insert, sql } = yield* numbers
       expect(yield* Effect.flatten(sql.ahead(insert(1)))).toEqual([{ n: 1 }])
@@ -158,10 +158,10 @@ describe("what is sent ahead in a transaction of PostgreSQL", () => {
     })
   )
 
-  it.scoped("two transactions in each other's way are told apart from those that failed for good", () =>
+  it.effect("two transactions in each other's way are told apart from those that failed for good", () =>
     Effect.gen(function* () {
       const { all, insert, sql } = yield* numbers
-      yield* sql.withTransaction(Effect.zipRight(insert(1), insert(2)))
+      yield* sql.withTransaction(Effect.andThen(insert(1), insert(2)))
       const change = (n: number, by: number) => sql`update t set n = ${n + by} where n = ${n}`
       const both = yield* Effect.forEach([0, 1], () => Deferred.make<void>())
       const tries = [0, 0]
@@ -185,7 +185,7 @@ describe("what is sent ahead in a transaction of PostgreSQL", () => {
 })
 
 describe("a transaction of PostgreSQL that locks names", () => {
-  it.scoped("begins when nobody else has a lock of one of them, and sees what they committed", () =>
+  it.effect("begins when nobody else has a lock of one of them, and sees what they committed", () =>
     Effect.gen(function* () {
       const { address, all, insert, sql } = yield* numbers
       const other = yield* clientOf(address)
@@ -198,16 +198,16 @@ describe("a transaction of PostgreSQL that locks names", () => {
     })
   )
 
-  it.scoped("is given up by who is interrupted while others have the lock", () =>
+  it.effect("is given up by who is interrupted while others have the lock", () =>
     Effect.gen(function* () {
       const { address, all, insert, sql } = yield* numbers
       const other = yield* clientOf(address)
       const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const holder = yield* Effect.fork(
-        other.locking(["a"])(Effect.zipRight(Deferred.succeed(held, undefined), Deferred.await(released)))
+      const holder = yield* Effect.forkChild(
+        other.locking(["a"])(Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(released)))
       )
       yield* Deferred.await(held)
-      const waiter = yield* Effect.fork(sql.locking(["a"])(insert(2)))
+      const waiter = yield* Effect.forkChild(sql.locking(["a"])(insert(2)))
       yield* Meanwhile.somebodyWaits(sql)
       yield* Fiber.interrupt(waiter)
       // A transaction that is idle for too long is ended: it would be over if the waiter had waited for it.
@@ -218,7 +218,7 @@ describe("a transaction of PostgreSQL that locks names", () => {
     })
   )
 
-  it.scoped("may have any text as a name", () =>
+  it.effect("may have any text as a name", () =>
     Effect.gen(function* () {
       const { all, sql } = yield* numbers
       const names = ["it's", "a\\'b", "'; drop table t; --", "$1", "ü", ""]

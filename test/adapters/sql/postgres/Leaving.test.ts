@@ -1,9 +1,9 @@
-import * as Reactivity from "@effect/experimental/Reactivity"
-import type * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import type * as SqlClient from "effect/sql/SqlClient"
 import pg from "pg"
 import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
 import * as PostgresServer from "../../../support/postgres/Postgres.js"
@@ -51,18 +51,18 @@ const deafen = "begin; lock table pg_proc in access exclusive mode"
 const cancels = "query = 'select pg_cancel_backend($1)'"
 
 describe("a connection of PostgreSQL whose statement was given up", () => {
-  it.scopedLive("is not another's while the server may still be about to cancel what it does", () =>
+  it.live("is not another's while the server may still be about to cancel what it does", () =>
     Effect.gen(function* () {
       const { count, locker, looker, sql } = yield* world
       yield* looker.ask("select pg_advisory_lock(7)")
-      const given = yield* Effect.fork(sql`select pg_advisory_lock(7)`)
+      const given = yield* Effect.forkChild(sql`select pg_advisory_lock(7)`)
       yield* until(count("wait_event = 'advisory'"), 1)
       yield* locker.ask(deafen)
-      const giving = yield* Effect.fork(Fiber.interrupt(given))
+      const giving = yield* Effect.forkChild(Fiber.interrupt(given))
       yield* until(count(`${cancels} and wait_event_type = 'Lock'`), 1)
       yield* looker.ask("select pg_advisory_unlock(7)")
       yield* until(count("wait_event = 'advisory'"), 0)
-      const next = yield* Effect.fork(sql`select pg_sleep(1)`)
+      const next = yield* Effect.forkChild(sql`select pg_sleep(1)`)
       yield* until(count("state = 'active' and query = 'select pg_sleep(1)'"), 1, 20)
       yield* locker.ask("commit")
       expect((yield* Fiber.await(next))._tag).toBe("Success")
@@ -70,31 +70,31 @@ describe("a connection of PostgreSQL whose statement was given up", () => {
     })
   )
 
-  it.scopedLive("is ended when the server has not said in time that it has cancelled", () =>
+  it.live("is ended when the server has not said in time that it has cancelled", () =>
     Effect.gen(function* () {
       const { count, locker, looker, sql } = yield* world
       yield* looker.ask("select pg_advisory_lock(7)")
-      const given = yield* Effect.fork(sql.withTransaction(sql`select pg_advisory_xact_lock(7)`))
+      const given = yield* Effect.forkChild(sql.withTransaction(sql`select pg_advisory_xact_lock(7)`))
       yield* until(count("wait_event = 'advisory'"), 1)
       yield* locker.ask(deafen)
-      const giving = yield* Effect.fork(Fiber.interrupt(given))
+      const giving = yield* Effect.forkChild(Fiber.interrupt(given))
       yield* until(count(`${cancels} and wait_event_type = 'Lock'`), 1)
       yield* Effect.sleep("5.2 seconds")
       yield* looker.ask("select pg_advisory_unlock(7)")
       yield* Fiber.join(giving)
-      const next = yield* Effect.fork(sql`select pg_sleep(1)`)
+      const next = yield* Effect.forkChild(sql`select pg_sleep(1)`)
       yield* until(count("state = 'active' and query = 'select pg_sleep(1)'"), 1, 20)
       yield* locker.ask("commit")
       expect((yield* Fiber.await(next))._tag).toBe("Success")
     })
   )
 
-  it.scopedLive("is not another's while it still does what it was told to give up", () =>
+  it.live("is not another's while it still does what it was told to give up", () =>
     Effect.gen(function* () {
       const { count, sql } = yield* world
       const stubborn =
         "begin perform pg_sleep(20); exception when query_canceled then perform pg_sleep(1); end"
-      const given = yield* Effect.fork(sql.unsafe(`do $$ ${stubborn} $$`))
+      const given = yield* Effect.forkChild(sql.unsafe(`do $$ ${stubborn} $$`))
       yield* until(count("wait_event = 'PgSleep'"), 1)
       yield* Fiber.interrupt(given)
       yield* pidOf(sql)
@@ -104,13 +104,13 @@ describe("a connection of PostgreSQL whose statement was given up", () => {
 })
 
 describe("a connection that the server ends", () => {
-  it.scopedLive("with the answer to a statement is not given to who waits for one", () =>
+  it.live("with the answer to a statement is not given to who waits for one", () =>
     Effect.gen(function* () {
       const { count, looker, sql } = yield* world
-      const held = yield* Effect.forEach([1, 2], () => Effect.fork(sql`select pg_sleep(1)`))
+      const held = yield* Effect.forEach([1, 2], () => Effect.forkChild(sql`select pg_sleep(1)`))
       yield* until(count("wait_event = 'PgSleep'"), 2)
-      const next = yield* Effect.fork(pidOf(sql))
-      yield* Effect.yieldNow()
+      const next = yield* Effect.forkChild(pidOf(sql))
+      yield* Effect.yieldNow
       yield* looker.ask(
         "select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'PgSleep' limit 1"
       )

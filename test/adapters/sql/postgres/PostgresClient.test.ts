@@ -1,8 +1,8 @@
-import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as Budgets from "../../../../src/adapters/sql/Budgets.js"
 import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
 import * as Store from "../../../../src/adapters/sql/Store.js"
@@ -18,7 +18,7 @@ const databases = PostgresServer.perFile()
 const clientOf = (address: Postgres.Options) => Effect.provide(Postgres.make(address), Reactivity.layer)
 
 describe("what is read in PostgreSQL is of one moment", () => {
-  it.scoped("a transaction that is settled between two statements is told with its bytes and ops", () =>
+  it.effect("a transaction that is settled between two statements is told with its bytes and ops", () =>
     Effect.gen(function* () {
       const address = yield* databases.fresh
       const [sql, other] = [yield* clientOf(address), yield* clientOf(address)]
@@ -39,7 +39,7 @@ describe("what is read in PostgreSQL is of one moment", () => {
     })
   )
 
-  it.scoped("a cost that is booked between two statements counts once", () =>
+  it.effect("a cost that is booked between two statements counts once", () =>
     Effect.gen(function* () {
       const address = yield* databases.fresh
       const [sql, other] = [yield* clientOf(address), yield* clientOf(address)]
@@ -51,7 +51,7 @@ describe("what is read in PostgreSQL is of one moment", () => {
       const seen = yield* Meanwhile.changed(other, sql, {
         lock: other`lock table budget_days in access exclusive mode`,
         method: figures,
-        change: Effect.zipRight(
+        change: Effect.andThen(
           other`update budget_holds set state = 'settled'`,
           other`insert into budget_days (account_id, chain_id, pot, day, booked) values ('', '1', 'pot', 0, '7')`
         )
@@ -61,7 +61,7 @@ describe("what is read in PostgreSQL is of one moment", () => {
     })
   )
 
-  it.scoped("whatever others commit meanwhile, and nothing is written", () =>
+  it.effect("whatever others commit meanwhile, and nothing is written", () =>
     Effect.gen(function* () {
       const address = yield* databases.fresh
       const [sql, other] = [yield* clientOf(address), yield* clientOf(address)]

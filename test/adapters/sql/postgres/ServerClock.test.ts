@@ -1,12 +1,12 @@
-import * as Reactivity from "@effect/experimental/Reactivity"
-import { SqlClient } from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as TestClock from "effect/TestClock"
+import * as Result from "effect/Result"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import { SqlClient } from "effect/sql/SqlClient"
+import * as TestClock from "effect/testing/TestClock"
 import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
 import * as ServerClock from "../../../../src/adapters/sql/postgres/ServerClock.js"
 import * as Config from "../../../../src/hosts/config/Config.js"
@@ -52,7 +52,7 @@ const timed = (sql: SqlClient) => Layer.provide(ServerClock.layer, Layer.succeed
 
 describe("the clock of a PostgreSQL server", () => {
   for (const days of [31, -31])
-    it.scopedLive(`counts for what is built on it, on a machine whose clock is ahead by ${days} days`, () =>
+    it.live(`counts for what is built on it, on a machine whose clock is ahead by ${days} days`, () =>
       Effect.gen(function* () {
         const log = Log.make()
         const { sql } = yield* shifted
@@ -73,7 +73,7 @@ describe("the clock of a PostgreSQL server", () => {
       })
     )
 
-  it.scopedLive("is not told of where the machine's agrees with it", () =>
+  it.live("is not told of where the machine's agrees with it", () =>
     Effect.gen(function* () {
       const log = Log.make()
       const { sql } = yield* shifted
@@ -82,7 +82,7 @@ describe("the clock of a PostgreSQL server", () => {
     })
   )
 
-  it.scoped("is followed when it is set, and goes on evenly while it cannot be asked", () =>
+  it.effect("is followed when it is set, and goes on evenly while it cannot be asked", () =>
     Effect.gen(function* () {
       const { by, sql } = yield* shifted
       const machine = yield* TestClock.testClock()
@@ -104,11 +104,11 @@ describe("the clock of a PostgreSQL server", () => {
     })
   )
 
-  it.scopedLive("is that of a service on PostgreSQL", () =>
+  it.live("is that of a service on PostgreSQL", () =>
     Effect.gen(function* () {
       const { address, by, sql } = yield* shifted
       yield* by(5 * hour)
-      const config = Either.getOrThrow(
+      const config = Result.getOrThrow(
         Config.fromText(
           JSON.stringify({
             profile: "development",

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Reactivity from "@effect/experimental/Reactivity"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
+import * as Reactivity from "effect/reactivity/Reactivity"
 import pg from "pg"
 import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
 import * as PostgresClient from "../../../../src/adapters/sql/postgres/PostgresClient.js"
@@ -57,7 +57,7 @@ const eventually = <A, E>(
 ): Effect.Effect<A, E, import("effect/Scope").Scope> => Effect.retry(open, { times: 20 })
 
 describe("a connection of PostgreSQL that is encrypted", () => {
-  it.scopedLive("sends, is told in order, is interrupted and ends as any other", () =>
+  it.live("sends, is told in order, is interrupted and ends as any other", () =>
     Effect.gen(function* () {
       const { verified } = yield* encrypted
       const sql = yield* eventually(clientOf(verified))
@@ -75,7 +75,7 @@ describe("a connection of PostgreSQL that is encrypted", () => {
       )
       expect(rows).toEqual([{ n: 50, size: 50 * long.length }])
       const begun = performance.now()
-      const slow = yield* Effect.fork(sql.withTransaction(sql`select pg_sleep(20)`))
+      const slow = yield* Effect.forkChild(sql.withTransaction(sql`select pg_sleep(20)`))
       yield* Effect.sleep("100 millis")
       yield* Fiber.interrupt(slow)
       expect(performance.now() - begun).toBeLessThan(10_000)
@@ -83,7 +83,7 @@ describe("a connection of PostgreSQL that is encrypted", () => {
     })
   )
 
-  it.scopedLive("is cut when a statement is not answered in time, and the next one has another", () =>
+  it.live("is cut when a statement is not answered in time, and the next one has another", () =>
     Effect.gen(function* () {
       const { verified } = yield* encrypted
       const sql = yield* eventually(clientOf(verified, { answerTimeoutMillis: 2_000 }))
@@ -97,7 +97,7 @@ describe("a connection of PostgreSQL that is encrypted", () => {
     })
   )
 
-  it.scopedLive("is refused when the server is not who it was to be", () =>
+  it.live("is refused when the server is not who it was to be", () =>
     Effect.gen(function* () {
       const { at, authority, verified } = yield* encrypted
       yield* eventually(clientOf(verified))

@@ -1,7 +1,7 @@
-import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlJournal from "../../../../src/adapters/sql/journal/Journal.js"
 import * as Sqlite from "../../../../src/adapters/sql/Sqlite.js"
 import { acceptOp, signOps } from "../../../support/journal/Facts.js"

@@ -1,9 +1,9 @@
 import { join } from "node:path"
-import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlAuditLog from "../../../../src/adapters/sql/AuditLog.js"
 import * as SqlJournal from "../../../../src/adapters/sql/journal/Journal.js"
 import * as GroupCommit from "../../../../src/adapters/sql/sqlite/GroupCommit.js"
@@ -17,7 +17,9 @@ import { options, temporaryFolder } from "../../../support/journal/Layers.js"
 import * as Make from "../../../support/journal/Make.js"
 
 /** Everything that can go on without the disk has gone on. */
-const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resolve))).pipe(Effect.repeatN(20))
+const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resolve))).pipe(
+  Effect.repeat({ times: 20 })
+)
 
 /** The journal and the audit log of one database, over a disk that is written when the test says so. */
 const setup = Effect.gen(function* () {
@@ -33,15 +35,15 @@ const setup = Effect.gen(function* () {
   const inDatabase = Effect.provideService(SqlClient.SqlClient, sql)
   const ports = yield* inDatabase(SqlJournal.make(options))
   const journal = yield* Effect.provide(Journals.all, ports)
-  const audit: AuditLog["Type"] = yield* inDatabase(SqlAuditLog.make)
+  const audit: AuditLog["Service"] = yield* inDatabase(SqlAuditLog.make)
   /** Whether it is answered only once the disk has been written. */
   const waits = <A, E>(effect: Effect.Effect<A, E>) =>
     Effect.gen(function* () {
       yield* settled
       disk.isHeld = true
-      const fiber = yield* Effect.fork(effect)
+      const fiber = yield* Effect.forkChild(effect)
       yield* settled
-      const isWaiting = fiber.unsafePoll() === null
+      const isWaiting = fiber.pollUnsafe() === undefined
       disk.isHeld = false
       for (const end of writes.splice(0)) end()
       yield* Fiber.join(fiber)
@@ -62,46 +64,42 @@ const act = {
 } as const
 
 describe("the journal on a disk that is slow", () => {
-  it.scopedLive(
-    "answers work of the engine at once, and what leaves the process once the disk has all of it",
-    () =>
-      Effect.gen(function* () {
-        const { audit, journal, waits } = yield* setup
-        const { lane } = Make
-        yield* journal.claim(lane, { process: "this one", independent: [] })
-        expect(yield* waits(Make.lease(journal, Make.leaseRequest("r1")))).toBe(false)
-        const ops = [Make.op({ userOpHash: Make.word(1) })]
-        expect(yield* waits(journal.accept(Make.acceptance("r1", ops)))).toBe(false)
-        expect(yield* waits(journal.ofRequest("r1"))).toBe(false)
-        // One after the other: what one of them has waited for, the next need not.
-        const outward: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
-          journal.durable,
-          journal.request("r1"),
-          journal.requestOf(Make.alice, "execute", "key"),
-          journal.list(Make.alice, { limit: 2 }),
-          journal.events("r1", 0, 10),
-          journal.findOp(Make.alice, Make.chainId, Make.word(1)),
-          journal.findTransaction(Make.alice, Make.chainId, Make.signed(0n).txHash),
-          audit.record(act)
-        ]
-        for (const each of outward) {
-          expect(yield* waits(journal.note("r1", "{}"))).toBe(false)
-          expect(yield* waits(each)).toBe(true)
-          expect(yield* waits(each)).toBe(each === outward.at(-1))
-        }
-        expect(yield* waits(Effect.locally(audit.record(act), withheld, true))).toBe(false)
-        expect(yield* waits(audit.record({ ...act, kind: "transaction" }))).toBe(false)
-        expect(yield* waits(journal.allocate(Make.allocation("r1", { ops: [0] })))).toBe(false)
-        expect(yield* waits(journal.recordSigned(Make.signed(0n)))).toBe(true)
-        expect(yield* waits(journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false))).toBe(
-          false
-        )
-        expect(yield* waits(journal.finalise(lane, 0n, Make.settledDepth))).toBe(false)
-      })
+  it.live("answers work of the engine at once, and what leaves the process once the disk has all of it", () =>
+    Effect.gen(function* () {
+      const { audit, journal, waits } = yield* setup
+      const { lane } = Make
+      yield* journal.claim(lane, { process: "this one", independent: [] })
+      expect(yield* waits(Make.lease(journal, Make.leaseRequest("r1")))).toBe(false)
+      const ops = [Make.op({ userOpHash: Make.word(1) })]
+      expect(yield* waits(journal.accept(Make.acceptance("r1", ops)))).toBe(false)
+      expect(yield* waits(journal.ofRequest("r1"))).toBe(false)
+      // One after the other: what one of them has waited for, the next need not.
+      const outward: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+        journal.durable,
+        journal.request("r1"),
+        journal.requestOf(Make.alice, "execute", "key"),
+        journal.list(Make.alice, { limit: 2 }),
+        journal.events("r1", 0, 10),
+        journal.findOp(Make.alice, Make.chainId, Make.word(1)),
+        journal.findTransaction(Make.alice, Make.chainId, Make.signed(0n).txHash),
+        audit.record(act)
+      ]
+      for (const each of outward) {
+        expect(yield* waits(journal.note("r1", "{}"))).toBe(false)
+        expect(yield* waits(each)).toBe(true)
+        expect(yield* waits(each)).toBe(each === outward.at(-1))
+      }
+      expect(yield* waits(Effect.provideService(audit.record(act), withheld, true))).toBe(false)
+      expect(yield* waits(audit.record({ ...act, kind: "transaction" }))).toBe(false)
+      expect(yield* waits(journal.allocate(Make.allocation("r1", { ops: [0] })))).toBe(false)
+      expect(yield* waits(journal.recordSigned(Make.signed(0n)))).toBe(true)
+      expect(yield* waits(journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false))).toBe(false)
+      expect(yield* waits(journal.finalise(lane, 0n, Make.settledDepth))).toBe(false)
+    })
   )
 
   /** A request of two elements, with an op for each of so many. */
-  const accepted = ({ journal }: Effect.Effect.Success<typeof setup>, count: number) =>
+  const accepted = ({ journal }: Effect.Success<typeof setup>, count: number) =>
     Effect.gen(function* () {
       yield* journal.claim(Make.lane, { process: "this one", independent: [] })
       const ops = Array.from({ length: count }, (_, index) =>
@@ -114,7 +112,7 @@ describe("the journal on a disk that is slow", () => {
       yield* journal.settle(Make.mined(0n), outcomes, false)
     })
 
-  it.scopedLive("answers at once a request whose ops are all in a transaction of the chain", () =>
+  it.live("answers at once a request whose ops are all in a transaction of the chain", () =>
     Effect.gen(function* () {
       const world = yield* setup
       yield* accepted(world, 2)
@@ -123,7 +121,7 @@ describe("the journal on a disk that is slow", () => {
     })
   )
 
-  it.scopedLive("answers a request with an element that is in no transaction once the disk has it", () =>
+  it.live("answers a request with an element that is in no transaction once the disk has it", () =>
     Effect.gen(function* () {
       const world = yield* setup
       yield* accepted(world, 1)
@@ -144,8 +142,8 @@ const crowded = () => {
   })
   const wait = (count: number) =>
     Effect.forEach(Array.from({ length: count }), () =>
-      Effect.zipRight(Effect.sync(log.committed), Effect.fork(log.durable))
-    ).pipe(Effect.zipLeft(Effect.yieldNow()))
+      Effect.andThen(Effect.sync(log.committed), Effect.forkChild(log.durable))
+    ).pipe(Effect.tap(Effect.yieldNow))
   /** Time goes on, and whoever waits for it looks. */
   const pass = (millis: number, idle = 0) =>
     Effect.sync(() => {
@@ -153,9 +151,9 @@ const crowded = () => {
       time.idle += idle
       for (const look of looks.splice(0)) look()
     })
-  const end = Effect.zipRight(
+  const end = Effect.andThen(
     Effect.sync(() => writes.shift()?.()),
-    Effect.yieldNow()
+    Effect.yieldNow
   )
   return { end, looks, pass, wait, writes }
 }

@@ -1,12 +1,12 @@
 import { join } from "node:path"
-import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as Sqlite from "../../../../src/adapters/sql/Sqlite.js"
 import * as GroupCommit from "../../../../src/adapters/sql/sqlite/GroupCommit.js"
 import * as SqliteConnection from "../../../../src/adapters/sql/sqlite/SqliteConnection.js"
@@ -16,7 +16,9 @@ import { temporaryFolder } from "../../../support/journal/Layers.js"
 const many = Array.from({ length: 20 }, (_, n) => n)
 
 /** Everything that can go on without the disk has gone on. */
-const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resolve))).pipe(Effect.repeatN(20))
+const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resolve))).pipe(
+  Effect.repeat({ times: 20 })
+)
 
 /** A connection of SQLite, the group commit over it, and what is done in its order: commits, and what the tests add. */
 const setup = Effect.gen(function* () {
@@ -60,7 +62,7 @@ const setup = Effect.gen(function* () {
   return { disk, done, group, insert, rows, run, writes, ...group }
 }).pipe(Effect.provide(Reactivity.layer))
 
-type Group = Effect.Effect.Success<typeof setup>
+type Group = Effect.Success<typeof setup>
 
 /** Transactions whose effects may wait, and those that are run in one step. */
 const ways: ReadonlyArray<readonly [string, (group: Group) => GroupCommit.GroupCommit["atOnce"]]> = [
@@ -69,7 +71,7 @@ const ways: ReadonlyArray<readonly [string, (group: Group) => GroupCommit.GroupC
 ]
 
 describe.each(ways)("transactions %s, of one turn of the event loop,", (_, way) => {
-  it.scopedLive("are committed together, and none is answered before", () =>
+  it.live("are committed together, and none is answered before", () =>
     Effect.gen(function* () {
       const group = yield* setup
       const { done, insert, rows } = group
@@ -85,13 +87,13 @@ describe.each(ways)("transactions %s, of one turn of the event loop,", (_, way) 
     })
   )
 
-  it.scopedLive("fail for themselves", () =>
+  it.live("fail for themselves", () =>
     Effect.gen(function* () {
       const group = yield* setup
       const { done, insert, rows } = group
       const exits = yield* Effect.forEach(
         many,
-        (n) => Effect.exit(way(group)(Effect.zipRight(insert(n), insert(n % 3 === 0 ? n : 1_000 + n)))),
+        (n) => Effect.exit(way(group)(Effect.andThen(insert(n), insert(n % 3 === 0 ? n : 1_000 + n)))),
         { concurrency: "unbounded" }
       )
       expect(exits.map(Exit.isSuccess)).toEqual(many.map((n) => n % 3 !== 0))
@@ -100,14 +102,14 @@ describe.each(ways)("transactions %s, of one turn of the event loop,", (_, way) 
     })
   )
 
-  it.scopedLive("may have transactions within them, each undone for itself", () =>
+  it.live("may have transactions within them, each undone for itself", () =>
     Effect.gen(function* () {
       const group = yield* setup
       const { insert, rows } = group
       yield* way(group)(
         Effect.gen(function* () {
           yield* insert(1)
-          yield* Effect.ignore(way(group)(Effect.zipRight(insert(2), Effect.fail("undone"))))
+          yield* Effect.ignore(way(group)(Effect.andThen(insert(2), Effect.fail("undone"))))
           yield* way(group)(insert(3))
         })
       )
@@ -115,7 +117,7 @@ describe.each(ways)("transactions %s, of one turn of the event loop,", (_, way) 
     })
   )
 
-  it.scopedLive("all fail when their commit does, and the next ones succeed", () =>
+  it.live("all fail when their commit does, and the next ones succeed", () =>
     Effect.gen(function* () {
       const group = yield* setup
       const { insert, rows, run } = group
@@ -132,7 +134,7 @@ describe.each(ways)("transactions %s, of one turn of the event loop,", (_, way) 
     })
   )
 
-  it.scopedLive("that the database undoes by itself all fail, those that had no turn yet are done", () =>
+  it.live("that the database undoes by itself all fail, those that had no turn yet are done", () =>
     Effect.gen(function* () {
       const group = yield* setup
       const { insert, rows, run } = group
@@ -146,12 +148,12 @@ describe.each(ways)("transactions %s, of one turn of the event loop,", (_, way) 
     })
   )
 
-  it.scopedLive("that are interrupted before their turn leave nothing", () =>
+  it.live("that are interrupted before their turn leave nothing", () =>
     Effect.gen(function* () {
       const group = yield* setup
       const { done, insert, rows } = group
-      const waiting = yield* Effect.fork(way(group)(insert(1)))
-      yield* Effect.yieldNow()
+      const waiting = yield* Effect.forkChild(way(group)(insert(1)))
+      yield* Effect.yieldNow
       yield* Fiber.interrupt(waiting)
       yield* way(group)(insert(2))
       expect(yield* rows).toEqual([2])
@@ -161,7 +163,7 @@ describe.each(ways)("transactions %s, of one turn of the event loop,", (_, way) 
 })
 
 describe("transactions of one turn of the event loop", { timeout: 60_000 }, () => {
-  it.scopedLive("of both ways are committed together, in their order", () =>
+  it.live("of both ways are committed together, in their order", () =>
     Effect.gen(function* () {
       const { atOnce, done, insert, rows, withTransaction } = yield* setup
       const [waits, step] = [withTransaction(insert(1)), atOnce(insert(1))]
@@ -174,17 +176,17 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.scopedLive("of one step that are interrupted after it are over when their interrupter goes on", () =>
+  it.live("of one step that are interrupted after it are over when their interrupter goes on", () =>
     Effect.gen(function* () {
       const { atOnce, done, insert, rows, withTransaction } = yield* setup
-      const step = yield* Effect.fork(atOnce(insert(1)))
+      const step = yield* Effect.forkChild(atOnce(insert(1)))
       const open = yield* Deferred.make<void>()
-      const beside = yield* Effect.fork(withTransaction(Effect.zipRight(Deferred.await(open), insert(2))))
+      const beside = yield* Effect.forkChild(withTransaction(Effect.andThen(Deferred.await(open), insert(2))))
       yield* settled
-      const interrupting = yield* Effect.fork(Fiber.interrupt(step))
+      const interrupting = yield* Effect.forkChild(Fiber.interrupt(step))
       yield* settled
       expect(done).toEqual(["begin immediate"])
-      expect(interrupting.unsafePoll()).toBeNull()
+      expect(interrupting.pollUnsafe()).toBeUndefined()
       yield* Deferred.succeed(open, undefined)
       yield* Fiber.join(interrupting)
       expect(done).toContain("commit")
@@ -193,7 +195,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.scopedLive("that only read see what is committed, at once, and are answered when the disk has it", () =>
+  it.live("that only read see what is committed, at once, and are answered when the disk has it", () =>
     Effect.gen(function* () {
       const { atOnce, disk, done, insert, outside, read, withTransaction, writes } = yield* setup
       const look = read(
@@ -208,15 +210,15 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
       expect(yield* look).toEqual([1])
       expect(done).toEqual(["commit"])
       const open = yield* Deferred.make<void>()
-      const writer = yield* Effect.fork(withTransaction(Effect.zipRight(insert(2), Deferred.await(open))))
+      const writer = yield* Effect.forkChild(withTransaction(Effect.andThen(insert(2), Deferred.await(open))))
       yield* settled
       disk.isHeld = true
-      const reader = yield* Effect.fork(look)
+      const reader = yield* Effect.forkChild(look)
       yield* settled
-      expect(reader.unsafePoll()).toBeNull()
+      expect(reader.pollUnsafe()).toBeUndefined()
       yield* Deferred.succeed(open, undefined)
       yield* settled
-      expect(reader.unsafePoll()).toBeNull()
+      expect(reader.pollUnsafe()).toBeUndefined()
       writes.shift()?.(null)
       expect(yield* Fiber.join(reader)).toEqual([1, 2])
       yield* Fiber.join(writer)
@@ -225,26 +227,26 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.scopedLive("that are interrupted leave nothing and hold nobody up", () =>
+  it.live("that are interrupted leave nothing and hold nobody up", () =>
     Effect.gen(function* () {
       const { insert, rows, withTransaction } = yield* setup
-      const waiting = yield* Effect.fork(withTransaction(insert(1)))
-      const inside = yield* Effect.fork(withTransaction(Effect.zipRight(insert(2), Effect.never)))
-      yield* Effect.yieldNow()
+      const waiting = yield* Effect.forkChild(withTransaction(insert(1)))
+      const inside = yield* Effect.forkChild(withTransaction(Effect.andThen(insert(2), Effect.never)))
+      yield* Effect.yieldNow
       yield* Fiber.interrupt(waiting)
-      const next = yield* Effect.fork(withTransaction(insert(3)))
-      yield* Effect.fork(Fiber.interrupt(inside))
+      const next = yield* Effect.forkChild(withTransaction(insert(3)))
+      yield* Effect.forkChild(Fiber.interrupt(inside))
       yield* Fiber.join(next)
       expect(yield* rows).toEqual([3])
     })
   )
 
-  it.scopedLive("that are interrupted while others of their group have their turn hold nobody up", () =>
+  it.live("that are interrupted while others of their group have their turn hold nobody up", () =>
     Effect.gen(function* () {
       const { insert, rows, withTransaction } = yield* setup
       const open = yield* Deferred.make<void>()
-      const first = yield* Effect.fork(withTransaction(Effect.zipRight(Deferred.await(open), insert(1))))
-      const second = yield* Effect.fork(withTransaction(insert(2)))
+      const first = yield* Effect.forkChild(withTransaction(Effect.andThen(Deferred.await(open), insert(1))))
+      const second = yield* Effect.forkChild(withTransaction(insert(2)))
       yield* settled
       yield* Fiber.interrupt(second)
       yield* Deferred.succeed(open, undefined)
@@ -254,7 +256,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.scopedLive("keep statements out that are in no transaction", () =>
+  it.live("keep statements out that are in no transaction", () =>
     Effect.gen(function* () {
       const { insert, outside, withTransaction } = yield* setup
       const told: Array<ReadonlyArray<unknown>> = []
@@ -264,8 +266,8 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
           withTransaction(
             Effect.gen(function* () {
               yield* insert(1)
-              yield* Effect.fork(look)
-              yield* Effect.yieldNow()
+              yield* Effect.forkChild(look)
+              yield* Effect.yieldNow
               expect(told).toEqual([])
             })
           ),
@@ -278,26 +280,26 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.scopedLive("are answered when the disk has them, and so is who has seen them", () =>
+  it.live("are answered when the disk has them, and so is who has seen them", () =>
     Effect.gen(function* () {
       const { disk, insert, outside, withTransaction, writes } = yield* setup
       const answered: Array<string> = []
       const tell = (name: string) => Effect.sync(() => answered.push(name))
       disk.isHeld = true
-      const writer = yield* Effect.fork(Effect.zipRight(withTransaction(insert(1)), tell("writer")))
+      const writer = yield* Effect.forkChild(Effect.andThen(withTransaction(insert(1)), tell("writer")))
       yield* settled
       const look = outside.execute("select n from t", [], undefined)
-      const reader = yield* Effect.fork(Effect.tap(look, () => tell("reader")))
-      const early = yield* Effect.fork(
-        Effect.zipRight(
-          Effect.locally(withTransaction(insert(2)), GroupCommit.answered, "committed"),
+      const reader = yield* Effect.forkChild(Effect.tap(look, () => tell("reader")))
+      const early = yield* Effect.forkChild(
+        Effect.andThen(
+          Effect.provideService(withTransaction(insert(2)), GroupCommit.answered, "committed"),
           tell("early")
         )
       )
       yield* settled
       expect(answered).toEqual(["early"])
       expect(writes).toHaveLength(1)
-      const late = yield* Effect.fork(Effect.zipRight(withTransaction(insert(3)), tell("late")))
+      const late = yield* Effect.forkChild(Effect.andThen(withTransaction(insert(3)), tell("late")))
       yield* settled
       writes.shift()?.(null)
       yield* Fiber.join(writer)
@@ -313,15 +315,15 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.scopedLive("all fail from a write on that the disk refused", () =>
+  it.live("all fail from a write on that the disk refused", () =>
     Effect.gen(function* () {
       const { disk, insert, outside, withTransaction, writes } = yield* setup
       disk.isHeld = true
-      const writers = yield* Effect.fork(
+      const writers = yield* Effect.forkChild(
         Effect.forEach([1, 2], (n) => Effect.exit(withTransaction(insert(n))), { concurrency: "unbounded" })
       )
       yield* settled
-      const late = yield* Effect.fork(Effect.exit(withTransaction(insert(3))))
+      const late = yield* Effect.forkChild(Effect.exit(withTransaction(insert(3))))
       yield* settled
       writes.shift()?.(new Error("EIO"))
       const exits = [...(yield* Fiber.join(writers)), yield* Fiber.join(late)]
@@ -332,7 +334,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.scopedLive("that only read do not write", () =>
+  it.live("that only read do not write", () =>
     Effect.gen(function* () {
       const { done, outside, withTransaction } = yield* setup
       yield* withTransaction(
@@ -345,15 +347,15 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.scopedLive("wait for another process that writes, and the event loop turns meanwhile", () =>
+  it.live("wait for another process that writes, and the event loop turns meanwhile", () =>
     Effect.gen(function* () {
       const filename = join(yield* temporaryFolder, "shared.db")
       const client = Effect.provide(Sqlite.make({ filename }), Reactivity.layer)
       const [one, other] = [yield* client, yield* client]
       yield* one`create table t (n integer)`
       // On a fiber of its own: inside the transaction of one client another one would join it.
-      const elsewhere = Effect.runFork(one.withTransaction(Effect.zipRight(one`select 1`, Effect.sleep(100))))
-      yield* Effect.yieldNow().pipe(Effect.repeatN(20))
+      const elsewhere = Effect.runFork(one.withTransaction(Effect.andThen(one`select 1`, Effect.sleep(100))))
+      yield* Effect.yieldNow.pipe(Effect.repeat({ times: 20 }))
       yield* other.withTransaction(other`insert into t (n) values (1)`)
       yield* Fiber.join(elsewhere)
       expect(yield* one`select n from t`).toEqual([{ n: 1 }])

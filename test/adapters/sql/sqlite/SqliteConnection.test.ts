@@ -1,10 +1,10 @@
 import { mkdirSync, readdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import * as Reactivity from "@effect/experimental/Reactivity"
-import { SqlError } from "@effect/sql/SqlError"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import { SqlError } from "effect/sql/SqlError"
 import * as ErrorCode from "../../../../src/adapters/sql/ErrorCode.js"
 import * as Sqlite from "../../../../src/adapters/sql/Sqlite.js"
 import * as SqliteConnection from "../../../../src/adapters/sql/sqlite/SqliteConnection.js"
@@ -26,7 +26,7 @@ const codeOf = (step: () => unknown): string => {
 }
 
 describe("a connection of SQLite", () => {
-  it.scoped("names what the database refuses by SQLite's own codes", () =>
+  it.effect("names what the database refuses by SQLite's own codes", () =>
     Effect.gen(function* () {
       const { all, file } = yield* inFile
       all("create table t (n integer primary key, u integer unique, text text not null, check (u < 100))", [])
@@ -53,7 +53,7 @@ describe("a connection of SQLite", () => {
     })
   )
 
-  it.scoped("tells a reader that others have overtaken from one that waits for the writer", () =>
+  it.effect("tells a reader that others have overtaken from one that waits for the writer", () =>
     Effect.gen(function* () {
       const { all, file } = yield* inFile
       all("create table t (n integer)", [])
@@ -67,7 +67,7 @@ describe("a connection of SQLite", () => {
     })
   )
 
-  it.scoped("gives text, bytes, numbers and nothing as they were", () =>
+  it.effect("gives text, bytes, numbers and nothing as they were", () =>
     Effect.gen(function* () {
       const { all } = yield* inFile
       all("create table t (n integer primary key, text text, bytes blob)", [])
@@ -96,7 +96,7 @@ describe("a connection of SQLite", () => {
     ])
   })
 
-  it.scoped("gives no number that is not the stored one", () =>
+  it.effect("gives no number that is not the stored one", () =>
     Effect.gen(function* () {
       const { all } = yield* inFile
       expect(all("select cast(9007199254740993 as text) as n", [])).toEqual([{ n: "9007199254740993" }])
@@ -104,7 +104,7 @@ describe("a connection of SQLite", () => {
     })
   )
 
-  it.scoped("takes one statement at a time, none of which would be left out in silence", () =>
+  it.effect("takes one statement at a time, none of which would be left out in silence", () =>
     Effect.gen(function* () {
       const { all } = yield* inFile
       all("create table t (n integer); ", [])
@@ -113,7 +113,7 @@ describe("a connection of SQLite", () => {
     })
   )
 
-  it.scoped("has a file by its path, also where that looks like a URI", () =>
+  it.effect("has a file by its path, also where that looks like a URI", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const before = process.cwd()
@@ -131,7 +131,7 @@ describe("a connection of SQLite", () => {
 const open = (filename: string) => Effect.provide(Sqlite.make({ filename }), Reactivity.layer)
 
 describe("a database of SQLite that is full", () => {
-  it.scoped("fails the transaction, loses none that was answered, and works again once there is room", () =>
+  it.effect("fails the transaction, loses none that was answered, and works again once there is room", () =>
     Effect.gen(function* () {
       const file = join(yield* temporaryFolder, "journal.db")
       const sql = yield* open(file)
@@ -142,8 +142,8 @@ describe("a database of SQLite that is full", () => {
       let answered = 0
       let failure: SqlError | null = null
       while (failure === null) {
-        const exit = yield* Effect.either(write(answered))
-        if (exit._tag === "Left") failure = exit.left
+        const exit = yield* Effect.result(write(answered))
+        if (exit._tag === "Failure") failure = exit.failure
         else answered++
       }
       expect(ErrorCode.suffix(failure)).toBe(" (SQLITE_FULL)")
@@ -159,7 +159,7 @@ describe("a database of SQLite that is full", () => {
 })
 
 describe("a database of SQLite that is saved while it is in use", () => {
-  it.scoped("is saved as of one moment, and goes on", () =>
+  it.effect("is saved as of one moment, and goes on", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const [file, saved] = [join(folder, "live.db"), join(folder, "saved.db")]
@@ -167,7 +167,7 @@ describe("a database of SQLite that is saved while it is in use", () => {
       yield* sql`create table t (n integer)`
       const pair = (n: number) =>
         sql.withTransaction(
-          Effect.zipRight(sql`insert into t (n) values (${n})`, sql`insert into t (n) values (${n})`)
+          Effect.andThen(sql`insert into t (n) values (${n})`, sql`insert into t (n) values (${n})`)
         )
       const save = Effect.sync(() => {
         const live = new DatabaseSync(file, { timeout: 5_000 })
@@ -188,7 +188,7 @@ describe("a database of SQLite that is saved while it is in use", () => {
 })
 
 describe("a file that is no sound database", () => {
-  it.scoped("is refused by its code", () =>
+  it.effect("is refused by its code", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const at = (name: string) => join(folder, name)

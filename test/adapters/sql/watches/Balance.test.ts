@@ -1,8 +1,8 @@
-import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
 import * as SqlWatches from "../../../../src/adapters/sql/watches/Watches.js"
 import * as SqlWebhooks from "../../../../src/adapters/sql/webhooks/Webhooks.js"
@@ -15,7 +15,7 @@ import * as Following from "../../../support/watches/Following.js"
 const databases = PostgresServer.perFile()
 
 describe("watches that owe too much or little again, in PostgreSQL", () => {
-  it.scoped("a watch that is paused while it is looked at stays paused", () =>
+  it.effect("a watch that is paused while it is looked at stays paused", () =>
     Effect.gen(function* () {
       const address = yield* databases.fresh
       const client = Effect.provide(Postgres.make(address), Reactivity.layer)
@@ -50,7 +50,7 @@ describe("watches that owe too much or little again, in PostgreSQL", () => {
 })
 
 describe("the watches of an account, in PostgreSQL", () => {
-  it.scoped("are 10,000 at most, and another account's do not count", () =>
+  it.effect("are 10,000 at most, and another account's do not count", () =>
     Effect.gen(function* () {
       const sql = yield* Effect.provide(Postgres.make(yield* databases.fresh), Reactivity.layer)
       const layers = Layer.merge(SqlWatches.layer(options), SqlWebhooks.layer(options))

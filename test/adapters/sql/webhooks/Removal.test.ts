@@ -1,4 +1,3 @@
-import * as SqlClient from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -6,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlJournal from "../../../../src/adapters/sql/journal/Journal.js"
 import * as SqlPostgres from "../../../../src/adapters/sql/Postgres.js"
 import * as SqlWebhooks from "../../../../src/adapters/sql/webhooks/Webhooks.js"
@@ -34,16 +34,16 @@ const beside = Effect.gen(function* () {
     Effect.gen(function* () {
       const begun = yield* Deferred.make<void>()
       const end = yield* Deferred.make<void>()
-      const other = yield* Effect.fork(
+      const other = yield* Effect.forkChild(
         sql.withTransaction(
           transaction.pipe(
-            Effect.zipRight(Deferred.succeed(begun, undefined)),
-            Effect.zipRight(Deferred.await(end))
+            Effect.andThen(Deferred.succeed(begun, undefined)),
+            Effect.andThen(Deferred.await(end))
           )
         )
       )
       yield* Deferred.await(begun)
-      const own = yield* Effect.fork(work)
+      const own = yield* Effect.forkChild(work)
       yield* waits
       yield* Deferred.succeed(end, undefined)
       yield* Fiber.join(other)
@@ -55,7 +55,7 @@ const beside = Effect.gen(function* () {
 const hook = Redacted.make("https://example.com/hook")
 
 describe("a webhook that is removed", () => {
-  it.scopedLive("fails no write whose event it would have been owed at that moment", () =>
+  it.live("fails no write whose event it would have been owed at that moment", () =>
     Effect.gen(function* () {
       const { during, sql, stores } = yield* beside
       const webhooks = Context.get(stores, Webhooks)
@@ -67,7 +67,7 @@ describe("a webhook that is removed", () => {
     })
   )
 
-  it.scopedLive("takes with it what it was owed at that moment, and is removed once", () =>
+  it.live("takes with it what it was owed at that moment, and is removed once", () =>
     Effect.gen(function* () {
       const { during, sql, stores } = yield* beside
       const webhooks = Context.get(stores, Webhooks)

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
+import * as EffectEffect from "effect/Effect"
 import { computeAddress, SigningKey } from "ethers"
 import * as ExternalProofs from "../../../../src/application/intake/encoded/ExternalProofs.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
@@ -38,7 +39,9 @@ test("what the keys of a request sign is good for ten minutes at most where the 
   ] as const) {
     const { digests, terms } = termsOf(bounds)
     const conditions = { validUntil, validAfter: bounds.validAfter, bundler }
-    const consent = yield* ExternalProofs.consent({ evidence: { _tag: "keys" }, userOpHash }, config, terms)
+    const consent = yield* EffectEffect.fromResult(
+      ExternalProofs.consent({ evidence: { _tag: "keys" }, userOpHash }, config, terms)
+    )
     expect(consent.conditions).toEqual(conditions)
     yield* consent.prove
     expect(digests).toEqual([Conditions.signingHash(userOpHash, conditions)])
@@ -53,7 +56,7 @@ describe("a proof that the request brings", () => {
         config,
         termsOf(bounds).terms
       ),
-      { onLeft: ({ code }) => code, onRight: ({ conditions }) => conditions }
+      { onFailure: ({ code }) => code, onSuccess: ({ conditions }) => conditions }
     )
 
   it("is over the window where the request names one, and nothing else stands for it", () => {

@@ -26,8 +26,8 @@ const sent = (trust: "caller" | "operator", error: BundlerError) => {
     submitter: { address: "0x01" }
   } as unknown as Sending.SubmissionRoute
   const services = Context.make(Bundler, { submit: () => Effect.fail(error) }).pipe(
-    Context.add(OpJournal, { abandonUnsigned: () => Effect.void } as unknown as OpJournal["Type"]),
-    Context.add(RequestJournal, { durable: Effect.void } as unknown as RequestJournal["Type"]),
+    Context.add(OpJournal, { abandonUnsigned: () => Effect.void } as unknown as OpJournal["Service"]),
+    Context.add(RequestJournal, { durable: Effect.void } as unknown as RequestJournal["Service"]),
     Context.add(ChainFacts.ChainFacts, ChainFacts.make()),
     Context.add(WakeUps, { signal: () => Effect.void } as unknown as WakeUps)
   )

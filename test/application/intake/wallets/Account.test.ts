@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import * as Account from "../../../../src/application/intake/wallets/Account.js"
 import * as Make from "../../../support/journal/Make.js"
@@ -6,9 +6,9 @@ import * as Make from "../../../support/journal/Make.js"
 describe("an account of a creation", () => {
   const wallet = Make.address(0xaa)
   const problems = (account: Account.Account) =>
-    Either.match(Account.parse(account, 2), {
-      onLeft: ({ details }) => details.map(({ path }) => path),
-      onRight: () => []
+    Result.match(Account.parse(account, 2), {
+      onFailure: ({ details }) => details.map(({ path }) => path),
+      onSuccess: () => []
     })
 
   it("says only beside a salt that its address is of the salt alone", () => {

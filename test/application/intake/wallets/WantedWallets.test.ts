@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import * as WantedWallets from "../../../../src/application/intake/wallets/WantedWallets.js"
 import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
@@ -19,9 +19,9 @@ describe("a deployment is authorised", () => {
   }
   /** The settings that are refused, and as what. */
   const refused = (settings: Parameters<typeof WantedWallets.checkFactory>[1]) =>
-    Either.match(WantedWallets.checkFactory(profile, settings), {
-      onLeft: ({ code, details }) => [code, ...details.map(({ path }) => path)],
-      onRight: () => []
+    Result.match(WantedWallets.checkFactory(profile, settings), {
+      onFailure: ({ code, details }) => [code, ...details.map(({ path }) => path)],
+      onSuccess: () => []
     })
 
   it("for the account's own factory, which deploys the proxies of its own beacon", () => {
@@ -41,6 +41,6 @@ describe("a deployment is authorised", () => {
       "settings.beaconAdminCreationCode"
     ])
     // A profile without a factory has none that could be named.
-    expect(WantedWallets.checkFactory({ ...profile, factory: null }, { factory: other })._tag).toBe("Left")
+    expect(WantedWallets.checkFactory({ ...profile, factory: null }, { factory: other })._tag).toBe("Failure")
   })
 })

@@ -45,7 +45,7 @@ describe("a round", () => {
     const ask = Effect.fork(Asking.ask(nodes, [entryOf(0, home)], { now: 0, scope }))
     const first = yield* ask
     yield* TestClock.adjust(1_999)
-    expect(first.unsafePoll()).toBeNull()
+    expect(first.pollUnsafe()).toBeUndefined()
     yield* TestClock.adjust(1)
     yield* Fiber.join(first)
     expect([home.isSilent, operators.looks]).toEqual([true, 1])
@@ -72,7 +72,7 @@ describe("bytes that are offered", () => {
     operators.is = "hanging"
     const offered = yield* Effect.fork(Asking.offer(home, version, scope))
     yield* TestClock.adjust(999)
-    expect([offered.unsafePoll(), home.isSilent]).toEqual([null, false])
+    expect([offered.pollUnsafe(), home.isSilent]).toEqual([null, false])
     yield* TestClock.adjust(1)
     expect([yield* Fiber.join(offered), home.isSilent]).toEqual([false, true])
   })

@@ -121,7 +121,7 @@ const setup = (bounds: Partial<OpenRequests.Bounds> = {}) =>
         })
       }
     }
-    const replicas: Replicas["Type"] = {
+    const replicas: Replicas["Service"] = {
       process: "this one",
       owns: () => state.owns,
       independent: Effect.succeed([]),
@@ -289,7 +289,7 @@ describe("writing requests", () => {
     const caller = callerOf("slow")
     const fiber = yield* begin(caller, accepting(caller, Effect.delay(done(1), patienceMillis + 1_000)))
     yield* TestClock.adjust(patienceMillis - 1)
-    expect(fiber.unsafePoll()).toBeNull()
+    expect(fiber.pollUnsafe()).toBeUndefined()
     yield* TestClock.adjust(1)
     expect(yield* Fiber.join(fiber)).toBe("outcome_unknown")
     const again = yield* begin(callerOf("slow"), Effect.never)
@@ -328,7 +328,7 @@ describe("writing requests", () => {
     const preparing = yield* begin(early, failing)
     yield* requests.stopWaiting
     expect(yield* Fiber.join(waiting)).toBe("outcome_unknown")
-    expect(preparing.unsafePoll()).toBeNull()
+    expect(preparing.pollUnsafe()).toBeUndefined()
     yield* Deferred.succeed(goOn, undefined)
     expect(yield* Fiber.join(preparing)).toBe("execution_failed")
     expect(yield* ask(late, accepting(late, Effect.never))).toBe("outcome_unknown")
@@ -603,9 +603,9 @@ describe("the bounds of accepted work", () => {
     yield* ask(first, accepting(first, done(1)))
     yield* begin(second, accepting(second, Effect.never))
     const room = Effect.either(requests.room(first.principal.accountId, kind.endpoint, "first"))
-    expect((yield* room)._tag).toBe("Right")
+    expect((yield* room)._tag).toBe("Success")
     state.isAway = true
-    expect(yield* room).toMatchObject({ left: { code: "overloaded" } })
+    expect(yield* room).toMatchObject({ failure: { code: "overloaded" } })
   })
 
   test("count all elements, and requests until their answer, also those that another process goes on with", function* () {
@@ -641,7 +641,7 @@ describe("the caller of a request that something else works on", () => {
     const caller = { ...callerOf("known"), onAccepted: (id: string) => void accepted.push(id) }
     const fiber = yield* begin(caller, Effect.never)
     yield* TestClock.adjust("1 second")
-    expect([new Set(accepted), fiber.unsafePoll()]).toEqual([new Set([other.requestId]), null])
+    expect([new Set(accepted), fiber.pollUnsafe()]).toEqual([new Set([other.requestId]), null])
     yield* TestClock.adjust("2 seconds")
     expect(yield* Fiber.join(fiber)).toBe("outcome_unknown")
     state.isAway = true
@@ -694,10 +694,10 @@ describe("the caller of a request that is worked on here", () => {
       Effect.either(requests.run(kind, caller, request, accepting(caller, work)))
     )
     yield* TestClock.adjust("13 seconds")
-    expect(fiber.unsafePoll()).toBeNull()
+    expect(fiber.pollUnsafe()).toBeUndefined()
     yield* TestClock.adjust("2 seconds")
     expect(yield* Fiber.join(fiber)).toMatchObject({
-      left: {
+      failure: {
         code: "outcome_unknown",
         extra: { txHashes: [Make.signed(0n, lane).txHash, Make.word(0x5e)], requestId: caller.requestId }
       }

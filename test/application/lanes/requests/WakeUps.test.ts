@@ -68,7 +68,7 @@ describe("work that waits for its lane", () => {
     const { wakeUps } = yield* start
     const waiting = yield* Effect.fork(wakeUps.wait(Make.lane, later))
     yield* TestClock.adjust(999)
-    expect(waiting.unsafePoll()).toBeNull()
+    expect(waiting.pollUnsafe()).toBeUndefined()
     yield* TestClock.adjust(1)
     expect(yield* Fiber.join(waiting)).toBe(true)
   })
@@ -111,7 +111,7 @@ describe("what somebody wants to see of a request", () => {
     expect(yield* watch(wakeUps.notify(["a"]))).toBe("seen")
     const patient = yield* Effect.fork(watch(Effect.void))
     yield* TestClock.adjust("29 seconds")
-    expect([patient.unsafePoll(), state.looks]).toEqual([null, 1])
+    expect([patient.pollUnsafe(), state.looks]).toEqual([null, 1])
     yield* TestClock.adjust("1 seconds")
     expect(yield* Fiber.join(patient)).toBe("seen")
   })
@@ -163,7 +163,7 @@ describe("events", () => {
       yield* wakeUps.told
       const waiting = yield* Effect.fork(wakeUps.told)
       yield* TestClock.adjust(0)
-      expect(waiting.unsafePoll()).toBeNull()
+      expect(waiting.pollUnsafe()).toBeUndefined()
       yield* Fiber.interrupt(waiting)
     }
   })

@@ -84,11 +84,11 @@ const world = () => {
       chainIds: Effect.succeed([Make.chainId])
     }),
     Context.add(Requests, { isWorkedOn: () => false } as unknown as Requests),
-    Context.add(RequestJournal, { request } as unknown as RequestJournal["Type"]),
+    Context.add(RequestJournal, { request } as unknown as RequestJournal["Service"]),
     Context.add(TransactionJournal, {
       openOf: () => Effect.succeed([]),
       transactionsBetween: () => Effect.succeed([{ nonce: 0n }])
-    } as unknown as TransactionJournal["Type"])
+    } as unknown as TransactionJournal["Service"])
   )
   const recovery = Recovery.make()
   /** What stands in the way of the requests; null: nothing. */
@@ -104,7 +104,7 @@ const world = () => {
           keepUnread: () => Effect.void,
           explain: () => Effect.sync(() => Object.assign(state, { isExplained: true })),
           hold: (_: unknown, requestId: string) => Effect.sync(() => held.push(requestId) > 0)
-        } as unknown as RecoveryJournal["Type"])
+        } as unknown as RecoveryJournal["Service"])
       )
     ) as Effect.Effect<{ readonly message: string; readonly passes: boolean } | null>
   return { examine, held, state }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { type Context, Effect, Either, Layer, Redacted } from "effect"
+import * as EffectEffect from "effect/Effect"
 import * as MemoryChain from "../../../../src/adapters/memory/ChainRpc.js"
 import * as Networks from "../../../../src/adapters/memory/Networks.js"
 import * as Replicas from "../../../../src/adapters/memory/Replicas.js"
@@ -26,7 +27,7 @@ import * as Parties from "../../../support/Parties.js"
 
 const rpc = "http://node.test"
 const settings = { rpc, signer: { clientId: "test", versionId: "1" } }
-const key = Effect.runSync(Secp256k1.privateKey(`0x${"11".repeat(32)}` as Bytes32))
+const key = Effect.runSync(EffectEffect.fromResult(Secp256k1.privateKey(`0x${"11".repeat(32)}` as Bytes32)))
 const address = Secp256k1.addressOf(key.publicKey)
 const payment = { to: `0x${"dd".repeat(20)}` as Address, value: 1n, settings }
 
@@ -113,38 +114,38 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}))
 /** A node that takes transactions and never mines them. */
 const idle = (): Partial<ChainClient> => ({ sendRawTransaction: () => Effect.void })
 
-it.scopedLive("a transaction of the signer has no more gas than a block, whatever buffer is asked for", () =>
+it.live("a transaction of the signer has no more gas than a block, whatever buffer is asked for", () =>
   Effect.gen(function* () {
     const { node, pay } = yield* world()
     const percentTxGasOvershoot = Either.getOrThrow(Percent.from(1_000))
-    expect(yield* pay(caller(), { percentTxGasOvershoot })).toMatchObject({ right: { status: 1 } })
+    expect(yield* pay(caller(), { percentTxGasOvershoot })).toMatchObject({ success: { status: 1 } })
     expect((yield* node.mined).map(({ transaction }) => transaction.gasLimit)).toEqual([gasOfBlock])
   })
 )
 
 describe("the replacement of waiting transactions", () => {
-  it.scopedLive("that the key provider refuses to sign ends with that refusal, for good", () =>
+  it.live("that the key provider refuses to sign ends with that refusal, for good", () =>
     Effect.gen(function* () {
       const { pay, provider, stateOf, unstuck } = yield* world(idle)
-      expect(yield* pay()).toMatchObject({ left: { code: "outcome_unknown" } })
+      expect(yield* pay()).toMatchObject({ failure: { code: "outcome_unknown" } })
       provider.left = 0
       const by = caller()
-      expect(yield* unstuck(by)).toMatchObject({ left: { code: "signer_unavailable" } })
+      expect(yield* unstuck(by)).toMatchObject({ failure: { code: "signer_unavailable" } })
       expect(yield* stateOf(by.requestId)).toEqual({ state: "final", httpStatus: 422 })
     })
   )
 
-  it.scopedLive("that the key provider refuses on the way goes on with those that are signed", () =>
+  it.live("that the key provider refuses on the way goes on with those that are signed", () =>
     Effect.gen(function* () {
       const given = new Set<string>()
       const { pay, provider, unstuck } = yield* world(() => ({
         sendRawTransaction: (raw) => Effect.sync(() => void given.add(raw))
       }))
       for (let waiting = 0; waiting < 2; waiting += 1)
-        expect(yield* pay()).toMatchObject({ left: { code: "outcome_unknown" } })
+        expect(yield* pay()).toMatchObject({ failure: { code: "outcome_unknown" } })
       provider.left = 1
       expect(yield* unstuck()).toMatchObject({
-        left: { code: "outcome_unknown", extra: { txHashes: [expect.stringMatching(/^0x[0-9a-f]{64}$/)] } }
+        failure: { code: "outcome_unknown", extra: { txHashes: [expect.stringMatching(/^0x[0-9a-f]{64}$/)] } }
       })
       expect(given.size).toBe(3)
     })

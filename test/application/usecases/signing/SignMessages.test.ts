@@ -46,9 +46,9 @@ const run = (body: object, sign: Signer["sign"] = good) =>
 
 const answer = (body: object, sign?: Signer["sign"]) =>
   Effect.map(run(body, sign), ({ lines, outcome }) => {
-    if (outcome._tag === "Left") throw new Error(outcome.left.code)
-    const [element] = Schema.encodeSync(SignMessages.Response)(outcome.right)
-    if (element === undefined || outcome.right.length !== 1) throw new Error("expected one element")
+    if (outcome._tag === "Failure") throw new Error(outcome.failure.code)
+    const [element] = Schema.encodeSync(SignMessages.Response)(outcome.success)
+    if (element === undefined || outcome.success.length !== 1) throw new Error("expected one element")
     return { ...element, lines }
   })
 
@@ -146,8 +146,8 @@ describe("messages", () => {
   it.effect("are refused with hashed and eip712 together", () =>
     Effect.map(run({ messages: ["x"], hashed: true, eip712: {} }), ({ lines, outcome }) => {
       expect(outcome).toMatchObject({
-        _tag: "Left",
-        left: { code: "invalid_request", details: [{ path: "hashed" }] }
+        _tag: "Failure",
+        failure: { code: "invalid_request", details: [{ path: "hashed" }] }
       })
       expect(lines).toEqual([])
     })
@@ -354,8 +354,8 @@ describe("a key that does not sign", () => {
       run({ messages: ["a", "\ud800"] }, () => Effect.fail(down)),
       ({ outcome }) => {
         expect(outcome).toMatchObject({
-          _tag: "Left",
-          left: {
+          _tag: "Failure",
+          failure: {
             code: "signer_unavailable",
             details: [
               { path: "messages[0]", message: "the key provider did not answer" },

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as BigInts from "effect/BigInt"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as Fees from "../../../../src/domain/erc4337/gas/Fees.js"
 import { overshoot } from "../../../../src/domain/erc4337/gas/Gas.js"
 import * as Percent from "../../../../src/domain/erc4337/Percent.js"
 
 const wei = fc.bigInt({ min: 0n, max: 10n ** 14n })
-const percent = fc.integer({ min: 0, max: 1000 }).map((value) => Either.getOrThrow(Percent.from(value)))
+const percent = fc.integer({ min: 0, max: 1000 }).map((value) => Result.getOrThrow(Percent.from(value)))
 const bounds: fc.Arbitrary<Fees.Bounds> = fc.record({
   maxFeePerGas: wei,
   maxPriorityFeePerGas: wei,
@@ -21,46 +21,48 @@ const within = (cap: bigint, tipCap = cap, least = 0n): Fees.Bounds => ({
 })
 
 describe("Fees", () => {
-  it.prop(
-    "are never above the operator's caps, and cover the next block with the buffer as far as the cap allows",
-    [wei, wei, percent, bounds],
-    ([nextBaseFee, asked, buffer, caps]) => {
-      const { maxFeePerGas: cap, maxPriorityFeePerGas: tipCap, minPriorityFeePerGas: least } = caps
-      const quote = Fees.quote({ nextBaseFee, tip: asked }, caps, (price) => overshoot(price, buffer))
-      const tip = BigInts.max(BigInts.min(asked, tipCap), least)
-      if (Either.isLeft(quote)) {
-        expect(least > tipCap || nextBaseFee + tip > cap).toBe(true)
-        expect(quote.left._tag).toBe("AboveCap")
-        expect(quote.left.needed).toBeGreaterThan(quote.left.cap)
-        return
-      }
-      const { legacy, maxFeePerGas, maxPriorityFeePerGas } = quote.right
-      expect(legacy).toBe(false)
-      expect(maxFeePerGas).toBe(BigInts.min(overshoot(nextBaseFee + tip, buffer), cap))
-      expect(maxFeePerGas).toBeGreaterThanOrEqual(nextBaseFee + tip)
-      expect(maxFeePerGas).toBeLessThanOrEqual(cap)
-      expect(maxPriorityFeePerGas).toBe(tip)
-      expect(maxPriorityFeePerGas).toBeGreaterThanOrEqual(least)
-      expect(maxPriorityFeePerGas).toBeLessThanOrEqual(tipCap)
-    }
-  )
+  it("are never above the operator's caps, and cover the next block with the buffer as far as the cap allows", () => {
+    fc.assert(
+      fc.property(wei, wei, percent, bounds, (nextBaseFee, asked, buffer, caps) => {
+        const { maxFeePerGas: cap, maxPriorityFeePerGas: tipCap, minPriorityFeePerGas: least } = caps
+        const quote = Fees.quote({ nextBaseFee, tip: asked }, caps, (price) => overshoot(price, buffer))
+        const tip = BigInts.max(BigInts.min(asked, tipCap), least)
+        if (Result.isFailure(quote)) {
+          expect(least > tipCap || nextBaseFee + tip > cap).toBe(true)
+          expect(quote.failure._tag).toBe("AboveCap")
+          expect(quote.failure.needed).toBeGreaterThan(quote.failure.cap)
+          return
+        }
+        const { legacy, maxFeePerGas, maxPriorityFeePerGas } = quote.success
+        expect(legacy).toBe(false)
+        expect(maxFeePerGas).toBe(BigInts.min(overshoot(nextBaseFee + tip, buffer), cap))
+        expect(maxFeePerGas).toBeGreaterThanOrEqual(nextBaseFee + tip)
+        expect(maxFeePerGas).toBeLessThanOrEqual(cap)
+        expect(maxPriorityFeePerGas).toBe(tip)
+        expect(maxPriorityFeePerGas).toBeGreaterThanOrEqual(least)
+        expect(maxPriorityFeePerGas).toBeLessThanOrEqual(tipCap)
+      })
+    )
+  })
 
-  it.prop(
-    "are one gas price without a base fee: at least the least one, never above the cap, whatever tips may be",
-    [wei, percent, bounds],
-    ([gasPrice, buffer, caps]) => {
-      const needed = BigInts.max(gasPrice, caps.minPriorityFeePerGas)
-      const quote = Fees.quote({ nextBaseFee: null, tip: gasPrice }, caps, (price) =>
-        overshoot(price, buffer)
-      )
-      if (needed > caps.maxFeePerGas) {
-        expect(quote).toEqual(Either.left(new Fees.AboveCap({ needed, cap: caps.maxFeePerGas })))
-        return
-      }
-      const price = BigInts.min(overshoot(needed, buffer), caps.maxFeePerGas)
-      expect(quote).toEqual(Either.right({ maxFeePerGas: price, maxPriorityFeePerGas: price, legacy: true }))
-    }
-  )
+  it("are one gas price without a base fee: at least the least one, never above the cap, whatever tips may be", () => {
+    fc.assert(
+      fc.property(wei, percent, bounds, (gasPrice, buffer, caps) => {
+        const needed = BigInts.max(gasPrice, caps.minPriorityFeePerGas)
+        const quote = Fees.quote({ nextBaseFee: null, tip: gasPrice }, caps, (price) =>
+          overshoot(price, buffer)
+        )
+        if (needed > caps.maxFeePerGas) {
+          expect(quote).toEqual(Result.fail(new Fees.AboveCap({ needed, cap: caps.maxFeePerGas })))
+          return
+        }
+        const price = BigInts.min(overshoot(needed, buffer), caps.maxFeePerGas)
+        expect(quote).toEqual(
+          Result.succeed({ maxFeePerGas: price, maxPriorityFeePerGas: price, legacy: true })
+        )
+      })
+    )
+  })
 
   it.each([
     [90n, 10n, { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, legacy: false }],
@@ -71,13 +73,13 @@ describe("Fees", () => {
     "of %s and %s are quoted at exactly the cap, or refused one wei above it",
     (nextBaseFee, tip, expected) => {
       const quote = Fees.quote({ nextBaseFee, tip }, within(100n), (price) => price * 2n)
-      expect(Either.merge(quote)).toEqual(expected)
+      expect(Result.merge(quote)).toEqual(expected)
     }
   )
 
   it("never have a tip above the whole, even if the buffer lowers the price", () => {
     expect(Fees.quote({ nextBaseFee: 5n, tip: 10n }, within(100n), () => 3n)).toEqual(
-      Either.right({ maxFeePerGas: 3n, maxPriorityFeePerGas: 3n, legacy: false })
+      Result.succeed({ maxFeePerGas: 3n, maxPriorityFeePerGas: 3n, legacy: false })
     )
   })
 
@@ -88,7 +90,7 @@ describe("Fees", () => {
     [1n, 51n, new Fees.AboveCap({ needed: 51n, cap: 50n })]
   ])("of a tip of %s where nodes take %s are within the cap on tips, or refused", (tip, least, expected) => {
     const quote = Fees.quote({ nextBaseFee: 100n, tip }, within(1_000n, 50n, least), (price) => price)
-    expect(Either.merge(quote)).toEqual(expected)
+    expect(Result.merge(quote)).toEqual(expected)
   })
 })
 
@@ -113,16 +115,17 @@ describe("the tip", () => {
     }
   )
 
-  it.prop(
-    "is not moved by fewer than half of the blocks, however high or low their tips are",
-    [
-      fc.array(fc.bigInt(10n, 20n), { minLength: 5, maxLength: 9 }),
-      fc.array(fc.oneof(fc.constant(0n), fc.constant(10n ** 15n)), { maxLength: 4 })
-    ],
-    ([usual, odd]) => {
-      const tip = Fees.tipOf([...usual, ...odd].map(full), null)
-      expect(tip).toBeGreaterThanOrEqual(10n)
-      expect(tip).toBeLessThanOrEqual(20n)
-    }
-  )
+  it("is not moved by fewer than half of the blocks, however high or low their tips are", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.bigInt(10n, 20n), { minLength: 5, maxLength: 9 }),
+        fc.array(fc.oneof(fc.constant(0n), fc.constant(10n ** 15n)), { maxLength: 4 }),
+        (usual, odd) => {
+          const tip = Fees.tipOf([...usual, ...odd].map(full), null)
+          expect(tip).toBeGreaterThanOrEqual(10n)
+          expect(tip).toBeLessThanOrEqual(20n)
+        }
+      )
+    )
+  })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { Interface, id } from "ethers"
 import fc from "fast-check"
 import lens from "../../../../contracts/artifacts/GasLens.json" with { type: "json" }
@@ -35,19 +35,26 @@ const probes: fc.Arbitrary<GasLens.Probe> = fc.record({
 const upTo4 = { maxLength: 4 }
 
 describe("a request to the lens", () => {
-  it.prop(
-    "is the calldata that the contract's own ABI gives",
-    [fc.array(probes, upTo4), fc.array(address, upTo4), fc.array(uint(192), upTo4), address, fc.boolean()],
-    ([list, wallets, nonceKeys, beacon, declared]) => {
-      const data = GasLens.encodeCall({ entryPoint, probes: list, wallets, nonceKeys, beacon, declared })
-      const creator = EntryPoint.senderCreator(entryPoint)
-      const args = [list.map(toProbe), wallets, nonceKeys, beacon, creator, declared]
-      expect(data).toEqual(Either.right(abi.encodeFunctionData("measure", args)))
-    }
-  )
+  it("is the calldata that the contract's own ABI gives", () => {
+    fc.assert(
+      fc.property(
+        fc.array(probes, upTo4),
+        fc.array(address, upTo4),
+        fc.array(uint(192), upTo4),
+        address,
+        fc.boolean(),
+        (list, wallets, nonceKeys, beacon, declared) => {
+          const data = GasLens.encodeCall({ entryPoint, probes: list, wallets, nonceKeys, beacon, declared })
+          const creator = EntryPoint.senderCreator(entryPoint)
+          const args = [list.map(toProbe), wallets, nonceKeys, beacon, creator, declared]
+          expect(data).toEqual(Result.succeed(abi.encodeFunctionData("measure", args)))
+        }
+      )
+    )
+  })
 
   it("asks for keys 0 to 15, no beacon, and what is found by default", () => {
-    const data = Either.getOrThrow(GasLens.encodeCall({ entryPoint, probes: [], wallets: [] }))
+    const data = Result.getOrThrow(GasLens.encodeCall({ entryPoint, probes: [], wallets: [] }))
     const [, , keys, beacon, , declared] = abi.decodeFunctionData("measure", data)
     expect(declared).toBe(false)
     expect([...keys]).toEqual(Array.from({ length: 16 }, (_, key) => BigInt(key)))
@@ -62,7 +69,7 @@ describe("a request to the lens", () => {
     const refusal = (request: Partial<GasLens.Request>) =>
       GasLens.encodeCall({ entryPoint, probes: [], wallets: [], ...request })
     const why = (text: string) =>
-      Either.left(new GasLens.GasLensError({ reason: `not a request that the lens can take: ${text}` }))
+      Result.fail(new GasLens.GasLensError({ reason: `not a request that the lens can take: ${text}` }))
     const wrong = (part: object, text: string) =>
       expect(refusal({ probes: [good, { ...good, ...part }] })).toEqual(why(text))
     const beyond = 1n << 256n
@@ -74,7 +81,7 @@ describe("a request to the lens", () => {
     for (const field of ["callData", "initCode", "validateCall"])
       wrong({ [field]: "0xzz" }, "bytes are no hex")
     expect(refusal({ nonceKeys: [0n, 1n << 192n] })).toEqual(why("a nonce key is no uint192"))
-    expect(Either.isRight(refusal({ probes: [good, { ...good, paymaster }] }))).toBe(true)
+    expect(Result.isSuccess(refusal({ probes: [good, { ...good, paymaster }] }))).toBe(true)
   })
 })
 
@@ -97,22 +104,29 @@ describe("an answer of the lens", () => {
   })
   const stages = ["ok", "creation", "validation", "prefund", "call", "starved", "paymaster", "postOp"]
 
-  it.prop(
-    "is read as the contract's own ABI writes it",
-    [chains, fc.array(states, { maxLength: 3 }), fc.array(measures, { maxLength: 3 })],
-    ([chain, wallets, list]) => {
-      const { chainId, number, timestamp, baseFee, gasLimit, implementation, implementationHash } = chain
-      const answer = abi.encodeFunctionResult("measure", [chain, wallets, list])
-      expect(Either.getOrThrow(decoded(answer))).toEqual({
-        chainId,
-        block: { number, timestamp, baseFee, gasLimit },
-        implementation:
-          implementation === Address.zero ? null : { address: implementation, codeHash: implementationHash },
-        wallets: wallets.map((wallet) => ({ ...wallet, deployed: !codeless.includes(wallet.codeHash) })),
-        measures: list.map((measure) => ({ ...measure, stage: stages[measure.stage] }))
-      })
-    }
-  )
+  it("is read as the contract's own ABI writes it", () => {
+    fc.assert(
+      fc.property(
+        chains,
+        fc.array(states, { maxLength: 3 }),
+        fc.array(measures, { maxLength: 3 }),
+        (chain, wallets, list) => {
+          const { chainId, number, timestamp, baseFee, gasLimit, implementation, implementationHash } = chain
+          const answer = abi.encodeFunctionResult("measure", [chain, wallets, list])
+          expect(Result.getOrThrow(decoded(answer))).toEqual({
+            chainId,
+            block: { number, timestamp, baseFee, gasLimit },
+            implementation:
+              implementation === Address.zero
+                ? null
+                : { address: implementation, codeHash: implementationHash },
+            wallets: wallets.map((wallet) => ({ ...wallet, deployed: !codeless.includes(wallet.codeHash) })),
+            measures: list.map((measure) => ({ ...measure, stage: stages[measure.stage] }))
+          })
+        }
+      )
+    )
+  })
 
   it("is refused, not thrown, when it is anything else", () => {
     const [chain] = fc.sample(chains, 1)
@@ -121,7 +135,7 @@ describe("an answer of the lens", () => {
     const refused = (text: string) => {
       const result = decoded(text)
       expect(result, text).toEqual(
-        Either.left(new GasLens.GasLensError({ reason: "not an answer of the gas lens" }))
+        Result.fail(new GasLens.GasLensError({ reason: "not an answer of the gas lens" }))
       )
     }
     for (const text of ["", "0x", "0x00", "zz", "null", `0x${"ff".repeat(1000)}`, whole.slice(0, 700)])
@@ -130,7 +144,7 @@ describe("an answer of the lens", () => {
     forAll([hex()], (text) => refused(text))
     forAll([fc.nat(whole.length - 3), fc.nat(15)], (at, digit) => {
       const changed = whole.slice(0, at + 2) + digit.toString(16) + whole.slice(at + 3)
-      expect(["Left", "Right"]).toContain(decoded(changed)._tag)
+      expect(["Failure", "Success"]).toContain(decoded(changed)._tag)
     })
   })
 })
@@ -150,10 +164,13 @@ describe("an answer of a lying node", () => {
     const rows = 100_000
     const states = `${word(9 * 32)}${word(0)}${word(rows)}${word(32 * rows).repeat(rows)}`
     const row = `${word(0).repeat(3)}${word(128)}${word(rows)}`
-    expect(measured(`0x${head}${states}${row}${word(0).repeat(rows)}`)).toEqual({ _tag: "Left", quick: true })
+    expect(measured(`0x${head}${states}${row}${word(0).repeat(rows)}`)).toEqual({
+      _tag: "Failure",
+      quick: true
+    })
     const measures = `${word(11 * 32)}${word(9 * 32)}${word(0)}${word(0)}${word(rows)}`
     expect(measured(`0x${head}${measures}${word(32 * rows).repeat(rows)}${word(0).repeat(rows)}`)).toEqual({
-      _tag: "Left",
+      _tag: "Failure",
       quick: true
     })
   })
@@ -163,7 +180,7 @@ describe("an answer of a lying node", () => {
     const offsets = Array.from({ length: 256 }, (_, n) => word(256 * 32 + n * (row.length / 2))).join("")
     const end = 9 * 32 + 32 + (offsets.length + row.length * 256) / 2
     const text = `0x${head}${word(9 * 32)}${word(end)}${word(256)}${offsets}${row.repeat(256)}${word(0)}`
-    expect(measured(text)).toEqual({ _tag: "Right", quick: true })
+    expect(measured(text)).toEqual({ _tag: "Success", quick: true })
   })
 })
 
@@ -209,12 +226,12 @@ describe("the state override", () => {
 })
 
 describe("validation data", () => {
-  it.prop(
-    "are authorizer, end and beginning",
-    [address, uint(48), uint(48)],
-    ([authorizer, validUntil, validAfter]) => {
-      const packed = (validAfter << 208n) | (validUntil << 160n) | BigInt(authorizer)
-      expect(GasLens.parseValidationData(packed)).toEqual({ authorizer, validUntil, validAfter })
-    }
-  )
+  it("are authorizer, end and beginning", () => {
+    fc.assert(
+      fc.property(address, uint(48), uint(48), (authorizer, validUntil, validAfter) => {
+        const packed = (validAfter << 208n) | (validUntil << 160n) | BigInt(authorizer)
+        expect(GasLens.parseValidationData(packed)).toEqual({ authorizer, validUntil, validAfter })
+      })
+    )
+  })
 })

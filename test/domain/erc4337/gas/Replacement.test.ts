@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as BigInts from "effect/BigInt"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import fc from "fast-check"
 import * as Replacement from "../../../../src/domain/erc4337/gas/Replacement.js"
 
@@ -21,44 +21,49 @@ const unbounded = { maxFeePerGas: 2n ** 200n, maxPriorityFeePerGas: 2n ** 200n }
 const isTaken = (raised: bigint, before: bigint) => raised * 100n >= before * 110n && raised > before
 
 describe("the prices of a replacement", () => {
-  it.prop(
-    "are both a tenth above the highest, and not below what the chain asks for",
-    [options],
-    ([given]) => {
-      const { highest, quote } = given
-      const found = Either.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
-      expect(isTaken(found.maxFeePerGas, highest.maxFeePerGas)).toBe(true)
-      expect(isTaken(found.maxPriorityFeePerGas, highest.maxPriorityFeePerGas)).toBe(true)
-      expect(found.maxFeePerGas >= (quote?.maxFeePerGas ?? 0n)).toBe(true)
-      expect(found.maxPriorityFeePerGas >= (quote?.maxPriorityFeePerGas ?? 0n)).toBe(true)
-      expect(found.maxPriorityFeePerGas <= found.maxFeePerGas).toBe(true)
-    }
-  )
-
-  it.prop("are no higher than that takes", [options], ([given]) => {
-    const { highest, legacy } = given
-    const found = Either.getOrThrow(Replacement.prices({ ...given, quote: null, caps: unbounded }))
-    expect(isTaken(found.maxFeePerGas - 1n, highest.maxFeePerGas)).toBe(false)
-    if (!legacy) expect(isTaken(found.maxPriorityFeePerGas - 1n, highest.maxPriorityFeePerGas)).toBe(false)
+  it("are both a tenth above the highest, and not below what the chain asks for", () => {
+    fc.assert(
+      fc.property(options, (given) => {
+        const { highest, quote } = given
+        const found = Result.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
+        expect(isTaken(found.maxFeePerGas, highest.maxFeePerGas)).toBe(true)
+        expect(isTaken(found.maxPriorityFeePerGas, highest.maxPriorityFeePerGas)).toBe(true)
+        expect(found.maxFeePerGas >= (quote?.maxFeePerGas ?? 0n)).toBe(true)
+        expect(found.maxPriorityFeePerGas >= (quote?.maxPriorityFeePerGas ?? 0n)).toBe(true)
+        expect(found.maxPriorityFeePerGas <= found.maxFeePerGas).toBe(true)
+      })
+    )
   })
 
-  it.prop(
-    "are never above a cap: what would be is refused with the price that is needed",
-    [options],
-    ([given]) => {
-      const { caps, legacy } = given
-      Either.match(Replacement.prices(given), {
-        onLeft: ({ cap, needed }) => {
-          expect(needed > cap).toBe(true)
-          expect([caps.maxFeePerGas, caps.maxPriorityFeePerGas]).toContain(cap)
-        },
-        onRight: (found) => {
-          expect(found.maxFeePerGas <= caps.maxFeePerGas).toBe(true)
-          if (!legacy) expect(found.maxPriorityFeePerGas <= caps.maxPriorityFeePerGas).toBe(true)
-        }
+  it("are no higher than that takes", () => {
+    fc.assert(
+      fc.property(options, (given) => {
+        const { highest, legacy } = given
+        const found = Result.getOrThrow(Replacement.prices({ ...given, quote: null, caps: unbounded }))
+        expect(isTaken(found.maxFeePerGas - 1n, highest.maxFeePerGas)).toBe(false)
+        if (!legacy)
+          expect(isTaken(found.maxPriorityFeePerGas - 1n, highest.maxPriorityFeePerGas)).toBe(false)
       })
-    }
-  )
+    )
+  })
+
+  it("are never above a cap: what would be is refused with the price that is needed", () => {
+    fc.assert(
+      fc.property(options, (given) => {
+        const { caps, legacy } = given
+        Result.match(Replacement.prices(given), {
+          onFailure: ({ cap, needed }) => {
+            expect(needed > cap).toBe(true)
+            expect([caps.maxFeePerGas, caps.maxPriorityFeePerGas]).toContain(cap)
+          },
+          onSuccess: (found) => {
+            expect(found.maxFeePerGas <= caps.maxFeePerGas).toBe(true)
+            if (!legacy) expect(found.maxPriorityFeePerGas <= caps.maxPriorityFeePerGas).toBe(true)
+          }
+        })
+      })
+    )
+  })
 
   it.each([
     [100n, 10n, { maxFeePerGas: 110n, maxPriorityFeePerGas: 11n }],
@@ -66,14 +71,18 @@ describe("the prices of a replacement", () => {
   ])("of %s and %s may be exactly at the caps", (maxFeePerGas, maxPriorityFeePerGas, caps) => {
     const highest = { maxFeePerGas, maxPriorityFeePerGas }
     expect(Replacement.prices({ highest, quote: null, legacy: false, caps })).toEqual(
-      Either.right({ ...caps, legacy: false })
+      Result.succeed({ ...caps, legacy: false })
     )
   })
 
-  it.prop("of type 0 are one price, and the type stays", [options], ([given]) => {
-    const found = Either.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
-    expect(found.legacy).toBe(given.legacy)
-    if (given.legacy) expect(found.maxPriorityFeePerGas).toBe(found.maxFeePerGas)
+  it("of type 0 are one price, and the type stays", () => {
+    fc.assert(
+      fc.property(options, (given) => {
+        const found = Result.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
+        expect(found.legacy).toBe(given.legacy)
+        if (given.legacy) expect(found.maxPriorityFeePerGas).toBe(found.maxFeePerGas)
+      })
+    )
   })
 
   it("raised again and again reach any cap in a bounded number of steps", () => {
@@ -81,8 +90,8 @@ describe("the prices of a replacement", () => {
     const caps = { maxFeePerGas: 500_000_000_000n, maxPriorityFeePerGas: 500_000_000_000n }
     for (let step = 0; ; step += 1) {
       const next = Replacement.prices({ highest, quote: null, legacy: false, caps })
-      if (Either.isLeft(next)) break
-      highest = next.right
+      if (Result.isFailure(next)) break
+      highest = next.success
       expect(step).toBeLessThan(320)
     }
     expect(highest.maxFeePerGas * 11n > caps.maxFeePerGas * 10n).toBe(true)

@@ -17,15 +17,15 @@ const paid = ({ maxFeePerGas, maxPriorityFeePerGas }: FeePrices, baseFee: bigint
   maxFeePerGas < baseFee + maxPriorityFeePerGas ? maxFeePerGas : baseFee + maxPriorityFeePerGas
 
 describe("the prices of a transaction that its ops pay for", () => {
-  it.prop(
-    "are never above what any op pays for a gas unit, at any base fee",
-    [fees, fc.array(fees, { maxLength: 8 }), wei],
-    ([offered, ops, baseFee]) => {
-      const own = SubmitterReimbursement.prices(offered, ops)
-      for (const op of ops) expect(paid(own, baseFee) <= paid(op, baseFee)).toBe(true)
-      expect(own.maxPriorityFeePerGas <= own.maxFeePerGas).toBe(true)
-    }
-  )
+  it("are never above what any op pays for a gas unit, at any base fee", () => {
+    fc.assert(
+      fc.property(fees, fc.array(fees, { maxLength: 8 }), wei, (offered, ops, baseFee) => {
+        const own = SubmitterReimbursement.prices(offered, ops)
+        for (const op of ops) expect(paid(own, baseFee) <= paid(op, baseFee)).toBe(true)
+        expect(own.maxPriorityFeePerGas <= own.maxFeePerGas).toBe(true)
+      })
+    )
+  })
 
   it("have no tip above the whole, even where an op's own is", () => {
     const offered = { maxFeePerGas: 100n, maxPriorityFeePerGas: 50n, legacy: false }
@@ -38,38 +38,38 @@ describe("the prices of a transaction that its ops pay for", () => {
       ).toEqual({ maxFeePerGas: 20n, maxPriorityFeePerGas: tip, legacy: false })
   })
 
-  it.prop(
-    "are those offered, or an op's: never lower than both",
-    [fees, fc.array(fees, { maxLength: 8 })],
-    ([offered, ops]) => {
-      const own = SubmitterReimbursement.prices(offered, ops)
-      const least = ops.reduce((low, op) => BigInts.min(low, op.maxFeePerGas), offered.maxFeePerGas)
-      expect(own.maxFeePerGas).toBe(least)
-      expect(own.legacy).toBe(offered.legacy)
-    }
-  )
+  it("are those offered, or an op's: never lower than both", () => {
+    fc.assert(
+      fc.property(fees, fc.array(fees, { maxLength: 8 }), (offered, ops) => {
+        const own = SubmitterReimbursement.prices(offered, ops)
+        const least = ops.reduce((low, op) => BigInts.min(low, op.maxFeePerGas), offered.maxFeePerGas)
+        expect(own.maxFeePerGas).toBe(least)
+        expect(own.legacy).toBe(offered.legacy)
+      })
+    )
+  })
 })
 
 describe("a transaction is paid for", () => {
-  it.prop(
-    "when its ops give back more than it costs: what is refused would lose less than the margin at most",
-    [gas, gas, wei, wei],
-    ([used, charged, gasPrice, l1Fee]) => {
-      const [income, cost] = [charged * gasPrice, used * gasPrice + l1Fee]
-      const covered = SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee })
-      if (covered) expect(income >= cost).toBe(true)
-      else expect(income * 100n < cost * (100n + SubmitterReimbursement.marginPercent)).toBe(true)
-    }
-  )
+  it("when its ops give back more than it costs: what is refused would lose less than the margin at most", () => {
+    fc.assert(
+      fc.property(gas, gas, wei, wei, (used, charged, gasPrice, l1Fee) => {
+        const [income, cost] = [charged * gasPrice, used * gasPrice + l1Fee]
+        const covered = SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee })
+        if (covered) expect(income >= cost).toBe(true)
+        else expect(income * 100n < cost * (100n + SubmitterReimbursement.marginPercent)).toBe(true)
+      })
+    )
+  })
 
-  it.prop(
-    "when an op is charged the margin of its limits beside what it uses",
-    [gas, fc.bigInt({ min: 0n, max: 10n ** 7n }), wei],
-    ([used, unused, gasPrice]) => {
-      const charged = used + SubmitterReimbursement.margin(used + unused)
-      expect(SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee: 0n })).toBe(true)
-    }
-  )
+  it("when an op is charged the margin of its limits beside what it uses", () => {
+    fc.assert(
+      fc.property(gas, fc.bigInt({ min: 0n, max: 10n ** 7n }), wei, (used, unused, gasPrice) => {
+        const charged = used + SubmitterReimbursement.margin(used + unused)
+        expect(SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee: 0n })).toBe(true)
+      })
+    )
+  })
 
   it("when that margin is a hundredth, rounded up", () => {
     expect([0n, 1n, 100n, 101n, 10_000n].map(SubmitterReimbursement.margin)).toEqual([0n, 1n, 1n, 2n, 100n])

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { recoverAddress, solidityPacked, TypedDataEncoder } from "ethers"
 import * as fc from "fast-check"
 import { versions } from "../../../../src/domain/erc4337/EntryPoint.js"
@@ -20,80 +20,80 @@ const notUint48 = fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_
 const none = { verificationGasLimit: 0n, postOpGasLimit: 0n }
 
 describe.each(versions)("Sponsorship on %s", (version) => {
-  it.prop(
-    "says its terms in paymasterAndData as Solidity packs them, and they are read again",
-    [terms],
-    ([given]) => {
-      const { limits, paymaster, unbound, validAfter, validUntil } = given
-      const packed = Sponsorship.paymasterData(version, given)
-      const window = [validUntil, validAfter]
-      const fields =
-        version === "v0.6"
-          ? solidityPacked(["address", "uint48", "uint48"], [paymaster, ...window])
-          : solidityPacked(
-              ["address", "uint128", "uint128", "uint48", "uint48"],
-              [paymaster, limits.verificationGasLimit, limits.postOpGasLimit, ...window]
-            )
-      expect(packed).toBe(unbound ? `${fields}01` : fields)
-      expect(Sponsorship.read(version, packed)).toEqual(
-        Either.right(version === "v0.6" ? { ...given, limits: none } : given)
-      )
-    }
-  )
+  it("says its terms in paymasterAndData as Solidity packs them, and they are read again", () => {
+    fc.assert(
+      fc.property(terms, (given) => {
+        const { limits, paymaster, unbound, validAfter, validUntil } = given
+        const packed = Sponsorship.paymasterData(version, given)
+        const window = [validUntil, validAfter]
+        const fields =
+          version === "v0.6"
+            ? solidityPacked(["address", "uint48", "uint48"], [paymaster, ...window])
+            : solidityPacked(
+                ["address", "uint128", "uint128", "uint48", "uint48"],
+                [paymaster, limits.verificationGasLimit, limits.postOpGasLimit, ...window]
+              )
+        expect(packed).toBe(unbound ? `${fields}01` : fields)
+        expect(Sponsorship.read(version, packed)).toEqual(
+          Result.succeed(version === "v0.6" ? { ...given, limits: none } : given)
+        )
+      })
+    )
+  })
 
   it("is read at its own length, and at one byte more when that is 0x01", () => {
     const right = version === "v0.6" ? 32 : 64
     const read = (bytes: string) => Sponsorship.read(version, Hex.unsafe(`0x${bytes}`))
     for (const length of [0, 19, 20, 31, 32, 33, 52, 63, 64, 65, 96])
-      expect(Either.isRight(read("11".repeat(length))), `${length}`).toBe(length === right)
+      expect(Result.isSuccess(read("11".repeat(length))), `${length}`).toBe(length === right)
     const bare = "11".repeat(right)
-    expect(read(bare)).toMatchObject(Either.right({ unbound: false }))
-    expect(read(`${bare}01`)).toMatchObject(Either.right({ unbound: true }))
+    expect(read(bare)).toMatchObject(Result.succeed({ unbound: false }))
+    expect(read(`${bare}01`)).toMatchObject(Result.succeed({ unbound: true }))
     for (const mark of ["00", "02", "ff", "0101", "0100"])
-      expect(Either.isLeft(read(`${bare}${mark}`)), mark).toBe(true)
+      expect(Result.isFailure(read(`${bare}${mark}`)), mark).toBe(true)
   })
 
-  it.prop(
-    "with times that do not exist never turns into one without bound",
-    [terms, notUint48, fc.boolean()],
-    ([given, wrong, first]) => {
-      const bad = { ...given, ...(first ? { validUntil: wrong } : { validAfter: wrong }) }
-      expect(Sponsorship.paymasterData(version, bad)).toBe(
-        Sponsorship.paymasterData(version, { ...given, validUntil: 1, validAfter: 2 ** 48 - 1 })
-      )
-    }
-  )
+  it("with times that do not exist never turns into one without bound", () => {
+    fc.assert(
+      fc.property(terms, notUint48, fc.boolean(), (given, wrong, first) => {
+        const bad = { ...given, ...(first ? { validUntil: wrong } : { validAfter: wrong }) }
+        expect(Sponsorship.paymasterData(version, bad)).toBe(
+          Sponsorship.paymasterData(version, { ...given, validUntil: 1, validAfter: 2 ** 48 - 1 })
+        )
+      })
+    )
+  })
 })
 
 describe("Sponsorship", () => {
-  it.prop(
-    "is signed as the EIP-712 digest of userOpHash and submitter in the paymaster's domain",
-    [bytes32, address, uint(64), address],
-    ([userOpHash, paymaster, chainId, bundler]) => {
-      expect(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler)).toBe(
-        TypedDataEncoder.hash(
-          { name: "castellan", version: "1", chainId, verifyingContract: paymaster },
-          {
-            Sponsorship: [
-              { name: "userOpHash", type: "bytes32" },
-              { name: "bundler", type: "address" }
-            ]
-          },
-          { userOpHash, bundler }
+  it("is signed as the EIP-712 digest of userOpHash and submitter in the paymaster's domain", () => {
+    fc.assert(
+      fc.property(bytes32, address, uint(64), address, (userOpHash, paymaster, chainId, bundler) => {
+        expect(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler)).toBe(
+          TypedDataEncoder.hash(
+            { name: "castellan", version: "1", chainId, verifyingContract: paymaster },
+            {
+              Sponsorship: [
+                { name: "userOpHash", type: "bytes32" },
+                { name: "bundler", type: "address" }
+              ]
+            },
+            { userOpHash, bundler }
+          )
         )
-      )
-    }
-  )
+      })
+    )
+  })
 
   it("is the last 65 bytes of the op's signature, whatever is in front", () => {
     forAll([hex(), fc.uint8Array({ minLength: 65, maxLength: 65 })], (signature, bytes) => {
       const sponsor = Hex.unsafe(`0x${Buffer.from(bytes).toString("hex")}`)
       const whole = Sponsorship.append(signature, sponsor)
       expect(Hex.size(whole)).toBe(Hex.size(signature) + Sponsorship.tail)
-      expect(Sponsorship.split(whole)).toEqual(Either.right({ signature, sponsor }))
+      expect(Sponsorship.split(whole)).toEqual(Result.succeed({ signature, sponsor }))
     })
     for (const length of [0, 64])
-      expect(Either.isLeft(Sponsorship.split(Hex.unsafe(`0x${"11".repeat(length)}`)))).toBe(true)
+      expect(Result.isFailure(Sponsorship.split(Hex.unsafe(`0x${"11".repeat(length)}`)))).toBe(true)
   })
 
   it("has a dummy that costs as much as a signature and is by an account nobody has", () => {
@@ -132,15 +132,15 @@ describe("what is no sponsorship", () => {
   it("is told what one is", () => {
     const texts = (["v0.6", "v0.7"] as const).map((version) => Sponsorship.read(version, Hex.empty))
     expect(texts).toEqual([
-      Either.left(
+      Result.fail(
         "expected paymaster, validUntil and validAfter: 32 bytes, and 0x01 when any EOA may submit"
       ),
-      Either.left(
+      Result.fail(
         "expected paymaster, its two gas limits, validUntil and validAfter: 64 bytes, and 0x01 when any EOA may submit"
       )
     ])
     expect(Sponsorship.split(Hex.empty)).toEqual(
-      Either.left("expected the sponsor's 65 bytes behind the wallet's signature")
+      Result.fail("expected the sponsor's 65 bytes behind the wallet's signature")
     )
   })
 })

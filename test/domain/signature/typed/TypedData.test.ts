@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { getAddress, TypedDataEncoder, type TypedDataField } from "ethers"
 import * as fc from "fast-check"
 import * as Address from "../../../../src/domain/primitives/Address.js"
@@ -11,11 +11,11 @@ import { forAll } from "../../generators.js"
 const digest = (document: unknown, given: TypedData.Given = {}) => {
   const read = TypedData.read(JSON.stringify(document))
   if (read === null) throw new Error("no document")
-  return Either.flatMap(read, (json) => TypedData.digest(json, given))
+  return Result.flatMap(read, (json) => TypedData.digest(json, given))
 }
 
 const problem = (document: unknown, given: TypedData.Given = {}): string =>
-  Either.match(digest(document, given), { onLeft: (why) => why, onRight: () => "it has a digest" })
+  Result.match(digest(document, given), { onFailure: (why) => why, onSuccess: () => "it has a digest" })
 
 const members = (text: string) =>
   text.split(", ").map((each) => ({ name: each.split(" ")[0] ?? "", type: each.split(" ")[1] ?? "" }))
@@ -54,10 +54,10 @@ const single = (type: string, value: unknown) => ({
 
 describe("typed data", () => {
   it("of the example of EIP-712 has the digest that it states", () => {
-    expect(digest(mail)).toEqual(Either.right(mailDigest))
+    expect(digest(mail)).toEqual(Result.succeed(mailDigest))
     const { EIP712Domain, ...types } = mail.types
     expect(EIP712Domain).toHaveLength(4)
-    expect(digest({ ...mail, types })).toEqual(Either.right(mailDigest))
+    expect(digest({ ...mail, types })).toEqual(Result.succeed(mailDigest))
   })
 
   it("has its domain completed by what the caller gives", () => {
@@ -71,7 +71,7 @@ describe("typed data", () => {
       { ...mail, domain: { ...named, chainId: "0x1", verifyingContract: verifyingContract.toLowerCase() } },
       { ...mail, types, domain: { ...named, chainId: "1", verifyingContract } }
     ])
-      expect(digest(document, given)).toEqual(Either.right(mailDigest))
+      expect(digest(document, given)).toEqual(Result.succeed(mailDigest))
     expect([EIP712Domain.length, chainId]).toEqual([4, 1])
     const { domain, ...without } = { ...mail, types }
     expect(digest(without, given)).toEqual(digest({ ...mail, types, domain: { chainId, verifyingContract } }))
@@ -88,31 +88,32 @@ describe("typed data", () => {
       types: { ...mail.types, EIP712Domain: [{ name: "name", type: "string" }] },
       domain: { name: "Ether Mail" }
     }
-    expect(Either.isRight(digest(narrow))).toBe(true)
+    expect(Result.isSuccess(digest(narrow))).toBe(true)
     expect(problem(narrow, { chainId: 1n })).toBe("domain.chainId: type EIP712Domain has no such member")
   })
 
-  it.prop(
-    "that another text is wrapped in is Message(string contents) in the service's domain",
-    [
-      fc.fullUnicodeString(),
-      fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
-      fc.hexaString({ minLength: 40, maxLength: 40 })
-    ],
-    ([contents, chainId, digits]) => {
-      const verifyingContract = Address.unsafe(`0x${digits}`)
-      expect(TypedData.digest(TypedData.wrapped(contents), { chainId, verifyingContract })).toEqual(
-        Either.right(
-          TypedDataEncoder.hash(
-            { name: "castellan", version: "1", chainId, verifyingContract },
-            { Message: [{ name: "contents", type: "string" }] },
-            { contents }
+  it("that another text is wrapped in is Message(string contents) in the service's domain", () => {
+    fc.assert(
+      fc.property(
+        fc.fullUnicodeString(),
+        fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
+        fc.hexaString({ minLength: 40, maxLength: 40 }),
+        (contents, chainId, digits) => {
+          const verifyingContract = Address.unsafe(`0x${digits}`)
+          expect(TypedData.digest(TypedData.wrapped(contents), { chainId, verifyingContract })).toEqual(
+            Result.succeed(
+              TypedDataEncoder.hash(
+                { name: "castellan", version: "1", chainId, verifyingContract },
+                { Message: [{ name: "contents", type: "string" }] },
+                { contents }
+              )
+            )
           )
-        )
-      )
-    },
-    { fastCheck: { numRuns: 50 } }
-  )
+        }
+      ),
+      { numRuns: 50 }
+    )
+  })
 })
 
 /** A type with values of it, of structs that stand below it in the table. */
@@ -212,7 +213,7 @@ describe("the digest of typed data", () => {
       [documents],
       (document) => {
         const { domain, message, types } = document
-        expect(digest(document)).toEqual(Either.right(TypedDataEncoder.hash(domain, types, message)))
+        expect(digest(document)).toEqual(Result.succeed(TypedDataEncoder.hash(domain, types, message)))
       },
       { numRuns: 300 }
     )
@@ -220,7 +221,7 @@ describe("the digest of typed data", () => {
 
   it("leaves out of a type what it does not refer to", () => {
     const types = { ...mail.types, Unused: [{ name: "x", type: "uint256" }] }
-    expect(digest({ ...mail, types })).toEqual(Either.right(mailDigest))
+    expect(digest({ ...mail, types })).toEqual(Result.succeed(mailDigest))
   })
 
   it("is one of exactly what is written: no value is taken for another", () => {
@@ -319,7 +320,7 @@ describe("the digest of typed data", () => {
         Array.from({ length: depth }, (_, n) => [`T${n}`, n === 0 ? [] : [{ name: "x", type: `T${n - 1}` }]])
       )
     const last = (depth: number) => ({ types: chain(depth), primaryType: "T0", message: {} })
-    expect(Either.isRight(digest(last(TypeTable.maxDepth + 1)))).toBe(true)
+    expect(Result.isSuccess(digest(last(TypeTable.maxDepth + 1)))).toBe(true)
     expect(problem(last(TypeTable.maxDepth + 2))).toContain("types inside each other")
     expect(problem(last(TypeTable.maxTypes + 1))).toContain(`at most ${TypeTable.maxTypes}`)
     const wide = Array.from({ length: TypeTable.maxMembers + 1 }, (_, n) => ({ name: `m${n}`, type: "bool" }))
@@ -333,7 +334,7 @@ describe("the digest of typed data", () => {
     const work = Work.of(() => {
       const read = TypedData.read(deep)
       const refused =
-        read === null || Either.isLeft(Either.flatMap(read, (json) => TypedData.digest(json, {})))
+        read === null || Result.isFailure(Result.flatMap(read, (json) => TypedData.digest(json, {})))
       expect(refused).toBe(true)
     })
     expect(work).toBeLessThan(5_000)
@@ -374,11 +375,11 @@ describe("a text", () => {
     ]) {
       const read = TypedData.read(twice)
       expect(read).toMatchObject({
-        left: expect.stringMatching(/^[a-zA-Z.]+: the name occurs twice in one object$/)
+        failure: expect.stringMatching(/^[a-zA-Z.]+: the name occurs twice in one object$/)
       })
     }
     const colons = { ...mail, message: { ...mail.message, contents: 'a:b\\":"' } }
-    expect(Either.isRight(digest(colons))).toBe(true)
+    expect(Result.isSuccess(digest(colons))).toBe(true)
   })
 
   it.each(["9007199254740991.4", "4503599627370497.2", "9007199254740993", "-0", "1e400"])(
@@ -391,10 +392,10 @@ describe("a text", () => {
         message: { a: [["1", "HERE"]] }
       })
       expect(TypedData.read(text.replace('"HERE"', written))).toEqual(
-        Either.left("message.a[0][1]: the JSON number would lose digits: write it as a string")
+        Result.fail("message.a[0][1]: the JSON number would lose digits: write it as a string")
       )
       const inText = TypedData.read(text.replace("HERE", "9007199254740993"))
-      expect(inText !== null && Either.isRight(inText)).toBe(true)
+      expect(inText !== null && Result.isSuccess(inText)).toBe(true)
     }
   )
 
@@ -420,7 +421,7 @@ describe("a text", () => {
     ["deep inside", `{"a":[{"b":${good}}]}`, "a[0].b: the typed data is inside of another value"],
     ["as text inside", `{"data":${quoted}}`, "data: the typed data is encoded twice"]
   ])("that is a document %s says where it breaks", (_, text, problem) => {
-    expect(TypedData.read(text)).toMatchObject({ left: expect.stringContaining(problem) })
+    expect(TypedData.read(text)).toMatchObject({ failure: expect.stringContaining(problem) })
   })
 
   it("that is a document with any one character taken out or put in is a good one, or says where it breaks", () => {
@@ -433,8 +434,8 @@ describe("a text", () => {
         fc.pre(/^[\s\ufeff]*[{[("']/.test(text) && !text.startsWith('"'))
         const read = TypedData.read(text)
         expect(read).not.toBeNull()
-        const isJson = Either.isRight(Either.try(() => JSON.parse(text)))
-        expect(read !== null && Either.isRight(read) && !isJson).toBe(false)
+        const isJson = Result.isSuccess(Result.try(() => JSON.parse(text)))
+        expect(read !== null && Result.isSuccess(read) && !isJson).toBe(false)
       },
       { numRuns: 500 }
     )

@@ -14,7 +14,7 @@ import * as Make from "../../../support/journal/Make.js"
 
 const token = "an operator's token of the console's tests"
 const hostile = `<script>alert("1")</script>'&`
-const silent = Logger.remove(Logger.defaultLogger)
+const silent = Logger.layer([])
 
 const account = { accountId: "acme" as AccountId, name: hostile, tier: "pro", paused: false } as const
 
@@ -61,7 +61,7 @@ const browser = (data: Data) =>
   })
 
 describe("the operator's console", () => {
-  it.scopedLive("shows that a request is held, why, and the commands that decide", () =>
+  it.live("shows that a request is held, why, and the commands that decide", () =>
     Effect.gen(function* () {
       const held = {
         requestId: "r-1",
@@ -99,7 +99,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.scopedLive("shows nothing to whoever has not brought the token", () =>
+  it.live("shows nothing to whoever has not brought the token", () =>
     Effect.gen(function* () {
       const { get, post, signIn } = yield* browser({ ...Empty.empty, accounts: [account] })
       const first = yield* get("/console")
@@ -118,7 +118,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.scopedLive("has the webhooks of all accounts, what was given up, and who changed them", () =>
+  it.live("has the webhooks of all accounts, what was given up, and who changed them", () =>
     Effect.gen(function* () {
       const webhook = {
         webhookId: "w1",
@@ -170,7 +170,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.scopedLive("ends a session when it is signed out", () =>
+  it.live("ends a session when it is signed out", () =>
     Effect.gen(function* () {
       const { formToken, get, post, signIn } = yield* browser(Empty.empty)
       yield* signIn
@@ -180,7 +180,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.scopedLive("takes a form from its own pages and its own session only", () =>
+  it.live("takes a form from its own pages and its own session only", () =>
     Effect.gen(function* () {
       const thrown: Array<string> = []
       const { formToken, post, signIn, url } = yield* browser({
@@ -208,7 +208,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.scopedLive("says that nothing is sent unless a form says so in so many words", () =>
+  it.live("says that nothing is sent unless a form says so in so many words", () =>
     Effect.gen(function* () {
       const asked: Array<boolean> = []
       const { formToken, post, signIn } = yield* browser({
@@ -231,7 +231,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.scopedLive("writes what others have chosen as text", () =>
+  it.live("writes what others have chosen as text", () =>
     Effect.gen(function* () {
       const { get, signIn } = yield* browser({ ...Empty.empty, accounts: [account] })
       yield* signIn
@@ -245,7 +245,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.scopedLive("says what cannot be read, and what is not there", () =>
+  it.live("says what cannot be read, and what is not there", () =>
     Effect.gen(function* () {
       const { get, signIn } = yield* browser({
         ...Empty.empty,

@@ -5,9 +5,9 @@ import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
-import * as HttpApi from "@effect/platform/HttpApi"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as HttpApi from "effect/http-api/HttpApi"
 import { computeAddress } from "ethers"
 import { api } from "../../../../src/hosts/http/contract/Api.js"
 import * as Configured from "../../../support/accounts/Castellan.js"
@@ -58,7 +58,7 @@ const received = async (...args: ReadonlyArray<string>) => {
   try {
     const { port } = server.address() as AddressInfo
     const words = ["call", ...args, "--url", `http://127.0.0.1:${port}`]
-    await Effect.runPromise(Effect.either(CommandLine.run(words, env())))
+    await Effect.runPromise(Effect.result(CommandLine.run(words, env())))
     return requests
   } finally {
     server.close()

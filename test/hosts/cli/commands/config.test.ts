@@ -21,14 +21,14 @@ const pepper = "a pepper that nobody else knows of"
 const check = (file: unknown, env: Readonly<Record<string, string>> = { PEPPER: pepper }) => {
   const path = join(folder, "castellan.json")
   writeFileSync(path, JSON.stringify(file))
-  return Effect.either(CommandLine.run(["config", "check"], { CASTELLAN_CONFIG: path, ...env }))
+  return Effect.result(CommandLine.run(["config", "check"], { CASTELLAN_CONFIG: path, ...env }))
 }
 
 describe("castellan config", () => {
   it.effect("check says of a configuration that it can be used, and what it is about", () =>
     Effect.gen(function* () {
       const said = yield* check(usable)
-      expect(said).toMatchObject({ _tag: "Right" })
+      expect(said).toMatchObject({ _tag: "Success" })
       expect(JSON.stringify(said)).toContain("127.0.0.1:8080")
       expect(JSON.stringify(said)).not.toContain(pepper)
     })
@@ -51,7 +51,7 @@ describe("castellan config", () => {
   it.effect("check reads secrets, and says which one is missing", () =>
     Effect.gen(function* () {
       const said = yield* check(usable, {})
-      expect(said).toMatchObject({ _tag: "Left" })
+      expect(said).toMatchObject({ _tag: "Failure" })
       expect(JSON.stringify(said)).toContain("keyPepper")
     })
   )

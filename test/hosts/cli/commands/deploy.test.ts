@@ -37,7 +37,7 @@ const keys = [
 
 const out = join(folder, "network.json")
 const deploy = (args: ReadonlyArray<string>, answer?: boolean) =>
-  Effect.either(
+  Effect.result(
     CommandLine.heard(
       ["deploy", "--rpc", anvil.url, ...keys, "--out", out, ...args],
       { PAYER: devKeys.faucet.privateKey, POOR: `0x${"77".repeat(32)}` },
@@ -57,9 +57,9 @@ interface Report {
     accounts: ReadonlyArray<{ id: string }>
   }
 }
-const reportOf = (said: Effect.Effect.Success<ReturnType<typeof deploy>>): Report => {
-  if (said._tag === "Left") throw new Error(said.left)
-  return JSON.parse(said.right.stdout)
+const reportOf = (said: Effect.Success<ReturnType<typeof deploy>>): Report => {
+  if (said._tag === "Failure") throw new Error(said.failure)
+  return JSON.parse(said.success.stdout)
 }
 /** A way to the node that is cut when so many transactions have gone through. */
 const cutAfter = async (transactions: number) => {
@@ -93,7 +93,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     Effect.gen(function* () {
       const before = yield* Effect.promise(() => provider.getBlockNumber())
       const said = yield* deploy([...payer, "--dry-run"])
-      expect(said._tag).toBe("Right")
+      expect(said._tag).toBe("Success")
       const text = JSON.stringify(said)
       for (const name of ["deterministic deployer", "EntryPoint v0.6", "Multicall3", "factory", "paymaster"])
         expect(text).toMatch(new RegExp(`${name} +0x[0-9a-fA-F]{40} +to deploy`))
@@ -104,11 +104,11 @@ describe("castellan deploy on a chain with nothing on it", () => {
 
   it.effect("sends nothing without a yes, for a payer without money, or without a payer", () =>
     Effect.gen(function* () {
-      expect(yield* deploy(payer)).toMatchObject({ left: expect.stringContaining("nothing was sent") })
+      expect(yield* deploy(payer)).toMatchObject({ failure: expect.stringContaining("nothing was sent") })
       expect(yield* deploy(["--payer", "env:POOR", "--yes"])).toMatchObject({
-        left: expect.stringContaining("has 0.0, and the plan costs")
+        failure: expect.stringContaining("has 0.0, and the plan costs")
       })
-      expect(yield* deploy(["--yes"])).toMatchObject({ left: expect.stringContaining("--payer") })
+      expect(yield* deploy(["--yes"])).toMatchObject({ failure: expect.stringContaining("--payer") })
       expect(yield* Effect.promise(() => provider.getBlockNumber())).toBe(0)
     })
   )
@@ -116,7 +116,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
   it.effect("never repeats a payer's key, and says what it expects in its place", () =>
     Effect.gen(function* () {
       const said = yield* deploy(["--payer", devKeys.faucet.privateKey, "--yes"])
-      expect(said).toMatchObject({ left: expect.stringContaining("env:NAME") })
+      expect(said).toMatchObject({ failure: expect.stringContaining("env:NAME") })
       expect(JSON.stringify(said)).not.toContain(devKeys.faucet.privateKey.slice(2))
     })
   )
@@ -145,7 +145,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
       const stopped = yield* Effect.promise(async () => {
         const cut = await cutAfter(4)
         const result = await Effect.runPromise(
-          Effect.either(
+          Effect.result(
             CommandLine.heard(["deploy", "--rpc", cut.url, ...keys, "--out", out, ...payer, "--yes"], {
               PAYER: devKeys.faucet.privateKey
             })
@@ -155,7 +155,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
         return result
       })
       expect(stopped).toMatchObject({
-        left: expect.stringContaining("goes on when the command is given again")
+        failure: expect.stringContaining("goes on when the command is given again")
       })
       const before = yield* deploy([...payer, "--dry-run", "--json"])
       const states = reportOf(before).plan.steps.map(({ state }) => state)
@@ -173,24 +173,26 @@ describe("castellan deploy on a chain with nothing on it", () => {
         expect(yield* Effect.promise(() => provider.getCode(address))).not.toBe("0x")
       const written = JSON.parse(readFileSync(out, "utf8"))
       const [network] = written.networks
-      const config = yield* Config.fromText(
-        JSON.stringify({
-          profile: "production",
-          listen: { host: "127.0.0.1", port: 0 },
-          database: { path: join(folder, "castellan.sqlite") },
-          keyPepper: { env: "PEPPER" },
-          allowPrivateKeys: true,
-          accounts: [],
-          systemKeys: { sponsor: { env: "SPONSOR" } },
-          networks: written.networks
-        }),
-        "of the test",
-        {
-          PEPPER: "a pepper that nobody else knows of",
-          CASTELLAN_RPC_31337: anvil.url,
-          SPONSOR: devKeys.sponsor.privateKey
-        },
-        folder
+      const config = yield* Effect.fromResult(
+        Config.fromText(
+          JSON.stringify({
+            profile: "production",
+            listen: { host: "127.0.0.1", port: 0 },
+            database: { path: join(folder, "castellan.sqlite") },
+            keyPepper: { env: "PEPPER" },
+            allowPrivateKeys: true,
+            accounts: [],
+            systemKeys: { sponsor: { env: "SPONSOR" } },
+            networks: written.networks
+          }),
+          "of the test",
+          {
+            PEPPER: "a pepper that nobody else knows of",
+            CASTELLAN_RPC_31337: anvil.url,
+            SPONSOR: devKeys.sponsor.privateKey
+          },
+          folder
+        )
       )
       const profile = config.networks.find(({ chainId }) => chainId === 31337n)
       expect(profile).toMatchObject({ factory: network.factory, ledger: network.ledger })
@@ -226,7 +228,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
       const ledger = reportOf(yield* deploy(["--json"])).plan.steps.find(({ name }) => name === "ledger")
       const code = yield* Effect.promise(() => provider.getCode(ledger?.address ?? ""))
       yield* Effect.promise(() => provider.send("anvil_setCode", [ledger?.address, `${code.slice(0, -2)}ff`]))
-      expect(yield* deploy([])).toMatchObject({ left: expect.stringContaining("the code is another one") })
+      expect(yield* deploy([])).toMatchObject({ failure: expect.stringContaining("the code is another one") })
       yield* Effect.promise(() => provider.send("anvil_setCode", [ledger?.address, code]))
     })
   )

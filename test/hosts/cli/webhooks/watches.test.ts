@@ -13,7 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** A node that says which chain it serves, and that block 100 is its newest one. */
 const node = Effect.acquireRelease(
-  Effect.async<http.Server>((resume) => {
+  Effect.callback<http.Server>((resume) => {
     const result = (method: string) =>
       method === "eth_chainId"
         ? "0x7a69"
@@ -41,7 +41,7 @@ const node = Effect.acquireRelease(
     })
 )
 
-it.scopedLive("watches are added, listed, paused, resumed and removed by command", () =>
+it.live("watches are added, listed, paused, resumed and removed by command", () =>
   Effect.gen(function* () {
     const { env } = make(folder, { profile: "development", networks: [{ chainId: 31_337 }] })
     const { port } = (yield* node).address() as AddressInfo

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as EstimateGas from "../../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../../src/application/usecases/operations/ExecuteEncoded.js"
@@ -11,10 +11,10 @@ import * as PredictWallets from "../../../../src/application/usecases/wallets/Pr
 import { closest } from "../../../../src/domain/primitives/Suggestion.js"
 import * as Decode from "../../../../src/hosts/http/service/Decode.js"
 
-const problemOf = <A, I>(schema: Schema.Schema<A, I>, value: unknown) =>
-  Either.match(Decode.decoder(schema)(value), {
-    onRight: () => null,
-    onLeft: ({ code, details, message }) => ({
+const problemOf = <A, I>(schema: Schema.Codec<A, I>, value: unknown) =>
+  Result.match(Decode.decoder(schema)(value), {
+    onSuccess: () => null,
+    onFailure: ({ code, details, message }) => ({
       code,
       message,
       details: details.map(({ message, path }) => `${path}: ${message}`)
@@ -35,7 +35,7 @@ const assertion = { signature: "", authenticatorData: "", clientDataJSON: "" }
 const sent = (endpoint: keyof typeof requests, op: object) => {
   const { walletCustody: _, ...passkey } = op as { walletCustody?: number }
   const element = endpoint === "executePasskey" ? passkey : op
-  return problemOf(requests[endpoint] as Schema.Schema<unknown, unknown>, { operations: [element], settings })
+  return problemOf(requests[endpoint] as Schema.Codec<unknown, unknown>, { operations: [element], settings })
     ?.details
 }
 const requests = {

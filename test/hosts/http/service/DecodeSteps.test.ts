@@ -1,5 +1,6 @@
-import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
+import * as Result from "effect/Result"
+import * as SchemaParser from "effect/SchemaParser"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { finish } from "../../../../src/domain/primitives/Steps.js"
@@ -11,8 +12,8 @@ import * as MemoryService from "../../../support/http/MemoryService.js"
 const bodies = Bodies.at(MemoryService.place)
 
 const parsed = (body: Buffer): unknown =>
-  Either.getOrElse(
-    Either.try((): unknown => JSON.parse(body.toString())),
+  Result.getOrElse(
+    Result.try((): unknown => JSON.parse(body.toString())),
     () => null
   )
 
@@ -21,15 +22,15 @@ describe("a body that is judged in steps", () => {
     const { payload } = endpoint
     if (payload === null) throw new Error("it takes no body")
     const inSteps = DecodeSteps.decoder(payload)
-    const inOneGo = ParseResult.decodeUnknownEither(payload, { errors: "first", onExcessProperty: "error" })
+    const inOneGo = SchemaParser.decodeUnknownResult(payload, { errors: "first", onExcessProperty: "error" })
     const told = ParseResult.ArrayFormatter.formatIssueSync
     const sides = { right: 0, left: 0 }
     const requests = fc.sample(bodies.requests([endpoint], "key"), { numRuns: 400, seed: 1 })
     for (const { body } of requests) {
       const value = parsed(body)
       const [steps, whole] = [finish(inSteps(value)), inOneGo(value)]
-      sides[Either.isRight(whole) ? "right" : "left"] += 1
-      expect(Either.mapLeft(steps, told)).toEqual(Either.mapLeft(whole, told))
+      sides[Result.isSuccess(whole) ? "right" : "left"] += 1
+      expect(Result.mapError(steps, told)).toEqual(Result.mapError(whole, told))
     }
     expect(Math.min(sides.right, sides.left)).toBeGreaterThan(20)
   })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as fc from "fast-check"
 import * as Json from "../../../../src/domain/json/Json.js"
@@ -13,9 +13,9 @@ const leaves = {
   maybe: Schema.NullOr(Schema.String),
   count: Schema.Number,
   flag: Schema.Boolean,
-  kind: Schema.Literal("a", 1, true, null),
-  amount: Uint.schema.pipe(Schema.filter((value) => value >= 0n)),
-  left: Schema.optionalWith(Schema.String, { exact: true })
+  kind: Schema.NullOr(Schema.Literals(["a", 1, true])),
+  amount: Uint.schema.pipe(Schema.check(Schema.makeFilter((value) => value >= 0n))),
+  left: Schema.optionalKey(Schema.String)
 }
 const schemas = {
   leaf: Schema.NullOr(Schema.String),
@@ -23,19 +23,22 @@ const schemas = {
   list: Schema.Array(
     Schema.Struct({ ...leaves, inner: Schema.Struct(leaves), items: Schema.Array(Schema.String) })
   ),
-  union: Schema.Union(Schema.Struct({ a: Schema.String }), Schema.Struct({ b: Schema.Array(Schema.Number) }))
+  union: Schema.Union([
+    Schema.Struct({ a: Schema.String }),
+    Schema.Struct({ b: Schema.Array(Schema.Number) })
+  ])
 }
 
-const written = (schema: Schema.Schema.All, value: unknown) => Steps.finish(Encode.encoder(schema)(value))
+const written = (schema: Schema.Top, value: unknown) => Steps.finish(Encode.encoder(schema)(value))
 
 describe("an answer", () => {
-  it.each(Object.entries<Schema.Schema<unknown, unknown>>(schemas as never))(
+  it.each(Object.entries<Schema.Codec<unknown, unknown>>(schemas as never))(
     "is written as its schema encodes it (%s)",
     (_, schema) => {
       const encode = Schema.encodeSync(schema)
       fc.assert(
         fc.property(Arbitrary.make(schema), (value) => {
-          expect(JSON.parse(Either.getOrThrow(written(schema, value)))).toEqual(
+          expect(JSON.parse(Result.getOrThrow(written(schema, value)))).toEqual(
             JSON.parse(Json.print(encode(value)))
           )
         })
@@ -46,7 +49,7 @@ describe("an answer", () => {
   it("that does not fit is refused at its place, whatever stands there", () => {
     const good = { text: "x", maybe: null, count: 1, flag: true, kind: "a", amount: 5n }
     expect(written(schemas.object, good)).toEqual(
-      Either.right('{"text":"x","maybe":null,"count":1,"flag":true,"kind":"a","amount":"5"}')
+      Result.succeed('{"text":"x","maybe":null,"count":1,"flag":true,"kind":"a","amount":"5"}')
     )
     for (const [name, wrong] of [
       ["text", null],
@@ -56,23 +59,23 @@ describe("an answer", () => {
       ["kind", "b"],
       ["left", undefined]
     ] as const)
-      expect(Either.getOrNull(Either.flip(written(schemas.object, { ...good, [name]: wrong })))).toMatch(
+      expect(Result.getOrNull(Result.flip(written(schemas.object, { ...good, [name]: wrong })))).toMatch(
         new RegExp(`^${name}: expected `)
       )
     const { text, ...without } = good
-    expect(written(schemas.object, without)).toEqual(Either.left("text: is missing"))
-    expect(Either.isLeft(written(schemas.object, []))).toBe(true)
+    expect(written(schemas.object, without)).toEqual(Result.fail("text: is missing"))
+    expect(Result.isFailure(written(schemas.object, []))).toBe(true)
     const inner = { ...good, inner: { ...good, flag: "no" }, items: [] }
     expect(written(schemas.list, [inner])).toEqual(
-      Either.left("[0].inner.flag: expected true or false, got a string")
+      Result.fail("[0].inner.flag: expected true or false, got a string")
     )
     expect(written(schemas.list, [{ ...good, inner: good, items: ["a", 1] }])).toEqual(
-      Either.left("[0].items[1]: expected a string, got a number")
+      Result.fail("[0].items[1]: expected a string, got a number")
     )
   })
 
   it("has no number that JSON has not: NaN and the infinities are null, as JSON.stringify has them", () => {
     for (const value of [Number.NaN, Number.POSITIVE_INFINITY])
-      expect(written(Schema.Number, value)).toEqual(Either.right("null"))
+      expect(written(Schema.Number, value)).toEqual(Result.succeed("null"))
   })
 })

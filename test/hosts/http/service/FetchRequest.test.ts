@@ -1,10 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
-import * as TestClock from "effect/TestClock"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Body from "../../../../src/hosts/http/message/Body.js"
 import * as FetchRequest from "../../../../src/hosts/http/service/FetchRequest.js"
+import * as Time from "../../../support/Time.js"
 
 const collector = () => new Body.Collector({ maxBytes: 100, drainBytes: 200 })
 
@@ -25,7 +26,7 @@ describe("FetchRequest", () => {
     Effect.gen(function* () {
       const read = collector()
       yield* post("a body").readBody(read)
-      expect(read.text()).toEqual(Either.right("a body"))
+      expect(read.text()).toEqual(Result.succeed("a body"))
     })
   )
 
@@ -49,7 +50,7 @@ describe("FetchRequest", () => {
       )
       const read = collector()
       yield* post(body).readBody(read)
-      expect([freed, Either.isLeft(read.text())]).toEqual([true, true])
+      expect([freed, Result.isFailure(read.text())]).toEqual([true, true])
     })
   )
 
@@ -59,11 +60,13 @@ describe("FetchRequest", () => {
       const reading = new Promise<void>((resolve) => {
         begun = resolve
       })
-      const fiber = yield* Effect.fork(Effect.flip(post(stream(() => begun())).readBody(collector())))
+      const fiber = yield* Effect.forkChild(Effect.flip(post(stream(() => begun())).readBody(collector())))
       yield* Effect.promise(() => reading)
-      yield* TestClock.adjust("59 seconds")
-      expect(yield* Fiber.poll(fiber)).toMatchObject({ _tag: "None" })
-      yield* TestClock.adjust("1 second")
+      yield* Time.adjust("59 seconds")
+      expect(yield* Effect.sync(() => Option.fromUndefinedOr(fiber.pollUnsafe()))).toMatchObject({
+        _tag: "None"
+      })
+      yield* Time.adjust("1 second")
       expect(yield* Fiber.join(fiber)).toBeInstanceOf(Body.Broken)
     })
   )

@@ -36,8 +36,8 @@ const blocked = Effect.gen(function* () {
   const ended = yield* Deferred.make<string>()
   const around = <A>(result: Effect.Effect<A>): Effect.Effect<A> =>
     Deferred.succeed(entered, undefined).pipe(
-      Effect.zipRight(Deferred.await(release)),
-      Effect.zipRight(result),
+      Effect.andThen(Deferred.await(release)),
+      Effect.andThen(result),
       Effect.onExit((exit) => Deferred.succeed(ended, exit._tag))
     )
   return {
@@ -53,7 +53,7 @@ const stoppable = (options: StartOptions = {}) =>
   Effect.gen(function* () {
     const scope = yield* Scope.make()
     yield* Effect.addFinalizer(() => Scope.close(scope, Exit.void))
-    const started = yield* Scope.extend(start(options), scope)
+    const started = yield* Scope.provide(start(options), scope)
     return { ...started, stop: Scope.close(scope, Exit.void) }
   })
 
@@ -71,7 +71,7 @@ const stopping = (front: { readonly handle: ReturnType<typeof frontHandle> }) =>
       until: ({ status }) => status === 503
     }
   )
-const frontHandle = (front: Effect.Effect.Success<ReturnType<typeof makeFront>>) => front.handle
+const frontHandle = (front: Effect.Success<ReturnType<typeof makeFront>>) => front.handle
 
 describe("what never becomes a request", () => {
   const malformed: ReadonlyArray<readonly [string, ReadonlyArray<string>, string]> = [
@@ -112,7 +112,7 @@ describe("what never becomes a request", () => {
     ]
   ]
 
-  it.scopedLive.each(malformed)("is answered in the envelope: %s", ([, parts, message]) =>
+  it.live.each(malformed)("is answered in the envelope: %s", ([, parts, message]) =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const answer = parseRaw(yield* raw(port, parts))
@@ -121,7 +121,7 @@ describe("what never becomes a request", () => {
     })
   )
 
-  it.scopedLive("is answered in the envelope: a request without a host, a tunnel", () =>
+  it.live("is answered in the envelope: a request without a host, a tunnel", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const none = parseRaw(yield* raw(port, ["GET /health/live HTTP/1.1\r\nconnection: close\r\n\r\n"]))
@@ -131,12 +131,12 @@ describe("what never becomes a request", () => {
     })
   )
 
-  it.scopedLive("does not replace the answer to the request before it", () =>
+  it.live("does not replace the answer to the request before it", () =>
     Effect.gen(function* () {
       const { ended, entered, release, around } = yield* blocked
       const { port } = yield* start({ handlers: { execute: () => around(handlers.execute()) } })
       const body = JSON.stringify(example("execute"))
-      const text = yield* Effect.fork(
+      const text = yield* Effect.forkChild(
         raw(port, [head("/execute", { "content-length": String(body.length) }), body, "garbage\r\n\r\n"])
       )
       yield* entered
@@ -151,14 +151,14 @@ describe("what never becomes a request", () => {
 describe("a slow client", () => {
   const patience = { headersTimeoutMillis: 200, requestTimeoutMillis: 200 }
 
-  it.scopedLive.each([
+  it.live.each([
     ["its headers", ["POST /predict HTTP/1.1\r\nhost: x\r\nx-a: "]],
     ["its body", [head("/predict", { "content-length": "100" }), "{"]],
     ["its chunks", [head("/predict", { "transfer-encoding": "chunked" }), "1\r\n{\r\n"]]
   ] as const)("that never ends %s is answered 503 and let go, while others are served", ([, parts]) =>
     Effect.gen(function* () {
       const { port, url } = yield* start({ server: patience })
-      const slow = yield* Effect.fork(
+      const slow = yield* Effect.forkChild(
         Effect.all(
           Array.from({ length: 20 }, () => raw(port, parts)),
           { concurrency: 20 }
@@ -173,7 +173,7 @@ describe("a slow client", () => {
     })
   )
 
-  it.scopedLive("that was answered and goes on sending is cut off", () =>
+  it.live("that was answered and goes on sending is cut off", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ server: { lingerMillis: 100 } })
       const text = yield* raw(port, [head("/nope", { "content-length": "1000000" }), "{"])
@@ -181,7 +181,7 @@ describe("a slow client", () => {
     })
   )
 
-  it.scopedLive("that does not read its answer is cut off, whatever it asked for behind it", () =>
+  it.live("that does not read its answer is cut off, whatever it asked for behind it", () =>
     Effect.gen(function* () {
       const { around, entered } = yield* blocked
       const { port } = yield* start({
@@ -214,14 +214,14 @@ describe("a slow client", () => {
     })
   )
 
-  it.scopedLive("is bounded in sending only, not in how long its request takes", () =>
+  it.live("is bounded in sending only, not in how long its request takes", () =>
     Effect.gen(function* () {
       const { around, entered, release } = yield* blocked
       const { port, url } = yield* start({
         server: patience,
         handlers: { execute: () => around(handlers.execute()) }
       })
-      const long = yield* Effect.fork(post(url, "/execute", example("execute")))
+      const long = yield* Effect.forkChild(post(url, "/execute", example("execute")))
       yield* entered
       // This one begins later; when its time is over, so is the other's.
       yield* raw(port, [head("/predict", { "content-length": "100" }), "{"])
@@ -232,7 +232,7 @@ describe("a slow client", () => {
 })
 
 describe("connections", () => {
-  it.scopedLive("are kept between requests, and pipelined requests are answered in order", () =>
+  it.live("are kept between requests, and pipelined requests are answered in order", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const length = { "content-length": String(predict.length) }
@@ -248,7 +248,7 @@ describe("connections", () => {
     })
   )
 
-  it.scopedLive("that expect something are answered: 100-continue, and what nobody knows", () =>
+  it.live("that expect something are answered: 100-continue, and what nobody knows", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       for (const expectation of ["100-continue", "miracles"]) {
@@ -265,7 +265,7 @@ describe("connections", () => {
     })
   )
 
-  it.scopedLive("whose client goes away end a read, and not a write", () =>
+  it.live("whose client goes away end a read, and not a write", () =>
     Effect.gen(function* () {
       const read = yield* blocked
       const write = yield* blocked
@@ -288,7 +288,7 @@ describe("connections", () => {
             () => "aborted"
           )
         )
-      const clients = yield* Effect.fork(
+      const clients = yield* Effect.forkChild(
         Effect.all([ask("/predict", example("predict")), ask("/execute", example("execute"))], {
           concurrency: 2
         })
@@ -303,10 +303,10 @@ describe("connections", () => {
     })
   )
 
-  it.scopedLive("of a client that goes away while it sends leave nothing behind", () =>
+  it.live("of a client that goes away while it sends leave nothing behind", () =>
     Effect.gen(function* () {
       const { port, url } = yield* start({ front: { maxConcurrent: 1 } })
-      const half = yield* Effect.fork(raw(port, [head("/predict", { "content-length": "100" }), "{"]))
+      const half = yield* Effect.forkChild(raw(port, [head("/predict", { "content-length": "100" }), "{"]))
       yield* Effect.repeat(send(url, "/predict", { body: predict }), {
         until: ({ status }) => status === 503
       })
@@ -320,22 +320,22 @@ describe("connections", () => {
 })
 
 describe("stopping", () => {
-  it.scopedLive("lets requests under way finish, refuses new ones, and then the port is free", () =>
+  it.live("lets requests under way finish, refuses new ones, and then the port is free", () =>
     Effect.gen(function* () {
       const write = yield* blocked
       const { front, port, stop, url } = yield* stoppable({
         handlers: { execute: () => write.around(handlers.execute()) }
       })
-      const under = yield* Effect.fork(post(url, "/execute", example("execute")))
+      const under = yield* Effect.forkChild(post(url, "/execute", example("execute")))
       yield* write.entered
       // A connection from before: no new one is accepted.
-      const kept = yield* Effect.fork(
+      const kept = yield* Effect.forkChild(
         raw(port, [
           head("/health/live", {}).replace("POST", "GET"),
           head("/predict", { "content-length": String(predict.length) }).slice(0, 10)
         ])
       )
-      const stopped = yield* Effect.fork(stop)
+      const stopped = yield* Effect.forkChild(stop)
       yield* stopping(front)
       const refused = yield* front.handle({
         method: "POST",
@@ -364,7 +364,7 @@ describe("stopping", () => {
     })
   )
 
-  it.scopedLive("answers 503 to what is still under way after the drain time, read or write", () =>
+  it.live("answers 503 to what is still under way after the drain time, read or write", () =>
     Effect.gen(function* () {
       const write = yield* blocked
       const read = yield* blocked
@@ -375,12 +375,12 @@ describe("stopping", () => {
           predict: () => read.around(Effect.succeed([]))
         }
       })
-      const answers = yield* Effect.fork(
+      const answers = yield* Effect.forkChild(
         Effect.all([post(url, "/execute", example("execute")), post(url, "/predict", example("predict"))], {
           concurrency: 2
         })
       )
-      const reading = yield* Effect.fork(raw(port, [head("/check", { "content-length": "100" }), "{"]))
+      const reading = yield* Effect.forkChild(raw(port, [head("/check", { "content-length": "100" }), "{"]))
       yield* Effect.all([write.entered, read.entered])
       yield* stop
       for (const answer of [...(yield* Fiber.join(answers)), parseRaw(yield* Fiber.join(reading))]) {
@@ -391,7 +391,7 @@ describe("stopping", () => {
     })
   )
 
-  it.scopedLive(
+  it.live(
     "does not wait for ever for a use case that heeds no interruption, nor for a client that reads nothing",
     () =>
       Effect.gen(function* () {
@@ -400,7 +400,7 @@ describe("stopping", () => {
           server: { drainMillis: 50 },
           handlers: { execute: () => Effect.uninterruptible(around(handlers.execute())) }
         })
-        const stuck = yield* Effect.fork(
+        const stuck = yield* Effect.forkChild(
           Effect.promise(() =>
             fetch(`${url}/execute`, {
               method: "POST",
@@ -418,7 +418,7 @@ describe("stopping", () => {
       })
   )
 
-  it.scopedLive("of an idle server is immediate, with connections that are kept open", () =>
+  it.live("of an idle server is immediate, with connections that are kept open", () =>
     Effect.gen(function* () {
       const { stop, url } = yield* stoppable()
       expect((yield* send(url, "/predict", { body: predict })).status).toBe(200)
@@ -429,28 +429,23 @@ describe("stopping", () => {
 })
 
 describe("listening", () => {
-  it.scopedLive(
-    "goes on when the system has a connection that can not be accepted, and the log says so",
-    () =>
-      Effect.gen(function* () {
-        const lines: Array<string> = []
-        const log = Logger.replace(
-          Logger.defaultLogger,
-          JsonLog.make((line) => void lines.push(line))
-        )
-        const { url } = yield* Effect.provide(start(), log)
-        const failed = (message: unknown) => {
-          const { server } = message as { readonly server: HttpServer }
-          server.emit("error", Object.assign(new Error("accept EMFILE"), { code: "EMFILE" }))
-        }
-        subscribe("http.server.request.start", failed)
-        yield* Effect.addFinalizer(() => Effect.sync(() => unsubscribe("http.server.request.start", failed)))
-        expect((yield* send(url, "/predict", { body: predict })).status).toBe(200)
-        expect(lines.join("")).toContain('"code":"EMFILE"')
-      })
+  it.live("goes on when the system has a connection that can not be accepted, and the log says so", () =>
+    Effect.gen(function* () {
+      const lines: Array<string> = []
+      const log = Logger.layer([JsonLog.make((line) => void lines.push(line))])
+      const { url } = yield* Effect.provide(start(), log)
+      const failed = (message: unknown) => {
+        const { server } = message as { readonly server: HttpServer }
+        server.emit("error", Object.assign(new Error("accept EMFILE"), { code: "EMFILE" }))
+      }
+      subscribe("http.server.request.start", failed)
+      yield* Effect.addFinalizer(() => Effect.sync(() => unsubscribe("http.server.request.start", failed)))
+      expect((yield* send(url, "/predict", { body: predict })).status).toBe(200)
+      expect(lines.join("")).toContain('"code":"EMFILE"')
+    })
   )
 
-  it.scopedLive("tells where, also over IPv6", () =>
+  it.live("tells where, also over IPv6", () =>
     Effect.gen(function* () {
       const { url, port } = yield* start({ server: { host: "::1" } })
       expect(url).toBe(`http://[::1]:${port}`)
@@ -458,10 +453,10 @@ describe("listening", () => {
     })
   )
 
-  it.scopedLive("fails with the system's code when the port is taken", () =>
+  it.live("fails with the system's code when the port is taken", () =>
     Effect.gen(function* () {
       const other = createServer()
-      yield* Effect.async<void>((resume) => void other.listen(0, "127.0.0.1", () => resume(Effect.void)))
+      yield* Effect.callback<void>((resume) => void other.listen(0, "127.0.0.1", () => resume(Effect.void)))
       yield* Effect.addFinalizer(() => Effect.sync(() => other.close()))
       const address = other.address()
       const port = typeof address === "object" && address !== null ? address.port : 0
