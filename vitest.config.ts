@@ -69,7 +69,8 @@ export default defineConfig({
     hookTimeout: 120_000,
     pool: "forks",
     // A process loads the libraries once for many files.
-    poolOptions: { forks: { isolate: false, minForks: 3, maxForks: 3 } },
+    isolate: false,
+    maxWorkers: 3,
     silent: "passed-only",
     reporters: ["dot", "./test/support/Counts.ts"]
   }
