@@ -2,7 +2,6 @@ import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
-import * as Together from "../runtime/Together.js"
 import { NodeCache } from "./NodeCache.js"
 
 /** The nonces of an EOA as its node tells them. */
@@ -36,10 +35,13 @@ export const make = (): ReadNonces => {
 
   const both = (chain: ChainClient, eoa: Address, pending?: bigint) =>
     Effect.map(
-      Together.all([
-        chain.transactionCount(eoa, "latest"),
-        pending === undefined ? chain.transactionCount(eoa, "pending") : Effect.succeed(pending)
-      ]),
+      Effect.all(
+        [
+          chain.transactionCount(eoa, "latest"),
+          pending === undefined ? chain.transactionCount(eoa, "pending") : Effect.succeed(pending)
+        ],
+        { concurrency: "unbounded" }
+      ),
       ([latest, told]): EoaNonces => {
         seen.set(chain, eoa, latest)
         return { latest, next: BigInts.max(latest, told) }

@@ -2,7 +2,6 @@ import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import type { Address } from "../../domain/primitives/Address.js"
 import { type ChainClient, ChainRpcError, type KnownTransaction } from "../ports/chain/ChainRpc.js"
-import * as Together from "../runtime/Together.js"
 
 /** Mined transactions of an EOA, which no method of a node lists. */
 
@@ -28,7 +27,9 @@ const fromBlocks = (chain: ChainClient, eoa: Address, nonces: ReadonlySet<bigint
       const blocks = Array.from({ length: Number(atOnce) }, (_, back) => to - BigInt(back)).filter(
         (block) => block >= last
       )
-      const read = yield* Together.forEach(blocks, (block) => chain.transactionsIn(block))
+      const read = yield* Effect.forEach(blocks, (block) => chain.transactionsIn(block), {
+        concurrency: "unbounded"
+      })
       for (const each of read.flatMap((transactions) => transactions ?? []))
         if (each.from === eoa && nonces.has(each.nonce)) found.set(each.nonce, each)
     }
@@ -65,7 +66,7 @@ const byCounts = (
         }
         const block = (from.block + to.block) / 2n
         const middle = { block, count: yield* countAt(block) }
-        yield* Together.all([within(from, middle), within(middle, to)])
+        yield* Effect.all([within(from, middle), within(middle, to)], { concurrency: "unbounded" })
       })
     yield* within(below, head)
     return found
@@ -137,10 +138,13 @@ export const since = (
         })
       const lowest = BigInts.max(to - atOnce + 1n, 0n)
       const blocks = Array.from({ length: Number(to - lowest) + 1 }, (_, above) => lowest + BigInt(above))
-      const [first, read] = yield* Together.all([
-        chain.block(lowest),
-        Together.forEach(blocks, (block) => chain.transactionsIn(block))
-      ])
+      const [first, read] = yield* Effect.all(
+        [
+          chain.block(lowest),
+          Effect.forEach(blocks, (block) => chain.transactionsIn(block), { concurrency: "unbounded" })
+        ],
+        { concurrency: "unbounded" }
+      )
       for (const transactions of read) {
         if (transactions === null)
           return yield* new ChainRpcError({

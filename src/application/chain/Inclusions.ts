@@ -14,7 +14,6 @@ import {
   type LogFilter,
   type Receipt
 } from "../ports/chain/ChainRpc.js"
-import * as Together from "../runtime/Together.js"
 import * as LogRanges from "./LogRanges.js"
 import * as LogRefusal from "./LogRefusal.js"
 
@@ -127,16 +126,18 @@ const logsOf = (
   filter: LogFilter,
   known: bigint
 ): Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError> =>
-  Effect.flatMap(Together.all([chain.logs(filter), chain.block("latest")]), ([logs, head]) =>
-    head !== null && head.number >= known
-      ? Effect.succeed(logs)
-      : Effect.fail(
-          new ChainRpcError({
-            reason: "unreachable",
-            origin: chain.origin,
-            message: `it lags behind: block ${known} is known, and it has ${head === null ? "none" : head.number}`
-          })
-        )
+  Effect.flatMap(
+    Effect.all([chain.logs(filter), chain.block("latest")], { concurrency: "unbounded" }),
+    ([logs, head]) =>
+      head !== null && head.number >= known
+        ? Effect.succeed(logs)
+        : Effect.fail(
+            new ChainRpcError({
+              reason: "unreachable",
+              origin: chain.origin,
+              message: `it lags behind: block ${known} is known, and it has ${head === null ? "none" : head.number}`
+            })
+          )
   )
 
 /**

@@ -23,7 +23,6 @@ import { type Failure, invalid, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import type { ForOps } from "../request/Settings.js"
 import * as ChainTime from "../runtime/ChainTime.js"
-import * as Together from "../runtime/Together.js"
 import * as CalledContracts from "./CalledContracts.js"
 import * as Wallets from "./Wallets.js"
 
@@ -158,14 +157,19 @@ export const snapshot = (
       passkeys ||
       addresses.some((address) => Wallets.hasPasskeys(facts.wallet(chain, address, formula.initCode)))
     const [block, fees, entryPointCode, wallets, codes, forged] = yield* Effect.mapError(
-      Together.all([
-        facts.block(chain, when),
-        facts.fees(chain),
-        facts.code(chain, entryPoint),
-        Wallets.read(facts, chain, formula.initCode, addresses),
-        Together.forEach(called, (target) => facts.code(chain, target, "recent")),
-        early ? believes : Effect.succeed(null)
-      ]),
+      Effect.all(
+        [
+          facts.block(chain, when),
+          facts.fees(chain),
+          facts.code(chain, entryPoint),
+          Wallets.read(facts, chain, formula.initCode, addresses),
+          Effect.forEach(called, (target) => facts.code(chain, target, "recent"), {
+            concurrency: "unbounded"
+          }),
+          early ? believes : Effect.succeed(null)
+        ],
+        { concurrency: "unbounded" }
+      ),
       refusal(trust)
     )
     if (block === null) return yield* Effect.fail(noBlock())

@@ -9,7 +9,6 @@ import type { Caller } from "../request/Caller.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, invalid } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
-import * as Together from "../runtime/Together.js"
 
 /** How keys at hand prove a wallet's consent. */
 export interface SignerAuthorization {
@@ -42,7 +41,7 @@ export const bySigners = (
     dummy: Proof.dummyEcdsa(enough.length),
     sign: (signingHash) =>
       Effect.map(
-        Together.forEach(enough, ({ sign }) => sign(signingHash)),
+        Effect.forEach(enough, ({ sign }) => sign(signingHash), { concurrency: "unbounded" }),
         (parts) => Hex.concat(...parts)
       )
   })
@@ -68,7 +67,9 @@ export const signersOf = (
       ...(signer === undefined ? [] : [{ ref: signer, path: "settings.signer" }]),
       ...cosigners.map((ref, index) => ({ ref, path: `settings.cosigners[${index}]` }))
     ]
-    const keys = yield* Together.forEach(named, ({ path, ref }) => Keys.resolve(caller, ref, path))
+    const keys = yield* Effect.forEach(named, ({ path, ref }) => Keys.resolve(caller, ref, path), {
+      concurrency: "unbounded"
+    })
     const first = new Map<string, string>()
     for (const [position, { address }] of keys.entries()) {
       const path = named[position]?.path ?? ""

@@ -15,7 +15,6 @@ import type { SignerError } from "../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
-import * as Together from "../runtime/Together.js"
 import type { OpContext } from "./Preparation.js"
 
 /** An op of which only signatures are missing, and who makes them. */
@@ -64,15 +63,18 @@ const forEach = <A, B>(
   make: (op: A & { readonly index: number }) => Effect.Effect<B, SignerError | PayerRefusal | Failure>
 ): Effect.Effect<ReadonlyArray<B>, Obstacle> =>
   Effect.gen(function* () {
-    const made = yield* Together.forEach(ops, (op) =>
-      make(op).pipe(
-        Effect.map(Result.succeed),
-        Effect.catch((error) => {
-          if (error._tag === "PayerRefusal")
-            return Effect.succeed(Result.fail([op.index, error.failure] as const))
-          return Effect.fail(error._tag === "SignerError" ? unavailable(error) : unkept(error))
-        })
-      )
+    const made = yield* Effect.forEach(
+      ops,
+      (op) =>
+        make(op).pipe(
+          Effect.map(Result.succeed),
+          Effect.catch((error) => {
+            if (error._tag === "PayerRefusal")
+              return Effect.succeed(Result.fail([op.index, error.failure] as const))
+            return Effect.fail(error._tag === "SignerError" ? unavailable(error) : unkept(error))
+          })
+        ),
+      { concurrency: "unbounded" }
     )
     const refused = made.flatMap((each) => (Result.isFailure(each) ? [each.failure] : []))
     if (refused.length > 0) return yield* Effect.fail(elements(refused))
@@ -115,15 +117,20 @@ const aggregated = (
       ({ message }: ChainRpcError): Obstacle => all(Connection.elementRefusal(connection, message))
     )
     const [each, together] = yield* node(
-      Together.all([
-        Together.forEach(ops, ({ op }) => ask(Aggregation.validateOne(version, op))),
-        ask(
-          Aggregation.aggregate(
-            version,
-            ops.map(({ op }) => op)
+      Effect.all(
+        [
+          Effect.forEach(ops, ({ op }) => ask(Aggregation.validateOne(version, op)), {
+            concurrency: "unbounded"
+          }),
+          ask(
+            Aggregation.aggregate(
+              version,
+              ops.map(({ op }) => op)
+            )
           )
-        )
-      ])
+        ],
+        { concurrency: "unbounded" }
+      )
     )
     const refusal = (why: Reasons.Text): ElementFailure => elementFailure("aggregator_refused", why)
     const whole = "aggregated signature"

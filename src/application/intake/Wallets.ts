@@ -16,7 +16,6 @@ import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { CurrentRequest } from "../request/CurrentRequest.js"
 import { type Detail, type Failure, type InvalidRequest, invalid, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
-import * as Together from "../runtime/Together.js"
 import * as SharedReads from "./wallets/SharedReads.js"
 
 /** The parts of `settings` that make wallet addresses. */
@@ -219,10 +218,13 @@ export const read = (
     const isTogether = yield* asksTogether(facts, chain)
     const alone = (wallet: Address.Address): Effect.Effect<Seen, ChainRpcError> =>
       Effect.map(
-        Together.all([
-          known(wallet) ? Effect.succeed(null) : chain.code(wallet),
-          chain.call({ to: wallet, data: WalletCalls.configuration })
-        ]),
+        Effect.all(
+          [
+            known(wallet) ? Effect.succeed(null) : chain.code(wallet),
+            chain.call({ to: wallet, data: WalletCalls.configuration })
+          ],
+          { concurrency: "unbounded" }
+        ),
         ([code, answer]) => ({ code, answer })
       )
     const look = (wallet: Address.Address): Effect.Effect<Seen, ChainRpcError> =>
@@ -231,10 +233,13 @@ export const read = (
             sight === null ? alone(wallet) : Effect.succeed({ code: sight, answer: sight })
           )
         : alone(wallet)
-    const [expected, answers] = yield* Together.all([
-      wallets.every(known) && !isTogether ? Effect.succeed(null) : facts.deployedCode(chain, initCode),
-      Together.forEach(wallets, look)
-    ])
+    const [expected, answers] = yield* Effect.all(
+      [
+        wallets.every(known) && !isTogether ? Effect.succeed(null) : facts.deployedCode(chain, initCode),
+        Effect.forEach(wallets, look, { concurrency: "unbounded" })
+      ],
+      { concurrency: "unbounded" }
+    )
     const found = new Map<Address.Address, WalletState>()
     const again: Array<Address.Address> = []
     for (const [index, wallet] of wallets.entries()) {

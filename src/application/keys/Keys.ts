@@ -1,13 +1,12 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Troubles from "../observe/Troubles.js"
 import { type Signer, SignerError, type SignerRef, Signers } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
 import { type Detail, type Failure, invalid, unauthorized, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import * as StoreFailure from "../request/StoreFailure.js"
-import * as Together from "../runtime/Together.js"
+import * as Wait from "../runtime/Wait.js"
 import * as KillSwitch from "../tenants/KillSwitch.js"
 
 /** What callers are told of a signer that did not sign: nothing of what its provider said. */
@@ -55,7 +54,7 @@ const crashOf = ({ address }: Signer): Troubles.Trouble => ({
 export const bounded = (signer: Signer): Signer => ({
   ...signer,
   sign: (digest) =>
-    Together.within(
+    Wait.within(
       signer.sign(digest),
       signMillis,
       () => new SignerError({ reason: "unavailable", message: "the key provider did not answer" })
@@ -64,20 +63,14 @@ export const bounded = (signer: Signer): Signer => ({
       // The libraries of providers may throw: that is no reason to doubt the rest of the work. The store that takes no
       // entry of the signature is no provider.
       Effect.catchDefect((defect) =>
-        Option.getOrElse(
-          ((defect) =>
-            StoreFailure.is(defect)
-              ? Option.none()
-              : Option.some(
-                  Effect.flatMap(Troubles.Shared, ({ failed }) =>
-                    Effect.andThen(
-                      failed(crashOf(signer), Cause.die(defect)),
-                      new SignerError({ reason: "unavailable", message: "the key provider failed" })
-                    )
-                  )
-                ))(defect),
-          () => Effect.die(defect)
-        )
+        StoreFailure.is(defect)
+          ? Effect.die(defect)
+          : Effect.flatMap(Troubles.Shared, ({ failed }) =>
+              Effect.andThen(
+                failed(crashOf(signer), Cause.die(defect)),
+                new SignerError({ reason: "unavailable", message: "the key provider failed" })
+              )
+            )
       )
     )
 })

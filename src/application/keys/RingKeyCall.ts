@@ -2,7 +2,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { KeyProviderError } from "../ports/KeyProvider.js"
-import * as Together from "../runtime/Together.js"
+import * as Wait from "../runtime/Wait.js"
 
 const silent = new KeyProviderError({ reason: "unavailable", message: "no answer in time" })
 
@@ -30,7 +30,7 @@ export const bounded = <A>(
     let last = silent
     return Effect.suspend(call).pipe(
       Effect.catchDefect((defect) => Effect.fail(crashed(defect))),
-      (attempt) => Together.within(attempt, attemptMillis, () => silent),
+      (attempt) => Wait.within(attempt, attemptMillis, () => silent),
       Effect.tapError((error) =>
         Effect.sync(() => {
           last = error
@@ -40,6 +40,6 @@ export const bounded = <A>(
         schedule: Schedule.upTo(backoff, { duration: Duration.millis(totalMillis) }),
         while: ({ reason }) => reason === "unavailable"
       }),
-      (attempts) => Together.within(attempts, totalMillis, () => last)
+      (attempts) => Wait.within(attempts, totalMillis, () => last)
     )
   })

@@ -5,7 +5,7 @@ import * as Secp256k1 from "../../domain/crypto/Secp256k1.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
 import type { KeyProviderError, ProviderKey } from "../ports/KeyProvider.js"
 import * as EventLoop from "../runtime/EventLoop.js"
-import * as Together from "../runtime/Together.js"
+import * as Wait from "../runtime/Wait.js"
 import * as Call from "./RingKeyCall.js"
 import { RingKeyError } from "./RingKeyError.js"
 import type { RingKeyLimits } from "./RingKeyLimits.js"
@@ -116,6 +116,6 @@ export const make = (
             })
           )
         )
-        return Together.within(signed, limits.totalMillis, () => late)
+        return Wait.within(signed, limits.totalMillis, () => late)
       })
   })

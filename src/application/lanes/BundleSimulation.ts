@@ -87,16 +87,17 @@ const simulateCall = (
   chain: ChainClient,
   call: Call
 ): Effect.Effect<SimulatedCall | CallResult, ChainRpcError> =>
-  Effect.catchIf(
-    Effect.flatMap(chain.simulate([call]), ([result]) =>
-      result === undefined
-        ? Effect.fail(
-            new ChainRpcError({ reason: "notAnRpc", origin: chain.origin, message: "nothing was simulated" })
-          )
-        : Effect.succeed(result)
-    ),
-    (error) => error.reason === "unsupported",
-    () => chain.call(call)
+  Effect.flatMap(chain.simulate([call]), ([result]) =>
+    result === undefined
+      ? Effect.fail(
+          new ChainRpcError({ reason: "notAnRpc", origin: chain.origin, message: "nothing was simulated" })
+        )
+      : Effect.succeed(result)
+  ).pipe(
+    Effect.catchIf(
+      (error) => error.reason === "unsupported",
+      () => chain.call(call)
+    )
   )
 
 /** What the bundle takes and is charged for. Its calldata costs what it costs, whatever the node has counted of it. */

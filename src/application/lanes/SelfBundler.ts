@@ -10,7 +10,6 @@ import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
 import * as EoaNonces from "../chain/EoaNonces.js"
 import { type Bundler, BundlerError, ofNode } from "../ports/chain/Bundler.js"
 import * as Holding from "../ports/journal/Holding.js"
-import * as Together from "../runtime/Together.js"
 import * as BundleSimulation from "./BundleSimulation.js"
 import type { InFlight } from "./InFlight.js"
 import * as LaneSlot from "./LaneSlot.js"
@@ -86,20 +85,23 @@ export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): 
         gas: plan.gasLimit
       }
       const seen = yield* Effect.result(
-        Together.all([
-          BundleSimulation.run({
-            chain,
-            version,
-            entryPoint,
-            submitter: submitter.address,
-            ops,
-            aggregate,
-            gas: plan.gasLimit
-          }),
-          nonces(chain, submitter.address),
-          chain.balance(submitter.address),
-          TransactionPlan.isService(first) ? chain.block("latest") : Effect.succeed(null)
-        ])
+        Effect.all(
+          [
+            BundleSimulation.run({
+              chain,
+              version,
+              entryPoint,
+              submitter: submitter.address,
+              ops,
+              aggregate,
+              gas: plan.gasLimit
+            }),
+            nonces(chain, submitter.address),
+            chain.balance(submitter.address),
+            TransactionPlan.isService(first) ? chain.block("latest") : Effect.succeed(null)
+          ],
+          { concurrency: "unbounded" }
+        )
       )
       if (Result.isFailure(seen)) return yield* refuseAll(ofNode(seen.failure))
       const [{ gas, refused }, { latest, next: chainNonce }, balance, block] = seen.success
@@ -168,7 +170,7 @@ export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): 
             drainedTo,
             balance
           })
-          .pipe(Effect.provideService(Holding.begun, TransactionPlan.holding(plan)))
+          .pipe(Effect.provideService(Holding.begun, { holding: TransactionPlan.holding(plan) }))
       )
       if (Result.isFailure(signed)) {
         const error = signed.failure
@@ -243,12 +245,12 @@ export const make = ({ inFlight, lanes, scope, slots, monitor }: Dependencies): 
         const sent = yield* Deferred.make<void, BundlerError>()
         const known = queues.get(key)
         const queue = known ?? []
-        const holding = yield* Holding.begun
+        const { holding } = yield* Holding.begun
         const queued = { bundle, sent, holding, arrival: slots.arrive() }
         queue.push(queued)
         if (known === undefined) {
           queues.set(key, queue)
-          yield* Effect.forkIn(Effect.interruptible(work(key, queue)), scope)
+          yield* Effect.forkIn(Holding.outliving(work(key, queue)), scope)
         }
         yield* Effect.onInterrupt(Deferred.await(sent), () => Effect.sync(() => withdraw(queue, queued)))
         return new Map()

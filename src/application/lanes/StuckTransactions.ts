@@ -9,11 +9,11 @@ import * as Hex from "../../domain/primitives/Hex.js"
 import * as EoaTransactions from "../chain/EoaTransactions.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
+import * as Holding from "../ports/journal/Holding.js"
 import { isFenced } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { TransactionRecord } from "../ports/journal/Transactions.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
-import * as Together from "../runtime/Together.js"
 import * as Entry from "./monitor/Entry.js"
 import { serves } from "./monitor/LaneNodes.js"
 import * as TransactionState from "./monitor/TransactionState.js"
@@ -69,10 +69,8 @@ export const make = (dependencies: Dependencies): Attend => {
       const trouble = troubleOf("a waiting transaction is left as it is", record, name)
       return Effect.asVoid(
         Effect.forkIn(
-          Effect.catchSomeCause(work, (cause) =>
-            isFenced(cause)
-              ? Option.some(Effect.logDebug("the lane of a transaction is another process's by now"))
-              : Option.none()
+          Effect.catchCauseIf(Holding.outliving(work), isFenced, () =>
+            Effect.logDebug("the lane of a transaction is another process's by now")
           ).pipe(
             (unfenced) => troubles.tolerate(trouble, unfenced),
             Effect.ensuring(Effect.sync(() => busy.delete(name))),
@@ -203,10 +201,14 @@ export const make = (dependencies: Dependencies): Attend => {
   /** Gives a node what it does not know, in nonce order: many refuse a nonce that is ahead of what they have. */
   const offerAll = (entries: ReadonlyArray<Entry.Entry>, node: Entry.LaneNode, now: number) =>
     Effect.gen(function* () {
-      const known = yield* Together.forEach(entries, ({ record: { versions } }) => {
-        const newest = versions.at(-1)
-        return newest === undefined ? Effect.succeed(null) : node.chain.transaction(newest.txHash)
-      })
+      const known = yield* Effect.forEach(
+        entries,
+        ({ record: { versions } }) => {
+          const newest = versions.at(-1)
+          return newest === undefined ? Effect.succeed(null) : node.chain.transaction(newest.txHash)
+        },
+        { concurrency: "unbounded" }
+      )
       const refused = new Set<Entry.Entry>()
       for (const [place, entry] of entries.entries())
         if (known[place] !== null) Entry.taken(entry, node, now)
@@ -222,11 +224,14 @@ export const make = (dependencies: Dependencies): Attend => {
       const { signer } = lowest.record
       const mine = entries.filter(({ record }) => serves(lead, record.access))
       const wantsHeight = mine.some((entry) => Entry.wantsHeight(entry, lead, now))
-      const [latest, pending, head] = yield* Together.all([
-        lead.chain.transactionCount(signer, "latest"),
-        lead.chain.transactionCount(signer, "pending"),
-        lead.head !== null || !wantsHeight ? Effect.succeed(lead.head) : lead.chain.block("latest")
-      ])
+      const [latest, pending, head] = yield* Effect.all(
+        [
+          lead.chain.transactionCount(signer, "latest"),
+          lead.chain.transactionCount(signer, "pending"),
+          lead.head !== null || !wantsHeight ? Effect.succeed(lead.head) : lead.chain.block("latest")
+        ],
+        { concurrency: "unbounded" }
+      )
       const open = mine.filter(({ record }) => record.nonce >= latest)
       for (const entry of mine)
         if (entry.record.nonce < latest) {
@@ -255,14 +260,17 @@ export const make = (dependencies: Dependencies): Attend => {
         open.flatMap((entry) => nodesOf(entry).filter((node) => Entry.isOfferDue(entry, node, now)))
       )
       others.delete(lead)
-      yield* Together.forEach(others, (node) =>
-        Effect.ignore(
-          offerAll(
-            open.filter((entry) => serves(node, entry.record.access)),
-            node,
-            now
-          )
-        )
+      yield* Effect.forEach(
+        others,
+        (node) =>
+          Effect.ignore(
+            offerAll(
+              open.filter((entry) => serves(node, entry.record.access)),
+              node,
+              now
+            )
+          ),
+        { concurrency: "unbounded" }
       )
       const refused = yield* offerAll(open, lead, now)
       if (refused.has(next) && !isStuck && next.record.nonce === latest && (yield* pricedOut(next, lead)))

@@ -5,7 +5,6 @@ import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { Lane, LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
-import * as Together from "../runtime/Together.js"
 
 /** Settled transactions that a reorganisation deeper than the settled depth took back: the same bytes are mined again. */
 
@@ -55,10 +54,10 @@ export const offerOpen = (
 ): Effect.Effect<void, ChainRpcError | JournalError> =>
   Effect.gen(function* () {
     const from = BigInts.max(
-      ...(yield* Together.all([
-        chain.transactionCount(lane.signer, "latest"),
-        chain.transactionCount(lane.signer, "pending")
-      ]))
+      ...(yield* Effect.all(
+        [chain.transactionCount(lane.signer, "latest"), chain.transactionCount(lane.signer, "pending")],
+        { concurrency: "unbounded" }
+      ))
     )
     const found = yield* transactionsBetween(lane, from, from + most)
     const isFor = ({ access }: TransactionRecord) =>

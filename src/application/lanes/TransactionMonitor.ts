@@ -9,7 +9,6 @@ import type { ChainClient, Receipt } from "../ports/chain/ChainRpc.js"
 import { isFenced } from "../ports/journal/JournalError.js"
 import type { Lane, LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
-import * as Together from "../runtime/Together.js"
 import type { InFlight } from "./InFlight.js"
 import type { AccessNodes } from "./monitor/AccessNodes.js"
 import * as Asking from "./monitor/Asking.js"
@@ -208,7 +207,9 @@ export const make = (options: {
         const now = yield* MonotonicTime.millis
         const concerned = new Set([...turn, ...told.flatMap(({ answers }) => [...answers.keys()])])
         const waiting: Array<Entry.Entry> = []
-        yield* Together.forEach(concerned, (entry) => conclude(lane, entry, told, waiting, { began, now }))
+        yield* Effect.forEach(concerned, (entry) => conclude(lane, entry, told, waiting, { began, now }), {
+          concurrency: "unbounded"
+        })
         yield* Submissions.tell(
           settlement,
           lane,

@@ -1,9 +1,5 @@
-import * as Effect from "effect/Effect"
-import { globalValue } from "effect/GlobalValue"
+import type * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import * as MetricBoundaries from "effect/Metric"
-import * as MetricLabel from "effect/MetricLabel"
-import { Lru } from "../../domain/primitives/Lru.js"
 
 /**
  * Everything that is measured, in the units of Prometheus: seconds, wei, counts. Labels are bounded: what a caller
@@ -16,40 +12,20 @@ const counter = (name: string, description: string) =>
 const gauge = (name: string, description: string) => Metric.gauge(`castellan_${name}`, { description })
 
 const histogram = (name: string, description: string, boundaries: ReadonlyArray<number>) =>
-  Metric.histogram(
-    `castellan_${name}`,
-    // Effect tells boundaries apart by reference: a second copy of this module must not begin a second series.
-    globalValue(`castellan/${name}`, () => Metric.boundariesFromIterable(boundaries)),
-    description
-  )
+  Metric.histogram(`castellan_${name}`, { description, boundaries })
 
 type Labels = Readonly<Record<string, string>>
 
-/** Lists of labels that are kept. */
-const mostLabels = 4_096
-
-/** By what they say. A metric finds its figure by the list itself, and by its contents much slower. */
-const known = new Lru<string, ReadonlyArray<MetricLabel.MetricLabel>>(mostLabels)
-
-const listOf = (labels: Labels): ReadonlyArray<MetricLabel.MetricLabel> => {
-  const key = JSON.stringify(labels)
-  const before = known.get(key)
-  if (before !== undefined) return before
-  const list = Object.entries(labels).map(([name, value]) => MetricLabel.make(name, value))
-  known.set(key, list)
-  return list
-}
-
 /** A gauge is this now, or a histogram has this value, with these labels. */
-export const note = <Type, Out>(
-  metric: Metric.Metric<Type, number, Out>,
+export const note = <Out>(
+  metric: Metric.Metric<number, Out>,
   labels: Labels,
   value: number
-): Effect.Effect<void> => Effect.sync(() => metric.unsafeUpdate(value, listOf(labels)))
+): Effect.Effect<void> => Metric.update(Metric.withAttributes(metric, labels), value)
 
 /** One more of a counter with these labels. */
-export const count = (metric: Metric.Metric.Counter<number>, labels: Labels): Effect.Effect<void> =>
-  Effect.sync(() => metric.unsafeUpdate(1, listOf(labels)))
+export const count = (metric: Metric.Counter<number>, labels: Labels): Effect.Effect<void> =>
+  note(metric, labels, 1)
 
 const latency = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]
 

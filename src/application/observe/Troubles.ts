@@ -170,4 +170,6 @@ export const make = (): Troubles => {
 }
 
 /** What parts tell by that keep nothing from one call to the next. */
-export class Shared extends Context.Reference<Shared>()("castellan/Troubles", { defaultValue: make }) {}
+export const Shared: Context.Reference<Troubles> = Context.Reference<Troubles>("castellan/Troubles", {
+  defaultValue: make
+})

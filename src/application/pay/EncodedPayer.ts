@@ -15,10 +15,9 @@ export const make = (version: Version, payers: ReadonlyMap<Address, Payer>): Pay
     return (paymaster === null ? undefined : payers.get(paymaster)) ?? wallet
   }
   const grouped = <A extends { readonly op: UserOperation }>(ops: ReadonlyArray<A>) =>
-    Object.values(Array.groupBy(ops, ({ op }) => payerOf(op).paymaster ?? "")).flatMap((group) => {
-      const [first] = group
-      return [{ payer: payerOf(first.op), group }]
-    })
+    Object.values(Array.groupBy(ops, ({ op }) => payerOf(op).paymaster ?? "")).flatMap((group) =>
+      group === undefined ? [] : [{ payer: payerOf(group[0].op), group }]
+    )
   return {
     ...wallet,
     draft: (op) =>

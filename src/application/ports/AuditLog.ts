@@ -1,7 +1,6 @@
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
-import * as FiberRef from "effect/FiberRef"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { AccountId } from "./Tenants.js"
@@ -53,7 +52,9 @@ export interface Question {
  * Whether what this fiber has signed stays in the process until the journal is durable (`RequestJournal.durable`), or until
  * it has the bytes of the transaction that it is for.
  */
-export const withheld: FiberRef.FiberRef<boolean> = FiberRef.unsafeMake(false)
+export const withheld: Context.Reference<boolean> = Context.Reference<boolean>("castellan/withheld", {
+  defaultValue: () => false
+})
 
 /** Who signed what, when, and for whom. Nothing in it is ever changed or removed. */
 export class AuditLog extends Context.Service<

@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import * as BuiltIn from "../../domain/abi/BuiltIn.js"
 import * as Log from "../../domain/abi/Log.js"
 import * as Revert from "../../domain/abi/Revert.js"
@@ -9,7 +8,6 @@ import type { Hex } from "../../domain/primitives/Hex.js"
 import type { Steps } from "../../domain/primitives/Steps.js"
 import { AbiStore, OperatorAbi } from "../ports/AbiStore.js"
 import * as EventLoop from "../runtime/EventLoop.js"
-import * as Together from "../runtime/Together.js"
 import type { Caller } from "./Caller.js"
 import { type InvalidRequest, invalid } from "./Failure.js"
 
@@ -44,9 +42,9 @@ export const own = (
   useABI: ReadonlyArray<unknown> = [],
   path = "settings.useABI"
 ): Effect.Effect<UseAbi.UseAbi, InvalidRequest> =>
-  Effect.flatMap(
-    EventLoop.drive(() => UseAbi.parseSteps(useABI)),
-    Result.mapError(({ index, message }) =>
+  EventLoop.drive(() => UseAbi.parseSteps(useABI)).pipe(
+    Effect.flatMap(Effect.fromResult),
+    Effect.mapError(({ index, message }) =>
       invalid("invalid_request", [{ path: `${path}[${index}]`, message }])
     )
   )
@@ -66,7 +64,7 @@ export const load = (
     const { errors: ownErrors, events: ownEvents } = yield* own(useABI, path)
     const { accountId } = caller.principal
     const [events, errors] = yield* Effect.orDie(
-      Together.all([store.events(accountId), store.errors(accountId)])
+      Effect.all([store.events(accountId), store.errors(accountId)], { concurrency: "unbounded" })
     )
     const revert = Revert.layered([
       Revert.index(ownErrors),

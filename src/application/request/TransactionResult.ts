@@ -44,7 +44,7 @@ export interface Keyed<A> {
 
 // A record's type has an index of any text, by which `returnData[0].error` would compile.
 const keyed = <A, I>(element: Schema.Codec<A, I>) =>
-  Schema.make<Keyed<A>, Keyed<I>>(Schema.Record(Schema.String, element).ast)
+  Schema.make<Schema.Codec<Keyed<A>, Keyed<I>>>(Schema.Record(Schema.String, element).ast)
 
 const result = <A, I>(element: Schema.Codec<A, I>, statuses: string) =>
   Schema.Struct({

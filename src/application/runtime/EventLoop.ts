@@ -1,18 +1,12 @@
 import * as Effect from "effect/Effect"
-import type * as Scheduler from "effect/Scheduler"
 
 /**
  * The event loop has one thread for all requests: whoever computes for long keeps timers, sockets and everybody else
- * waiting. `Effect.yieldNow()` does not help against that, since the default scheduler goes on in microtasks, which
- * come before all I/O.
- *
- * - `scheduler` runs fibers for a slice of time, then lets the event loop turn. The HTTP front and the service install
- *   it; who runs use cases on a runtime of their own installs it with `Effect.withScheduler` or `Layer.setScheduler`.
- * - A single step of a fiber cannot be interrupted by any scheduler. Loops over amounts of work that a caller or a node
- *   chooses go through `map`, `each` or `drive`, which let the event loop turn whatever scheduler is installed.
+ * waiting. Fibers yield between their steps; a single step cannot be interrupted. Loops over amounts of work that a caller
+ * or a node chooses go through `map`, `each` or `drive`, which let the event loop turn.
  */
 
-/** How long fibers run before the event loop turns. One step more may follow: steps are held to half of this. */
+/** How long such loops run before the event loop turns. One step more may follow: steps are held to half of this. */
 export const sliceMillis = 5
 
 /** When the present turn of the event loop began to work for us; null: it has not. */
@@ -33,63 +27,6 @@ const isSpent = (): boolean => {
   })
   return false
 }
-
-/** How many steps of a fiber are taken before the time is looked at. */
-const stepsBetween = 16
-
-interface Ready {
-  readonly task: Scheduler.Task
-  readonly priority: number
-}
-
-class TimeSlicing implements Scheduler.Scheduler {
-  /** In order: by priority, then as they came. */
-  private tasks: Array<Ready> = []
-  private running = false
-  private readonly now = () => this.run()
-
-  shouldYield(fiber: Parameters<Scheduler.Scheduler["shouldYield"]>[0]): number | false {
-    return fiber.currentOpCount % stepsBetween === 0 && isSpent() ? 0 : false
-  }
-
-  scheduleTask(task: Scheduler.Task, priority: number): void {
-    this.add({ task, priority })
-    if (this.running) return
-    this.running = true
-    this.goOn()
-  }
-
-  private add(ready: Ready): void {
-    let at = this.tasks.length
-    while (at > 0 && (this.tasks[at - 1]?.priority ?? 0) > ready.priority) at--
-    if (at === this.tasks.length) this.tasks.push(ready)
-    else this.tasks.splice(at, 0, ready)
-  }
-
-  private goOn(): void {
-    if (isSpent()) afterTurn(this.now)
-    else queueMicrotask(this.now)
-  }
-
-  /** Takes what is ready now; what becomes ready meanwhile comes after it. */
-  private run(): void {
-    const ready = this.tasks
-    this.tasks = []
-    for (let at = 0; at < ready.length; at++) {
-      ready[at]?.task()
-      if (at === ready.length - 1 || !isSpent()) continue
-      const later = this.tasks
-      this.tasks = ready.slice(at + 1)
-      for (const each of later) this.add(each)
-      break
-    }
-    if (this.tasks.length > 0) this.goOn()
-    else this.running = false
-  }
-}
-
-/** Lets the event loop turn as soon as fibers have had their slice of time. One for the process, as the loop is. */
-export const scheduler: Scheduler.Scheduler = new TimeSlicing()
 
 const turn = Effect.callback<void>((resume) => afterTurn(() => resume(Effect.void)))
 

@@ -9,10 +9,10 @@ const nanosPerMilli = 1_000_000
  * Not to be stored or compared with what another process has written: that is the time of the world.
  */
 export const millis: Effect.Effect<number> = Effect.map(
-  Clock.currentTimeNanos,
+  Clock.monotonicTimeNanos,
   (nanos) => Number(nanos) / nanosPerMilli
 )
 
 /** The same of a clock at this moment. */
 export const unsafeMillis = (clock: Clock.Clock): number =>
-  Number(clock.currentTimeNanosUnsafe()) / nanosPerMilli
+  Number(clock.monotonicTimeNanosUnsafe()) / nanosPerMilli

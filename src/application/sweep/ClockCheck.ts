@@ -9,11 +9,12 @@ import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { ClockConfirmations } from "../ports/clock/ClockConfirmations.js"
 import { ClockTrust } from "../ports/clock/ClockTrust.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
+import * as Wait from "../runtime/Wait.js"
 
 /** A clock that is further than this from a chain's time, or from the time that was confirmed, may be wrong. */
 const toleratedMillis = 3_600_000
 /** How long a node has to answer, and how soon one that was silent is asked again. */
-const patience = "5 seconds"
+const patienceMillis = 5_000
 const askAgain = "10 seconds"
 /** How often an operator's word is looked for. */
 const lookInterval = "5 seconds"
@@ -39,8 +40,7 @@ const aheadOf = ({ chainId, rpc }: NetworkProfile) =>
     if (block === null) return null
     return { chainId, millis: (yield* Clock.currentTimeMillis) - block.timestamp * 1_000 }
   }).pipe(
-    Effect.disconnect,
-    Effect.timeout(patience),
+    (asking) => Wait.within(asking, patienceMillis, () => Effect.succeed(null)),
     Effect.catchCause(() => Effect.succeed(null))
   )
 

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { type RateLimit, RateLimitError } from "../ports/RateLimit.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
-import * as Together from "../runtime/Together.js"
+import * as Wait from "../runtime/Wait.js"
 
 /** How long a count may take, milliseconds. */
 const patienceMillis = 2_000
@@ -13,7 +13,7 @@ const silent = new RateLimitError({ message: "what counts the requests does not 
 
 /** A count that takes too long fails. */
 export const bounded = ({ take }: RateLimit["Service"]): RateLimit["Service"] => ({
-  take: (account, limits) => Together.within(take(account, limits), patienceMillis, () => silent)
+  take: (account, limits) => Wait.within(take(account, limits), patienceMillis, () => silent)
 })
 
 /**

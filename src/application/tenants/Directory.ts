@@ -195,7 +195,7 @@ export const make = (
 /** The directory, and the ports that are views of it. */
 export const layer = (
   options: Options
-): Layer.Layer<Directory | Tenants | KillSwitches, TenantStoreError | TenantsError, TenantStore> =>
+): Layer.Layer<Directory | Tenants, TenantStoreError | TenantsError, TenantStore> =>
   Layer.effectContext(
     Effect.map(make(options), (directory) =>
       Context.make(Directory, directory).pipe(

@@ -9,7 +9,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as StandardWebhook from "../../domain/crypto/StandardWebhook.js"
 import { WakeUps } from "../lanes/requests/WakeUps.js"
 import * as Metrics from "../observe/Metrics.js"
-import { ClockTrust } from "../ports/clock/ClockTrust.js"
+import { ClockTrust, type Trust } from "../ports/clock/ClockTrust.js"
 import { Replicas } from "../ports/Replicas.js"
 import { type Delivery, type Target, WebhookSender, Webhooks, type WebhooksError } from "../ports/Webhooks.js"
 import * as Backoff from "./Backoff.js"
@@ -43,7 +43,7 @@ interface Parts {
   readonly store: Webhooks["Service"]
   readonly sender: WebhookSender["Service"]
   readonly process: string
-  readonly trust: ClockTrust["Service"]
+  readonly trust: Trust
   /** Rounds in a row of which an endpoint has taken nothing; of this process alone. */
   readonly idle: Map<string, number>
 }

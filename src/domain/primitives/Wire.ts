@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
-import * as ParseResult from "effect/ParseResult"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as SchemaGetter from "effect/SchemaGetter"
+import * as SchemaIssue from "effect/SchemaIssue"
 import type { InvalidValue } from "./InvalidValue.js"
 
 /** Wire codec: what `from` reads comes in, what `to` writes goes out. */
@@ -11,11 +12,13 @@ export const codec = <I, A, E>(
   from: (value: I) => Result.Result<NoInfer<E>, InvalidValue>,
   to: (value: NoInfer<E>) => NoInfer<I>
 ): Schema.Codec<A, I> =>
-  Schema.transformOrFail(wire, own, {
-    strict: true,
-    decode: (value, _, ast) =>
-      Effect.fromResult(
-        Result.mapError(from(value), ({ message }) => new ParseResult.Type(ast, value, message))
+  wire.pipe(
+    Schema.decodeTo(own, {
+      decode: SchemaGetter.transformEffect((value) =>
+        Effect.fromResult(
+          Result.mapError(from(value), ({ message }) => new SchemaIssue.InvalidValue({ message }))
+        )
       ),
-    encode: (value) => Effect.fromResult(ParseResult.succeed(to(value)))
-  })
+      encode: SchemaGetter.transform(to)
+    })
+  )

@@ -16,7 +16,6 @@ import type { Acceptance } from "../../ports/journal/Requests.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
-import * as Together from "../../runtime/Together.js"
 import type { OpContext } from "../Preparation.js"
 import * as SilentRevert from "../SilentRevert.js"
 import * as FirstLook from "./FirstLook.js"
@@ -138,12 +137,15 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Bundler
     const cap = connection.profile.caps.transactionGas
     let grant = FirstLook.generous(cap)
     const accounts = Funding.payers(version, ops)
-    const [looked, l1Fees] = yield* Together.all([
-      input.early != null && FirstLook.fits(input.early, first)
-        ? Effect.succeed(input.early)
-        : FirstLook.at(input, first),
-      L1Fees.ofOps(input.context, input.from, ops)
-    ])
+    const [looked, l1Fees] = yield* Effect.all(
+      [
+        input.early != null && FirstLook.fits(input.early, first)
+          ? Effect.succeed(input.early)
+          : FirstLook.at(input, first),
+        L1Fees.ofOps(input.context, input.from, ops)
+      ],
+      { concurrency: "unbounded" }
+    )
     let { report } = looked
     if (!input.declared && report.measures.some(LensEstimation.isStarved)) {
       grant = FirstLook.modest(cap)
@@ -246,7 +248,7 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Bundler
           )
       }
     }
-    yield* Together.all(stopped)
+    yield* Effect.all(stopped, { concurrency: "unbounded" })
     const { block, implementation } = report
     return { ...funds, estimated, failed, sequences, implementation, timestamp: Number(block.timestamp) }
   })

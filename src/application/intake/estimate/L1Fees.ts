@@ -8,7 +8,6 @@ import type { Hex } from "../../../domain/primitives/Hex.js"
 import { type Connection, refusal } from "../../chain/Connection.js"
 import { type Failure, unprocessable } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
-import * as Together from "../../runtime/Together.js"
 import type { OpContext } from "../Preparation.js"
 
 /** What layer 1 asks for an op's data, and the chain's operator for its gas, a fifth of margin included. */
@@ -35,19 +34,22 @@ const ask = (
   transactions: ReadonlyArray<Hex>
 ): Effect.Effect<ReadonlyArray<bigint>, Failure> => {
   const { chain, trust } = connection
-  return Together.forEach(transactions, (transaction) =>
-    Effect.flatMap(
-      Effect.mapError(chain.call({ to: L1Fee.oracle, data: L1Fee.question(transaction) }), refusal(trust)),
-      ({ data, success }) => {
-        const fee = success ? L1Fee.answer(data) : null
-        if (fee === null)
-          return refused(
-            trust === "caller" ? "settings.rpc" : "",
-            Reasons.text("noL1Oracle", { oracle: L1Fee.oracle })
-          )
-        return capped(connection, fee)
-      }
-    )
+  return Effect.forEach(
+    transactions,
+    (transaction) =>
+      Effect.flatMap(
+        Effect.mapError(chain.call({ to: L1Fee.oracle, data: L1Fee.question(transaction) }), refusal(trust)),
+        ({ data, success }) => {
+          const fee = success ? L1Fee.answer(data) : null
+          if (fee === null)
+            return refused(
+              trust === "caller" ? "settings.rpc" : "",
+              Reasons.text("noL1Oracle", { oracle: L1Fee.oracle })
+            )
+          return capped(connection, fee)
+        }
+      ),
+    { concurrency: "unbounded" }
   )
 }
 
@@ -79,7 +81,9 @@ export const ofTransaction = (
   connection.profile.l1Fee === null
     ? Effect.succeed(0n)
     : Effect.flatMap(
-        Together.all([ask(connection, [L1Fee.likeness(payload)]), askOperator(connection, payload.gasLimit)]),
+        Effect.all([ask(connection, [L1Fee.likeness(payload)]), askOperator(connection, payload.gasLimit)], {
+          concurrency: "unbounded"
+        }),
         ([[fee = 0n], operator]) => Effect.map(capped(connection, fee + operator), L1Fee.bound)
       )
 
@@ -92,15 +96,18 @@ export const ofOps = (
   connection.profile.l1Fee === null || ops.length === 0
     ? Effect.succeed(ops.map(() => nothing))
     : Effect.flatMap(
-        Together.all([
-          ask(
-            connection,
-            ops.map((op) => L1Fee.ofOp(version, entryPoint, chainId, beneficiary, op))
-          ),
-          askOperator(connection, 0n),
-          askOperator(connection, L1Fee.operatorUnits),
-          Effect.mapError(connection.chain.block("latest"), refusal(connection.trust))
-        ]),
+        Effect.all(
+          [
+            ask(
+              connection,
+              ops.map((op) => L1Fee.ofOp(version, entryPoint, chainId, beneficiary, op))
+            ),
+            askOperator(connection, 0n),
+            askOperator(connection, L1Fee.operatorUnits),
+            Effect.mapError(connection.chain.block("latest"), refusal(connection.trust))
+          ],
+          { concurrency: "unbounded" }
+        ),
         ([fees, ofNone, ofUnits, block]) => {
           const operator = L1Fee.operatorFee(ofNone, ofUnits)
           const most = L1Fee.operatorWei(operator, connection.profile.caps.transactionGas)

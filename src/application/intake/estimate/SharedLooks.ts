@@ -6,7 +6,6 @@ import type * as Hex from "../../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import type { CallResult, ChainClient, ChainRpcError, StateOverride } from "../../ports/chain/ChainRpc.js"
 import type { AccountId } from "../../ports/Tenants.js"
-import * as Together from "../../runtime/Together.js"
 
 /**
  * Looks through the lens that one account has at one moment leave as one call: the code of lens and EntryPoint, which is
@@ -127,7 +126,7 @@ export const ask = (facts: ChainFacts, look: Look): Effect.Effect<Answer, ChainR
         }
       }
       // Whoever was first may give up while others wait.
-      Together.beside(fiber, facts.generousCall(chain, call, overrides)).addObserver((exit) => {
+      Effect.runForkWith(fiber.context)(facts.generousCall(chain, call, overrides)).addObserver((exit) => {
         close()
         tell(group.askers, exit, (own) => alone(facts, { ...look, data: own }))
       })

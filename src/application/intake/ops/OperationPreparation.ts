@@ -9,7 +9,6 @@ import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
 import { CurrentRequest } from "../../request/CurrentRequest.js"
 import type { Failure } from "../../request/Failure.js"
-import * as Together from "../../runtime/Together.js"
 import * as Estimation from "../estimate/Estimation.js"
 import type { FirstLook } from "../estimate/FirstLook.js"
 import * as Preparation from "../Preparation.js"
@@ -179,10 +178,13 @@ export const make = (input: Input) =>
         const distinct = [...new Set(elements.map(walletOf))]
         const when = elements.every(isTimeless) ? "recent" : "now"
         const read = Effect.map(
-          Together.all([
-            Preparation.snapshot(context, distinct, callsOf(elements), when, passkeysIn(elements)),
-            Links.present(ledger, dependencies, connection)
-          ]),
+          Effect.all(
+            [
+              Preparation.snapshot(context, distinct, callsOf(elements), when, passkeysIn(elements)),
+              Links.present(ledger, dependencies, connection)
+            ],
+            { concurrency: "unbounded" }
+          ),
           ([seen]) => seen
         )
         const busyWith = (wallet: Address) => ({
@@ -214,13 +216,16 @@ export const make = (input: Input) =>
         const keyOf = (index: number, wallet: Address) => held.get(index)?.nonceKey ?? keys.get(wallet) ?? 0n
         const [seen, look] =
           first === null
-            ? yield* Together.all([
-                read,
-                // A paymaster's service is not asked twice.
-                last === null || context.payer.paymaster !== null
-                  ? Effect.succeed(null)
-                  : lookEarly(elements, last, keyOf)
-              ])
+            ? yield* Effect.all(
+                [
+                  read,
+                  // A paymaster's service is not asked twice.
+                  last === null || context.payer.paymaster !== null
+                    ? Effect.succeed(null)
+                    : lookEarly(elements, last, keyOf)
+                ],
+                { concurrency: "unbounded" }
+              )
             : [first, null]
         const changed = remember(seen, distinct).filter((wallet) => due.includes(wallet))
         const again = yield* lease(changed, held)

@@ -11,7 +11,6 @@ import * as Inclusions from "../../chain/Inclusions.js"
 import * as WalletEpochs from "../../chain/WalletEpochs.js"
 import { ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { NonceSpace, OpRecord, RequestRecord } from "../../ports/journal/Requests.js"
-import * as Together from "../../runtime/Together.js"
 import type { OpContext } from "../Preparation.js"
 import * as Wallets from "../Wallets.js"
 
@@ -144,10 +143,13 @@ export const fateOf = (
         chain.call({ to: space.entryPoint, data: Nonce.question(space.wallet, nonceKey) }, undefined, at),
         Nonce.answered
       )
-    const [states, nonces] = yield* Together.all([
-      Wallets.read(facts, chain, formula.initCode, wallets),
-      Together.forEach(held.values(), (each) => nextOf(each))
-    ])
+    const [states, nonces] = yield* Effect.all(
+      [
+        Wallets.read(facts, chain, formula.initCode, wallets),
+        Effect.forEach(held.values(), (each) => nextOf(each), { concurrency: "unbounded" })
+      ],
+      { concurrency: "unbounded" }
+    )
     const dead: Array<number> = []
     const undecided: Array<number> = []
     for (const [place, [index, each]] of [...held].entries()) {

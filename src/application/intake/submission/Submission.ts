@@ -9,7 +9,6 @@ import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentReq
 import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import * as Together from "../../runtime/Together.js"
 import { execute, giveBack, type Run, type Services } from "./SubmissionActions.js"
 import type { Landed } from "./SubmissionElements.js"
 import type { Event, State } from "./SubmissionPhases.js"
@@ -56,8 +55,10 @@ const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, 
     const { txHashes } = yield* Records.minedOps(run)
     const monitor = yield* TransactionMonitor
     const hashes = new Set([...txHashes, ...[...landed.values()].map(({ txHash }) => txHash)])
-    const receipts = yield* Together.forEach(hashes, (txHash) =>
-      monitor.receiptOf(context.connection.chain, txHash)
+    const receipts = yield* Effect.forEach(
+      hashes,
+      (txHash) => monitor.receiptOf(context.connection.chain, txHash),
+      { concurrency: "unbounded" }
     )
     const own = new Set([...landed.values()].map(({ userOpHash }) => userOpHash))
     if (plan.part == null) yield* current.conclude

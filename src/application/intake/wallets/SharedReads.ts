@@ -4,7 +4,6 @@ import * as Result from "effect/Result"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as WalletReader from "../../../domain/wallet/WalletReader.js"
 import type { ChainClient, ChainRpcError, StateOverride } from "../../ports/chain/ChainRpc.js"
-import * as Together from "../../runtime/Together.js"
 
 /**
  * What stands at the wallets that are asked for at one moment leaves as one call: after a restart, or an outage, hundreds
@@ -69,7 +68,7 @@ export const ask = (chain: ChainClient, wallet: Address.Address): Answer =>
         Effect.catchIf(isOfForm, () => Effect.succeed(null))
       )
       // Whoever was first may give up while others wait.
-      Together.beside(fiber, look).addObserver((exit) => {
+      Effect.runForkWith(fiber.context)(look).addObserver((exit) => {
         close()
         tell(group, exit)
       })

@@ -5,8 +5,9 @@ import * as Exit from "effect/Exit"
 import * as References from "effect/References"
 import type * as Scope from "effect/Scope"
 import * as Troubles from "../../observe/Troubles.js"
+import * as Holding from "../../ports/journal/Holding.js"
 import type { TransactionVersion } from "../../ports/journal/Transactions.js"
-import * as Together from "../../runtime/Together.js"
+import * as Wait from "../../runtime/Wait.js"
 import type { Entry, LaneNode } from "./Entry.js"
 import * as LaneNodes from "./LaneNodes.js"
 import * as NodeAnswers from "./NodeAnswers.js"
@@ -27,11 +28,8 @@ export interface Told {
 }
 
 /** Work that is everybody's, not the request's that began it. */
-export const detach = (effect: Effect.Effect<void>, scope: Scope.Scope) =>
-  Effect.forkIn(
-    Effect.interruptible(Effect.provideService(effect, References.CurrentLogAnnotations, {})),
-    scope
-  )
+export const detach = (effect: Effect.Effect<void>, scope: Scope.Scope): Effect.Effect<unknown> =>
+  Effect.forkIn(Holding.outliving(Effect.provideService(effect, References.CurrentLogAnnotations, {})), scope)
 
 /** What is asked for in a round: what is signed, in turn, and of what is mined what was looked at longest ago. */
 export const turnOf = (all: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
@@ -90,8 +88,8 @@ export const ask = (
         done.push(yield* begin(node, entries, scope))
       }
     // One that was silent before is not waited for beside others.
-    const awaited = Together.all(lively.length === 0 ? silent : lively)
-    yield* Together.atMost(Effect.asVoid(awaited), answerWaitMillis, () => Effect.void)
+    const awaited = Effect.all(lively.length === 0 ? silent : lively, { concurrency: "unbounded" })
+    yield* Wait.atMost(Effect.asVoid(awaited), answerWaitMillis, () => Effect.void)
     for (const node of questions.keys()) if (node.isBusy) node.isSilent = true
     return lane.all.map((node) => {
       const { answers } = node
@@ -148,6 +146,6 @@ export const offer = (
         node.isSilent = true
         return false
       })
-    const answer = yield* Effect.exit(Together.within(Deferred.await(done), offerWaitMillis, late))
+    const answer = yield* Effect.exit(Wait.within(Deferred.await(done), offerWaitMillis, late))
     return Exit.isSuccess(answer) && answer.value
   })

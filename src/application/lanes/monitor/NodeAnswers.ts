@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Inclusions from "../../chain/Inclusions.js"
 import type { Block, ChainRpcError } from "../../ports/chain/ChainRpc.js"
-import * as Together from "../../runtime/Together.js"
 import type { Entry, LaneNode } from "./Entry.js"
 import * as TransactionState from "./TransactionState.js"
 
@@ -21,7 +20,9 @@ const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
   const emitters = new Set(record.ops.map(({ entryPoint }) => entryPoint))
   const hashes = record.mined === null ? record.versions.map(({ txHash }) => txHash) : [record.mined.txHash]
   return Effect.map(
-    Together.forEach(hashes, (hash) => Effect.result(chain.receipt(hash, { emitters }))),
+    Effect.forEach(hashes, (hash) => Effect.result(chain.receipt(hash, { emitters })), {
+      concurrency: "unbounded"
+    }),
     (answers) => ({
       receipt: Array.getSuccesses(answers).find((receipt) => receipt !== null) ?? null,
       told: answers.every(Result.isSuccess)
@@ -58,15 +59,25 @@ export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect
     mined === null || missedSince === null ? Effect.succeed(null) : orNull(chain.block(mined.blockNumber))
   return Effect.map(
     Effect.flatMap(
-      Together.all([
-        orNull(chain.chainId),
-        needsHead ? orNull(chain.block("latest")) : Effect.succeed(null),
-        Together.forEach(entries, (entry) => Together.all([receiptOf(node, entry), blockOf(entry)]))
-      ]),
+      Effect.all(
+        [
+          orNull(chain.chainId),
+          needsHead ? orNull(chain.block("latest")) : Effect.succeed(null),
+          Effect.forEach(
+            entries,
+            (entry) => Effect.all([receiptOf(node, entry), blockOf(entry)], { concurrency: "unbounded" }),
+            { concurrency: "unbounded" }
+          )
+        ],
+        { concurrency: "unbounded" }
+      ),
       ([chainId, head, told]) =>
         Effect.map(
-          Together.forEach(told, ([seen, block], place) =>
-            Effect.map(sealed(node, entries[place], seen, head), (ours) => [ours, block] as const)
+          Effect.forEach(
+            told,
+            ([seen, block], place) =>
+              Effect.map(sealed(node, entries[place], seen, head), (ours) => [ours, block] as const),
+            { concurrency: "unbounded" }
           ),
           (checked) => [chainId, head, checked] as const
         )

@@ -5,7 +5,7 @@ import { ReceiptCache } from "../../chain/ReceiptCache.js"
 import type { ChainClient, Receipt } from "../../ports/chain/ChainRpc.js"
 import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { AccountId } from "../../ports/Tenants.js"
-import * as Together from "../../runtime/Together.js"
+import * as Wait from "../../runtime/Wait.js"
 import type { AccessNodes } from "./AccessNodes.js"
 import type { LaneNode } from "./Entry.js"
 
@@ -34,7 +34,7 @@ export const make = (accessNodes: AccessNodes): ReceiptSearch => {
   const readers = new WeakMap<ChainClient, Reader>()
 
   const ask = (chain: ChainClient, txHash: Bytes32): Effect.Effect<Receipt | null> =>
-    Together.atMost(
+    Wait.atMost(
       Effect.orElseSucceed(chain.receipt(txHash), () => null),
       answerWaitMillis,
       () => Effect.succeed(null)
@@ -64,9 +64,7 @@ export const make = (accessNodes: AccessNodes): ReceiptSearch => {
           () => "not there"
         ),
         Effect.retry(patience),
-        Effect.catch((error) =>
-          Effect.die((() => new Error("no node gives the receipt of a mined transaction"))(error))
-        )
+        Effect.catch(() => Effect.die(new Error("no node gives the receipt of a mined transaction")))
       )
   }
 }

@@ -1,4 +1,3 @@
-import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
 import type { InFlight } from "../InFlight.js"

@@ -5,7 +5,6 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
@@ -22,7 +21,6 @@ import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import type { Failure } from "../../request/Failure.js"
-import * as Deadlines from "../../runtime/Deadlines.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import type { LaneClaims } from "./LaneClaims.js"
 import type { OpenRequests } from "./OpenRequests.js"
@@ -81,8 +79,8 @@ export interface Live<B, J, R> {
   state: RequestState.State<Outcome<B>>
   /** Whether its caller is to wait no longer, once it is accepted. */
   isDismissed: boolean
-  /** Calls off the time until which its caller waits; null: none has been set. */
-  callOff: (() => void) | null
+  /** Tells its caller that it has waited long enough; null: nobody has said how long that is. */
+  patience: Fiber.Fiber<unknown> | null
   lane: Lane | null
   /** The claim of its lane under which the present attempt began; null: none, as far as is known. */
   holding: Holding.Holding | null
@@ -146,12 +144,10 @@ export const dismiss = <B, J, R>(live: Live<B, J, R>): Effect.Effect<void> =>
 
 /** For so long its caller waits from now on. */
 const waitFor = <B, J, R>(live: Live<B, J, R>, patienceMillis: number): Effect.Effect<void> =>
-  Effect.withFiber((fiber) => {
-    live.callOff?.()
-    live.callOff = Deadlines.set(fiber, patienceMillis, () =>
-      Deferred.doneUnsafe(live.result, Effect.fail(new PatienceOver()))
-    )
-    return Effect.void
+  Effect.gen(function* () {
+    live.patience?.interruptUnsafe()
+    const late = Effect.delay(Deferred.fail(live.result, new PatienceOver()), patienceMillis)
+    live.patience = yield* Effect.forkIn(late, live.dependencies.scope)
   })
 
 const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis: number) =>
@@ -161,7 +157,7 @@ const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis:
     live.lane = lane
     live.acceptedAt ??= yield* Clock.currentTimeMillis
     // What goes again is accepted again, which gives its caller no more time: see `extend`.
-    if (live.callOff === null) yield* waitFor(live, patienceMillis)
+    if (live.patience === null) yield* waitFor(live, patienceMillis)
     yield* Deferred.succeed(live.decided, undefined)
     if (live.isDismissed) yield* dismiss(live)
     if (live.task.caller.onAccepted !== undefined) yield* promise(live)
@@ -213,7 +209,6 @@ const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentReque
       const isHere = (yield* isOurs(live)) && holding !== null
       if (!isHere) return yield* new AnsweredElsewhere({ requestId: caller.requestId })
       live.holding = holding
-      yield* FiberRef.set(Holding.begun, holding)
       return answer
     })
   return {
@@ -281,7 +276,7 @@ const attempt = <B, J, R>(
     const fiber = yield* Effect.forkChild(
       Effect.interruptible(
         Effect.provideService(Effect.andThen(current.work, live.task.run), CurrentRequest, current).pipe(
-          Effect.provideService(Holding.begun, live.holding)
+          Effect.provideService(Holding.begun, live)
         )
       ).pipe(Effect.ensuring(live.turn.leave))
     )
@@ -365,7 +360,7 @@ export const perform = <B, J, R>(
     case "judging":
       return judge(live)
     case "finishing":
-      return Effect.provideService(finish(live, phase.answer), Holding.begun, live.holding)
+      return Effect.provideService(finish(live, phase.answer), Holding.begun, live)
     case "pausing":
       return pause(live, phase.millis)
   }

@@ -155,7 +155,7 @@ export const begin = <B, J, R>(
       ),
       state: RequestState.begin(caller.resumed === true),
       isDismissed: false,
-      callOff: null,
+      patience: null,
       lane: null,
       holding: null,
       acceptedAt: null,
@@ -166,9 +166,7 @@ export const begin = <B, J, R>(
 
     const end = (unless: () => boolean) =>
       Effect.suspend(() =>
-        unless() || live.interruptible === null
-          ? Effect.void
-          : Effect.asVoid(Effect.sync(() => live.interruptible.interruptUnsafe()))
+        unless() ? Effect.void : Effect.sync(() => live.interruptible?.interruptUnsafe())
       )
 
     yield* Effect.forkIn(
@@ -176,7 +174,7 @@ export const begin = <B, J, R>(
         Effect.onInterrupt(() => Deferred.interrupt(result)),
         Effect.ensuring(
           Effect.suspend(() => {
-            live.callOff?.()
+            live.patience?.interruptUnsafe()
             return Effect.andThen(Deferred.succeed(decided, undefined), task.onEnd(isAccepted(live)))
           })
         ),

@@ -16,7 +16,7 @@ export const ClockTrust = Context.Reference<Trust>("castellan/ClockTrust", {
   })
 })
 
-interface Trust {
+export interface Trust {
   /** What has been kept for its time may be deleted. It can wait until a chain answers. */
   readonly mayDelete: Effect.Effect<boolean>
   /** What waits may be given up when its time is over. */

@@ -24,7 +24,6 @@ import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Failure } from "../../request/Failure.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import * as Together from "../../runtime/Together.js"
 import * as Obstacles from "../Obstacles.js"
 import { callerOf, type Requirements as Work } from "../TakeUp.js"
 import * as Matching from "./Matching.js"
@@ -106,10 +105,10 @@ const noncesOf = (lane: Lane, requestIds: ReadonlyArray<string>) =>
       if (Result.isFailure(prepared) || prepared.success === null) continue
       const { chain, profile } = prepared.success.connection
       const told = yield* Effect.result(
-        Together.all([
-          chain.transactionCount(lane.signer, "latest"),
-          chain.transactionCount(lane.signer, "pending")
-        ])
+        Effect.all(
+          [chain.transactionCount(lane.signer, "latest"), chain.transactionCount(lane.signer, "pending")],
+          { concurrency: "unbounded" }
+        )
       )
       if (Result.isFailure(told)) failure = ofNode(told.failure)
       else {
@@ -173,10 +172,10 @@ const straysOf = (
         Effect.gen(function* () {
           const [first] = carried
           if (first === undefined) return []
-          const [transaction, block] = yield* Together.all([
-            chain.transaction(first.txHash),
-            chain.block(first.blockNumber)
-          ])
+          const [transaction, block] = yield* Effect.all(
+            [chain.transaction(first.txHash), chain.block(first.blockNumber)],
+            { concurrency: "unbounded" }
+          )
           if (transaction?.from === lane.signer) isOurs = true
           const at = (block?.timestamp ?? Number.MAX_SAFE_INTEGER / 1_000) * 1_000
           // The hash is proof: what is no op of the bundle has another one.

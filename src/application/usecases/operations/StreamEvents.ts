@@ -75,13 +75,13 @@ export const run = (
         })
       )
     return new EventStream(
-      Stream.paginateEffect(begin, (place) =>
+      Stream.paginate(begin, (place) =>
         Effect.map(next(place), (events) => {
           const final = isFinalAfter(events, place.final)
           const after = events.at(-1)?.sequence ?? place.after
           // More of them may stand behind a full page.
           return [events, final && events.length < page ? Option.none() : Option.some({ after, final })]
         })
-      ).pipe(Stream.mapConcat((events) => events))
+      )
     )
   }).pipe(Span.named("StreamEvents"))

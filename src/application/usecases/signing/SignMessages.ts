@@ -83,7 +83,7 @@ function* digestOf(
   if (hashed) return digest(InvalidValue.toText(Hex.from32(message)), false)
   const read = TypedData.read(message)
   if (read !== null && Result.isFailure(read)) return Result.fail(read.failure)
-  const document = read?.right ?? null
+  const document = read?.success ?? null
   if (eip712 === undefined) {
     // Typed data that is signed as the text that it is has to be good all the same.
     const checked = document === null ? null : yield* TypedData.digestSteps(document, {})
