@@ -1,11 +1,12 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
 import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
 import type { Block, ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const block = (number: bigint): Block => ({
   number,
@@ -34,9 +35,9 @@ describe("the latest block", () => {
     const facts = ChainFacts.make()
     const chain = yield* node()
     expect(yield* numberOf(facts, chain, "recent")).toBe(1n)
-    yield* TestClock.adjust(ChainFacts.recentMillis - 1)
+    yield* Time.adjust(ChainFacts.recentMillis - 1)
     expect(yield* numberOf(facts, chain, "recent")).toBe(1n)
-    yield* TestClock.adjust(1)
+    yield* Time.adjust(1)
     expect(yield* numberOf(facts, chain, "recent")).toBe(2n)
     expect(yield* numberOf(facts, chain, "now")).toBe(3n)
     expect(yield* numberOf(facts, chain, "recent")).toBe(3n)
@@ -58,7 +59,7 @@ test("what was seen last is a node's own block and fees, however long ago", func
   yield* facts.block(chain, "now")
   expect(facts.lastSeen(chain)).toBeNull()
   const fees = yield* facts.fees(chain)
-  yield* TestClock.adjust("1 hour")
+  yield* Time.adjust("1 hour")
   expect(facts.lastSeen(chain)).toEqual({ block: block(1n), fees })
   expect(facts.lastSeen(yield* node())).toBeNull()
 })
@@ -79,10 +80,10 @@ describe("the code of a contract", () => {
     }
     const looks = [facts.code(client, address), facts.code(client, address, "recent")]
     expect(yield* Effect.all(looks)).toEqual(["0x60", "0x60"])
-    yield* TestClock.adjust(ChainFacts.codeMillis - 1)
+    yield* Time.adjust(ChainFacts.codeMillis - 1)
     expect(yield* Effect.all(looks)).toEqual(["0x60", "0x60"])
     expect(asked).toBe(1)
-    yield* TestClock.adjust(1)
+    yield* Time.adjust(1)
     // It has destroyed itself, or its block is gone.
     code = Hex.empty
     expect(yield* facts.code(client, address)).toBe("0x60")

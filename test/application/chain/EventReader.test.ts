@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Context, Effect, Either, Layer } from "effect"
+import { Context, Effect, Layer, Result } from "effect"
 import { id } from "ethers/hash"
 import * as ChainMemory from "../../../src/adapters/memory/ChainRpc.js"
 import type * as EventQuery from "../../../src/application/chain/EventQuery.js"
@@ -29,7 +29,7 @@ const origin = "http://127.0.0.1:8545"
 
 const profile = NetworkProfile.make({ chainId: 31_337n })
 
-const event = (text: string): Event.EventDefinition => Either.getOrThrow(Event.parse(text))
+const event = (text: string): Event.EventDefinition => Result.getOrThrow(Event.parse(text))
 
 const log = (
   blockNumber: number,
@@ -95,7 +95,7 @@ const world = (behaviour: {
     })
   )
   const read = (request: EventQuery.Request, account = alice) =>
-    Effect.either(
+    Effect.result(
       Effect.map(GetEvents.run(Parties.caller("r", account), request), ({ events }) => events)
     ).pipe(Effect.provide(layer))
   return { asked, read }
@@ -104,8 +104,8 @@ const world = (behaviour: {
 const rejected = (message: string) =>
   new ChainRpcError({ reason: "rejected", origin, message, rpcCode: -32_000 })
 const query = (rest: Partial<EventQuery.Request>): EventQuery.Request => ({ fromBlock: "0", rpc, ...rest })
-const codeOf = (result: Either.Either<unknown, Failure>) =>
-  Either.match(result, { onFailure: ({ code }) => code, onSuccess: () => "none" })
+const codeOf = (result: Result.Result<unknown, Failure>) =>
+  Result.match(result, { onFailure: ({ code }) => code, onSuccess: () => "none" })
 const transferTopic = id("Transfer(address,address,uint256)")
 const erc20 = (block: number, index: number, value = 1) =>
   log(block, index, [transferTopic, word(1), word(2)], word(value))
@@ -118,7 +118,7 @@ describe("events by definition", () => {
     const { read } = world({ logs, registered: deposit })
     const request = query({ eventName: "Deposited2", fields: { amount: "9" } })
     expect(yield* read(request)).toEqual(
-      Either.right([
+      Result.succeed([
         {
           txHash: word(7),
           blockNumber: 7,
@@ -149,7 +149,7 @@ describe("events by definition", () => {
   test("of one name are all definitions of it, each by its own layout, with the caller's names first", function* () {
     const { asked, read } = world({ logs: () => [erc20(3, 1), erc721(3, 0), erc20(2, 5)] })
     const useABI = ["event Transfer(address indexed a, address indexed b, uint256 c)"]
-    const found = Either.getOrThrow(yield* read(query({ eventName: "Transfer", useABI })))
+    const found = Result.getOrThrow(yield* read(query({ eventName: "Transfer", useABI })))
     expect(
       found.map(({ args, blockNumber, logIndex }) => [blockNumber, logIndex, Object.keys(Object(args))])
     ).toEqual([
@@ -158,7 +158,7 @@ describe("events by definition", () => {
       [3, 1, ["a", "b", "c"]]
     ])
     expect(asked).toHaveLength(1)
-    const narrow = Either.getOrThrow(
+    const narrow = Result.getOrThrow(
       yield* read(query({ eventName: "Transfer", useABI, fields: { value: "1" } }))
     )
     expect(narrow.map(({ eventDef }) => eventDef)).toEqual(
@@ -205,7 +205,7 @@ describe("what a node says", () => {
         fields: { to: address(2) }
       })
     )
-    expect(Either.getOrThrow(found).map(({ blockNumber, logIndex }) => [blockNumber, logIndex])).toEqual([
+    expect(Result.getOrThrow(found).map(({ blockNumber, logIndex }) => [blockNumber, logIndex])).toEqual([
       [10, 1],
       [10, 2],
       [20, 1]
@@ -221,7 +221,7 @@ describe("what a node says", () => {
         return to - from >= 300 ? rejected("block range too large, max: 300") : [erc20(to, 0)]
       }
     })
-    const found = Either.getOrThrow(yield* read(query({ eventName: "Transfer", toBlock: "latest" })))
+    const found = Result.getOrThrow(yield* read(query({ eventName: "Transfer", toBlock: "latest" })))
     expect(found.map(({ blockNumber }) => blockNumber)).toEqual([299, 599, 899, 1_000])
     expect(asked.map(({ fromBlock, toBlock }) => [fromBlock, toBlock])).toEqual([
       [0n, 1_000n],
@@ -244,7 +244,7 @@ describe("what a node says", () => {
         return [erc20(from, 0, fork)]
       }
     })
-    const found = Either.getOrThrow(yield* read(query({ eventName: "Transfer" })))
+    const found = Result.getOrThrow(yield* read(query({ eventName: "Transfer" })))
     expect(answers).toBe(4)
     expect(found.map(({ args }) => Object(args).value)).toEqual(["1", "1"])
   })
@@ -254,7 +254,7 @@ describe("what a node says", () => {
     const { read } = world({ logs: ({ from }) => (from === 0 ? logs : logs.slice(1)) })
     const request = query({ eventName: "Transfer" })
     expect(codeOf(yield* read(request))).toBe("too_many_events")
-    const exact = Either.getOrThrow(yield* read({ ...request, fromBlock: "1" }))
+    const exact = Result.getOrThrow(yield* read({ ...request, fromBlock: "1" }))
     expect(exact).toHaveLength(EventReader.bounds.results)
   })
 
@@ -265,7 +265,7 @@ describe("what a node says", () => {
     })
     const result = yield* read(query({ eventName: "Transfer" }))
     expect(codeOf(result)).toBe("node_limit")
-    expect(Either.isLeft(result) && result.failure.details[0]?.message).toContain("at most 5000 blocks")
+    expect(Result.isFailure(result) && result.failure.details[0]?.message).toContain("at most 5000 blocks")
     expect(asked).toHaveLength(1)
     expect(codeOf(yield* read(query({ eventName: "Transfer", toBlock: "4999" })))).toBe("none")
   })

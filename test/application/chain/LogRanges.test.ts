@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import * as fc from "fast-check"
 import * as LogRanges from "../../../src/application/chain/LogRanges.js"
 import type { BlockRange } from "../../../src/application/chain/LogRefusal.js"
@@ -40,7 +40,7 @@ const read = (
     let open = 0
     let most = 0
     let splits = 0
-    const result = yield* Effect.either(
+    const result = yield* Effect.result(
       LogRanges.read({
         range,
         bounds: { ...bounds, ...limits },
@@ -50,7 +50,7 @@ const read = (
           Effect.gen(function* () {
             asked.push(part)
             most = Math.max(most, ++open)
-            for (let turns = Number(part.from % 7n); turns >= 0; turns--) yield* Effect.yieldNow()
+            for (let turns = Number(part.from % 7n); turns >= 0; turns--) yield* Effect.yieldNow
             open--
             const held = logs.filter(({ block }) => block >= part.from && block <= part.to)
             const error = refuse(part, held)
@@ -72,7 +72,7 @@ describe("reading a range in parts", () => {
     const { asked, most, result, splits } = yield* read(logs, { from: 100n, to: 5_099n }, (part) =>
       size(part) > 500 ? refusal("exceed maximum block range: 500", -32_701) : null
     )
-    expect(result).toEqual(Either.right(logs))
+    expect(result).toEqual(Result.succeed(logs))
     expect(asked).toHaveLength(11)
     expect(most).toBe(8)
     expect(splits).toBe(1)
@@ -85,7 +85,7 @@ describe("reading a range in parts", () => {
       (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null),
       { asks: 1_000 }
     )
-    expect(result).toEqual(Either.left(new LogRanges.TooManyAsks({ span: 10n })))
+    expect(result).toEqual(Result.fail(new LogRanges.TooManyAsks({ span: 10n })))
     expect(asked).toHaveLength(1)
   })
 
@@ -93,15 +93,15 @@ describe("reading a range in parts", () => {
     const refuse: Refuse = (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null)
     const ten = { from: 0n, to: 99n }
     const exact = yield* read([], ten, refuse, { asks: 11 })
-    expect([exact.asked.length, Either.isRight(exact.result)]).toEqual([11, true])
+    expect([exact.asked.length, Result.isSuccess(exact.result)]).toEqual([11, true])
     const above = yield* read([], { from: 0n, to: 100n }, refuse, { asks: 11 })
-    expect(above.result).toEqual(Either.left(new LogRanges.TooManyAsks({ span: 10n })))
+    expect(above.result).toEqual(Result.fail(new LogRanges.TooManyAsks({ span: 10n })))
   })
 
   test("ends with the node's own refusal when smaller parts are no cure", function* () {
     const error = refusal("invalid api key")
     const { asked, result } = yield* read([], { from: 0n, to: 999n }, () => error)
-    expect(result).toEqual(Either.left(error))
+    expect(result).toEqual(Result.fail(error))
     expect(asked).toHaveLength(1)
   })
 
@@ -109,18 +109,18 @@ describe("reading a range in parts", () => {
     const logs = chainOf(Array.from({ length: 100 }, () => 1))
     const refuse: Refuse = (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null)
     const exact = yield* read(logs, { from: 0n, to: 99n }, refuse, { results: 100 })
-    expect(exact.result).toEqual(Either.right(logs))
+    expect(exact.result).toEqual(Result.succeed(logs))
     const above = yield* read(logs, { from: 0n, to: 99n }, refuse, { results: 99 })
-    expect(above.result).toEqual(Either.left(new LogRanges.TooManyResults({ of: "results" })))
+    expect(above.result).toEqual(Result.fail(new LogRanges.TooManyResults({ of: "results" })))
   })
 
   test("brings no more bytes than it may, and asks for no more when it has", function* () {
     const logs = chainOf(Array.from({ length: 100 }, () => 1)).map((log) => ({ ...log, bytes: 1_000 }))
     const refuse: Refuse = (part) => (size(part) > 1 ? refusal("block range too large, max: 1") : null)
     const exact = yield* read(logs, { from: 0n, to: 99n }, refuse, { bytes: 100_000 })
-    expect(exact.result).toEqual(Either.right(logs))
+    expect(exact.result).toEqual(Result.succeed(logs))
     const above = yield* read(logs, { from: 0n, to: 99n }, refuse, { bytes: 10_000 })
-    expect(above.result).toEqual(Either.left(new LogRanges.TooManyResults({ of: "bytes" })))
+    expect(above.result).toEqual(Result.fail(new LogRanges.TooManyResults({ of: "bytes" })))
     expect(above.asked.length).toBeLessThan(30)
   })
 
@@ -163,7 +163,7 @@ describe("reading a range in parts", () => {
             return refusal(message, code)
           }
         )
-        expect(result).toEqual(Either.right(logs))
+        expect(result).toEqual(Result.succeed(logs))
         expect(most).toBeLessThanOrEqual(bounds.concurrency)
       }),
     { fastCheck: { numRuns: 150 } }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, TestClock } from "effect"
+import { Effect, Exit, Fiber } from "effect"
 import type { Connection } from "../../../src/application/chain/Connection.js"
 import * as ServiceSubmission from "../../../src/application/intake/ServiceSubmission.js"
 import * as Losses from "../../../src/application/pay/Losses.js"
@@ -15,6 +15,7 @@ import * as Make from "../../support/journal/Make.js"
 import * as Ops from "../../support/lanes/Ops.js"
 import * as Parties from "../../support/Parties.js"
 import { test, testOver } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const version = "v0.7"
 const sponsor = { paymaster: Make.address(0x5a), dailyBudget: 1n }
@@ -126,7 +127,7 @@ describe("what an op may cost the service's EOA", () => {
   test("is set aside before it is signed: what has expired is not signed for", function* () {
     yield* reserved(profile, [0, 1])
     yield* ServiceSubmission.bind(Parties.caller(), profile, 0)
-    yield* TestClock.adjust("10 minutes")
+    yield* Time.adjust("10 minutes")
     expect(Exit.isSuccess(yield* Effect.exit(ServiceSubmission.bind(Parties.caller(), profile, 0)))).toBe(
       true
     )
@@ -141,8 +142,8 @@ describe("what an op may cost the service's EOA", () => {
         yield* ServiceSubmission.bind(Parties.caller(), profile, 0)
         return yield* ServiceSubmission.settling(Parties.caller(), profile, [0, 1])(body)
       })
-    const interrupted = yield* Effect.fork(work(Effect.never))
-    yield* TestClock.adjust(0)
+    const interrupted = yield* Effect.forkChild(work(Effect.never))
+    yield* Time.adjust(0)
     const both = yield* held()
     yield* Fiber.interrupt(interrupted)
     // It may be on its way: what is bound stays set aside.

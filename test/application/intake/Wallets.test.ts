@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import * as ChainMemory from "../../../src/adapters/memory/ChainRpc.js"
 import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
 import * as Wallets from "../../../src/application/intake/Wallets.js"
@@ -101,10 +101,10 @@ describe("the wallet that a request names", () => {
     creationCode: Hex.unsafe("0xabcd"),
     defaultCustody: 1
   })
-  const formula = Either.getOrThrow(Wallets.formula(profile, {}))
-  const bob = Either.getOrThrow(Wallets.saltOf("bob", ""))
+  const formula = Result.getOrThrow(Wallets.formula(profile, {}))
+  const bob = Result.getOrThrow(Wallets.saltOf("bob", ""))
   const named = (selector: Wallets.Selector) =>
-    Either.match(Wallets.select(selector, formula, profile, "operations[0]"), {
+    Result.match(Wallets.select(selector, formula, profile, "operations[0]"), {
       onFailure: ({ details }) => details[0]?.path,
       onSuccess: (wallet) => wallet
     })

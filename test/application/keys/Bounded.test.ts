@@ -1,11 +1,12 @@
 import { describe } from "@effect/vitest"
-import { Effect, Fiber, TestClock } from "effect"
+import { Effect, Fiber } from "effect"
 import { expect } from "vitest"
 import * as Keys from "../../../src/application/keys/Keys.js"
 import type { Signer } from "../../../src/application/ports/Signers.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const signer = (sign: Signer["sign"]): Signer =>
   Keys.bounded({ address: Address.zero, publicKey: "04", type: "HSM", sign })
@@ -14,8 +15,8 @@ const digest = Hex.unsafe32(`0x${"11".repeat(32)}`)
 describe("a key whose provider never answers", () => {
   test("is unavailable after half a minute, also where nothing may be interrupted", function* () {
     const silent = signer(() => Effect.uninterruptible(Effect.never))
-    const signing = yield* Effect.fork(Effect.uninterruptible(Effect.flip(silent.sign(digest))))
-    yield* TestClock.adjust("30 seconds")
+    const signing = yield* Effect.forkChild(Effect.uninterruptible(Effect.flip(silent.sign(digest))))
+    yield* Time.adjust("30 seconds")
     expect(yield* Fiber.join(signing)).toMatchObject({ _tag: "SignerError", reason: "unavailable" })
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Fiber, Redacted, TestClock } from "effect"
+import { Effect, Fiber, Redacted } from "effect"
 import { computeAddress } from "ethers"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import { KeyProviderError } from "../../../src/application/ports/KeyProvider.js"
@@ -10,6 +10,7 @@ import * as Log from "../../support/Log.js"
 import * as PrivateKeys from "../../support/signing/PrivateKeys.js"
 import * as Scripted from "../../support/signing/Scripted.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const acme = "acme" as AccountId
 const globex = "globex" as AccountId
@@ -140,8 +141,8 @@ describe("who reaches an EOA", () => {
 
 /** What comes of it while time passes. */
 const within = <A, E, R>(time: string, effect: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(Effect.fork(effect), (fiber) =>
-    Effect.zipRight(TestClock.adjust(time as "1 second"), Fiber.join(fiber))
+  Effect.flatMap(Effect.forkChild(effect), (fiber) =>
+    Effect.andThen(Time.adjust(time as "1 second"), Fiber.join(fiber))
   )
 const source = { provider: "it", key: "key" }
 const name = 'signer "client" versionId "1": key "key" of provider "it"'

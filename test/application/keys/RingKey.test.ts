@@ -1,11 +1,12 @@
 import { describe, expect } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Scope, TestClock } from "effect"
+import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { keccak256, recoverAddress, SigningKey, toBeHex } from "ethers"
 import type { RawSignature } from "../../../src/application/ports/KeyProvider.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Log from "../../support/Log.js"
 import * as Scripted from "../../support/signing/Scripted.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const privateKey = `0x${"ab".repeat(32)}`
 const otherKey = new SigningKey(`0x${"cd".repeat(32)}`)
@@ -14,7 +15,7 @@ const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141
 const digestOf = (index: number) => Hex.unsafe32(keccak256(toBeHex(index + 1, 32)))
 const digests = (count: number) => Array.from({ length: count }, (_, index) => digestOf(index))
 
-const signAll = (signer: Effect.Effect.Success<ReturnType<typeof Scripted.signer>>, count: number) =>
+const signAll = (signer: Effect.Success<ReturnType<typeof Scripted.signer>>, count: number) =>
   Effect.forEach(digests(count), signer.sign, { concurrency: "unbounded" })
 
 describe("a signature of the ring", () => {
@@ -120,7 +121,7 @@ describe("a signature of the ring", () => {
     const signer = yield* Scripted.signer(provider)
     const [first, second, third] = yield* Effect.forEach(
       digests(3),
-      (digest) => Effect.either(signer.sign(digest)),
+      (digest) => Effect.result(signer.sign(digest)),
       {
         concurrency: "unbounded"
       }
@@ -169,9 +170,9 @@ describe("calls of a provider", () => {
         })
     })
     const signer = yield* Scripted.signer(provider, { limits: { inFlight: 2 } })
-    const all = yield* Effect.fork(signAll(signer, 18))
-    yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls.length === 2 })
-    yield* Effect.repeatN(Effect.yieldNow(), 50)
+    const all = yield* Effect.forkChild(signAll(signer, 18))
+    yield* Effect.repeat(Effect.yieldNow, { until: () => provider.calls.length === 2 })
+    yield* Effect.repeat(Effect.yieldNow, { times: 50 })
     expect(provider.calls).toHaveLength(2)
     yield* Deferred.succeed(gate, undefined)
     expect(yield* Fiber.join(all)).toHaveLength(18)
@@ -185,10 +186,10 @@ describe("calls of a provider", () => {
       sign: (_, honest, call) => (call < 4 ? Scripted.failing("unavailable") : Effect.succeed(honest))
     })
     const signer = yield* Scripted.signer(provider)
-    const signing = yield* Effect.fork(signer.sign(digestOf(1)))
-    yield* TestClock.adjust("100 millis")
+    const signing = yield* Effect.forkChild(signer.sign(digestOf(1)))
+    yield* Time.adjust("100 millis")
     expect(provider.calls).toHaveLength(1)
-    yield* TestClock.adjust("4 seconds")
+    yield* Time.adjust("4 seconds")
     expect(recoverAddress(digestOf(1), yield* Fiber.join(signing))).toBe(signer.address)
     expect(provider.calls).toHaveLength(4)
   })
@@ -206,8 +207,8 @@ describe("calls of a provider", () => {
     const lines = yield* Log.listen
     const provider = Scripted.make({ privateKey, sign: () => Scripted.failing("unavailable", "Throttled") })
     const signer = yield* Scripted.signer(provider)
-    const signing = yield* Effect.fork(Effect.flip(signer.sign(digestOf(1))))
-    yield* TestClock.adjust("25 seconds")
+    const signing = yield* Effect.forkChild(Effect.flip(signer.sign(digestOf(1))))
+    yield* Time.adjust("25 seconds")
     expect(yield* Fiber.join(signing)).toMatchObject({
       reason: "unavailable",
       message: "the key provider did not answer"
@@ -215,7 +216,7 @@ describe("calls of a provider", () => {
     const calls = provider.calls.length
     expect(calls).toBeGreaterThan(8)
     expect(calls).toBeLessThan(16)
-    yield* TestClock.adjust("1 minute")
+    yield* Time.adjust("1 minute")
     expect(provider.calls).toHaveLength(calls)
     expect(lines.map(({ level }) => level)).toEqual(["WARN"])
   })
@@ -226,11 +227,11 @@ describe("calls of a provider", () => {
       sign: (_, honest, call) => (call < 3 ? Effect.uninterruptible(Effect.never) : Effect.succeed(honest))
     })
     const signer = yield* Scripted.signer(provider)
-    const signing = yield* Effect.fork(Effect.uninterruptible(signer.sign(digestOf(1))))
-    yield* TestClock.adjust("8 seconds")
-    yield* TestClock.adjust("1 second")
+    const signing = yield* Effect.forkChild(Effect.uninterruptible(signer.sign(digestOf(1))))
+    yield* Time.adjust("8 seconds")
+    yield* Time.adjust("1 second")
     expect(provider.calls).toHaveLength(2)
-    yield* TestClock.adjust("9 seconds")
+    yield* Time.adjust("9 seconds")
     expect(recoverAddress(digestOf(1), yield* Fiber.join(signing))).toBe(signer.address)
   })
 
@@ -241,11 +242,11 @@ describe("calls of a provider", () => {
       sign: (_, honest) => Effect.as(Deferred.await(gate), honest)
     })
     const signer = yield* Scripted.signer(provider, { limits: { inFlight: 1 } })
-    const first = yield* Effect.fork(signer.sign(digestOf(0)))
-    yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls.length === 1 })
-    const impatient = yield* Effect.fork(signer.sign(digestOf(1)))
-    const patient = yield* Effect.fork(signer.sign(digestOf(2)))
-    yield* Effect.repeatN(Effect.yieldNow(), 20)
+    const first = yield* Effect.forkChild(signer.sign(digestOf(0)))
+    yield* Effect.repeat(Effect.yieldNow, { until: () => provider.calls.length === 1 })
+    const impatient = yield* Effect.forkChild(signer.sign(digestOf(1)))
+    const patient = yield* Effect.forkChild(signer.sign(digestOf(2)))
+    yield* Effect.repeat(Effect.yieldNow, { times: 20 })
     yield* Fiber.interrupt(impatient)
     yield* Deferred.succeed(gate, undefined)
     yield* Fiber.join(first)
@@ -256,10 +257,10 @@ describe("calls of a provider", () => {
   test("end when the ring does: who waits hears that the key is unavailable", function* () {
     const scope = yield* Scope.make()
     const provider = Scripted.make({ privateKey, sign: () => Effect.never })
-    const signer = yield* Scope.extend(Scripted.signer(provider, { limits: { inFlight: 1 } }), scope)
-    const under = yield* Effect.fork(Effect.flip(signer.sign(digestOf(0))))
-    const queued = yield* Effect.fork(Effect.flip(signer.sign(digestOf(1))))
-    yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls.length === 1 })
+    const signer = yield* Scope.provide(Scripted.signer(provider, { limits: { inFlight: 1 } }), scope)
+    const under = yield* Effect.forkChild(Effect.flip(signer.sign(digestOf(0))))
+    const queued = yield* Effect.forkChild(Effect.flip(signer.sign(digestOf(1))))
+    yield* Effect.repeat(Effect.yieldNow, { until: () => provider.calls.length === 1 })
     yield* Scope.close(scope, Exit.void)
     for (const fiber of [under, queued]) expect((yield* Fiber.join(fiber)).reason).toBe("unavailable")
     expect((yield* Effect.flip(signer.sign(digestOf(2)))).reason).toBe("unavailable")

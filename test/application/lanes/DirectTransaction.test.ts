@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Context, Effect, Either, Redacted } from "effect"
+import { Context, Effect, Redacted, Result } from "effect"
 import * as DirectTransaction from "../../../src/application/lanes/DirectTransaction.js"
 import * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
@@ -83,7 +83,7 @@ const world = (tells: Tells = {}) =>
       } as unknown as LaneSlot.LaneSlots),
       Context.add(TransactionMonitor, {
         watch: ({ record }: { readonly record: TransactionRecord }) =>
-          Effect.zipRight(tell(`watched ${record.nonce}`), Effect.orDie(settle(record))),
+          Effect.andThen(tell(`watched ${record.nonce}`), Effect.orDie(settle(record))),
         useNode: () => Effect.void,
         receiptOf: (_: unknown, txHash: Hex.Bytes32) => Effect.succeed(Monitor.receiptOf(txHash))
       } as unknown as TransactionMonitor),
@@ -137,7 +137,7 @@ test("a transaction of the EOA itself is signed as it was prepared, under the ne
   const record = yield* journal.findTransaction(Make.alice, Make.chainId, receipt.txHash)
   expect(record).toMatchObject({ nonce: 7n, direct: "r", ops: [], state: "settled" })
   const { to, data, value, gasLimit, prices } = prepared
-  const signed = Either.getOrThrow(Transaction.parse(record?.versions[0]?.raw ?? Hex.empty))
+  const signed = Result.getOrThrow(Transaction.parse(record?.versions[0]?.raw ?? Hex.empty))
   expect(signed.transaction).toMatchObject({ to, data, value, gasLimit, ...prices })
 })
 

@@ -18,7 +18,7 @@ const lane = (digit: string) => ({ chainId: 1n, signer: Address.unsafe(`0x${digi
 
 /** An engine that owns one lane, and hears what it is told here. */
 const engineOf = (assigned: Stream.Stream<void>) =>
-  Layer.unwrapEffect(
+  Layer.unwrap(
     Effect.map(Queue.unbounded<Signal>(), (signals) =>
       Layer.provideMerge(
         Layer.fresh(Engine.layer),
@@ -51,13 +51,13 @@ describe("the engine, told by another process", () => {
     const wakeUps = yield* WakeUps
     const { tell } = yield* Replicas
     let looks = 0
-    const waiter = yield* Effect.fork(
+    const waiter = yield* Effect.forkChild(
       wakeUps.until(
         "request",
         Effect.sync(() => (++looks === 1 ? null : "its answer"))
       )
     )
-    yield* Effect.repeat(Effect.yieldNow(), { until: () => looks === 1 })
+    yield* Effect.repeat(Effect.yieldNow, { until: () => looks === 1 })
     yield* tell({ _tag: "final", requestId: "another request" })
     yield* tell({ _tag: "final", requestId: "request" })
     expect(yield* Fiber.join(waiter)).toBe("its answer")
@@ -70,7 +70,7 @@ describe("the engine, told by another process", () => {
       const { nudges } = yield* Lifetime
       const { tell } = yield* Replicas
       yield* tell({ _tag: "accepted", lane: lane("2") })
-      yield* Effect.repeatN(Effect.yieldNow(), 50)
+      yield* Effect.repeat(Effect.yieldNow, { times: 50 })
       expect(yield* Queue.size(nudges)).toBe(0)
       yield* tell({ _tag: "accepted", lane: lane("1") })
       yield* Queue.take(nudges)

@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Fiber, Redacted, TestClock } from "effect"
+import { Effect, Fiber, Redacted } from "effect"
 import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
@@ -14,6 +14,7 @@ import * as InMemory from "../../support/journal/InMemory.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const below = 2
 const none = Effect.succeed(0n)
@@ -66,17 +67,17 @@ const start = Effect.gen(function* () {
           went.push(name)
           inFlight.add(record)
         })
-        const fiber = yield* Effect.fork(
+        const fiber = yield* Effect.forkChild(
           slots.take({ ...lane, route, below, arrival, confirmedNonce }, () => go)
         )
-        yield* TestClock.adjust(1)
+        yield* Time.adjust(1)
         return fiber
       }),
     mine: (nonce: number) =>
       Effect.suspend(() => {
         const record = sent[nonce]
         if (record !== undefined) inFlight.remove(record)
-        return TestClock.adjust(1)
+        return Time.adjust(1)
       })
   }
 })
@@ -111,7 +112,7 @@ describe("the slots of a lane", () => {
     const other = yield* work("other", Make.otherEntryPoint)
     yield* work("late", Make.entryPoint)
     yield* Fiber.interrupt(other)
-    yield* TestClock.adjust(1)
+    yield* Time.adjust(1)
     expect([went, slots.waiting(Make.lane)]).toEqual([["a"], 2])
     yield* mine(0)
     expect(went).toEqual(["a", "direct"])
@@ -126,7 +127,7 @@ describe("the slots of a lane", () => {
     yield* work("b", Make.entryPoint)
     expect(went).toEqual(["a"])
     yield* Fiber.interrupt(other)
-    yield* TestClock.adjust(1)
+    yield* Time.adjust(1)
     expect(went).toEqual(["a", "b"])
   })
 
@@ -148,10 +149,10 @@ describe("the slots of a lane", () => {
     const silent = new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "down" })
     yield* work("a", Make.entryPoint)
     yield* work("other", Make.otherEntryPoint, Make.lane, Effect.fail(silent))
-    yield* TestClock.adjust("10 seconds")
+    yield* Time.adjust("10 seconds")
     expect(went).toEqual(["a"])
     settleElsewhere()
-    yield* TestClock.adjust("1 seconds")
+    yield* Time.adjust("1 seconds")
     expect(went).toEqual(["a", "other"])
   })
 
@@ -171,18 +172,18 @@ describe("the slots of a lane", () => {
         arrival: slots.arrive(),
         confirmedNonce: Effect.sync(() => used)
       }
-      const fiber = yield* Effect.fork(
+      const fiber = yield* Effect.forkChild(
         slots.take(work, (drainedTo) =>
           Effect.suspend(() =>
             drained.push(drainedTo) === 1 ? new NonceManager.OtherRoute(Make.lane) : Effect.void
           )
         )
       )
-      yield* TestClock.adjust("10 seconds")
+      yield* Time.adjust("10 seconds")
       expect(drained).toEqual([0n])
       if (by === "the chain") used = 1n
       else yield* journal.settle(Make.mined(0n), [], false)
-      yield* TestClock.adjust("1 seconds")
+      yield* Time.adjust("1 seconds")
       yield* Fiber.join(fiber)
       expect(drained, by).toEqual([0n, used])
     }
@@ -235,8 +236,8 @@ test("work that creates a wallet waits until no op that calls contracts is on it
   })
   // What calls waits for nothing.
   yield* slots.take(work, () => Effect.void)
-  const fiber = yield* Effect.fork(slots.take({ ...work, creates: true }, () => go))
-  yield* TestClock.adjust("10 seconds")
+  const fiber = yield* Effect.forkChild(slots.take({ ...work, creates: true }, () => go))
+  yield* Time.adjust("10 seconds")
   expect(went).toBe(false)
   inFlight.remove(call)
   yield* Fiber.join(fiber)

@@ -1,5 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import { Clock, Deferred, Effect, Redacted, TestClock } from "effect"
+import { Clock, Deferred, Effect, Redacted } from "effect"
 import { expect } from "vitest"
 import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
@@ -20,6 +20,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const hashOf = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
 const block: Block = { number: 1n, hash: hashOf(9), timestamp: 0, gasLimit: 0n, baseFeePerGas: null }
@@ -128,7 +129,7 @@ describe("a defect of an adapter", () => {
     const profile = NetworkProfile.make({ chainId: 80_002n, pollIntervalMillis: 125, bumpAfterMillis })
     yield* watcher.watch({ chain, profile, record })
     expect(inFlight.count(record)).toBe(1)
-    for (let n = 0; n < 60; n += 1) yield* TestClock.adjust(1_000)
+    for (let n = 0; n < 60; n += 1) yield* Time.adjust(1_000)
     // 250 ms doubled up to 10 s, to the next poll.
     for (const [n, at] of offers.slice(1).entries()) {
       const expected = Math.min(250 * 2 ** n, 10_000)

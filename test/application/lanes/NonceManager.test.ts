@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Either, Fiber, FiberRef, TestClock } from "effect"
+import { Context, Deferred, Effect, Fiber, Result } from "effect"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import { AuditLogError, withheld } from "../../../src/application/ports/AuditLog.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
@@ -14,6 +14,7 @@ import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import * as Parties from "../../support/Parties.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 type Journal = Parameters<typeof NonceManager.make>[0]
 
@@ -54,7 +55,7 @@ const world = (wrap: (journal: Journal) => Partial<Journal> = () => ({})) =>
 const away = new JournalError({ message: "away" })
 
 const newest = ({ versions }: TransactionRecord) =>
-  Either.getOrThrow(Transaction.parse(versions.at(-1)?.raw ?? Hex.empty))
+  Result.getOrThrow(Transaction.parse(versions.at(-1)?.raw ?? Hex.empty))
 
 describe("a transaction of a lane", () => {
   test("is signed under the next nonce, and stored before anybody has its bytes", function* () {
@@ -111,12 +112,12 @@ describe("a transaction of a lane", () => {
     let failures = 3
     const fails: Partial<Journal> = { recordSigned: () => Effect.fail(away) }
     const saysSo = (journal: Journal): Partial<Journal> => ({
-      recordSigned: (signed) => Effect.zipRight(journal.recordSigned(signed), Effect.fail(away)),
+      recordSigned: (signed) => Effect.andThen(journal.recordSigned(signed), Effect.fail(away)),
       openOf: (of) => Effect.suspend(() => (--failures >= 0 ? Effect.fail(away) : journal.openOf(of)))
     })
     const { lanes } = yield* world(saysSo)
-    const signing = yield* Effect.fork(lanes.sign(payload()))
-    yield* TestClock.adjust("1 second")
+    const signing = yield* Effect.forkChild(lanes.sign(payload()))
+    yield* Time.adjust("1 second")
     const record = yield* Fiber.join(signing)
     expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions, state: "signed" })
     const without = yield* world(() => fails)
@@ -199,14 +200,14 @@ describe("what a lane signs", () => {
         ...signer,
         sign: (digest) =>
           Deferred.succeed(asked, undefined).pipe(
-            Effect.zipRight(Deferred.await(answer)),
-            Effect.zipRight(signer.sign(digest))
+            Effect.andThen(Deferred.await(answer)),
+            Effect.andThen(signer.sign(digest))
           )
       }
-      const signing = yield* Effect.fork(run(lanes, record, slow))
+      const signing = yield* Effect.forkChild(run(lanes, record, slow))
       yield* Deferred.await(asked)
-      yield* Fiber.interruptFork(signing)
-      yield* Effect.yieldNow()
+      yield* Effect.sync(() => signing.interruptUnsafe())
+      yield* Effect.yieldNow
       yield* Deferred.succeed(answer, undefined)
       yield* Fiber.await(signing)
       return (yield* journal.openOf(lane)).map(({ nonce, versions }) => [nonce, versions.length])
@@ -227,9 +228,7 @@ describe("what a lane signs", () => {
     const watching: Signer = {
       ...signer,
       sign: (digest) =>
-        Effect.tap(signer.sign(digest), () =>
-          Effect.map(FiberRef.get(withheld), (isWithheld) => seen.push(isWithheld))
-        )
+        Effect.tap(signer.sign(digest), () => Effect.map(withheld, (isWithheld) => seen.push(isWithheld)))
     }
     const { lanes } = yield* world()
     const record = yield* lanes.sign(payload({ signer: watching }))
@@ -262,7 +261,7 @@ describe("work of a lane", () => {
         seen.push(`${name} ends`)
       })
     const other = { ...lane, chainId: 137n }
-    const all = yield* Effect.fork(
+    const all = yield* Effect.forkChild(
       Effect.all(
         [
           lanes.exclusive(lane, work("a")),
@@ -272,7 +271,7 @@ describe("work of a lane", () => {
         { concurrency: "unbounded" }
       )
     )
-    yield* TestClock.adjust("2 seconds")
+    yield* Time.adjust("2 seconds")
     yield* Fiber.join(all)
     expect(seen.slice(0, 2)).toEqual(["a begins", "c begins"])
     expect(seen.indexOf("b begins")).toBeGreaterThan(seen.indexOf("a ends"))

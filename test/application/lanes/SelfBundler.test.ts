@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
 import { Interface } from "ethers"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import type * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
@@ -19,6 +19,7 @@ import * as Monitor from "../../support/lanes/Monitor.js"
 import * as Ops from "../../support/lanes/Ops.js"
 import * as Parties from "../../support/Parties.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const entryPoint = EntryPoint.canonical["v0.7"]
 const unasked = Effect.die(new Error("not asked for"))
@@ -165,7 +166,7 @@ const world = (tells: Tells = {}) =>
             return effect(tells.drainedTo?.shift() ?? 0n)
           }).pipe(
             Effect.retry({ while: (error) => error instanceof NonceManager.OtherRoute }),
-            (turn) => Effect.zipRight(Deferred.await(mayGo), turn) as never
+            (turn) => Effect.andThen(Deferred.await(mayGo), turn) as never
           ),
         waiting: () => 0
       },
@@ -205,8 +206,8 @@ const world = (tells: Tells = {}) =>
     /** What each request is told when all of them wait for the lane, and the transactions. */
     const outcomes = (...bundles: ReadonlyArray<Bundle>) =>
       Effect.gen(function* () {
-        const fibers = yield* Effect.forEach(bundles, (each) => Effect.fork(submit(each)))
-        yield* TestClock.adjust("1 second")
+        const fibers = yield* Effect.forEach(bundles, (each) => Effect.forkChild(submit(each)))
+        yield* Time.adjust("1 second")
         yield* Deferred.succeed(mayGo, undefined)
         const told = yield* Effect.forEach(fibers, Fiber.join)
         return `${told.join(" ")}: ${transactions()}`
@@ -352,23 +353,23 @@ describe("a bundle", () => {
   ) =>
     Effect.gen(function* () {
       const [asked, answer] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const asking = Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(answer))
+      const asking = Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(answer))
       const { bundle, bundler, mayGo, transactions } = yield* world(tells(asking))
       const begin = (name: string, index: number) =>
-        Effect.fork(bundler.submit(bundle(name, { ops: [signedOp(index)] })))
+        Effect.forkChild(bundler.submit(bundle(name, { ops: [signedOp(index)] })))
       const gone = yield* begin("gone", 1)
       const before = since === "key" ? null : yield* begin("other", 2)
-      yield* TestClock.adjust("1 second")
+      yield* Time.adjust("1 second")
       if (since !== "lane") {
         yield* Deferred.succeed(mayGo, undefined)
         yield* Deferred.await(asked)
       }
       yield* Fiber.interrupt(gone)
       const other = before ?? (yield* begin("other", 2))
-      yield* TestClock.adjust("1 second")
+      yield* Time.adjust("1 second")
       yield* Deferred.succeed(answer, undefined)
       yield* Deferred.succeed(mayGo, undefined)
-      yield* TestClock.adjust("1 second")
+      yield* Time.adjust("1 second")
       yield* Fiber.join(other)
       return transactions()
     })
@@ -448,7 +449,7 @@ describe("a bundle", () => {
     const { attempts, bundle, bundler, mayGo } = yield* world({ refusal: () => refusals.pop() ?? null })
     yield* Deferred.succeed(mayGo, undefined)
     expect(Exit.isFailure(yield* Effect.exit(bundler.submit(bundle("a"))))).toBe(true)
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect(attempts).toEqual([["a"]])
   })
 })

@@ -1,10 +1,11 @@
-import { Clock, Effect, TestClock } from "effect"
+import { Clock, Effect } from "effect"
 import { describe, expect } from "vitest"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import { start } from "../../support/lanes/Stuck.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const gwei = 10n ** 9n
 const { caps } = Monitor.profile
@@ -93,7 +94,7 @@ describe("the price of a waiting transaction", () => {
         })
         const profile = { ...Monitor.profile, pollIntervalMillis: 5_000, caps: { ...caps, ...most } }
         yield* world.monitor.watch({ chain: null, profile, record: waiting })
-        yield* TestClock.adjust(profile.bumpAfterMillis / 3)
+        yield* Time.adjust(profile.bumpAfterMillis / 3)
         return world.replaced()
       })
     expect(yield* replaced({ nextBaseFee: 10n * gwei + 1n, tip: 1n })).toBe(1)

@@ -1,4 +1,4 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
 import { SigningKey } from "ethers"
 import { describe, expect } from "vitest"
 import { type ChainClient, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -10,6 +10,7 @@ import * as Log from "../../support/Log.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import { start } from "../../support/lanes/Stuck.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const { callers, rawOf, recordOf, service } = Monitor
 
@@ -113,7 +114,7 @@ describe("a nonce that another transaction of the key has used", () => {
     yield* Effect.gen(function* () {
       const { stranded, watch } = yield* forgetful(1_000n)
       yield* watch(record, { profile: { settledDepth: 3 } })
-      yield* TestClock.adjust("20 minutes")
+      yield* Time.adjust("20 minutes")
       expect(stranded).toEqual([])
       const told = lines.filter(({ message }) => message.includes("left as it is"))
       expect(told.length).toBeGreaterThan(0)
@@ -158,7 +159,7 @@ describe("nonces that the chain has open below a waiting transaction", () => {
     node.nonce = 5n
     yield* monitor.watch({ chain: null, profile: Monitor.profile, record })
     for (let sixth = 1; sixth <= 17; sixth += 1) {
-      yield* TestClock.adjust(Monitor.profile.bumpAfterMillis / 6)
+      yield* Time.adjust(Monitor.profile.bumpAfterMillis / 6)
       node.height += 1n
       if (sixth === 5) expect(counts.signers).toBe(0)
     }
@@ -176,9 +177,9 @@ describe("nonces that the chain has open below a waiting transaction", () => {
       yield* watch(record, { chain: own.chain })
       // Which lets the operator's node be asked.
       own.is = "dead"
-      yield* TestClock.adjust("1 minute")
+      yield* Time.adjust("1 minute")
       own.is = "healthy"
-      yield* TestClock.adjust("1 minute")
+      yield* Time.adjust("1 minute")
       expect(operators.given).toContain(rawOf(5))
       expect(own.given).toContain(rawOf(6))
       expect(own.given.includes(rawOf(5))).toBe(accountId === Make.alice)
@@ -207,9 +208,9 @@ describe("nonces that the chain has open below a waiting transaction", () => {
     const errors = () => log.lines.filter(({ level }) => level === "ERROR").map(({ message }) => message)
     yield* Effect.gen(function* () {
       yield* monitor.watch({ chain: null, profile: Monitor.profile, record })
-      yield* TestClock.adjust(Monitor.profile.bumpAfterMillis / 2)
+      yield* Time.adjust(Monitor.profile.bumpAfterMillis / 2)
       expect(errors()).toEqual([])
-      yield* TestClock.adjust("1 minute")
+      yield* Time.adjust("1 minute")
     }).pipe(Effect.provide(log.layer))
     expect(errors()[0]).toContain("nonce open again")
     expect(filled).toEqual([])
@@ -254,7 +255,7 @@ test("a node that takes one transaction of an EOA at a time, since its code is d
     const blocks: Array<Hex.Hex | null> = []
     // A block comes every 2 seconds; what the node took is in the next one, and in no later one.
     for (const _ of records) {
-      yield* TestClock.adjust(2_000)
+      yield* Time.adjust(2_000)
       blocks.push(pending)
       if (pending !== null) node.shows.add(Make.word(0x100 + Number(node.nonce++)))
       pending = null

@@ -1,11 +1,12 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Logger, TestClock } from "effect"
+import { Effect, Exit, Fiber, Layer, Logger } from "effect"
 import * as Troubles from "../../../src/application/observe/Troubles.js"
 import type * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Log from "../../support/Log.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import { test, testOver } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const { callers, profile, receiptOf, recordOf, service } = Monitor
 
@@ -21,13 +22,13 @@ describe("the nodes that decide", () => {
     stranger.shows.add(Make.word(0x100))
     yield* monitor.watch({ chain: stranger.chain, profile, record })
     yield* monitor.useNode(Make.lane, callers, stranger.chain)
-    yield* TestClock.adjust("1 minute")
+    yield* Time.adjust("1 minute")
     expect([former.given.length, stranger.given.length, stranger.looks]).toEqual([1, 0, 0])
     expect(mined).toEqual([])
     former.is = "dead"
     operators = present
     present.shows.add(Make.word(0x100))
-    yield* TestClock.adjust("5 seconds")
+    yield* Time.adjust("5 seconds")
     expect(mined).toEqual([[0n, present.chain]])
     expect(inFlight.count(Make.lane)).toBe(0)
   })
@@ -42,11 +43,11 @@ describe("the nodes that decide", () => {
     others.shows.add(Make.word(0x100))
     yield* monitor.useNode(Make.lane, { ...callers, accountId: Make.bob }, others.chain)
     own.is = "hanging"
-    yield* TestClock.adjust("1 minute")
+    yield* Time.adjust("1 minute")
     expect(others.looks).toBe(0)
     expect(mined).toEqual([])
     operators.shows.add(Make.word(0x100))
-    yield* TestClock.adjust("5 seconds")
+    yield* Time.adjust("5 seconds")
     expect(mined).toEqual([[0n, operators.chain]])
   })
 
@@ -55,17 +56,17 @@ describe("the nodes that decide", () => {
     if (dead === undefined || good === undefined) return
     const { inFlight, mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
     dead.is = "hanging"
-    const watching = yield* Effect.fork(
+    const watching = yield* Effect.forkChild(
       Effect.forEach([0, 1, 2], (nonce) =>
         monitor.watch({ chain: dead.chain, profile, record: recordOf(nonce, callers) })
       )
     )
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect(Exit.isSuccess(yield* Fiber.await(watching))).toBe(true)
     expect(inFlight.count(Make.lane)).toBe(3)
     yield* monitor.useNode(Make.lane, callers, good.chain)
     for (const nonce of [0, 1, 2]) good.shows.add(Make.word(0x100 + nonce))
-    yield* TestClock.adjust("5 seconds")
+    yield* Time.adjust("5 seconds")
     expect(mined.map(([, chain]) => chain)).toEqual(Array(3).fill(good.chain))
     expect(inFlight.count(Make.lane)).toBe(0)
   })
@@ -78,7 +79,7 @@ describe("what nodes have taken", () => {
     node.shows.add(Make.word(0x102))
     for (const nonce of [0, 1, 2, 3])
       yield* monitor.watch({ chain: node.chain, profile, record: recordOf(nonce, callers) })
-    yield* TestClock.adjust("10 seconds")
+    yield* Time.adjust("10 seconds")
     expect(mined.map(([nonce]) => nonce)).toEqual([2n])
     expect(submitted.map((nonces) => [...nonces].sort())).toEqual([[0n, 1n, 3n]])
     // A new version of what was told of before.
@@ -86,7 +87,7 @@ describe("what nodes have taken", () => {
     if (version === undefined) return
     const versions = [version, { ...version, txHash: Make.word(0x200) }]
     yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers, { versions }) })
-    yield* TestClock.adjust("10 seconds")
+    yield* Time.adjust("10 seconds")
     expect(submitted).toHaveLength(1)
   })
 
@@ -101,8 +102,8 @@ describe("what nodes have taken", () => {
     const watching = Effect.forEach([0, 1], (nonce) =>
       monitor.watch({ chain: node.chain, profile, record: recordOf(nonce, callers) })
     )
-    yield* Effect.provide(watching, Logger.replace(Logger.defaultLogger, listen))
-    yield* TestClock.adjust("3 seconds")
+    yield* Effect.provide(watching, Logger.layer([listen]))
+    yield* Time.adjust("3 seconds")
     expect(node.given).toEqual([0, 1].map(Monitor.rawOf))
     expect(submitted.flat().sort()).toEqual([0n, 1n])
     expect(monitor.underWay()).toBe(2)
@@ -114,16 +115,16 @@ describe("what nodes have taken", () => {
     const { monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
     node.is = "dead"
     yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers) })
-    yield* TestClock.adjust("10 seconds")
+    yield* Time.adjust("10 seconds")
     expect(submitted).toEqual([])
     node.is = "healthy"
-    yield* TestClock.adjust("5 seconds")
+    yield* Time.adjust("5 seconds")
     expect(submitted).toEqual([])
     const [version] = recordOf(0, callers).versions
     if (version === undefined) return
     const versions = [version, { ...version, txHash: Make.word(0x200) }]
     yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers, { versions }) })
-    yield* TestClock.adjust("3 seconds")
+    yield* Time.adjust("3 seconds")
     expect(submitted).toEqual([[0n]])
   })
 })
@@ -141,11 +142,11 @@ describe("a receipt", () => {
     yield* monitor.useNode(Make.lane, { ...callers, accountId: Make.bob }, others.chain)
     dead.is = "dead"
     good.shows.add(hash)
-    yield* TestClock.adjust("5 seconds")
+    yield* Time.adjust("5 seconds")
     expect(mined).toHaveLength(1)
     expect(yield* monitor.receiptOf(dead.chain, hash)).toEqual(receiptOf(hash))
-    const told = yield* Effect.fork(Effect.exit(monitor.receiptOf(others.chain, hash)))
-    yield* TestClock.adjust("2 minutes")
+    const told = yield* Effect.forkChild(Effect.exit(monitor.receiptOf(others.chain, hash)))
+    yield* Time.adjust("2 minutes")
     expect(Exit.isFailure(yield* Fiber.join(told))).toBe(true)
   })
 
@@ -162,14 +163,14 @@ describe("a receipt", () => {
     const { inFlight, mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
     yield* monitor.watch({ chain, profile, record: recordOf(0, callers) })
     node.shows.add(hash)
-    yield* TestClock.adjust("5 seconds")
+    yield* Time.adjust("5 seconds")
     expect(mined).toHaveLength(1)
     node.shows.delete(hash)
     fork = Make.word(0xf04c)
-    yield* TestClock.adjust("1 minute")
+    yield* Time.adjust("1 minute")
     expect(inFlight.count(Make.lane)).toBe(1)
-    const told = yield* Effect.fork(Effect.exit(monitor.receiptOf(chain, hash)))
-    yield* TestClock.adjust("2 minutes")
+    const told = yield* Effect.forkChild(Effect.exit(monitor.receiptOf(chain, hash)))
+    yield* Time.adjust("2 minutes")
     expect(Exit.isFailure(yield* Fiber.join(told))).toBe(true)
   })
 })
@@ -183,12 +184,12 @@ test("a transaction that is forgotten while nodes are asked is not settled by wh
     receipt: (txHash: Hex.Bytes32) => Effect.as(monitor.forget({ record }), receiptOf(txHash))
   }
   yield* monitor.watch({ chain, profile, record })
-  yield* TestClock.adjust("10 seconds")
+  yield* Time.adjust("10 seconds")
   expect(mined).toEqual([])
 })
 
 describe("nodes that are away", () => {
-  const watchAll = (monitor: Effect.Effect.Success<ReturnType<typeof Monitor.start>>["monitor"]) =>
+  const watchAll = (monitor: Effect.Success<ReturnType<typeof Monitor.start>>["monitor"]) =>
     Effect.forEach(Array(4).keys(), (nonce) =>
       monitor.watch({ chain: null, profile, record: recordOf(nonce, service) })
     )
@@ -199,9 +200,9 @@ describe("nodes that are away", () => {
     let operators: typeof node.chain | null = null
     const { monitor } = yield* Monitor.start({ operatorNode: () => Effect.sync(() => operators) })
     yield* watchAll(monitor)
-    yield* TestClock.adjust("1 hour")
+    yield* Time.adjust("1 hour")
     operators = node.chain
-    yield* TestClock.adjust("10 seconds")
+    yield* Time.adjust("10 seconds")
     expect(Log.told(lines, "no node serves them")).toEqual(Log.ofAnHour("WARN"))
   })
 
@@ -215,7 +216,7 @@ describe("nodes that are away", () => {
       yield* watchAll(monitor)
       node.is = "healthy"
       yield* monitor.watch({ chain: null, profile, record: recordOf(4, service) })
-      yield* TestClock.adjust("1 second")
+      yield* Time.adjust("1 second")
       expect(Log.told(lines, "the node did not take a transaction")).toEqual(["WARN", "INFO"])
     }
   )

@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect, HashMap, Layer, Logger, Option, Redacted } from "effect"
+import { Effect, Layer, Logger, Option, Redacted, References } from "effect"
 import * as Balances from "../../../src/application/observe/Balances.js"
 import { type ChainClient, ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
@@ -20,12 +20,15 @@ test("an EOA that runs low is told once, where it submits, and again when it has
     connect: () =>
       Effect.succeed({ balance: () => Effect.sync(() => balance) } as Partial<ChainClient> as ChainClient)
   })
-  const logger = Logger.replace(
-    Logger.defaultLogger,
-    Logger.make(({ annotations }) => {
-      told.push(["chainId", "address"].map((name) => Option.getOrNull(HashMap.get(annotations, name))))
+  const logger = Logger.layer([
+    Logger.make(({ fiber }) => {
+      told.push(
+        ["chainId", "address"].map((name) =>
+          Option.getOrNull(Option.fromUndefinedOr(fiber.getRef(References.CurrentLogAnnotations)[name]))
+        )
+      )
     })
-  )
+  ])
   const balances = Balances.make([network(1n), network(2n)])
   yield* balances.register(other)
   yield* balances.submits(2n, submitter)

@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Cause, Chunk, Effect, Exit } from "effect"
+import { Cause, Effect, Exit } from "effect"
 import * as Keys from "../../../src/application/keys/Keys.js"
 import * as Observed from "../../../src/application/observe/Observed.js"
 import { AuditLogError } from "../../../src/application/ports/AuditLog.js"
@@ -29,6 +29,6 @@ test("a signature of which the audit log takes no entry is not made, and its key
   const exit = yield* Effect.exit(signer.sign(Make.word(2)))
   expect(signed).toBe(0)
   const cause = Exit.isFailure(exit) ? exit.cause : Cause.empty
-  expect(Chunk.toReadonlyArray(Cause.defects(cause))).toEqual([away])
+  expect(cause.reasons.filter(Cause.isDieReason).map((reason) => reason.defect)).toEqual([away])
   expect(StoreFailure.isIn(cause)).toBe(true)
 })

@@ -1,8 +1,9 @@
 import { describe, expect } from "@effect/vitest"
-import { Cause, Effect, TestClock } from "effect"
+import { Cause, Effect } from "effect"
 import * as Troubles from "../../../src/application/observe/Troubles.js"
 import * as Log from "../../support/Log.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const what = "it could not be done"
 const down = (n: number) => Cause.fail(new Error(`node 0x${n.toString(16)} is down since ${n} ms`))
@@ -22,7 +23,7 @@ describe("what fails again and again", () => {
         for (let second = 0; second < 480; second += 1) {
           for (let n = 0; n < 16; n += 1)
             yield* troubles.failed({ what, place: "lane", subject: String(n) }, down(second * 16 + n))
-          yield* TestClock.adjust("1 second")
+          yield* Time.adjust("1 second")
         }
         for (let n = 0; n < 15; n += 1) yield* troubles.passed({ what, place: "lane", subject: String(n) })
         // One of them still fails.
@@ -42,7 +43,7 @@ describe("what fails again and again", () => {
         yield* troubles.failed({ what, place: "lane" }, Cause.die(new Error("the database is away")))
         yield* troubles.failed({ what, place: "other" }, down(2))
         yield* troubles.passed({ what, place: "lane" })
-        yield* TestClock.adjust("1 minute")
+        yield* Time.adjust("1 minute")
         yield* troubles.failed({ what, place: "lane" }, down(3))
       })
     )
@@ -62,9 +63,9 @@ describe("what fails again and again", () => {
         // Every twenty seconds for an hour, from a cause that has another name each time.
         for (let n = 0; n < 180; n += 1) {
           yield* troubles.failed({ what, place: "node" }, Cause.fail(new Error(`request b${n}f-c was lost`)))
-          yield* TestClock.adjust("10 seconds")
+          yield* Time.adjust("10 seconds")
           yield* troubles.passed({ what, place: "node" })
-          yield* TestClock.adjust("10 seconds")
+          yield* Time.adjust("10 seconds")
         }
       })
     )
@@ -89,9 +90,9 @@ describe("what fails again and again", () => {
       Effect.gen(function* () {
         for (let minute = 0; minute < 60; minute += 1) {
           yield* troubles.failed({ what, place: "lane", subject: "1" }, down(1))
-          yield* TestClock.adjust("1 minute")
+          yield* Time.adjust("1 minute")
         }
-        yield* TestClock.adjust("11 minutes")
+        yield* Time.adjust("11 minutes")
         yield* troubles.failed({ what, place: "lane", subject: "2" }, down(2))
       })
     )

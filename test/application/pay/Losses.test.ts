@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Layer, TestClock } from "effect"
+import { Context, Effect, Layer } from "effect"
 import * as Losses from "../../../src/application/pay/Losses.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import type { Receipt } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -9,6 +9,7 @@ import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const [own, elsewhere] = [Make.word(0x1000), Make.word(0x2000)]
 
@@ -119,7 +120,7 @@ describe("what a transaction has lost", () => {
   test("stays held until that, however many days it takes", function* () {
     const { figures, losses } = yield* booked
     yield* losses.mined(record, receipt, Make.bob)
-    yield* TestClock.adjust("10 days")
+    yield* Time.adjust("10 days")
     expect(yield* figures(Make.bob)).toEqual({ held: 3_000n, booked: 0n })
     yield* losses.finalised(record)
     expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
 import * as Deposits from "../../../src/application/pay/Deposits.js"
 import * as Paymaster from "../../../src/application/pay/Paymaster.js"
 import type { Budgets } from "../../../src/application/ports/Budgets.js"
@@ -8,6 +8,7 @@ import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Site from "../../support/pay/Site.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const { codes, cost, dataOf, entryPoint, op, part, paymaster } = Site
 
@@ -20,7 +21,7 @@ describe("a paymaster that wants no data", () => {
       const budgets: Budgets["Service"] = {
         ...stored,
         release: (of, ids) =>
-          Effect.zipRight(
+          Effect.andThen(
             Effect.sync(() => givenBack.push(ids.length)),
             stored.release(of, ids)
           )
@@ -111,11 +112,11 @@ describe("a paymaster that wants no data", () => {
 
   test("keeps it for ten minutes: a process that died holds nothing for longer", function* () {
     const { held, payer } = yield* world(cost)
-    yield* TestClock.adjust(1_000)
+    yield* Time.adjust(1_000)
     yield* payer.reserve([part(op)])
-    yield* TestClock.adjust(Paymaster.keptMillis - 1)
+    yield* Time.adjust(Paymaster.keptMillis - 1)
     expect(yield* held).toEqual([cost])
-    yield* TestClock.adjust(2)
+    yield* Time.adjust(2)
     expect(codes(yield* payer.reserve([part({ ...op, nonce: 2n })]))).toEqual([])
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import * as Paymaster from "../../../src/application/pay/Paymaster.js"
 import {
   type PaymasterAnswer,
@@ -41,7 +41,7 @@ describe("a paymaster with a service", () => {
             expect([chainId, offer.version, offer.entryPoint]).toEqual([Make.chainId, version, entryPoint])
             asked.push([name, offer.op])
             const answer = queues[name].length > 1 ? queues[name].shift() : queues[name][0]
-            if (answer === undefined) return Effect.dieMessage("it is asked for nothing")
+            if (answer === undefined) return Effect.die(new Error("it is asked for nothing"))
             return answer instanceof PaymasterRpcError ? Effect.fail(answer) : Effect.succeed(answer)
           })
       const client = Effect.succeed({ origin: "http://service", stub: method("stub"), data: method("data") })
@@ -49,7 +49,7 @@ describe("a paymaster with a service", () => {
       /** The op that is signed, or why there is none. */
       const completed = Effect.gen(function* () {
         const drafted = yield* payer.draft(op)
-        return Either.match(yield* Effect.either(payer.complete(drafted)), {
+        return Result.match(yield* Effect.result(payer.complete(drafted)), {
           onFailure: ({ failure }) => [failure.code, failure.message],
           onSuccess: ({ paymasterAndData }) => PaymasterData.read(version, paymasterAndData)
         })

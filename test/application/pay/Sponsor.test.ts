@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Either, TestClock } from "effect"
+import { Effect, Result } from "effect"
 import { keptMillis } from "../../../src/application/pay/Paymaster.js"
 import * as Sponsor from "../../../src/application/pay/Sponsor.js"
 import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
@@ -13,6 +13,7 @@ import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Site from "../../support/pay/Site.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const { entryPoint, hashOf, now, part, paymaster, version } = Site
 const caps = { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, transactionGas: 1_000_000n }
@@ -51,8 +52,8 @@ const world = (
       Effect.map(payer.reserve([part(op)]), (failed) => failed.get(0)?.code ?? null)
     /** Why its completed and reserved op gets no signature; null: it gets one. */
     const refusal = (op: UserOperation, userOpHash = hashOf(op)) =>
-      Effect.map(Effect.either(payer.seal(op, userOpHash)), (sealed) =>
-        Either.match(sealed, {
+      Effect.map(Effect.result(payer.seal(op, userOpHash)), (sealed) =>
+        Result.match(sealed, {
           onFailure: (error) => {
             if (error._tag === "PayerRefusal") return error.failure.code
             return error._tag === "SignerError" ? error.reason : error.code
@@ -109,9 +110,9 @@ describe("the sponsor pays for an op", () => {
   test("from now on where the chain has rested: its next block has the time of the world", function* () {
     const { objection, payer } = yield* world()
     const later = now + 3_600
-    yield* TestClock.setTime(later * 1_000)
+    yield* Time.setTime(later * 1_000)
     const drafted = yield* payer.draft({ ...good, paymasterAndData: Hex.empty })
-    expect(Either.getOrThrow(Sponsorship.read(version, drafted.paymasterAndData)).validUntil).toBe(
+    expect(Result.getOrThrow(Sponsorship.read(version, drafted.paymasterAndData)).validUntil).toBe(
       later + Sponsor.lifeSeconds
     )
     expect(yield* objection({ ...drafted, nonce: 2n })).toBeNull()
@@ -207,7 +208,7 @@ describe("the sponsor signs an op", () => {
   })
 
   test("that was handed out, when it comes back the same", function* () {
-    yield* TestClock.setTime(now * 1_000)
+    yield* Time.setTime(now * 1_000)
     const { payer, refusal } = yield* world()
     yield* payer.handOut(good, hashOf(good))
     yield* payer.reserve([part(good)])
@@ -226,7 +227,7 @@ describe("the sponsor signs an op", () => {
     expect(yield* ended.refusal(good)).toBe("not_sponsored")
     expect(yield* ended.budgets.open(Make.chainId)).toEqual([])
     const late = yield* reserved
-    yield* TestClock.adjust(keptMillis + 1)
+    yield* Time.adjust(keptMillis + 1)
     expect(yield* late.refusal(good)).toBe("sponsorship_over")
     expect([...never.signed, ...released.signed, ...ended.signed, ...late.signed]).toEqual([])
   })

@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Deferred, Effect, TestClock } from "effect"
+import { Deferred, Effect } from "effect"
 import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
 import type { Budgets } from "../../../src/application/ports/Budgets.js"
 import type { BlockTag } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -9,6 +9,7 @@ import * as InMemory from "../../support/journal/InMemory.js"
 import { alice, bob } from "../../support/journal/Make.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const chainId = 31_337n
 const { entryPoint } = Landings
@@ -22,7 +23,7 @@ const setting = Effect.gen(function* () {
   const budgets: Budgets["Service"] = {
     ...stored,
     land: (of, id, wei) =>
-      Effect.zipRight(
+      Effect.andThen(
         Effect.sync(() => noted.push(wei)),
         stored.land(of, id, wei)
       )
@@ -58,7 +59,7 @@ const setting = Effect.gen(function* () {
     budgets.figures({ accountId: account, chainId, name: Sponsorships.budget }, 0)
   /** What is held and booked after the next look. */
   const looked = (held: bigint, booked: bigint, account = alice) =>
-    Effect.map(Effect.zipRight(TestClock.adjust(look), figures(account)), (told) =>
+    Effect.map(Effect.andThen(Time.adjust(look), figures(account)), (told) =>
       expect(told).toEqual({ held, booked })
     )
   const watched = (accountId = alice) => ({ accountId, chain: chain.client, profile })
@@ -141,15 +142,15 @@ describe("sponsored ops", () => {
     expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([alice])
     yield* make().watch(watched())
     chain.mine(100)
-    yield* TestClock.adjust(look)
+    yield* Time.adjust(look)
     expect(yield* budgets.bind(chainId, id)).toBe(true)
   })
 
   test("that are sealed while the chain is asked about others are followed when these have ended", function* () {
     const { chain, hold, looked, make, watched } = yield* setting
     const [asked, answer] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-    const asking = Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(answer))
-    const block = (tag: BlockTag) => Effect.zipRight(asking, chain.client.block(tag))
+    const asking = Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(answer))
+    const block = (tag: BlockTag) => Effect.andThen(asking, chain.client.block(tag))
     const sponsorships = make()
     chain.land(yield* hold("first"), 30n)
     chain.mine(5)
@@ -160,7 +161,7 @@ describe("sponsored ops", () => {
     chain.land(second, 4n)
     chain.mine(5)
     yield* Deferred.succeed(answer, undefined)
-    yield* TestClock.adjust(look)
+    yield* Time.adjust(look)
     yield* looked(0n, 34n)
   })
 

@@ -1,4 +1,4 @@
-import { Effect, Either, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import * as Answer from "../../../src/application/request/Answer.js"
 import { unprocessable } from "../../../src/application/request/Failure.js"
@@ -17,7 +17,7 @@ const failure = unprocessable(
 
 describe("a stored answer", () => {
   it("that is good is told again as it was", async () => {
-    const stored = await Effect.runPromise(Answer.encode(Response, Either.right({ done: 3 })))
+    const stored = await Effect.runPromise(Answer.encode(Response, Result.succeed({ done: 3 })))
     expect(await Effect.runPromise(Answer.decode(Response, stored))).toEqual({ done: 3 })
     expect(await Effect.runPromise(Answer.told(stored, "r"))).toEqual({
       httpStatus: 200,
@@ -26,9 +26,9 @@ describe("a stored answer", () => {
   })
 
   it("that is a refusal is told again as it was: to a repeat, and to who asks for the request", async () => {
-    const stored = await Effect.runPromise(Answer.encode(Response, Either.left(failure)))
-    const again = await Effect.runPromise(Effect.either(Answer.decode(Response, stored)))
-    expect(again).toEqual(Either.left(failure))
+    const stored = await Effect.runPromise(Answer.encode(Response, Result.fail(failure)))
+    const again = await Effect.runPromise(Effect.result(Answer.decode(Response, stored)))
+    expect(again).toEqual(Result.fail(failure))
     expect(await Effect.runPromise(Answer.told(stored, "r"))).toEqual({
       httpStatus: 422,
       answer: {
@@ -43,7 +43,7 @@ describe("a stored answer", () => {
 
   it("with a code that this version does not know is a refusal all the same", async () => {
     const stored = JSON.stringify({ failure: { code: "of_old", message: "no", details: [], extra: {} } })
-    const again = await Effect.runPromise(Effect.either(Answer.decode(Response, stored)))
+    const again = await Effect.runPromise(Effect.result(Answer.decode(Response, stored)))
     expect(again).toMatchObject({ _tag: "Failure", failure: { code: "execution_failed", message: "no" } })
   })
 

@@ -1,5 +1,4 @@
-import { Deferred, Effect } from "effect"
-import * as Fiber from "effect/Fiber"
+import { Deferred, Effect, Fiber, Scheduler } from "effect"
 import { describe, expect, it } from "vitest"
 import * as EventLoop from "../../../src/application/runtime/EventLoop.js"
 
@@ -55,13 +54,15 @@ describe("the event loop", () => {
     const fibers = Effect.forEach(
       items,
       (item) =>
-        Effect.zipRight(
-          Effect.yieldNow(),
+        Effect.andThen(
+          Effect.yieldNow,
           Effect.sync(() => step(item))
         ),
       { concurrency: "unbounded" }
     )
-    expect(await turns(Effect.withScheduler(fibers, EventLoop.scheduler))).toBeGreaterThan(5)
+    expect(
+      await turns(Effect.provideService(fibers, Scheduler.Scheduler, EventLoop.scheduler))
+    ).toBeGreaterThan(5)
   })
 
   it("gives the results in order", async () => {
@@ -74,7 +75,7 @@ describe("the event loop", () => {
   it("forgets no fiber that waits for another under the scheduler", async () => {
     const chain = Effect.gen(function* () {
       const done = yield* Deferred.make<number>()
-      const waiting = yield* Effect.fork(
+      const waiting = yield* Effect.forkChild(
         Effect.forEach(items, () => Deferred.await(done), { concurrency: "unbounded" })
       )
       yield* Effect.sync(() => compute(30))
@@ -82,7 +83,9 @@ describe("the event loop", () => {
       yield* Deferred.succeed(done, 7)
       return yield* Fiber.join(waiting)
     })
-    const seen = await Effect.runPromise(Effect.withScheduler(chain, EventLoop.scheduler))
+    const seen = await Effect.runPromise(
+      Effect.provideService(chain, Scheduler.Scheduler, EventLoop.scheduler)
+    )
     expect(seen).toEqual(items.map(() => 7))
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Metric, Stream, TestClock } from "effect"
+import { Effect, Metric, Stream } from "effect"
 import * as MemoryRateLimit from "../../../src/adapters/memory/RateLimit.js"
 import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
 import * as LaneClaims from "../../../src/application/lanes/requests/LaneClaims.js"
@@ -14,6 +14,7 @@ import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import * as SetClock from "../../support/SetClock.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const hour = 3_600_000
 const back = SetClock.by(-hour)
@@ -21,7 +22,7 @@ const ahead = SetClock.by(hour)
 
 test("what has passed does not depend on how the machine's clock is set", function* () {
   const began = yield* MonotonicTime.millis
-  yield* TestClock.adjust("1500 millis")
+  yield* Time.adjust("1500 millis")
   expect((yield* back(MonotonicTime.millis)) - began).toBe(1_500)
   expect((yield* ahead(MonotonicTime.millis)) - began).toBe(1_500)
 })
@@ -31,7 +32,7 @@ describe("a clock that is set back by an hour", () => {
     const { past } = Obstacles.make()
     const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
     yield* past("work", Effect.fail(Obstacles.of("it can not be read")))
-    yield* TestClock.adjust("1 minute")
+    yield* Time.adjust("1 minute")
     expect(yield* stranded).toBe(1)
     yield* back(past("work", Effect.void))
     expect(yield* stranded).toBe(0)
@@ -46,7 +47,7 @@ describe("a clock that is set back by an hour", () => {
     const refused = Effect.isFailure(scheduled.enter(one))
     expect(yield* refused).toBe(true)
     counted = []
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect(yield* back(refused)).toBe(false)
   })
 
@@ -57,7 +58,7 @@ describe("a clock that is set back by an hour", () => {
     const known = { ...counting, block: () => Effect.tap(chain.block("latest"), () => counting.block()) }
     const facts = ChainFacts.make()
     yield* facts.block(known, "recent")
-    yield* TestClock.adjust(ChainFacts.recentMillis)
+    yield* Time.adjust(ChainFacts.recentMillis)
     yield* back(facts.block(known, "recent"))
     expect(asked).toBe(2)
   })
@@ -76,7 +77,7 @@ describe("a clock that is set back by an hour", () => {
       }
     )
     yield* claims.take(Make.lane)
-    yield* TestClock.adjust("2 seconds")
+    yield* Time.adjust("2 seconds")
     yield* back(claims.take(Make.lane))
     expect(asked).toBe(2)
   })
@@ -94,12 +95,12 @@ describe("a clock that is set back by an hour", () => {
       null
     )
     const isRefused = Effect.map(
-      Effect.either(both.take(Make.alice, limits.free)),
+      Effect.result(both.take(Make.alice, limits.free)),
       ({ _tag }) => _tag === "Failure"
     )
     expect(yield* isRefused).toBe(true)
     isAway = false
-    yield* TestClock.adjust("5 seconds")
+    yield* Time.adjust("5 seconds")
     expect(yield* back(isRefused)).toBe(false)
   })
 
@@ -109,7 +110,7 @@ describe("a clock that is set back by an hour", () => {
       newestEvents: () => Effect.succeed(new Map())
     })
     const deadline = (yield* MonotonicTime.millis) + 1_000
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect(yield* back(wakeUps.wait(Make.lane, deadline))).toBe(false)
   })
 })

@@ -1,7 +1,8 @@
 import { describe, expect } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
 import * as Together from "../../../src/application/runtime/Together.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const setup = Effect.gen(function* () {
   const told: Array<string> = []
@@ -9,20 +10,20 @@ const setup = Effect.gen(function* () {
   const tell = (text: string) => Effect.sync(() => void told.push(text))
   /** Never ends by itself; once it is interrupted it ends when `open` is done. */
   const slow = (name: string) =>
-    Effect.onInterrupt(Effect.zipRight(tell(`${name} began`), Effect.never), () =>
-      Effect.zipRight(Deferred.await(open), tell(`${name} ended`))
+    Effect.onInterrupt(Effect.andThen(tell(`${name} began`), Effect.never), () =>
+      Effect.andThen(Deferred.await(open), tell(`${name} ended`))
     )
   return { told, open, tell, slow }
 })
 
-const settled: Effect.Effect<void> = Effect.yieldNow().pipe(Effect.repeatN(20))
+const settled: Effect.Effect<void> = Effect.yieldNow.pipe(Effect.repeat({ times: 20 }))
 
 describe("effects together", () => {
   test("wait for each other, and their results are in their order", function* () {
     const [one, other] = [yield* Deferred.make<number>(), yield* Deferred.make<number>()]
     const results = yield* Together.all([
-      Effect.zipRight(Deferred.await(other), Effect.as(Deferred.succeed(one, 1), "first")),
-      Effect.zipRight(Deferred.succeed(other, 2), Deferred.await(one)),
+      Effect.andThen(Deferred.await(other), Effect.as(Deferred.succeed(one, 1), "first")),
+      Effect.andThen(Deferred.succeed(other, 2), Deferred.await(one)),
       Effect.succeed(null)
     ])
     expect(results).toEqual(["first", 1, null])
@@ -33,7 +34,7 @@ describe("effects together", () => {
   test("fail with the first failure, when the others have been interrupted and have ended", function* () {
     const { open, slow, tell, told } = yield* setup
     const fail = yield* Deferred.make<never, string>()
-    const all = yield* Effect.fork(
+    const all = yield* Effect.forkChild(
       Effect.exit(Together.forEach(["a", "b", "c"], (it) => (it === "b" ? Deferred.await(fail) : slow(it))))
     )
     yield* settled
@@ -50,13 +51,13 @@ describe("effects together", () => {
 
   test("end with their parent, which waits for that", function* () {
     const { open, slow, told } = yield* setup
-    const all = yield* Effect.fork(Together.all([slow("a"), slow("b")]))
+    const all = yield* Effect.forkChild(Together.all([slow("a"), slow("b")]))
     yield* settled
-    const interrupting = yield* Effect.fork(Fiber.interrupt(all))
+    const interrupting = yield* Effect.forkChild(Fiber.interrupt(all))
     yield* settled
     expect(interrupting.pollUnsafe()).toBeUndefined()
     yield* Deferred.succeed(open, undefined)
-    expect(Exit.isInterrupted(yield* Fiber.join(interrupting))).toBe(true)
+    expect(Exit.hasInterrupts(yield* Fiber.join(interrupting))).toBe(true)
     expect(told).toEqual(["a began", "b began", "a ended", "b ended"])
   })
 })
@@ -66,20 +67,20 @@ describe("an effect within a time", () => {
 
   test("gives what it gives, and what it takes with it ends", function* () {
     expect(yield* Together.within(Effect.succeed(1), 1_000, late)).toBe(1)
-    const slow = yield* Effect.fork(Together.within(Effect.delay(Effect.succeed(2), 999), 1_000, late))
+    const slow = yield* Effect.forkChild(Together.within(Effect.delay(Effect.succeed(2), 999), 1_000, late))
     yield* settled
-    yield* TestClock.adjust(999)
+    yield* Time.adjust(999)
     expect(yield* Fiber.join(slow)).toBe(2)
     expect(yield* Effect.exit(Together.within(Effect.fail("no"), 1_000, late))).toEqual(Exit.fail("no"))
   })
 
   test("is late after it, interrupted and not waited for, also where nothing may be interrupted", function* () {
     const { open, slow, told } = yield* setup
-    const fiber = yield* Effect.fork(
+    const fiber = yield* Effect.forkChild(
       Effect.exit(Effect.uninterruptible(Together.within(slow("it"), 1_000, late)))
     )
     yield* settled
-    yield* TestClock.adjust(1_000)
+    yield* Time.adjust(1_000)
     expect(yield* Fiber.join(fiber)).toEqual(Exit.fail("late"))
     expect(told).toEqual(["it began"])
     yield* Deferred.succeed(open, undefined)
@@ -90,16 +91,16 @@ describe("an effect within a time", () => {
   test("at most, is not given up where its parent may not be interrupted, and is late all the same", function* () {
     const seen: Array<Exit.Exit<unknown, unknown>> = []
     const { slow, told } = yield* setup
-    const fiber = yield* Effect.fork(
+    const fiber = yield* Effect.forkChild(
       Effect.uninterruptible(
         Effect.map(Effect.exit(Together.atMost(slow("it"), 1_000, late)), (exit) => seen.push(exit))
       )
     )
     yield* settled
-    const interrupting = yield* Effect.fork(Fiber.interrupt(fiber))
-    yield* TestClock.adjust(999)
+    const interrupting = yield* Effect.forkChild(Fiber.interrupt(fiber))
+    yield* Time.adjust(999)
     expect(fiber.pollUnsafe()).toBeUndefined()
-    yield* TestClock.adjust(1)
+    yield* Time.adjust(1)
     yield* Fiber.join(interrupting)
     expect(seen).toEqual([Exit.fail("late")])
     expect(told).toEqual(["it began"])

@@ -1,10 +1,11 @@
 import { expect } from "@effect/vitest"
-import { Effect, Fiber, TestClock } from "effect"
+import { Effect, Fiber, Option } from "effect"
 import { keccak256, recoverAddress } from "ethers"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Scripted from "../../support/signing/Scripted.js"
 import * as Slow from "../../support/signing/Slow.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const privateKey = `0x${"a1".repeat(32)}`
 const latencyMillis = 150
@@ -15,11 +16,11 @@ const bundle = Array.from({ length: 50 }, (_, n) =>
 test("a bundle of 50 whose key takes 150 ms for a signature is signed in the time of one signature", function* () {
   const provider = Slow.make(privateKey, latencyMillis)
   const signer = yield* Scripted.signer(provider)
-  const signing = yield* Effect.fork(Effect.forEach(bundle, signer.sign, { concurrency: "unbounded" }))
-  yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls() === bundle.length })
-  yield* TestClock.adjust(latencyMillis - 1)
-  expect((yield* Fiber.poll(signing))._tag).toBe("None")
-  yield* TestClock.adjust(1)
+  const signing = yield* Effect.forkChild(Effect.forEach(bundle, signer.sign, { concurrency: "unbounded" }))
+  yield* Effect.repeat(Effect.yieldNow, { until: () => provider.calls() === bundle.length })
+  yield* Time.adjust(latencyMillis - 1)
+  expect((yield* Effect.sync(() => Option.fromUndefinedOr(signing.pollUnsafe())))._tag).toBe("None")
+  yield* Time.adjust(1)
   const signatures = yield* Fiber.join(signing)
   for (const [index, signature] of signatures.entries())
     expect(recoverAddress(bundle[index] ?? "", signature)).toBe(signer.address)

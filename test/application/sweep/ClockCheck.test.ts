@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Context, Effect, Redacted, TestClock } from "effect"
+import { Context, Effect, Redacted } from "effect"
 import { type ChainClient, ChainRpc, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { Confirmation } from "../../../src/application/ports/clock/ClockConfirmations.js"
 import * as ClockTrust from "../../../src/application/ports/clock/ClockTrust.js"
@@ -7,6 +7,7 @@ import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.j
 import * as ClockCheck from "../../../src/application/sweep/ClockCheck.js"
 import * as Log from "../../support/Log.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const now = 1_800_000_000_000
 const hour = 3_600_000
@@ -14,7 +15,7 @@ const hour = 3_600_000
 /** What a process allows whose chains have these times at its start, by chain id: milliseconds; null: the node is away. */
 const started = (times: Readonly<Record<string, number | null>>, confirmedAt: number | null = null) =>
   Effect.gen(function* () {
-    yield* TestClock.setTime(now)
+    yield* Time.setTime(now)
     const at = new Map(Object.entries(times))
     const trust = ClockTrust.make()
     const log = Log.make()
@@ -40,7 +41,7 @@ const started = (times: Readonly<Record<string, number | null>>, confirmedAt: nu
       Effect.provide(log.layer)
     )
     const before = yield* Effect.all([trust.mayDelete, trust.mayExpire])
-    yield* TestClock.adjust(1)
+    yield* Time.adjust(1)
     return {
       at,
       before,
@@ -66,7 +67,7 @@ describe("the clock of a process that starts", () => {
   test("is doubted beyond the hour, either way, and says once what is kept, by whom, and the remedy", function* () {
     for (const ahead of [hour + 1_000, -hour - 1_000]) {
       const { lines, may } = yield* started({ 1: now - ahead, 10: now })
-      yield* TestClock.adjust("1 minute")
+      yield* Time.adjust("1 minute")
       expect(yield* may).toEqual([false, false])
       expect(lines.map(({ level }) => level)).toEqual(["WARN"])
       expect(lines[0]?.message).toContain("confirm it")
@@ -79,10 +80,10 @@ describe("the clock of a process that starts", () => {
 
   test("is trusted again as soon as the operator confirms it, without a start", function* () {
     const { confirm, lines, may } = yield* started({ 1: now - 100 * hour }, now - 90 * hour)
-    yield* TestClock.adjust("10 minutes")
+    yield* Time.adjust("10 minutes")
     expect(yield* may).toEqual([false, false])
     confirm(now)
-    yield* TestClock.adjust("5 seconds")
+    yield* Time.adjust("5 seconds")
     expect(yield* may).toEqual([true, true])
     expect(lines.map(({ level }) => level)).toEqual(["WARN", "INFO"])
   })
@@ -108,7 +109,7 @@ describe("the clock of a process that starts", () => {
     const { at, may } = yield* started({ 1: null, 10: null })
     expect(yield* may).toEqual([false, true])
     at.set("10", now - 2 * hour)
-    yield* TestClock.adjust("10 seconds")
+    yield* Time.adjust("10 seconds")
     expect(yield* may).toEqual([false, false])
     const other = yield* started({ 1: null, 10: now })
     expect(yield* other.may).toEqual([true, true])

@@ -1,10 +1,11 @@
 import { expect } from "@effect/vitest"
-import { Effect, Metric, TestClock } from "effect"
+import { Effect, Metric } from "effect"
 import * as Metrics from "../../../src/application/observe/Metrics.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as Obstacles from "../../../src/application/sweep/Obstacles.js"
 import * as Log from "../../support/Log.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
 const fails = Effect.fail(Obstacles.of("it can not be read"))
@@ -16,7 +17,7 @@ test("what can not be taken up is counted until it is taken up", function* () {
   expect(yield* stranded).toBe(2)
   yield* past("one", Effect.void)
   expect(yield* stranded).toBe(2)
-  yield* TestClock.adjust("1 minute")
+  yield* Time.adjust("1 minute")
   yield* past("one", Effect.void)
   expect(yield* stranded).toBe(1)
 })
@@ -28,7 +29,7 @@ test("what is not to be taken up any more is not counted: cancelled, expired, an
   for (let seconds = 0; seconds < 62; seconds += 2) {
     yield* past("other", fails)
     yield* forgetUnseen
-    yield* TestClock.adjust("2 seconds")
+    yield* Time.adjust("2 seconds")
   }
   yield* forgetUnseen
   expect(yield* stranded).toBe(1)
@@ -44,12 +45,12 @@ test("what can not be taken up is tried again after 2, 4, 8 seconds and so on, u
     if (seconds % 7 === 0)
       yield* past(
         "one",
-        Effect.zipRight(
+        Effect.andThen(
           Effect.sync(() => tries.push(seconds)),
           fails
         )
       )
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
   }
   expect(tries).toEqual([0, 7, 14, 28, 49, 84, 147, 210])
 })
@@ -68,13 +69,13 @@ test("what keeps many from being taken up is logged once for each cause, and whe
   const requests = Array.from({ length: 50 }, (_, n) => `request ${n}`)
   yield* Effect.forEach(requests, (name) => past(name, fails))
   yield* past("request other", Effect.fail(Obstacles.of("it has no node")))
-  yield* TestClock.adjust("2 seconds")
+  yield* Time.adjust("2 seconds")
   yield* Effect.forEach(requests, (name) => past(name, fails))
   expect(lines.map(({ annotations, level }) => [level, annotations.work])).toEqual([
     ["ERROR", "request 0"],
     ["ERROR", "request other"]
   ])
-  yield* TestClock.adjust("4 seconds")
+  yield* Time.adjust("4 seconds")
   yield* Effect.forEach(requests, (name) => past(name, Effect.void))
   expect(lines.slice(2)).toMatchObject([{ level: "INFO", annotations: { times: 100, seconds: 6 } }])
 })
@@ -85,7 +86,7 @@ test("what passes by itself is a warning, what waits for the operator and what c
   yield* past("node away", Effect.fail(Obstacles.passing("the node does not answer")))
   yield* past("store away", Effect.die(new JournalError({ message: "the store does not answer" })))
   yield* past("key gone", fails)
-  yield* past("crash", Effect.dieMessage("a crash"))
+  yield* past("crash", Effect.die(new Error("a crash")))
   expect(lines.map(({ annotations, level }) => [level, annotations.work])).toEqual([
     ["WARN", "node away"],
     ["WARN", "store away"],

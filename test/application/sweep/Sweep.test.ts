@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Clock, Context, Effect, Metric, Queue, TestClock } from "effect"
+import { Clock, Context, Effect, Metric, Queue } from "effect"
 import { SignerOf } from "../../../src/application/keys/LaneSigners.js"
 import { RemoteOps } from "../../../src/application/lanes/remote/RemoteOps.js"
 import { LaneClaims } from "../../../src/application/lanes/requests/LaneClaims.js"
@@ -32,6 +32,7 @@ import * as Log from "../../support/Log.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const lane: LaneWork = {
   lane: { chainId: 1n, signer: `0x${"11".repeat(20)}` as LaneWork["lane"]["signer"] },
@@ -91,7 +92,7 @@ const swept = (
     const trust = ClockTrust.make()
     yield* trust.become(clock)
     const { lasts = Number.POSITIVE_INFINITY, underWay = [] } = process
-    yield* TestClock.setTime(now)
+    yield* Time.setTime(now)
     const told: Array<string> = []
     const tell = (text: string) => Effect.sync(() => void told.push(text))
     const submission = (chainId: bigint) => ({
@@ -190,7 +191,7 @@ const swept = (
       } as unknown as WakeUps)
     )
     yield* Effect.provide(Sweep.start as Effect.Effect<void>, context)
-    yield* TestClock.adjust(times * 2_000 - 1_000)
+    yield* Time.adjust(times * 2_000 - 1_000)
     return told
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Redacted, TestClock } from "effect"
+import { Context, Effect, Fiber, Redacted } from "effect"
 import * as ServiceSubmission from "../../../src/application/intake/ServiceSubmission.js"
 import type { Engine } from "../../../src/application/lanes/Engine.js"
 import { RemoteOps } from "../../../src/application/lanes/remote/RemoteOps.js"
@@ -32,6 +32,7 @@ import * as Ops from "../../support/lanes/Ops.js"
 import * as Parties from "../../support/Parties.js"
 import * as Site from "../../support/pay/Site.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const hash = Make.word(0x0b)
 
@@ -90,7 +91,7 @@ const nodesOf = (
       landedAs: hash
     }
     yield* TakeUp.watchRemote(submission).pipe(
-      Effect.catchAll(({ message }) => Effect.sync(() => void told.push(`obstacle: ${message}`))),
+      Effect.catch(({ message }) => Effect.sync(() => void told.push(`obstacle: ${message}`))),
       // Of the engine it looks at these parts only.
       Effect.provide(context as Context.Context<ChainRpc | Networks | Engine>)
     )
@@ -288,7 +289,7 @@ describe("sponsored ops that a process left when it stopped", () => {
         chainIds: Effect.succeed([1n, 2n, 3n, 4n])
       })
     )
-    yield* Effect.repeatN(TakeUp.followSponsored(Troubles.make()), 1).pipe(
+    yield* Effect.repeat(TakeUp.followSponsored(Troubles.make()), { times: 1 }).pipe(
       Effect.provide(context as Context.Context<ChainRpc | Networks | Engine>)
     )
     expect(followed.slice(2)).toEqual([
@@ -322,13 +323,13 @@ describe("what is set aside for an op that the service's EOA submits", () => {
     Effect.gen(function* () {
       const budgets = yield* Budgets
       const open = Effect.map(budgets.open(Make.chainId), (holds) => holds.map(({ id }) => id))
-      yield* Effect.fork(
+      yield* Effect.forkChild(
         ServiceSubmission.settling(
           Parties.caller("ended"),
           profile,
           [0]
-        )(Effect.zipRight(Effect.orDie(setAside("ended")), Effect.never))
-      ).pipe(Effect.flatMap((working) => Effect.zipRight(TestClock.adjust(0), Fiber.interrupt(working))))
+        )(Effect.andThen(Effect.orDie(setAside("ended")), Effect.never))
+      ).pipe(Effect.flatMap((working) => Effect.andThen(Time.adjust(0), Fiber.interrupt(working))))
       expect(yield* setAside("open")).toBe(true)
       expect(yield* setAside("next")).toBe(false)
       yield* TakeUp.giveBackEnded

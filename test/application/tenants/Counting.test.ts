@@ -1,10 +1,11 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Fiber, TestClock } from "effect"
+import { Effect, Fiber } from "effect"
 import * as MemoryRateLimit from "../../../src/adapters/memory/RateLimit.js"
 import { limits, type RateLimit, RateLimitError } from "../../../src/application/ports/RateLimit.js"
 import * as Counting from "../../../src/application/tenants/Counting.js"
 import { alice } from "../../support/journal/Make.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 type Limiter = RateLimit["Service"]
 
@@ -24,7 +25,7 @@ const scripted = (limiter: Limiter) => {
 }
 
 const pair = Effect.gen(function* () {
-  yield* TestClock.setTime(noon)
+  yield* Time.setTime(noon)
   const first = scripted(yield* MemoryRateLimit.make)
   const second = scripted(yield* MemoryRateLimit.make)
   return { first, second, both: Counting.withFailover(first.limiter, second.limiter) }
@@ -46,12 +47,12 @@ describe("a count with another one to fall back on", () => {
     for (let n = 0; n < 60; n++) expect((yield* take(both)).allowed).toBe(true)
     expect((yield* take(both)).allowed).toBe(false)
     expect([first.state.asked, second.state.asked]).toEqual([1, 61])
-    yield* TestClock.adjust(5_000)
+    yield* Time.adjust(5_000)
     yield* take(both)
     yield* take(both)
     expect([first.state.asked, second.state.asked]).toEqual([2, 63])
     first.state.fails = false
-    yield* TestClock.adjust(5_000)
+    yield* Time.adjust(5_000)
     expect(yield* take(both)).toMatchObject({ allowed: true, remaining: 59 })
     yield* take(both)
     expect([first.state.asked, second.state.asked]).toEqual([4, 63])
@@ -67,8 +68,8 @@ describe("a count with another one to fall back on", () => {
   })
 
   test("does not wait for one that never answers", function* () {
-    const fiber = yield* Effect.fork(Effect.flip(take(Counting.bounded({ take: () => Effect.never }))))
-    yield* TestClock.adjust(2_000)
+    const fiber = yield* Effect.forkChild(Effect.flip(take(Counting.bounded({ take: () => Effect.never }))))
+    yield* Time.adjust(2_000)
     expect((yield* Fiber.join(fiber))._tag).toBe("RateLimitError")
   })
 })

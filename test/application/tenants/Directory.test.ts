@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Exit, Fiber, Redacted, Scope, TestClock } from "effect"
+import { Effect, Exit, Fiber, Redacted, Scope } from "effect"
 import { limitsOf } from "../../../src/application/ports/RateLimit.js"
 import { type Key, TenantStore, TenantStoreError } from "../../../src/application/ports/TenantStore.js"
 import * as Directory from "../../../src/application/tenants/Directory.js"
@@ -7,6 +7,7 @@ import type { FileAccount } from "../../../src/application/tenants/FileAccounts.
 import * as InMemory from "../../support/journal/InMemory.js"
 import { accountId, alice } from "../../support/journal/Make.js"
 import { test as bare, testOver } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const carol = accountId("carol")
 const start = Date.UTC(2026, 0, 2, 12)
@@ -29,7 +30,7 @@ const listed: ReadonlyArray<FileAccount> = [
 
 /** A directory over a store that is counted, and that fails or hangs as long as it is told to. */
 const world = Effect.gen(function* () {
-  yield* TestClock.setTime(start)
+  yield* Time.setTime(start)
   const store = yield* InMemory.makeTenantStore
   yield* store.createAccount({ accountId: carol, name: "Carol", tier: "free", createdAt: start })
   yield* store.addKey(key("c"))
@@ -49,7 +50,7 @@ const world = Effect.gen(function* () {
   }
   const scope = yield* Scope.make()
   const directory = yield* Directory.make({ hash, accounts: listed }).pipe(
-    Scope.extend(scope),
+    Scope.provide(scope),
     Effect.provideService(TenantStore, counted)
   )
   const who = (name: string) =>
@@ -65,7 +66,7 @@ describe("a key", () => {
     expect([yield* who("c"), yield* who("f")]).toEqual([carol, alice])
     yield* store.endKey(key("c"), start)
     yield* store.endKey(key("f", { accountId: alice, origin: "file" }), start)
-    yield* TestClock.adjust(500)
+    yield* Time.adjust(500)
     expect([yield* who("c"), yield* who("f")]).toEqual([null, null])
   })
 
@@ -73,16 +74,16 @@ describe("a key", () => {
     const { store, who } = yield* world
     expect(yield* who("c")).toBe(carol)
     yield* store.endKey(key("c"), start - 3_600_000)
-    yield* TestClock.setTime(start - 3_600_000)
+    yield* Time.setTime(start - 3_600_000)
     expect(yield* who("c")).toBeNull()
   })
 
   bare("that is rotated works beside the new one until its time is over, to the millisecond", function* () {
     const { store, who } = yield* world
     yield* store.addKey(key("d"), { key: key("c"), endsAt: start + 60_000 })
-    yield* TestClock.adjust(59_999)
+    yield* Time.adjust(59_999)
     expect([yield* who("c"), yield* who("d")]).toEqual([carol, carol])
-    yield* TestClock.adjust(1)
+    yield* Time.adjust(1)
     expect([yield* who("c"), yield* who("d")]).toEqual([null, carol])
   })
 
@@ -92,7 +93,7 @@ describe("a key", () => {
       const { store, who } = yield* world
       yield* store.addKey(key("e", { accountId: alice }))
       yield* store.addKey(key("b", { accountId: accountId("nobody") }))
-      yield* TestClock.adjust(500)
+      yield* Time.adjust(500)
       expect([yield* who("e"), yield* who("b"), yield* who("x")]).toEqual([alice, null, null])
     }
   )
@@ -102,12 +103,12 @@ describe("a key", () => {
     function* () {
       const { state, store, who } = yield* world
       const { versions } = state
-      yield* TestClock.adjust(50)
+      yield* Time.adjust(50)
       yield* store.addKey(key("e", { accountId: alice }))
       const strangers = Array.from({ length: 100 }, (_, n) => who(`stranger ${n}`))
       expect(yield* Effect.all(strangers, { concurrency: "unbounded" })).toEqual(strangers.map(() => null))
       expect(yield* who("e")).toBe(alice)
-      yield* TestClock.adjust(49)
+      yield* Time.adjust(49)
       yield* Effect.all(strangers)
       expect(state.versions - versions).toBe(2)
     }
@@ -117,7 +118,7 @@ describe("a key", () => {
     "that is unknown is refused while the store is away, as long as what is known of it is fresh",
     function* () {
       const { state, who } = yield* world
-      yield* TestClock.adjust(50)
+      yield* Time.adjust(50)
       state.answers = "badly"
       expect([yield* who("x"), yield* who("c")]).toEqual([null, carol])
     }
@@ -128,7 +129,7 @@ describe("a key", () => {
     function* () {
       const { store, who } = yield* world
       yield* store.endKey(key("a", { accountId: alice, origin: "file" }), start + 1e9)
-      yield* TestClock.adjust(500)
+      yield* Time.adjust(500)
       expect(yield* who("a")).toBeNull()
     }
   )
@@ -140,7 +141,7 @@ describe("an account", () => {
     function* () {
       const { directory, store } = yield* world
       const seen = Effect.gen(function* () {
-        yield* TestClock.adjust(500)
+        yield* Time.adjust(500)
         const both = ["c", "f"].map((name) => directory.authenticate(Redacted.make(name)))
         return (yield* Effect.all(both)).map((principal) => [principal?.paused, principal?.tier])
       })
@@ -175,7 +176,7 @@ describe("an account", () => {
     expect(yield* limits("f")).toEqual({ minute: 300, hour: 90_000 })
     expect(yield* limits("c")).toEqual({ minute: 5_000, hour: 1_000 })
     yield* store.changeAccount(carol, { requestsPerMinute: null, requestsPerHour: 7 })
-    yield* TestClock.adjust(500)
+    yield* Time.adjust(500)
     expect(yield* limits("c")).toEqual({ minute: 60, hour: 7 })
   })
 
@@ -189,7 +190,7 @@ describe("an account", () => {
 bare("switches of signers and chains are thrown and turned back within half a second", function* () {
   const { directory, store } = yield* world
   const state = Effect.gen(function* () {
-    yield* TestClock.adjust(500)
+    yield* Time.adjust(500)
     return [yield* directory.isPaused("chain", "137"), yield* directory.isPaused("signer", "137")]
   })
   expect(yield* state).toEqual([false, false])
@@ -212,12 +213,12 @@ describe("the store", () => {
       yield* crowd
       expect(state).toMatchObject({ versions: 1, contents: 1 })
       const before = yield* directory.content
-      yield* TestClock.adjust(500)
+      yield* Time.adjust(500)
       yield* crowd
       expect(state).toMatchObject({ versions: 2, contents: 1 })
       expect(yield* directory.content).toBe(before)
       yield* store.pause({ kind: "chain", subject: "1", since: start })
-      yield* TestClock.adjust(500)
+      yield* Time.adjust(500)
       yield* crowd
       expect(state).toMatchObject({ versions: 4, contents: 2 })
       expect(yield* directory.content).not.toBe(before)
@@ -228,13 +229,13 @@ describe("the store", () => {
     const { directory, state, who } = yield* world
     state.answers = "badly"
     expect(yield* who("c")).toBe(carol)
-    yield* TestClock.adjust(500)
+    yield* Time.adjust(500)
     expect((yield* Effect.flip(who("c"))).reason).toBe("unavailable")
     expect((yield* Effect.flip(directory.isPaused("chain", "1"))).reason).toBe("unavailable")
     expect((yield* directory.latest).accounts).toHaveLength(1)
     state.answers = "never"
-    const waiting = yield* Effect.fork(Effect.flip(who("c")))
-    yield* TestClock.adjust(5_000)
+    const waiting = yield* Effect.forkChild(Effect.flip(who("c")))
+    yield* Time.adjust(5_000)
     expect((yield* Fiber.join(waiting)).message).toBe("the store of accounts does not answer")
     state.answers = "well"
     expect(yield* who("c")).toBe(carol)
@@ -245,15 +246,15 @@ describe("the last use of a key", () => {
   bare("is noted once a minute at most, and when the service stops", function* () {
     const { close, state, store, who } = yield* world
     for (let n = 0; n < 10; n++) {
-      yield* TestClock.adjust(1_000)
+      yield* Time.adjust(1_000)
       yield* who("c")
     }
     yield* who("nobody's")
     expect(state.notes).toBe(0)
-    yield* TestClock.adjust(50_000)
+    yield* Time.adjust(50_000)
     expect(state.notes).toBe(1)
     expect(yield* store.uses).toEqual(new Map([[key("c").hash, start + 10_000]]))
-    yield* TestClock.adjust(120_000)
+    yield* Time.adjust(120_000)
     expect(state.notes).toBe(1)
     yield* who("f")
     yield* close
@@ -265,10 +266,10 @@ describe("the last use of a key", () => {
     const { state, store, who } = yield* world
     yield* who("c")
     state.answers = "badly"
-    yield* TestClock.adjust(60_000)
+    yield* Time.adjust(60_000)
     expect(yield* store.uses).toEqual(new Map())
     state.answers = "well"
-    yield* TestClock.adjust(60_000)
+    yield* Time.adjust(60_000)
     expect(yield* store.uses).toEqual(new Map([[key("c").hash, start]]))
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Either, Layer } from "effect"
+import { Effect, Layer, Result } from "effect"
 import * as Troubles from "../../../src/application/observe/Troubles.js"
 import {
   KillSwitches,
@@ -44,8 +44,8 @@ const world = (accepted = false) => {
       )
   }
   const code = <E extends { readonly code: string }>(effect: Effect.Effect<void, E>) =>
-    Effect.map(Effect.either(Effect.provideService(effect, KillSwitches, switches)), (result) =>
-      Either.isLeft(result) ? result.failure.code : null
+    Effect.map(Effect.result(Effect.provideService(effect, KillSwitches, switches)), (result) =>
+      Result.isFailure(result) ? result.failure.code : null
     )
   const writing = <E extends { readonly code: string }>(effect: Effect.Effect<void, E>) =>
     code(Effect.provideService(effect, CurrentRequest, current))

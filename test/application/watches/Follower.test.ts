@@ -29,8 +29,8 @@ const untilStep = (chain: ForkingChain, process: string, steps: number, crash: C
     let left = steps
     const advance: typeof watches.advance = (...step) => {
       if (left-- > 0) return watches.advance(...step)
-      const end = Effect.zipRight(Deferred.succeed(dead, undefined), Effect.never)
-      return crash === "before" ? end : Effect.zipRight(watches.advance(...step), end)
+      const end = Effect.andThen(Deferred.succeed(dead, undefined), Effect.never)
+      return crash === "before" ? end : Effect.andThen(watches.advance(...step), end)
     }
     yield* Effect.forEach(yield* watches.sources(process), (source) =>
       Effect.raceFirst(

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
-import * as EffectEffect from "effect/Effect"
+import { Effect, Result } from "effect"
 import { computeAddress, SigningKey } from "ethers"
 import * as ExternalProofs from "../../../../src/application/intake/encoded/ExternalProofs.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
@@ -39,7 +38,7 @@ test("what the keys of a request sign is good for ten minutes at most where the 
   ] as const) {
     const { digests, terms } = termsOf(bounds)
     const conditions = { validUntil, validAfter: bounds.validAfter, bundler }
-    const consent = yield* EffectEffect.fromResult(
+    const consent = yield* Effect.fromResult(
       ExternalProofs.consent({ evidence: { _tag: "keys" }, userOpHash }, config, terms)
     )
     expect(consent.conditions).toEqual(conditions)
@@ -50,7 +49,7 @@ test("what the keys of a request sign is good for ten minutes at most where the 
 
 describe("a proof that the request brings", () => {
   const conditionsOf = (proof: Hex.Hex, bounds: Parameters<typeof termsOf>[0]) =>
-    Either.match(
+    Result.match(
       ExternalProofs.consent(
         { evidence: { _tag: "proof", proof }, userOpHash },
         config,

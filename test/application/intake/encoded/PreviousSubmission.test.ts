@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, TestClock } from "effect"
+import { Effect, Exit, Fiber, Layer } from "effect"
 import * as PreviousSubmission from "../../../../src/application/intake/encoded/PreviousSubmission.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
 import { OpJournal } from "../../../../src/application/ports/journal/OpJournal.js"
@@ -7,6 +7,7 @@ import type { OpRecord } from "../../../../src/application/ports/journal/Request
 import * as Make from "../../../support/journal/Make.js"
 import * as Parties from "../../../support/Parties.js"
 import { test } from "../../../support/Test.js"
+import * as Time from "../../../support/Time.js"
 
 const caller = Parties.caller("mine")
 
@@ -36,7 +37,7 @@ const outcome = (first: OpRecord | null) => {
         return looks === 1 ? Effect.succeed(first) : Effect.never
       })
   })
-  const wakeUps = Layer.scoped(
+  const wakeUps = Layer.effect(
     WakeUps.WakeUps,
     WakeUps.make({
       finalAmong: () => Effect.succeed([]),
@@ -68,8 +69,8 @@ describe("an op that is posted", () => {
   })
 
   test("again while it is on its way is waited for, and told as unknown under the first one's request", function* () {
-    const waiting = yield* Effect.fork(outcome(record({})))
-    yield* TestClock.adjust("1 second")
+    const waiting = yield* Effect.forkChild(outcome(record({})))
+    yield* Time.adjust("1 second")
     const exit = yield* Fiber.await(waiting)
     expect(Exit.isFailure(exit) && exit.cause).toMatchObject({
       error: { code: "outcome_unknown", extra: { requestId: "earlier", txHash: Make.word(2) } }

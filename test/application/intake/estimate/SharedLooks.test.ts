@@ -35,7 +35,7 @@ const nodeOf = Effect.map(Monitor.node("any"), ({ chain: any }) => {
   const asked: Array<Asked> = []
   const chain: ChainClient = {
     ...any,
-    call: (call) => Effect.async((answer) => void asked.push({ call, answer }))
+    call: (call) => Effect.callback((answer) => void asked.push({ call, answer }))
   }
   /** The calldata of the calls that wait, in order. */
   const sent = () => asked.map(({ call }) => callOf(call).data)
@@ -51,7 +51,7 @@ const failure = (reason: ChainRpcError["reason"]) =>
 const world = Effect.map(nodeOf, (node) => {
   const facts = ChainFacts.make()
   const ask = (data: Hex.Hex, other: Partial<SharedLooks.Look> = {}) =>
-    Effect.fork(
+    Effect.forkChild(
       SharedLooks.ask(facts, {
         chain: node.chain,
         accountId: Make.accountId("one"),
@@ -64,7 +64,7 @@ const world = Effect.map(nodeOf, (node) => {
     )
   /** Asks all of these at one moment. */
   const askAll = (...asks: ReadonlyArray<ReturnType<typeof ask>>) =>
-    Effect.zipLeft(Effect.all(asks), Effect.repeatN(Effect.yieldNow(), 3))
+    Effect.tap(Effect.all(asks), Effect.repeat(Effect.yieldNow, { times: 3 }))
   return { ...node, ask, askAll }
 })
 
@@ -74,7 +74,7 @@ describe("looks of one moment", () => {
     const fibers = yield* askAll(ask(hex(1)), ask(hex(2)), ask(hex(3)))
     expect(sent()).toEqual([LensBatch.encode([hex(1), hex(2), hex(3)])])
     yield* answer(0, right(answerOf([hex(11), hex(12), hex(13)])))
-    expect(yield* Fiber.join(Fiber.all(fibers))).toEqual(
+    expect(yield* Fiber.joinAll(fibers)).toEqual(
       [11, 12, 13].map((n) => ({ success: true, data: hex(n), isShared: true }))
     )
   })
@@ -84,7 +84,7 @@ describe("looks of one moment", () => {
     const [fiber] = yield* askAll(ask(hex(1)))
     expect(sent()).toEqual([hex(1)])
     yield* answer(0, Effect.succeed({ success: false, data: hex(9) }))
-    expect(yield* Fiber.join(fiber ?? Fiber.never)).toEqual({
+    expect(yield* Fiber.join(fiber ?? Effect.runFork(Effect.never))).toEqual({
       success: false,
       data: hex(9),
       isShared: false
@@ -137,7 +137,7 @@ describe("looks of one moment", () => {
     const { answer, ask, askAll, sent } = yield* world
     const [first, second] = yield* askAll(ask(hex(1)), ask(hex(2)))
     if (first === undefined || second === undefined) throw new Error("two fibers")
-    expect(Exit.isInterrupted(yield* Fiber.interrupt(first))).toBe(true)
+    expect(Exit.hasInterrupts(yield* Effect.andThen(Fiber.interrupt(first), Fiber.await(first)))).toBe(true)
     expect(sent()).toEqual([LensBatch.encode([hex(1), hex(2)])])
     yield* answer(0, right(answerOf([hex(11), hex(12)])))
     expect((yield* Fiber.join(second)).data).toBe(hex(12))
@@ -154,11 +154,11 @@ describe("looks of one moment", () => {
       const { answer, ask, askAll, sent } = yield* world
       const fibers = yield* askAll(ask(hex(1)), ask(hex(2)))
       yield* answer(0, result)
-      yield* Effect.repeatN(Effect.yieldNow(), 3)
+      yield* Effect.repeat(Effect.yieldNow, { times: 3 })
       expect(sent().slice(1)).toEqual([hex(1), hex(2)])
       yield* answer(1, right(hex(11)))
       yield* answer(2, right(hex(12)))
-      expect(yield* Fiber.join(Fiber.all(fibers))).toEqual(
+      expect(yield* Fiber.joinAll(fibers)).toEqual(
         [11, 12].map((n) => ({ success: true, data: hex(n), isShared: false }))
       )
     })

@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Fiber, TestClock } from "effect"
+import { Effect, Fiber, Option } from "effect"
 import * as ChainFacts from "../../../../src/application/chain/ChainFacts.js"
 import * as SubmissionRecords from "../../../../src/application/intake/submission/SubmissionRecords.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
@@ -16,6 +16,7 @@ import * as Make from "../../../support/journal/Make.js"
 import * as Landings from "../../../support/lanes/Landings.js"
 import * as Ops from "../../../support/lanes/Ops.js"
 import { test as bare, testOver } from "../../../support/Test.js"
+import * as Time from "../../../support/Time.js"
 
 /** A request whose op somebody else's transaction has included, while its own transaction is signed. */
 const waiting = Effect.gen(function* () {
@@ -27,7 +28,7 @@ const waiting = Effect.gen(function* () {
   yield* journal.recordSigned(Make.signed(0n))
   const remote = yield* RemoteOpJournal
   yield* remote.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 9n)], Make.node())
-  const found = yield* Effect.fork(
+  const found = yield* Effect.forkChild(
     wakeUps.watching("r1", (watch) =>
       SubmissionRecords.minedOps({
         plan: { caller: { requestId: "r1" }, elements: [0] },
@@ -37,8 +38,8 @@ const waiting = Effect.gen(function* () {
       } as unknown as SubmissionRecords.Reader)
     )
   )
-  yield* TestClock.adjust("1 second")
-  expect(yield* Fiber.poll(found)).toMatchObject({ _tag: "None" })
+  yield* Time.adjust("1 second")
+  expect(yield* Effect.sync(() => Option.fromUndefinedOr(found.pollUnsafe()))).toMatchObject({ _tag: "None" })
   return { found, journal, wakeUps }
 })
 
@@ -74,7 +75,7 @@ const call = { target: Make.address(7), value: 5n, data: Hex.unsafe("0x0102") }
 const longAgo = Effect.gen(function* () {
   const chain = Landings.makeChain()
   chain.mine(9_000)
-  yield* TestClock.setTime(1_000_000)
+  yield* Time.setTime(1_000_000)
   const requestJournal = yield* RequestJournal
   yield* requestJournal.accept(Make.acceptance("r1", [op]))
   const wakeUps = yield* WakeUps.make(requestJournal)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import * as fc from "fast-check"
 import type { OpContext } from "../../../../src/application/intake/Preparation.js"
 import * as Transfers from "../../../../src/application/intake/submission/Transfers.js"
@@ -26,8 +26,8 @@ const ready = (index: number, op = small): Transfers.Ready => ({
   index,
   op,
   userOpHash: Make.word(index),
-  complete: Effect.dieMessage("nothing is signed here"),
-  sign: () => Effect.dieMessage("nothing is signed here"),
+  complete: Effect.die(new Error("nothing is signed here")),
+  sign: () => Effect.die(new Error("nothing is signed here")),
   space: Make.space(1),
   nonceKey: BigInt(index),
   sequence: 0n,
@@ -42,8 +42,8 @@ const opsOf = (text: string) =>
 /** Gas that a transaction of these ops needs. */
 const gasOf = (ops: ReadonlyArray<UserOperation>, version: Version = "v0.7") =>
   Gas.transactionGasLimit(version, ops, { bound: 0n, overshoot: Percent.zero }).pipe(
-    Either.flip,
-    Either.getOrThrow
+    Result.flip,
+    Result.getOrThrow
   ).needed
 /** A bound under which so many small ops go in one transaction, and none more. */
 const boundFor = (count: number) => ({ gasBound: gasOf(Array.from({ length: count }, () => small)) })

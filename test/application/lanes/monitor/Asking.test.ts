@@ -1,11 +1,12 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Fiber, TestClock } from "effect"
+import { Effect, Fiber } from "effect"
 import * as Asking from "../../../../src/application/lanes/monitor/Asking.js"
 import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
 import { LaneNodes } from "../../../../src/application/lanes/monitor/LaneNodes.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 import { test } from "../../../support/Test.js"
+import * as Time from "../../../support/Time.js"
 
 const { callers, profile, receiptOf, recordOf } = Monitor
 
@@ -42,11 +43,11 @@ describe("a round", () => {
   test("waits two seconds for a node, which is silent then, and not asked again while it is asked", function* () {
     const { home, nodes, operators, scope } = yield* lane
     operators.is = "hanging"
-    const ask = Effect.fork(Asking.ask(nodes, [entryOf(0, home)], { now: 0, scope }))
+    const ask = Effect.forkChild(Asking.ask(nodes, [entryOf(0, home)], { now: 0, scope }))
     const first = yield* ask
-    yield* TestClock.adjust(1_999)
+    yield* Time.adjust(1_999)
     expect(first.pollUnsafe()).toBeUndefined()
-    yield* TestClock.adjust(1)
+    yield* Time.adjust(1)
     yield* Fiber.join(first)
     expect([home.isSilent, operators.looks]).toEqual([true, 1])
     yield* Fiber.join(yield* ask)
@@ -70,10 +71,10 @@ describe("bytes that are offered", () => {
     const { home, operators, scope } = yield* lane
     if (version === undefined) return
     operators.is = "hanging"
-    const offered = yield* Effect.fork(Asking.offer(home, version, scope))
-    yield* TestClock.adjust(999)
+    const offered = yield* Effect.forkChild(Asking.offer(home, version, scope))
+    yield* Time.adjust(999)
     expect([offered.pollUnsafe(), home.isSilent]).toEqual([null, false])
-    yield* TestClock.adjust(1)
+    yield* Time.adjust(1)
     expect([yield* Fiber.join(offered), home.isSilent]).toEqual([false, true])
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
 import * as InFlight from "../../../../src/application/lanes/InFlight.js"
 import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
 import * as Pace from "../../../../src/application/lanes/monitor/Pace.js"
@@ -8,6 +8,7 @@ import type { TransactionRecord } from "../../../../src/application/ports/journa
 import * as Make from "../../../support/journal/Make.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 import { test } from "../../../support/Test.js"
+import * as Time from "../../../support/Time.js"
 
 const { callers, recordOf } = Monitor
 /** What is mined is settled. */
@@ -23,7 +24,7 @@ const lane = Effect.gen(function* () {
   const looks = (millis: number) =>
     Effect.gen(function* () {
       const before = node.looks
-      yield* TestClock.adjust(millis)
+      yield* Time.adjust(millis)
       return node.looks - before
     })
   const give = (nonce: number, over: Partial<TransactionRecord> = {}) =>
@@ -32,12 +33,12 @@ const lane = Effect.gen(function* () {
 })
 
 /** A transaction that is seen so long after it was given. */
-const minedAfter = ({ give, node }: Effect.Effect.Success<typeof lane>, nonce: number, millis: number) =>
+const minedAfter = ({ give, node }: Effect.Success<typeof lane>, nonce: number, millis: number) =>
   Effect.gen(function* () {
     yield* give(nonce)
-    yield* TestClock.adjust(millis)
+    yield* Time.adjust(millis)
     node.shows.add(hashOf(nonce))
-    yield* TestClock.adjust("3 seconds")
+    yield* Time.adjust("3 seconds")
   })
 
 describe("a transaction that was just given to a node", () => {
@@ -52,9 +53,9 @@ describe("a transaction that was just given to a node", () => {
   test("while the lane rests is looked for at once, and nothing else with it", function* () {
     const { give, looks, mined, node } = yield* lane
     yield* give(0)
-    yield* TestClock.adjust("5 seconds")
+    yield* Time.adjust("5 seconds")
     node.shows.add(hashOf(1))
-    yield* TestClock.adjust(300)
+    yield* Time.adjust(300)
     yield* give(1)
     expect(yield* looks(0)).toBe(1)
     expect(mined.map(([nonce]) => nonce)).toEqual([1n])

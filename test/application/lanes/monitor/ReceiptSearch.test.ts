@@ -1,11 +1,12 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Exit, Fiber, TestClock } from "effect"
+import { Effect, Exit, Fiber, Option } from "effect"
 import type { LaneNode } from "../../../../src/application/lanes/monitor/Entry.js"
 import * as ReceiptSearch from "../../../../src/application/lanes/monitor/ReceiptSearch.js"
 import type { AccountId } from "../../../../src/application/ports/Tenants.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 import { test } from "../../../support/Test.js"
+import * as Time from "../../../support/Time.js"
 
 const txHash = Make.word(0x100)
 const receipt = Monitor.receiptOf(txHash)
@@ -29,9 +30,9 @@ const world = Effect.gen(function* () {
   /** Whether it is found at this node now; who looks goes on for longer. */
   const isFoundAt = ({ chain }: Monitor.Node) =>
     Effect.gen(function* () {
-      const looking = yield* Effect.fork(search.find(chain, txHash))
-      yield* TestClock.adjust(0)
-      const found = yield* Fiber.poll(looking)
+      const looking = yield* Effect.forkChild(search.find(chain, txHash))
+      yield* Time.adjust(0)
+      const found = yield* Effect.sync(() => Option.fromUndefinedOr(looking.pollUnsafe()))
       yield* Fiber.interrupt(looking)
       return found._tag === "Some"
     })
@@ -78,14 +79,14 @@ describe("the receipt of a mined transaction", () => {
 
   test("is waited for for 20 seconds, since nodes behind a balancer lag behind each other", function* () {
     const { alices, search } = yield* world
-    const late = yield* Effect.fork(search.find(alices.chain, txHash))
-    yield* TestClock.adjust("19 seconds")
+    const late = yield* Effect.forkChild(search.find(alices.chain, txHash))
+    yield* Time.adjust("19 seconds")
     alices.shows.add(txHash)
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect(yield* Fiber.join(late)).toEqual(receipt)
     alices.shows.clear()
-    const never = yield* Effect.fork(search.find(alices.chain, txHash))
-    yield* TestClock.adjust("21 seconds")
+    const never = yield* Effect.forkChild(search.find(alices.chain, txHash))
+    yield* Time.adjust("21 seconds")
     expect(Exit.isFailure(yield* Fiber.await(never))).toBe(true)
   })
 })

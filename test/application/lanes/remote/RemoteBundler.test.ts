@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Fiber, Redacted, TestClock } from "effect"
+import { Effect, Fiber, Redacted } from "effect"
 import * as RemoteBundler from "../../../../src/application/lanes/remote/RemoteBundler.js"
 import type { Entry } from "../../../../src/application/lanes/remote/RemoteInclusions.js"
 import type { RemoteOps } from "../../../../src/application/lanes/remote/RemoteOps.js"
@@ -17,6 +17,7 @@ import * as Monitor from "../../../support/lanes/Monitor.js"
 import * as Ops from "../../../support/lanes/Ops.js"
 import * as Parties from "../../../support/Parties.js"
 import { test } from "../../../support/Test.js"
+import * as Time from "../../../support/Time.js"
 
 const entryPoint = EntryPoint.canonical["v0.7"]
 const profile = { ...Monitor.profile, remoteBundler: Redacted.make("http://bundler") }
@@ -238,8 +239,8 @@ describe("a remote bundler", () => {
     const { submit, told } = yield* world(says)
     expect(yield* submit([op(0n)])).toMatchObject({ reason: "bundlerUnavailable" })
     says.entryPoints = [entryPoint]
-    const submitted = yield* Effect.fork(submit([op(0n)]))
-    yield* TestClock.adjust("1 minute")
+    const submitted = yield* Effect.forkChild(submit([op(0n)]))
+    yield* Time.adjust("1 minute")
     yield* Fiber.interrupt(submitted)
     expect(told).toEqual(perhaps)
   })

@@ -1,4 +1,4 @@
-import { type Duration, Effect, TestClock } from "effect"
+import { type Duration, Effect } from "effect"
 import { describe, expect } from "vitest"
 import * as RemoteOps from "../../../../src/application/lanes/remote/RemoteOps.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
@@ -12,6 +12,7 @@ import * as Landings from "../../../support/lanes/Landings.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 import * as Ops from "../../../support/lanes/Ops.js"
 import { test } from "../../../support/Test.js"
+import * as Time from "../../../support/Time.js"
 
 const round = "1 second"
 const hash = Make.word(0x0b)
@@ -101,7 +102,7 @@ const world = (
               preVerificationGas: () => Effect.die(new Error("not asked for")),
               find: () => Effect.succeed(bundled ? { txHash: Landings.txHashOf(hash) } : null),
               send: (_, userOpHash) =>
-                Effect.zipRight(
+                Effect.andThen(
                   Effect.sync(() => void offers.push(userOpHash)),
                   hangs ? Effect.never : Effect.void
                 )
@@ -132,13 +133,13 @@ const world = (
       return entry
     })
     /** Time passes; what the journal was told until then. */
-    const pass = (duration: Duration.DurationInput, ...expected: ReadonlyArray<string>) =>
-      Effect.map(TestClock.adjust(duration), () => expect(told).toEqual(expected))
+    const pass = (duration: Duration.Input, ...expected: ReadonlyArray<string>) =>
+      Effect.map(Time.adjust(duration), () => expect(told).toEqual(expected))
     /** So many blocks come, and all of them are looked at. */
     const come = (blocks: number) =>
       Effect.suspend(() => {
         chain.mine(blocks)
-        return TestClock.adjust(round)
+        return Time.adjust(round)
       })
     /** The same; what the journal was told until then. */
     const mine = (blocks: number, ...expected: ReadonlyArray<string>) =>

@@ -1,9 +1,10 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Stream, TestClock } from "effect"
+import { Effect, Stream } from "effect"
 import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import * as Make from "../../../support/journal/Make.js"
 import { test } from "../../../support/Test.js"
+import * as Time from "../../../support/Time.js"
 
 /** A process, the lanes that it owns, and what the journal says to its claims. */
 const world = () => {
@@ -53,11 +54,11 @@ describe("a lane of the process", () => {
   test("is claimed again after two seconds: another process may have claimed it since", function* () {
     const { claims, state } = world()
     yield* claims.take(Make.lane)
-    yield* TestClock.adjust(1_999)
+    yield* Time.adjust(1_999)
     expect(yield* claims.take(Make.lane)).toBe(true)
     expect(state.claims).toHaveLength(1)
     state.answer = null
-    yield* TestClock.adjust(1)
+    yield* Time.adjust(1)
     expect(yield* claims.take(Make.lane)).toBe(false)
     expect(state.claims).toHaveLength(2)
     expect(claims.holds(Make.lane)).toBe(false)

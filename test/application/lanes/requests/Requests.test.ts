@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { Deferred, Effect, Exit, Fiber, Layer, Schema, Stream, TestClock } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Schema, Stream } from "effect"
 import { describe, expect } from "vitest"
 import * as Cancellations from "../../../../src/application/lanes/requests/Cancellations.js"
 import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
@@ -25,6 +25,7 @@ import * as Make from "../../../support/journal/Make.js"
 import * as Log from "../../../support/Log.js"
 import * as Parties from "../../../support/Parties.js"
 import { test as bare, testOver } from "../../../support/Test.js"
+import * as Time from "../../../support/Time.js"
 
 const kind = {
   endpoint: "/work",
@@ -77,7 +78,7 @@ const accepting = <A, E, R>(caller: Caller, then: Effect.Effect<A, E, R>) =>
   })
 
 const done = (n: number) => Effect.succeed({ done: n })
-const yields = (count: number) => Effect.repeatN(Effect.yieldNow(), count)
+const yields = (count: number) => Effect.repeat(Effect.yieldNow, { times: count })
 
 const setup = (bounds: Partial<OpenRequests.Bounds> = {}) =>
   Effect.gen(function* () {
@@ -108,11 +109,11 @@ const setup = (bounds: Partial<OpenRequests.Bounds> = {}) =>
       accept: (acceptance) => {
         if (state.lost !== null)
           return Deferred.await(state.lost).pipe(
-            Effect.zipRight(journal.accept(acceptance)),
+            Effect.andThen(journal.accept(acceptance)),
             Effect.exit,
             Effect.flatMap((exit) => Deferred.succeed(arrived, exit)),
             Effect.forkIn(scope),
-            Effect.zipRight(new JournalError({ message: "the connection broke" }))
+            Effect.andThen(new JournalError({ message: "the connection broke" }))
           )
         return Effect.tap(answering(journal.accept(acceptance)), () => {
           if (!state.breaks) return Effect.void
@@ -152,10 +153,10 @@ const setup = (bounds: Partial<OpenRequests.Bounds> = {}) =>
       })
     /** The same, begun. */
     const begin = (...of: Parameters<typeof ask<CurrentRequest | Journals.Ports>>) =>
-      Effect.tap(Effect.fork(ask(...of)), () => TestClock.adjust(0))
+      Effect.tap(Effect.forkChild(ask(...of)), () => Time.adjust(0))
     const idle = (requestId: string): Effect.Effect<void> =>
       Effect.suspend(() =>
-        requests.isWorkedOn(requestId) ? Effect.zipRight(Effect.yieldNow(), idle(requestId)) : Effect.void
+        requests.isWorkedOn(requestId) ? Effect.andThen(Effect.yieldNow, idle(requestId)) : Effect.void
       )
     /** The request has this answer, of whomever. */
     const finish = ({ requestId }: Caller, n: number) =>
@@ -163,7 +164,7 @@ const setup = (bounds: Partial<OpenRequests.Bounds> = {}) =>
     /** A request of the key that another process has accepted and answered. */
     const elsewhere = (key: string, n: number) => {
       const other = callerOf(key)
-      return Effect.orDie(Effect.zipRight(journal.accept(acceptanceOf(other)), finish(other, n)))
+      return Effect.orDie(Effect.andThen(journal.accept(acceptanceOf(other)), finish(other, n)))
     }
     const outcomeOf = ({ requestId }: Caller) =>
       Effect.map(journal.request(requestId), (record) => JSON.parse(record?.outcome ?? "null"))
@@ -195,7 +196,7 @@ describe("writing requests", () => {
           caller,
           Effect.suspend(() => {
             works += 1
-            return accepting(caller, Effect.zipRight(Effect.yieldNow(), done(works)))
+            return accepting(caller, Effect.andThen(Effect.yieldNow, done(works)))
           })
         ),
       { concurrency: "unbounded" }
@@ -219,7 +220,7 @@ describe("writing requests", () => {
       return yield* accepting(caller, done(1))
     })
     const answer = yield* begin(caller, work)
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect(yield* Fiber.join(answer)).toEqual({ done: 2 })
     expect(lives).toEqual([false, true])
   })
@@ -263,8 +264,8 @@ describe("writing requests", () => {
         Effect.suspend(() => done(++works))
       )
       // As long as any preparation takes.
-      const fiber = yield* Effect.fork(ask(caller, Effect.zipRight(yields(50), work)))
-      for (let n = 0; n < steps; n += 1) yield* Effect.yieldNow()
+      const fiber = yield* Effect.forkChild(ask(caller, Effect.andThen(yields(50), work)))
+      for (let n = 0; n < steps; n += 1) yield* Effect.yieldNow
       yield* Fiber.interrupt(fiber)
       yield* yields(200)
       yield* idle(caller.requestId)
@@ -277,7 +278,7 @@ describe("writing requests", () => {
     const { begin, idle, outcomeOf } = yield* setup()
     const caller = callerOf()
     const goOn = yield* Deferred.make<void>()
-    const fiber = yield* begin(caller, accepting(caller, Effect.zipRight(Deferred.await(goOn), done(1))))
+    const fiber = yield* begin(caller, accepting(caller, Effect.andThen(Deferred.await(goOn), done(1))))
     yield* Fiber.interrupt(fiber)
     yield* Deferred.succeed(goOn, undefined)
     yield* idle(caller.requestId)
@@ -288,12 +289,12 @@ describe("writing requests", () => {
     const { begin } = yield* setup()
     const caller = callerOf("slow")
     const fiber = yield* begin(caller, accepting(caller, Effect.delay(done(1), patienceMillis + 1_000)))
-    yield* TestClock.adjust(patienceMillis - 1)
+    yield* Time.adjust(patienceMillis - 1)
     expect(fiber.pollUnsafe()).toBeUndefined()
-    yield* TestClock.adjust(1)
+    yield* Time.adjust(1)
     expect(yield* Fiber.join(fiber)).toBe("outcome_unknown")
     const again = yield* begin(callerOf("slow"), Effect.never)
-    yield* TestClock.adjust(1_000)
+    yield* Time.adjust(1_000)
     expect(yield* Fiber.join(again)).toEqual({ done: 1 })
   })
 
@@ -324,7 +325,7 @@ describe("writing requests", () => {
     const [caller, early, late] = [callerOf(), callerOf(), callerOf()]
     const goOn = yield* Deferred.make<void>()
     const waiting = yield* begin(caller, accepting(caller, Effect.never))
-    const failing = Effect.zipRight(Deferred.await(goOn), Effect.fail(unprocessable("execution_failed")))
+    const failing = Effect.andThen(Deferred.await(goOn), Effect.fail(unprocessable("execution_failed")))
     const preparing = yield* begin(early, failing)
     yield* requests.stopWaiting
     expect(yield* Fiber.join(waiting)).toBe("outcome_unknown")
@@ -346,7 +347,7 @@ describe("writing requests", () => {
       [500, 3],
       [1_000, 4]
     ] as const) {
-      yield* TestClock.adjust(millis)
+      yield* Time.adjust(millis)
       expect(tries).toBe(made)
     }
     expect(yield* Fiber.join(fiber)).toEqual({ done: 4 })
@@ -378,14 +379,14 @@ describe("writing requests", () => {
     const work = Effect.suspend(() => (++tries === 1 ? Effect.never : Effect.die(new Error("a bug"))))
     yield* begin(caller, accepting(caller, work))
     yield* requests.review(caller.requestId)
-    yield* TestClock.adjust("1 minute")
+    yield* Time.adjust("1 minute")
     const before = tries
     expect(before).toBeGreaterThan(1)
     // The present pause has begun, and lasts for half a minute.
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect(tries).toBe(before)
     yield* requests.review(caller.requestId)
-    yield* TestClock.adjust(0)
+    yield* Time.adjust(0)
     expect(tries).toBe(before + 1)
     state.owns = false
     yield* requests.leave(lane)
@@ -407,12 +408,12 @@ describe("writing requests", () => {
     let lives = 0
     const work = Effect.suspend(() => {
       lives += 1
-      return accepting(caller, Effect.zipRight(Deferred.await(goOn), done(lives)))
+      return accepting(caller, Effect.andThen(Deferred.await(goOn), done(lives)))
     })
     const first = yield* begin(caller, work)
     const others = yield* Effect.forEach([1, 2, 3], () => begin({ ...caller, resumed: true }, work))
     yield* Deferred.succeed(goOn, undefined)
-    yield* TestClock.adjust(1_000)
+    yield* Time.adjust(1_000)
     for (const life of [first, ...others]) expect(yield* Fiber.join(life)).toEqual({ done: 1 })
     expect(lives).toBe(1)
   })
@@ -421,12 +422,12 @@ describe("writing requests", () => {
     const { begin, finish, requests, state, told } = yield* setup()
     state.owns = false
     const caller = callerOf()
-    const fiber = yield* begin(caller, accepting(caller, Effect.dieMessage("it is not worked on")))
-    yield* TestClock.adjust("3 seconds")
+    const fiber = yield* begin(caller, accepting(caller, Effect.die(new Error("it is not worked on"))))
+    yield* Time.adjust("3 seconds")
     expect(requests.isWorkedOn(caller.requestId)).toBe(false)
     expect(told).toEqual([{ _tag: "accepted", lane }])
     yield* finish(caller, 7)
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect(yield* Fiber.join(fiber)).toEqual({ done: 7 })
   })
 
@@ -442,7 +443,7 @@ describe("writing requests", () => {
     yield* requests.leave(lane)
     yield* idle(caller.requestId)
     yield* finish(caller, 3)
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect(yield* Fiber.join(fiber)).toEqual({ done: 3 })
   })
 
@@ -452,7 +453,7 @@ describe("writing requests", () => {
       ["idle", done(0)],
       ["refused", Effect.fail(unprocessable("wallet_busy"))]
     ] as const)
-      expect(yield* ask(callerOf(key), Effect.zipRight(elsewhere(key, 7), end))).toEqual({ done: 7 })
+      expect(yield* ask(callerOf(key), Effect.andThen(elsewhere(key, 7), end))).toEqual({ done: 7 })
   })
 
   test("that find nothing to do while the journal cannot tell of their key are told to come again", function* () {
@@ -489,7 +490,7 @@ describe("writing requests", () => {
           const step = n % 2 === 0 ? Effect.orDie(journal.refuse(caller.requestId, [])) : Effect.void
           return begin(
             caller,
-            accepting(caller, Effect.zipRight(Deferred.await(goOn), Effect.zipRight(step, done(0))))
+            accepting(caller, Effect.andThen(Deferred.await(goOn), Effect.andThen(step, done(0))))
           )
         })
         expect(yield* other.claim(lane, { process: "other", independent: [] })).not.toBe(null)
@@ -497,7 +498,7 @@ describe("writing requests", () => {
         for (const { requestId } of all) yield* idle(requestId)
         for (const [n, { requestId }] of all.entries())
           yield* other.finish(requestId, JSON.stringify({ answer: { done: n } }), {})
-        yield* TestClock.adjust("1 second")
+        yield* Time.adjust("1 second")
         expect(yield* Effect.forEach(answers, Fiber.join)).toEqual(all.map((_, n) => ({ done: n })))
       }).pipe(Effect.provide(Layer.merge(database, log.layer)))
       expect(log.lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
@@ -519,10 +520,10 @@ describe("writing requests", () => {
       // One meets it at a step, one at its end.
       const [stepping, ending] = [callerOf(), callerOf()]
       const step = Effect.flatMap(Effect.exit(journal.abandonUnsigned(stepping.requestId, [0])), (exit) =>
-        Effect.zipRight(Deferred.succeed(late, exit), Effect.never)
+        Effect.andThen(Deferred.succeed(late, exit), Effect.never)
       )
-      const waiting = yield* begin(stepping, accepting(stepping, Effect.zipRight(Deferred.await(goOn), step)))
-      yield* begin(ending, accepting(ending, Effect.zipRight(Deferred.await(goOn), done(0))))
+      const waiting = yield* begin(stepping, accepting(stepping, Effect.andThen(Deferred.await(goOn), step)))
+      yield* begin(ending, accepting(ending, Effect.andThen(Deferred.await(goOn), done(0))))
       expect(yield* other.claim(lane, { process: "other", independent: [] })).not.toBe(null)
       expect(yield* journal.claim(lane, { process: "this one", independent: [] })).not.toBe(null)
       yield* Deferred.succeed(goOn, undefined)
@@ -539,11 +540,11 @@ describe("writing requests", () => {
     state.isAway = true
     const caller = callerOf()
     const log = Log.make()
-    const asking = ask(caller, accepting(caller, Effect.dieMessage("it is not accepted")))
-    const fiber = yield* Effect.fork(Effect.provide(asking, log.layer))
-    yield* TestClock.adjust("1 second")
+    const asking = ask(caller, accepting(caller, Effect.die(new Error("it is not accepted"))))
+    const fiber = yield* Effect.forkChild(Effect.provide(asking, log.layer))
+    yield* Time.adjust("1 second")
     state.isAway = false
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect(yield* Fiber.join(fiber)).toBe("unavailable")
     expect(log.lines).toMatchObject([
       {
@@ -559,7 +560,7 @@ describe("writing requests", () => {
     state.isAway = true
     const caller = callerOf()
     const fiber = yield* begin(caller, accepting(caller, Effect.never))
-    yield* TestClock.adjust("30 seconds")
+    yield* Time.adjust("30 seconds")
     expect(yield* Fiber.join(fiber)).toBe("outcome_unknown")
   })
 })
@@ -568,7 +569,7 @@ describe("the bounds of accepted work", () => {
   test("count requests that have no answer, and let a repeat of one of them know of it", function* () {
     const { ask, begin, requests } = yield* setup({ requestsPerAccount: 2 })
     const goOn = yield* Deferred.make<void>()
-    const work = (caller: Caller) => accepting(caller, Effect.zipRight(Deferred.await(goOn), done(1)))
+    const work = (caller: Caller) => accepting(caller, Effect.andThen(Deferred.await(goOn), done(1)))
     const room = (key: string | null) =>
       Effect.match(requests.room("a" as AccountId, kind.endpoint, key), {
         onFailure: ({ code }) => code,
@@ -583,7 +584,7 @@ describe("the bounds of accepted work", () => {
     }
     expect(yield* room("first")).toBe("room")
     const repeated = yield* begin(callerOf("first"), Effect.never)
-    yield* TestClock.adjust("1 minute")
+    yield* Time.adjust("1 minute")
     expect(yield* Fiber.join(repeated)).toBe("outcome_unknown")
     // A refused one was never begun, and an unaccepted one counts no more.
     yield* Deferred.succeed(goOn, undefined)
@@ -602,7 +603,7 @@ describe("the bounds of accepted work", () => {
     const [first, second] = [callerOf("first"), callerOf()]
     yield* ask(first, accepting(first, done(1)))
     yield* begin(second, accepting(second, Effect.never))
-    const room = Effect.either(requests.room(first.principal.accountId, kind.endpoint, "first"))
+    const room = Effect.result(requests.room(first.principal.accountId, kind.endpoint, "first"))
     expect((yield* room)._tag).toBe("Success")
     state.isAway = true
     expect(yield* room).toMatchObject({ failure: { code: "overloaded" } })
@@ -640,24 +641,24 @@ describe("the caller of a request that something else works on", () => {
     const accepted: Array<string> = []
     const caller = { ...callerOf("known"), onAccepted: (id: string) => void accepted.push(id) }
     const fiber = yield* begin(caller, Effect.never)
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect([new Set(accepted), fiber.pollUnsafe()]).toEqual([new Set([other.requestId]), null])
-    yield* TestClock.adjust("2 seconds")
+    yield* Time.adjust("2 seconds")
     expect(yield* Fiber.join(fiber)).toBe("outcome_unknown")
     state.isAway = true
-    yield* TestClock.adjust("40 seconds")
+    yield* Time.adjust("40 seconds")
     state.isAway = false
     yield* finish(other, 7)
-    yield* TestClock.adjust("1 minute")
+    yield* Time.adjust("1 minute")
     expect(yield* Fiber.join(patient)).toEqual({ done: 7 })
   })
 
   test("has that one's answer where both were about to be accepted, and its own work goes no further", function* () {
     const { begin, elsewhere } = yield* setup()
     const caller = callerOf("race")
-    const work = accepting(caller, Effect.dieMessage("it is not accepted"))
-    const fiber = yield* begin(caller, Effect.zipRight(elsewhere("race", 8), work))
-    yield* TestClock.adjust("1 second")
+    const work = accepting(caller, Effect.die(new Error("it is not accepted")))
+    const fiber = yield* begin(caller, Effect.andThen(elsewhere("race", 8), work))
+    yield* Time.adjust("1 second")
     expect(yield* Fiber.join(fiber)).toEqual({ done: 8 })
   })
 
@@ -669,8 +670,8 @@ describe("the caller of a request that something else works on", () => {
       [invalid("invalid_request", []), "invalid_request"]
     ] as const) {
       const key = `late ${failure.code}`
-      const fiber = yield* begin(callerOf(key), Effect.zipRight(elsewhere(key, 9), Effect.fail(failure)))
-      yield* TestClock.adjust("1 second")
+      const fiber = yield* begin(callerOf(key), Effect.andThen(elsewhere(key, 9), Effect.fail(failure)))
+      yield* Time.adjust("1 second")
       expect(yield* Fiber.join(fiber)).toEqual(told)
     }
   })
@@ -690,12 +691,12 @@ describe("the caller of a request that is worked on here", () => {
       yield* current.extend(10_000)
       return yield* Effect.never
     })
-    const fiber = yield* Effect.fork(
-      Effect.either(requests.run(kind, caller, request, accepting(caller, work)))
+    const fiber = yield* Effect.forkChild(
+      Effect.result(requests.run(kind, caller, request, accepting(caller, work)))
     )
-    yield* TestClock.adjust("13 seconds")
+    yield* Time.adjust("13 seconds")
     expect(fiber.pollUnsafe()).toBeUndefined()
-    yield* TestClock.adjust("2 seconds")
+    yield* Time.adjust("2 seconds")
     expect(yield* Fiber.join(fiber)).toMatchObject({
       failure: {
         code: "outcome_unknown",
@@ -714,7 +715,7 @@ describe("the caller of a request that is worked on here", () => {
       return yield* Effect.never
     })
     const fiber = yield* begin(caller, accepting(caller, work))
-    yield* TestClock.adjust("6 seconds")
+    yield* Time.adjust("6 seconds")
     expect(yield* Fiber.join(fiber)).toBe("outcome_unknown")
   })
 
@@ -724,8 +725,8 @@ describe("the caller of a request that is worked on here", () => {
     const cancel = Cancellations.cancel(journal, caller.requestId, "request_cancelled", {
       onlyUnsigned: false
     })
-    const fiber = yield* begin(caller, accepting(caller, Effect.zipRight(Effect.orDie(cancel), done(1))))
-    yield* TestClock.adjust("1 minute")
+    const fiber = yield* begin(caller, accepting(caller, Effect.andThen(Effect.orDie(cancel), done(1))))
+    yield* Time.adjust("1 minute")
     expect(yield* Fiber.join(fiber)).toBe("request_cancelled")
   })
 
@@ -733,7 +734,7 @@ describe("the caller of a request that is worked on here", () => {
     const { begin, requests } = yield* setup()
     const caller = callerOf()
     const goOn = yield* Deferred.make<void>()
-    const fiber = yield* begin(caller, Effect.zipRight(Deferred.await(goOn), accepting(caller, done(1))))
+    const fiber = yield* begin(caller, Effect.andThen(Deferred.await(goOn), accepting(caller, done(1))))
     expect(requests.underWay()).toEqual([])
     yield* requests.review(caller.requestId)
     yield* yields(100)

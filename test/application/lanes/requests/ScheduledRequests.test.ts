@@ -1,9 +1,10 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
 import * as ScheduledRequests from "../../../../src/application/lanes/requests/ScheduledRequests.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import type { AccountId } from "../../../../src/application/ports/Tenants.js"
 import { test } from "../../../support/Test.js"
+import * as Time from "../../../support/Time.js"
 
 const account = (name: string) => name as AccountId
 const [alice, bob] = [account("alice"), account("bob")]
@@ -54,7 +55,7 @@ describe("requests that wait for their windows", () => {
     expect(yield* codeOf(scheduled, alice)).toBe("rate_limited")
     state.waiting = []
     expect(yield* codeOf(scheduled, alice)).toBe("rate_limited")
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect(yield* codeOf(scheduled, alice)).toBe("room")
   })
 

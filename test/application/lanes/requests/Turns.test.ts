@@ -1,9 +1,9 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Option } from "effect"
 import * as Turns from "../../../../src/application/lanes/requests/Turns.js"
 import { test } from "../../../support/Test.js"
 
-const settled = Effect.repeatN(Effect.yieldNow(), 20)
+const settled = Effect.repeat(Effect.yieldNow, { times: 20 })
 
 /** Requests of these places; each notes when it has its turn. */
 const world = () => {
@@ -17,7 +17,7 @@ const world = () => {
     return {
       ...turn,
       name,
-      go: Effect.zipRight(
+      go: Effect.andThen(
         turn.take,
         Effect.sync(() => void going.push(name))
       )
@@ -36,7 +36,7 @@ describe("accepted requests", () => {
     const { enter, full, going } = world()
     const first = yield* full
     const late = yield* Effect.forEach([7, 5, 6], (since) =>
-      Effect.tap(Effect.fork(enter(`late ${since}`, since).go), () => settled)
+      Effect.tap(Effect.forkChild(enter(`late ${since}`, since).go), () => settled)
     )
     const other = enter("other", 9, "bob 1")
     yield* other.go
@@ -56,17 +56,19 @@ describe("accepted requests", () => {
   test("that wait no longer keep no turn, nor do parts of one that wait beside each other", function* () {
     const { enter, full, going } = world()
     const first = yield* full
-    const gone = yield* Effect.fork(enter("gone", 1).go)
+    const gone = yield* Effect.forkChild(enter("gone", 1).go)
     const parts = enter("parts", 2)
-    const both = yield* Effect.fork(Effect.all([parts.go, parts.go], { concurrency: 2 }))
+    const both = yield* Effect.forkChild(Effect.all([parts.go, parts.go], { concurrency: 2 }))
     yield* settled
     yield* Fiber.interrupt(gone)
     for (const turn of first) yield* turn.leave
     yield* Fiber.join(both)
     yield* parts.leave
-    const again = yield* Effect.fork(full)
+    const again = yield* Effect.forkChild(full)
     yield* settled
-    expect(yield* Fiber.poll(again)).toMatchObject({ _tag: "Some" })
+    expect(yield* Effect.sync(() => Option.fromUndefinedOr(again.pollUnsafe()))).toMatchObject({
+      _tag: "Some"
+    })
     expect(going.filter((name) => name === "gone")).toEqual([])
   })
 })

@@ -1,9 +1,10 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Fiber, TestClock } from "effect"
+import { Effect, Fiber } from "effect"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import * as Make from "../../../support/journal/Make.js"
 import { test } from "../../../support/Test.js"
+import * as Time from "../../../support/Time.js"
 
 /** A journal of which is known what it was asked, in which requests become final and events come. */
 const start = Effect.gen(function* () {
@@ -50,33 +51,33 @@ describe("work that waits for its lane", () => {
     const { wakeUps } = yield* start
     const woken: Array<number> = []
     yield* Effect.forEach(Array.from({ length: 40 }).keys(), (n) =>
-      Effect.fork(Effect.tap(wakeUps.wait(Make.lane, later), () => Effect.sync(() => woken.push(n))))
+      Effect.forkChild(Effect.tap(wakeUps.wait(Make.lane, later), () => Effect.sync(() => woken.push(n))))
     )
-    yield* TestClock.adjust(0)
+    yield* Time.adjust(0)
     yield* wakeUps.signal({ ...Make.lane, chainId: Make.chainId + 1n })
-    yield* TestClock.adjust(0)
+    yield* Time.adjust(0)
     expect(woken).toEqual([])
     yield* wakeUps.signal(Make.lane)
-    yield* TestClock.adjust(0)
+    yield* Time.adjust(0)
     expect(woken).toEqual(Array.from({ length: 32 }, (_, n) => n))
     yield* wakeUps.signal(Make.lane)
-    yield* TestClock.adjust(0)
+    yield* Time.adjust(0)
     expect(woken).toHaveLength(40)
   })
 
   test("is woken by the poll, since another process may have released what it waits for", function* () {
     const { wakeUps } = yield* start
-    const waiting = yield* Effect.fork(wakeUps.wait(Make.lane, later))
-    yield* TestClock.adjust(999)
+    const waiting = yield* Effect.forkChild(wakeUps.wait(Make.lane, later))
+    yield* Time.adjust(999)
     expect(waiting.pollUnsafe()).toBeUndefined()
-    yield* TestClock.adjust(1)
+    yield* Time.adjust(1)
     expect(yield* Fiber.join(waiting)).toBe(true)
   })
 
   test("waits until its deadline at most, and not at all behind it", function* () {
     const { wakeUps } = yield* start
-    const waiting = yield* Effect.fork(wakeUps.wait(Make.lane, 500))
-    yield* TestClock.adjust(500)
+    const waiting = yield* Effect.forkChild(wakeUps.wait(Make.lane, 500))
+    yield* Time.adjust(500)
     expect(yield* Fiber.join(waiting)).toBe(true)
     expect(yield* wakeUps.wait(Make.lane, 500)).toBe(false)
   })
@@ -86,16 +87,16 @@ describe("what somebody wants to see of a request", () => {
   test("is looked at once, again when something became of it, and every 30 seconds", function* () {
     const { wakeUps } = yield* start
     const { look, state } = looking()
-    const seeing = yield* Effect.fork(wakeUps.until("a", look))
-    yield* TestClock.adjust(0)
+    const seeing = yield* Effect.forkChild(wakeUps.until("a", look))
+    yield* Time.adjust(0)
     expect(state.looks).toBe(1)
     yield* wakeUps.notify(["b"])
-    yield* TestClock.adjust(0)
+    yield* Time.adjust(0)
     expect(state.looks).toBe(1)
     yield* wakeUps.notify(["a"])
-    yield* TestClock.adjust(0)
+    yield* Time.adjust(0)
     expect(state.looks).toBe(2)
-    yield* TestClock.adjust("30 seconds")
+    yield* Time.adjust("30 seconds")
     expect(state.looks).toBe(3)
     state.seen = "final"
     yield* wakeUps.notify(["a"])
@@ -107,31 +108,31 @@ describe("what somebody wants to see of a request", () => {
     const { look, state } = looking()
     state.seen = "seen"
     const watch = (before: Effect.Effect<void>) =>
-      wakeUps.watching("a", ({ until }) => Effect.zipRight(before, until(look, { atOnce: false })))
+      wakeUps.watching("a", ({ until }) => Effect.andThen(before, until(look, { atOnce: false })))
     expect(yield* watch(wakeUps.notify(["a"]))).toBe("seen")
-    const patient = yield* Effect.fork(watch(Effect.void))
-    yield* TestClock.adjust("29 seconds")
+    const patient = yield* Effect.forkChild(watch(Effect.void))
+    yield* Time.adjust("29 seconds")
     expect([patient.pollUnsafe(), state.looks]).toEqual([null, 1])
-    yield* TestClock.adjust("1 seconds")
+    yield* Time.adjust("1 seconds")
     expect(yield* Fiber.join(patient)).toBe("seen")
   })
 
   test("in another process is found by one question a second for all, while somebody waits", function* () {
     const { journal, wakeUps } = yield* start
-    yield* TestClock.adjust("5 seconds")
+    yield* Time.adjust("5 seconds")
     expect(journal.askedFinal).toEqual([])
     const [a, b] = [looking(), looking()]
-    const seeing = yield* Effect.fork(wakeUps.until("a", a.look))
-    const other = yield* Effect.fork(wakeUps.until("b", b.look))
-    yield* TestClock.adjust("1 second")
+    const seeing = yield* Effect.forkChild(wakeUps.until("a", a.look))
+    const other = yield* Effect.forkChild(wakeUps.until("b", b.look))
+    yield* Time.adjust("1 second")
     expect(journal.askedFinal).toEqual([["a", "b"]])
     a.state.seen = "final"
     journal.finals.add("a")
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect(yield* Fiber.join(seeing)).toBe("final")
     expect(b.state.looks).toBe(1)
     yield* Fiber.interrupt(other)
-    yield* TestClock.adjust("5 seconds")
+    yield* Time.adjust("5 seconds")
     expect(journal.askedFinal).toHaveLength(2)
   })
 })
@@ -140,18 +141,18 @@ describe("events", () => {
   test("wake those who want each of them, once for each", function* () {
     const { journal, wakeUps } = yield* start
     const { look, state } = looking()
-    yield* Effect.fork(wakeUps.until(WakeUps.events("a"), look))
-    yield* TestClock.adjust(0)
+    yield* Effect.forkChild(wakeUps.until(WakeUps.events("a"), look))
+    yield* Time.adjust(0)
     journal.newest.set("a", 1)
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect([journal.askedEvents, state.looks]).toEqual([[["a"]], 2])
-    yield* TestClock.adjust("3 seconds")
+    yield* Time.adjust("3 seconds")
     expect(state.looks).toBe(2)
     journal.newest.set("a", 2)
-    yield* TestClock.adjust("1 second")
+    yield* Time.adjust("1 second")
     expect(state.looks).toBe(3)
     yield* wakeUps.notify(["a"])
-    yield* TestClock.adjust(0)
+    yield* Time.adjust(0)
     expect(state.looks).toBe(4)
     expect(journal.askedFinal).toEqual([])
   })
@@ -159,10 +160,10 @@ describe("events", () => {
   test("and ends of requests end the wait of whoever tells others, once however many there were", function* () {
     const { wakeUps } = yield* start
     for (const word of [wakeUps.tell, wakeUps.notify(["a"])]) {
-      yield* Effect.zipRight(word, word)
+      yield* Effect.andThen(word, word)
       yield* wakeUps.told
-      const waiting = yield* Effect.fork(wakeUps.told)
-      yield* TestClock.adjust(0)
+      const waiting = yield* Effect.forkChild(wakeUps.told)
+      yield* Time.adjust(0)
       expect(waiting.pollUnsafe()).toBeUndefined()
       yield* Fiber.interrupt(waiting)
     }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { type Context, Effect, Either, Layer, Redacted } from "effect"
-import * as EffectEffect from "effect/Effect"
+import { type Context, Effect, Layer, Redacted, Result } from "effect"
 import * as MemoryChain from "../../../../src/adapters/memory/ChainRpc.js"
 import * as Networks from "../../../../src/adapters/memory/Networks.js"
 import * as Replicas from "../../../../src/adapters/memory/Replicas.js"
@@ -27,7 +26,7 @@ import * as Parties from "../../../support/Parties.js"
 
 const rpc = "http://node.test"
 const settings = { rpc, signer: { clientId: "test", versionId: "1" } }
-const key = Effect.runSync(EffectEffect.fromResult(Secp256k1.privateKey(`0x${"11".repeat(32)}` as Bytes32)))
+const key = Effect.runSync(Effect.fromResult(Secp256k1.privateKey(`0x${"11".repeat(32)}` as Bytes32)))
 const address = Secp256k1.addressOf(key.publicKey)
 const payment = { to: `0x${"dd".repeat(20)}` as Address, value: 1n, settings }
 
@@ -101,8 +100,8 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}))
       node,
       provider,
       pay: (by = caller(), more: object = {}) =>
-        Effect.either(run(TransactSigner.run(by, { ...payment, settings: { ...settings, ...more } }))),
-      unstuck: (by = caller()) => Effect.either(run(Unstuck.run(by, { settings }))),
+        Effect.result(run(TransactSigner.run(by, { ...payment, settings: { ...settings, ...more } }))),
+      unstuck: (by = caller()) => Effect.result(run(Unstuck.run(by, { settings }))),
       stateOf: (requestId: string) =>
         Effect.map(run(GetRequest.run(caller(), { requestId })), ({ httpStatus, state }) => ({
           httpStatus,
@@ -117,7 +116,7 @@ const idle = (): Partial<ChainClient> => ({ sendRawTransaction: () => Effect.voi
 it.live("a transaction of the signer has no more gas than a block, whatever buffer is asked for", () =>
   Effect.gen(function* () {
     const { node, pay } = yield* world()
-    const percentTxGasOvershoot = Either.getOrThrow(Percent.from(1_000))
+    const percentTxGasOvershoot = Result.getOrThrow(Percent.from(1_000))
     expect(yield* pay(caller(), { percentTxGasOvershoot })).toMatchObject({ success: { status: 1 } })
     expect((yield* node.mined).map(({ transaction }) => transaction.gasLimit)).toEqual([gasOfBlock])
   })

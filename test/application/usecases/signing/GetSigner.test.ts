@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Fiber, Schema, TestClock } from "effect"
+import { Effect, Fiber, Schema } from "effect"
 import { computeAddress, SigningKey } from "ethers"
 import type { KeyProvider } from "../../../../src/application/ports/KeyProvider.js"
 import { Signers } from "../../../../src/application/ports/Signers.js"
@@ -8,6 +8,7 @@ import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Parties from "../../../support/Parties.js"
 import * as Scripted from "../../../support/signing/Scripted.js"
 import { test } from "../../../support/Test.js"
+import * as Time from "../../../support/Time.js"
 
 const privateKey = `0x${"ab".repeat(32)}`
 const address = Address.unsafe(computeAddress(privateKey))
@@ -32,7 +33,7 @@ describe("getSigner", () => {
         publicKey: new SigningKey(privateKey).publicKey.slice(2),
         type
       })
-      expect(yield* Schema.encode(GetSigner.Response)(answer)).toEqual(answer)
+      expect(yield* Schema.encodeEffect(GetSigner.Response)(answer)).toEqual(answer)
     })
 
   const refusals = [
@@ -66,9 +67,9 @@ describe("getSigner", () => {
       privateKey,
       publicKey: () => Scripted.failing("unavailable", "ECONNREFUSED 10.0.0.7")
     })
-    const asking = yield* Effect.fork(Effect.flip(ask(provider, { address })))
-    yield* TestClock.adjust("10 seconds")
-    yield* TestClock.adjust("10 seconds")
+    const asking = yield* Effect.forkChild(Effect.flip(ask(provider, { address })))
+    yield* Time.adjust("10 seconds")
+    yield* Time.adjust("10 seconds")
     expect(yield* Fiber.join(asking)).toMatchObject({
       _tag: "Unprocessable",
       code: "signer_unavailable",

@@ -35,7 +35,7 @@ const run = (body: object, sign: Signer["sign"] = good) =>
   Effect.gen(function* () {
     const decode = Schema.decodeUnknownSync(SignMessages.Request, { onExcessProperty: "error" })
     const logged = yield* Log.listen
-    const outcome = yield* Effect.either(SignMessages.run(caller, decode({ signer, ...body }))).pipe(
+    const outcome = yield* Effect.result(SignMessages.run(caller, decode({ signer, ...body }))).pipe(
       Effect.provideService(Signers, {
         resolve: () => Effect.succeed({ address, publicKey, type: "KMS", sign })
       })
@@ -159,8 +159,8 @@ describe("messages", () => {
       Effect.sync(() => {
         waiting += 1
       }).pipe(
-        Effect.zipRight(Effect.repeat(Effect.yieldNow(), { until: () => waiting === 40 })),
-        Effect.zipRight(good(digest))
+        Effect.andThen(Effect.repeat(Effect.yieldNow, { until: () => waiting === 40 })),
+        Effect.andThen(good(digest))
       )
     const messages = Array.from({ length: 40 }, (_, n) => `message ${n}`)
     const { signatures } = yield* answer({ messages, format: "hex" }, together)
