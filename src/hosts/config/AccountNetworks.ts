@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import type { NetworkProfile } from "../../application/ports/NetworkProfile.js"
 import { Networks } from "../../application/ports/Networks.js"
 import type { Content, OwnNetwork } from "../../application/ports/TenantStore.js"
@@ -43,6 +42,8 @@ const ownerOf = (config: NetworksConfig, chainId: bigint, factory: Address): str
   return profileOf(config, chainId)?.factory === factory ? "the configuration's network" : null
 }
 
+const decode = SchemaProblems.decoder(AccountNetwork)
+
 /** The values of an account's own for a chain, from their JSON; or all that is wrong with them. */
 export const read = (
   config: NetworksConfig,
@@ -55,10 +56,7 @@ export const read = (
     const json = yield* Result.mapError(Json.parse(settings, Json.unbounded), ({ kind, message, path }) => [
       { path, message: kind === "malformed" ? `it is not JSON${Breakage.tell(settings)}` : message }
     ])
-    const network = yield* Result.mapError(
-      Schema.decodeUnknownResult(AccountNetwork)(json, { errors: "all", onExcessProperty: "error" }),
-      SchemaProblems.of
-    )
+    const network = yield* decode(json)
     const base = profileOf(config, network.chainId)
     if (base === null)
       return yield* Result.fail([

@@ -4,7 +4,6 @@ import * as Brand from "effect/Brand"
 import * as Data from "effect/Data"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import type { NetworkProfile } from "../../application/ports/NetworkProfile.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import * as FileAccounts from "../../application/tenants/FileAccounts.js"
@@ -70,6 +69,8 @@ const failure = (problems: ReadonlyArray<Problem>, where: string): ConfigError =
     ].join("\n")
   })
 
+const decode = SchemaProblems.decoder(ConfigFile)
+
 /** A file that its schema refuses is told of all that is wrong with it as far as that can be seen: of its secrets too. */
 const parse = (
   text: string,
@@ -84,15 +85,11 @@ const parse = (
   }
   const overridden = EnvOverrides.apply(json.success, env)
   if (overridden.problems.length > 0) return Result.fail(failure(overridden.problems, where))
-  return Result.mapError(
-    Schema.decodeUnknownResult(ConfigFile)(overridden.file, { errors: "all", onExcessProperty: "error" }),
-    (error) => {
-      const problems = SchemaProblems.of(error)
-      const told = problems.map(({ path }) => path)
-      const sources = { env, folder, allowInline: true }
-      return failure([...problems, ...Secrets.unreadable(overridden.file, sources, told)], where)
-    }
-  )
+  return Result.mapError(decode(overridden.file), (problems) => {
+    const told = problems.map(({ path }) => path)
+    const sources = { env, folder, allowInline: true }
+    return failure([...problems, ...Secrets.unreadable(overridden.file, sources, told)], where)
+  })
 }
 
 const everyAddress = new Set(["0.0.0.0", "::"])

@@ -1,9 +1,12 @@
-import type * as ParseResult from "effect/ParseResult"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import * as AST from "effect/SchemaAST"
 import * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaParser from "effect/SchemaParser"
+import { givenInteger } from "../../domain/primitives/InvalidValue.js"
+import * as SchemaIssues from "../../domain/primitives/SchemaIssues.js"
 import * as Suggestion from "../../domain/primitives/Suggestion.js"
-import type { Problem } from "../fields/FileFields.js"
+import { type Problem, quoting } from "../fields/FileFields.js"
 
 /** A place of the file, as problems name it. */
 export const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
@@ -13,57 +16,59 @@ export const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
     ""
   )
 
-/**
- * A schema's complaint without the value that it quotes: it may be a secret in the wrong place. A type that has no name
- * is told as an object, not field by field.
- */
-const plain = (issue: ParseResult.ArrayFormatterIssue): string => {
-  if (issue._tag === "Missing") return "is missing"
-  return issue.message
-    .replace(/, actual .*$/s, "")
-    .replace(/^Expected \{ readonly .*$/s, "Expected an object")
-    .replace(/^Expected/, "expected")
+/** A decoder that says everything that is wrong with a value, each at its place. */
+export const decoder = <A, I>(
+  schema: Schema.Codec<A, I>
+): ((value: unknown) => Result.Result<A, ReadonlyArray<Problem>>) => {
+  const decode = SchemaParser.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
+  const root = SchemaIssues.root(schema)
+  return (value) => Result.mapError(decode(value), (issue) => [...walk(issue, root, { root, value })])
 }
 
-/** The schemas of what stands at this step of a path. */
-const below = (ast: AST.AST, step: PropertyKey): ReadonlyArray<AST.AST> => {
-  if (AST.isTypeLiteral(ast))
-    return [
-      ...ast.propertySignatures.filter(({ name }) => name === step).map(({ type }) => type),
-      ...ast.indexSignatures.map(({ type }) => type)
-    ]
-  if (AST.isTupleType(ast)) return [...ast.elements, ...ast.rest].map(({ type }) => type)
-  return within(ast).flatMap((one) => below(one, step))
+interface Whole {
+  readonly root: SchemaIssues.Place
+  readonly value: unknown
 }
 
-/** The schemas that one is made of at the same place. */
-const within = (ast: AST.AST): ReadonlyArray<AST.AST> => {
-  if (AST.isUnion(ast)) return ast.types
-  if (AST.isRefinement(ast) || AST.isTransformation(ast)) return [ast.from]
-  return AST.isSuspend(ast) ? [ast.f()] : []
+/** What a schema says of itself stands for all that is wrong below it. */
+function* walk(issue: SchemaIssue.Issue, place: SchemaIssues.Place, whole: Whole): Generator<Problem> {
+  const message = messageOf(issue, place, whole)
+  if (message !== null) yield { path: pathOf(place.path), message }
+  else for (const [part, where] of SchemaIssues.parts(issue, place)) yield* walk(part, where, whole)
 }
 
-/** The names that an object of the schema may have. */
-const namesOf = (ast: AST.AST): ReadonlyArray<string> =>
-  AST.isTypeLiteral(ast)
-    ? ast.propertySignatures.map(({ name }) => String(name))
-    : within(ast).flatMap(namesOf)
+/** Null: its parts say what is wrong. */
+const messageOf = (
+  issue: SchemaIssue.Issue,
+  place: SchemaIssues.Place,
+  { root, value }: Whole
+): string | null => {
+  if (issue._tag === "Pointer") return null
+  if (issue._tag === "MissingKey") return "is missing"
+  if (issue._tag === "UnexpectedKey") return unknown(place.path, root)
+  const said = SchemaIssues.annotation(place, "message")
+  if (typeof said === "string")
+    return SchemaIssues.annotation(place, quoting) === true
+      ? `${said}, got ${givenInteger(at(value, place.path))}`
+      : said
+  return issue._tag === "Filter" || SchemaIssues.parts(issue, place).length === 0 ? plain(issue) : null
+}
 
-const unknown = (root: ReadonlyArray<AST.AST>, path: ReadonlyArray<PropertyKey>): string => {
-  const own = path.slice(0, -1).reduce((asts, step) => asts.flatMap((ast) => below(ast, step)), root)
+const unknown = (path: ReadonlyArray<PropertyKey>, { schemas }: SchemaIssues.Place): string => {
   const name = String(path.at(-1))
-  const names = own.flatMap(namesOf)
+  const names = SchemaIssues.names(path.slice(0, -1).reduce(SchemaIssues.members, schemas))
   // A field of another kind of the same is no typing mistake.
   return `is not a known field${names.includes(name) ? "" : Suggestion.tell(name, names)}`
 }
 
-/** Everything that a schema complains of, each at its place. */
-export const of = ({ issue }: Schema.SchemaError): ReadonlyArray<Problem> => {
-  const root = "ast" in issue && issue._tag !== "Missing" ? [issue.ast] : []
-  return SchemaIssue.makeFormatterStandardSchemaV1()(issue).issues.map((one) => ({
-    path: pathOf(one.path),
-    message: one._tag === "Unexpected" ? unknown(root, one.path) : plain(one)
-  }))
+const at = (value: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
+  path.reduce<unknown>((value, step) => (Predicate.hasProperty(value, step) ? value[step] : undefined), value)
+
+const format = SchemaIssue.makeFormatterStandardSchemaV1()
+
+const plain = (issue: SchemaIssue.Issue): string => {
+  const [first] = format(issue).issues
+  return (first?.message ?? "does not fit").replace(/^Expected/, "expected")
 }
 
 export const lines = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> =>

@@ -87,10 +87,7 @@ const written = (network: Network): unknown => {
   return typeof fields === "object" ? { ...fields, chainId: Number(network.chainId) } : fields
 }
 
-const decode = Schema.decodeUnknownResult(Schema.Struct({ networks: Schema.Array(Written) }), {
-  errors: "all",
-  onExcessProperty: "error"
-})
+const decode = SchemaProblems.decoder(Schema.Struct({ networks: Schema.Array(Written) }))
 
 export interface Read {
   readonly profiles: ReadonlyArray<NetworkProfile>
@@ -102,25 +99,20 @@ export const read = (
   networks: ReadonlyArray<Network>,
   options: { readonly sponsors: boolean }
 ): Result.Result<Read, ReadonlyArray<Problem>> =>
-  Result.flatMap(
-    Result.mapError(decode({ networks: networks.map(written) }), SchemaProblems.of),
-    ({ networks: decoded }) => {
-      const problems: Array<Problem> = []
-      const url = (path: string, text: Secret): Redacted.Redacted<string> => {
-        if (typeof text !== "string") problems.push({ path, message: "expected a URL" })
-        return Redacted.make(typeof text === "string" ? text : "")
-      }
-      const made = NetworkProfiles.make({
-        networks: decoded.map((network, index) =>
-          NetworkProfiles.located(network, `networks[${index}]`, url)
-        ),
-        accounts: [],
-        development: false,
-        sponsors: options.sponsors
-      })
-      problems.push(...made.problems)
-      return problems.length > 0
-        ? Result.fail(problems)
-        : Result.succeed({ profiles: made.networks, lowBalances: NetworkProfiles.lowBalances(decoded) })
+  Result.flatMap(decode({ networks: networks.map(written) }), ({ networks: decoded }) => {
+    const problems: Array<Problem> = []
+    const url = (path: string, text: Secret): Redacted.Redacted<string> => {
+      if (typeof text !== "string") problems.push({ path, message: "expected a URL" })
+      return Redacted.make(typeof text === "string" ? text : "")
     }
-  )
+    const made = NetworkProfiles.make({
+      networks: decoded.map((network, index) => NetworkProfiles.located(network, `networks[${index}]`, url)),
+      accounts: [],
+      development: false,
+      sponsors: options.sponsors
+    })
+    problems.push(...made.problems)
+    return problems.length > 0
+      ? Result.fail(problems)
+      : Result.succeed({ profiles: made.networks, lowBalances: NetworkProfiles.lowBalances(decoded) })
+  })

@@ -1,5 +1,4 @@
 import * as Schema from "effect/Schema"
-import { givenInteger } from "../../domain/primitives/InvalidValue.js"
 
 /** One thing that is wrong, and where in the file: `accounts[0].tier`. */
 export interface Problem {
@@ -13,17 +12,15 @@ export const optional = <A, I>(schema: Schema.Codec<A, I>) => Schema.optionalKey
 /** Says what a field must be, in place of what its parts complain of. */
 export const says = (message: string) => ({ message })
 
-/** The same of an integer, and what is there in its place. */
-export const saysInteger = (expected: string) => ({
-  message: ({ actual }: { readonly actual: unknown }) => ({
-    message: `expected ${expected}, got ${givenInteger(actual)}`,
-    override: true
-  })
-})
+/** Annotation of schemas whose message goes on with what is there in the place of an integer. */
+export const quoting = "castellan/quoting"
 
-export const Name = Schema.Trimmed.check(Schema.isNonEmpty())
-  .pipe(Schema.check(Schema.isMaxLength(128)))
-  .annotate(says("expected 1 to 128 characters without outer white space"))
+/** The same of an integer, and what is there in its place. */
+export const saysInteger = (expected: string) => ({ message: `expected ${expected}`, [quoting]: true })
+
+export const Name = Schema.Trimmed.check(Schema.isNonEmpty(), Schema.isMaxLength(128)).annotate(
+  says("expected 1 to 128 characters without outer white space")
+)
 
 /** What a text is that requests can be sent to; where its secrets are, `Secret` says. */
 export const isHttpUrl = (text: string): boolean => {
@@ -35,7 +32,7 @@ export const isHttpUrl = (text: string): boolean => {
 export const notHttpUrl = "expected an http or https URL without user information"
 
 export const integer = (from: number, to: number) =>
-  Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: from, maximum: to }))).annotate(
+  Schema.Int.check(Schema.isBetween({ minimum: from, maximum: to })).annotate(
     saysInteger(`an integer from ${from} to ${to}`)
   )
 
