@@ -1,4 +1,4 @@
-import * as Args from "effect/cli/Argument"
+import * as Argument from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { OwnNetwork } from "../../../application/ports/TenantStore.js"
@@ -73,7 +73,7 @@ const setNetwork = Command.make({
   operands: {
     id,
     chain,
-    fields: Command.operand("FIELD=VALUE", "what is set; FIELD= removes it").pipe(Args.atLeast(1))
+    fields: Command.operand("FIELD=VALUE", "what is set; FIELD= removes it").pipe(Argument.atLeast(1))
   },
   run: function* ({ chain, fields, id }) {
     const chainId = yield* chainOf(chain)

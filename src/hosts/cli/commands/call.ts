@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { buffer as bytesOf } from "node:stream/consumers"
-import * as Args from "effect/cli/Argument"
+import * as Argument from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -143,7 +143,7 @@ export const commands = [
     ],
     operands: {
       endpoint: Command.operand("ENDPOINT", "its path: execute, networks, requests?limit=5"),
-      body: Command.operand("JSON", "the body; @- for standard input").pipe(Args.optional)
+      body: Command.operand("JSON", "the body; @- for standard input").pipe(Argument.optional)
     },
     flags,
     run: function* ({ async, body: given, endpoint: path, idempotencyKey, method, url }) {

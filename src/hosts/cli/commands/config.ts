@@ -1,4 +1,4 @@
-import * as Args from "effect/cli/Argument"
+import * as Argument from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Config from "../../config/Config.js"
@@ -62,7 +62,7 @@ export const commands = [
       )
     },
     operands: {
-      file: Command.operand("FILE", "default: the file that CASTELLAN_CONFIG names").pipe(Args.optional)
+      file: Command.operand("FILE", "default: the file that CASTELLAN_CONFIG names").pipe(Argument.optional)
     },
     run: function* ({ connect, file }) {
       const { env } = yield* Command.Operator

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { dirname, resolve } from "node:path"
-import * as Args from "effect/cli/Argument"
+import * as Argument from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
@@ -116,7 +116,7 @@ const list = Command.make({
   name: "list",
   about: "Lists all keys, or those of one account: scopes, state, last use. Uses are recorded once a minute.",
   examples: ["", "acme"],
-  operands: { id: Command.operand("ACCOUNT", "whose keys; all unless told").pipe(Args.optional) },
+  operands: { id: Command.operand("ACCOUNT", "whose keys; all unless told").pipe(Argument.optional) },
   run: function* ({ id }) {
     const context = yield* OperatorContext.open
     const account = Option.isNone(id) ? null : yield* OperatorContext.accountOf(context, id.value)

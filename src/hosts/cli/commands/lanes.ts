@@ -42,7 +42,7 @@ const list = Command.make({
   run: function* () {
     const { journal } = yield* JournalContext.open
     const lanes = Object.values(
-      Array.groupBy(yield* journal.open, ({ chainId, signer }) => `${chainId} ${signer}`)
+      Array.groupBy(yield* journal.open, ({ chainId, signer }): string => `${chainId} ${signer}`)
     ).map(summary)
     return Command.listed(lanes, "no lane has a transaction under way", {
       CHAIN: (lane) => lane.chainId,

@@ -59,7 +59,7 @@ const list = Command.make({
 })
 
 const subjectOf = (text: string) =>
-  Result.mapError(Address.from(text), ({ message }) => `${text}: ${message}`)
+  Effect.fromResult(Result.mapError(Address.from(text), ({ message }) => `${text}: ${message}`))
 
 const show = Command.make({
   name: "show",
@@ -68,7 +68,7 @@ const show = Command.make({
   examples: ["0x7842e753F6A682A7907939a0855E0c72eD0c6cB9"],
   operands: { text: Command.operand("ADDRESS", "the key's address") },
   run: function* ({ text }) {
-    const address = yield* Effect.fromResult(subjectOf(text))
+    const address = yield* subjectOf(text)
     const context = yield* OperatorContext.open
     const asked = yield* KnownSigners.ask(KnownSigners.all(context), context.config.keys)
     const signers = asked.filter((each) => each.address === address || each.source.address === address)

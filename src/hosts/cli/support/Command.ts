@@ -1,13 +1,10 @@
-import type * as Array from "effect/Array"
 import * as Context from "effect/Context"
-import * as Args from "effect/cli/Argument"
-import * as Descriptor from "effect/cli/CommandDescriptor"
-import * as Options from "effect/cli/Flag"
-import * as HelpDoc from "effect/cli/HelpDoc"
+import * as Argument from "effect/cli/Argument"
+import * as Cli from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
-import type { YieldWrap } from "effect/Utils"
 import type * as Secrets from "../../config/Secrets.js"
 import * as Table from "./Table.js"
 
@@ -49,71 +46,58 @@ export type Why = string | { readonly message: string }
 /** Prints the result, or fails with the reason why there is none. */
 export type Run = Effect.Effect<void, string, Operator>
 
-export interface Command {
-  readonly name: string
-  readonly about: string
-  /** What follows "castellan <group> <command>". */
-  readonly examples: ReadonlyArray<string>
-  readonly descriptor: Descriptor.Command<Run>
-}
+export type Command = Cli.Command<string, never, object, string, Operator>
 
 /** What a module of commands exports. */
 export interface Commands {
-  readonly commands: Array.NonEmptyReadonlyArray<Command>
+  readonly commands: ReadonlyArray<Command>
   /** What a reader of the help has to know beside the commands. */
   readonly notes: ReadonlyArray<string>
   /** What they read of the environment, where that is not the configuration of the service. */
   readonly environment?: ReadonlyArray<string> | undefined
 }
 
-type Operands = Readonly<Record<string, Args.Args<unknown>>>
-type Flags = Readonly<Record<string, Options.Options<unknown>>>
-type Given<P extends Operands, F extends Flags> = {
-  readonly [K in keyof P]: P[K] extends Args.Args<infer A> ? A : never
-} & { readonly [K in keyof F]: F[K] extends Options.Options<infer A> ? A : never }
+export const operand = (name: string, about: string): Argument.Argument<string> =>
+  Argument.String(name).pipe(Argument.withDescription(about))
 
-/** What stands where an operand is expected and looks like an option was meant as one. */
-export const operand = (name: string, about: string): Args.Args<string> =>
-  Args.text({ name }).pipe(
-    Args.withDescription(about),
-    Args.mapEffect((text) =>
-      text.startsWith("-") ? Effect.fail(HelpDoc.p(`expected ${name}`)) : Effect.succeed(text)
-    )
-  )
+const text = (name: string, value: string, about: string): Flag.Flag<string> =>
+  Flag.String(name).pipe(Flag.withMetavar(value), Flag.withDescription(about))
 
 /** `--name VALUE`. */
-export const required = (name: string, value: string, about: string): Options.Options<string> =>
-  Options.text(name).pipe(Options.withPseudoName(value), Options.withDescription(about))
+export const required = (name: string, value: string, about: string): Flag.Flag<string> =>
+  text(name, value, `${about} (required)`)
 
-export const optional = (name: string, value: string, about: string): Options.Options<string | undefined> =>
-  required(name, value, about).pipe(Options.optional, Options.map(Option.getOrUndefined))
+export const optional = (name: string, value: string, about: string): Flag.Flag<string | undefined> =>
+  text(name, value, about).pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
 /** `--name VALUE`, as often as there are values. */
-export const repeated = (
-  name: string,
-  value: string,
-  about: string
-): Options.Options<ReadonlyArray<string>> => required(name, value, about).pipe(Options.repeated)
+export const repeated = (name: string, value: string, about: string): Flag.Flag<ReadonlyArray<string>> =>
+  text(name, value, about).pipe(Flag.atLeast(0))
 
 /** One of some words. */
-export const choice = <const Words extends Array.NonEmptyReadonlyArray<string>>(
+export const choice = <const Words extends ReadonlyArray<string>>(
   name: string,
   words: Words,
   about: string
-): Options.Options<Words[number] | undefined> =>
-  Options.choice(name, words).pipe(
-    Options.withDescription(about),
-    Options.optional,
-    Options.map(Option.getOrUndefined)
-  )
+): Flag.Flag<Words[number] | undefined> =>
+  Flag.Literals(name, words).pipe(Flag.withDescription(about), Flag.optional, Flag.map(Option.getOrUndefined))
 
-export const flag = (name: string, about: string): Options.Options<boolean> =>
-  Options.boolean(name).pipe(Options.withDescription(about))
+/** Takes nothing of what stands behind it: a chain id of 1 is no "yes". */
+export const flag = (name: string, about: string): Flag.Flag<boolean> =>
+  Flag.Boolean(name).pipe(
+    Flag.withDescription(about),
+    Flag.withOptionalValue("true"),
+    Flag.withoutNegation,
+    Flag.withDefault(false)
+  )
 
 const json = flag("json", "print one JSON value")
 
 const print = (asJson: boolean, { json, text }: Said) =>
   Effect.flatMap(Operator, (operator) => operator.print(asJson ? JSON.stringify(json, null, 2) : text))
+
+type Operands = Readonly<Record<string, Argument.Argument<unknown>>>
+type Flags = Readonly<Record<string, Flag.Flag<unknown>>>
 
 /** A command with its operands in the order of their names. Every one has --json. */
 export const make = <P extends Operands = Record<never, never>, F extends Flags = Record<never, never>>({
@@ -126,30 +110,25 @@ export const make = <P extends Operands = Record<never, never>, F extends Flags 
 }: {
   readonly name: string
   readonly about: string
+  /** What follows "castellan <group> <command>". */
   readonly examples: ReadonlyArray<string>
   readonly operands?: P
   readonly flags?: F
   /** As `Effect.gen` takes it. */
   readonly run: (
-    given: Given<P, F>,
+    given: Cli.Command.Config.Infer<P & F>,
     asJson: boolean
-  ) => Generator<YieldWrap<Effect.Effect<unknown, Why, Operator | Scope.Scope>>, Said>
-}): Command => ({
-  name,
-  about,
-  examples,
-  descriptor: Descriptor.make(
-    name,
-    Options.all<Flags & { readonly json: typeof json }>({ ...flags, json }),
-    operands === undefined ? Args.map(Args.none, () => ({})) : Args.all<Operands>({ ...operands })
+  ) => Generator<Effect.Effect<unknown, Why, Operator | Scope.Scope>, Said, never>
+}): Command =>
+  Cli.make(name, { ...operands, ...flags, json }, ({ json, ...given }) =>
+    Effect.gen(() => run(given as Cli.Command.Config.Infer<P & F>, json)).pipe(
+      Effect.scoped,
+      Effect.mapError((why) => (typeof why === "string" ? why : why.message)),
+      Effect.flatMap((said) => print(json, said))
+    )
   ).pipe(
-    Descriptor.withDescription(about),
-    Descriptor.map(({ args, options: { json, ...options } }) =>
-      Effect.gen(() => run({ ...args, ...options } as Given<P, F>, json)).pipe(
-        Effect.scoped,
-        Effect.mapError((why) => (typeof why === "string" ? why : why.message)),
-        Effect.flatMap((said) => print(json, said))
-      )
+    Cli.withDescription(about),
+    Cli.withExamples(({ commandPath }) =>
+      examples.map((example) => ({ command: `${commandPath.join(" ")} ${example}`.trimEnd() }))
     )
   )
-})

@@ -1,5 +1,5 @@
 import * as Clock from "effect/Clock"
-import type * as Args from "effect/cli/Argument"
+import type * as Argument from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Pause } from "../../../application/ports/TenantStore.js"
@@ -9,7 +9,7 @@ import * as Table from "./Table.js"
 
 interface Kind {
   readonly kind: Exclude<Pause["kind"], "account">
-  readonly operand: Args.Args<string>
+  readonly operand: Argument.Argument<string>
   readonly what: string
   /** The same of none in particular. */
   readonly anyWhat: string

@@ -1,10 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { ArrayFormatter } from "effect/ParseResult"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
-import * as SchemaIssue from "effect/SchemaIssue"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import { type Watch, Watches, WatchesError } from "../../../application/ports/Watches.js"
 import type { Caller } from "../../../application/request/Caller.js"
@@ -14,6 +11,7 @@ import * as AddWatch from "../../../application/usecases/watches/AddWatch.js"
 import * as WatchEndpoints from "../../../application/usecases/watches/Watch.js"
 import * as Changes from "../../../application/watches/Changes.js"
 import type { Actor } from "../../../application/webhooks/Endpoints.js"
+import * as SchemaProblems from "../../config/SchemaProblems.js"
 import * as Wiring from "../../Wiring.js"
 import * as Command from "../support/Command.js"
 import * as OperatorContext from "../support/OperatorContext.js"
@@ -64,15 +62,13 @@ const whole = (flag: string, text: string | undefined): Effect.Effect<number | u
     ? Effect.succeed(text === undefined ? undefined : Number(text))
     : Effect.fail(`--${flag}: expected a number`)
 
-const decode = Schema.decodeUnknownResult(AddWatch.Request, { errors: "all", onExcessProperty: "error" })
+const decode = SchemaProblems.decoder(AddWatch.Request)
 
 const requestOf = (fields: Readonly<Record<string, unknown>>): Effect.Effect<AddWatch.Request, string> => {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined)
   return Effect.fromResult(
-    Result.mapError(decode(Object.fromEntries(given)), (error) =>
-      SchemaIssue.makeFormatterStandardSchemaV1()(error.issue)
-        .issues.map(({ message, path }) => `${path.join(".")}: ${message}`)
-        .join("\n")
+    Result.mapError(decode(Object.fromEntries(given)), (problems) =>
+      SchemaProblems.lines(problems).join("\n")
     )
   )
 }
