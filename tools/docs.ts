@@ -32,12 +32,12 @@ let publicApi: string | undefined
 
 /** What `--help` prints of every group and command. */
 const manual = await Effect.runPromise(
-  Effect.flatMap(
-    Program.manual,
-    Effect.forEach((words) =>
-      Effect.map(CommandLine.run([...words, "--help"], {}), (page) => ({ words, page }))
-    )
-  )
+  Effect.gen(function* () {
+    const found = []
+    for (const words of yield* Program.manual)
+      found.push({ words, page: yield* CommandLine.run([...words, "--help"], {}) })
+    return found
+  })
 )
 
 /** The manual of the command line, group by group. */
