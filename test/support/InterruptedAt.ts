@@ -10,13 +10,14 @@ export const step = <A, E, R>(
   Effect.gen(function* () {
     let steps = 0
     let own: Fiber.Fiber<A, E> | null = null
-    const inner = new Scheduler.MixedScheduler(2_048)
+    const inner = new Scheduler.MixedScheduler()
     const scheduler: Scheduler.Scheduler = {
-      scheduleTask: (task, priority, fiber) => inner.scheduleTask(task, priority, fiber),
+      executionMode: inner.executionMode,
+      makeDispatcher: () => inner.makeDispatcher(),
       shouldYield: (fiber) => {
         if (fiber === own) {
           steps += 1
-          if (steps === number) own.interruptUnsafe(undefined)
+          if (steps === number) own.interruptUnsafe()
         }
         return inner.shouldYield(fiber)
       }

@@ -1,6 +1,5 @@
 import { inspect } from "node:util"
 import * as Cause from "effect/Cause"
-import * as Context from "effect/Context"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
@@ -63,16 +62,19 @@ const causeOf = (cause: Cause.Cause<unknown>): string =>
   cause.reasons.length === 0
     ? ""
     : [
-        Cause.pretty(cause, { renderErrorCause: true }),
-        ...[
-          ...cause.reasons.filter(Cause.isFailReason).map((reason) => reason.error),
-          ...cause.reasons.filter(Cause.isDieReason).map((reason) => reason.defect)
-        ].map(shown)
+        Cause.pretty(cause),
+        ...cause.reasons.flatMap((reason) =>
+          Cause.isFailReason(reason)
+            ? [shown(reason.error)]
+            : Cause.isDieReason(reason)
+              ? [shown(reason.defect)]
+              : []
+        )
       ].join("\n")
 
 const tracer = (keep: (text: string) => void): Tracer.Tracer =>
   Tracer.make({
-    span: (name, parent, context, links, startTime, kind) => {
+    span: ({ annotations, kind, links, name, parent, sampled, startTime }) => {
       const attributes = new Map<string, unknown>()
       const span: Tracer.Span = {
         _tag: "Span",
@@ -80,11 +82,11 @@ const tracer = (keep: (text: string) => void): Tracer.Tracer =>
         spanId: globalThis.crypto.randomUUID(),
         traceId: globalThis.crypto.randomUUID(),
         parent,
-        context: Context.isContext(context) ? context : Context.empty(),
+        annotations,
         status: { _tag: "Started", startTime },
         attributes,
         links,
-        sampled: true,
+        sampled,
         kind,
         end: (_, exit) =>
           keep(`${name} ${shown([...attributes])} ${Exit.isFailure(exit) ? causeOf(exit.cause) : ""}`),
@@ -93,8 +95,7 @@ const tracer = (keep: (text: string) => void): Tracer.Tracer =>
         addLinks: () => {}
       }
       return span
-    },
-    context: (run) => run()
+    }
   })
 
 export const make = (): Leaks => {
@@ -105,9 +106,12 @@ export const make = (): Leaks => {
       "log",
       [
         shown(message),
-        shown([...Object.entries(fiber.getRef(References.CurrentLogAnnotations))]),
+        shown(Object.entries(fiber.getRef(References.CurrentLogAnnotations))),
         causeOf(cause),
-        [...spans].map(({ label }) => label).join()
+        fiber
+          .getRef(References.CurrentLogSpans)
+          .map(([label]) => label)
+          .join()
       ].join("\n")
     )
   )

@@ -1,5 +1,5 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as HashSet from "effect/HashSet"
 import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
@@ -27,14 +27,20 @@ const keeping = (lines: Array<Line>) =>
     lines.push({
       level: logLevel.toUpperCase(),
       message: String(message),
-      annotations: Object.fromEntries(Object.entries(fiber.getRef(References.CurrentLogAnnotations)))
+      annotations: fiber.getRef(References.CurrentLogAnnotations)
     })
   })
 
-/** Keeps what is logged from now on until the scope ends. */
-export const listen: Effect.Effect<ReadonlyArray<Line>, never, Scope.Scope> = Effect.suspend(() => {
+/** Keeps what this fiber, and those it forks, log from now on until the scope ends. */
+export const listen: Effect.Effect<ReadonlyArray<Line>, never, Scope.Scope> = Effect.withFiber((fiber) => {
   const lines: Array<Line> = []
-  return Effect.as(Effect.locallyScoped(References.CurrentLoggers, HashSet.make(keeping(lines))), lines)
+  const logTo = (loggers: ReadonlySet<Logger.Logger<unknown, unknown>>) =>
+    Effect.sync(() => fiber.setContext(Context.add(fiber.context, Logger.CurrentLoggers, loggers)))
+  const before = fiber.getRef(Logger.CurrentLoggers)
+  return Effect.as(
+    Effect.acquireRelease(logTo(new Set([keeping(lines)])), () => logTo(before)),
+    lines
+  )
 })
 
 /** Keeps what is logged in place of printing it. */

@@ -5,16 +5,18 @@ import * as Effect from "effect/Effect"
 export const settable =
   (millis: () => number) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.clockWith((clock) =>
-      Effect.provideService(effect, Clock.Clock, {
-        [Clock.ClockTypeId]: Clock.ClockTypeId,
+    Effect.clockWith((clock) => {
+      const ahead = () => BigInt(millis()) * 1_000_000n
+      return Effect.provideService(effect, Clock.Clock, {
         currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + millis(),
-        currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe(),
+        currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe() + ahead(),
         currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + millis()),
-        currentTimeNanos: clock.currentTimeNanos,
+        currentTimeNanos: Effect.map(clock.currentTimeNanos, (now) => now + ahead()),
+        monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
+        monotonicTimeNanos: clock.monotonicTimeNanos,
         sleep: (duration) => clock.sleep(duration)
       })
-    )
+    })
 
 /** Runs it as after somebody has set the machine's clock by so much. */
 export const by = (millis: number) => settable(() => millis)

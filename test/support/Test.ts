@@ -2,20 +2,17 @@ import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import type { YieldWrap } from "effect/Utils"
-import * as SteppedClock from "./SteppedClock.js"
 
-type Body<R> = () => Generator<YieldWrap<Effect.Effect<unknown, unknown, R | Scope.Scope>>, unknown, never>
+type Body<R> = () => Generator<Effect.Effect<unknown, unknown, R | Scope.Scope>, unknown, never>
 
 const run = <R>(body: Body<R>) =>
   Effect.gen(body as Body<never>) as Effect.Effect<unknown, unknown, R | Scope.Scope>
 
-/** A test whose body yields effects: in a scope that ends with it, and at a time that `TestClock` alone moves. */
-export const test = (name: string, body: Body<never>): void =>
-  it.effect(name, () => SteppedClock.run(run(body)))
+/** A test whose body yields effects: in a scope that ends with it, and at a time that `Time` alone moves. */
+export const test = (name: string, body: Body<never>): void => it.effect(name, () => run(body))
 
 /** The same over services that each test has anew. */
 export const testOver =
   <R>(layer: Layer.Layer<R, unknown>) =>
   (name: string, body: Body<R>): void =>
-    it.effect(name, () => SteppedClock.run(Effect.provide(run(body), layer)))
+    it.effect(name, () => Effect.provide(run(body), layer))

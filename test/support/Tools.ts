@@ -103,8 +103,8 @@ export const leftOut = (): ReadonlyArray<{ readonly files: string; readonly why:
 export const need = async (name: keyof typeof tools): Promise<void> => {
   const tool: Tool = tools[name]
   if (tool.has()) return
-  const { getCurrentTest } = await import("vitest/suite")
-  const test = getCurrentTest()
+  const { TestRunner } = await import("vitest")
+  const test = TestRunner.getCurrentTest()
   if (mustHaveAll || test === undefined) throw new Error(reason(name, tool))
   test.context.skip(reason(name, tool))
 }

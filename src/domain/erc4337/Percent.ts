@@ -40,16 +40,14 @@ export const zero = 0n as Percent
 
 /** Wire codec: a JSON number or decimal text in, decimal text out. */
 export const schema: Schema.Codec<Percent, string | number> = Wire.codec(
-  Schema.Union([Schema.String, Schema.Number]),
+  Schema.Union(
+    [
+      Wire.shown(Schema.Number, { type: "number", minimum: 0, maximum: 1000 }),
+      Wire.shown(Schema.String, { pattern: "^(0|[1-9][0-9]{0,3})(\\.[0-9]{1,4})?$" })
+    ],
+    { mode: "oneOf" }
+  ).annotate({ identifier: "Percent" }),
   Schema.toType(Schema.BigInt.pipe(Schema.brand("Percent"))),
   from,
   format
-).annotate({
-  identifier: "Percent",
-  jsonSchema: {
-    oneOf: [
-      { type: "number", minimum: 0, maximum: 1000 },
-      { type: "string", pattern: "^(0|[1-9][0-9]{0,3})(\\.[0-9]{1,4})?$" }
-    ]
-  }
-})
+)

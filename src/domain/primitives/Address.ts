@@ -56,8 +56,8 @@ export const fromWordBytes = (word: Uint8Array): Address =>
 
 /** Wire codec: hex text (EIP-55 checked when of mixed case) in, EIP-55 out. */
 export const schema: Schema.Codec<Address, string> = Wire.codec(
-  Schema.String,
+  Wire.shown(Schema.String, { pattern: "^0x[0-9a-fA-F]{40}$" }).annotate({ identifier: "Address" }),
   Schema.String.pipe(Schema.check(Schema.isPattern(shape)), Schema.brand("Address")),
   from,
   identity
-).annotate({ identifier: "Address", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{40}$" } })
+)

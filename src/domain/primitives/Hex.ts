@@ -103,16 +103,16 @@ const Bytes32FromSelf = Schema.String.pipe(
 
 /** Wire codec: hex text of either case in, lower case out. */
 export const schema: Schema.Codec<Hex, string> = Wire.codec(
-  Schema.String,
+  Wire.shown(Schema.String, { pattern: "^0x([0-9a-fA-F]{2})*$" }).annotate({ identifier: "Hex" }),
   HexFromSelf,
   from,
   identity
-).annotate({ identifier: "Hex", jsonSchema: { type: "string", pattern: "^0x([0-9a-fA-F]{2})*$" } })
+)
 
 /** Wire codec of exactly 32 bytes. */
 export const schema32: Schema.Codec<Bytes32, string> = Wire.codec(
-  Schema.String,
+  Wire.shown(Schema.String, { pattern: "^0x[0-9a-fA-F]{64}$" }).annotate({ identifier: "Bytes32" }),
   Bytes32FromSelf,
   from32,
   identity
-).annotate({ identifier: "Bytes32", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{64}$" } })
+)

@@ -51,11 +51,10 @@ export const isUint48 = (value: number): boolean => Number.isInteger(value) && v
 
 /** Wire codec of a uint256: decimal or 0x-hex string in, decimal string out. */
 export const schema: Schema.Codec<bigint, string> = Wire.codec(
-  Schema.String,
+  Wire.shown(Schema.String, { pattern: "^(0|[1-9][0-9]*|0x[0-9a-fA-F]{1,64})$" }).annotate({
+    identifier: "Uint256"
+  }),
   Schema.BigInt,
   from,
   String
-).annotate({
-  identifier: "Uint256",
-  jsonSchema: { type: "string", pattern: "^(0|[1-9][0-9]*|0x[0-9a-fA-F]{1,64})$" }
-})
+)

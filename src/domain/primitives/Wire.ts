@@ -1,9 +1,14 @@
 import * as Effect from "effect/Effect"
+import type * as JsonSchema from "effect/JsonSchema"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaGetter from "effect/SchemaGetter"
 import * as SchemaIssue from "effect/SchemaIssue"
 import type { InvalidValue } from "./InvalidValue.js"
+
+/** A wire form as JSON schemas show it. What a value must be to be read says the codec's `from`. */
+export const shown = <A>(wire: Schema.Codec<A>, jsonSchema: JsonSchema.JsonSchema): Schema.Codec<A> =>
+  wire.check(Schema.makeFilter(() => true, { toJsonSchema: () => jsonSchema }))
 
 /** Wire codec: what `from` reads comes in, what `to` writes goes out. */
 export const codec = <I, A, E>(

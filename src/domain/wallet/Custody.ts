@@ -41,15 +41,13 @@ const message = { message: invalid }
 /** Wire codec: an integer from 0 to 5. */
 export const schema: Schema.Codec<Custody> = Schema.Literals([0, 1, 2, 3, 4, 5]).annotate({
   ...message,
-  identifier: "WalletCustody",
-  jsonSchema: { type: "integer", minimum: 0, maximum: 5 }
+  identifier: "WalletCustody"
 })
 
 /** Wire codec of endpoints that take no unspecified custody: an integer from 1 to 5. */
 export const storedSchema: Schema.Codec<Stored> = Schema.Literals([1, 2, 3, 4, 5]).annotate({
   ...message,
-  identifier: "StoredWalletCustody",
-  jsonSchema: { type: "integer", minimum: 1, maximum: 5 }
+  identifier: "StoredWalletCustody"
 })
 
 /** Creation names the owners in `signers`, and how many must sign in `threshold`. */

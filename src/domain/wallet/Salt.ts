@@ -53,11 +53,11 @@ export const hash = (salt: Salt): Hex.Bytes32 => Keccak.hashText(salt)
 
 /** Wire codec. */
 export const schema: Schema.Codec<Salt, string> = Wire.codec(
-  Schema.String,
+  Wire.shown(Schema.String, { minLength: 1, maxLength: maxBytes }).annotate({ identifier: "Salt" }),
   Schema.String.pipe(
     Schema.refine((text) => isSalt(text)),
     Schema.brand("Salt")
   ),
   from,
   identity
-).annotate({ identifier: "Salt", jsonSchema: { type: "string", minLength: 1, maxLength: maxBytes } })
+)

@@ -68,20 +68,22 @@ const chainOf = (counts: ReadonlyArray<number>, { hasStates = true, hides = -1n 
 const counts = fc.array(fc.constantFrom(0, 0, 0, 1, 3), { minLength: 1, maxLength: 60 })
 
 describe("mined transactions of an EOA", () => {
-  it.effect.prop(
-    "are those of the nonces that are asked for, whether or not the node has past states",
-    [counts, fc.boolean(), fc.nat(), fc.nat()],
-    ([each, hasStates, one, other]) =>
-      Effect.gen(function* () {
-        const { chain, total } = chainOf(each, { hasStates })
-        const bounds = [one % (total + 1), other % (total + 1)].sort((a, b) => a - b)
-        const [from = 0, to = 0] = bounds
-        const nonces = Array.from({ length: to - from }, (_, at) => BigInt(from + at))
-        const found = yield* EoaTransactions.read(chain, eoa, nonces)
-        expect(found.map(({ nonce }) => nonce)).toEqual(nonces)
-        expect(found.every((each) => each.from === eoa)).toBe(true)
-      })
-  )
+  it("are those of the nonces that are asked for, whether or not the node has past states", () =>
+    fc.assert(
+      fc.asyncProperty(counts, fc.boolean(), fc.nat(), fc.nat(), (each, hasStates, one, other) =>
+        Effect.runPromise(
+          Effect.gen(function* () {
+            const { chain, total } = chainOf(each, { hasStates })
+            const bounds = [one % (total + 1), other % (total + 1)].sort((a, b) => a - b)
+            const [from = 0, to = 0] = bounds
+            const nonces = Array.from({ length: to - from }, (_, at) => BigInt(from + at))
+            const found = yield* EoaTransactions.read(chain, eoa, nonces)
+            expect(found.map(({ nonce }) => nonce)).toEqual(nonces)
+            expect(found.every((each) => each.from === eoa)).toBe(true)
+          })
+        )
+      )
+    ))
 
   test("are found with few questions among many blocks", function* () {
     const { asked, chain } = chainOf(Array.from({ length: 4_096 }, (_, at) => (at === 1_000 ? 1 : 0)))

@@ -1,4 +1,4 @@
-import { Deferred, Effect, Fiber, Scheduler } from "effect"
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import * as EventLoop from "../../../src/application/runtime/EventLoop.js"
 
@@ -46,23 +46,8 @@ const works: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
 ]
 
 describe("the event loop", () => {
-  it.each(works)("turns while %s works, whatever scheduler is installed", async (_, work) => {
+  it.each(works)("turns while %s works", async (_, work) => {
     expect(await turns(work)).toBeGreaterThan(5)
-  })
-
-  it("turns while fibers yield to each other under the scheduler", async () => {
-    const fibers = Effect.forEach(
-      items,
-      (item) =>
-        Effect.andThen(
-          Effect.yieldNow,
-          Effect.sync(() => step(item))
-        ),
-      { concurrency: "unbounded" }
-    )
-    expect(
-      await turns(Effect.provideService(fibers, Scheduler.Scheduler, EventLoop.scheduler))
-    ).toBeGreaterThan(5)
   })
 
   it("gives the results in order", async () => {
@@ -70,22 +55,5 @@ describe("the event loop", () => {
       items.map((item) => item * 2)
     )
     expect(await Effect.runPromise(EventLoop.each(items, (item) => Effect.succeed(item)))).toEqual(items)
-  })
-
-  it("forgets no fiber that waits for another under the scheduler", async () => {
-    const chain = Effect.gen(function* () {
-      const done = yield* Deferred.make<number>()
-      const waiting = yield* Effect.forkChild(
-        Effect.forEach(items, () => Deferred.await(done), { concurrency: "unbounded" })
-      )
-      yield* Effect.sync(() => compute(30))
-      yield* Effect.sleep(1)
-      yield* Deferred.succeed(done, 7)
-      return yield* Fiber.join(waiting)
-    })
-    const seen = await Effect.runPromise(
-      Effect.provideService(chain, Scheduler.Scheduler, EventLoop.scheduler)
-    )
-    expect(seen).toEqual(items.map(() => 7))
   })
 })

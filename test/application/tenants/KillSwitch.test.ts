@@ -35,7 +35,7 @@ const world = (accepted = false) => {
     rest: Effect.void,
     conclude: Effect.void
   }
-  const switches: KillSwitches["Service"] = {
+  const switches: typeof KillSwitches.Service = {
     isPaused: (what) =>
       Effect.suspend(() =>
         state.paused === null

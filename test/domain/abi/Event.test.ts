@@ -207,22 +207,20 @@ describe("Event", () => {
   })
 
   it("the topic is ethers', and the canonical text is read back to the same definition", () => {
-    fc.assert(
-      fc.property(generators.types, fc.nat(), fc.boolean(), (types, bits, anonymous) => {
-        let left = 3
-        const inputs = types.map(({ written }, i) => {
-          const indexed = ((bits >> i) & 1) === 1 && left-- > 0
-          return `${written}${indexed ? " indexed" : ""}${i % 2 === 0 ? ` p${i}` : ""}`
-        })
-        const event = parsed(`E(${inputs.join(",")})${anonymous ? "anonymous" : ""}`)
-        const canonical = `E${generators.canonicalList(types)}`
-        expect(event.topic).toBe(EventFragment.from(`event ${canonical}`).topicHash)
-        expect(parsed(event.canonical)).toEqual(event)
-        // ethers takes this one name for its keyword.
-        const text = event.canonical.replaceAll("constructor", "name").replace(/ anonymous$/, "")
-        expect(EventFragment.from(text).topicHash).toBe(event.topic)
+    forAll([generators.types, fc.nat(), fc.boolean()], (types, bits, anonymous) => {
+      let left = 3
+      const inputs = types.map(({ written }, i) => {
+        const indexed = ((bits >> i) & 1) === 1 && left-- > 0
+        return `${written}${indexed ? " indexed" : ""}${i % 2 === 0 ? ` p${i}` : ""}`
       })
-    )
+      const event = parsed(`E(${inputs.join(",")})${anonymous ? "anonymous" : ""}`)
+      const canonical = `E${generators.canonicalList(types)}`
+      expect(event.topic).toBe(EventFragment.from(`event ${canonical}`).topicHash)
+      expect(parsed(event.canonical)).toEqual(event)
+      // ethers takes this one name for its keyword.
+      const text = event.canonical.replaceAll("constructor", "name").replace(/ anonymous$/, "")
+      expect(EventFragment.from(text).topicHash).toBe(event.topic)
+    })
   })
 
   it("any text or JSON is a definition or a refusal, and never throws", () => {

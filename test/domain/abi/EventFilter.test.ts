@@ -53,8 +53,9 @@ const inPlace = (type: ParamType, value: unknown, outermost = true): string => {
 
 describe("the filter of an event", () => {
   it("has the topics that ethers logs for elementary types, strings and bytes", () => {
-    fc.assert(
-      fc.property(generators.typed, fc.infiniteStream(fc.nat()), ({ canonical, value, written }, seeds) => {
+    forAll(
+      [generators.typed, fc.infiniteStream(fc.nat())],
+      ({ canonical, value, written }, seeds) => {
         fc.pre(!/[\])]$/.test(canonical))
         const seed = seeds.next().value
         const samples = fc.sample(value, { numRuns: 3, seed })
@@ -64,23 +65,21 @@ describe("the filter of an event", () => {
         const [own, given] = made.topics
         expect(own).toEqual([expected[0]?.[0]])
         expect(given).toEqual([...new Set(expected.map((topics) => topics[1]))])
-      }),
+      },
       { numRuns: 300 }
     )
   })
 
   it("has the hash of the in-place encoding for indexed arrays and tuples, however nested", () => {
-    fc.assert(
-      fc.property(
-        generators.typed.chain((type) => fc.tuple(fc.constant(type), type.value)),
-        ([{ canonical, written }, { given, oracle }]) => {
-          fc.pre(/[\])]$/.test(canonical))
-          const made = filter(`E(${written} indexed p)`, { p: [given] })
-          const text = filter(`E(${written} indexed p)`, { p: JSON.stringify(given) })
-          expect(made.topics[1]).toEqual([keccak256(inPlace(ParamType.from(canonical), oracle))])
-          expect(text.topics).toEqual(made.topics)
-        }
-      ),
+    forAll(
+      [generators.typed.chain((type) => fc.tuple(fc.constant(type), type.value))],
+      ([{ canonical, written }, { given, oracle }]) => {
+        fc.pre(/[\])]$/.test(canonical))
+        const made = filter(`E(${written} indexed p)`, { p: [given] })
+        const text = filter(`E(${written} indexed p)`, { p: JSON.stringify(given) })
+        expect(made.topics[1]).toEqual([keccak256(inPlace(ParamType.from(canonical), oracle))])
+        expect(text.topics).toEqual(made.topics)
+      },
       { numRuns: 500 }
     )
   })
@@ -190,23 +189,23 @@ describe("the filter of an event", () => {
   })
 
   it("is made of anything or refused, and matches or not, and never throws", () => {
-    fc.assert(
-      fc.property(
+    forAll(
+      [
         generators.types,
         fc.array(fc.anything(), { maxLength: 5 }),
         fc.array(bytes32, { maxLength: 4 }),
-        hex(300),
-        (types, values, topics, data) => {
-          const definition = event(`E(${types.map(({ written }, i) => `${written} p${i}`).join(", ")})`)
-          const fields = Object.fromEntries(values.map((value, i) => [`p${i}`, value]))
-          const raw = log([definition.topic, ...topics].slice(0, 4), data)
-          for (const given of [fields, {}]) {
-            const made = Steps.finish(EventFilter.makeSteps(definition, given))
-            if (Result.isSuccess(made))
-              expect(made.success.match(raw)).toSatisfy((found) => found === null || found.args !== null)
-          }
+        hex(300)
+      ],
+      (types, values, topics, data) => {
+        const definition = event(`E(${types.map(({ written }, i) => `${written} p${i}`).join(", ")})`)
+        const fields = Object.fromEntries(values.map((value, i) => [`p${i}`, value]))
+        const raw = log([definition.topic, ...topics].slice(0, 4), data)
+        for (const given of [fields, {}]) {
+          const made = Steps.finish(EventFilter.makeSteps(definition, given))
+          if (Result.isSuccess(made))
+            expect(made.success.match(raw)).toSatisfy((found) => found === null || found.args !== null)
         }
-      ),
+      },
       { numRuns: 500 }
     )
   })

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as FunctionSignature from "../../../src/domain/abi/FunctionSignature.js"
+import { forAll } from "../generators.js"
 import * as generators from "./generators.js"
 
 const parsed = (text: string): ReadonlyArray<readonly [string, string]> =>
@@ -40,22 +41,21 @@ describe("return types of a function", () => {
   })
 
   it("outer parentheses are the list, inner ones a tuple", () => {
-    fc.assert(
-      fc.property(generators.types, (types) => {
-        const list = `(${types.map(({ written }) => written).join(",")})`
-        const canonical = types.map((type) => [type.canonical, ""] as const)
-        expect(parsed(list)).toEqual(canonical)
-        expect(parsed(`returns ${list}`)).toEqual(canonical)
-        if (types.length > 0) expect(parsed(`(${list})`)).toEqual([[generators.canonicalList(types), ""]])
-      })
-    )
+    forAll([generators.types], (types) => {
+      const list = `(${types.map(({ written }) => written).join(",")})`
+      const canonical = types.map((type) => [type.canonical, ""] as const)
+      expect(parsed(list)).toEqual(canonical)
+      expect(parsed(`returns ${list}`)).toEqual(canonical)
+      if (types.length > 0) expect(parsed(`(${list})`)).toEqual([[generators.canonicalList(types), ""]])
+    })
   })
 
   it("any text is a list of types or a refusal, and never throws", () => {
-    fc.assert(
-      fc.property(fc.oneof(fc.fullUnicodeString(), generators.tokenSoup), (text) => {
+    forAll(
+      [fc.oneof(fc.fullUnicodeString(), generators.tokenSoup)],
+      (text) => {
         expect(Result.isResult(FunctionSignature.parseReturns(text))).toBe(true)
-      }),
+      },
       { numRuns: 2_000 }
     )
   })

@@ -4,6 +4,7 @@ import { FunctionFragment } from "ethers/abi"
 import { id } from "ethers/hash"
 import * as fc from "fast-check"
 import * as FunctionSignature from "../../../src/domain/abi/FunctionSignature.js"
+import { forAll } from "../generators.js"
 import * as generators from "./generators.js"
 
 const parsed = (text: string): FunctionSignature.FunctionSignature =>
@@ -153,27 +154,26 @@ describe("FunctionSignature", () => {
   })
 
   it("whatever types are written how, canonical text and selector are those of ethers", () => {
-    fc.assert(
-      fc.property(generators.types, generators.noise, (types, blank) => {
-        const text = `f${blank}(${types.map(({ written }) => `${blank}${written}`).join(",")}${blank})`
-        const signature = parsed(text)
-        const canonical = `f${generators.canonicalList(types)}`
-        const oracle = FunctionFragment.from(`function ${canonical}`)
-        expect(signature.canonical).toBe(oracle.format("sighash"))
-        expect(signature.selector).toBe(oracle.selector)
-        expect(parsed(canonical)).toMatchObject({ canonical, selector: oracle.selector })
-      })
-    )
+    forAll([generators.types, generators.noise], (types, blank) => {
+      const text = `f${blank}(${types.map(({ written }) => `${blank}${written}`).join(",")}${blank})`
+      const signature = parsed(text)
+      const canonical = `f${generators.canonicalList(types)}`
+      const oracle = FunctionFragment.from(`function ${canonical}`)
+      expect(signature.canonical).toBe(oracle.format("sighash"))
+      expect(signature.selector).toBe(oracle.selector)
+      expect(parsed(canonical)).toMatchObject({ canonical, selector: oracle.selector })
+    })
   })
 
   it("any text is a signature or a refusal, and never throws", () => {
-    fc.assert(
-      fc.property(fc.oneof(fc.fullUnicodeString(), fc.string16bits(), generators.tokenSoup), (text) => {
+    forAll(
+      [fc.oneof(fc.fullUnicodeString(), fc.string16bits(), generators.tokenSoup)],
+      (text) => {
         const result = FunctionSignature.parse(text)
         if (Result.isSuccess(result))
           expect(parsed(result.success.canonical).canonical).toBe(result.success.canonical)
         else expect(result.failure.message).toBe("invalid function signature")
-      }),
+      },
       { numRuns: 2_000 }
     )
   })

@@ -33,8 +33,9 @@ const isPoint = (point: string): boolean => {
 
 describe("P-256", () => {
   it("has the points that OpenSSL makes, compressed and uncompressed", () => {
-    fc.assert(
-      fc.property(key, ({ x, y }) => {
+    forAll(
+      [key],
+      ({ x, y }) => {
         const point = `04${x.slice(2)}${y.slice(2)}`
         expect(P256.isPublicKey({ x, y })).toBe(true)
         expect(P256.fromPoint(point)).toEqual({ x, y })
@@ -43,18 +44,20 @@ describe("P-256", () => {
         const [even, odd] = ["02", "03"].map((sign) => P256.fromPoint(sign + x.slice(2)))
         expect([even, odd]).toContainEqual({ x, y })
         expect(BigInt(even?.y ?? 0) + BigInt(odd?.y ?? 0)).toBe(field)
-      })
+      },
+      few
     )
   })
 
   it("has no others", () => {
-    fc.assert(
-      fc.property(bytes32, bytes32, fc.constantFrom("02", "03"), (x, y, sign) => {
+    forAll(
+      [bytes32, bytes32, fc.constantFrom("02", "03")],
+      (x, y, sign) => {
         expect(P256.fromPoint(`04${x.slice(2)}${y.slice(2)}`) !== null).toBe(
           isPoint(`04${x.slice(2)}${y.slice(2)}`)
         )
         expect(P256.fromPoint(sign + x.slice(2)) !== null).toBe(isPoint(sign + x.slice(2)))
-      }),
+      },
       { numRuns: 100 }
     )
   })
@@ -80,8 +83,9 @@ describe("P-256", () => {
   })
 
   it("takes the signatures that OpenSSL makes, in both forms, and no others", () => {
-    fc.assert(
-      fc.property(key, bytes32, bytes32, ({ privateKey, x, y }, message, other) => {
+    forAll(
+      [key, bytes32, bytes32],
+      ({ privateKey, x, y }, message, other) => {
         const bytes = Buffer.from(message.slice(2), "hex")
         const signature = signed(privateKey, bytes)
         const digest = Hex.unsafe32(`0x${Buffer.from(sha256(bytes)).toString("hex")}`)
@@ -99,7 +103,8 @@ describe("P-256", () => {
           for (const signer of signers) expect(P256.verify(signer, message, each)).toBe(true)
         }
         expect(P256.signers(other, signature)).not.toContainEqual(other === digest ? null : { x, y })
-      })
+      },
+      few
     )
   })
 

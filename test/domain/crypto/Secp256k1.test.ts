@@ -31,12 +31,13 @@ const power = (base: bigint, exponent: bigint): bigint => {
 
 describe("a public key", () => {
   it("is a point of the curve, and has the address that ethers computes", () => {
-    fc.assert(
-      fc.property(privateKey, (key) => {
+    forAll(
+      [privateKey],
+      (key) => {
         const publicKey = publicKeyOf(key)
         expect(Secp256k1.isPublicKey(publicKey)).toBe(true)
         expect(Secp256k1.addressOf(publicKey)).toBe(computeAddress(key))
-      }),
+      },
       { numRuns: 50 }
     )
   })
@@ -78,24 +79,17 @@ describe("a coordinate beyond the field", () => {
 
 describe("a signature", () => {
   it("proves nothing for another key or another digest, nor with any r and s", () => {
-    fc.assert(
-      fc.property(
-        privateKey,
-        privateKey,
-        bytes32,
-        bytes32,
-        fc.bigInt(),
-        fc.bigInt(),
-        (key, other, digest, another, r, s) => {
-          fc.pre(key !== other && digest !== another)
-          const signature = signed(key, digest)
-          const prove = Secp256k1.prover(publicKeyOf(key))
-          expect(Secp256k1.prover(publicKeyOf(other))(digest, signature)).toBeNull()
-          expect(prove(another, signature)).toBeNull()
-          expect(prove(digest, { r, s })).toBeNull()
-          expect(prove(digest, { r: signature.r, s: signature.s + Secp256k1.order })).toBeNull()
-        }
-      ),
+    forAll(
+      [privateKey, privateKey, bytes32, bytes32, fc.bigInt(), fc.bigInt()],
+      (key, other, digest, another, r, s) => {
+        fc.pre(key !== other && digest !== another)
+        const signature = signed(key, digest)
+        const prove = Secp256k1.prover(publicKeyOf(key))
+        expect(Secp256k1.prover(publicKeyOf(other))(digest, signature)).toBeNull()
+        expect(prove(another, signature)).toBeNull()
+        expect(prove(digest, { r, s })).toBeNull()
+        expect(prove(digest, { r: signature.r, s: signature.s + Secp256k1.order })).toBeNull()
+      },
       { numRuns: 30 }
     )
   })
@@ -107,8 +101,9 @@ describe("what the library of the curve computes", () => {
   const anyDigest = fc.oneof({ weight: 4, arbitrary: bytes32 }, edge)
 
   it("is what ethers computes: key, signature, who has signed, and the proof of it", () => {
-    fc.assert(
-      fc.property(privateKey, anyDigest, (text, digest) => {
+    forAll(
+      [privateKey, anyDigest],
+      (text, digest) => {
         const key = Result.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(text)))
         const theirs = new SigningKey(text)
         expect(key.publicKey).toBe(theirs.publicKey.slice(2))
@@ -120,7 +115,7 @@ describe("what the library of the curve computes", () => {
           expect(Secp256k1.prover(key.publicKey)(digest, { r: signature.r, s })).toBe(
             theirs.sign(digest).serialized
           )
-      }),
+      },
       { numRuns: 60 }
     )
   })
@@ -171,12 +166,13 @@ describe("what the library of the curve computes", () => {
   })
 
   it("proves nothing where the signer's point is none: the digest is the key times r, negated", () => {
-    fc.assert(
-      fc.property(privateKey, fc.bigInt({ min: 1n, max: Secp256k1.largestS }), (text, s) => {
+    forAll(
+      [privateKey, fc.bigInt({ min: 1n, max: Secp256k1.largestS })],
+      (text, s) => {
         const r = BigInt(`0x${publicKeyOf(one).slice(2, 66)}`)
         const digest = Hex.unsafe32(`0x${word(Secp256k1.order - ((r * BigInt(text)) % Secp256k1.order))}`)
         expect(Secp256k1.prover(publicKeyOf(text))(digest, { r, s })).toBeNull()
-      }),
+      },
       { numRuns: 10 }
     )
   })

@@ -45,18 +45,16 @@ const rootOf = (on: Dependencies.Dependencies, index: number) => chainOf(on, ind
 
 describe("dependencies", () => {
   it("are sound exactly when every one names another element and none comes back to itself", () => {
-    fc.assert(
-      fc.property(anything, (on) => {
-        const sound = on.every(
-          (each, index) =>
-            each === null || (Number.isInteger(each) && each >= 0 && each < on.length && each !== index)
-        )
-        const expected = sound && on.every((_, index) => chainOf(on, index) !== null)
-        const checked = Dependencies.check(on)
-        expect(Result.isSuccess(checked)).toBe(expected)
-        if (Result.isFailure(checked)) expect(on[checked.failure.index]).not.toBeNull()
-      })
-    )
+    forAll([anything], (on) => {
+      const sound = on.every(
+        (each, index) =>
+          each === null || (Number.isInteger(each) && each >= 0 && each < on.length && each !== index)
+      )
+      const expected = sound && on.every((_, index) => chainOf(on, index) !== null)
+      const checked = Dependencies.check(on)
+      expect(Result.isSuccess(checked)).toBe(expected)
+      if (Result.isFailure(checked)) expect(on[checked.failure.index]).not.toBeNull()
+    })
   })
 
   it.each([
@@ -92,15 +90,13 @@ describe("dependencies", () => {
 
 describe("the order", () => {
   it("has every element once, behind what it depends on", () => {
-    fc.assert(
-      fc.property(forest, (on) => {
-        for (const order of [Dependencies.order(on), Dependencies.gathered(on)]) {
-          expect([...order].sort((a, b) => a - b)).toEqual(on.map((_, index) => index))
-          for (const [index, before] of on.entries())
-            if (before !== null) expect(order.indexOf(before)).toBeLessThan(order.indexOf(index))
-        }
-      })
-    )
+    forAll([forest], (on) => {
+      for (const order of [Dependencies.order(on), Dependencies.gathered(on)]) {
+        expect([...order].sort((a, b) => a - b)).toEqual(on.map((_, index) => index))
+        for (const [index, before] of on.entries())
+          if (before !== null) expect(order.indexOf(before)).toBeLessThan(order.indexOf(index))
+      }
+    })
   })
 
   it("is that of the request where nothing speaks against it", () => {
@@ -120,39 +116,33 @@ describe("the order", () => {
   })
 
   it("of some of them counts only what they depend on among each other", () => {
-    fc.assert(
-      fc.property(forest, fc.infiniteStream(fc.boolean()), (on, stream) => {
-        const some = on.flatMap((_, index) => (stream.next().value === true ? [index] : []))
-        const order = Dependencies.order(on, some)
-        expect([...order].sort((a, b) => a - b)).toEqual(some)
-        expect(order).toEqual(Dependencies.order(Dependencies.within(on, some), some))
-      })
-    )
+    forAll([forest, fc.infiniteStream(fc.boolean())], (on, stream) => {
+      const some = on.flatMap((_, index) => (stream.next().value === true ? [index] : []))
+      const order = Dependencies.order(on, some)
+      expect([...order].sort((a, b) => a - b)).toEqual(some)
+      expect(order).toEqual(Dependencies.order(Dependencies.within(on, some), some))
+    })
   })
 })
 
 describe("what hangs together", () => {
   it("has one number, and no two trees have the same", () => {
-    fc.assert(
-      fc.property(forest, (on) => {
-        const components = Dependencies.components(on)
-        for (const a of on.keys())
-          for (const b of on.keys())
-            expect(components[a] === components[b]).toBe(rootOf(on, a) === rootOf(on, b))
-      })
-    )
+    forAll([forest], (on) => {
+      const components = Dependencies.components(on)
+      for (const a of on.keys())
+        for (const b of on.keys())
+          expect(components[a] === components[b]).toBe(rootOf(on, a) === rootOf(on, b))
+    })
   })
 
   it("is in one piece once it is gathered, the pieces in the order of their first", () => {
-    fc.assert(
-      fc.property(forest, (on) => {
-        const components = Dependencies.components(on)
-        const gathered = Dependencies.gathered(on).map((index) => components[index])
-        const pieces = gathered.filter((each, place) => each !== gathered[place - 1])
-        expect(new Set(pieces).size).toBe(pieces.length)
-        const first = [...new Set(Dependencies.order(on).map((index) => components[index]))]
-        expect(pieces).toEqual(first)
-      })
-    )
+    forAll([forest], (on) => {
+      const components = Dependencies.components(on)
+      const gathered = Dependencies.gathered(on).map((index) => components[index])
+      const pieces = gathered.filter((each, place) => each !== gathered[place - 1])
+      expect(new Set(pieces).size).toBe(pieces.length)
+      const first = [...new Set(Dependencies.order(on).map((index) => components[index]))]
+      expect(pieces).toEqual(first)
+    })
   })
 })

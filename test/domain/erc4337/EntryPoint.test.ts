@@ -15,10 +15,8 @@ describe("EntryPoint", () => {
   })
 
   it("derives the SenderCreator as the first CREATE of the EntryPoint", () => {
-    fc.assert(
-      fc.property(address, (entryPoint) => {
-        expect(EntryPoint.senderCreator(entryPoint)).toBe(getCreateAddress({ from: entryPoint, nonce: 1 }))
-      })
-    )
+    forAll([address], (entryPoint) => {
+      expect(EntryPoint.senderCreator(entryPoint)).toBe(getCreateAddress({ from: entryPoint, nonce: 1 }))
+    })
   })
 })

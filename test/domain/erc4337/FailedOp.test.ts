@@ -3,7 +3,7 @@ import { Interface } from "ethers"
 import * as fc from "fast-check"
 import * as FailedOp from "../../../src/domain/erc4337/FailedOp.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { hex } from "../generators.js"
+import { forAll, hex } from "../generators.js"
 
 const abi = new Interface([
   "error FailedOp(uint256 opIndex, string reason)",
@@ -17,12 +17,10 @@ const failedWith = (index: number | bigint, reason: string, inner: string) =>
 
 describe("the op that a reverted bundle blames", () => {
   it("is named by both of the EntryPoint's errors", () => {
-    fc.assert(
-      fc.property(fc.nat(65_535), fc.string(), hex(64), (index, reason, inner) => {
-        expect(FailedOp.opIndex(failed(index, reason))).toBe(index)
-        expect(FailedOp.opIndex(failedWith(index, reason, inner))).toBe(index)
-      })
-    )
+    forAll([fc.nat(65_535), fc.string(), hex(64)], (index, reason, inner) => {
+      expect(FailedOp.opIndex(failed(index, reason))).toBe(index)
+      expect(FailedOp.opIndex(failedWith(index, reason, inner))).toBe(index)
+    })
   })
 
   it("is none of another error, of less than an index, or of an index that no bundle has", () => {

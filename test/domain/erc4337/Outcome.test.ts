@@ -6,7 +6,7 @@ import * as Outcome from "../../../src/domain/erc4337/Outcome.js"
 import type { RawLog } from "../../../src/domain/evm/RawLog.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { address, bytes32, hex, uint } from "../generators.js"
+import { address, bytes32, forAll, hex, uint } from "../generators.js"
 
 const entryPoint = canonical["v0.7"]
 
@@ -81,80 +81,72 @@ const ended = emit("UserOperationEvent", [hash, entryPoint, Address.zero, 1n, tr
 
 describe("Outcome", () => {
   it("of every op of a bundle is what the EntryPoint logged of its hash", () => {
-    fc.assert(
-      fc.property(ops, fc.nat(1000), (ops, first) => {
-        const logs = receipt(first, bundle(ops))
-        const outcomes = Outcome.parse(entryPoint, logs)
-        expect([...outcomes.keys()]).toEqual(ops.map((it) => it.hash))
-        for (const it of ops)
-          expect(outcomes.get(it.hash)).toMatchObject({
-            userOpHash: it.hash,
-            sender: it.sender,
-            nonce: it.nonce,
-            success: it.success,
-            deployed: it.deployed,
-            actualGasCost: it.cost,
-            actualGasUsed: it.used,
-            revertData: it.success || it.revert === "0x" ? null : it.revert
-          })
-      })
-    )
+    forAll([ops, fc.nat(1000)], (ops, first) => {
+      const logs = receipt(first, bundle(ops))
+      const outcomes = Outcome.parse(entryPoint, logs)
+      expect([...outcomes.keys()]).toEqual(ops.map((it) => it.hash))
+      for (const it of ops)
+        expect(outcomes.get(it.hash)).toMatchObject({
+          userOpHash: it.hash,
+          sender: it.sender,
+          nonce: it.nonce,
+          success: it.success,
+          deployed: it.deployed,
+          actualGasCost: it.cost,
+          actualGasUsed: it.used,
+          revertData: it.success || it.revert === "0x" ? null : it.revert
+        })
+    })
   })
 
   it("owns the logs of its own execution and no others", () => {
-    fc.assert(
-      fc.property(ops, fc.nat(1000), (ops, first) => {
-        const logs = receipt(first, bundle(ops))
-        const outcomes = Outcome.parse(entryPoint, logs)
-        const before = logs.find((log) => log.topics[0] === begun.topics[0])
-        let next = (before?.logIndex ?? 0) + 1
-        for (const it of ops) {
-          const range = outcomes.get(it.hash)?.logs
-          expect(range?.first).toBe(next)
-          const own = logs.filter((log) => log.logIndex >= next && log.logIndex <= (range?.last ?? -1))
-          expect(own.filter((log) => log.address === it.sender)).toHaveLength(it.transfers)
-          expect(own.at(-1)?.topics[1]).toBe(it.hash)
-          next = (range?.last ?? 0) + 1
-        }
-        expect(next).toBe(first + logs.length)
-      })
-    )
+    forAll([ops, fc.nat(1000)], (ops, first) => {
+      const logs = receipt(first, bundle(ops))
+      const outcomes = Outcome.parse(entryPoint, logs)
+      const before = logs.find((log) => log.topics[0] === begun.topics[0])
+      let next = (before?.logIndex ?? 0) + 1
+      for (const it of ops) {
+        const range = outcomes.get(it.hash)?.logs
+        expect(range?.first).toBe(next)
+        const own = logs.filter((log) => log.logIndex >= next && log.logIndex <= (range?.last ?? -1))
+        expect(own.filter((log) => log.address === it.sender)).toHaveLength(it.transfers)
+        expect(own.at(-1)?.topics[1]).toBe(it.hash)
+        next = (range?.last ?? 0) + 1
+      }
+      expect(next).toBe(first + logs.length)
+    })
   })
 
   it("is found in any transaction: two bundles, an aggregator's bundle, logs before and after", () => {
-    fc.assert(
-      fc.property(ops, fc.nat(5), (ops, cut) => {
-        const [a, b] = [ops.slice(0, cut % ops.length), ops.slice(cut % ops.length)]
-        const noise = ops.map(transfer)
-        const logs = receipt(0, [
-          ...noise,
-          ...bundle(a),
-          ...noise,
-          begun,
-          ...noise,
-          emit("SignatureAggregatorChanged", [entryPoint]),
-          ...bundle(b).filter((log) => log.topics[0] !== begun.topics[0]),
-          emit("SignatureAggregatorChanged", [Address.zero]),
-          ...noise
-        ])
-        const outcomes = Outcome.parse(entryPoint, logs)
-        expect([...outcomes.keys()]).toEqual(ops.map((it) => it.hash))
-        const ranges = [...outcomes.values()].map((outcome) => outcome.logs)
-        for (const [index, range] of ranges.entries()) {
-          expect(range.first).toBeLessThanOrEqual(range.last)
-          expect(range.first).toBeGreaterThan(ranges[index - 1]?.last ?? -1)
-        }
-      })
-    )
+    forAll([ops, fc.nat(5)], (ops, cut) => {
+      const [a, b] = [ops.slice(0, cut % ops.length), ops.slice(cut % ops.length)]
+      const noise = ops.map(transfer)
+      const logs = receipt(0, [
+        ...noise,
+        ...bundle(a),
+        ...noise,
+        begun,
+        ...noise,
+        emit("SignatureAggregatorChanged", [entryPoint]),
+        ...bundle(b).filter((log) => log.topics[0] !== begun.topics[0]),
+        emit("SignatureAggregatorChanged", [Address.zero]),
+        ...noise
+      ])
+      const outcomes = Outcome.parse(entryPoint, logs)
+      expect([...outcomes.keys()]).toEqual(ops.map((it) => it.hash))
+      const ranges = [...outcomes.values()].map((outcome) => outcome.logs)
+      for (const [index, range] of ranges.entries()) {
+        expect(range.first).toBeLessThanOrEqual(range.last)
+        expect(range.first).toBeGreaterThan(ranges[index - 1]?.last ?? -1)
+      }
+    })
   })
 
   it("cannot be imitated by another contract", () => {
-    fc.assert(
-      fc.property(ops, address, (ops, liar) => {
-        const logs = bundle(ops).map((log) => ({ ...log, address: liar }))
-        expect(Outcome.parse(entryPoint, receipt(0, logs)).size).toBe(0)
-      })
-    )
+    forAll([ops, address], (ops, liar) => {
+      const logs = bundle(ops).map((log) => ({ ...log, address: liar }))
+      expect(Outcome.parse(entryPoint, receipt(0, logs)).size).toBe(0)
+    })
   })
 
   it("is not read from logs that lack the shape of its event, or are of another", () => {
@@ -178,22 +170,18 @@ describe("Outcome", () => {
   })
 
   it("that is a success has no revert data, whatever else was logged of its hash", () => {
-    fc.assert(
-      fc.property(anOp, (it) => {
-        const revert = emit("UserOperationRevertReason", [it.hash, it.sender, it.nonce, "0x01"])
-        const logs = receipt(0, [revert, ...bundle([{ ...it, success: true }])])
-        expect(Outcome.parse(entryPoint, logs).get(it.hash)?.revertData).toBeNull()
-      })
-    )
+    forAll([anOp], (it) => {
+      const revert = emit("UserOperationRevertReason", [it.hash, it.sender, it.nonce, "0x01"])
+      const logs = receipt(0, [revert, ...bundle([{ ...it, success: true }])])
+      expect(Outcome.parse(entryPoint, logs).get(it.hash)?.revertData).toBeNull()
+    })
   })
 
   it("does not depend on the order in which a node lists the logs", () => {
-    fc.assert(
-      fc.property(ops, (ops) => {
-        const logs = receipt(7, bundle(ops))
-        expect(Outcome.parse(entryPoint, [...logs].reverse())).toEqual(Outcome.parse(entryPoint, logs))
-      })
-    )
+    forAll([ops], (ops) => {
+      const logs = receipt(7, bundle(ops))
+      expect(Outcome.parse(entryPoint, [...logs].reverse())).toEqual(Outcome.parse(entryPoint, logs))
+    })
   })
 })
 
@@ -209,16 +197,14 @@ describe("the logs of some of a bundle's ops", () => {
     ])
 
   it("are a slice of the transaction's, in its order, and all of it for all ops", () => {
-    fc.assert(
-      fc.property(ops, fc.nat(50), fc.nat(5), (ops, first, many) => {
-        const logs = logged(ops, first)
-        const own = new Set(ops.slice(0, many).map(({ hash }) => hash))
-        const slice = Outcome.logsOf(entryPoint, logs, own)
-        expect(logs.filter((log) => slice.includes(log))).toEqual(slice)
-        if (own.size === ops.length) expect(slice).toEqual(logs)
-        if (own.size === 0) expect(slice).toEqual([])
-      })
-    )
+    forAll([ops, fc.nat(50), fc.nat(5)], (ops, first, many) => {
+      const logs = logged(ops, first)
+      const own = new Set(ops.slice(0, many).map(({ hash }) => hash))
+      const slice = Outcome.logsOf(entryPoint, logs, own)
+      expect(logs.filter((log) => slice.includes(log))).toEqual(slice)
+      if (own.size === ops.length) expect(slice).toEqual(logs)
+      if (own.size === 0) expect(slice).toEqual([])
+    })
   })
 
   it("are those of its execution, and of the validation before what names its wallet", () => {
@@ -241,34 +227,30 @@ describe("the logs of some of a bundle's ops", () => {
   })
 
   it("of two requests in one bundle share nothing, lack nothing, and name no op of the other", () => {
-    fc.assert(
-      fc.property(ops, fc.nat(50), fc.nat(5), (ops, first, many) => {
-        // The wallets differ: what validation logged is told apart by them.
-        fc.pre(new Set(ops.map(({ sender }) => sender)).size === ops.length)
-        fc.pre(ops.every(({ sender }) => sender !== entryPoint && sender !== Address.zero))
-        // A hash is no address.
-        fc.pre(ops.every(({ hash }) => !hash.startsWith(`0x${"00".repeat(12)}`)))
-        const logs = logged(ops, first)
-        const parts = [ops.slice(0, many), ops.slice(many)].map((part) => part.map(({ hash }) => hash))
-        const [one, other] = parts.map((hashes) => Outcome.logsOf(entryPoint, logs, new Set(hashes)))
-        if (one === undefined || other === undefined || parts.some(({ length }) => length === 0)) return
-        expect(one.filter((log) => other.includes(log))).toEqual([])
-        const both = [...one, ...other].map(({ logIndex }) => logIndex).sort((a, b) => a - b)
-        // Only what marks the beginning of the executions is nobody's.
-        expect(logs.length - both.length).toBe(1)
-        for (const hash of parts[1] ?? []) expect(one.flatMap(({ topics }) => topics)).not.toContain(hash)
-      })
-    )
+    forAll([ops, fc.nat(50), fc.nat(5)], (ops, first, many) => {
+      // The wallets differ: what validation logged is told apart by them.
+      fc.pre(new Set(ops.map(({ sender }) => sender)).size === ops.length)
+      fc.pre(ops.every(({ sender }) => sender !== entryPoint && sender !== Address.zero))
+      // A hash is no address.
+      fc.pre(ops.every(({ hash }) => !hash.startsWith(`0x${"00".repeat(12)}`)))
+      const logs = logged(ops, first)
+      const parts = [ops.slice(0, many), ops.slice(many)].map((part) => part.map(({ hash }) => hash))
+      const [one, other] = parts.map((hashes) => Outcome.logsOf(entryPoint, logs, new Set(hashes)))
+      if (one === undefined || other === undefined || parts.some(({ length }) => length === 0)) return
+      expect(one.filter((log) => other.includes(log))).toEqual([])
+      const both = [...one, ...other].map(({ logIndex }) => logIndex).sort((a, b) => a - b)
+      // Only what marks the beginning of the executions is nobody's.
+      expect(logs.length - both.length).toBe(1)
+      for (const hash of parts[1] ?? []) expect(one.flatMap(({ topics }) => topics)).not.toContain(hash)
+    })
   })
 })
 
 it("executeStatus is 1 when all succeeded, 4 when some did, 0 when none did", () => {
-  fc.assert(
-    fc.property(fc.array(fc.boolean()), (outcomes) => {
-      const good = outcomes.filter(Boolean).length
-      expect(Outcome.executeStatus(outcomes)).toBe(good === 0 ? 0 : good === outcomes.length ? 1 : 4)
-    })
-  )
+  forAll([fc.array(fc.boolean())], (outcomes) => {
+    const good = outcomes.filter(Boolean).length
+    expect(Outcome.executeStatus(outcomes)).toBe(good === 0 ? 0 : good === outcomes.length ? 1 : 4)
+  })
 })
 
 describe("Outcome.createStatus", () => {

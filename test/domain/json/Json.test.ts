@@ -3,7 +3,7 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as Json from "../../../src/domain/json/Json.js"
-import { words } from "../generators.js"
+import { forAll, words } from "../generators.js"
 
 const bounds: Json.Bounds = { maxElements: 4, maxDepth: 5 }
 const wide: Json.Bounds = { maxElements: 1_000_000, maxDepth: 1_000 }
@@ -77,13 +77,11 @@ describe("strict JSON", () => {
   })
 
   it("takes integers below 2^53, and none that JSON.parse would change", () => {
-    fc.assert(
-      fc.property(fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }), (integer) => {
-        const taken = Result.isSuccess(Json.parse(String(integer), wide))
-        if (Number.isSafeInteger(Number(integer))) expect(taken).toBe(true)
-        if (BigInt(Number(integer)) !== integer) expect(taken).toBe(false)
-      })
-    )
+    forAll([fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n })], (integer) => {
+      const taken = Result.isSuccess(Json.parse(String(integer), wide))
+      if (Number.isSafeInteger(Number(integer))) expect(taken).toBe(true)
+      if (BigInt(Number(integer)) !== integer) expect(taken).toBe(false)
+    })
   })
 
   it("bounds the elements of each array, wherever it stands", () => {
@@ -131,24 +129,19 @@ describe("strict JSON", () => {
   })
 
   it("counts one value, and one more for each comma and each beginning of an array or object", () => {
-    fc.assert(
-      fc.property(fc.jsonValue(), fc.string(), (value, odd) => {
-        const beyondFirst = (of: unknown): number => {
-          if (typeof of !== "object" || of === null) return 0
-          const parts: ReadonlyArray<unknown> = Object.values(of)
-          return parts.reduce(
-            (sum: number, part) => sum + beyondFirst(part),
-            1 + Math.max(0, parts.length - 1)
-          )
-        }
-        const whole = { [`${odd}"\\`]: value, '\\"[,{': `${odd}\\,` }
-        const count = 1 + beyondFirst(whole)
-        for (const text of [JSON.stringify(whole), JSON.stringify(whole, null, 1)]) {
-          expect(Json.holdsMore(text, count)).toBe(false)
-          expect(Json.holdsMore(text, count - 1)).toBe(true)
-        }
-      })
-    )
+    forAll([fc.jsonValue(), fc.string()], (value, odd) => {
+      const beyondFirst = (of: unknown): number => {
+        if (typeof of !== "object" || of === null) return 0
+        const parts: ReadonlyArray<unknown> = Object.values(of)
+        return parts.reduce((sum: number, part) => sum + beyondFirst(part), 1 + Math.max(0, parts.length - 1))
+      }
+      const whole = { [`${odd}"\\`]: value, '\\"[,{': `${odd}\\,` }
+      const count = 1 + beyondFirst(whole)
+      for (const text of [JSON.stringify(whole), JSON.stringify(whole, null, 1)]) {
+        expect(Json.holdsMore(text, count)).toBe(false)
+        expect(Json.holdsMore(text, count - 1)).toBe(true)
+      }
+    })
   })
 
   it("counts what is no JSON as well, and nothing behind a quote that never closes", () => {
@@ -203,30 +196,23 @@ describe("strict JSON", () => {
   })
 
   it("reads every document that JSON.stringify writes", () => {
-    fc.assert(
-      fc.property(fc.jsonValue(), (value) => {
-        const text = JSON.stringify(value)
-        if (text.includes("__proto__")) return
-        expect(Json.parse(text, wide)).toEqual(Result.succeed(JSON.parse(text)))
-      })
-    )
+    forAll([fc.jsonValue()], (value) => {
+      const text = JSON.stringify(value)
+      if (text.includes("__proto__")) return
+      expect(Json.parse(text, wide)).toEqual(Result.succeed(JSON.parse(text)))
+    })
   })
 
   it("finds a member that was added twice, whatever stands around it", () => {
-    fc.assert(
-      fc.property(
-        fc.dictionary(fc.string(), fc.jsonValue()),
-        fc.string(),
-        fc.jsonValue(),
-        fc.jsonValue(),
-        (others, name, first, second) => {
-          const members = Object.entries({ ...others, [name]: first }).map(
-            ([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`
-          )
-          const text = `[{${[...members, `${JSON.stringify(name)}:${JSON.stringify(second)}`].join(",")}}]`
-          expect(Result.isFailure(Json.parse(text, wide))).toBe(true)
-        }
-      )
+    forAll(
+      [fc.dictionary(fc.string(), fc.jsonValue()), fc.string(), fc.jsonValue(), fc.jsonValue()],
+      (others, name, first, second) => {
+        const members = Object.entries({ ...others, [name]: first }).map(
+          ([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`
+        )
+        const text = `[{${[...members, `${JSON.stringify(name)}:${JSON.stringify(second)}`].join(",")}}]`
+        expect(Result.isFailure(Json.parse(text, wide))).toBe(true)
+      }
     )
   })
 

@@ -4,7 +4,7 @@ import * as fc from "fast-check"
 import * as JsonSteps from "../../../src/domain/json/JsonSteps.js"
 import * as Steps from "../../../src/domain/primitives/Steps.js"
 import { bytesInUse, MiB, textOf } from "../../support/Heap.js"
-import { words } from "../generators.js"
+import { forAll, words } from "../generators.js"
 
 /** So long that no text is parsed in one go. */
 const blanks = " ".repeat(65_536)
@@ -15,37 +15,29 @@ const whole = (text: string) =>
 
 describe("JSON parsed in steps", () => {
   it("is what JSON.parse makes of it", () => {
-    fc.assert(
-      fc.property(fc.json({ maxDepth: 6 }), (text) => {
-        expect(parse(text)).toEqual(whole(text))
-      })
-    )
+    forAll([fc.json({ maxDepth: 6 })], (text) => {
+      expect(parse(text)).toEqual(whole(text))
+    })
   })
 
   it("with white space between its tokens as well", () => {
-    fc.assert(
-      fc.property(fc.jsonValue(), (value) => {
-        expect(parse(JSON.stringify(value, null, "\t\n"))).toEqual(whole(JSON.stringify(value)))
-      })
-    )
+    forAll([fc.jsonValue()], (value) => {
+      expect(parse(JSON.stringify(value, null, "\t\n"))).toEqual(whole(JSON.stringify(value)))
+    })
   })
 
   it("is refused exactly where JSON.parse throws", () => {
-    fc.assert(
-      fc.property(
-        fc.json(),
-        fc.nat(),
-        fc.constantFrom(...'[]{}:,"\\0-1.eE+tfn x\u0000\u000b\u00a0'),
-        (text, place, character) => {
-          const at = place % (text.length + 1)
-          for (const broken of [
-            text.slice(0, at) + character + text.slice(at),
-            text.slice(0, at) + text.slice(at + 1),
-            text.slice(0, at) + character + text.slice(at + 1)
-          ])
-            expect([broken, parse(broken)]).toEqual([broken, whole(broken)])
-        }
-      )
+    forAll(
+      [fc.json(), fc.nat(), fc.constantFrom(...'[]{}:,"\\0-1.eE+tfn x\u0000\u000b\u00a0')],
+      (text, place, character) => {
+        const at = place % (text.length + 1)
+        for (const broken of [
+          text.slice(0, at) + character + text.slice(at),
+          text.slice(0, at) + text.slice(at + 1),
+          text.slice(0, at) + character + text.slice(at + 1)
+        ])
+          expect([broken, parse(broken)]).toEqual([broken, whole(broken)])
+      }
     )
   })
 

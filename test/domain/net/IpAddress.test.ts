@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import * as fc from "fast-check"
 import * as IpAddress from "../../../src/domain/net/IpAddress.js"
-import { words } from "../generators.js"
+import { forAll, words } from "../generators.js"
 
 const isIn = (range: string, address: string): boolean => {
   const parsed = IpAddress.parse(address)
@@ -12,23 +12,19 @@ const isIn = (range: string, address: string): boolean => {
 
 describe("an IP address", () => {
   it("mapped into IPv6 is the IPv4 address that it is", () => {
-    fc.assert(
-      fc.property(fc.ipV4(), (text) => {
-        expect(IpAddress.parse(`::ffff:${text}`)).toEqual(IpAddress.parse(text))
-        expect(IpAddress.parse(text)?.bits).toBe(32)
-      })
-    )
+    forAll([fc.ipV4()], (text) => {
+      expect(IpAddress.parse(`::ffff:${text}`)).toEqual(IpAddress.parse(text))
+      expect(IpAddress.parse(text)?.bits).toBe(32)
+    })
   })
 
   it("has a value that tells it from any other", () => {
-    fc.assert(
-      fc.property(fc.ipV6(), fc.ipV6(), (one, other) => {
-        const normal = (text: string) => new URL(`http://[${text}]/`).hostname
-        expect(IpAddress.parse(one)?.value === IpAddress.parse(other)?.value).toBe(
-          normal(one) === normal(other)
-        )
-      })
-    )
+    forAll([fc.ipV6(), fc.ipV6()], (one, other) => {
+      const normal = (text: string) => new URL(`http://[${text}]/`).hostname
+      expect(IpAddress.parse(one)?.value === IpAddress.parse(other)?.value).toBe(
+        normal(one) === normal(other)
+      )
+    })
   })
 
   it.each(["", ...words("1.2.3 1.2.3.4.5 01.2.3.4 1.2.3.256 [::1] ::1%lo 1::2::3 a.b.c.d 0x1")])(
@@ -88,28 +84,26 @@ describe("the reach of an IP address", () => {
   it("of no text is other", () => expect(IpAddress.reach("")).toBe("other"))
 
   it("does not depend on how an IPv6 address is written", () => {
-    fc.assert(
-      fc.property(
+    forAll(
+      [
         fc.array(fc.constantFrom(0, 1, 0xffff, 0x7f00, 0x2001, 0xdb8, 0xfe80, 0x64), {
           minLength: 8,
           maxLength: 8
-        }),
-        (groups) => {
-          const long = groups.map((group) => group.toString(16).padStart(4, "0")).join(":")
-          const short = new URL(`http://[${long}]/`).hostname.slice(1, -1)
-          expect(IpAddress.reach(short)).toBe(IpAddress.reach(long))
-          expect(IpAddress.reach(long.toUpperCase())).toBe(IpAddress.reach(long))
-        }
-      )
+        })
+      ],
+      (groups) => {
+        const long = groups.map((group) => group.toString(16).padStart(4, "0")).join(":")
+        const short = new URL(`http://[${long}]/`).hostname.slice(1, -1)
+        expect(IpAddress.reach(short)).toBe(IpAddress.reach(long))
+        expect(IpAddress.reach(long.toUpperCase())).toBe(IpAddress.reach(long))
+      }
     )
   })
 
   it("is the same for an IPv4 address and its mapped form", () => {
-    fc.assert(
-      fc.property(fc.ipV4(), (text) => {
-        expect(IpAddress.reach(`::ffff:${text}`)).toBe(IpAddress.reach(text))
-      })
-    )
+    forAll([fc.ipV4()], (text) => {
+      expect(IpAddress.reach(`::ffff:${text}`)).toBe(IpAddress.reach(text))
+    })
   })
 })
 

@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as fc from "fast-check"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { bytes32, hex } from "../generators.js"
+import { bytes32, forAll, hex } from "../generators.js"
 
 describe("Hex", () => {
   it("takes 0x and an even number of digits of either case, and lowers them", () => {
@@ -39,15 +39,13 @@ describe("Hex", () => {
   })
 
   it("counts and joins bytes", () => {
-    fc.assert(
-      fc.property(fc.array(hex(40)), (parts) => {
-        const joined = Hex.concat(...parts)
-        expect(Hex.size(joined)).toBe(parts.reduce((sum, part) => sum + Hex.size(part), 0))
-        expect(joined).toBe(
-          `0x${Buffer.concat(parts.map((p) => Buffer.from(p.slice(2), "hex"))).toString("hex")}`
-        )
-      })
-    )
+    forAll([fc.array(hex(40))], (parts) => {
+      const joined = Hex.concat(...parts)
+      expect(Hex.size(joined)).toBe(parts.reduce((sum, part) => sum + Hex.size(part), 0))
+      expect(joined).toBe(
+        `0x${Buffer.concat(parts.map((p) => Buffer.from(p.slice(2), "hex"))).toString("hex")}`
+      )
+    })
   })
 
   it("is written and read as Node does, of every length around the one up to which texts are short", () => {
@@ -61,21 +59,17 @@ describe("Hex", () => {
   })
 
   it("is cut between two bytes, or from one to the end", () => {
-    fc.assert(
-      fc.property(hex(80), fc.nat(90), fc.nat(90), (bytes, from, to) => {
-        const buffer = Buffer.from(bytes.slice(2), "hex")
-        expect(Hex.slice(bytes, from)).toBe(`0x${buffer.subarray(from).toString("hex")}`)
-        expect(Hex.slice(bytes, from, to)).toBe(`0x${buffer.subarray(from, to).toString("hex")}`)
-      })
-    )
+    forAll([hex(80), fc.nat(90), fc.nat(90)], (bytes, from, to) => {
+      const buffer = Buffer.from(bytes.slice(2), "hex")
+      expect(Hex.slice(bytes, from)).toBe(`0x${buffer.subarray(from).toString("hex")}`)
+      expect(Hex.slice(bytes, from, to)).toBe(`0x${buffer.subarray(from, to).toString("hex")}`)
+    })
   })
 
   it("goes over the wire and back unchanged", () => {
-    fc.assert(
-      fc.property(hex(), bytes32, (bytes, word) => {
-        expect(Schema.decodeSync(Hex.schema)(Schema.encodeSync(Hex.schema)(bytes))).toBe(bytes)
-        expect(Schema.decodeSync(Hex.schema32)(Schema.encodeSync(Hex.schema32)(word))).toBe(word)
-      })
-    )
+    forAll([hex(), bytes32], (bytes, word) => {
+      expect(Schema.decodeSync(Hex.schema)(Schema.encodeSync(Hex.schema)(bytes))).toBe(bytes)
+      expect(Schema.decodeSync(Hex.schema32)(Schema.encodeSync(Hex.schema32)(word))).toBe(word)
+    })
   })
 })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { Lru } from "../../../src/domain/primitives/Lru.js"
+import { forAll } from "../generators.js"
 
 describe("values in order of their use", () => {
   it("are the last ones that were set or got, up to the number", () => {
@@ -31,24 +32,22 @@ describe("values in order of their use", () => {
     value: fc.nat(12)
   })
   it("are those of a list that is kept by hand", () => {
-    fc.assert(
-      fc.property(fc.array(use), fc.nat(20), (uses, most) => {
-        const lru = new Lru<number, number>(most, (value) => value)
-        let list: ReadonlyArray<readonly [number, number]> = []
-        const total = () => list.reduce((sum, [, value]) => sum + value, 0)
-        for (const { does, key, value } of uses) {
-          const found = list.find(([of]) => of === key)
-          if (does === "get") expect(lru.get(key)).toBe(found?.[1])
-          else if (does === "set") lru.set(key, value)
-          else lru.delete(key)
-          list = list.filter((each) => each !== found)
-          if (does === "get" && found !== undefined) list = [...list, found]
-          if (does === "set" && value <= most) list = [...list, [key, value]]
-          while (total() > most) list = list.slice(1)
-          expect([...lru.values()]).toEqual(list.map(([, each]) => each))
-          expect([lru.size, lru.weight]).toEqual([list.length, total()])
-        }
-      })
-    )
+    forAll([fc.array(use), fc.nat(20)], (uses, most) => {
+      const lru = new Lru<number, number>(most, (value) => value)
+      let list: ReadonlyArray<readonly [number, number]> = []
+      const total = () => list.reduce((sum, [, value]) => sum + value, 0)
+      for (const { does, key, value } of uses) {
+        const found = list.find(([of]) => of === key)
+        if (does === "get") expect(lru.get(key)).toBe(found?.[1])
+        else if (does === "set") lru.set(key, value)
+        else lru.delete(key)
+        list = list.filter((each) => each !== found)
+        if (does === "get" && found !== undefined) list = [...list, found]
+        if (does === "set" && value <= most) list = [...list, [key, value]]
+        while (total() > most) list = list.slice(1)
+        expect([...lru.values()]).toEqual(list.map(([, each]) => each))
+        expect([lru.size, lru.weight]).toEqual([list.length, total()])
+      }
+    })
   })
 })

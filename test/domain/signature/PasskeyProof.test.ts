@@ -36,38 +36,32 @@ const why = (proof: Hex.Hex) => Result.getOrThrow(Result.flip(Proof.decode(proof
 
 describe("A proof with passkeys", () => {
   it("is encoded as ethers encodes it, and comes apart again", () => {
-    fc.assert(
-      fc.property(parts, (it) => {
-        const proof = Proof.encode(it)
-        expect(proof).toBe(ethersProof(it))
-        expect(Proof.decode(proof)).toEqual(Result.succeed(it))
-        expect(Hex.size(proof) % 32).toBe(0)
-      })
-    )
+    forAll([parts], (it) => {
+      const proof = Proof.encode(it)
+      expect(proof).toBe(ethersProof(it))
+      expect(Proof.decode(proof)).toEqual(Result.succeed(it))
+      expect(Hex.size(proof) % 32).toBe(0)
+    })
   })
 
   it("without passkeys is its signatures alone, and the other form of that is read too", () => {
-    fc.assert(
-      fc.property(
-        ecdsa.filter((it) => it !== Hex.empty),
-        (it) => {
-          const alone = { ecdsa: it, passkeys: [] }
-          expect(Proof.encode(alone)).toBe(it)
-          expect(Proof.decode(it)).toEqual(Result.succeed(alone))
-          expect(Proof.decode(Hex.unsafe(ethersProof(alone)))).toEqual(Result.succeed(alone))
-          expect(Proof.signatures(it)).toBe(Hex.size(it) / 65)
-        }
-      )
-    )
+    forAll([ecdsa.filter((it) => it !== Hex.empty)], (it) => {
+      const alone = { ecdsa: it, passkeys: [] }
+      expect(Proof.encode(alone)).toBe(it)
+      expect(Proof.decode(it)).toEqual(Result.succeed(alone))
+      expect(Proof.decode(Hex.unsafe(ethersProof(alone)))).toEqual(Result.succeed(alone))
+      expect(Proof.signatures(it)).toBe(Hex.size(it) / 65)
+    })
   })
 
   it("has one encoding: whatever else is read says something else", () => {
-    fc.assert(
-      fc.property(mutated(parts.map(Proof.encode)), ([right, wrong]) => {
+    forAll(
+      [mutated(parts.map(Proof.encode))],
+      ([right, wrong]) => {
         const read = Proof.decode(wrong)
         if (Result.isSuccess(read)) expect(Proof.encode(read.success)).toBe(wrong)
         if (wrong !== right) expect(read).not.toEqual(Proof.decode(right))
-      }),
+      },
       { numRuns: 400 }
     )
   })
@@ -152,34 +146,28 @@ describe("A dummy", () => {
   })
 
   it("passes every check but that of the signature once it has the op's challenge, and keeps its length", () => {
-    fc.assert(
-      fc.property(
-        bytes32,
-        uint48,
-        uint48,
-        address,
-        hex(70),
-        (userOpHash, validUntil, validAfter, bundler, tail) => {
-          const conditions = { validUntil, validAfter, bundler }
-          const proof = Proof.dummy(config, { owners: 1, passkeys: 2 })
-          const signature = Conditions.encodeSignature(conditions, proof)
-          const challenged = Proof.challenged(Hex.concat(signature, tail), userOpHash)
-          expect(challenged.length).toBe(signature.length + tail.length - 2)
-          expect(challenged.endsWith(tail.slice(2))).toBe(true)
-          const bare = Hex.unsafe(challenged.slice(0, signature.length))
-          const decoded = Result.getOrThrow(Conditions.decodeSignature(bare))
-          expect(decoded.conditions).toEqual(conditions)
-          for (const { auth } of Result.getOrThrow(Proof.decode(decoded.proof)).passkeys) {
-            expect(WebAuthn.check(auth, Conditions.signingHash(userOpHash, conditions))).toEqual(Result.void)
-            expect(WebAuthn.signedBy(auth, passkeys)).toBeNull()
-          }
+    forAll(
+      [bytes32, uint48, uint48, address, hex(70)],
+      (userOpHash, validUntil, validAfter, bundler, tail) => {
+        const conditions = { validUntil, validAfter, bundler }
+        const proof = Proof.dummy(config, { owners: 1, passkeys: 2 })
+        const signature = Conditions.encodeSignature(conditions, proof)
+        const challenged = Proof.challenged(Hex.concat(signature, tail), userOpHash)
+        expect(challenged.length).toBe(signature.length + tail.length - 2)
+        expect(challenged.endsWith(tail.slice(2))).toBe(true)
+        const bare = Hex.unsafe(challenged.slice(0, signature.length))
+        const decoded = Result.getOrThrow(Conditions.decodeSignature(bare))
+        expect(decoded.conditions).toEqual(conditions)
+        for (const { auth } of Result.getOrThrow(Proof.decode(decoded.proof)).passkeys) {
+          expect(WebAuthn.check(auth, Conditions.signingHash(userOpHash, conditions))).toEqual(Result.void)
+          expect(WebAuthn.signedBy(auth, passkeys)).toBeNull()
         }
-      ),
+      },
       { numRuns: 20 }
     )
   })
 
   it("is put into nothing else", () => {
-    fc.assert(fc.property(hex(600), bytes32, (bytes, hash) => Proof.challenged(bytes, hash) === bytes))
+    forAll([hex(600), bytes32], (bytes, hash) => Proof.challenged(bytes, hash) === bytes)
   })
 })

@@ -28,8 +28,9 @@ const few = { numRuns: 20 }
 
 describe("Proof", () => {
   it("of ethers' signatures is normal already, and v 0 or 1 is raised to 27 or 28", () => {
-    fc.assert(
-      fc.property(bytes32, fc.array(key, { minLength: 1, maxLength: 16 }), (hash, keys) => {
+    forAll(
+      [bytes32, fc.array(key, { minLength: 1, maxLength: 16 })],
+      (hash, keys) => {
         const signatures = keys.map((each) => sign(hash, each))
         const proof = Hex.concat(...signatures)
         const parity = Hex.concat(
@@ -37,13 +38,15 @@ describe("Proof", () => {
         )
         expect(Proof.normalise(proof)).toEqual(Result.succeed(proof))
         expect(Proof.normalise(parity)).toEqual(Result.succeed(proof))
-      })
+      },
+      few
     )
   })
 
   it("of compact signatures (EIP-2098), as ethers writes them, is that of whole ones", () => {
-    fc.assert(
-      fc.property(bytes32, fc.array(key, { minLength: 1, maxLength: 16 }), (hash, keys) => {
+    forAll(
+      [bytes32, fc.array(key, { minLength: 1, maxLength: 16 })],
+      (hash, keys) => {
         const signatures = keys.map((each) => each.signingKey.sign(hash))
         const whole = Hex.concat(...signatures.map(({ serialized }) => Hex.unsafe(serialized)))
         const compact = Hex.concat(
@@ -60,7 +63,8 @@ describe("Proof", () => {
           )
         expect(Proof.normalise(abi(compact))).toEqual(Result.succeed(whole))
         expect(Proof.normalise(abi(whole))).toEqual(Result.succeed(whole))
-      })
+      },
+      few
     )
   })
 
@@ -124,15 +128,17 @@ describe("Proof", () => {
   })
 
   it("names the signers over the hash and over its EIP-191 form, as ethers does", () => {
-    fc.assert(
-      fc.property(bytes32, key, key, (hash, first, second) => {
+    forAll(
+      [bytes32, key, key],
+      (hash, first, second) => {
         const personal = hashMessage(getBytes(hash))
         expect(Proof.eip191(hash)).toBe(personal)
         const proof = Hex.concat(sign(hash, first), sign(personal, second))
         const [a, b] = ecdsaSigners(hash, proof)
         expect(a).toEqual([first.address, recoverAddress(personal, sign(hash, first))])
         expect(b).toEqual([recoverAddress(hash, sign(personal, second)), second.address])
-      })
+      },
+      few
     )
   })
 
@@ -144,8 +150,9 @@ describe("Proof", () => {
   })
 
   it("for estimation has the real length, is accepted by the curve and is by nobody known", () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 1, max: 16 }), bytes32, (count, hash) => {
+    forAll(
+      [fc.integer({ min: 1, max: 16 }), bytes32],
+      (count, hash) => {
         const dummy = Proof.dummyEcdsa(count)
         expect(Proof.normalise(dummy)).toEqual(Result.succeed(dummy))
         expect(Hex.size(dummy)).toBe(65 * count)
@@ -153,7 +160,7 @@ describe("Proof", () => {
         const signers = ecdsaSigners(hash, dummy).flat()
         expect(signers).not.toContain(null)
         expect(new Set(signers).size).toBe(2 * count)
-      }),
+      },
       { numRuns: 5 }
     )
   })

@@ -33,61 +33,53 @@ const factoryAbi = new Interface([
 
 describe("Deployment", () => {
   it("is authorised over the EIP-712 digest of Deploy", () => {
-    fc.assert(
-      fc.property(deployment, uint(64), address, address, (it, chainId, factory, bundler) => {
-        expect(Deployment.digest({ chainId, factory }, it, bundler)).toBe(
-          TypedDataEncoder.hash(
-            { name: "castellan", version: "1", chainId, verifyingContract: factory },
-            types,
-            { ...it, configHash: WalletConfig.configHash(it.config), bundler }
-          )
+    forAll([deployment, uint(64), address, address], (it, chainId, factory, bundler) => {
+      expect(Deployment.digest({ chainId, factory }, it, bundler)).toBe(
+        TypedDataEncoder.hash(
+          { name: "castellan", version: "1", chainId, verifyingContract: factory },
+          types,
+          { ...it, configHash: WalletConfig.configHash(it.config), bundler }
         )
-      })
-    )
+      )
+    })
   })
 
   it("is authorised for one chain, one factory, one configuration and one submitter", () => {
-    fc.assert(
-      fc.property(deployment, deployment, uint(64), address, address, (a, b, chainId, factory, other) => {
-        const digest = Deployment.digest({ chainId, factory }, a, factory)
-        expect(Deployment.digest({ chainId: chainId + 1n, factory }, a, factory)).not.toBe(digest)
-        expect(Deployment.digest({ chainId, factory: other }, a, factory) === digest).toBe(other === factory)
-        expect(Deployment.digest({ chainId, factory }, a, other) === digest).toBe(other === factory)
-        expect(Deployment.digest({ chainId, factory }, { ...a, config: b.config }, factory) === digest).toBe(
-          WalletConfig.encode(a.config) === WalletConfig.encode(b.config)
-        )
-      })
-    )
+    forAll([deployment, deployment, uint(64), address, address], (a, b, chainId, factory, other) => {
+      const digest = Deployment.digest({ chainId, factory }, a, factory)
+      expect(Deployment.digest({ chainId: chainId + 1n, factory }, a, factory)).not.toBe(digest)
+      expect(Deployment.digest({ chainId, factory: other }, a, factory) === digest).toBe(other === factory)
+      expect(Deployment.digest({ chainId, factory }, a, other) === digest).toBe(other === factory)
+      expect(Deployment.digest({ chainId, factory }, { ...a, config: b.config }, factory) === digest).toBe(
+        WalletConfig.encode(a.config) === WalletConfig.encode(b.config)
+      )
+    })
   })
 
   it("has an authorisation of one byte more when it names no submitter", () => {
-    fc.assert(
-      fc.property(hex(65), address, (signature, bundler) => {
-        expect(Deployment.authorization(signature, bundler)).toBe(
-          bundler === Address.zero ? `${signature}01` : signature
-        )
-        expect(Deployment.authorization(signature, Address.zero)).toBe(`${signature}01`)
-      })
-    )
+    forAll([hex(65), address], (signature, bundler) => {
+      expect(Deployment.authorization(signature, bundler)).toBe(
+        bundler === Address.zero ? `${signature}01` : signature
+      )
+      expect(Deployment.authorization(signature, Address.zero)).toBe(`${signature}01`)
+    })
   })
 
   it("is called as ethers encodes createWallet, behind the factory in an initCode, and read back from it", () => {
-    fc.assert(
-      fc.property(deployment, address, hex(100), (it, factory, authorization) => {
-        const call = factoryAbi.encodeFunctionData("createWallet", [
-          it.saltHash,
-          it.custody,
-          it.legacy,
-          it.config,
-          it.deadline,
-          authorization
-        ])
-        expect(Deployment.createWalletCall(it, authorization)).toBe(call)
-        const initCode = Deployment.initCode(factory, it, authorization)
-        expect(initCode).toBe(concat([factory, call]))
-        expect(Deployment.parse(initCode)).toEqual(Result.succeed({ factory, deployment: it, authorization }))
-      })
-    )
+    forAll([deployment, address, hex(100)], (it, factory, authorization) => {
+      const call = factoryAbi.encodeFunctionData("createWallet", [
+        it.saltHash,
+        it.custody,
+        it.legacy,
+        it.config,
+        it.deadline,
+        authorization
+      ])
+      expect(Deployment.createWalletCall(it, authorization)).toBe(call)
+      const initCode = Deployment.initCode(factory, it, authorization)
+      expect(initCode).toBe(concat([factory, call]))
+      expect(Deployment.parse(initCode)).toEqual(Result.succeed({ factory, deployment: it, authorization }))
+    })
   })
 
   it("is read from one initCode only", () => {
@@ -108,25 +100,25 @@ describe("Deployment", () => {
   })
 
   it("with a deadline that does not exist has expired", () => {
-    fc.assert(
-      fc.property(
+    forAll(
+      [
         deployment,
         uint(64),
         address,
-        fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_INFINITY),
-        (it, chainId, factory, deadline) => {
-          const [wrong, expired] = [
-            { ...it, deadline },
-            { ...it, deadline: 0 }
-          ]
-          expect(Deployment.digest({ chainId, factory }, wrong, factory)).toBe(
-            Deployment.digest({ chainId, factory }, expired, factory)
-          )
-          expect(Deployment.createWalletCall(wrong, Hex.empty)).toBe(
-            Deployment.createWalletCall(expired, Hex.empty)
-          )
-        }
-      )
+        fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_INFINITY)
+      ],
+      (it, chainId, factory, deadline) => {
+        const [wrong, expired] = [
+          { ...it, deadline },
+          { ...it, deadline: 0 }
+        ]
+        expect(Deployment.digest({ chainId, factory }, wrong, factory)).toBe(
+          Deployment.digest({ chainId, factory }, expired, factory)
+        )
+        expect(Deployment.createWalletCall(wrong, Hex.empty)).toBe(
+          Deployment.createWalletCall(expired, Hex.empty)
+        )
+      }
     )
   })
 })

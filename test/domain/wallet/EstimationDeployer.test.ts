@@ -1,15 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
 import { recoverAddress } from "ethers"
 import * as EstimationDeployer from "../../../src/domain/wallet/EstimationDeployer.js"
-import { bytes32 } from "../generators.js"
+import { bytes32, forAll } from "../generators.js"
 
 describe("the deployer of simulations", () => {
   it("signs by the key of its address", () => {
-    fc.assert(
-      fc.property(bytes32, (digest) => {
-        expect(recoverAddress(digest, EstimationDeployer.sign(digest))).toBe(EstimationDeployer.address)
-      })
-    )
+    forAll([bytes32], (digest) => {
+      expect(recoverAddress(digest, EstimationDeployer.sign(digest))).toBe(EstimationDeployer.address)
+    })
   })
 
   it("stands alone in slot 0 of a factory", () => {

@@ -29,25 +29,21 @@ describe("the ledger", () => {
   })
 
   it("is called as its artifact says, the requirement before the call and the record behind it", () => {
-    fc.assert(
-      fc.property(address, call, links, (ledger, own, { records, requires }) => {
-        const data = Ledger.callData(ledger, own, { records, requires })
-        const expected = [
-          ...(requires === null
-            ? []
-            : [
-                [ledger, 0n, ledgerAbi.encodeFunctionData("requireRecorded", [requires.wallet, requires.key])]
-              ]),
-          [own.target, own.value, own.data],
-          ...(records === null ? [] : [[ledger, 0n, ledgerAbi.encodeFunctionData("record", [records])]])
-        ]
-        expect(data).toBe(
-          expected.length === 1
-            ? walletAbi.encodeFunctionData("execute", expected[0])
-            : walletAbi.encodeFunctionData("executeBatch", [expected])
-        )
-      })
-    )
+    forAll([address, call, links], (ledger, own, { records, requires }) => {
+      const data = Ledger.callData(ledger, own, { records, requires })
+      const expected = [
+        ...(requires === null
+          ? []
+          : [[ledger, 0n, ledgerAbi.encodeFunctionData("requireRecorded", [requires.wallet, requires.key])]]),
+        [own.target, own.value, own.data],
+        ...(records === null ? [] : [[ledger, 0n, ledgerAbi.encodeFunctionData("record", [records])]])
+      ]
+      expect(data).toBe(
+        expected.length === 1
+          ? walletAbi.encodeFunctionData("execute", expected[0])
+          : walletAbi.encodeFunctionData("executeBatch", [expected])
+      )
+    })
   })
 
   it("is recognised in calldata, and in no other", () => {
@@ -92,13 +88,11 @@ describe("the ledger", () => {
   })
 
   it("says which op was not recorded, in nothing but its own error", () => {
-    fc.assert(
-      fc.property(bytes32, hex(80), (key, other) => {
-        const data = Hex.unsafe(ledgerAbi.encodeErrorResult("DependencyFailed", [key]))
-        expect(Ledger.failedKey(data)).toBe(key)
-        expect(Ledger.failedKey(Hex.concat(data, Hex.unsafe("0x00")))).toBeNull()
-        expect(Ledger.failedKey(other)).toBeNull()
-      })
-    )
+    forAll([bytes32, hex(80)], (key, other) => {
+      const data = Hex.unsafe(ledgerAbi.encodeErrorResult("DependencyFailed", [key]))
+      expect(Ledger.failedKey(data)).toBe(key)
+      expect(Ledger.failedKey(Hex.concat(data, Hex.unsafe("0x00")))).toBeNull()
+      expect(Ledger.failedKey(other)).toBeNull()
+    })
   })
 })

@@ -19,29 +19,27 @@ const call = fc.record({ target: address, value: uint(256), data: hex() })
 
 describe("WalletCalls", () => {
   it("are encoded as ethers encodes them, canonical, read as they were, and tell the wei that they send", () => {
-    fc.assert(
-      fc.property(call, fc.array(call, { maxLength: 5 }), hex(40), (one, calls, tail) => {
-        const single = WalletCalls.execute(one.target, one.value, one.data)
-        expect(single).toBe(abi.encodeFunctionData("execute", [one.target, one.value, one.data]))
-        const batch = WalletCalls.executeBatch(calls)
-        expect(batch).toBe(abi.encodeFunctionData("executeBatch", [calls]))
-        for (const { callData, inner } of [
-          { callData: single, inner: [one] },
-          { callData: batch, inner: calls }
-        ]) {
-          expect(WalletCalls.read(callData)).toEqual(inner)
-          expect(WalletCalls.valueOf(callData)).toBe(inner.reduce((sum, { value }) => sum + value, 0n))
-          expect(WalletCalls.isCanonical(callData)).toBe(true)
-          expect(WalletCalls.isCanonical(Hex.concat(callData, tail))).toBe(tail === Hex.empty)
-          expect(WalletCalls.isCanonical(Hex.unsafe(callData.slice(0, -64)))).toBe(false)
-          const other = Hex.unsafe(`0x00000000${callData.slice(10)}`)
-          expect([WalletCalls.read(other), WalletCalls.valueOf(other)]).toEqual([[], 0n])
-          const hostile = Hex.unsafe(`${callData.slice(0, 10)}${tail.slice(2)}`)
-          expect(WalletCalls.valueOf(hostile)).toBeGreaterThanOrEqual(0n)
-        }
-        expect(WalletCalls.isCanonical(tail)).toBe(true)
-      })
-    )
+    forAll([call, fc.array(call, { maxLength: 5 }), hex(40)], (one, calls, tail) => {
+      const single = WalletCalls.execute(one.target, one.value, one.data)
+      expect(single).toBe(abi.encodeFunctionData("execute", [one.target, one.value, one.data]))
+      const batch = WalletCalls.executeBatch(calls)
+      expect(batch).toBe(abi.encodeFunctionData("executeBatch", [calls]))
+      for (const { callData, inner } of [
+        { callData: single, inner: [one] },
+        { callData: batch, inner: calls }
+      ]) {
+        expect(WalletCalls.read(callData)).toEqual(inner)
+        expect(WalletCalls.valueOf(callData)).toBe(inner.reduce((sum, { value }) => sum + value, 0n))
+        expect(WalletCalls.isCanonical(callData)).toBe(true)
+        expect(WalletCalls.isCanonical(Hex.concat(callData, tail))).toBe(tail === Hex.empty)
+        expect(WalletCalls.isCanonical(Hex.unsafe(callData.slice(0, -64)))).toBe(false)
+        const other = Hex.unsafe(`0x00000000${callData.slice(10)}`)
+        expect([WalletCalls.read(other), WalletCalls.valueOf(other)]).toEqual([[], 0n])
+        const hostile = Hex.unsafe(`${callData.slice(0, 10)}${tail.slice(2)}`)
+        expect(WalletCalls.valueOf(hostile)).toBeGreaterThanOrEqual(0n)
+      }
+      expect(WalletCalls.isCanonical(tail)).toBe(true)
+    })
   })
 
   it("ask for configuration and validator as ethers does", () => {
@@ -69,16 +67,14 @@ describe("WalletCalls", () => {
   })
 
   it("give back what the inner calls returned", () => {
-    fc.assert(
-      fc.property(hex(500), fc.array(hex(), { maxLength: 5 }), (data, results) => {
-        expect(WalletCalls.decodeExecuteResult(Hex.unsafe(coder.encode(["bytes"], [data])))).toEqual(
-          Result.succeed(data)
-        )
-        expect(
-          WalletCalls.decodeExecuteBatchResult(Hex.unsafe(coder.encode(["bytes[]"], [results])))
-        ).toEqual(Result.succeed(results))
-      })
-    )
+    forAll([hex(500), fc.array(hex(), { maxLength: 5 })], (data, results) => {
+      expect(WalletCalls.decodeExecuteResult(Hex.unsafe(coder.encode(["bytes"], [data])))).toEqual(
+        Result.succeed(data)
+      )
+      expect(WalletCalls.decodeExecuteBatchResult(Hex.unsafe(coder.encode(["bytes[]"], [results])))).toEqual(
+        Result.succeed(results)
+      )
+    })
   })
 
   it("give back nothing out of other data", () => {

@@ -9,7 +9,7 @@ import { type NewWatch, type WatchEvent, Watches } from "../../../src/applicatio
 import { type Target, Webhooks } from "../../../src/application/ports/Webhooks.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../journal/Make.js"
-import * as SteppedClock from "../SteppedClock.js"
+import * as Time from "../Time.js"
 import { type ForkingChain, type Log, origin } from "./ForkingChain.js"
 
 /** Blocks that a reorganisation may take back. */
@@ -86,9 +86,7 @@ export const deliveries = (accountId = Make.alice) =>
 
 /** Time passes, and the event loop turns, until it is so. */
 export const until = <E, R>(look: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
-  Effect.flatMap(look, (isSo) =>
-    isSo ? Effect.void : Effect.andThen(SteppedClock.step("1 second"), until(look))
-  )
+  Effect.flatMap(look, (isSo) => (isSo ? Effect.void : Effect.andThen(Time.adjust("1 second"), until(look))))
 
 /** Time in which a source is looked at about so often. */
 export const rounds = (count: number): Effect.Effect<void, never, Watches> =>
@@ -96,7 +94,7 @@ export const rounds = (count: number): Effect.Effect<void, never, Watches> =>
     Array.from({ length: count }, (_, n) => n),
     () =>
       Effect.andThen(
-        SteppedClock.step("1 second"),
+        Time.adjust("1 second"),
         Effect.flatMap(Watches, (watches) => Effect.ignore(watches.list(null, { limit: 20_000 })))
       ),
     { discard: true }

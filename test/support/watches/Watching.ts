@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
+import * as TestClock from "effect/testing/TestClock"
 import { expect } from "vitest"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as SqlWatches from "../../../src/adapters/sql/watches/Watches.js"
@@ -10,7 +11,6 @@ import type { WatchEvent } from "../../../src/application/ports/Watches.js"
 import * as Followers from "../../../src/application/watches/Followers.js"
 import type * as Telling from "../../../src/application/watches/Telling.js"
 import { options } from "../journal/Layers.js"
-import * as SteppedClock from "../SteppedClock.js"
 import * as Following from "./Following.js"
 import type { ForkingChain } from "./ForkingChain.js"
 
@@ -19,9 +19,9 @@ export const store = Layer.provide(
   Layer.orDie(Sqlite.layer({ filename: ":memory:" }))
 ).pipe(Layer.orDie)
 
-/** Over a database of its own in memory, with time that passes by steps. */
+/** Over a database of its own in memory, at a time that `Time` alone moves. */
 export const inMemory = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  SteppedClock.run(Effect.provide(effect, Layer.fresh(store)))
+  Effect.provide(effect, Layer.merge(Layer.fresh(store), TestClock.layer()))
 
 const replica = (process: string) =>
   Layer.succeed(Replicas, {

@@ -16,14 +16,7 @@ export const Request = Schema.Struct({
   ),
   kinds: Fields.optional(Webhook.Kinds)
 })
-  .pipe(
-    Schema.check(
-      Schema.makeFilter((change) => Object.keys(change).length > 0, {
-        message: "expected state, kinds or both",
-        jsonSchema: { minProperties: 1 }
-      })
-    )
-  )
+  .pipe(Schema.check(Schema.isMinProperties(1, { message: "expected state, kinds or both" })))
   .annotate({ identifier: "ChangeWebhookRequest" })
 export type Request = typeof Request.Type
 

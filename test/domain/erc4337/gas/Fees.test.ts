@@ -5,6 +5,7 @@ import * as fc from "fast-check"
 import * as Fees from "../../../../src/domain/erc4337/gas/Fees.js"
 import { overshoot } from "../../../../src/domain/erc4337/gas/Gas.js"
 import * as Percent from "../../../../src/domain/erc4337/Percent.js"
+import { forAll } from "../../generators.js"
 
 const wei = fc.bigInt({ min: 0n, max: 10n ** 14n })
 const percent = fc.integer({ min: 0, max: 1000 }).map((value) => Result.getOrThrow(Percent.from(value)))
@@ -22,46 +23,42 @@ const within = (cap: bigint, tipCap = cap, least = 0n): Fees.Bounds => ({
 
 describe("Fees", () => {
   it("are never above the operator's caps, and cover the next block with the buffer as far as the cap allows", () => {
-    fc.assert(
-      fc.property(wei, wei, percent, bounds, (nextBaseFee, asked, buffer, caps) => {
-        const { maxFeePerGas: cap, maxPriorityFeePerGas: tipCap, minPriorityFeePerGas: least } = caps
-        const quote = Fees.quote({ nextBaseFee, tip: asked }, caps, (price) => overshoot(price, buffer))
-        const tip = BigInts.max(BigInts.min(asked, tipCap), least)
-        if (Result.isFailure(quote)) {
-          expect(least > tipCap || nextBaseFee + tip > cap).toBe(true)
-          expect(quote.failure._tag).toBe("AboveCap")
-          expect(quote.failure.needed).toBeGreaterThan(quote.failure.cap)
-          return
-        }
-        const { legacy, maxFeePerGas, maxPriorityFeePerGas } = quote.success
-        expect(legacy).toBe(false)
-        expect(maxFeePerGas).toBe(BigInts.min(overshoot(nextBaseFee + tip, buffer), cap))
-        expect(maxFeePerGas).toBeGreaterThanOrEqual(nextBaseFee + tip)
-        expect(maxFeePerGas).toBeLessThanOrEqual(cap)
-        expect(maxPriorityFeePerGas).toBe(tip)
-        expect(maxPriorityFeePerGas).toBeGreaterThanOrEqual(least)
-        expect(maxPriorityFeePerGas).toBeLessThanOrEqual(tipCap)
-      })
-    )
+    forAll([wei, wei, percent, bounds], (nextBaseFee, asked, buffer, caps) => {
+      const { maxFeePerGas: cap, maxPriorityFeePerGas: tipCap, minPriorityFeePerGas: least } = caps
+      const quote = Fees.quote({ nextBaseFee, tip: asked }, caps, (price) => overshoot(price, buffer))
+      const tip = BigInts.max(BigInts.min(asked, tipCap), least)
+      if (Result.isFailure(quote)) {
+        expect(least > tipCap || nextBaseFee + tip > cap).toBe(true)
+        expect(quote.failure._tag).toBe("AboveCap")
+        expect(quote.failure.needed).toBeGreaterThan(quote.failure.cap)
+        return
+      }
+      const { legacy, maxFeePerGas, maxPriorityFeePerGas } = quote.success
+      expect(legacy).toBe(false)
+      expect(maxFeePerGas).toBe(BigInts.min(overshoot(nextBaseFee + tip, buffer), cap))
+      expect(maxFeePerGas).toBeGreaterThanOrEqual(nextBaseFee + tip)
+      expect(maxFeePerGas).toBeLessThanOrEqual(cap)
+      expect(maxPriorityFeePerGas).toBe(tip)
+      expect(maxPriorityFeePerGas).toBeGreaterThanOrEqual(least)
+      expect(maxPriorityFeePerGas).toBeLessThanOrEqual(tipCap)
+    })
   })
 
   it("are one gas price without a base fee: at least the least one, never above the cap, whatever tips may be", () => {
-    fc.assert(
-      fc.property(wei, percent, bounds, (gasPrice, buffer, caps) => {
-        const needed = BigInts.max(gasPrice, caps.minPriorityFeePerGas)
-        const quote = Fees.quote({ nextBaseFee: null, tip: gasPrice }, caps, (price) =>
-          overshoot(price, buffer)
-        )
-        if (needed > caps.maxFeePerGas) {
-          expect(quote).toEqual(Result.fail(new Fees.AboveCap({ needed, cap: caps.maxFeePerGas })))
-          return
-        }
-        const price = BigInts.min(overshoot(needed, buffer), caps.maxFeePerGas)
-        expect(quote).toEqual(
-          Result.succeed({ maxFeePerGas: price, maxPriorityFeePerGas: price, legacy: true })
-        )
-      })
-    )
+    forAll([wei, percent, bounds], (gasPrice, buffer, caps) => {
+      const needed = BigInts.max(gasPrice, caps.minPriorityFeePerGas)
+      const quote = Fees.quote({ nextBaseFee: null, tip: gasPrice }, caps, (price) =>
+        overshoot(price, buffer)
+      )
+      if (needed > caps.maxFeePerGas) {
+        expect(quote).toEqual(Result.fail(new Fees.AboveCap({ needed, cap: caps.maxFeePerGas })))
+        return
+      }
+      const price = BigInts.min(overshoot(needed, buffer), caps.maxFeePerGas)
+      expect(quote).toEqual(
+        Result.succeed({ maxFeePerGas: price, maxPriorityFeePerGas: price, legacy: true })
+      )
+    })
   })
 
   it.each([
@@ -116,16 +113,16 @@ describe("the tip", () => {
   )
 
   it("is not moved by fewer than half of the blocks, however high or low their tips are", () => {
-    fc.assert(
-      fc.property(
+    forAll(
+      [
         fc.array(fc.bigInt(10n, 20n), { minLength: 5, maxLength: 9 }),
-        fc.array(fc.oneof(fc.constant(0n), fc.constant(10n ** 15n)), { maxLength: 4 }),
-        (usual, odd) => {
-          const tip = Fees.tipOf([...usual, ...odd].map(full), null)
-          expect(tip).toBeGreaterThanOrEqual(10n)
-          expect(tip).toBeLessThanOrEqual(20n)
-        }
-      )
+        fc.array(fc.oneof(fc.constant(0n), fc.constant(10n ** 15n)), { maxLength: 4 })
+      ],
+      (usual, odd) => {
+        const tip = Fees.tipOf([...usual, ...odd].map(full), null)
+        expect(tip).toBeGreaterThanOrEqual(10n)
+        expect(tip).toBeLessThanOrEqual(20n)
+      }
     )
   })
 })

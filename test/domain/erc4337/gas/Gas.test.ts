@@ -58,25 +58,21 @@ const intrinsic = (data: string): { readonly usual: bigint; readonly floor: bigi
 
 describe("leastOf", () => {
   it("is what the data cost before anything runs, or the floor of EIP-7623", () => {
-    fc.assert(
-      fc.property(bytes(400), (data) => {
-        const { usual, floor } = intrinsic(data)
-        expect(Gas.intrinsic(data)).toBe(usual)
-        expect(Gas.leastOf(data)).toBe(BigInts.max(usual, floor))
-      })
-    )
+    forAll([bytes(400)], (data) => {
+      const { usual, floor } = intrinsic(data)
+      expect(Gas.intrinsic(data)).toBe(usual)
+      expect(Gas.leastOf(data)).toBe(BigInts.max(usual, floor))
+    })
   })
 })
 
 describe("overshoot", () => {
   it("is the smallest integer that is not below the exact product", () => {
-    fc.assert(
-      fc.property(fc.bigUintN(256), percents, (x, { units, percent }) => {
-        const exact = x * (1_000_000n + units)
-        const result = Gas.overshoot(x, percent)
-        expect(result * 1_000_000n >= exact && (result - 1n) * 1_000_000n < exact).toBe(true)
-      })
-    )
+    forAll([fc.bigUintN(256), percents], (x, { units, percent }) => {
+      const exact = x * (1_000_000n + units)
+      const result = Gas.overshoot(x, percent)
+      expect(result * 1_000_000n >= exact && (result - 1n) * 1_000_000n < exact).toBe(true)
+    })
   })
 
   it("is exact where floating point is not", () => {
@@ -109,20 +105,18 @@ describe("op gas limits", () => {
   const data = { initCode: Hex.empty, callData: Hex.empty, paymasterAndData: Hex.empty, signature: Hex.empty }
 
   it("exceed what was measured, and grow with it", () => {
-    fc.assert(
-      fc.property(ops, fc.bigUintN(30), fc.bigUintN(30), (op, validationGas, callLimit) => {
-        const one = { ...measure, validationGas, callLimit }
-        for (const version of versions) {
-          const verification = Gas.verificationGasLimit(version, one, op)
-          // Two calls lie inside each other in a validation.
-          expect((verification - measure.bookkeepingGas) * 31n).toBeGreaterThan(validationGas * 32n)
-          const more = { ...one, validationGas: validationGas + 1_000n }
-          const least = verification + 1_000n
-          expect(Gas.verificationGasLimit(version, more, op)).toBeGreaterThan(least)
-        }
-        expect(Gas.callGasLimit(one, Hex.unsafe("0x01"))).toBe(callLimit)
-      })
-    )
+    forAll([ops, fc.bigUintN(30), fc.bigUintN(30)], (op, validationGas, callLimit) => {
+      const one = { ...measure, validationGas, callLimit }
+      for (const version of versions) {
+        const verification = Gas.verificationGasLimit(version, one, op)
+        // Two calls lie inside each other in a validation.
+        expect((verification - measure.bookkeepingGas) * 31n).toBeGreaterThan(validationGas * 32n)
+        const more = { ...one, validationGas: validationGas + 1_000n }
+        const least = verification + 1_000n
+        expect(Gas.verificationGasLimit(version, more, op)).toBeGreaterThan(least)
+      }
+      expect(Gas.callGasLimit(one, Hex.unsafe("0x01"))).toBe(callLimit)
+    })
   })
 
   it("follow the stated formulas", () => {
@@ -200,27 +194,23 @@ describe("op gas limits", () => {
 
 describe.each(versions)("preVerificationGas on %s", (version: Version) => {
   it("covers the calldata of a bundle of one, whatever the gas fields will be, and what the EntryPoint does around it", () => {
-    fc.assert(
-      fc.property(ops, (op) => {
-        const { usual } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
-        const words = BigInt(Math.ceil(UserOperation.encode(version, op).length / 64))
-        const rest = Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n }) - usual - 10n * words
-        expect(rest).toBeGreaterThanOrEqual(17_900n)
-        expect(rest).toBeLessThanOrEqual(17_900n + 2_600n + 1_500n)
-      })
-    )
+    forAll([ops], (op) => {
+      const { usual } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
+      const words = BigInt(Math.ceil(UserOperation.encode(version, op).length / 64))
+      const rest = Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n }) - usual - 10n * words
+      expect(rest).toBeGreaterThanOrEqual(17_900n)
+      expect(rest).toBeLessThanOrEqual(17_900n + 2_600n + 1_500n)
+    })
   })
 
   it("covers the floor price of data when the op does next to nothing", () => {
-    fc.assert(
-      fc.property(ops, (op) => {
-        const { floor } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
-        expect(Gas.preVerificationGas(op, { version })).toBeGreaterThanOrEqual(floor)
-        expect(Gas.preVerificationGas(op, { version, measuredGas: 7_000n })).toBeGreaterThanOrEqual(
-          floor - 7_000n
-        )
-      })
-    )
+    forAll([ops], (op) => {
+      const { floor } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
+      expect(Gas.preVerificationGas(op, { version })).toBeGreaterThanOrEqual(floor)
+      expect(Gas.preVerificationGas(op, { version, measuredGas: 7_000n })).toBeGreaterThanOrEqual(
+        floor - 7_000n
+      )
+    })
   })
 
   it("is the floor price, and little more, of an op of much data that does next to nothing", () => {
@@ -233,30 +223,26 @@ describe.each(versions)("preVerificationGas on %s", (version: Version) => {
   })
 
   it("is shared by a bundle without a loss", () => {
-    fc.assert(
-      fc.property(ops, fc.bigInt({ min: 1n, max: 20n }), (op, bundleSize) => {
-        const { usual } = intrinsic(
-          UserOperation.handleOps(
-            version,
-            Array.from({ length: Number(bundleSize) }, () => op),
-            beneficiary
-          )
+    forAll([ops, fc.bigInt({ min: 1n, max: 20n })], (op, bundleSize) => {
+      const { usual } = intrinsic(
+        UserOperation.handleOps(
+          version,
+          Array.from({ length: Number(bundleSize) }, () => op),
+          beneficiary
         )
-        const each = Gas.preVerificationGas(op, { version, bundleSize, measuredGas: 10_000_000n })
-        expect(each * bundleSize).toBeGreaterThanOrEqual(usual + bundleSize * 7_000n)
-        expect(each).toBeLessThanOrEqual(Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n }))
-      })
-    )
+      )
+      const each = Gas.preVerificationGas(op, { version, bundleSize, measuredGas: 10_000_000n })
+      expect(each * bundleSize).toBeGreaterThanOrEqual(usual + bundleSize * 7_000n)
+      expect(each).toBeLessThanOrEqual(Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n }))
+    })
   })
 
   it("has 27,500 more for an empty beneficiary and all of the layer 1 gas", () => {
-    fc.assert(
-      fc.property(ops, fc.bigUintN(40), (op, l1Gas) => {
-        const plain = Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n })
-        const options = { version, measuredGas: 10_000_000n, beneficiaryEmpty: true, l1Gas }
-        expect(Gas.preVerificationGas(op, options)).toBe(plain + 27_500n + l1Gas)
-      })
-    )
+    forAll([ops, fc.bigUintN(40)], (op, l1Gas) => {
+      const plain = Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n })
+      const options = { version, measuredGas: 10_000_000n, beneficiaryEmpty: true, l1Gas }
+      expect(Gas.preVerificationGas(op, options)).toBe(plain + 27_500n + l1Gas)
+    })
   })
 })
 
@@ -316,43 +302,39 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
     Result.getOrThrow(Gas.transactionGasLimit(version, bundle, { bound, overshoot: percent, withoutPostOp }))
 
   it("lasts for what the EntryPoint demands before each call, when all before it have used what they declare", () => {
-    fc.assert(
-      fc.property(fc.array(sponsoredOps, { minLength: 1, maxLength: 5 }), (bundle) => {
-        const list = bundle.map(({ op }) => op)
-        const limit = limitOf(list)
-        const { usual, floor } = intrinsic(UserOperation.handleOps(version, list, beneficiary))
-        expect(limit).toBeGreaterThanOrEqual(floor)
-        let left = limit - usual
-        for (const { limits, op } of bundle)
-          left -= op.verificationGasLimit + (version === "v0.6" ? 0n : (limits?.[0] ?? 0n))
-        for (const { limits, op } of bundle) {
-          // innerHandleOp is given 63 of 64 parts, the call 63 of 64 of those.
-          const inner = (left * 63n) / 64n
-          if (version === "v0.6") {
-            expect(inner).toBeGreaterThanOrEqual(op.callGasLimit + op.verificationGasLimit + 5_000n)
-            expect((inner * 63n) / 64n).toBeGreaterThanOrEqual(op.callGasLimit)
-            left -= op.callGasLimit + (limits === null ? 0n : 2n * op.verificationGasLimit)
-          } else {
-            const postOp = limits?.[1] ?? 0n
-            expect((inner * 63n) / 64n).toBeGreaterThanOrEqual(op.callGasLimit + postOp + 10_000n)
-            left -= op.callGasLimit + postOp
-          }
+    forAll([fc.array(sponsoredOps, { minLength: 1, maxLength: 5 })], (bundle) => {
+      const list = bundle.map(({ op }) => op)
+      const limit = limitOf(list)
+      const { usual, floor } = intrinsic(UserOperation.handleOps(version, list, beneficiary))
+      expect(limit).toBeGreaterThanOrEqual(floor)
+      let left = limit - usual
+      for (const { limits, op } of bundle)
+        left -= op.verificationGasLimit + (version === "v0.6" ? 0n : (limits?.[0] ?? 0n))
+      for (const { limits, op } of bundle) {
+        // innerHandleOp is given 63 of 64 parts, the call 63 of 64 of those.
+        const inner = (left * 63n) / 64n
+        if (version === "v0.6") {
+          expect(inner).toBeGreaterThanOrEqual(op.callGasLimit + op.verificationGasLimit + 5_000n)
+          expect((inner * 63n) / 64n).toBeGreaterThanOrEqual(op.callGasLimit)
+          left -= op.callGasLimit + (limits === null ? 0n : 2n * op.verificationGasLimit)
+        } else {
+          const postOp = limits?.[1] ?? 0n
+          expect((inner * 63n) / 64n).toBeGreaterThanOrEqual(op.callGasLimit + postOp + 10_000n)
+          left -= op.callGasLimit + postOp
         }
-        expect(left).toBeGreaterThanOrEqual(0n)
-      })
-    )
+      }
+      expect(left).toBeGreaterThanOrEqual(0n)
+    })
   })
 
   it("holds no postOp of a paymaster that is known to want none, on v0.6, where its limit is the wallet's", () => {
-    fc.assert(
-      fc.property(ops, (op) => {
-        const with06 = paid(op, [0n, 0n])
-        const without = limitOf([with06], Percent.zero, paymaster)
-        expect(limitOf([with06]) >= without + (version === "v0.6" ? 2n * op.verificationGasLimit : 0n)).toBe(
-          true
-        )
-      })
-    )
+    forAll([ops], (op) => {
+      const with06 = paid(op, [0n, 0n])
+      const without = limitOf([with06], Percent.zero, paymaster)
+      expect(limitOf([with06]) >= without + (version === "v0.6" ? 2n * op.verificationGasLimit : 0n)).toBe(
+        true
+      )
+    })
   })
 
   it("is the transaction's own cost, its verifications, first deposits, and the most that the calls ask for", () => {
@@ -392,64 +374,56 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
   })
 
   it("has what a first deposit takes for each wallet that pays for itself, and for a new beneficiary", () => {
-    fc.assert(
-      fc.property(ops, (op) => {
-        const [one, other] = [
-          { ...op, sender: beneficiary },
-          { ...op, sender: paymaster }
-        ]
-        const [shared, apart] = [limitOf([one, one]), limitOf([one, other])]
-        const both = intrinsic(UserOperation.handleOps(version, [one, other], beneficiary))
-        if (shared > both.floor + 40_000n) expect(apart).toBe(shared + 20_000n)
-        const options = { bound, overshoot: Percent.zero }
-        const [usual, emptied] = [{}, { beneficiaryEmpty: true }].map((more) =>
-          Result.getOrThrow(Gas.transactionGasLimit(version, [op], { ...options, ...more }))
-        )
-        const { floor } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
-        if (usual !== undefined && usual > floor + 40_000n) expect(emptied).toBe(usual + 27_500n)
-      })
-    )
+    forAll([ops], (op) => {
+      const [one, other] = [
+        { ...op, sender: beneficiary },
+        { ...op, sender: paymaster }
+      ]
+      const [shared, apart] = [limitOf([one, one]), limitOf([one, other])]
+      const both = intrinsic(UserOperation.handleOps(version, [one, other], beneficiary))
+      if (shared > both.floor + 40_000n) expect(apart).toBe(shared + 20_000n)
+      const options = { bound, overshoot: Percent.zero }
+      const [usual, emptied] = [{}, { beneficiaryEmpty: true }].map((more) =>
+        Result.getOrThrow(Gas.transactionGasLimit(version, [op], { ...options, ...more }))
+      )
+      const { floor } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
+      if (usual !== undefined && usual > floor + 40_000n) expect(emptied).toBe(usual + 27_500n)
+    })
   })
 
   it("is at most the sum of what its ops declare, a fiftieth of the largest, and what it costs beside", () => {
-    fc.assert(
-      fc.property(bundles, (bundle) => {
-        const declared = bundle.map((op) => op.callGasLimit + op.verificationGasLimit)
-        const { floor, usual } = intrinsic(UserOperation.handleOps(version, bundle, beneficiary))
-        const most =
-          declared.reduce((sum, each) => sum + each, 0n) +
-          declared.reduce((one, other) => BigInts.max(one, other)) / (version === "v0.6" ? 1n : 25n) +
-          (version === "v0.6" ? declared.reduce((one, other) => BigInts.max(one, other)) / 25n : 0n)
-        const size = BigInt(Hex.size(UserOperation.handleOps(version, bundle, beneficiary)))
-        const beside = 75_000n + BigInt(bundle.length) * 31_000n + size
-        expect(limitOf(bundle)).toBeLessThanOrEqual(BigInts.max(usual + most + beside, floor + size * 10n))
-      })
-    )
+    forAll([bundles], (bundle) => {
+      const declared = bundle.map((op) => op.callGasLimit + op.verificationGasLimit)
+      const { floor, usual } = intrinsic(UserOperation.handleOps(version, bundle, beneficiary))
+      const most =
+        declared.reduce((sum, each) => sum + each, 0n) +
+        declared.reduce((one, other) => BigInts.max(one, other)) / (version === "v0.6" ? 1n : 25n) +
+        (version === "v0.6" ? declared.reduce((one, other) => BigInts.max(one, other)) / 25n : 0n)
+      const size = BigInt(Hex.size(UserOperation.handleOps(version, bundle, beneficiary)))
+      const beside = 75_000n + BigInt(bundle.length) * 31_000n + size
+      expect(limitOf(bundle)).toBeLessThanOrEqual(BigInts.max(usual + most + beside, floor + size * 10n))
+    })
   })
 
   it("is overshot beside what the ops declare up to the bound, and refused only when it is above the bound without", () => {
-    fc.assert(
-      fc.property(bundles, percents, (bundle, { percent }) => {
-        const needed = limitOf(bundle)
-        const wished = limitOf(bundle, percent)
-        expect(wished).toBeGreaterThanOrEqual(needed)
-        expect(wished).toBeLessThanOrEqual(Gas.overshoot(needed, percent))
-        const { usual } = intrinsic(UserOperation.handleOps(version, bundle, beneficiary))
-        expect(wished - needed).toBeGreaterThanOrEqual(
-          Gas.overshoot(usual, percent) - usual - BigInts.max(0n, needed - usual)
-        )
-        const within = (most: bigint) =>
-          Gas.transactionGasLimit(version, bundle, { bound: most, overshoot: percent })
-        expect(within(needed)).toEqual(Result.succeed(needed))
-        expect(within(wished - 1n)).toEqual(
-          wished === needed
-            ? Result.fail(new Gas.BundleTooLarge({ needed, bound: wished - 1n }))
-            : Result.succeed(wished - 1n)
-        )
-        expect(within(needed - 1n)).toEqual(
-          Result.fail(new Gas.BundleTooLarge({ needed, bound: needed - 1n }))
-        )
-      })
-    )
+    forAll([bundles, percents], (bundle, { percent }) => {
+      const needed = limitOf(bundle)
+      const wished = limitOf(bundle, percent)
+      expect(wished).toBeGreaterThanOrEqual(needed)
+      expect(wished).toBeLessThanOrEqual(Gas.overshoot(needed, percent))
+      const { usual } = intrinsic(UserOperation.handleOps(version, bundle, beneficiary))
+      expect(wished - needed).toBeGreaterThanOrEqual(
+        Gas.overshoot(usual, percent) - usual - BigInts.max(0n, needed - usual)
+      )
+      const within = (most: bigint) =>
+        Gas.transactionGasLimit(version, bundle, { bound: most, overshoot: percent })
+      expect(within(needed)).toEqual(Result.succeed(needed))
+      expect(within(wished - 1n)).toEqual(
+        wished === needed
+          ? Result.fail(new Gas.BundleTooLarge({ needed, bound: wished - 1n }))
+          : Result.succeed(wished - 1n)
+      )
+      expect(within(needed - 1n)).toEqual(Result.fail(new Gas.BundleTooLarge({ needed, bound: needed - 1n })))
+    })
   })
 })

@@ -36,20 +36,14 @@ const upTo4 = { maxLength: 4 }
 
 describe("a request to the lens", () => {
   it("is the calldata that the contract's own ABI gives", () => {
-    fc.assert(
-      fc.property(
-        fc.array(probes, upTo4),
-        fc.array(address, upTo4),
-        fc.array(uint(192), upTo4),
-        address,
-        fc.boolean(),
-        (list, wallets, nonceKeys, beacon, declared) => {
-          const data = GasLens.encodeCall({ entryPoint, probes: list, wallets, nonceKeys, beacon, declared })
-          const creator = EntryPoint.senderCreator(entryPoint)
-          const args = [list.map(toProbe), wallets, nonceKeys, beacon, creator, declared]
-          expect(data).toEqual(Result.succeed(abi.encodeFunctionData("measure", args)))
-        }
-      )
+    forAll(
+      [fc.array(probes, upTo4), fc.array(address, upTo4), fc.array(uint(192), upTo4), address, fc.boolean()],
+      (list, wallets, nonceKeys, beacon, declared) => {
+        const data = GasLens.encodeCall({ entryPoint, probes: list, wallets, nonceKeys, beacon, declared })
+        const creator = EntryPoint.senderCreator(entryPoint)
+        const args = [list.map(toProbe), wallets, nonceKeys, beacon, creator, declared]
+        expect(data).toEqual(Result.succeed(abi.encodeFunctionData("measure", args)))
+      }
     )
   })
 
@@ -105,26 +99,22 @@ describe("an answer of the lens", () => {
   const stages = ["ok", "creation", "validation", "prefund", "call", "starved", "paymaster", "postOp"]
 
   it("is read as the contract's own ABI writes it", () => {
-    fc.assert(
-      fc.property(
-        chains,
-        fc.array(states, { maxLength: 3 }),
-        fc.array(measures, { maxLength: 3 }),
-        (chain, wallets, list) => {
-          const { chainId, number, timestamp, baseFee, gasLimit, implementation, implementationHash } = chain
-          const answer = abi.encodeFunctionResult("measure", [chain, wallets, list])
-          expect(Result.getOrThrow(decoded(answer))).toEqual({
-            chainId,
-            block: { number, timestamp, baseFee, gasLimit },
-            implementation:
-              implementation === Address.zero
-                ? null
-                : { address: implementation, codeHash: implementationHash },
-            wallets: wallets.map((wallet) => ({ ...wallet, deployed: !codeless.includes(wallet.codeHash) })),
-            measures: list.map((measure) => ({ ...measure, stage: stages[measure.stage] }))
-          })
-        }
-      )
+    forAll(
+      [chains, fc.array(states, { maxLength: 3 }), fc.array(measures, { maxLength: 3 })],
+      (chain, wallets, list) => {
+        const { chainId, number, timestamp, baseFee, gasLimit, implementation, implementationHash } = chain
+        const answer = abi.encodeFunctionResult("measure", [chain, wallets, list])
+        expect(Result.getOrThrow(decoded(answer))).toEqual({
+          chainId,
+          block: { number, timestamp, baseFee, gasLimit },
+          implementation:
+            implementation === Address.zero
+              ? null
+              : { address: implementation, codeHash: implementationHash },
+          wallets: wallets.map((wallet) => ({ ...wallet, deployed: !codeless.includes(wallet.codeHash) })),
+          measures: list.map((measure) => ({ ...measure, stage: stages[measure.stage] }))
+        })
+      }
     )
   })
 
@@ -227,11 +217,9 @@ describe("the state override", () => {
 
 describe("validation data", () => {
   it("are authorizer, end and beginning", () => {
-    fc.assert(
-      fc.property(address, uint(48), uint(48), (authorizer, validUntil, validAfter) => {
-        const packed = (validAfter << 208n) | (validUntil << 160n) | BigInt(authorizer)
-        expect(GasLens.parseValidationData(packed)).toEqual({ authorizer, validUntil, validAfter })
-      })
-    )
+    forAll([address, uint(48), uint(48)], (authorizer, validUntil, validAfter) => {
+      const packed = (validAfter << 208n) | (validUntil << 160n) | BigInt(authorizer)
+      expect(GasLens.parseValidationData(packed)).toEqual({ authorizer, validUntil, validAfter })
+    })
   })
 })

@@ -73,24 +73,22 @@ describe("the layer 1 fee", () => {
   })
 
   it("is asked for bytes about as long as the transaction's, and no easier to compress", () => {
-    fc.assert(
-      fc.property(payload, rest, fc.boolean(), (carried, figures, legacy) => {
-        const price = legacy ? { maxPriorityFeePerGas: figures.maxFeePerGas } : {}
-        const real = sizes(signed({ ...carried, ...figures, ...price, legacy }))
-        const asked = L1Fee.likeness(carried)
-        const drawn = sizes(asked)
-        // A scalar loses a byte when the noise begins with a zero.
-        expect(drawn.whole).toBeGreaterThanOrEqual(real.whole - 3)
-        expect(drawn.whole).toBeLessThanOrEqual(real.whole + 40)
-        expect(drawn.small).toBeGreaterThanOrEqual(real.small - 3)
-        const { data, to, value } = Reference.from(asked)
-        expect([data, to?.toLowerCase(), value]).toEqual([
-          carried.data,
-          carried.to.toLowerCase(),
-          carried.value
-        ])
-      })
-    )
+    forAll([payload, rest, fc.boolean()], (carried, figures, legacy) => {
+      const price = legacy ? { maxPriorityFeePerGas: figures.maxFeePerGas } : {}
+      const real = sizes(signed({ ...carried, ...figures, ...price, legacy }))
+      const asked = L1Fee.likeness(carried)
+      const drawn = sizes(asked)
+      // A scalar loses a byte when the noise begins with a zero.
+      expect(drawn.whole).toBeGreaterThanOrEqual(real.whole - 3)
+      expect(drawn.whole).toBeLessThanOrEqual(real.whole + 40)
+      expect(drawn.small).toBeGreaterThanOrEqual(real.small - 3)
+      const { data, to, value } = Reference.from(asked)
+      expect([data, to?.toLowerCase(), value]).toEqual([
+        carried.data,
+        carried.to.toLowerCase(),
+        carried.value
+      ])
+    })
   })
 
   it("is no easier to compress where the calldata is of few different bytes, 00-07 and f8-ff", () => {
@@ -162,15 +160,13 @@ describe("the layer 1 fee", () => {
 describe("the fee of a chain's operator", () => {
   const divisor = fc.constantFrom(1n, 10n ** 6n)
   it("is linear in the gas, by what the oracle takes for none and for many units, and never less", () => {
-    fc.assert(
-      fc.property(uint(32), uint(64), uint(40), divisor, (scalar, constant, gas, divisor) => {
-        const oracleOf = (units: bigint) => (units * scalar) / divisor + constant
-        const fee = L1Fee.operatorFee(oracleOf(0n), oracleOf(L1Fee.operatorUnits))
-        const wei = L1Fee.operatorWei(fee, gas)
-        expect(wei).toBeGreaterThanOrEqual(oracleOf(gas))
-        expect(wei - oracleOf(gas)).toBeLessThanOrEqual(1n)
-      })
-    )
+    forAll([uint(32), uint(64), uint(40), divisor], (scalar, constant, gas, divisor) => {
+      const oracleOf = (units: bigint) => (units * scalar) / divisor + constant
+      const fee = L1Fee.operatorFee(oracleOf(0n), oracleOf(L1Fee.operatorUnits))
+      const wei = L1Fee.operatorWei(fee, gas)
+      expect(wei).toBeGreaterThanOrEqual(oracleOf(gas))
+      expect(wei - oracleOf(gas)).toBeLessThanOrEqual(1n)
+    })
   })
 
   it("is asked for as the oracle's own function", () => {

@@ -3,6 +3,7 @@ import * as BigInts from "effect/BigInt"
 import * as Result from "effect/Result"
 import fc from "fast-check"
 import * as Replacement from "../../../../src/domain/erc4337/gas/Replacement.js"
+import { forAll } from "../../generators.js"
 
 const price = fc.bigInt({ min: 0n, max: 2n ** 96n })
 const prices = fc
@@ -22,47 +23,40 @@ const isTaken = (raised: bigint, before: bigint) => raised * 100n >= before * 11
 
 describe("the prices of a replacement", () => {
   it("are both a tenth above the highest, and not below what the chain asks for", () => {
-    fc.assert(
-      fc.property(options, (given) => {
-        const { highest, quote } = given
-        const found = Result.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
-        expect(isTaken(found.maxFeePerGas, highest.maxFeePerGas)).toBe(true)
-        expect(isTaken(found.maxPriorityFeePerGas, highest.maxPriorityFeePerGas)).toBe(true)
-        expect(found.maxFeePerGas >= (quote?.maxFeePerGas ?? 0n)).toBe(true)
-        expect(found.maxPriorityFeePerGas >= (quote?.maxPriorityFeePerGas ?? 0n)).toBe(true)
-        expect(found.maxPriorityFeePerGas <= found.maxFeePerGas).toBe(true)
-      })
-    )
+    forAll([options], (given) => {
+      const { highest, quote } = given
+      const found = Result.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
+      expect(isTaken(found.maxFeePerGas, highest.maxFeePerGas)).toBe(true)
+      expect(isTaken(found.maxPriorityFeePerGas, highest.maxPriorityFeePerGas)).toBe(true)
+      expect(found.maxFeePerGas >= (quote?.maxFeePerGas ?? 0n)).toBe(true)
+      expect(found.maxPriorityFeePerGas >= (quote?.maxPriorityFeePerGas ?? 0n)).toBe(true)
+      expect(found.maxPriorityFeePerGas <= found.maxFeePerGas).toBe(true)
+    })
   })
 
   it("are no higher than that takes", () => {
-    fc.assert(
-      fc.property(options, (given) => {
-        const { highest, legacy } = given
-        const found = Result.getOrThrow(Replacement.prices({ ...given, quote: null, caps: unbounded }))
-        expect(isTaken(found.maxFeePerGas - 1n, highest.maxFeePerGas)).toBe(false)
-        if (!legacy)
-          expect(isTaken(found.maxPriorityFeePerGas - 1n, highest.maxPriorityFeePerGas)).toBe(false)
-      })
-    )
+    forAll([options], (given) => {
+      const { highest, legacy } = given
+      const found = Result.getOrThrow(Replacement.prices({ ...given, quote: null, caps: unbounded }))
+      expect(isTaken(found.maxFeePerGas - 1n, highest.maxFeePerGas)).toBe(false)
+      if (!legacy) expect(isTaken(found.maxPriorityFeePerGas - 1n, highest.maxPriorityFeePerGas)).toBe(false)
+    })
   })
 
   it("are never above a cap: what would be is refused with the price that is needed", () => {
-    fc.assert(
-      fc.property(options, (given) => {
-        const { caps, legacy } = given
-        Result.match(Replacement.prices(given), {
-          onFailure: ({ cap, needed }) => {
-            expect(needed > cap).toBe(true)
-            expect([caps.maxFeePerGas, caps.maxPriorityFeePerGas]).toContain(cap)
-          },
-          onSuccess: (found) => {
-            expect(found.maxFeePerGas <= caps.maxFeePerGas).toBe(true)
-            if (!legacy) expect(found.maxPriorityFeePerGas <= caps.maxPriorityFeePerGas).toBe(true)
-          }
-        })
+    forAll([options], (given) => {
+      const { caps, legacy } = given
+      Result.match(Replacement.prices(given), {
+        onFailure: ({ cap, needed }) => {
+          expect(needed > cap).toBe(true)
+          expect([caps.maxFeePerGas, caps.maxPriorityFeePerGas]).toContain(cap)
+        },
+        onSuccess: (found) => {
+          expect(found.maxFeePerGas <= caps.maxFeePerGas).toBe(true)
+          if (!legacy) expect(found.maxPriorityFeePerGas <= caps.maxPriorityFeePerGas).toBe(true)
+        }
       })
-    )
+    })
   })
 
   it.each([
@@ -76,13 +70,11 @@ describe("the prices of a replacement", () => {
   })
 
   it("of type 0 are one price, and the type stays", () => {
-    fc.assert(
-      fc.property(options, (given) => {
-        const found = Result.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
-        expect(found.legacy).toBe(given.legacy)
-        if (given.legacy) expect(found.maxPriorityFeePerGas).toBe(found.maxFeePerGas)
-      })
-    )
+    forAll([options], (given) => {
+      const found = Result.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
+      expect(found.legacy).toBe(given.legacy)
+      if (given.legacy) expect(found.maxPriorityFeePerGas).toBe(found.maxFeePerGas)
+    })
   })
 
   it("raised again and again reach any cap in a bounded number of steps", () => {

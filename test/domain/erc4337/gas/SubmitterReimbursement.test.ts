@@ -3,6 +3,7 @@ import * as BigInts from "effect/BigInt"
 import * as fc from "fast-check"
 import type { FeePrices } from "../../../../src/domain/erc4337/gas/Fees.js"
 import * as SubmitterReimbursement from "../../../../src/domain/erc4337/gas/SubmitterReimbursement.js"
+import { forAll } from "../../generators.js"
 
 const wei = fc.bigInt({ min: 0n, max: 10n ** 13n })
 const gas = fc.bigInt({ min: 21_000n, max: 30_000_000n })
@@ -18,13 +19,11 @@ const paid = ({ maxFeePerGas, maxPriorityFeePerGas }: FeePrices, baseFee: bigint
 
 describe("the prices of a transaction that its ops pay for", () => {
   it("are never above what any op pays for a gas unit, at any base fee", () => {
-    fc.assert(
-      fc.property(fees, fc.array(fees, { maxLength: 8 }), wei, (offered, ops, baseFee) => {
-        const own = SubmitterReimbursement.prices(offered, ops)
-        for (const op of ops) expect(paid(own, baseFee) <= paid(op, baseFee)).toBe(true)
-        expect(own.maxPriorityFeePerGas <= own.maxFeePerGas).toBe(true)
-      })
-    )
+    forAll([fees, fc.array(fees, { maxLength: 8 }), wei], (offered, ops, baseFee) => {
+      const own = SubmitterReimbursement.prices(offered, ops)
+      for (const op of ops) expect(paid(own, baseFee) <= paid(op, baseFee)).toBe(true)
+      expect(own.maxPriorityFeePerGas <= own.maxFeePerGas).toBe(true)
+    })
   })
 
   it("have no tip above the whole, even where an op's own is", () => {
@@ -39,36 +38,30 @@ describe("the prices of a transaction that its ops pay for", () => {
   })
 
   it("are those offered, or an op's: never lower than both", () => {
-    fc.assert(
-      fc.property(fees, fc.array(fees, { maxLength: 8 }), (offered, ops) => {
-        const own = SubmitterReimbursement.prices(offered, ops)
-        const least = ops.reduce((low, op) => BigInts.min(low, op.maxFeePerGas), offered.maxFeePerGas)
-        expect(own.maxFeePerGas).toBe(least)
-        expect(own.legacy).toBe(offered.legacy)
-      })
-    )
+    forAll([fees, fc.array(fees, { maxLength: 8 })], (offered, ops) => {
+      const own = SubmitterReimbursement.prices(offered, ops)
+      const least = ops.reduce((low, op) => BigInts.min(low, op.maxFeePerGas), offered.maxFeePerGas)
+      expect(own.maxFeePerGas).toBe(least)
+      expect(own.legacy).toBe(offered.legacy)
+    })
   })
 })
 
 describe("a transaction is paid for", () => {
   it("when its ops give back more than it costs: what is refused would lose less than the margin at most", () => {
-    fc.assert(
-      fc.property(gas, gas, wei, wei, (used, charged, gasPrice, l1Fee) => {
-        const [income, cost] = [charged * gasPrice, used * gasPrice + l1Fee]
-        const covered = SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee })
-        if (covered) expect(income >= cost).toBe(true)
-        else expect(income * 100n < cost * (100n + SubmitterReimbursement.marginPercent)).toBe(true)
-      })
-    )
+    forAll([gas, gas, wei, wei], (used, charged, gasPrice, l1Fee) => {
+      const [income, cost] = [charged * gasPrice, used * gasPrice + l1Fee]
+      const covered = SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee })
+      if (covered) expect(income >= cost).toBe(true)
+      else expect(income * 100n < cost * (100n + SubmitterReimbursement.marginPercent)).toBe(true)
+    })
   })
 
   it("when an op is charged the margin of its limits beside what it uses", () => {
-    fc.assert(
-      fc.property(gas, fc.bigInt({ min: 0n, max: 10n ** 7n }), wei, (used, unused, gasPrice) => {
-        const charged = used + SubmitterReimbursement.margin(used + unused)
-        expect(SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee: 0n })).toBe(true)
-      })
-    )
+    forAll([gas, fc.bigInt({ min: 0n, max: 10n ** 7n }), wei], (used, unused, gasPrice) => {
+      const charged = used + SubmitterReimbursement.margin(used + unused)
+      expect(SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee: 0n })).toBe(true)
+    })
   })
 
   it("when that margin is a hundredth, rounded up", () => {

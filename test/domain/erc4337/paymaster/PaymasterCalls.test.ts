@@ -16,20 +16,16 @@ describe.each(versions)("calls of a paymaster of %s", (version) => {
   ])
 
   it("are those that ethers encodes", () => {
-    fc.assert(
-      fc.property(op(version), bytes32, uint(256), uint(256), hex(), (each, hash, wei, fee, context) => {
-        const call = UserOperation.validateCall(version, each, hash)
-        const [tuple] = AbiCoder.defaultAbiCoder().decode([struct], UserOperation.encode(version, each))
-        const args = [tuple, hash, wei]
-        expect(PaymasterCalls.withMissing(call, wei)).toBe(abi.encodeFunctionData("validateUserOp", args))
-        expect(PaymasterCalls.approve(call, wei)).toBe(
-          abi.encodeFunctionData("validatePaymasterUserOp", args)
-        )
-        expect(PaymasterCalls.postOp(call, context, wei, fee)).toBe(
-          abi.encodeFunctionData("postOp", [0, context, wei, ...(version === "v0.6" ? [] : [fee])])
-        )
-      })
-    )
+    forAll([op(version), bytes32, uint(256), uint(256), hex()], (each, hash, wei, fee, context) => {
+      const call = UserOperation.validateCall(version, each, hash)
+      const [tuple] = AbiCoder.defaultAbiCoder().decode([struct], UserOperation.encode(version, each))
+      const args = [tuple, hash, wei]
+      expect(PaymasterCalls.withMissing(call, wei)).toBe(abi.encodeFunctionData("validateUserOp", args))
+      expect(PaymasterCalls.approve(call, wei)).toBe(abi.encodeFunctionData("validatePaymasterUserOp", args))
+      expect(PaymasterCalls.postOp(call, context, wei, fee)).toBe(
+        abi.encodeFunctionData("postOp", [0, context, wei, ...(version === "v0.6" ? [] : [fee])])
+      )
+    })
   })
 })
 

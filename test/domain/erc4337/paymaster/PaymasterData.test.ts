@@ -5,7 +5,7 @@ import { versions } from "../../../../src/domain/erc4337/EntryPoint.js"
 import * as PaymasterData from "../../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
-import { address, hex, uint } from "../../generators.js"
+import { address, forAll, hex, uint } from "../../generators.js"
 
 const limits: fc.Arbitrary<PaymasterData.Limits> = fc.record({
   verificationGasLimit: uint(128),
@@ -17,48 +17,42 @@ describe.each(versions)("paymasterAndData of %s", (version) => {
   const least = version === "v0.6" ? 20 : 52
 
   it("is packed as Solidity packs its parts, and comes apart again", () => {
-    fc.assert(
-      fc.property(parts, (given) => {
-        const { data, limits, paymaster } = given
-        const packed = PaymasterData.make(version, given)
-        expect(packed).toBe(
-          version === "v0.6"
-            ? solidityPacked(["address", "bytes"], [paymaster, data])
-            : solidityPacked(
-                ["address", "uint128", "uint128", "bytes"],
-                [paymaster, limits.verificationGasLimit, limits.postOpGasLimit, data]
-              )
-        )
-        expect(PaymasterData.read(version, packed)).toEqual(
-          version === "v0.6" ? { ...given, limits: PaymasterData.noLimits } : given
-        )
-      })
-    )
+    forAll([parts], (given) => {
+      const { data, limits, paymaster } = given
+      const packed = PaymasterData.make(version, given)
+      expect(packed).toBe(
+        version === "v0.6"
+          ? solidityPacked(["address", "bytes"], [paymaster, data])
+          : solidityPacked(
+              ["address", "uint128", "uint128", "bytes"],
+              [paymaster, limits.verificationGasLimit, limits.postOpGasLimit, data]
+            )
+      )
+      expect(PaymasterData.read(version, packed)).toEqual(
+        version === "v0.6" ? { ...given, limits: PaymasterData.noLimits } : given
+      )
+    })
   })
 
   it("costs at most as much as the dearest data of the same length", () => {
-    fc.assert(
-      fc.property(parts, (given) => {
-        const packed = PaymasterData.make(version, given)
-        const dearest = PaymasterData.dearest(version, packed)
-        expect(Hex.size(dearest)).toBe(Hex.size(packed))
-        expect(PaymasterData.read(version, dearest)).toEqual({
-          ...PaymasterData.read(version, packed),
-          data: `0x${"ff".repeat(Hex.size(given.data))}`
-        })
+    forAll([parts], (given) => {
+      const packed = PaymasterData.make(version, given)
+      const dearest = PaymasterData.dearest(version, packed)
+      expect(Hex.size(dearest)).toBe(Hex.size(packed))
+      expect(PaymasterData.read(version, dearest)).toEqual({
+        ...PaymasterData.read(version, packed),
+        data: `0x${"ff".repeat(Hex.size(given.data))}`
       })
-    )
+    })
   })
 
   it("gets other limits in their place, which v0.6 does not have", () => {
-    fc.assert(
-      fc.property(parts, limits, (given, others) => {
-        const packed = PaymasterData.make(version, given)
-        expect(PaymasterData.withLimits(version, packed, others)).toBe(
-          version === "v0.6" ? packed : PaymasterData.make(version, { ...given, limits: others })
-        )
-      })
-    )
+    forAll([parts, limits], (given, others) => {
+      const packed = PaymasterData.make(version, given)
+      expect(PaymasterData.withLimits(version, packed, others)).toBe(
+        version === "v0.6" ? packed : PaymasterData.make(version, { ...given, limits: others })
+      )
+    })
   })
 
   it("is not read, nor changed, while a fixed field is missing", () => {

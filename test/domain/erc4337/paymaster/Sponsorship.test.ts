@@ -21,24 +21,22 @@ const none = { verificationGasLimit: 0n, postOpGasLimit: 0n }
 
 describe.each(versions)("Sponsorship on %s", (version) => {
   it("says its terms in paymasterAndData as Solidity packs them, and they are read again", () => {
-    fc.assert(
-      fc.property(terms, (given) => {
-        const { limits, paymaster, unbound, validAfter, validUntil } = given
-        const packed = Sponsorship.paymasterData(version, given)
-        const window = [validUntil, validAfter]
-        const fields =
-          version === "v0.6"
-            ? solidityPacked(["address", "uint48", "uint48"], [paymaster, ...window])
-            : solidityPacked(
-                ["address", "uint128", "uint128", "uint48", "uint48"],
-                [paymaster, limits.verificationGasLimit, limits.postOpGasLimit, ...window]
-              )
-        expect(packed).toBe(unbound ? `${fields}01` : fields)
-        expect(Sponsorship.read(version, packed)).toEqual(
-          Result.succeed(version === "v0.6" ? { ...given, limits: none } : given)
-        )
-      })
-    )
+    forAll([terms], (given) => {
+      const { limits, paymaster, unbound, validAfter, validUntil } = given
+      const packed = Sponsorship.paymasterData(version, given)
+      const window = [validUntil, validAfter]
+      const fields =
+        version === "v0.6"
+          ? solidityPacked(["address", "uint48", "uint48"], [paymaster, ...window])
+          : solidityPacked(
+              ["address", "uint128", "uint128", "uint48", "uint48"],
+              [paymaster, limits.verificationGasLimit, limits.postOpGasLimit, ...window]
+            )
+      expect(packed).toBe(unbound ? `${fields}01` : fields)
+      expect(Sponsorship.read(version, packed)).toEqual(
+        Result.succeed(version === "v0.6" ? { ...given, limits: none } : given)
+      )
+    })
   })
 
   it("is read at its own length, and at one byte more when that is 0x01", () => {
@@ -54,35 +52,31 @@ describe.each(versions)("Sponsorship on %s", (version) => {
   })
 
   it("with times that do not exist never turns into one without bound", () => {
-    fc.assert(
-      fc.property(terms, notUint48, fc.boolean(), (given, wrong, first) => {
-        const bad = { ...given, ...(first ? { validUntil: wrong } : { validAfter: wrong }) }
-        expect(Sponsorship.paymasterData(version, bad)).toBe(
-          Sponsorship.paymasterData(version, { ...given, validUntil: 1, validAfter: 2 ** 48 - 1 })
-        )
-      })
-    )
+    forAll([terms, notUint48, fc.boolean()], (given, wrong, first) => {
+      const bad = { ...given, ...(first ? { validUntil: wrong } : { validAfter: wrong }) }
+      expect(Sponsorship.paymasterData(version, bad)).toBe(
+        Sponsorship.paymasterData(version, { ...given, validUntil: 1, validAfter: 2 ** 48 - 1 })
+      )
+    })
   })
 })
 
 describe("Sponsorship", () => {
   it("is signed as the EIP-712 digest of userOpHash and submitter in the paymaster's domain", () => {
-    fc.assert(
-      fc.property(bytes32, address, uint(64), address, (userOpHash, paymaster, chainId, bundler) => {
-        expect(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler)).toBe(
-          TypedDataEncoder.hash(
-            { name: "castellan", version: "1", chainId, verifyingContract: paymaster },
-            {
-              Sponsorship: [
-                { name: "userOpHash", type: "bytes32" },
-                { name: "bundler", type: "address" }
-              ]
-            },
-            { userOpHash, bundler }
-          )
+    forAll([bytes32, address, uint(64), address], (userOpHash, paymaster, chainId, bundler) => {
+      expect(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler)).toBe(
+        TypedDataEncoder.hash(
+          { name: "castellan", version: "1", chainId, verifyingContract: paymaster },
+          {
+            Sponsorship: [
+              { name: "userOpHash", type: "bytes32" },
+              { name: "bundler", type: "address" }
+            ]
+          },
+          { userOpHash, bundler }
         )
-      })
-    )
+      )
+    })
   })
 
   it("is the last 65 bytes of the op's signature, whatever is in front", () => {

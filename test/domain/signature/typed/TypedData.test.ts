@@ -93,24 +93,24 @@ describe("typed data", () => {
   })
 
   it("that another text is wrapped in is Message(string contents) in the service's domain", () => {
-    fc.assert(
-      fc.property(
+    forAll(
+      [
         fc.fullUnicodeString(),
         fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
-        fc.hexaString({ minLength: 40, maxLength: 40 }),
-        (contents, chainId, digits) => {
-          const verifyingContract = Address.unsafe(`0x${digits}`)
-          expect(TypedData.digest(TypedData.wrapped(contents), { chainId, verifyingContract })).toEqual(
-            Result.succeed(
-              TypedDataEncoder.hash(
-                { name: "castellan", version: "1", chainId, verifyingContract },
-                { Message: [{ name: "contents", type: "string" }] },
-                { contents }
-              )
+        fc.hexaString({ minLength: 40, maxLength: 40 })
+      ],
+      (contents, chainId, digits) => {
+        const verifyingContract = Address.unsafe(`0x${digits}`)
+        expect(TypedData.digest(TypedData.wrapped(contents), { chainId, verifyingContract })).toEqual(
+          Result.succeed(
+            TypedDataEncoder.hash(
+              { name: "castellan", version: "1", chainId, verifyingContract },
+              { Message: [{ name: "contents", type: "string" }] },
+              { contents }
             )
           )
-        }
-      ),
+        )
+      },
       { numRuns: 50 }
     )
   })
