@@ -1,4 +1,3 @@
-import * as Chunk from "effect/Chunk"
 import * as Data from "effect/Data"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -88,12 +87,11 @@ export const make = (
     const converse = Effect.gen(function* () {
       const { client, ended } = yield* connect(url, hear)
       const speak = Effect.gen(function* () {
-        const signals = yield* Effect.timeoutTo(Queue.takeBetween(outgoing, 1, perNotification), {
+        const signals = yield* Effect.timeoutOrElse(Queue.takeBetween(outgoing, 1, perNotification), {
           duration: beat,
-          onSuccess: (some) => some,
-          onTimeout: () => Chunk.empty<Signal>()
+          orElse: () => Effect.succeed([])
         })
-        const payload = yield* Effect.orDie(encode(Chunk.toReadonlyArray(signals)))
+        const payload = yield* Effect.orDie(encode(signals))
         yield* Effect.tryPromise({
           try: () => client.query("select pg_notify($1, $2)", [channel, payload]),
           catch: (cause) => new Disconnected({ cause })

@@ -84,7 +84,7 @@ const unload = (library: Library.Library, ours: boolean) =>
     yield* library.idle
     if (ours) yield* Effect.ignore(library.call("C_Finalize"))
     yield* library.close
-  }).pipe(Effect.disconnect, Effect.interruptible, Effect.timeout(patience), Effect.ignore)
+  }).pipe(Effect.timeout(patience), Effect.ignore)
 
 /** The library of this path, initialized by its first user in the process and finalized after its last. */
 export const open = (path: string): Effect.Effect<Module, KeyProviderError, Scope.Scope> => {

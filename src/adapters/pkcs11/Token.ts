@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
@@ -156,7 +157,7 @@ export const make = (options: Options): Effect.Effect<Token, KeyProviderError, S
 
     const settle = (connection: Connection, session: Handle, exit: Exit.Exit<unknown, Problem>) =>
       Effect.gen(function* () {
-        const error = Exit.isFailure(exit) && exit.cause._tag === "Fail" ? exit.cause.error : null
+        const error = Option.getOrNull(Exit.findErrorOption(exit))
         const refusal = error?._tag === "Pkcs11Refusal" ? error : null
         if (refusal !== null && Failure.isLoss(refusal)) yield* drop(connection)
         else connection.proven = true
@@ -183,7 +184,7 @@ export const make = (options: Options): Effect.Effect<Token, KeyProviderError, S
       Effect.suspend(() => {
         closed = true
         return current === null ? Effect.void : drop(current)
-      }).pipe(Effect.disconnect, Effect.interruptible, Effect.timeout(patience), Effect.ignore)
+      }).pipe(Effect.timeout(patience), Effect.ignore)
     )
 
     return {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
@@ -45,8 +44,7 @@ const next = ({ heard }: Signalling, count: number) =>
   heard.pipe(
     Stream.filter((one) => one._tag !== "final" || !one.requestId.startsWith("hello")),
     Stream.take(count),
-    Stream.runCollect,
-    Effect.map(Chunk.toReadonlyArray)
+    Stream.runCollect
   )
 
 const statement = (url: Effect.Success<typeof pair>["url"], text: string) =>

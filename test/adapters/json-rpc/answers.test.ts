@@ -314,7 +314,7 @@ describe("traces", () => {
     Effect.gen(function* () {
       const seen: Array<unknown> = []
       const tracer = Tracer.make({
-        span: (name, parent, context, links, startTime, kind) => {
+        span: ({ annotations, kind, links, name, parent, sampled, startTime }) => {
           const attributes = new Map<string, unknown>()
           const span: Tracer.Span = {
             _tag: "Span",
@@ -322,11 +322,11 @@ describe("traces", () => {
             spanId: String(seen.length),
             traceId: "trace",
             parent,
-            context,
+            annotations,
             links: [...links],
             status: { _tag: "Started", startTime },
             attributes,
-            sampled: true,
+            sampled,
             kind,
             end: () => undefined,
             attribute: (key, value) => void attributes.set(key, value),
@@ -335,8 +335,7 @@ describe("traces", () => {
           }
           seen.push(name, attributes)
           return span
-        },
-        context: (run) => run()
+        }
       })
       yield* withNode(
         () => ({ error: { code: -32_000, message: `wrong key ${secret}` } }),

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
-import type * as Scheduler from "effect/Scheduler"
+import * as Scheduler from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import type { NamedBy, StateOverride } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -153,14 +153,18 @@ describe("a moment", () => {
       const ready: Array<() => void> = []
       /** Runs one task a turn of the event loop, and stops each fiber after every 16 steps. */
       const scheduler: Scheduler.Scheduler = {
-        shouldYield: (fiber) => (fiber.currentOpCount % 16 === 15 ? 0 : false),
-        scheduleTask: (task) => {
-          ready.push(task)
-          setImmediate(() => ready.shift()?.())
-        }
+        executionMode: "async",
+        shouldYield: (fiber) => fiber.currentOpCount % 16 === 15,
+        makeDispatcher: () => ({
+          scheduleTask: (task) => {
+            ready.push(task)
+            setImmediate(() => ready.shift()?.())
+          },
+          flush: () => undefined
+        })
       }
       const steps = (count: number) =>
-        Effect.reduce(Array.from({ length: count }), 0, (sum) => Effect.succeed(sum))
+        Effect.forEach(Array.from({ length: count }), () => Effect.void, { discard: true })
       yield* Effect.forEach(
         [0, 0, 5, 0],
         (count, place) =>

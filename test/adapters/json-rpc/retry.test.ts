@@ -1,14 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Chunk from "effect/Chunk"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Option from "effect/Option"
+import * as FiberSet from "effect/FiberSet"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
-import * as TestClock from "effect/testing/TestClock"
 import { defaults } from "../../../src/adapters/json-rpc/node/ChainRpc.js"
-import * as Background from "../../../src/adapters/json-rpc/transport/Background.js"
 import * as Batches from "../../../src/adapters/json-rpc/transport/Batches.js"
 import * as Egress from "../../../src/adapters/json-rpc/transport/Egress.js"
 import { type Answer, HttpFailure } from "../../../src/adapters/json-rpc/transport/Http.js"
@@ -31,22 +28,16 @@ const node = (answer: (turn: number) => Result.Result<Answer, HttpFailure>) =>
       limits: defaults.batches,
       retry: defaults.retry,
       onExchange: () => undefined,
-      background: yield* Background.make
+      background: yield* FiberSet.makeRuntime()
     })
     return { times, batches }
   })
-
-/** Goes to the moment for which somebody waits; lets the others run when nobody does. */
-const passTime = Effect.flatMap(TestClock.sleeps(), (sleeps) =>
-  Chunk.isEmpty(sleeps) ? Time.adjust(0) : Time.setTime(Math.min(...sleeps))
-)
 
 /** Lets time pass until the asker has its answer. */
 const outcome = <A, E>(effect: Effect.Effect<A, E>) =>
   Effect.gen(function* () {
     const asker = yield* Effect.forkChild(Effect.result(effect))
-    while ((yield* Effect.sync(() => Option.fromUndefinedOr(asker.pollUnsafe())))._tag === "None")
-      yield* passTime
+    while (asker.pollUnsafe() === undefined) yield* Time.adjust("1 second")
     return yield* Fiber.join(asker)
   })
 
@@ -248,7 +239,7 @@ describe("a read that nobody waits for any more", () => {
     Effect.gen(function* () {
       const { batches, times } = yield* node(() => status(429))
       const asker = yield* Effect.forkChild(batches.read("eth_chainId", []))
-      while (times.length < 3) yield* passTime
+      while (times.length < 3) yield* Time.adjust("50 millis")
       yield* Fiber.interrupt(asker)
       const asked = times.length
       yield* Time.adjust("10 seconds")

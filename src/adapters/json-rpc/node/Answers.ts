@@ -15,13 +15,14 @@ const missingMillis = 3_600_000
 export const pathOf = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => {
   switch (issue._tag) {
     case "Pointer":
-      return [issue.path, pathOf(issue.issue)].flat()
+      return [...issue.path, ...pathOf(issue.issue)]
+    case "AnyOf":
     case "Composite": {
-      const [first] = [issue.issues].flat()
+      const [first] = issue.issues
       return first === undefined ? [] : pathOf(first)
     }
-    case "Refinement":
-    case "Transformation":
+    case "Encoding":
+    case "Filter":
       return pathOf(issue.issue)
     default:
       return []

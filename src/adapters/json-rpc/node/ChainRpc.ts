@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
@@ -9,7 +10,6 @@ import {
   type NamedBy
 } from "../../../application/ports/chain/ChainRpc.js"
 import { Lru } from "../../../domain/primitives/Lru.js"
-import * as Background from "../transport/Background.js"
 import * as Batches from "../transport/Batches.js"
 import * as Egress from "../transport/Egress.js"
 import * as Http from "../transport/Http.js"
@@ -77,7 +77,7 @@ export const make = (options: Options = {}): Effect.Effect<ChainRpc["Service"], 
     const capacity = options.clients ?? defaults.clients
     const onExchange = options.onExchange ?? (() => undefined)
     const http = yield* Http.make(rules, { ...defaults.http, ...options.http })
-    const background = yield* Background.make
+    const background = yield* FiberSet.makeRuntime()
     const clients = new Lru<string, ChainClient>(capacity)
 
     const clientOf = (target: Egress.Target): ChainClient => {

@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
+import * as SchemaGetter from "effect/SchemaGetter"
+import * as SchemaIssue from "effect/SchemaIssue"
 import type {
   Block,
   FoundLog,
@@ -18,17 +19,17 @@ import { isRecord } from "../transport/JsonRpc.js"
 const quantityShape = /^0x[0-9a-fA-F]{1,64}$/
 
 const FromQuantity = <A>(to: Schema.Codec<A>, from: (text: string) => A | undefined) =>
-  Schema.transformOrFail(Schema.String, to, {
-    strict: true,
-    decode: (text, _, ast) => {
-      const value = quantityShape.test(text) ? from(text) : undefined
-      return value === undefined
-        ? Effect.fromResult(ParseResult.fail(new ParseResult.Type(ast, text, "expected a quantity")))
-        : Effect.fromResult(ParseResult.succeed(value))
-    },
-    encode: (_, __, ast, value) =>
-      Effect.fromResult(ParseResult.fail(new ParseResult.Forbidden(ast, value, "answers are read only")))
-  })
+  Schema.String.pipe(
+    Schema.decodeTo(to, {
+      decode: SchemaGetter.transformEffect((text) => {
+        const value = quantityShape.test(text) ? from(text) : undefined
+        return value === undefined
+          ? Effect.fail(new SchemaIssue.InvalidValue({ message: "expected a quantity" }))
+          : Effect.succeed(value)
+      }),
+      encode: SchemaGetter.forbidden(() => "answers are read only")
+    })
+  )
 
 /** 0x and hex digits; leading zeros, which some nodes write, are taken. */
 export const Quantity: Schema.Codec<bigint, string> = FromQuantity(Schema.BigInt, BigInt)

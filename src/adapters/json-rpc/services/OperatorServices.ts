@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as ChainRpc from "../node/ChainRpc.js"
-import * as Background from "../transport/Background.js"
 import * as Batches from "../transport/Batches.js"
 import * as Egress from "../transport/Egress.js"
 import * as Http from "../transport/Http.js"
@@ -27,26 +27,28 @@ export const make = <C, E>(
   options: Options,
   clientOf: (origin: string, batches: Batches.Batches) => C,
   refused: (refusal: Refusal) => E
-): Effect.Effect<{ readonly connect: (url: string) => Result.Result<C, E> }, never, Scope.Scope> =>
+): Effect.Effect<{ readonly connect: (url: string) => Effect.Effect<C, E> }, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { defaults } = ChainRpc
     const retry = { ...defaults.retry, ...options.retry }
     const onExchange = options.onExchange ?? (() => undefined)
     const http = yield* Http.make(defaults.egress, { ...defaults.http, ...patience, ...options.http })
-    const background = yield* Background.make
+    const background = yield* FiberSet.makeRuntime()
     const limits = { ...defaults.batches, batchCalls: 1 }
     const clients = new Map<string, C>()
     return {
       connect: (url) =>
-        Result.mapBoth(Egress.target(url, "operator", defaults.egress), {
-          onFailure: (reason) => refused({ reason, origin: "", message: "expected an http or https URL" }),
-          onSuccess: (target) => {
-            const client =
-              clients.get(target.href) ??
-              clientOf(target.origin, Batches.make({ background, http, limits, onExchange, retry, target }))
-            clients.set(target.href, client)
-            return client
-          }
+        Result.match(Egress.target(url, "operator", defaults.egress), {
+          onFailure: (reason) =>
+            Effect.fail(refused({ reason, origin: "", message: "expected an http or https URL" })),
+          onSuccess: (target) =>
+            Effect.sync(() => {
+              const client =
+                clients.get(target.href) ??
+                clientOf(target.origin, Batches.make({ background, http, limits, onExchange, retry, target }))
+              clients.set(target.href, client)
+              return client
+            })
         })
     }
   })

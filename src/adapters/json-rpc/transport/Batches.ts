@@ -1,13 +1,10 @@
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import * as FiberRef from "effect/FiberRef"
-import * as References from "effect/References"
-import * as RuntimeFlags from "effect/RuntimeFlags"
+import * as Tracer from "effect/Tracer"
 import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
-import type * as Background from "./Background.js"
 import type * as Egress from "./Egress.js"
 import type * as Http from "./Http.js"
 import * as JsonRpc from "./JsonRpc.js"
@@ -22,8 +19,6 @@ export interface Limits {
   readonly batchBytes: number
 }
 
-/** The calls of a node in batches. */
-
 /** One HTTP round trip and the JSON-RPC methods in it. */
 export interface Exchange {
   readonly origin: string
@@ -37,7 +32,8 @@ export interface Options {
   readonly limits: Limits
   readonly retry: Retry.Retry
   readonly onExchange: (exchange: Exchange) => void
-  readonly background: Background.Background
+  /** Runs work that serves several askers and so belongs to none of them, until the scope of the adapter closes. */
+  readonly background: (work: Effect.Effect<void>) => Fiber.Fiber<void>
 }
 
 /** The parameters of a call; as JSON, of ASCII alone, where they are long and were written before. */
@@ -60,10 +56,10 @@ type Answer = Effect.Effect<JsonRpc.Outcome, ChainRpcError>
 
 /** Who waits for an answer. */
 interface Asker {
-  readonly fiber: Fiber.Fiber<unknown, unknown>
-  /** An interruption ends its wait. */
-  readonly interruptible: boolean
   readonly resume: (answer: Answer) => void
+  /** False once it was interrupted. */
+  waits: boolean
+  readonly span: Tracer.AnySpan | undefined
 }
 
 interface Entry {
@@ -76,10 +72,6 @@ interface Entry {
   readonly settle: (answer: Answer) => void
   readonly isSettled: boolean
 }
-
-/** Looked for when it matters: to be told of it would cost every call more than the call itself. */
-const waits = ({ fiber, interruptible }: Asker): boolean =>
-  !interruptible || fiber.getRef(FiberRef.interruptedCause).reasons.length === 0
 
 /**
  * Entries for which a later attempt may fare better, each with its error until then, and why it may: the node was `cut` off,
@@ -161,17 +153,11 @@ const mayRepeat = (retry: Retry.Retry, until: number) => {
   }
 }
 
-const turn = Effect.callback<void>((resume) => {
-  const handle = setImmediate(() => resume(Effect.void))
-  return Effect.sync(() => clearImmediate(handle))
-})
-
 /**
- * After everything that was ready to run has run: all that was asked at one moment is known then. A scheduler of time
- * slices (runtime/EventLoop.ts) has fibers left when the event loop turns, and stops others before they ask: both are
- * ahead of whoever yields.
+ * After everything that was ready to run has run, in three turns of the event loop: all that was asked at one moment is known
+ * then, also by fibers that were forked by forked ones, or stopped before they asked.
  */
-const endOfMoment = Effect.andThen(turn, Effect.andThen(Effect.yieldNow, Effect.yieldNow))
+const endOfMoment = Effect.repeat(Effect.yieldNow, { times: 2 })
 
 /** The calls of one node, in as few HTTP requests as its limits allow. */
 export const make = ({ background, http, limits, onExchange, retry, target }: Options): Batches => {
@@ -201,18 +187,6 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
         )
     })
 
-  /** Without anybody who listens to spans there is none: it would cost a stack trace. */
-  const spanned = <A>(work: Effect.Effect<A>, methods: ReadonlyArray<string>): Effect.Effect<A> =>
-    Effect.withFiber((fiber) =>
-      fiber.getRef(References.TracerEnabled)
-        ? Effect.withSpan(work, "ChainRpc.exchange", {
-            kind: "client",
-            attributes: { origin, methods },
-            captureStackTrace: false
-          })
-        : work
-    )
-
   /** One HTTP round trip. Fails with the entries for which another attempt is worth it. */
   const exchange = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void, Again> =>
     Effect.gen(function* () {
@@ -221,7 +195,11 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       onExchange({ origin, trust, methods })
       const body = JsonRpc.body(entries.map(({ encoded }) => encoded))
       const patient = methods.some((method) => slow.has(method))
-      const posted = yield* spanned(Effect.result(http.post(target, body, patient)), methods)
+      const posted = yield* Effect.withSpan(
+        Effect.result(http.post(target, body, patient)),
+        "ChainRpc.exchange",
+        { kind: "client", attributes: { origin, methods }, captureStackTrace: false }
+      )
       const now = yield* Clock.currentTimeMillis
       const classified = judge(posted, calls, now)
       if (classified._tag === "smaller") {
@@ -278,7 +256,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       let isAnswered = false
       /** Goes on until all is answered (null), or a request is not: a success where others were before it. */
       const attempt: Effect.Effect<Again | null, Again> = Effect.suspend(() => {
-        left = left.filter(({ askers }) => askers.some(waits))
+        left = left.filter(({ askers }) => askers.some(({ waits }) => waits))
         if (left.length === 0) return Effect.succeed(null)
         return Effect.flatMap(nextOf(left), (part) =>
           Effect.matchEffect(exchange(part, room), {
@@ -367,14 +345,21 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       return deliverEach([entries.slice(0, half), entries.slice(half)], room, concurrency)
     })
 
-  /** Whatever goes wrong in the work of these entries, nobody waits for ever. */
-  const guarded = (work: Effect.Effect<void>, entries: ReadonlyArray<Entry>) =>
-    Effect.catchDefect(work, () =>
+  /** Whatever goes wrong in the work of these entries, nobody waits for ever. `last` runs after it in any case. */
+  const start = (
+    work: Effect.Effect<void>,
+    entries: ReadonlyArray<Entry>,
+    { span }: Asker,
+    last = () => {}
+  ): void => {
+    const guarded = Effect.catchDefect(work, () =>
       Effect.sync(() => giveUp(entries, "notAnRpc", "its answer could not be processed"))
     )
-
-  const shutDown = (entries: ReadonlyArray<Entry>) =>
-    giveUp(entries, "unreachable", "the connection is shut down")
+    background(span === undefined ? guarded : Effect.withParentSpan(guarded, span)).addObserver(() => {
+      last()
+      giveUp(entries, "unreachable", "the connection is shut down")
+    })
+  }
 
   /** The parameters may be long: what is made of them is not looked at before the body is put together. */
   const entryOf = (method: string, params: Params, text: string, asker: Asker): Entry => {
@@ -427,16 +412,12 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       over()
       return deliver(present.entries, { splits: maxSplits })
     })
-    background.start(asker.fiber, guarded(work, present.entries), () => {
-      over()
-      shutDown(present.entries)
-    })
+    start(work, present.entries, asker, over)
   }
 
   const alone: Begin = (method, params, asker) => {
     const entry = entryOf(method, params, textOf(params), asker)
-    const work = Effect.catch(exchange([entry], { splits: 0 }), giveUpEach)
-    background.start(asker.fiber, guarded(work, [entry]), () => shutDown([entry]))
+    start(Effect.catch(exchange([entry], { splits: 0 }), giveUpEach), [entry], asker)
   }
 
   const call = <P>(
@@ -444,10 +425,16 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     params: P,
     begin: Begin<P>
   ): Effect.Effect<JsonRpc.Outcome, ChainRpcError> =>
-    Effect.withFiber((fiber, { runtimeFlags }) => {
-      const interruptible = RuntimeFlags.interruptible(runtimeFlags)
-      return Effect.callback((resume) => begin(method, params, { fiber, interruptible, resume }))
-    })
+    Effect.contextWith((context: Context.Context<never>) =>
+      Effect.callback((resume) => {
+        const span = Context.getOrUndefined(context, Tracer.ParentSpan)
+        const asker = { resume, waits: true, span }
+        begin(method, params, asker)
+        return Effect.sync(() => {
+          asker.waits = false
+        })
+      })
+    )
 
   return {
     read: (method, params) => call(method, params, enqueue),

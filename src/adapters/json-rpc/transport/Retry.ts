@@ -1,4 +1,6 @@
 import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 
 /** How often reads are repeated. The first wait is `baseMillis`, then each is longer, up to `maxMillis`, jittered. */
@@ -16,11 +18,13 @@ export interface Retry {
 }
 
 /** The waits between attempts; the node's own wish lengthens them. */
-export const waits = (retry: Retry) =>
-  Schedule.exponential(retry.baseMillis, 1.6).pipe(
-    (self) => Schedule.min([self, Schedule.spaced(retry.maxMillis)]),
-    Schedule.jitteredWith({ min: 0.5, max: 1.5 }),
-    (self) => Schedule.max([self, Schedule.identity<{ readonly afterMillis: number }>()]),
-    Schedule.modifyDelay(([, { afterMillis }], wait) => Duration.max(wait, Duration.millis(afterMillis))),
-    Schedule.upTo({ duration: retry.withinMillis })
+export const waits = ({ baseMillis, maxMillis, withinMillis }: Retry) =>
+  Schedule.exponential(baseMillis, 1.6).pipe(
+    Schedule.modifyDelay(
+      ({ duration, input }: Schedule.Metadata<unknown, { readonly afterMillis: number }>) =>
+        Effect.map(Random.nextBetween(0.5, 1.5), (jitter) =>
+          Math.max(Math.min(Duration.toMillis(duration), maxMillis) * jitter, input.afterMillis)
+        )
+    ),
+    Schedule.upTo({ duration: withinMillis })
   )
