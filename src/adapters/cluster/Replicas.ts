@@ -16,6 +16,7 @@ import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
+import * as Migrator from "effect/sql/Migrator"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { Replicas } from "../../application/ports/Replicas.js"
 import * as Signals from "./Signals.js"
@@ -31,6 +32,9 @@ export interface Options {
   /** The same database, for signals: `postgres://user:password@host:port/database`. */
   readonly url: Redacted.Redacted<string>
 }
+
+/** Of the tables in the database. */
+const prefix = "castellan_cluster"
 
 /** Lanes are spread over so many shards, of which each belongs to one process of the group at a time. */
 const shards = 64
@@ -61,7 +65,7 @@ const gained = (cluster: Sharding.Sharding["Service"], group: string): Stream.St
 }
 
 /**
- * Spreads the lanes over the processes of a group that share a PostgreSQL database, by the shards of `@effect/cluster`.
+ * Spreads the lanes over the processes of a group that share a PostgreSQL database, by the shards of `effect/cluster`.
  * Locks of shards are rows that expire, so that a process that hangs loses its lanes as one does that has died.
  */
 export const layer = ({ group, url }: Options): Layer.Layer<Replicas, ReplicasError, SqlClient.SqlClient> => {
@@ -77,8 +81,12 @@ export const layer = ({ group, url }: Options): Layer.Layer<Replicas, ReplicasEr
     refreshAssignmentsInterval: lookMillis,
     entityMessagePollInterval: lookMillis
   })
-  // Of two processes that make its tables at once the second one fails.
-  const storage = Layer.retry(SqlRunnerStorage.layerWith({ prefix: "castellan_cluster" }), Schedule.recurs(3))
+  // Apart from the storage: `SqlRunnerStorage.layerWith` dies where its tables cannot be made.
+  const tables = Migrator.make({})({
+    loader: SqlRunnerStorage.migrations({ prefix }),
+    table: `${prefix}_runner_migrations`
+  })
+  const storage = Layer.provide(SqlRunnerStorage.layerStorage({ prefix }), Layer.effectDiscard(tables))
   const sharding = Sharding.layer.pipe(
     Layer.provide(Runners.layerNoop),
     Layer.provide(MessageStorage.layerNoop),

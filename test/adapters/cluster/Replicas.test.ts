@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -34,6 +35,23 @@ const member = (group: string, url: Effect.Success<typeof databases.fresh>["url"
     const replicas: Member = Context.get(yield* Layer.buildWithScope(layer, scope), Replicas)
     return { replicas, end: Scope.close(scope, Exit.void) }
   })
+
+/** The tables as version 0.60 of @effect/cluster makes them. */
+const earlierTables = [
+  `create table castellan_cluster_runners (
+    machine_id serial primary key,
+    address varchar(255) not null,
+    runner text not null,
+    healthy boolean not null default true,
+    last_heartbeat timestamp not null default now(),
+    unique(address)
+  )`,
+  `create table castellan_cluster_locks (
+    shard_id varchar(50) primary key,
+    address varchar(255) not null,
+    acquired_at timestamp not null
+  )`
+]
 
 const owned = ({ owns }: Member): number => lanes.filter(owns).length
 
@@ -79,5 +97,62 @@ describe("processes that share a PostgreSQL database", () => {
         yield* sql`alter table somewhere_else rename to castellan_cluster_runners`
       }),
     60_000
+  )
+
+  it.live(
+    "start together on an empty database",
+    () =>
+      Effect.gen(function* () {
+        const { url } = yield* databases.fresh
+        const members = yield* Effect.all(
+          Array.from({ length: 6 }, () => member("a", url)),
+          { concurrency: "unbounded" }
+        )
+        const sum = () => members.reduce((all, { replicas }) => all + owned(replicas), 0)
+        yield* until(() => members.every(({ replicas }) => owned(replicas) > 0) && sum() === lanes.length)
+      }),
+    60_000
+  )
+
+  it.live(
+    "take over the tables of an earlier version, and the lanes that its processes left behind",
+    () =>
+      Effect.gen(function* () {
+        const { url } = yield* databases.fresh
+        const sql = yield* Effect.provide(Postgres.make({ url }), Reactivity.layer)
+        yield* Effect.forEach(earlierTables, (statement) => sql.unsafe(statement))
+        const [mine, other, gone] = ["mine", "other", "gone"].map((name) => `${name}-${randomUUID()}`)
+        for (const [host, group, age] of [
+          [mine, "a", 0],
+          [other, "b", 0],
+          [gone, "b", 3_600]
+        ]) {
+          const runner = JSON.stringify({ address: { host, port: 1 }, groups: [group], weight: 1 })
+          yield* sql`insert into castellan_cluster_runners (address, runner, last_heartbeat)
+            values (${`${host}:1`}, ${runner}, now() - make_interval(secs => ${age}))`
+        }
+        yield* sql`insert into castellan_cluster_locks (shard_id, address, acquired_at)
+          select 'a:' || n, ${`${mine}:1`}, now() from generate_series(1, 64) n`
+        const one = yield* member("a", url)
+        expect(yield* one.replicas.independent).toEqual([other])
+        // Not before the locks of the other process have run out.
+        expect(owned(one.replicas)).toBe(0)
+        yield* until(() => owned(one.replicas) === lanes.length)
+        expect(yield* one.replicas.independent).toEqual([])
+        const machines = yield* sql`select machine_id from castellan_cluster_runners
+          where address = ${`${one.replicas.process}:1`}`
+        expect(machines).toEqual([{ machine_id: 4 }])
+      }),
+    60_000
+  )
+
+  it.live("do not start where the registry cannot be made", () =>
+    Effect.gen(function* () {
+      const { url } = yield* databases.fresh
+      const sql = yield* Effect.provide(Postgres.make({ url }), Reactivity.layer)
+      yield* sql`create type castellan_cluster_locks as (other integer)`
+      const failed = yield* Effect.flip(member("a", url))
+      expect(failed).toBeInstanceOf(ClusterReplicas.ReplicasError)
+    })
   )
 })
