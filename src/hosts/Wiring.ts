@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { accessSync, constants, existsSync } from "node:fs"
 import { dirname } from "node:path"
 import * as Brand from "effect/Brand"
-import * as Context from "effect/Context"
+import type * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -145,17 +145,18 @@ const commandClient = (config: Config): Client =>
 
 const failed = ({ message }: { readonly message: string }) => new StartError({ message })
 
+const orStartError = <A, R>(layer: Layer.Layer<A, { readonly message: string }, R>) =>
+  Layer.catch(layer, (error) => Layer.effectContext<A, StartError, never>(Effect.fail(failed(error))))
+
 /** What the command line says of accounts, in the configuration's database. */
 export const accountStore = (config: Config): Layer.Layer<AccountStorePort, StartError> =>
-  Layer.catch(Layer.provide(TenantStore.layer, commandClient(config)), (error) =>
-    Layer.effectContext(Effect.fail(failed(error)))
-  )
+  orStartError(Layer.provide(TenantStore.layer, commandClient(config)))
 
 /** What the command line reads of the journal, in the configuration's database. */
 export const journal = (config: Config): Layer.Layer<Journals | RequestHistoryPort, StartError> =>
   Layer.mergeAll(Journal.layer({ sealingKey: config.keyPepper }), RequestHistory.layer).pipe(
     Layer.provide(commandClient(config)),
-    Layer.catch((error) => Layer.effectContext(Effect.fail(failed(error))))
+    orStartError
   )
 
 const egressOf = (config: Config) => ({
@@ -171,17 +172,12 @@ const webhooksOn = (config: Config, sql: Client) =>
 
 /** What the command line says of webhooks, in the configuration's database. */
 export const webhooks = (config: Config): Layer.Layer<WebhooksPort | WebhookSenderPort, StartError> =>
-  Layer.catch(webhooksOn(config, commandClient(config)), (error) =>
-    Layer.effectContext(Effect.fail(failed(error)))
-  )
+  orStartError(webhooksOn(config, commandClient(config)))
 
 /** What the command line says of watches: they are in the configuration's database, and their nodes are asked at once. */
 export const watches = (
   config: Config
-): Layer.Layer<
-  WatchesPort | AbiStorePort | OperatorAbi | ChainRpcPort | NetworksPort | AccountsPort,
-  StartError
-> => {
+): Layer.Layer<WatchesPort | AbiStorePort | ChainRpcPort | NetworksPort | AccountsPort, StartError> => {
   const sql = commandClient(config)
   return Layer.mergeAll(
     Layer.provide(SqlWatches.layer({ sealingKey: config.keyPepper }), sql),
@@ -189,20 +185,16 @@ export const watches = (
     Layer.succeed(OperatorAbi, config.abi),
     ChainRpc.layer({ egress: egressOf(config) }),
     tenants(config, sql)
-  ).pipe(Layer.catch((error) => Layer.effectContext(Effect.fail(failed(error)))))
+  ).pipe(orStartError)
 }
 
 /** What the command line reads of the audit log, in the configuration's database. */
 export const auditLog = (config: Config): Layer.Layer<AuditLogPort, StartError> =>
-  Layer.catch(Layer.provide(AuditLog.layer, commandClient(config)), (error) =>
-    Layer.effectContext(Effect.fail(failed(error)))
-  )
+  orStartError(Layer.provide(AuditLog.layer, commandClient(config)))
 
 /** What the command line says of the clock, in the configuration's database. */
 export const clockConfirmations = (config: Config): Layer.Layer<ClockConfirmations, StartError> =>
-  Layer.catch(Layer.provide(SqlClockConfirmations.layer, commandClient(config)), (error) =>
-    Layer.effectContext(Effect.fail(failed(error)))
-  )
+  orStartError(Layer.provide(SqlClockConfirmations.layer, commandClient(config)))
 
 /**
  * Copies what a service has in a file of SQLite to the PostgreSQL of another configuration, which a service with the same
@@ -277,8 +269,9 @@ const rateLimit = (config: Config, sql: Client) => {
   const { rateLimit } = config
   const shared =
     "url" in config.database
-      ? Layer.map(Layer.provide(SqlRateLimit.layer, sql), (made) =>
-          Context.make(RateLimitPort, Counting.bounded(Context.get(made, RateLimitPort)))
+      ? Layer.effect(RateLimitPort, Effect.map(RateLimitPort, Counting.bounded)).pipe(
+          Layer.provide(SqlRateLimit.layer),
+          Layer.provide(sql)
         )
       : null
   if (rateLimit === null) return shared ?? ProcessRateLimit.layer
@@ -354,7 +347,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.provide(TenantStore.layer, sql),
     tenants(config, sql),
     ChainRpc.layer({ egress: egressOf(config) }),
-    between === undefined ? journal : Layer.map(journal, between),
+    between === undefined ? journal : Layer.flatMap(journal, (ports) => Layer.succeedContext(between(ports))),
     rateLimit(config, sql),
     webhooksOn(config, sql),
     Layer.provide(SqlWatches.layer({ sealingKey: config.keyPepper }), sql),
@@ -371,7 +364,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.provideMerge(adapters),
     Layer.provide(Layer.sync(ClockTrust.ClockTrust, ClockTrust.make)),
     Layer.provide(Layer.effectDiscard(NativeCrypto.install)),
-    Layer.catch((error) => Layer.effectContext(Effect.fail(failed(error))))
+    orStartError
   )
 }
 

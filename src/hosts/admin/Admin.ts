@@ -2,9 +2,7 @@ import { createHash, timingSafeEqual } from "node:crypto"
 import * as http from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Effect from "effect/Effect"
-import type * as HttpApp from "effect/http/HttpEffect"
 import * as HttpMiddleware from "effect/http/HttpMiddleware"
-import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Redacted from "effect/Redacted"
@@ -163,58 +161,69 @@ const told = ({ left, replaced }: UnstickLane.Unstuck) => ({
   left: left.map(({ nonce, reason }) => ({ nonce: Number(nonce), reason }))
 })
 
-const query = Effect.map(
-  HttpServerRequest.HttpServerRequest,
-  ({ url }) => new URL(url, "http://admin.invalid").searchParams
-)
+interface Route {
+  readonly method: "GET" | "POST"
+  readonly answer: (query: URLSearchParams) => Effect.Effect<Response>
+}
 
-const routes = ({ data: { audit, refresh, unstick } }: Options) =>
-  HttpRouter.empty.pipe(
-    HttpRouter.get(
+const routes = ({ data: { audit, refresh, unstick } }: Options): ReadonlyMap<string, Route> =>
+  new Map<string, Route>([
+    [
       "/metrics",
-      Effect.map(Effect.andThen(refresh, Prometheus.text), (text) =>
-        HttpServerResponse.text(text, { contentType: Prometheus.contentType })
-      )
-    ),
-    HttpRouter.get(
+      {
+        method: "GET",
+        answer: () =>
+          Effect.map(Effect.andThen(refresh, Prometheus.text), (text) =>
+            HttpServerResponse.text(text, { contentType: Prometheus.contentType })
+          )
+      }
+    ],
+    [
       "/audit",
-      Effect.flatMap(query, (asked) =>
-        Result.match(question(asked), {
-          onFailure: (wrong) => Effect.succeed(refuse(400, wrong)),
-          onSuccess: (question) =>
-            Effect.match(audit.find(question), {
-              onFailure: () => refuse(503, "the audit log can not be read"),
-              onSuccess: (entries) => json(200, { entries: entries.map(shown) })
-            })
-        })
-      )
-    ),
-    HttpRouter.post(
+      {
+        method: "GET",
+        answer: (query) =>
+          Result.match(question(query), {
+            onFailure: (wrong) => Effect.succeed(refuse(400, wrong)),
+            onSuccess: (question) =>
+              Effect.match(audit.find(question), {
+                onFailure: () => refuse(503, "the audit log can not be read"),
+                onSuccess: (entries) => json(200, { entries: entries.map(shown) })
+              })
+          })
+      }
+    ],
+    [
       "/lanes/unstick",
-      Effect.flatMap(query, (asked) =>
-        Result.match(laneOf(asked), {
-          onFailure: (wrong) => Effect.succeed(refuse(400, wrong)),
-          onSuccess: ({ dryRun, lane }) =>
-            Effect.match(unstick(lane, dryRun), {
-              onFailure: ({ message }) => refuse(503, message),
-              onSuccess: (unstuck) => json(200, told(unstuck))
-            })
-        })
-      )
-    )
-  )
+      {
+        method: "POST",
+        answer: (query) =>
+          Result.match(laneOf(query), {
+            onFailure: (wrong) => Effect.succeed(refuse(400, wrong)),
+            onSuccess: ({ dryRun, lane }) =>
+              Effect.match(unstick(lane, dryRun), {
+                onFailure: ({ message }) => refuse(503, message),
+                onSuccess: (unstuck) => json(200, told(unstuck))
+              })
+          })
+      }
+    ]
+  ])
 
-/** What is said where no route takes the request. */
-const noRoute = (
+const routed = (
   { method, url }: HttpServerRequest.HttpServerRequest,
-  known: ReadonlyArray<HttpRouter.Route<unknown, unknown>>
-): Response => {
-  const [path] = url.split("?")
-  const methods = known.filter((route) => route.path === path).map((route) => route.method)
-  const [expected = "GET"] = methods
-  if (expected === "GET" ? ["GET", "HEAD"].includes(method) : expected === method)
-    return refuse(404, "expected /metrics, /audit, /lanes/unstick or /console")
-  return refuse(405, `expected ${expected}`, { allow: expected === "GET" ? "GET, HEAD" : expected })
+  known: ReadonlyMap<string, Route>
+): Effect.Effect<Response> => {
+  const { pathname, searchParams } = new URL(url, "http://admin.invalid")
+  const route = known.get(pathname)
+  const expected = route?.method ?? "GET"
+  const allowed = expected === "GET" ? ["GET", "HEAD"] : [expected]
+  if (!allowed.includes(method))
+    return Effect.succeed(refuse(405, `expected ${expected}`, { allow: allowed.join(", ") }))
+  // Who waits no longer has it given up.
+  return route === undefined
+    ? Effect.succeed(refuse(404, "expected /metrics, /audit, /lanes/unstick or /console"))
+    : Effect.interruptible(route.answer(searchParams))
 }
 
 const commonHeaders = {
@@ -226,8 +235,8 @@ const commonHeaders = {
 /** The console, and where a browser comes to when nothing more is typed. */
 const isPage = (url: string): boolean => /^\/(?:console(?:[/?]|$)|(?:\?|$))/.test(url)
 
-const app = (options: Options): HttpApp.Default => {
-  const router = routes(options)
+const app = (options: Options): Console.App => {
+  const known = routes(options)
   const pages = Console.app(options.data, isOperator(options))
   return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
     if (!isNamed(request, options))
@@ -239,14 +248,8 @@ const app = (options: Options): HttpApp.Default => {
       )
     if (isPage(request.url)) return pages
     const refused = refusalOfOrigin(request, options)
-    return refused === null ? router : Effect.succeed(refused)
+    return refused === null ? routed(request, known) : Effect.succeed(refused)
   }).pipe(
-    HttpRouter.withRouterConfig({
-      caseSensitive: true,
-      ignoreDuplicateSlashes: false,
-      ignoreTrailingSlash: false
-    }),
-    Effect.catchTag("RouteNotFound", ({ request }) => Effect.succeed(noRoute(request, [...router.routes]))),
     Effect.catchCause((cause) =>
       Effect.as(Effect.logError("a request of the operator failed", cause), refuse(500, "internal error"))
     ),
@@ -261,8 +264,8 @@ export const serve = (options: Options): Effect.Effect<Listening, ListenError, S
   Effect.gen(function* () {
     // The operator's own requests are no part of the traces.
     const handler = yield* Effect.provideService(
-      NodeHttpServer.makeHandler(app(options)),
-      HttpMiddleware.currentTracerDisabledWhen,
+      NodeHttpServer.makeHandler(app(options), { scope: yield* Effect.scope }),
+      HttpMiddleware.TracerDisabledWhen,
       () => true
     )
     const server = http.createServer(

@@ -1,8 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import type * as MetricKey from "effect/MetricKey"
-import * as MetricState from "effect/MetricState"
-import * as Option from "effect/Option"
 
 /** Text of Prometheus's exposition format 0.0.4. */
 export const contentType = "text/plain; version=0.0.4; charset=utf-8"
@@ -14,10 +11,10 @@ const escaped = (text: string): string =>
   text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")
 
 const labelsOf = (
-  key: MetricKey.MetricKey.Untyped,
-  more: ReadonlyArray<readonly [string, string]> = []
+  { attributes = {} }: Metric.Metric.Snapshot,
+  more: Readonly<Record<string, string>> = {}
 ): string => {
-  const labels = [...[...key.tags].map(({ key, value }) => [key, value] as const), ...more]
+  const labels = Object.entries({ ...attributes, ...more })
   return labels.length === 0
     ? ""
     : `{${labels.map(([name, value]) => `${name}="${escaped(value)}"`).join(",")}}`
@@ -34,24 +31,23 @@ interface Family {
 
 /** The lines of one metric with its labels. */
 const linesOf = (
-  key: MetricKey.MetricKey.Untyped,
-  state: MetricState.MetricState.Untyped
+  metric: Metric.Metric.Snapshot
 ): { readonly type: string; readonly lines: ReadonlyArray<string> } => {
-  const { name } = key
-  if (MetricState.isCounterState(state))
-    return { type: "counter", lines: [`${name}${labelsOf(key)} ${number(state.count)}`] }
-  if (MetricState.isGaugeState(state))
-    return { type: "gauge", lines: [`${name}${labelsOf(key)} ${number(state.value)}`] }
-  if (MetricState.isHistogramState(state)) {
-    const buckets = state.buckets.filter(([boundary]) => Number.isFinite(boundary))
+  const { id } = metric
+  if (metric.type === "Counter")
+    return { type: "counter", lines: [`${id}${labelsOf(metric)} ${number(metric.state.count)}`] }
+  if (metric.type === "Gauge")
+    return { type: "gauge", lines: [`${id}${labelsOf(metric)} ${number(metric.state.value)}`] }
+  if (metric.type === "Histogram") {
+    const buckets = metric.state.buckets.filter(([boundary]) => Number.isFinite(boundary))
     return {
       type: "histogram",
       lines: [
-        ...[...buckets, [Number.POSITIVE_INFINITY, state.count] as const].map(
-          ([boundary, count]) => `${name}_bucket${labelsOf(key, [["le", number(boundary)]])} ${count}`
+        ...[...buckets, [Number.POSITIVE_INFINITY, metric.state.count] as const].map(
+          ([boundary, count]) => `${id}_bucket${labelsOf(metric, { le: number(boundary) })} ${count}`
         ),
-        `${name}_sum${labelsOf(key)} ${number(state.sum)}`,
-        `${name}_count${labelsOf(key)} ${state.count}`
+        `${id}_sum${labelsOf(metric)} ${number(metric.state.sum)}`,
+        `${id}_count${labelsOf(metric)} ${metric.state.count}`
       ]
     }
   }
@@ -59,19 +55,15 @@ const linesOf = (
 }
 
 /** Everything measured so far. */
-export const text: Effect.Effect<string> = Effect.map(Metric.snapshot, (pairs) => {
+export const text: Effect.Effect<string> = Effect.map(Metric.snapshot, (metrics) => {
   const families = new Map<string, Family>()
-  for (const { metricKey, metricState } of pairs) {
-    const { description, name } = metricKey
-    if (!name.startsWith(own)) continue
-    const { lines, type } = linesOf(metricKey, metricState)
-    const family = families.get(name) ?? {
-      type,
-      help: Option.getOrElse(description, () => ""),
-      lines: []
-    }
+  for (const metric of metrics) {
+    const { description, id } = metric
+    if (!id.startsWith(own)) continue
+    const { lines, type } = linesOf(metric)
+    const family = families.get(id) ?? { type, help: description ?? "", lines: [] }
     family.lines.push(...lines)
-    families.set(name, family)
+    families.set(id, family)
   }
   return [...families]
     .sort(([a], [b]) => (a < b ? -1 : 1))

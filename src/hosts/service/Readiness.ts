@@ -3,6 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { OpJournal } from "../../application/ports/journal/OpJournal.js"
 import type { LeaseRequest } from "../../application/ports/journal/Requests.js"
+import * as Wait from "../../application/runtime/Wait.js"
 import * as Address from "../../domain/primitives/Address.js"
 
 /** How long the journal may take to answer, and how long its answer stands, milliseconds. */
@@ -26,13 +27,11 @@ const probe: LeaseRequest = {
  * that goes on when whoever asked first has gone.
  */
 export const make = (opJournal: Pick<OpJournal["Service"], "lease" | "release">): Effect.Effect<boolean> => {
-  const answers = Effect.andThen(opJournal.lease([probe]), opJournal.release(probe.holder)).pipe(
+  const written = Effect.andThen(opJournal.lease([probe]), opJournal.release(probe.holder)).pipe(
     Effect.as(true),
-    Effect.catchCause(() => Effect.succeed(false)),
-    Effect.disconnect,
-    Effect.interruptible,
-    Effect.timeoutTo({ duration: millis, onTimeout: () => false, onSuccess: (answered) => answered })
+    Effect.catchCause(() => Effect.succeed(false))
   )
+  const answers = Wait.within(written, millis, () => Effect.succeed(false))
   let latest: { readonly at: number; readonly answer: Deferred.Deferred<boolean> } | null = null
   // Who is gone between a new question and the fiber that asks it would leave the others without an answer.
   return Effect.uninterruptibleMask((restore) =>
@@ -41,7 +40,7 @@ export const make = (opJournal: Pick<OpJournal["Service"], "lease" | "release">)
         return restore(Deferred.await(latest.answer))
       const answer = Deferred.makeUnsafe<boolean>()
       latest = { at: now, answer }
-      const asking = Effect.forkDetach(Effect.interruptible(Deferred.into(answers, answer)))
+      const asking = Effect.forkDetach(Deferred.into(answers, answer))
       return Effect.andThen(asking, restore(Deferred.await(answer)))
     })
   )

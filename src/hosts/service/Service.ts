@@ -1,8 +1,6 @@
 import * as Context from "effect/Context"
-import * as DefaultServices from "effect/DefaultServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Scheduler from "effect/Scheduler"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import { Requests } from "../../application/lanes/requests/Requests.js"
@@ -16,7 +14,6 @@ import { TransactionJournal } from "../../application/ports/journal/TransactionJ
 import { RequestHistory } from "../../application/ports/RequestHistory.js"
 import { TenantStore } from "../../application/ports/TenantStore.js"
 import { Webhooks } from "../../application/ports/Webhooks.js"
-import * as EventLoop from "../../application/runtime/EventLoop.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
 import * as UnstickLane from "../../application/usecases/operator/UnstickLane.js"
 import type { Config } from "../config/Config.js"
@@ -25,7 +22,6 @@ import * as Playground from "../http/playground/Playground.js"
 import * as HttpService from "../http/service/HttpService.js"
 import * as Inspections from "../Inspections.js"
 import type { ListenError } from "../node/server/Server.js"
-import * as Packages from "../Packages.js"
 import * as Wiring from "../Wiring.js"
 import * as Readiness from "./Readiness.js"
 
@@ -37,10 +33,7 @@ export interface Options extends Wiring.Seams {
 }
 
 /** Whether somebody listens to spans. Each costs a stack trace, also when nobody does. */
-const isTraced: Effect.Effect<boolean> = Effect.map(
-  Effect.tracer,
-  (tracer) => tracer !== Context.get(DefaultServices.liveServices, Tracer.Tracer)
-)
+const isTraced: Effect.Effect<boolean> = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
 
 /** What a stop finds open: the last thing that a log says of it before the next start. */
 const tellStop = (
@@ -123,16 +116,10 @@ export const make = <A, E, R>(
     yield* Effect.addFinalizer(() => (isServing ? Effect.logInfo("stopped") : Effect.void))
     // First: what is begun before has no tracer.
     if (telemetry !== null) {
-      const Otlp = yield* Effect.tryPromise({
-        try: () => import("../telemetry/Otlp.js"),
-        catch: () =>
-          new Wiring.StartError({
-            message: `what telemetry needs is not installed: ${Packages.installation(["@effect/opentelemetry"])}`
-          })
-      })
+      const Otlp = yield* Effect.promise(() => import("../telemetry/Otlp.js"))
       yield* Layer.build(Otlp.layer(telemetry))
     }
     const served = yield* Effect.withTracerEnabled(build(config, options, serve), yield* isTraced)
     isServing = true
     return served
-  }).pipe(Effect.provideService(Scheduler.Scheduler, EventLoop.scheduler))
+  })

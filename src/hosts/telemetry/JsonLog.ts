@@ -11,18 +11,15 @@ import { print } from "../../domain/json/Json.js"
  * hex texts of 32 bytes and more are cut as well (a private key has 32).
  */
 export const make = (write: (line: string) => void): Logger.Logger<unknown, void> =>
-  Logger.make(({ fiber, cause, date, logLevel, message }) => {
+  Logger.make(({ cause, date, fiber, logLevel, message }) => {
     const line: Record<string, unknown> = {
       time: date.toISOString(),
       level: logLevel.toUpperCase(),
       message: Array.isArray(message) ? message.map(text).join(" ") : text(message)
     }
-    Object.entries(fiber.getRef(References.CurrentLogAnnotations)).forEach(([name, value]) =>
-      ((value, name) => {
-        line[name] = plain(value)
-      })(value, name)
-    )
-    if (!cause.reasons.length === 0) line.cause = withoutSecrets(pretty(cause))
+    for (const [name, value] of Object.entries(fiber.getRef(References.CurrentLogAnnotations)))
+      line[name] = plain(value)
+    if (cause.reasons.length > 0) line.cause = withoutSecrets(pretty(cause))
     write(`${withoutPaths(JSON.stringify(line))}\n`)
   })
 
@@ -78,13 +75,13 @@ const text = (value: unknown): string => {
 
 const pretty = (cause: Cause.Cause<unknown>): string => {
   try {
-    return Cause.pretty(cause, { renderErrorCause: true })
+    return Cause.pretty(cause)
   } catch {
-    return [
-      ...cause.reasons.filter(Cause.isFailReason).map((reason) => reason.error),
-      ...cause.reasons.filter(Cause.isDieReason).map((reason) => reason.defect)
-    ]
-      .map(text)
+    return cause.reasons
+      .flatMap((reason) => {
+        if (Cause.isInterruptReason(reason)) return []
+        return text(Cause.isFailReason(reason) ? reason.error : reason.defect)
+      })
       .join("\n")
   }
 }

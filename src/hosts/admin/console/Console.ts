@@ -1,12 +1,11 @@
 import { timingSafeEqual } from "node:crypto"
+import * as ByteSize from "effect/ByteSize"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Cookies from "effect/http/Cookies"
-import type * as HttpApp from "effect/http/HttpEffect"
 import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import type { Pause } from "../../../application/ports/TenantStore.js"
@@ -27,6 +26,8 @@ import * as Webhooks from "./Webhooks.js"
 type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
 
+export type App = Effect.Effect<Response, never, Request>
+
 const policy =
   "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -37,7 +38,7 @@ const seeOther = (path: string): Response =>
   HttpServerResponse.empty({ status: 303, headers: { location: `${Page.path}${path}` } })
 
 /** Forms of this console are short. */
-const maxFormBytes = 8_192
+const maxFormBytes = ByteSize.bytes(8_192)
 
 const cookieOptions: Cookies.Cookie["options"] = { httpOnly: true, sameSite: "strict", path: Page.path }
 
@@ -179,12 +180,12 @@ const same = (one: string, other: string): boolean => {
 }
 
 /** `isOperator` compares a token with the operator's, in a time that tells nothing. */
-export const app = (data: Data, isOperator: (token: string) => boolean): HttpApp.Default => {
+export const app = (data: Data, isOperator: (token: string) => boolean): App => {
   const sessions = Sessions.make()
 
   const form = (request: Request): Effect.Effect<URLSearchParams | null> =>
     request.text.pipe(
-      HttpIncomingMessage.withMaxBodySize(Option.some(maxFormBytes)),
+      Effect.provideService(HttpIncomingMessage.MaxBodySize, maxFormBytes),
       Effect.map((text) => new URLSearchParams(text)),
       Effect.orElseSucceed(() => null)
     )

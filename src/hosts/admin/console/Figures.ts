@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import * as MetricState from "effect/MetricState"
 
 /** One value of a counter or a gauge, with its labels. */
 export interface Figure {
@@ -11,18 +10,15 @@ export interface Figure {
 /** What was measured so far, by the name of the metric without its prefix. */
 export const read: Effect.Effect<ReadonlyMap<string, ReadonlyArray<Figure>>> = Effect.map(
   Metric.snapshot,
-  (pairs) => {
+  (metrics) => {
     const found = new Map<string, Array<Figure>>()
-    for (const { metricKey, metricState } of pairs) {
-      const value = MetricState.isCounterState(metricState)
-        ? metricState.count
-        : MetricState.isGaugeState(metricState)
-          ? metricState.value
-          : null
-      if (value === null || !metricKey.name.startsWith("castellan_")) continue
-      const name = metricKey.name.slice("castellan_".length)
-      const labels = Object.fromEntries([...metricKey.tags].map((tag) => [tag.key, tag.value]))
-      found.set(name, [...(found.get(name) ?? []), { labels, value: Number(value) }])
+    for (const metric of metrics) {
+      if ((metric.type !== "Counter" && metric.type !== "Gauge") || !metric.id.startsWith("castellan_"))
+        continue
+      const value = metric.type === "Counter" ? metric.state.count : metric.state.value
+      const name = metric.id.slice("castellan_".length)
+      const figure = { labels: metric.attributes ?? {}, value: Number(value) }
+      found.set(name, [...(found.get(name) ?? []), figure])
     }
     return found
   }

@@ -30,19 +30,21 @@ export const lanes = (data: Data, { now }: View): Effect.Effect<Html, Missing> =
     table(
       "Lanes that have transactions under way",
       ["Chain", "EOA", "Key", "Waiting", "Oldest", "Mined, not settled", "Lowest nonce that waits"],
-      Object.values(Arr.groupBy(records, ({ chainId, signer }) => `${chainId} ${signer}`)).map((own) => {
-        const [first] = own
-        const waiting = waitingOf(own)
-        return [
-          first.chainId.toString(),
-          html`<a href="/console/lanes/${first.chainId}/${first.signer}">${code(first.signer)}</a>`,
-          [...new Set(own.map(({ access }) => keyOf(access)))].join("; "),
-          waiting.length,
-          oldest(own, now),
-          own.length - waiting.length,
-          waiting[0]?.nonce.toString() ?? "-"
-        ]
-      }),
+      Object.values(Arr.groupBy(records, ({ chainId, signer }): string => `${chainId} ${signer}`)).map(
+        (own) => {
+          const [first] = own
+          const waiting = waitingOf(own)
+          return [
+            first.chainId.toString(),
+            html`<a href="/console/lanes/${first.chainId}/${first.signer}">${code(first.signer)}</a>`,
+            [...new Set(own.map(({ access }) => keyOf(access)))].join("; "),
+            waiting.length,
+            oldest(own, now),
+            own.length - waiting.length,
+            waiting[0]?.nonce.toString() ?? "-"
+          ]
+        }
+      ),
       "No transaction is under way."
     )
   )
