@@ -12,6 +12,7 @@ import * as Inclusions from "../chain/Inclusions.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { Budgets, BudgetsError, Hold } from "../ports/Budgets.js"
 import type { ChainClient } from "../ports/chain/ChainRpc.js"
+import * as Holding from "../ports/journal/Holding.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { AccountId } from "../ports/Tenants.js"
 
@@ -152,7 +153,8 @@ export const make = (budgets: Budgets["Service"], scope: Scope.Scope): Sponsorsh
                 schedule: Schedule.spaced(watched.profile.pollIntervalMillis * pollsPerLook)
               }),
               Effect.catchCause((cause) => troubles.failed(troubleOf(key), cause)),
-              Effect.ensuring(Effect.sync(() => followed.delete(key)))
+              Effect.ensuring(Effect.sync(() => followed.delete(key))),
+              Holding.outliving
             ),
             scope
           )

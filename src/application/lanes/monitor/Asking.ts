@@ -2,6 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as References from "effect/References"
 import type * as Scope from "effect/Scope"
 import * as Troubles from "../../observe/Troubles.js"
@@ -113,7 +114,6 @@ export const offer = (
   scope: Scope.Scope
 ): Effect.Effect<boolean> =>
   Effect.gen(function* () {
-    const done = yield* Deferred.make<boolean>()
     const { raw, txHash } = version
     const troubles = yield* Troubles.Shared
     const trouble = {
@@ -128,16 +128,16 @@ export const offer = (
         ),
         { txHash }
       )
-    yield* Effect.forkIn(
+    const offering = yield* Effect.forkIn(
       Effect.exit(Effect.interruptible(node.chain.sendRawTransaction(raw))).pipe(
         Effect.flatMap((exit) =>
           Exit.isSuccess(exit)
             ? Effect.as(troubles.passed(trouble), true)
             : Effect.tap(isThere(node, version), (there) => (there ? Effect.void : refused(exit.cause)))
-        ),
-        Effect.flatMap((taken) => Deferred.succeed(done, taken))
+        )
       ),
-      scope
+      scope,
+      { uninterruptible: true }
     )
     if (node.isSilent) return false
     // Who gave it may go away in the meantime; the transaction stays.
@@ -146,6 +146,6 @@ export const offer = (
         node.isSilent = true
         return false
       })
-    const answer = yield* Effect.exit(Wait.within(Deferred.await(done), offerWaitMillis, late))
+    const answer = yield* Effect.exit(Wait.within(Fiber.join(offering), offerWaitMillis, late))
     return Exit.isSuccess(answer) && answer.value
   })

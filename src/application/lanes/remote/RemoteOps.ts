@@ -8,6 +8,7 @@ import type * as Hex from "../../../domain/primitives/Hex.js"
 import type * as Inclusions from "../../chain/Inclusions.js"
 import * as Troubles from "../../observe/Troubles.js"
 import type { Block, ChainClient } from "../../ports/chain/ChainRpc.js"
+import * as Holding from "../../ports/journal/Holding.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
@@ -108,7 +109,7 @@ export const make = (options: {
         node.entries.set(keyOf(entry), entry)
         if (known !== undefined) return
         nodes.set(chain, node)
-        yield* Effect.forkIn(Effect.interruptible(loop(chain, node)), scope)
+        yield* Effect.forkIn(Holding.outliving(loop(chain, node)), scope)
       })
 
     const watchedAs = (submission: RemoteSubmission): Entry | undefined => {

@@ -177,7 +177,11 @@ const isOurs = <B, J, R>(live: Live<B, J, R>) =>
     return false
   })
 
-const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentRequest["Service"] => {
+const currentOf = <B, J, R>(
+  live: Live<B, J, R>,
+  resumed: boolean,
+  begun: { holding: Holding.Holding | null }
+): CurrentRequest["Service"] => {
   const { body, caller, elements } = live.task
   const { scheduledRequests } = live.dependencies
   const accept: CurrentRequest["Service"]["accept"] = (acceptance, patienceMillis) =>
@@ -209,6 +213,7 @@ const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentReque
       const isHere = (yield* isOurs(live)) && holding !== null
       if (!isHere) return yield* new AnsweredElsewhere({ requestId: caller.requestId })
       live.holding = holding
+      begun.holding = holding
       return answer
     })
   return {
@@ -272,11 +277,13 @@ const attempt = <B, J, R>(
   Effect.gen(function* () {
     const began = yield* MonotonicTime.millis
     // A fiber of its own: an interruption that is meant for it shall not end what is around it.
-    const current = currentOf(live, resumed)
+    // What is left of an attempt that was interrupted has nothing of the next one's claim.
+    const begun = { holding: live.holding }
+    const current = currentOf(live, resumed, begun)
     const fiber = yield* Effect.forkChild(
       Effect.interruptible(
         Effect.provideService(Effect.andThen(current.work, live.task.run), CurrentRequest, current).pipe(
-          Effect.provideService(Holding.begun, live)
+          Effect.provideService(Holding.begun, begun)
         )
       ).pipe(Effect.ensuring(live.turn.leave))
     )
@@ -360,7 +367,7 @@ export const perform = <B, J, R>(
     case "judging":
       return judge(live)
     case "finishing":
-      return Effect.provideService(finish(live, phase.answer), Holding.begun, live)
+      return Effect.provideService(finish(live, phase.answer), Holding.begun, { holding: live.holding })
     case "pausing":
       return pause(live, phase.millis)
   }

@@ -2,6 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import { isFenced } from "../../ports/journal/JournalError.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
@@ -169,7 +170,8 @@ export const begin = <B, J, R>(
         unless() ? Effect.void : Effect.sync(() => live.interruptible?.interruptUnsafe())
       )
 
-    yield* Effect.forkIn(
+    // Interrupted at any moment, before it begins as well, it tells those who wait.
+    const leading = yield* Effect.forkDetach(
       Effect.interruptible(lead(live)).pipe(
         Effect.onInterrupt(() => Deferred.interrupt(result)),
         Effect.ensuring(
@@ -180,8 +182,9 @@ export const begin = <B, J, R>(
         ),
         Effect.annotateLogs({ requestId: caller.requestId, endpoint })
       ),
-      dependencies.scope
+      { uninterruptible: true }
     )
+    Fiber.runIn(leading, dependencies.scope)
     return {
       decided: Deferred.await(decided),
       result: Deferred.await(result),

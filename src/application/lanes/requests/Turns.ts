@@ -39,12 +39,11 @@ export const make = (): Turns => {
     const queue = queues.get(name)
     if (queue === undefined) return
     queue.held -= 1
-    if (queue.held <= most / 2)
-      for (const { bell } of queue.waiting.splice(0, most - queue.held)) {
-        queue.held += 1
-        Deferred.doneUnsafe(bell, Effect.void)
-      }
+    const next = queue.held <= most / 2 ? queue.waiting.splice(0, most - queue.held) : []
+    queue.held += next.length
     if (queue.held === 0) queues.delete(name)
+    // Who hears it goes on at once, and may leave, or wait again, before the next one hears it.
+    for (const { bell } of next) Deferred.doneUnsafe(bell, Effect.void)
   }
 
   return (place, since) => {

@@ -107,11 +107,11 @@ export const make = ({
 
     const wakeSome = (name: string): void => {
       const queue = queues.get(name) ?? new Set()
-      for (const bell of [...queue].slice(0, wokenAtOnce)) {
-        queue.delete(bell)
-        Deferred.doneUnsafe(bell, Effect.void)
-      }
+      const woken = [...queue].slice(0, wokenAtOnce)
+      for (const bell of woken) queue.delete(bell)
       if (queue.size === 0) queues.delete(name)
+      // Who is woken goes on at once, and may wait again before the next one is.
+      for (const bell of woken) Deferred.doneUnsafe(bell, Effect.void)
     }
 
     const open = (name: string): void => {

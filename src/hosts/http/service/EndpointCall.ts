@@ -279,11 +279,14 @@ const promptly = <A, E, R>(
   early: Deferred.Deferred<A, E>
 ): Effect.Effect<A, E, R> =>
   Effect.uninterruptible(
-    Effect.flatMap(Effect.forkDetach(Deferred.into(Effect.interruptible(write), early)), (fiber) => {
-      ticket.fiber = fiber
-      return Effect.ensuring(
-        Deferred.await(early),
-        Effect.sync(() => fiber.interruptUnsafe())
-      )
-    })
+    Effect.flatMap(
+      Effect.forkDetach(Deferred.into(Effect.interruptible(write), early), { uninterruptible: true }),
+      (fiber) => {
+        ticket.fiber = fiber
+        return Effect.ensuring(
+          Deferred.await(early),
+          Effect.sync(() => fiber.interruptUnsafe())
+        )
+      }
+    )
   )
