@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect, Layer, Logger, Option, Redacted, References } from "effect"
+import { Effect, Layer, Logger, Redacted, References } from "effect"
 import * as Balances from "../../../src/application/observe/Balances.js"
 import { type ChainClient, ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
@@ -23,9 +23,7 @@ test("an EOA that runs low is told once, where it submits, and again when it has
   const logger = Logger.layer([
     Logger.make(({ fiber }) => {
       told.push(
-        ["chainId", "address"].map((name) =>
-          Option.getOrNull(Option.fromUndefinedOr(fiber.getRef(References.CurrentLogAnnotations)[name]))
-        )
+        ["chainId", "address"].map((name) => fiber.getRef(References.CurrentLogAnnotations)[name] ?? null)
       )
     })
   ])

@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Fiber, Option } from "effect"
+import { Effect, Fiber } from "effect"
 import * as ChainFacts from "../../../../src/application/chain/ChainFacts.js"
 import * as SubmissionRecords from "../../../../src/application/intake/submission/SubmissionRecords.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
@@ -39,7 +39,7 @@ const waiting = Effect.gen(function* () {
     )
   )
   yield* Time.adjust("1 second")
-  expect(yield* Effect.sync(() => Option.fromUndefinedOr(found.pollUnsafe()))).toMatchObject({ _tag: "None" })
+  expect(found.pollUnsafe()).toBeUndefined()
   return { found, journal, wakeUps }
 })
 

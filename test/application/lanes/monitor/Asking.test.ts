@@ -73,7 +73,7 @@ describe("bytes that are offered", () => {
     operators.is = "hanging"
     const offered = yield* Effect.forkChild(Asking.offer(home, version, scope))
     yield* Time.adjust(999)
-    expect([offered.pollUnsafe(), home.isSilent]).toEqual([null, false])
+    expect([offered.pollUnsafe(), home.isSilent]).toEqual([undefined, false])
     yield* Time.adjust(1)
     expect([yield* Fiber.join(offered), home.isSilent]).toEqual([false, true])
   })

@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Exit, Fiber, Option } from "effect"
+import { Effect, Exit, Fiber } from "effect"
 import type { LaneNode } from "../../../../src/application/lanes/monitor/Entry.js"
 import * as ReceiptSearch from "../../../../src/application/lanes/monitor/ReceiptSearch.js"
 import type { AccountId } from "../../../../src/application/ports/Tenants.js"
@@ -32,9 +32,9 @@ const world = Effect.gen(function* () {
     Effect.gen(function* () {
       const looking = yield* Effect.forkChild(search.find(chain, txHash))
       yield* Time.adjust(0)
-      const found = yield* Effect.sync(() => Option.fromUndefinedOr(looking.pollUnsafe()))
+      const found = looking.pollUnsafe()
       yield* Fiber.interrupt(looking)
-      return found._tag === "Some"
+      return found !== undefined
     })
   return { alices, bobs, isFoundAt, operators, search, shownBy }
 })

@@ -642,7 +642,7 @@ describe("the caller of a request that something else works on", () => {
     const caller = { ...callerOf("known"), onAccepted: (id: string) => void accepted.push(id) }
     const fiber = yield* begin(caller, Effect.never)
     yield* Time.adjust("1 second")
-    expect([new Set(accepted), fiber.pollUnsafe()]).toEqual([new Set([other.requestId]), null])
+    expect([new Set(accepted), fiber.pollUnsafe()]).toEqual([new Set([other.requestId]), undefined])
     yield* Time.adjust("2 seconds")
     expect(yield* Fiber.join(fiber)).toBe("outcome_unknown")
     state.isAway = true

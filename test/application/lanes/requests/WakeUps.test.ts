@@ -112,7 +112,7 @@ describe("what somebody wants to see of a request", () => {
     expect(yield* watch(wakeUps.notify(["a"]))).toBe("seen")
     const patient = yield* Effect.forkChild(watch(Effect.void))
     yield* Time.adjust("29 seconds")
-    expect([patient.pollUnsafe(), state.looks]).toEqual([null, 1])
+    expect([patient.pollUnsafe(), state.looks]).toEqual([undefined, 1])
     yield* Time.adjust("1 seconds")
     expect(yield* Fiber.join(patient)).toBe("seen")
   })
