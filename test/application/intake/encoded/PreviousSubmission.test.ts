@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import * as PreviousSubmission from "../../../../src/application/intake/encoded/PreviousSubmission.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
 import { OpJournal } from "../../../../src/application/ports/journal/OpJournal.js"
@@ -69,11 +69,11 @@ describe("an op that is posted", () => {
   })
 
   test("again while it is on its way is waited for, and told as unknown under the first one's request", function* () {
-    const waiting = yield* Effect.forkChild(outcome(record({})))
+    const waiting = yield* Effect.forkChild(Effect.flip(outcome(record({}))))
     yield* Time.adjust("1 second")
-    const exit = yield* Fiber.await(waiting)
-    expect(Exit.isFailure(exit) && exit.cause).toMatchObject({
-      error: { code: "outcome_unknown", extra: { requestId: "earlier", txHash: Make.word(2) } }
+    expect(yield* Fiber.join(waiting)).toMatchObject({
+      code: "outcome_unknown",
+      extra: { requestId: "earlier", txHash: Make.word(2) }
     })
   })
 })
