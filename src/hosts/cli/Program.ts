@@ -68,7 +68,9 @@ const branch = (
 ): Command => {
   const own = commands.length === 1 ? commands.find((command) => command.name === name) : undefined
   const group = Cli.make(name, {}, () =>
-    Effect.fail(`castellan ${name} needs one of: ${commands.map((command) => command.name).join(", ")}`)
+    Effect.fail(
+      `castellan ${name} needs one of: ${commands.map((command) => command.name).join(", ")}\n"castellan ${name} --help" tells more`
+    )
   ).pipe(Cli.withSubcommands(commands))
   const ends = [...notes, ...environment, "It ends with 0, or with 1 and the reason on standard error."]
   return (own ?? group).pipe(

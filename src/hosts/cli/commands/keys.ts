@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs"
 import { dirname, resolve } from "node:path"
+import { text as textOf } from "node:stream/consumers"
 import * as Argument from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -143,11 +143,11 @@ const identify = Command.make({
   examples: ["< found.txt"],
   run: function* () {
     const context = yield* OperatorContext.open
-    const text = yield* Effect.try({
-      try: () => readFileSync(0, "utf8").trim(),
+    const text = yield* Effect.tryPromise({
+      try: () => textOf(process.stdin),
       catch: () => "standard input can not be read"
     })
-    const hash = Wiring.hashOfKey(context.config.keyPepper, Redacted.make(text))
+    const hash = Wiring.hashOfKey(context.config.keyPepper, Redacted.make(text.trim()))
     const key = context.keys.find((each) => each.hash === hash)
     if (key === undefined) return yield* Effect.fail("standard input has no key of this service")
     return { text: table([key], context.now), json: shown(key, context.now) }

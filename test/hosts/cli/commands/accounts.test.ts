@@ -156,11 +156,11 @@ describe("the commands", () => {
   it("name the remedy of what they refuse", async () => {
     await ok("accounts create bolt")
     const remedies: ReadonlyArray<readonly [string, string]> = [
-      ["accounts create", "Missing argument <ID>"],
-      ["accounts create a b", "an operand too many"],
+      ["accounts create", "Missing required argument: ID"],
+      ["accounts create a b", "Unexpected positional argument"],
       ["accounts create _x", "a letter or digit first"],
-      ["accounts create x --tier gold", "free, pro, enterprise"],
-      ["accounts create x --colour red", "there is no option --colour"],
+      ["accounts create x --tier gold", '"free" | "pro" | "enterprise"'],
+      ["accounts create x --colour red", "Unrecognized flag: --colour"],
       ["accounts create bolt", '"castellan accounts show bolt" tells more'],
       ["accounts create listed", "another account is called listed"],
       ["accounts show nobody", "there is no account called nobody; there are: listed, bolt"],
@@ -173,7 +173,7 @@ describe("the commands", () => {
       ["accounts set listed --requests-per-hour tier", "is of the configuration file: change it there"],
       ["accounts set listed --tier free", "is of the configuration file: change it there"],
       ["accounts set-network listed 137 confirmations=2", "is of the configuration file"],
-      ["accounts set-network bolt 137", "Missing argument <FIELD=VALUE>"],
+      ["accounts set-network bolt 137", "FIELD=VALUE"],
       ["accounts set-network bolt 137 nonsense", "expected FIELD=VALUE, not nonsense"],
       ["accounts set-network bolt x factory=", "expected a chain id"],
       ["accounts set-network bolt 99 confirmations=2", "the configuration has no chain 99"],
