@@ -75,7 +75,7 @@ const branch = (
   const ends = [...notes, ...environment, "It ends with 0, or with 1 and the reason on standard error."]
   return (own ?? group).pipe(
     Cli.withShortDescription(about),
-    Cli.withDescription([own?.description ?? about, "", ...ends].join("\n  "))
+    Cli.withDescription(`${own?.description ?? about}\n\n  ${ends.join("\n  ")}`)
   )
 }
 
@@ -166,9 +166,10 @@ const dispatch = (args: ReadonlyArray<string>): Run =>
       Effect.catchIf(CliError.isCliError, (error) => {
         if (error._tag !== "ShowHelp") return Effect.fail(error.message)
         const { commandPath, errors } = error
-        return errors.length === 0
+        const [first] = errors
+        return first === undefined
           ? Effect.void
-          : Effect.fail(`${errors.map(reason).join("\n")}\n"${commandPath.join(" ")} --help" tells more`)
+          : Effect.fail(`${reason(first)}\n"${commandPath.join(" ")} --help" tells more`)
       })
     )
   })

@@ -231,4 +231,4 @@ export const notes = [
   "The keys of --owner and --beacon-owner sign nothing here: keep them offline."
 ]
 
-export const environment = ["It reads none but what --payer env:NAME names."]
+export const environment = ["Of the environment it reads nothing but what --payer env:NAME names."]
