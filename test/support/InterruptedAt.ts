@@ -17,7 +17,11 @@ export const step = <A, E, R>(
       shouldYield: (fiber) => {
         if (fiber === own) {
           steps += 1
-          if (steps === number) own.interruptUnsafe()
+          if (steps === number) {
+            own.interruptUnsafe()
+            // Between two steps, as from outside: the next one would still be taken.
+            return true
+          }
         }
         return inner.shouldYield(fiber)
       }

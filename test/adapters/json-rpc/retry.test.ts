@@ -13,16 +13,17 @@ import * as Time from "../../support/Time.js"
 
 const start = Date.parse("2026-01-01T00:00:00Z")
 
-/** A node that answers at once, by the number of the attempt; `times` are milliseconds since the first. */
+/** A node that answers at once, by the number of the attempt; `times` are milliseconds since it was made. */
 const node = (answer: (turn: number) => Result.Result<Answer, HttpFailure>) =>
   Effect.gen(function* () {
+    const made = yield* Clock.currentTimeMillis
     const times: Array<number> = []
     const batches = Batches.make({
       target: Result.getOrThrow(Egress.target("http://127.0.0.1:1/", "operator", defaults.egress)),
       http: {
         post: () =>
           Effect.flatMap(Clock.currentTimeMillis, (now) =>
-            Effect.fromResult(answer(times.push(now - start) - 1))
+            Effect.fromResult(answer(times.push(now - made) - 1))
           )
       },
       limits: defaults.batches,
