@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Exit, Fiber, Scope } from "effect"
 import * as Asking from "../../../../src/application/lanes/monitor/Asking.js"
 import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
 import { LaneNodes } from "../../../../src/application/lanes/monitor/LaneNodes.js"
@@ -76,5 +76,19 @@ describe("bytes that are offered", () => {
     expect([offered.pollUnsafe(), home.isSilent]).toEqual([undefined, false])
     yield* Time.adjust(1)
     expect([yield* Fiber.join(offered), home.isSilent]).toEqual([false, true])
+  })
+
+  test("are waited for no longer where the engine stops, before it and meanwhile", function* () {
+    const { home, operators } = yield* lane
+    if (version === undefined) return
+    operators.is = "hanging"
+    const scope = yield* Scope.make()
+    const offered = yield* Effect.forkChild(Asking.offer(home, version, scope))
+    yield* Time.settle
+    yield* Scope.close(scope, Exit.void)
+    const late = yield* Effect.forkChild(Asking.offer(home, version, scope))
+    yield* Time.settle
+    expect([offered.pollUnsafe(), late.pollUnsafe()]).toEqual([Exit.succeed(false), Exit.succeed(false)])
+    expect(home.isSilent).toBe(false)
   })
 })

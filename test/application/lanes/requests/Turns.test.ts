@@ -70,3 +70,21 @@ describe("accepted requests", () => {
     expect(going.filter((name) => name === "gone")).toEqual([])
   })
 })
+
+describe("those that come in together", () => {
+  test("are no more than may be in, also where one leaves at once", function* () {
+    const { enter, full, going } = world()
+    const first = yield* full
+    const hasty = enter("hasty", 0)
+    yield* Effect.forkChild(Effect.andThen(hasty.go, hasty.leave))
+    yield* Effect.forEach(
+      Array.from({ length: Turns.most * 2 }, (_, n) => enter(`late ${n}`, n + 1)),
+      (turn) => Effect.forkChild(turn.go)
+    )
+    yield* settled
+    for (const turn of first.slice(0, Turns.most / 2)) yield* turn.leave
+    yield* settled
+    // Of those in there are the other half of the first ones, and as many again: the hasty one has left.
+    expect(going.slice(Turns.most)).toHaveLength(1 + Turns.most / 2 - 1)
+  })
+})

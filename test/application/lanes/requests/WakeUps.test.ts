@@ -65,6 +65,19 @@ describe("work that waits for its lane", () => {
     expect(woken).toHaveLength(40)
   })
 
+  test("is woken again where it waits again at once", function* () {
+    const { wakeUps } = yield* start
+    let woken = 0
+    const wait = Effect.tap(wakeUps.wait(Make.lane, later), () => Effect.sync(() => ++woken))
+    yield* Effect.forkChild(Effect.forever(wait, { disableYield: true }))
+    for (const times of [1, 2, 3]) {
+      yield* Time.settle
+      yield* wakeUps.signal(Make.lane)
+      yield* Time.settle
+      expect(woken).toBe(times)
+    }
+  })
+
   test("is woken by the poll, since another process may have released what it waits for", function* () {
     const { wakeUps } = yield* start
     const waiting = yield* Effect.forkChild(wakeUps.wait(Make.lane, later))
