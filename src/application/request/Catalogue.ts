@@ -441,4 +441,4 @@ export type RefusalCode = CodeOf<"refused" | "unknown">
  * Annotation of a request schema: the code that answers when the value does not fit. Without one the answer is
  * `invalid_request`.
  */
-export const codeAnnotation: unique symbol = Symbol.for("castellan/code")
+export const codeAnnotation = "castellan/code"

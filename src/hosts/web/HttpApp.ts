@@ -1,6 +1,7 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as HttpApp from "effect/http/HttpEffect"
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
+import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import type * as Scope from "effect/Scope"
 import { Requests } from "../../application/lanes/requests/Requests.js"
 import type { RateLimit } from "../../application/ports/RateLimit.js"
@@ -23,7 +24,7 @@ export const httpApp = ({
   drain = "25 seconds",
   ...options
 }: Options = {}): Effect.Effect<
-  HttpApp.Default,
+  Effect.Effect<HttpServerResponse, never, HttpServerRequest>,
   never,
   HttpService.Requirements<typeof Groups.handlers> | Lifetime | RateLimit | Tenants | Scope.Scope
 > =>

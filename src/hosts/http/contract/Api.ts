@@ -1,6 +1,5 @@
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
-import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import * as Chain from "./Chain.js"
 import * as Events from "./Events.js"
 import * as Network from "./Network.js"
@@ -27,12 +26,6 @@ export const api = HttpApi.make("castellan")
   .add(Webhooks.group)
   .add(Watches.group)
   .add(Service.group)
-  .addError(ErrorEnvelope.schemas[400], { status: 400 })
-  .addError(ErrorEnvelope.schemas[401], { status: 401 })
-  .addError(ErrorEnvelope.schemas[422], { status: 422 })
-  .addError(ErrorEnvelope.schemas[429], { status: 429 })
-  .addError(ErrorEnvelope.schemas[500], { status: 500 })
-  .addError(ErrorEnvelope.schemas[503], { status: 503 })
   .annotate(OpenApi.Title, "castellan")
   .annotate(OpenApi.Version, "0.1.0")
   .annotate(

@@ -4,13 +4,22 @@ import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiSecurity from "effect/http-api/HttpApiSecurity"
 import * as OpenApi from "effect/http-api/OpenApi"
 import type { Scope } from "../../../application/ports/Tenants.js"
+import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 
 /** Header that carries the account's key. */
 export const apiKeyHeader = "X-API-Key"
 
 /** Marks endpoints that answer only to an account's key. */
-export class Authentication extends HttpApiMiddleware.Tag<Authentication>()("castellan/Authentication", {
-  security: { apiKey: HttpApiSecurity.apiKey({ in: "header", key: apiKeyHeader }) }
+export class Authentication extends HttpApiMiddleware.Service<Authentication>()("castellan/Authentication", {
+  security: { apiKey: HttpApiSecurity.apiKey({ in: "header", key: apiKeyHeader }) },
+  error: [
+    ErrorEnvelope.schemas[400],
+    ErrorEnvelope.schemas[401],
+    ErrorEnvelope.schemas[422],
+    ErrorEnvelope.schemas[429],
+    ErrorEnvelope.schemas[500],
+    ErrorEnvelope.schemas[503]
+  ]
 }) {}
 
 /** The endpoint answers everybody, however often: what asks it decides about the life of the process. */
@@ -33,6 +42,9 @@ export const idempotencyHeader = "Idempotency-Key"
 
 /** Header in which a caller says of a write what it wants to find it by. */
 export const metadataHeader = "Request-Metadata"
+
+/** Media type of a success that is text; without this annotation it is JSON. */
+export class TextAnswer extends Context.Service<TextAnswer, string>()("castellan/TextAnswer") {}
 
 /** The answer is a stream of events, which can be resumed after one of them. */
 export class Streamed extends Context.Service<Streamed, true>()("castellan/Streamed") {}

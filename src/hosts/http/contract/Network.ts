@@ -7,7 +7,7 @@ import { Authentication, RequiredScope } from "./EndpointAnnotations.js"
 /** What an account may work on. */
 export const group = HttpApiGroup.make("network")
   .add(
-    HttpApiEndpoint.get("listNetworks", "/networks", { success: ListNetworks.Response })
+    HttpApiEndpoint.get("listNetworks", "/networks", { disableCodecs: true, success: ListNetworks.Response })
       .annotate(RequiredScope, "read")
       .annotate(OpenApi.Summary, "List the networks")
       .annotate(

@@ -15,7 +15,14 @@ import * as StreamEvents from "../../../application/usecases/operations/StreamEv
 import * as TransactSigner from "../../../application/usecases/operations/TransactSigner.js"
 import * as Unstuck from "../../../application/usecases/operations/Unstuck.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { Authentication, Example, LongList, RequiredScope, Streamed } from "./EndpointAnnotations.js"
+import {
+  Authentication,
+  Example,
+  LongList,
+  RequiredScope,
+  Streamed,
+  TextAnswer
+} from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 import { post, write } from "./UseCaseEndpoint.js"
 
@@ -112,7 +119,8 @@ export const group = HttpApiGroup.make("operations")
   )
   .add(
     HttpApiEndpoint.get("listRequests", "/requests", {
-      query: ListRequests.Query,
+      disableCodecs: true,
+      query: ListRequests.Query.fields,
       success: ListRequests.Response
     })
       .annotate(RequiredScope, "read")
@@ -133,10 +141,11 @@ export const group = HttpApiGroup.make("operations")
   )
   .add(
     HttpApiEndpoint.get("getRequest", "/requests/:requestId", {
+      disableCodecs: true,
       params: GetRequest.Request,
-      query: GetRequest.Query,
+      query: GetRequest.Query.fields,
       success: GetRequest.Response,
-      error: ErrorEnvelope.schemas[404].pipe(HttpApiSchema.status(404))
+      error: ErrorEnvelope.schemas[404]
     })
       .annotate(RequiredScope, "read")
       .annotate(OpenApi.Summary, "Ask what became of a write")
@@ -148,9 +157,10 @@ export const group = HttpApiGroup.make("operations")
   )
   .add(
     HttpApiEndpoint.delete("cancelRequest", "/requests/:requestId", {
+      disableCodecs: true,
       params: CancelRequest.Request,
       success: CancelRequest.Response,
-      error: ErrorEnvelope.schemas[404].pipe(HttpApiSchema.status(404))
+      error: ErrorEnvelope.schemas[404]
     })
       .annotate(RequiredScope, "write")
       .annotate(OpenApi.Summary, "Cancel what was not signed of a write")
@@ -162,15 +172,15 @@ export const group = HttpApiGroup.make("operations")
   )
   .add(
     HttpApiEndpoint.get("streamEvents", "/requests/:requestId/events", {
+      disableCodecs: true,
       params: GetRequest.Request,
-      query: StreamEvents.Query,
-      success: EventStream.schema.pipe(
-        HttpApiSchema.withEncoding({ kind: "Text", contentType: "text/event-stream" })
-      ),
-      error: ErrorEnvelope.schemas[404].pipe(HttpApiSchema.status(404))
+      query: StreamEvents.Query.fields,
+      success: EventStream.schema.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" })),
+      error: ErrorEnvelope.schemas[404]
     })
       .annotate(RequiredScope, "read")
       .annotate(Streamed, true)
+      .annotate(TextAnswer, "text/event-stream")
       .annotate(OpenApi.Summary, "Follow what becomes of a write")
       .annotate(
         OpenApi.Description,

@@ -35,6 +35,7 @@ export const group = HttpApiGroup.make("signing")
   )
   .add(
     HttpApiEndpoint.post("getBundlerAddress", "/getbundleraddress", {
+      disableCodecs: true,
       payload: GetBundlerAddress.Request,
       success: GetBundlerAddress.Response
     })
@@ -46,6 +47,7 @@ export const group = HttpApiGroup.make("signing")
   )
   .add(
     HttpApiEndpoint.get("getBundlerAddressByGet", "/getbundleraddress", {
+      disableCodecs: true,
       success: GetBundlerAddress.Response
     })
       .annotate(RequiredScope, "read")

@@ -23,7 +23,7 @@ export const post = <const Name extends string, Request extends Schema.Top, Resp
   { Request, Response }: UseCase<Request, Response>,
   { description, example, summary }: About
 ) =>
-  HttpApiEndpoint.post(name, `/${name}`, { payload: Request, success: Response })
+  HttpApiEndpoint.post(name, `/${name}`, { payload: Request, success: Response, disableCodecs: true })
     .annotate(RequiredScope, scope)
     .annotateMerge(said(summary, description, example))
 

@@ -1,6 +1,5 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as AddWatch from "../../../application/usecases/watches/AddWatch.js"
 import * as ChangeWatch from "../../../application/usecases/watches/ChangeWatch.js"
@@ -19,6 +18,7 @@ const one = { watchId: Sample.watchId }
 export const group = HttpApiGroup.make("watches")
   .add(
     HttpApiEndpoint.post("addWatch", "/watches", {
+      disableCodecs: true,
       payload: AddWatch.Request,
       success: AddWatch.Response
     }).annotateMerge(
@@ -39,7 +39,8 @@ export const group = HttpApiGroup.make("watches")
   )
   .add(
     HttpApiEndpoint.get("listWatches", "/watches", {
-      query: ListWatches.Query,
+      disableCodecs: true,
+      query: ListWatches.Query.fields,
       success: ListWatches.Response
     }).annotateMerge(
       said("List watches", "The account's watches in the order of their making, by pages.", {
@@ -50,9 +51,10 @@ export const group = HttpApiGroup.make("watches")
   )
   .add(
     HttpApiEndpoint.get("getWatch", "/watches/:watchId", {
+      disableCodecs: true,
       params: Watch.Path,
       success: GetWatch.Response,
-      error: notFound.pipe(HttpApiSchema.status(404))
+      error: notFound
     }).annotateMerge(
       said(
         "Ask for one watch",
@@ -63,10 +65,11 @@ export const group = HttpApiGroup.make("watches")
   )
   .add(
     HttpApiEndpoint.patch("changeWatch", "/watches/:watchId", {
+      disableCodecs: true,
       params: Watch.Path,
       payload: ChangeWatch.Request,
       success: ChangeWatch.Response,
-      error: notFound.pipe(HttpApiSchema.status(404))
+      error: notFound
     }).annotateMerge(
       said(
         "Pause or resume a watch",
@@ -77,9 +80,10 @@ export const group = HttpApiGroup.make("watches")
   )
   .add(
     HttpApiEndpoint.delete("removeWatch", "/watches/:watchId", {
+      disableCodecs: true,
       params: Watch.Path,
       success: RemoveWatch.Response,
-      error: notFound.pipe(HttpApiSchema.status(404))
+      error: notFound
     }).annotateMerge(said("Remove a watch", "Removes it with all that its webhook is owed of it.", one))
   )
   .annotateEndpoints(RequiredScope, "webhooks")

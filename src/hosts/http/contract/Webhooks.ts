@@ -1,6 +1,5 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as AddWebhook from "../../../application/usecases/webhooks/AddWebhook.js"
 import * as ChangeWebhook from "../../../application/usecases/webhooks/ChangeWebhook.js"
@@ -22,6 +21,7 @@ const one = { webhookId: Sample.requestId }
 export const group = HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.post("addWebhook", "/webhooks", {
+      disableCodecs: true,
       payload: AddWebhook.Request,
       success: AddWebhook.Response
     }).annotateMerge(
@@ -33,25 +33,28 @@ export const group = HttpApiGroup.make("webhooks")
     )
   )
   .add(
-    HttpApiEndpoint.get("listWebhooks", "/webhooks", { success: ListWebhooks.Response }).annotateMerge(
-      said("List webhooks", "The account's webhooks, with how much is owed to each.")
-    )
+    HttpApiEndpoint.get("listWebhooks", "/webhooks", {
+      disableCodecs: true,
+      success: ListWebhooks.Response
+    }).annotateMerge(said("List webhooks", "The account's webhooks, with how much is owed to each."))
   )
   .add(
     HttpApiEndpoint.get("getWebhook", "/webhooks/:webhookId", {
+      disableCodecs: true,
       params: Webhook.Path,
       success: GetWebhook.Response,
-      error: notFound.pipe(HttpApiSchema.status(404))
+      error: notFound
     }).annotateMerge(
       said("Ask for one webhook", "One webhook of the account. Another account's is not found.", one)
     )
   )
   .add(
     HttpApiEndpoint.patch("changeWebhook", "/webhooks/:webhookId", {
+      disableCodecs: true,
       params: Webhook.Path,
       payload: ChangeWebhook.Request,
       success: ChangeWebhook.Response,
-      error: notFound.pipe(HttpApiSchema.status(404))
+      error: notFound
     }).annotateMerge(
       said(
         "Pause, resume or change a webhook",
@@ -62,17 +65,19 @@ export const group = HttpApiGroup.make("webhooks")
   )
   .add(
     HttpApiEndpoint.delete("removeWebhook", "/webhooks/:webhookId", {
+      disableCodecs: true,
       params: Webhook.Path,
       success: RemoveWebhook.Response,
-      error: notFound.pipe(HttpApiSchema.status(404))
+      error: notFound
     }).annotateMerge(said("Remove a webhook", "Removes it with all that is owed to it.", one))
   )
   .add(
     HttpApiEndpoint.post("rotateSecret", "/webhooks/:webhookId/rotate", {
+      disableCodecs: true,
       params: Webhook.Path,
       payload: RotateSecret.Request,
       success: RotateSecret.Response,
-      error: notFound.pipe(HttpApiSchema.status(404))
+      error: notFound
     })
       .annotate(BodyOptional, true)
       .annotateMerge(
@@ -85,19 +90,21 @@ export const group = HttpApiGroup.make("webhooks")
   )
   .add(
     HttpApiEndpoint.get("listDead", "/webhooks/:webhookId/dead", {
+      disableCodecs: true,
       params: Webhook.Path,
       success: ListDead.Response,
-      error: notFound.pipe(HttpApiSchema.status(404))
+      error: notFound
     }).annotateMerge(
       said("List events that were given up", "Events that the webhook has not taken for three days.", one)
     )
   )
   .add(
     HttpApiEndpoint.post("redeliver", "/webhooks/:webhookId/redeliver", {
+      disableCodecs: true,
       params: Webhook.Path,
       payload: Redeliver.Request,
       success: Redeliver.Response,
-      error: notFound.pipe(HttpApiSchema.status(404))
+      error: notFound
     })
       .annotate(BodyOptional, true)
       .annotateMerge(

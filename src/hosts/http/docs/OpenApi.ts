@@ -19,7 +19,7 @@ import {
   preferHeader,
   RequiredScope,
   Streamed,
-  Unlimited
+  TextAnswer
 } from "../contract/EndpointAnnotations.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import * as Statuses from "../message/Statuses.js"
@@ -50,9 +50,6 @@ const errorHeaders = (status: number): Record<string, Reference> => {
 
 /** The statuses of failures. */
 const statuses = [400, 401, 404, 422, 429, 500, 503] as const
-
-/** Those that endpoints without a key answer with. */
-const statusesWithoutKey: ReadonlyArray<number> = [400, 429, 500, 503]
 
 const idempotencyKey: Parameter = {
   name: idempotencyHeader,
@@ -134,15 +131,15 @@ const operationOf = (
 ): Operation => {
   const text = textOf(endpoint.annotations)
   const withKey = [...middleware].some(({ key }) => key === Authentication.key)
-  const unlimited = Option.isSome(Context.getOption(mergedAnnotations, Unlimited))
   const scope = Option.getOrNull(Context.getOption(mergedAnnotations, RequiredScope))
-  const payload = Option.getOrNull(endpoint.payloadSchema)
+  const [payload] = endpoint.payload.values()
+  const [success = HttpApiSchema.NoContent] = endpoint.success
   const example = Option.getOrUndefined(Context.getOption(endpoint.annotations, Example))
   const streams = Option.isSome(Context.getOption(mergedAnnotations, Streamed))
   const isWrite = Option.isSome(Context.getOption(mergedAnnotations, Idempotent))
   const parameters = [
-    ...parametersOf(schemas, "path", Option.getOrNull(endpoint.pathSchema)?.ast, example),
-    ...parametersOf(schemas, "query", Option.getOrNull(endpoint.urlParamsSchema)?.ast, example),
+    ...parametersOf(schemas, "path", endpoint.params?.ast, example),
+    ...parametersOf(schemas, "query", endpoint.query?.ast, example),
     ...(isWrite
       ? [idempotencyHeader, metadataHeader, preferHeader].map((name) => ({
           $ref: `#/components/parameters/${name}`
@@ -151,7 +148,7 @@ const operationOf = (
     ...(streams ? [{ $ref: `#/components/parameters/${lastEventHeader}` }] : [])
   ]
   return {
-    operationId: endpoint.name,
+    operationId: endpoint.identifier,
     tags: [group.identifier],
     summary: text(Annotation.Summary),
     description: [text(Annotation.Description), scope === null ? "" : `Scope of the key: ${scope}.`]
@@ -159,14 +156,14 @@ const operationOf = (
       .join(" "),
     security: withKey ? [{ apiKey: [] }] : [],
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(payload === null
+    ...(payload === undefined
       ? {}
       : {
           requestBody: {
             required: Option.isNone(Context.getOption(mergedAnnotations, BodyOptional)),
             content: {
               "application/json": {
-                schema: schemas.of(payload.ast, "request"),
+                schema: schemas.of(payload.schemas[0].ast, "request"),
                 ...(example === undefined ? {} : { example: bodyOf(example, endpoint.path) })
               }
             }
@@ -177,8 +174,8 @@ const operationOf = (
         description: "Success",
         headers: withKey ? counted : headerRefs("X-Request-Id"),
         content: {
-          [HttpApiSchema.getEncoding(endpoint.successSchema.ast).contentType]: {
-            schema: schemas.of(endpoint.successSchema.ast, "answer")
+          [Option.getOrElse(Context.getOption(mergedAnnotations, TextAnswer), () => "application/json")]: {
+            schema: schemas.of(success.ast, "answer")
           }
         }
       },
@@ -186,8 +183,7 @@ const operationOf = (
       ...(isWrite ? { "202": { $ref: "#/components/responses/Accepted" } } : {}),
       ...Object.fromEntries(
         statuses
-          .filter((status) => errors.has(status) && (withKey || statusesWithoutKey.includes(status)))
-          .filter((status) => status !== 429 || !unlimited)
+          .filter((status) => errors.has(status))
           .map((status) => [String(status), { $ref: `#/components/responses/${Statuses.names[status]}` }])
       )
     }
@@ -195,8 +191,8 @@ const operationOf = (
 }
 
 /** The contract as an OpenAPI 3.1 document, of a service that stands under the path. What is not served yet is not in it. */
-export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
-  api: HttpApi.HttpApi<Id, Groups, E, R>,
+export const fromApi = <Id extends string, Groups extends HttpApiGroup.Constraint>(
+  api: HttpApi.HttpApi<Id, Groups>,
   basePath = ""
 ): Document => {
   const schemas = new JsonSchemas()
@@ -267,13 +263,13 @@ const parametersOf = (
   ast: AST.AST | undefined,
   example: unknown
 ): ReadonlyArray<Parameter> =>
-  (ast === undefined ? [] : AST.getPropertySignatures(ast)).map(({ isOptional, name, type }) => {
+  (ast !== undefined && AST.isObjects(ast) ? ast.propertySignatures : []).map(({ name, type }) => {
     const { description = "", ...schema } = schemas.of(type, "request")
     const value = new Map(Object.entries(Object(example))).get(String(name))
     return {
       name: String(name),
       in: place,
-      required: !isOptional,
+      required: !AST.isOptional(type),
       description,
       schema,
       ...(value === undefined ? {} : { example: value })

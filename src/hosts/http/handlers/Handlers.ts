@@ -9,20 +9,20 @@ import type * as Service from "../contract/Service.js"
 /** What a part of a request adds; nothing when the endpoint has no such part. */
 type Part<P> = [P] extends [never] ? Readonly<Record<never, never>> : P
 
-type Request<E extends HttpApiEndpoint.HttpApiEndpoint.Any> = [
-  HttpApiEndpoint.HttpApiEndpoint.Payload<E>
-] extends [never]
-  ? Part<HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>> & Part<HttpApiEndpoint.HttpApiEndpoint.UrlParams<E>>
-  : HttpApiEndpoint.HttpApiEndpoint.Payload<E> & Part<HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>>
+type Request<E extends HttpApiEndpoint.ConstraintRequest> = [HttpApiEndpoint.Payload<E>["Type"]] extends [
+  never
+]
+  ? Part<HttpApiEndpoint.Params<E>["Type"]> & Part<HttpApiEndpoint.Query<E>["Type"]>
+  : HttpApiEndpoint.Payload<E>["Type"] & Part<HttpApiEndpoint.Params<E>["Type"]>
 
-type Endpoint = HttpApiGroup.HttpApiGroup.Endpoints<
-  Exclude<(typeof api.groups)[string], typeof Service.group>
+type Endpoint = HttpApiGroup.Endpoints<
+  Exclude<(typeof api.groups)[keyof typeof api.groups], typeof Service.group>
 >
 
 /** The use cases behind all endpoints that need a key, by the endpoint's name. */
 export type Handlers<R = unknown> = {
-  readonly [E in Endpoint as HttpApiEndpoint.HttpApiEndpoint.Name<E>]: (
+  readonly [E in Endpoint as HttpApiEndpoint.Identifier<E>]: (
     caller: Caller,
     request: Request<E>
-  ) => Effect.Effect<HttpApiEndpoint.HttpApiEndpoint.Success<E>, Failure, R>
+  ) => Effect.Effect<HttpApiEndpoint.Success<E>["Type"], Failure, R>
 }

@@ -91,7 +91,7 @@ const members = (status: Statuses.Status) => ({
 })
 
 const envelope = (status: Statuses.Status) =>
-  Schema.Struct(members(status)).annotate({ identifier: Statuses.names[status] })
+  Schema.Struct(members(status)).annotate({ identifier: Statuses.names[status], httpApiStatus: status })
 
 /** The envelope as the contract shows it, by the status of an endpoint's answer. */
 export const schemas = {
@@ -106,7 +106,7 @@ export const schemas = {
     returnData: optional(Schema.Array(Schema.Unknown)).annotate({
       description: "With a refused write: why, for each element of the request."
     })
-  }).annotate({ identifier: Statuses.names[422] }),
+  }).annotate({ identifier: Statuses.names[422], httpApiStatus: 422 }),
   429: envelope(429),
   500: envelope(500),
   503: envelope(503)

@@ -1,4 +1,3 @@
-import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
@@ -15,16 +14,9 @@ const blockOf = (requestId: string, { at, data, kind, sequence }: RequestEvent):
 
 /** The events, one block each, and a comment now and then. A client that does not read holds all of it up. */
 export const text = (requestId: string, events: Stream.Stream<RequestEvent>): Stream.Stream<string> => {
-  const blocks = Stream.mapArray(events, (some) =>
-    Chunk.of(
-      Chunk.join(
-        Chunk.map(some, (event) => blockOf(requestId, event)),
-        ""
-      )
-    )
-  )
+  const blocks = Stream.mapArray(events, (some) => [some.map((event) => blockOf(requestId, event)).join("")])
   const beats = Stream.as(Stream.fromSchedule(Schedule.spaced(beat)), ": still here\n\n")
-  return Stream.merge(blocks, beats, { haltStrategy: "left" }).pipe(Stream.prepend(Chunk.of(": events\n\n")))
+  return Stream.merge(blocks, beats, { haltStrategy: "left" }).pipe(Stream.prepend([": events\n\n"]))
 }
 
 export const answer = (body: Stream.Stream<string>): Answer => ({

@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import * as Service from "../handlers/Service.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
@@ -29,17 +28,14 @@ export const accepted = ({ requestId }: Accepted, basePath: string): Answer => (
 })
 
 export const encoded = (route: Routes.Route, value: unknown): Effect.Effect<Answer> =>
-  Effect.map(
-    EventLoop.drive(() => route.encode(value)),
-    (body) => ({
-      status: 200,
-      headers: { "content-type": route.contentType, ...Service.headers[route.name] },
-      body: Result.getOrThrowWith(
-        body,
-        (places) => new Error(`the answer of ${route.name} does not fit the contract: ${places}`)
-      )
-    })
-  )
+  Effect.sync(() => ({
+    status: 200,
+    headers: { "content-type": route.contentType, ...Service.headers[route.name] },
+    body: Result.getOrThrowWith(
+      route.encode(value),
+      (places) => new Error(`the answer of ${route.name} does not fit the contract: ${places}`)
+    )
+  }))
 
 /** Never seen by anyone, but a transport that is wrong about its client still has an answer to give. */
 export const clientGone = problem("invalid_request", [{ path: "", message: "the request broke off" }])

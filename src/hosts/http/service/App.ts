@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import type * as HttpApp from "effect/http/HttpEffect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Option from "effect/Option"
@@ -9,8 +8,10 @@ import { type Incoming, isWhole } from "../message/HttpMessage.js"
 import * as FetchRequest from "./FetchRequest.js"
 import type { HttpService } from "./HttpService.js"
 
-/** The front as an `HttpApp`, to be mounted in another Effect server. */
-export const fromFront = (front: HttpService): HttpApp.Default =>
+/** The front as a handler of an Effect server, to be mounted in another one. */
+export const fromFront = (
+  front: HttpService
+): Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest> =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const answer = yield* front.handle(incoming(request))

@@ -1,5 +1,3 @@
-import * as Option from "effect/Option"
-import type * as ParseResult from "effect/ParseResult"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as AST from "effect/SchemaAST"
@@ -9,10 +7,8 @@ import { type Code, catalogue, codeAnnotation } from "../../../application/reque
 import type { Detail } from "../../../application/request/Failure.js"
 import { member } from "../../../domain/json/Json.js"
 import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
-import type { Steps } from "../../../domain/primitives/Steps.js"
 import { closest } from "../../../domain/primitives/Suggestion.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
-import * as DecodeSteps from "./DecodeSteps.js"
 
 /** Most details of one answer: a hostile body must not be answered with a larger one. */
 export const maxDetails = 32
@@ -22,59 +18,36 @@ interface Found {
   readonly detail: Detail
 }
 
-type WithSchema = Exclude<
-  SchemaIssue.Issue,
-  ParseResult.Pointer | ParseResult.Unexpected | ParseResult.Missing
->
-
-/** What is known on the way down to the place that failed. */
-interface Trail {
+/** Where in the value a fault is, and what was expected there. */
+interface Place {
   readonly path: string
-  readonly code: Code
-  /** The outermost message of the value's own schema. */
-  readonly message: string | null
+  /** The last step to it. */
+  readonly name: string
+  readonly ast: AST.AST | undefined
+  readonly value: unknown
 }
 
 /**
  * A decoder of request values. The whole value is judged, excess members included; a `Problem` names every place
- * that does not fit, and repeats what the caller sent there only where an integer is expected, and shortened.
+ * that does not fit, and repeats what the caller sent there only where an integer is expected, and shortened. Of a large
+ * value it names the first place alone: to collect tens of thousands takes long.
  */
 export const decoder = <A, I>(
   schema: Schema.Codec<A, I>
-): ((value: unknown) => Result.Result<A, Problem>) => {
-  const decode = SchemaParser.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
-  return (value) => Result.mapError(decode(value), (issue) => toProblem(issue))
+): ((value: unknown, isLarge?: boolean) => Result.Result<A, Problem>) => {
+  const decode = SchemaParser.decodeUnknownResult(schema)
+  return (value, isLarge = false) =>
+    Result.mapError(
+      decode(value, { errors: isLarge ? "first" : "all", onExcessProperty: "error" }),
+      (issue) => toProblem(issue, { path: "", name: "", ast: schema.ast, value })
+    )
 }
 
-/**
- * A decoder of large request values, which stops now and then. It names the first place that does not fit alone: to
- * collect tens of thousands takes long.
- */
-export const largeDecoder = (
-  schema: Schema.Top
-): ((value: unknown) => Steps<Result.Result<unknown, Problem>>) => {
-  const decode = DecodeSteps.decoder(schema)
-  return function* (value) {
-    return Result.mapError(yield* decode(value), toProblem)
-  }
-}
-
-/** The places that an issue names, as one line without values. */
-export const places = (issue: SchemaIssue.Issue): string =>
-  collect(issue)
-    .map(({ detail }) => `${detail.path}: ${detail.message}`)
-    .join("; ")
-
-const collect = (issue: SchemaIssue.Issue): ReadonlyArray<Found> => {
+const toProblem = (issue: SchemaIssue.Issue, whole: Place): Problem => {
   const found: Array<Found> = []
-  for (const one of walk(issue, { path: "", code: "invalid_request", message: null })) {
+  for (const one of walk(issue, whole)) {
     if (found.push(one) === maxDetails) break
   }
-  return found
-}
-
-const toProblem = (issue: SchemaIssue.Issue): Problem => {
-  const found = collect(issue)
   const codes = found.map(({ code }) => code)
   const code =
     codes.find((code) => code !== "invalid_request" && code !== "unknown_field") ??
@@ -86,55 +59,64 @@ const toProblem = (issue: SchemaIssue.Issue): Problem => {
 }
 
 /** Lazy: of a hostile body's hundred thousand issues only the first few are worded. */
-function* walk(issue: SchemaIssue.Issue, trail: Trail): Generator<Found> {
+function* walk(issue: SchemaIssue.Issue, place: Place): Generator<Found> {
   switch (issue._tag) {
-    case "Pointer": {
-      const path = extend(trail.path, issue.path)
-      yield* walk(issue.issue, { path, code: "invalid_request", message: null })
+    case "Pointer":
+      yield* walk(issue.issue, issue.path.reduce(inside, place))
+      break
+    case "MissingKey": {
+      const message = `${place.path === "" ? "the value" : place.path} is required`
+      yield { code: "invalid_request", detail: { path: place.path, message } }
       break
     }
-    case "Missing": {
-      const message = `${trail.path === "" ? "the value" : trail.path} is required`
-      yield { code: "invalid_request", detail: { path: trail.path, message } }
-      break
-    }
-    case "Unexpected":
-      yield unknownField(trail.path, null)
+    case "UnexpectedKey":
+      yield unknownField(place, issue.ast)
       break
     case "Composite":
-      if (AST.isUnion(issue.ast)) yield* walkUnion(issue, describe(trail, issue))
-      else yield* walkMembers(issue, trail)
+      for (const inner of onceEach(issue.issues)) yield* walk(inner, { ...place, ast: issue.ast })
       break
-    case "Transformation":
-      yield* walk(issue.issue, describe(trail, issue))
+    case "AnyOf":
+      yield* walkUnion(issue, place)
       break
-    case "Refinement":
-      if (issue.kind === "From") yield* walk(issue.issue, describe(trail, issue))
-      else yield misfit(issue, describe(trail, issue), null)
+    case "Encoding":
+      yield* walk(issue.issue, place)
       break
-    case "Type":
-    case "Forbidden":
-      yield misfit(issue, describe(trail, issue), issue.message ?? null)
+    case "Filter":
+      if (issue.issue._tag === "InvalidValue") yield misfit(issue, place)
+      else yield* walk(issue.issue, place)
       break
+    default:
+      yield misfit(issue, place)
   }
 }
 
-function* walkMembers(issue: ParseResult.Composite, trail: Trail): Generator<Found> {
-  const names = AST.isTypeLiteral(issue.ast)
-    ? issue.ast.propertySignatures.map(({ name }) => String(name))
-    : []
-  for (const inner of several(issue.issues)) {
-    if (inner._tag === "Pointer" && inner.issue._tag === "Unexpected")
-      yield unknownField(extend(trail.path, inner.path), closest(String(several(inner.path).at(-1)), names))
-    else yield* walk(inner, trail)
-  }
+/** Of the checks that a value fails, the first: it is one fault. */
+const onceEach = (issues: ReadonlyArray<SchemaIssue.Issue>): ReadonlyArray<SchemaIssue.Issue> => {
+  const first = issues.find(({ _tag }) => _tag === "Filter")
+  return first === undefined ? issues : issues.filter((issue) => issue === first || issue._tag !== "Filter")
 }
 
 /** Of a union, the members that the value comes close to; if there are none, what all of them expect. */
-function* walkUnion(issue: ParseResult.Composite, trail: Trail): Generator<Found> {
-  const close = several(issue.issues).filter(({ _tag }) => _tag === "Composite" || _tag === "Pointer")
-  if (trail.message !== null || close.length === 0) yield misfit(issue, trail, null)
-  else for (const inner of close) yield* walk(inner, trail)
+function* walkUnion(issue: SchemaIssue.AnyOf, place: Place): Generator<Found> {
+  const close = issue.issues.filter(
+    (inner) => inner._tag === "Composite" && inner.issues.some(({ _tag }) => _tag !== "Filter")
+  )
+  if (close.length === 0 || said(annotationsOf(place.ast), "message") !== null) yield misfit(issue, place)
+  else for (const inner of close) yield* walk(inner, place)
+}
+
+/** A member or an element. */
+const inside = ({ ast, path, value }: Place, step: PropertyKey): Place => ({
+  path: typeof step === "number" ? `${path}[${step}]` : member(path, String(step)),
+  name: String(step),
+  ast: ast === undefined ? undefined : partOf(ast, step),
+  value: typeof value === "object" && value !== null ? Reflect.get(value, step) : undefined
+})
+
+const partOf = (ast: AST.AST, step: PropertyKey): AST.AST | undefined => {
+  if (AST.isArrays(ast)) return ast.elements[Number(step)] ?? ast.rest[0]
+  if (!AST.isObjects(ast)) return undefined
+  return ast.propertySignatures.find(({ name }) => name === step)?.type ?? ast.indexSignatures[0]?.type
 }
 
 /** What other services take in bodies, and this one in headers. */
@@ -143,22 +125,56 @@ const headers: ReadonlyMap<string, string> = new Map([
   ["idempotencyKey", "Idempotency-Key"]
 ])
 
-const unknownField = (path: string, suggestion: string | null): Found => {
+const unknownField = ({ name, path }: Place, ast: AST.AST): Found => {
   const found = (message: string, more: { readonly suggestion?: string } = {}): Found => ({
     code: "unknown_field",
     detail: { path, message, ...more }
   })
+  const names = AST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
+  const suggestion = closest(name, names)
   if (suggestion !== null) return found(`unknown field; did you mean ${suggestion}?`, { suggestion })
-  const header = headers.get(path.slice(path.lastIndexOf(".") + 1))
+  const header = headers.get(name)
   return found(
     header === undefined ? "unknown field" : `unknown field; a write takes it as the header ${header}`
   )
 }
 
-const misfit = (issue: WithSchema, trail: Trail, own: string | null): Found => {
-  const message = trail.message ?? own ?? expected(issue.ast, issue.actual)
-  return { code: trail.code, detail: { path: trail.path, message: withNumber(message, issue.actual) } }
+type Misfit = Exclude<
+  SchemaIssue.Issue,
+  SchemaIssue.Pointer | SchemaIssue.MissingKey | SchemaIssue.UnexpectedKey
+>
+
+const misfit = (issue: Misfit, { ast, path, value }: Place): Found => {
+  const all = annotationsOf(ast, issue._tag === "Filter" ? issue.filter : undefined)
+  const own = "annotations" in issue ? issue.annotations : undefined
+  const message = said(all, "message") ?? said([own], "message") ?? expected(issue, ast, value)
+  const code = all.map((one) => one?.[codeAnnotation]).find(isCode) ?? "invalid_request"
+  return { code, detail: { path, message: withNumber(message, value) } }
 }
+
+type Annotations = Schema.Annotations.Annotations | undefined
+
+/**
+ * What a schema is annotated with, what was said last first: on its checks, down to the one that failed or all of them,
+ * and on the schema itself.
+ */
+const annotationsOf = (
+  ast: AST.AST | undefined,
+  failed?: AST.Filter<unknown>
+): ReadonlyArray<Annotations> => {
+  const checks = (ast?.checks ?? []).toReversed()
+  const until = checks.findIndex((check) => holds(check, failed))
+  return until < 0
+    ? [...checks.map(({ annotations }) => annotations), ast?.annotations]
+    : [...checks.slice(0, until + 1).map(({ annotations }) => annotations), failed?.annotations]
+}
+
+const holds = (check: AST.Check<never>, filter: AST.Filter<unknown> | undefined): boolean =>
+  check === filter || (check._tag === "FilterGroup" && check.checks.some((one) => holds(one, filter)))
+
+/** The text that is said first. */
+const said = (all: ReadonlyArray<Annotations>, name: "message" | "expected"): string | null =>
+  all.map((one) => one?.[name]).find((text) => typeof text === "string") ?? null
 
 /** Where an integer is expected, what was given in its place: its kind alone does not tell 0.5 from 5. */
 const withNumber = (message: string, actual: unknown): string => {
@@ -171,59 +187,45 @@ const given = (value: unknown): string => {
   return typeof value === "object" || value === undefined ? kind(value) : String(value)
 }
 
-/** Adds what the schema of this issue is annotated with; what stands further out wins. */
-const describe = (trail: Trail, issue: WithSchema): Trail => {
-  const code = issue.ast.annotations[codeAnnotation]
-  return {
-    path: trail.path,
-    code: trail.code === "invalid_request" && isCode(code) ? code : trail.code,
-    message: trail.message ?? messageOf(issue)
-  }
-}
-
 const isCode = (value: unknown): value is Code => typeof value === "string" && value in catalogue
 
-const messageOf = (issue: WithSchema): string | null => {
-  const annotation = Option.getOrNull(AST.getMessageAnnotation(issue.ast))
-  const message = annotation?.(issue) ?? null
-  if (typeof message === "string" || message === null) return message
-  return "message" in message && typeof message.message === "string" ? message.message : null
+const expected = (issue: Misfit, ast: AST.AST | undefined, value: unknown): string =>
+  `expected ${wanted(issue, ast)}, got ${kind(value)}`
+
+const wanted = (issue: Misfit, ast: AST.AST | undefined): string => {
+  if (ast !== undefined && AST.isUnion(ast)) return noun(ast)
+  if (issue._tag === "Filter") return said([issue.filter.annotations], "expected") ?? "another value"
+  const kinds = "ast" in issue ? issue.ast : ast
+  return kinds === undefined ? "another value" : noun(kinds)
 }
-
-const several = <T>(items: T | ReadonlyArray<T>): ReadonlyArray<T> =>
-  Array.isArray(items) ? items : [items as T]
-
-const extend = (path: string, steps: ParseResult.Path): string =>
-  several(steps).reduce<string>(
-    (path, step) => (typeof step === "number" ? `${path}[${step}]` : member(path, String(step))),
-    path
-  )
-
-const expected = (ast: AST.AST, actual: unknown): string => `expected ${noun(ast)}, got ${kind(actual)}`
 
 const noun = (ast: AST.AST): string => {
   switch (ast._tag) {
-    case "StringKeyword":
+    case "String":
       return "a string"
-    case "NumberKeyword":
+    case "Number":
       return "a number"
-    case "BooleanKeyword":
+    case "Boolean":
       return "true or false"
-    case "TupleType":
+    case "Null":
+      return "null"
+    case "Arrays":
       return "an array"
-    case "TypeLiteral":
+    case "Objects":
       return "an object"
     case "Literal":
       return JSON.stringify(ast.literal)
     case "Union":
-      return [...new Set(ast.types.map(noun))].join(" or ")
-    case "Refinement":
-      return Option.getOrElse(AST.getDescriptionAnnotation(ast), () => noun(ast.from))
-    case "Transformation":
-      return noun(ast.from)
+      return [...new Set(ast.types.map(choice))].join(" or ")
     default:
-      return Option.getOrElse(AST.getIdentifierAnnotation(ast), () => "another value")
+      return "another value"
   }
+}
+
+/** A member of a union, as narrow as it is. */
+const choice = (type: AST.AST): string => {
+  const ast = AST.toEncoded(type)
+  return said([ast.checks?.at(-1)?.annotations], "expected") ?? noun(ast)
 }
 
 const kind = (value: unknown): string => {

@@ -2,7 +2,6 @@ import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as FiberRef from "effect/FiberRef"
 import * as References from "effect/References"
 import * as Result from "effect/Result"
 import type { Room } from "../../../application/lanes/requests/Room.js"
@@ -116,7 +115,11 @@ export const make = <H extends Handlers, R>(
       // The body of an endpoint whose path has a parameter is an object without a member of its name.
       const whole = params === null || route.decode === null ? request : { ...Object(request), ...params }
       const work = Effect.suspend(() => useCase(caller, whole))
-      const own = inContext(observed(work, incoming, route, known, fiber), context, fiber)
+      // The service's own context, whatever its transport has in its own.
+      const own = Effect.updateContext(
+        observed(work, incoming, route, known, fiber),
+        (_: Context.Context<never>) => context
+      )
       const answer =
         scope === "read" ? own : early === null ? detached(own, ticket) : promptly(own, ticket, early)
       return Effect.mapError(answer, ErrorEnvelope.fromFailure)
@@ -153,16 +156,6 @@ export const make = <H extends Handlers, R>(
 /** Whether there is room for what the endpoint begins. */
 const roomOf = (room: Room, { idempotent, path }: Route, { accountId }: Principal, key: string | null) =>
   idempotent ? Effect.mapError(room(accountId, path, key), ErrorEnvelope.fromFailure) : Effect.void
-
-/** The transports that run their fibers in this very context spare their requests the exchange of it. */
-const inContext = <A, E, R>(
-  work: Effect.Effect<A, E, R>,
-  context: Context.Context<R>,
-  fiber: Running
-): Effect.Effect<A, E> =>
-  fiber.getRef(FiberRef.currentContext) === context
-    ? (work as Effect.Effect<A, E>)
-    : Effect.updateContext(work, (_: Context.Context<never>) => context)
 
 /** The work of a use case with its request in log lines and, where somebody listens to spans, under one of its own. */
 const observed = <A, E, R>(

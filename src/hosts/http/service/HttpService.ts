@@ -6,14 +6,12 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
-import * as Scheduler from "effect/Scheduler"
 import type { Room } from "../../../application/lanes/requests/Room.js"
 import { RateLimit } from "../../../application/ports/RateLimit.js"
 import { Tenants } from "../../../application/ports/Tenants.js"
 import { EventStream } from "../../../application/request/EventStream.js"
 import * as Settings from "../../../application/request/Settings.js"
 import * as StoreFailure from "../../../application/request/StoreFailure.js"
-import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
 import { api } from "../contract/Api.js"
 import * as SwaggerUi from "../docs/SwaggerUi.js"
@@ -254,15 +252,14 @@ const driver = ({
     answer: Answer,
     times: { readonly began: number; readonly now: number },
     fiber: Running
-  ): Answer => {
+  ): Effect.Effect<Answer> => {
     if (known.ticket !== null) inFlight.leave(known.ticket)
     // An account's key that could not be looked up is not counted as none.
     if (known.anonymousAddress !== null && answer.status < 500)
       anonymous.count(known.anonymousAddress, times.began)
     known.millis = times.now - times.began
-    RequestLog.figures(known)
-    if (!known.quiet) RequestLog.line(known, fiber, times.now)
-    return {
+    RequestLog.figures(known, fiber.context)
+    const whole = {
       ...answer,
       headers: {
         ...Answers.commonHeaders,
@@ -272,6 +269,7 @@ const driver = ({
         ...answer.headers
       }
     }
+    return known.quiet ? Effect.succeed(whole) : Effect.as(RequestLog.line(known), whole)
   }
 
   const answered = (incoming: Incoming, fiber: Running, clock: Clock.Clock): Effect.Effect<Answer> => {
@@ -279,7 +277,7 @@ const driver = ({
     const known = begin(began)
     const end = (answer: Answer) =>
       conclude(incoming, known, answer, { began, now: clock.currentTimeMillisUnsafe() }, fiber)
-    const refuse = (problem: Problem): Answer => {
+    const refuse = (problem: Problem): Effect.Effect<Answer> => {
       const answer = ErrorEnvelope.answer(problem, known.requestId)
       known.status = answer.status
       known.code = problem.code
@@ -288,15 +286,14 @@ const driver = ({
     return Effect.matchCauseEffect(
       Effect.interruptible(Effect.suspend(() => respond(incoming, known, began, fiber))),
       {
-        onSuccess: (answer) =>
-          Effect.sync(() => {
-            known.status = answer.status
-            return end(answer)
-          }),
+        onSuccess: (answer) => {
+          known.status = answer.status
+          return end(answer)
+        },
         onFailure: (cause) => {
           const failure = Cause.findErrorOption(cause)
-          if (Option.isSome(failure) && "code" in failure.value) return Effect.succeed(refuse(failure.value))
-          return Effect.map(afterCause(cause, known), (problem) =>
+          if (Option.isSome(failure) && "code" in failure.value) return refuse(failure.value)
+          return Effect.flatMap(afterCause(cause, known), (problem) =>
             problem === null
               ? end(ErrorEnvelope.answer(Answers.clientGone, known.requestId))
               : refuse(problem)
@@ -307,12 +304,9 @@ const driver = ({
   }
 
   const handle = (incoming: Incoming): Effect.Effect<Answer> =>
-    Effect.withFiber<Answer>((fiber) => {
-      const whole = Effect.uninterruptible(Clock.clockWith((clock) => answered(incoming, fiber, clock)))
-      return fiber.getRef(Scheduler.Scheduler) === EventLoop.scheduler
-        ? whole
-        : Effect.provideService(whole, Scheduler.Scheduler, EventLoop.scheduler)
-    })
+    Effect.withFiber((fiber) =>
+      Effect.uninterruptible(Clock.clockWith((clock) => answered(incoming, fiber, clock)))
+    )
 
   return {
     handle,

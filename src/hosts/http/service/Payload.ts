@@ -74,7 +74,10 @@ export const read = (
   return Effect.flatMap(incoming.readBody(collector), () =>
     route.bodyOptional && collector.empty
       ? Effect.succeed(nothing)
-      : Effect.flatten(EventLoop.drive(() => interpret(collector, bounds, route.decode, hashed)))
+      : Effect.flatMap(
+          EventLoop.drive(() => interpret(collector, bounds, route.decode, hashed)),
+          Effect.fromResult
+        )
   )
 }
 
@@ -151,8 +154,8 @@ function* interpret(
     return Result.fail(problem(codes[kind], [{ path, message }]))
   }
   yield
-  const large = sent.success.length > largeBody
-  const request = decode === null ? Result.succeed(parsed.success) : yield* decode(parsed.success, large)
+  const isLarge = sent.success.length > largeBody
+  const request = decode === null ? Result.succeed(parsed.success) : decode(parsed.success, isLarge)
   if (Result.isFailure(request)) return Result.fail(request.failure)
   yield
   const bodyHash = hashed ? yield* Keccak.hashTextSteps(sent.success) : null

@@ -1,10 +1,7 @@
-import * as Cause from "effect/Cause"
+import type * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as Fiber from "effect/Fiber"
-import * as HashMap from "effect/HashMap"
-import * as LogLevel from "effect/LogLevel"
-import * as MetricLabel from "effect/MetricLabel"
-import * as References from "effect/References"
+import * as Metric from "effect/Metric"
 import * as Metrics from "../../../application/observe/Metrics.js"
 
 /** What is logged of a request: nothing that a caller wrote, except the method and path of a known endpoint. */
@@ -20,67 +17,52 @@ export interface Entry {
   millis: number
 }
 
-type Labels = ReadonlyArray<MetricLabel.MetricLabel>
-
-const labelsOf = (labels: Readonly<Record<string, string>>): Labels =>
-  Object.entries(labels).map(([name, value]) => MetricLabel.make(name, value))
-
-interface EntryLabels {
-  readonly counted: Labels
-  readonly timed: Labels
+interface Figures {
+  readonly counted: Metric.Metric<number, unknown>
+  readonly timed: Metric.Metric<number, unknown>
 }
 
-/** Labels by what they say, which is bounded. A metric finds its figure by the array, and by its contents much slower. */
-const known = new Map<string, EntryLabels>()
+/** The figures by what their labels say, which is bounded. */
+const known = new Map<string, Figures>()
 
-const labelsFor = ({ code, endpoint, status }: Entry): EntryLabels => {
+const figuresOf = ({ code, endpoint, status }: Entry): Figures => {
   const key = `${endpoint} ${status} ${code}`
   const before = known.get(key)
   if (before !== undefined) return before
   const name = endpoint ?? "other"
   const made = {
-    counted: labelsOf({ endpoint: name, status: String(status ?? 0), code: code ?? "" }),
-    timed: labelsOf({ endpoint: name })
+    counted: Metric.withAttributes(Metrics.requests, {
+      endpoint: name,
+      status: String(status ?? 0),
+      code: code ?? ""
+    }),
+    timed: Metric.withAttributes(Metrics.requestSeconds, { endpoint: name })
   }
   known.set(key, made)
   return made
 }
 
 /** The figures of an answered request. */
-export const figures = (entry: Entry): void => {
-  const { counted, timed } = labelsFor(entry)
-  Metrics.requests.unsafeUpdate(1, counted)
-  Metrics.requestSeconds.unsafeUpdate(entry.millis / 1_000, timed)
+export const figures = (entry: Entry, context: Context.Context<never>): void => {
+  const { counted, timed } = figuresOf(entry)
+  counted.updateUnsafe(1, context)
+  timed.updateUnsafe(entry.millis / 1_000, context)
 }
 
-/** One line per request, by the loggers of the fiber, as `Effect.logInfo` with annotations writes it at more expense. */
-export const line = (entry: Entry, fiber: Fiber.Fiber<unknown, unknown>, now: number): void => {
-  if (LogLevel.isGreaterThan(fiber.getRef(References.MinimumLogLevel), "Info")) return
-  const annotations = HashMap.mutate(fiber.getRef(References.CurrentLogAnnotations), (all) => {
-    HashMap.set(all, "requestId", entry.requestId)
-    HashMap.set(all, "accountId", entry.accountId)
-    HashMap.set(all, "endpoint", entry.endpoint)
-    HashMap.set(all, "chainId", entry.chainId?.toString() ?? null)
-    HashMap.set(all, "status", entry.status)
-    HashMap.set(all, "code", entry.code)
-    HashMap.set(all, "ms", entry.millis)
-  })
-  const options = {
-    fiberId: fiber.id(),
-    logLevel: "Info",
-    message: ["request"],
-    cause: Cause.empty,
-    context: fiber.getFiberRefs(),
-    spans: fiber.getRef(References.CurrentLogSpans),
-    annotations,
-    date: new Date(now)
-  }
-  try {
-    for (const logger of fiber.getRef(References.CurrentLoggers)) logger.log(options)
-  } catch {
-    // Whatever a logger throws: the request is answered all the same.
-  }
-}
+/** One line per request. Whatever a logger throws: the request is answered all the same. */
+export const line = (entry: Entry): Effect.Effect<void> =>
+  Effect.logInfo("request").pipe(
+    Effect.annotateLogs({
+      requestId: entry.requestId,
+      accountId: entry.accountId,
+      endpoint: entry.endpoint,
+      chainId: entry.chainId?.toString() ?? null,
+      status: entry.status,
+      code: entry.code,
+      ms: entry.millis
+    }),
+    Effect.catchCause(() => Effect.void)
+  )
 
 /** The cause of an `internal error`, for the operator only. A cause that a logger can not print takes nobody down. */
 export const defect = (entry: Entry, cause: Cause.Cause<unknown>): Effect.Effect<void> =>

@@ -5,9 +5,10 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
 import type { Scope } from "../../../application/ports/Tenants.js"
-import type { Steps } from "../../../domain/primitives/Steps.js"
+import * as Json from "../../../domain/json/Json.js"
 import {
   Authentication,
   BodyOptional,
@@ -15,11 +16,11 @@ import {
   LongList,
   RequiredScope,
   Streamed,
+  TextAnswer,
   Unlimited
 } from "../contract/EndpointAnnotations.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
 import * as Decode from "./Decode.js"
-import * as Encode from "./Encode.js"
 
 /** One method of one path, with all that the contract says of it made ready to run. */
 export interface Route {
@@ -31,7 +32,7 @@ export interface Route {
   /** Strangers are not counted here. */
   readonly unlimited: boolean
   /** Null: the method takes no body. Of a large one the first place alone is named that does not fit. */
-  readonly decode: ((body: unknown, large: boolean) => Steps<Result.Result<unknown, Problem>>) | null
+  readonly decode: ((body: unknown, isLarge: boolean) => Result.Result<unknown, Problem>) | null
   /** The parameters of a query, as it stands in the target. Null: the endpoint takes none. */
   readonly query: ((query: string) => Result.Result<object, Problem>) | null
   readonly bodyOptional: boolean
@@ -41,8 +42,8 @@ export interface Route {
   readonly longList: string | null
   /** Whether it is answered with events as they come. */
   readonly streams: boolean
-  /** Success as text. `Left`: it does not fit the contract, which is a defect; the text names the places only. */
-  readonly encode: (success: unknown) => Steps<Result.Result<string, string>>
+  /** Success as text. A failure: it does not fit the contract, which is a defect; the text names the places only. */
+  readonly encode: (success: unknown) => Result.Result<string, string>
   readonly contentType: string
 }
 
@@ -57,13 +58,8 @@ export interface Table {
   readonly find: (path: string) => Place | undefined
 }
 
-const bodyOf = (payload: Schema.Top): Route["decode"] => {
-  const decode = Decode.decoder(payload as Schema.Codec<unknown, unknown>)
-  const decodeLarge = Decode.largeDecoder(payload)
-  return function* (body, large) {
-    return large ? yield* decodeLarge(body) : decode(body)
-  }
-}
+/** A schema of the contract, as of which none needs a service. */
+type Plain = Schema.Codec<unknown, unknown>
 
 const queryOf = (params: Schema.Top): Route["query"] => {
   const decode = Decode.decoder(params as Schema.Codec<object, unknown>)
@@ -77,13 +73,11 @@ const queryOf = (params: Schema.Top): Route["query"] => {
   }
 }
 
-/** A success that is text. */
-const textOf = (schema: Schema.Top): Route["encode"] => {
-  const encode = SchemaParser.encodeUnknownResult(schema as Schema.Codec<unknown, unknown>)
-  // biome-ignore lint/correctness/useYield: text is written in one go
-  return function* (success) {
-    return Result.mapBoth(encode(success), { onFailure: Decode.places, onSuccess: String })
-  }
+const places = SchemaIssue.makeFormatterDefault()
+
+const textOf = (schema: Plain, print: (encoded: unknown) => string): Route["encode"] => {
+  const encode = SchemaParser.encodeUnknownResult(schema)
+  return (success) => Result.mapBoth(encode(success), { onFailure: places, onSuccess: print })
 }
 
 /** A path has one parameter, a whole segment of it (`/requests/:requestId/events`). */
@@ -96,8 +90,8 @@ const segment = (text: string): string | null =>
     : Result.getOrNull(Result.try({ try: () => decodeURIComponent(text), catch: () => null }))
 
 /** The routes of the contract. */
-export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
-  api: HttpApi.HttpApi<Id, Groups, E, R>
+export const make = <Id extends string, Groups extends HttpApiGroup.Constraint>(
+  api: HttpApi.HttpApi<Id, Groups>
 ): Table => {
   const table = new Map<string, Map<string, Route>>()
   const add = (method: string, route: Route): void => {
@@ -107,24 +101,25 @@ export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup
   HttpApi.reflect(api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
-      const payload = Option.getOrNull(endpoint.payloadSchema)
-      const { contentType, kind } = HttpApiSchema.getEncoding(endpoint.successSchema.ast)
-      const encode = kind === "Text" ? textOf(endpoint.successSchema) : Encode.encoder(endpoint.successSchema)
+      const [payload] = endpoint.payload.values()
+      const body = payload?.schemas[0] as Plain | undefined
+      const [success = HttpApiSchema.NoContent] = endpoint.success
+      const text = Option.getOrNull(Context.getOption(mergedAnnotations, TextAnswer))
       add(endpoint.method, {
-        name: endpoint.name,
+        name: endpoint.identifier,
         path: endpoint.path,
         scope: [...middleware].some(({ key }) => key === Authentication.key)
           ? Option.getOrElse(Context.getOption(mergedAnnotations, RequiredScope), () => "read" as const)
           : null,
         unlimited: Option.isSome(Context.getOption(mergedAnnotations, Unlimited)),
-        decode: payload === null ? null : bodyOf(payload),
-        query: Option.getOrNull(Option.map(endpoint.urlParamsSchema, queryOf)),
+        decode: body === undefined ? null : Decode.decoder(body),
+        query: endpoint.query === undefined ? null : queryOf(endpoint.query),
         bodyOptional: Option.isSome(Context.getOption(mergedAnnotations, BodyOptional)),
         idempotent: Option.isSome(Context.getOption(mergedAnnotations, Idempotent)),
         longList: Option.getOrNull(Context.getOption(mergedAnnotations, LongList)),
         streams: Option.isSome(Context.getOption(mergedAnnotations, Streamed)),
-        encode,
-        contentType
+        encode: textOf(success as Plain, text === null ? Json.print : String),
+        contentType: text ?? "application/json"
       })
     }
   })
