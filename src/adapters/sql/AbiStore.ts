@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Semaphore from "effect/Semaphore"
-import { SqlError } from "effect/sql/SqlError"
+import type { SqlError } from "effect/sql/SqlError"
 import { AbiStore, AbiStoreError, refusal } from "../../application/ports/AbiStore.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import * as ErrorDefinition from "../../domain/abi/ErrorDefinition.js"
@@ -116,10 +116,7 @@ export const make: Migrations.Stored<AbiStore["Service"]> = Effect.gen(function*
       return known.turn.withPermits(1)(use(known))
     }).pipe(
       Effect.withTracerEnabled(false),
-      Effect.catchIf(
-        (error): error is Extract<E | SqlError, SqlError> => error instanceof SqlError,
-        (error) => Effect.fail(failed(error))
-      )
+      Effect.mapError((error) => (Store.isSqlError(error) ? failed(error) : (error as Exclude<E, SqlError>)))
     )
 
   /** Who waits for a turn needs no look of its own when one has begun since it asked. */

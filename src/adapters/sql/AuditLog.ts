@@ -1,4 +1,6 @@
+import * as Array from "effect/Array"
 import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -60,9 +62,10 @@ const tell = (jobs: ReadonlyArray<Job>, outcome: Effect.Effect<void, AuditLogErr
 export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const scope = yield* Effect.scope
-  const waiting: Array<Job> = []
+  const waiting: globalThis.Array<Job> = []
   let writing = false
   const durable = Effect.mapError(Store.durable(sql), failed)
+  const context = yield* Effect.context<never>()
 
   const rowOf = ({ act, at }: Job) => ({
     at,
@@ -76,8 +79,8 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
     nonce: act.nonce === null ? null : act.nonce.toString()
   })
 
-  const write = (jobs: ReadonlyArray<Job>) =>
-    Store.atOnce(sql)(sql`insert into audit ${sql.insert(jobs.map(rowOf))}`).pipe(
+  const write = (jobs: Array.NonEmptyReadonlyArray<Job>) =>
+    Store.transaction(sql)(sql`insert into audit ${sql.insert(Array.map(jobs, rowOf))}`).pipe(
       Effect.provideService(GroupCommit.answered, "committed"),
       Effect.mapError(failed),
       Effect.matchEffect({
@@ -89,7 +92,7 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
 
   const drain: Effect.Effect<void> = Effect.suspend(() => {
     const jobs = waiting.splice(0, 50)
-    if (jobs.length > 0) return Effect.andThen(write(jobs), drain)
+    if (Array.isArrayNonEmpty(jobs)) return Effect.andThen(write(jobs), drain)
     writing = false
     return Effect.void
   })
@@ -109,7 +112,11 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
           waiting.push({ act, at: yield* Clock.currentTimeMillis, done })
           if (!writing) {
             writing = true
-            yield* Effect.forkIn(Effect.interruptible(drain), scope)
+            // With nothing of who records: others record through it as well.
+            yield* Effect.forkIn(
+              Effect.updateContext(drain, (_: Context.Context<never>) => context),
+              scope
+            )
           }
           // The journal is in the same database.
           const waits = act.kind !== "transaction" && !(yield* withheld)

@@ -65,7 +65,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
   const self = `${randomUUID()} `
 
   const answered =
-    (run: ReturnType<typeof Store.atOnce>) =>
+    (run: ReturnType<typeof Store.transaction>) =>
     <A, E>(effect: Effect.Effect<A, E>) =>
       run(effect).pipe(
         Effect.retry({ times: 3, while: Store.isBroken }),
@@ -73,8 +73,8 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
           Effect.fail(new BudgetsError({ message: `the store of budgets failed${ErrorCode.suffix(error)}` }))
         )
       )
-  const transaction = answered(Store.atOnce(sql))
-  const reading = answered(Store.readAtOnce(sql))
+  const transaction = answered(Store.transaction(sql))
+  const reading = answered(Store.reading(sql))
 
   /** Locks the budgets in one order, so that no two calls wait for each other. */
   const lockAll = (budgets: ReadonlyArray<Budget>) =>

@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto"
+import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { SqlError } from "effect/sql/SqlError"
 import type { Fragment, Statement } from "effect/sql/Statement"
-import * as Holding from "../../application/ports/journal/Holding.js"
 import { JournalError } from "../../application/ports/journal/JournalError.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 import * as Compact from "./Compact.js"
@@ -69,39 +68,26 @@ export const isSqlError = (error: unknown): error is SqlError => error instanceo
 export const isBroken = (error: unknown): boolean =>
   isSqlError(error) && [" (40001)", " (40P01)"].includes(ErrorCode.suffix(error))
 
-const inTransaction =
-  (withTransaction: SqlClient.SqlClient["withTransaction"]) =>
-  <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | SqlError> =>
-    withTransaction(effect).pipe(
-      // A commit that fails is a defect of the client.
-      Effect.catchDefect((defect) =>
-        Option.getOrElse(
-          ((defect) => (isSqlError(defect) ? Option.some(Effect.fail(defect)) : Option.none()))(defect),
-          () => Effect.die(defect)
-        )
-      ),
-      // Spans of statements carry their text.
-      Effect.withTracerEnabled(false)
-    )
+/** Runs an effect over the database. */
+type Run = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>
 
-/** All of the effect is durable, or none of it is. */
-export const transaction = (sql: SqlClient.SqlClient): ReturnType<typeof inTransaction> =>
-  inTransaction(sql.withTransaction)
+/** Spans of statements carry their text. */
+const untraced =
+  (run: Run): Run =>
+  (effect) =>
+    Effect.withTracerEnabled(run(effect), false)
 
-/** The same for an effect that waits for nothing but the database: where that is SQLite, it is run in one step. */
-export const atOnce =
-  (sql: SqlClient.SqlClient) =>
-  <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | SqlError> =>
-    SqliteClient.isSqlite(sql) ? sql.atOnce(effect) : transaction(sql)(effect)
+/** All of the effect is durable, or none of it is. Where the database is SQLite, others wait while it waits. */
+export const transaction = (sql: SqlClient.SqlClient): Run => untraced(sql.withTransaction)
 
 /** The same for one that only reads: all that it reads is of one moment. */
-export const readAtOnce = (sql: SqlClient.SqlClient): ReturnType<typeof inTransaction> => {
-  if (SqliteClient.isSqlite(sql)) return sql.read
-  return inTransaction(PostgresClient.isPostgres(sql) ? sql.ofOneMoment : sql.withTransaction)
+export const reading = (sql: SqlClient.SqlClient): Run => {
+  if (SqliteClient.isSqlite(sql)) return untraced(sql.read)
+  return untraced(PostgresClient.isPostgres(sql) ? sql.ofOneMoment : sql.withTransaction)
 }
 
-const queryAtOnce = (sql: SqlClient.SqlClient): ReturnType<typeof inTransaction> =>
-  SqliteClient.isSqlite(sql) ? sql.read : Effect.withTracerEnabled(false)
+const query = (sql: SqlClient.SqlClient): Run =>
+  untraced(SqliteClient.isSqlite(sql) ? sql.read : (effect) => effect)
 
 /** PostgreSQL answers no commit before that. */
 export const durable = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError> =>
@@ -118,46 +104,31 @@ export const lock =
     })
 
 /** The same for an effect before which nobody else may have a lock of one of the names. */
-const lockingAtOnce = (
-  sql: SqlClient.SqlClient,
-  names: ReadonlyArray<string>
-): ReturnType<typeof inTransaction> => {
-  if (SqliteClient.isSqlite(sql)) return sql.atOnce
+const locking = (sql: SqlClient.SqlClient, names: ReadonlyArray<string>): Run =>
   // In one order, so that nobody waits for who waits for him.
-  const ordered = distinct(names)
-  return PostgresClient.isPostgres(sql)
-    ? inTransaction(sql.locking(ordered))
-    : (effect) =>
-        transaction(sql)(Effect.andThen(Effect.forEach(ordered, lock(sql), { discard: true }), effect))
-}
+  PostgresClient.isPostgres(sql) ? untraced(sql.locking(distinct(names))) : transaction(sql)
 
 const ahead = (sql: SqlClient.SqlClient): Store["ahead"] =>
   PostgresClient.isPostgres(sql) ? sql.ahead : Effect.map((rows) => Effect.succeed(rows))
 
-/** Runs the effect by `run`, which may do so on another fiber, as work of this fiber's holding all the same. */
-const inHolding =
-  (run: ReturnType<typeof inTransaction>): ReturnType<typeof inTransaction> =>
-  (effect) =>
-    Effect.flatMap(Holding.begun, (begun) =>
-      run(begun === null ? effect : Effect.provideService(effect, Holding.begun, begun))
-    )
-
 const told = <A, E>(
   sql: SqlClient.SqlClient,
-  method: Effect.Effect<A, E>
+  method: Effect.Effect<A, E | SqlError>
 ): Effect.Effect<A, Exclude<E, SqlError> | JournalError> =>
-  Effect.catchIf(
+  Effect.mapError(
     sql.onDialectOrElse({
       pg: () => Effect.retry(method, { times: 3, while: isBroken }),
       orElse: () => method
     }),
-    isSqlError,
-    (error) => Effect.fail(storeFailed(error))
-  ) as Effect.Effect<A, Exclude<E, SqlError> | JournalError>
+    (error) => (isSqlError(error) ? storeFailed(error) : (error as Exclude<E, SqlError>))
+  )
 
 export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store => {
   const lineage = Lineage.make()
-  const run: typeof told = (client, method) => lineage.intact(told(client, method))
+  const intact =
+    (run: Run): Store["transaction"] =>
+    (effect) =>
+      lineage.intact(told(sql, run(effect)))
   return {
     sql,
     lineage,
@@ -173,12 +144,12 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
       orElse: () => sql.literal("")
     }),
     instance: randomUUID(),
-    transaction: (effect) => run(sql, inHolding(atOnce(sql))(effect)),
-    locking: (names) => (effect) => run(sql, inHolding(lockingAtOnce(sql, names))(effect)),
+    transaction: intact(transaction(sql)),
+    locking: (names) => intact(locking(sql, names)),
     ahead: ahead(sql),
     send: (statement) => Effect.asVoid(ahead(sql)(statement)),
-    reading: (effect) => run(sql, readAtOnce(sql)(effect)),
-    query: (effect) => run(sql, queryAtOnce(sql)(effect)),
+    reading: intact(reading(sql)),
+    query: intact(query(sql)),
     durable: Effect.mapError(durable(sql), storeFailed),
     lock: lock(sql)
   }
@@ -220,25 +191,29 @@ export const uint64 = (value: bigint): string => value.toString().padStart(20, "
 export const nonceKey = (value: bigint): string => value.toString().padStart(58, "0")
 
 /** Rows of one statement: the number of its parameters is bounded. */
-export const chunks = <A>(values: ReadonlyArray<A>, size = 500): ReadonlyArray<ReadonlyArray<A>> =>
-  Array.from({ length: Math.ceil(values.length / size) }, (_, at) => values.slice(at * size, (at + 1) * size))
+export const chunks = <A>(
+  values: ReadonlyArray<A>,
+  size = 500
+): ReadonlyArray<Array.NonEmptyReadonlyArray<A>> =>
+  Array.isReadonlyArrayNonEmpty(values) ? Array.chunksOf(values, size) : []
 
 /** Runs the statement for as many of the values at a time as it may have, and gives all of its rows. */
 export const inChunks = <A, Row, E>(
   values: ReadonlyArray<A>,
-  statement: (chunk: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<Row>, E>
+  statement: (chunk: Array.NonEmptyReadonlyArray<A>) => Effect.Effect<ReadonlyArray<Row>, E>
 ): Effect.Effect<ReadonlyArray<Row>, E> => {
-  const parts = chunks(values)
-  // Most often there is one.
-  return parts.length === 1
-    ? statement(values)
-    : Effect.map(Effect.forEach(parts, statement), (rows) => rows.flat())
+  const [first, ...others] = chunks(values)
+  // Most often there is one at most.
+  if (first === undefined) return Effect.succeed([])
+  return others.length === 0
+    ? statement(first)
+    : Effect.map(Effect.forEach([first, ...others], statement), (rows) => rows.flat())
 }
 
 /** Runs the statement for as many of the values at a time as it may have; for none not at all. */
 export const forChunks = <A, B, E>(
   values: ReadonlyArray<A>,
-  statement: (chunk: ReadonlyArray<A>) => Effect.Effect<B, E>,
+  statement: (chunk: Array.NonEmptyReadonlyArray<A>) => Effect.Effect<B, E>,
   size?: number
 ): Effect.Effect<void, E> => {
   const [first, ...others] = chunks(values, size)

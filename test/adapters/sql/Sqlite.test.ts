@@ -134,7 +134,7 @@ describe("the SQLite client", () => {
             sql`select x from t`,
             sql.withTransaction(sql`insert into t (x) values (1)`)
           ])
-            expect(String((yield* Effect.flip(statement)).cause)).toContain("was removed or replaced")
+            expect(String((yield* Effect.flip(statement)).reason.cause)).toContain("was removed or replaced")
           renameSync(`${file}.away`, file)
           yield* Time.adjust("1 second")
           yield* sql.withTransaction(sql`insert into t (x) values (2)`)

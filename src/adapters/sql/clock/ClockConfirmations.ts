@@ -34,7 +34,7 @@ export const make: Migrations.Stored<ClockConfirmations["Service"]> = Effect.map
   )
   return {
     confirm: Effect.flatMap(Clock.currentTimeMillis, (at) =>
-      Store.atOnce(sql)(
+      Store.transaction(sql)(
         Effect.map(
           sql<Row>`
             insert into clock_confirmations ${sql.insert({ confirmed_at: at })}
@@ -42,7 +42,7 @@ export const make: Migrations.Stored<ClockConfirmations["Service"]> = Effect.map
           ([row]) => toConfirmation(row ?? { confirmation_no: 0, confirmed_at: at })
         )
       )
-    ).pipe(Effect.mapError(failed), Effect.withTracerEnabled(false)),
+    ).pipe(Effect.mapError(failed)),
     latest: latest.pipe(Effect.mapError(failed), Effect.withTracerEnabled(false))
   }
 })

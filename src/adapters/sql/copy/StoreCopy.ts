@@ -1,7 +1,6 @@
-import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import * as Compact from "../Compact.js"
@@ -29,12 +28,6 @@ const step = 500
 
 /** Of one statement, unless a single row has more: rows of large batches have megabytes each, and are in memory. */
 const mostCharacters = 8_388_608
-
-/** A statement of the source would run in the target's transaction otherwise: there is one of a fiber at a time. */
-const ofSource = <A, E>(statement: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  Effect.updateContext(statement, (context: Context.Context<never>) =>
-    Context.omit(SqlClient.TransactionConnection)(context as Context.Context<SqlClient.TransactionConnection>)
-  )
 
 interface Table {
   readonly name: string
@@ -146,10 +139,9 @@ const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, tab
         after === undefined
           ? source``
           : source`where (${key}) > (${source.csv(table.key.map((column) => source`${after[column]}`))})`
-      const count = yield* ofSource(countNext(source, table, beyond, key))
-      const some = yield* ofSource(
-        source<Row>`select * from ${source(table.name)} ${beyond} order by ${key} limit ${count}`
-      )
+      const count = yield* countNext(source, table, beyond, key)
+      const some = yield* source<Row>`
+        select * from ${source(table.name)} ${beyond} order by ${key} limit ${count}`
       last = some.at(-1)
       if (last === undefined) break
       const values = target.csv(
@@ -167,10 +159,7 @@ const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, tab
           select setval(
             pg_get_serial_sequence(${table.name}, ${column_name}),
             (select coalesce(max(${target(column_name)}), 0) + 1 from ${target(table.name)}), false)`
-    if (
-      (yield* countOf(target, table.name)) !== rows ||
-      (yield* ofSource(countOf(source, table.name))) !== rows
-    )
+    if ((yield* countOf(target, table.name)) !== rows || (yield* countOf(source, table.name)) !== rows)
       return yield* refuse(`the table ${table.name} has other rows there than it had`)
     return { table: table.name, rows }
   })
@@ -187,9 +176,9 @@ export const copy = (
 ): Effect.Effect<ReadonlyArray<Copied>, StoreCopyError> =>
   Store.transaction(target)(
     Effect.gen(function* () {
-      if ((yield* ofSource(versionOf(source))) !== (yield* versionOf(target)))
+      if ((yield* versionOf(source)) !== (yield* versionOf(target)))
         return yield* refuse("the two databases are of different versions of the program")
-      const tables = yield* ofSource(tablesOf(source))
+      const tables = yield* tablesOf(source)
       for (const { name } of tables) {
         // Whoever starts on it now waits until it is over.
         yield* target`lock table ${target(name)} in access exclusive mode`

@@ -125,7 +125,7 @@ const writeOps = ({ shortColumn, sql }: Store.Store, { ops, requestId }: Accepta
       ops,
       (chunk) => sql<{ readonly op_index: number }>`
         insert into ops ${sql.insert(
-          chunk.map((op) => ({
+          Array.map(chunk, (op) => ({
             request_id: requestId,
             op_index: op.index,
             authority: op.space.authority,
@@ -182,12 +182,10 @@ const checkFunds = ({ funds, ops }: Acceptance, held: Held) =>
 /** Leases of the keys end here: from now on the ops themselves hold them. */
 const endLeases = ({ send, sql }: Store.Store, ops: ReadonlyArray<OpIntent>) =>
   Effect.forEach(
-    Object.values(
-      Array.groupBy(ops, ({ space }) => `${space.authority} ${space.chainId} ${space.entryPoint}`)
-    ),
+    Map.groupBy(ops, ({ space }) => `${space.authority} ${space.chainId} ${space.entryPoint}`).values(),
     (group) =>
       Store.forChunks(group, (chunk) => {
-        const { authority, chainId, entryPoint } = chunk[0]?.space ?? group[0].space
+        const { authority, chainId, entryPoint } = chunk[0].space
         const keys = sql.csv(
           chunk.map(({ nonceKey, space }) => sql`(${space.wallet}, ${Store.nonceKey(nonceKey)})`)
         )

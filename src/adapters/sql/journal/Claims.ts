@@ -96,7 +96,7 @@ export const fenceAhead = (store: Store.Store, lane: Lane) =>
       if (row?.holder !== store.instance)
         return yield* new JournalError({ message: "another process works on the lane", isFenced: true })
       const epoch = Number(row.epoch)
-      return yield* outdated(yield* Holding.begun, lane, epoch) ?? Effect.succeed(epoch)
+      return yield* outdated((yield* Holding.begun).holding, lane, epoch) ?? Effect.succeed(epoch)
     })
   )
 

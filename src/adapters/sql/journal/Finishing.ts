@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import type { EventData } from "../../../application/ports/journal/Events.js"
 import * as Holding from "../../../application/ports/journal/Holding.js"
 import { JournalError } from "../../../application/ports/journal/JournalError.js"
@@ -97,24 +96,24 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Answer>) =>
     const progress = new Map((yield* progressOf(store, ids)).map((row) => [row.request_id, row]))
     const epochs = yield* asked
     const told: Array<Events.Told> = []
-    const stored: Array<Result.Result<Stored, JournalError>> = []
+    const stored: Array<Effect.Effect<Stored, JournalError>> = []
     for (const answer of answers) {
       const { outcome, requestId, summary } = answer
       const row = rows.get(requestId)
       const refusal = row === undefined ? unknown : refusalOf(row, answer, epochs)
       if (row === undefined || refusal !== null) {
-        stored.push(Result.fail(refusal ?? unknown))
+        stored.push(Effect.fail(refusal ?? unknown))
         continue
       }
       // Of what is forgotten nobody knows any more what it was.
       if (row.state !== "open") {
         const kept = row.outcome === null ? outcome : Compact.read(row.outcome)
-        stored.push(Result.succeed({ kept, isOnChain: false }))
+        stored.push(Effect.succeed({ kept, isOnChain: false }))
         continue
       }
       const { included, under_way } = progress.get(requestId) ?? { included: 0, under_way: false }
       if (under_way) {
-        stored.push(Result.succeed({ kept: null, isOnChain: false }))
+        stored.push(Effect.succeed({ kept: null, isOnChain: false }))
         continue
       }
       const column = store.column(outcome)
@@ -122,7 +121,7 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Answer>) =>
         update requests set state = 'final', outcome = ${column} where request_id = ${requestId}`)
       rows.set(requestId, { ...row, state: "final", outcome: column })
       told.push({ requestId, kind: "final", data: summary })
-      stored.push(Result.succeed({ kept: outcome, isOnChain: Number(included) === row.elements }))
+      stored.push(Effect.succeed({ kept: outcome, isOnChain: Number(included) === row.elements }))
     }
     yield* Events.tell(store, told)
     return stored
@@ -136,14 +135,11 @@ export const finish = (store: Store.Store): RequestJournal["Service"]["finish"] 
   const stored = Gathered.make((answers: ReadonlyArray<Answer>) =>
     store
       .transaction(storeAll(store, answers))
-      .pipe(
-        Effect.provideService(GroupCommit.answered, "committed"),
-        Effect.provideService(Holding.begun, null)
-      )
+      .pipe(Effect.provideService(GroupCommit.answered, "committed"), Holding.outliving)
   )
   return (requestId, outcome, summary) =>
     Holding.begun.pipe(
-      Effect.flatMap((begun) => stored({ requestId, outcome, summary, begun })),
+      Effect.flatMap(({ holding }) => stored({ requestId, outcome, summary, begun: holding })),
       Effect.flatMap(({ isOnChain, kept }) => Effect.as(isOnChain ? Effect.void : store.durable, kept))
     )
 }

@@ -1,3 +1,4 @@
+import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Acceptance, Metadata } from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
@@ -39,7 +40,7 @@ export const add = (
   return Store.forChunks(terms, (chunk) =>
     send(
       sql`insert into request_terms ${sql.insert(
-        chunk.map((term) => ({ account_id, term, accepted_at, request_no }))
+        Array.map(chunk, (term) => ({ account_id, term, accepted_at, request_no }))
       )} on conflict do nothing`
     )
   )

@@ -44,11 +44,14 @@ const connection = (
     const rows = Effect.map(run(text, parameters, false), rowsOf)
     return transformRows === undefined ? rows : Effect.map(rows, transformRows)
   }
+  const executeValues: Plain["executeValues"] = (text, parameters) =>
+    Effect.map(run(text, parameters, true), rowsOf)
   return {
     execute,
     executeUnprepared: execute,
     executeRaw: (text, parameters) => run(text, parameters, false),
-    executeValues: (text, parameters) => Effect.map(run(text, parameters, true), rowsOf),
+    executeValues,
+    executeValuesUnprepared: executeValues,
     executeStream: () => Stream.die(new Error("rows of PostgreSQL are not streamed"))
   }
 }

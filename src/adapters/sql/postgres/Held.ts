@@ -25,6 +25,9 @@ export interface Held {
 const failed = (cause: unknown) =>
   new SqlError({ reason: new UnknownError({ cause, message: "the statement failed" }) })
 
+/** Of a fiber that lives longer than the transaction that it was started in: others may have its connection. */
+const over = failed(new Error("the transaction of the statement is over"))
+
 /** How long who was interrupted waits for the server to hear that nobody wants the answer, milliseconds. */
 const cancelMillis = 5_000
 
@@ -129,7 +132,8 @@ export const hold = (pool: pg.Pool, client: pg.PoolClient, release: (lost?: Erro
     }
   }
   return {
-    ask,
+    ask: (text, parameters, asArrays, answered) =>
+      isLeft ? answered(over, []) : ask(text, parameters, asArrays, answered),
     cancel: Effect.suspend(() => {
       const processId = "processID" in client ? client.processID : undefined
       return typeof processId !== "number" || pool.ending || owed === 0

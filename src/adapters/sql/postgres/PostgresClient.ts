@@ -5,9 +5,9 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Statement } from "effect/sql/Statement"
 import type pg from "pg"
-import * as DirectStatement from "../DirectStatement.js"
+import * as Transaction from "../Transaction.js"
 import * as Connection from "./Connection.js"
-import * as Transaction from "./Transaction.js"
+import * as OwnTransaction from "./Transaction.js"
 
 /** A client whose reads may be of one moment. */
 export interface PostgresClient extends SqlClient.SqlClient {
@@ -23,13 +23,16 @@ export interface PostgresClient extends SqlClient.SqlClient {
 
 export const isPostgres = (client: SqlClient.SqlClient): client is PostgresClient => "ofOneMoment" in client
 
-const ahead: PostgresClient["ahead"] = (statement) =>
-  Effect.withFiber((fiber) => {
-    const connection = DirectStatement.connectionOf(fiber)
-    if (connection === null || !Connection.isOwn(connection)) return Effect.map(statement, Effect.succeed)
-    const [text, parameters] = statement.compile()
-    return connection.ahead(text, parameters)
-  })
+const ahead =
+  (transactions: Transaction.Service): PostgresClient["ahead"] =>
+  (statement) =>
+    Effect.withFiber((fiber) => {
+      const connection = Transaction.present(transactions, fiber.context)?.[0]
+      if (connection === undefined || !Connection.isOwn(connection))
+        return Effect.map(statement, Effect.succeed)
+      const [text, parameters] = statement.compile()
+      return connection.ahead(text, parameters)
+    })
 
 export const make = (
   pool: pg.Pool,
@@ -37,20 +40,24 @@ export const make = (
 ): Effect.Effect<PostgresClient, never, Reactivity.Reactivity> => {
   const outside = Connection.outside(pool)
   const reserve = Connection.reserve(pool)
-  const transaction = Transaction.make(reserve, answerTimeoutMillis)
+  const transactions = Transaction.service()
+  const transaction = OwnTransaction.make(transactions, reserve, answerTimeoutMillis)
   return Effect.map(
     SqlClient.make({
       acquirer: Effect.succeed(outside),
+      borrower: (use) => use(outside),
       transactionAcquirer: reserve,
+      transactionService: transactions,
       compiler: PgClient.makeCompiler(),
+      driver: "pg",
       spanAttributes: [["db.system.name", "postgresql"]]
     }),
     (client) =>
-      Object.assign(DirectStatement.client(client, outside), {
+      Object.assign(client, {
         withTransaction: transaction("writing"),
         ofOneMoment: transaction("reading"),
         locking: (names: ReadonlyArray<string>) => transaction("writing", names),
-        ahead
+        ahead: ahead(transactions)
       })
   )
 }

@@ -21,7 +21,7 @@ export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrap(
   Effect.gen(function* () {
     const sql = yield* SqlClient
     const own = yield* Clock.Clock
-    const passed = () => Number(own.currentTimeNanosUnsafe()) / nanosPerMilli
+    const passed = () => Number(own.monotonicTimeNanosUnsafe()) / nanosPerMilli
     let ahead = 0
     let told = 0
 
@@ -43,13 +43,15 @@ export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrap(
       )
     })
 
-    const unsafeCurrentTimeMillis = () => Math.floor(passed() + ahead)
+    const currentTimeMillisUnsafe = () => Math.floor(passed() + ahead)
+    const currentTimeNanosUnsafe = () => BigInt(Math.floor((passed() + ahead) * 1_000)) * 1_000n
     const clock: Clock.Clock = {
-      [Clock.ClockTypeId]: Clock.ClockTypeId,
-      unsafeCurrentTimeMillis,
-      currentTimeNanosUnsafe: () => own.currentTimeNanosUnsafe(),
-      currentTimeMillis: Effect.sync(unsafeCurrentTimeMillis),
-      currentTimeNanos: own.currentTimeNanos,
+      currentTimeMillisUnsafe,
+      currentTimeMillis: Effect.sync(currentTimeMillisUnsafe),
+      currentTimeNanosUnsafe,
+      currentTimeNanos: Effect.sync(currentTimeNanosUnsafe),
+      monotonicTimeNanosUnsafe: () => own.monotonicTimeNanosUnsafe(),
+      monotonicTimeNanos: own.monotonicTimeNanos,
       sleep: (duration) => own.sleep(duration)
     }
     yield* look

@@ -1,9 +1,11 @@
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { Connection as Plain } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import pg from "pg"
+import * as Transaction from "../Transaction.js"
 import * as Connection from "./Connection.js"
 
 /** What a transaction sees, and whether it may write. */
@@ -42,9 +44,6 @@ const rollback = (connection: Plain): Effect.Effect<void> =>
     Effect.ignore
   )
 
-const commit = (connection: Plain): Effect.Effect<void, SqlError> =>
-  Connection.isOwn(connection) ? connection.commit : told(connection, "commit")
-
 const rollbackTo = (connection: Plain, savepoint: string): Effect.Effect<void, SqlError> =>
   Connection.isOwn(connection)
     ? connection.rollbackTo(savepoint)
@@ -54,29 +53,36 @@ const rollbackTo = (connection: Plain, savepoint: string): Effect.Effect<void, S
  * A transaction of a connection of its own, or a part of one that can be undone alone. It begins by locking the names, in
  * one question with the beginning.
  */
-export const make = (
-  reserve: Effect.Effect<Connection.Connection, SqlError, Scope.Scope>,
-  answerTimeoutMillis: number | null
-) => {
-  const acquireConnection = Effect.flatMap(Scope.make(), (scope) =>
-    Effect.map(Scope.provide(reserve, scope), (connection) => [scope, connection] as const)
-  )
-  return (mode: Mode, names: ReadonlyArray<string> = []): SqlClient.SqlClient["withTransaction"] => {
+export const make =
+  (
+    transactions: Transaction.Service,
+    reserve: Effect.Effect<Connection.Connection, SqlError, Scope.Scope>,
+    answerTimeoutMillis: number | null
+  ) =>
+  (mode: Mode, names: ReadonlyArray<string> = []): SqlClient.SqlClient["withTransaction"] => {
     const after = (statement: string): string => [statement, ...names.map(lock)].join("; ")
     const began = after(begin(mode, answerTimeoutMillis))
-    return (effect) =>
-      // Whoever may be interrupted may be so while he waits for a lock.
+    const part: Transaction.Part = {
+      begin: (connection, savepoint) => told(connection, after(`savepoint ${savepoint}`)),
+      undo: rollbackTo
+    }
+    const whole = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.uninterruptibleMask((restore) =>
-        SqlClient.makeWithTransaction({
-          transactionTag: SqlClient.TransactionConnection,
-          spanAttributes: [],
-          acquireConnection,
-          begin: (connection) => restore(told(connection, began)),
-          savepoint: (connection, id) => restore(told(connection, after(`savepoint s${id}`))),
-          commit: (connection) => Effect.tapError(commit(connection), () => rollback(connection)),
-          rollback,
-          rollbackSavepoint: (connection, id) => rollbackTo(connection, `s${id}`)
-        })(restore(effect))
+        Effect.scopedWith((scope) =>
+          Effect.gen(function* () {
+            const connection = yield* Scope.provide(reserve, scope)
+            const own = Effect.provideService(effect, transactions, [connection, 0])
+            // Whoever may be interrupted may be so while he waits for a lock.
+            const exit = yield* Effect.exit(restore(Effect.andThen(told(connection, began), own)))
+            if (Exit.isFailure(exit)) yield* rollback(connection)
+            else yield* Effect.tapError(connection.commit, () => rollback(connection))
+            return yield* exit
+          })
+        )
       )
+    return (effect) =>
+      Effect.withFiber((fiber) => {
+        const own = Transaction.present(transactions, fiber.context)
+        return own === undefined ? whole(effect) : Transaction.inPart(transactions, own, part, effect)
+      })
   }
-}

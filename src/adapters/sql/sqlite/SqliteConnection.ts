@@ -2,8 +2,9 @@ import { resolve } from "node:path"
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type { Connection } from "effect/sql/SqlConnection"
-import { SqlError, UnknownError } from "effect/sql/SqlError"
+import { classifySqliteError, SqlError } from "effect/sql/SqlError"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import * as ResultCode from "./ResultCode.js"
 
@@ -31,6 +32,9 @@ const openingMillis = 5_000
 /** A path, whatever it is, and no URI: SQLite would take `file:...` for one. It waits so long for another connection's lock. */
 export const connect = (filename: string, busyMillis: number): DatabaseSync =>
   new DatabaseSync(filename === inMemory ? filename : resolve(filename), { timeout: busyMillis })
+
+const failed = (cause: unknown, message: string): SqlError =>
+  new SqlError({ reason: classifySqliteError(ResultCode.refusal(cause), { message }) })
 
 /** SQLite compiles the first statement of a text, and says nothing of others. */
 const compiled = (database: DatabaseSync, text: string): StatementSync => {
@@ -73,13 +77,7 @@ export const open = (filename: string): Effect.Effect<SqliteConnection, SqlError
             throw cause
           }
         },
-        catch: (cause) =>
-          new SqlError({
-            reason: new UnknownError({
-              cause: ResultCode.refusal(cause),
-              message: "the database cannot be opened"
-            })
-          })
+        catch: (cause) => failed(cause, "the database cannot be opened")
       }),
       (database) => Effect.sync(() => database.close())
     ),
@@ -98,9 +96,7 @@ export const open = (filename: string): Effect.Effect<SqliteConnection, SqlError
           try {
             return prepared(text).all(...bindable(parameters, isCut))
           } catch (cause) {
-            throw new SqlError({
-              reason: new UnknownError({ cause: ResultCode.refusal(cause), message: "the statement failed" })
-            })
+            throw failed(cause, "the statement failed")
           }
         }
       }
@@ -110,14 +106,17 @@ export const open = (filename: string): Effect.Effect<SqliteConnection, SqlError
 /** A connection each of whose statements is run in that way; only rows as objects are read of it. */
 export const connectionOf = (
   run: (text: string, parameters: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>
-): Connection => ({
-  execute: (text, parameters, transformRows) =>
-    transformRows === undefined ? run(text, parameters) : Effect.map(run(text, parameters), transformRows),
-  executeRaw: run,
-  executeUnprepared: run,
-  executeValues: (text, parameters) =>
-    Effect.map(run(text, parameters), (rows) => rows.map((row) => Object.values(row))),
-  executeStream: () => {
-    throw new Error("rows of SQLite are not streamed")
+): Connection => {
+  const execute: Connection["execute"] = (text, parameters, transformRows) =>
+    transformRows === undefined ? run(text, parameters) : Effect.map(run(text, parameters), transformRows)
+  const executeValues: Connection["executeValues"] = (text, parameters) =>
+    Effect.map(run(text, parameters), (rows) => rows.map((row) => Object.values(row)))
+  return {
+    execute,
+    executeUnprepared: execute,
+    executeRaw: run,
+    executeValues,
+    executeValuesUnprepared: executeValues,
+    executeStream: () => Stream.die(new Error("rows of SQLite are not streamed"))
   }
-})
+}

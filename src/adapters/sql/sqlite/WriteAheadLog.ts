@@ -8,8 +8,11 @@ import { SqlError, UnknownError } from "effect/sql/SqlError"
  * of the log the disk has is not known from then on, and another try that succeeds would not say either.
  */
 export interface Durability {
-  /** Something was committed: it is in the log, and on the disk after the next write of the log. */
-  readonly committed: () => void
+  /**
+   * Something was committed: it is in the log, and on the disk after the next write of the log. `isDemanded`: somebody is
+   * about to wait for that, and who sees it is not answered before.
+   */
+  readonly committed: (isDemanded: boolean) => void
   /** Waits until everything that was committed before is on the disk. */
   readonly durable: Effect.Effect<void, SqlError>
   /** Waits until everything is on the disk for which `durable` was asked before: what is seen of it may be told. */
@@ -110,8 +113,9 @@ export const durability = (sync: Sync, crowd: Crowd | null = null): Durability =
     })
 
   return {
-    committed: () => {
+    committed: (isDemanded) => {
       committed += 1
+      if (isDemanded) demanded = committed
     },
     durable: upTo(() => {
       demanded = committed

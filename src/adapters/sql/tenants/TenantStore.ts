@@ -1,3 +1,4 @@
+import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { SqlError } from "effect/sql/SqlError"
@@ -27,7 +28,7 @@ const isSqlError = (error: unknown): error is SqlError => error instanceof SqlEr
 /** Accounts and keys in the database of the client; brings its schema up to date first. */
 export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
-  const inTransaction = Store.atOnce(sql)
+  const inTransaction = Store.transaction(sql)
 
   const asked = <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
     effect.pipe(
@@ -206,7 +207,7 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
             // In one order: two processes that note the same keys do not stand in each other's way.
             Store.chunks([...uses].sort(([a], [b]) => (a < b ? -1 : 1))),
             (chunk) => sql`
-              insert into api_key_uses ${sql.insert(chunk.map(([hash, at]) => ({ hash, used_at: at })))}
+              insert into api_key_uses ${sql.insert(Array.map(chunk, ([hash, at]) => ({ hash, used_at: at })))}
               on conflict (hash) do update set used_at = excluded.used_at
               where api_key_uses.used_at < excluded.used_at`,
             { discard: true }

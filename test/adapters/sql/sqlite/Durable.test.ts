@@ -142,7 +142,10 @@ const crowded = () => {
   })
   const wait = (count: number) =>
     Effect.forEach(Array.from({ length: count }), () =>
-      Effect.andThen(Effect.sync(log.committed), Effect.forkChild(log.durable))
+      Effect.andThen(
+        Effect.sync(() => log.committed(false)),
+        Effect.forkChild(log.durable)
+      )
     ).pipe(Effect.tap(Effect.yieldNow))
   /** Time goes on, and whoever waits for it looks. */
   const pass = (millis: number, idle = 0) =>

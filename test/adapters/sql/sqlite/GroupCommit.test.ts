@@ -6,7 +6,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Reactivity from "effect/reactivity/Reactivity"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as Scope from "effect/Scope"
 import * as Sqlite from "../../../../src/adapters/sql/Sqlite.js"
 import * as GroupCommit from "../../../../src/adapters/sql/sqlite/GroupCommit.js"
 import * as SqliteConnection from "../../../../src/adapters/sql/sqlite/SqliteConnection.js"
@@ -51,49 +51,43 @@ const setup = Effect.gen(function* () {
   yield* run("create table child (id integer references parent (id) deferrable initially deferred)")
   /** By the connection of its transaction. */
   const insert = (n: number) =>
-    Effect.flatMap(Effect.serviceOption(SqlClient.TransactionConnection), (own) =>
+    Effect.flatMap(Effect.serviceOption(group.transactions), (own) =>
       Option.match(own, { onNone: () => group.outside, onSome: ([it]) => it }).execute(
         `insert into t (n) values (${n})`,
         [],
         undefined
       )
     )
+  /** By the connection of its transaction too. */
+  const seen = Effect.flatMap(Effect.service(group.transactions), ([own]) =>
+    Effect.map(own.execute("select n from t", [], undefined), (found) => found.map(({ n }) => Number(n)))
+  )
   const rows = Effect.map(run("select n from t order by n"), (found) => found.map(({ n }) => Number(n)))
-  return { disk, done, group, insert, rows, run, writes, ...group }
+  return { disk, done, insert, rows, run, seen, writes, ...group }
 }).pipe(Effect.provide(Reactivity.layer))
 
-type Group = Effect.Success<typeof setup>
-
-/** Transactions whose effects may wait, and those that are run in one step. */
-const ways: ReadonlyArray<readonly [string, (group: Group) => GroupCommit.GroupCommit["atOnce"]]> = [
-  ["that may wait", ({ withTransaction }) => withTransaction],
-  ["of one step", ({ atOnce }) => atOnce]
-]
-
-describe.each(ways)("transactions %s, of one turn of the event loop,", (_, way) => {
+describe("transactions of one turn of the event loop", { timeout: 60_000 }, () => {
   it.live("are committed together, and none is answered before", () =>
     Effect.gen(function* () {
-      const group = yield* setup
-      const { done, insert, rows } = group
+      const { done, insert, rows, withTransaction } = yield* setup
       yield* Effect.forEach(
         many,
-        (n) => Effect.tap(way(group)(insert(n)), () => Effect.sync(() => done.push("answered"))),
+        (n) => Effect.tap(withTransaction(insert(n)), () => Effect.sync(() => done.push("answered"))),
         { concurrency: "unbounded" }
       )
       expect(done).toEqual(["begin immediate", "commit", "disk", ...many.map(() => "answered")])
       expect(yield* rows).toEqual(many)
-      yield* way(group)(insert(100))
+      yield* withTransaction(insert(100))
       expect(done.slice(-3)).toEqual(["begin immediate", "commit", "disk"])
     })
   )
 
   it.live("fail for themselves", () =>
     Effect.gen(function* () {
-      const group = yield* setup
-      const { done, insert, rows } = group
+      const { done, insert, rows, withTransaction } = yield* setup
       const exits = yield* Effect.forEach(
         many,
-        (n) => Effect.exit(way(group)(Effect.andThen(insert(n), insert(n % 3 === 0 ? n : 1_000 + n)))),
+        (n) => Effect.exit(withTransaction(Effect.andThen(insert(n), insert(n % 3 === 0 ? n : 1_000 + n)))),
         { concurrency: "unbounded" }
       )
       expect(exits.map(Exit.isSuccess)).toEqual(many.map((n) => n % 3 !== 0))
@@ -104,13 +98,12 @@ describe.each(ways)("transactions %s, of one turn of the event loop,", (_, way) 
 
   it.live("may have transactions within them, each undone for itself", () =>
     Effect.gen(function* () {
-      const group = yield* setup
-      const { insert, rows } = group
-      yield* way(group)(
+      const { insert, rows, withTransaction } = yield* setup
+      yield* withTransaction(
         Effect.gen(function* () {
           yield* insert(1)
-          yield* Effect.ignore(way(group)(Effect.andThen(insert(2), Effect.fail("undone"))))
-          yield* way(group)(insert(3))
+          yield* Effect.ignore(withTransaction(Effect.andThen(insert(2), Effect.fail("undone"))))
+          yield* withTransaction(insert(3))
         })
       )
       expect(yield* rows).toEqual([1, 3])
@@ -119,28 +112,26 @@ describe.each(ways)("transactions %s, of one turn of the event loop,", (_, way) 
 
   it.live("all fail when their commit does, and the next ones succeed", () =>
     Effect.gen(function* () {
-      const group = yield* setup
-      const { insert, rows, run } = group
+      const { insert, rows, run, withTransaction } = yield* setup
       const orphan = run("insert into child (id) values (7)")
       const exits = yield* Effect.forEach(
         [insert(1), orphan, insert(2)],
-        (effect) => Effect.exit(way(group)(effect)),
+        (effect) => Effect.exit(withTransaction(effect)),
         { concurrency: "unbounded" }
       )
       expect(exits.map(Exit.isSuccess)).toEqual([false, false, false])
       expect(yield* rows).toEqual([])
-      yield* way(group)(insert(3))
+      yield* withTransaction(insert(3))
       expect(yield* rows).toEqual([3])
     })
   )
 
   it.live("that the database undoes by itself all fail, those that had no turn yet are done", () =>
     Effect.gen(function* () {
-      const group = yield* setup
-      const { insert, rows, run } = group
+      const { insert, rows, run, withTransaction } = yield* setup
       const exits = yield* Effect.forEach(
         [insert(1), run("rollback"), insert(2), insert(3)],
-        (effect) => Effect.exit(way(group)(effect)),
+        (effect) => Effect.exit(withTransaction(effect)),
         { concurrency: "unbounded" }
       )
       expect(exits.map(Exit.isSuccess)).toEqual([false, false, true, true])
@@ -150,36 +141,35 @@ describe.each(ways)("transactions %s, of one turn of the event loop,", (_, way) 
 
   it.live("that are interrupted before their turn leave nothing", () =>
     Effect.gen(function* () {
-      const group = yield* setup
-      const { done, insert, rows } = group
-      const waiting = yield* Effect.forkChild(way(group)(insert(1)))
+      const { done, insert, rows, withTransaction } = yield* setup
+      const waiting = yield* Effect.forkChild(withTransaction(insert(1)))
       yield* Effect.yieldNow
       yield* Fiber.interrupt(waiting)
-      yield* way(group)(insert(2))
+      yield* withTransaction(insert(2))
       expect(yield* rows).toEqual([2])
       expect(done).toEqual(["begin immediate", "commit", "disk"])
     })
   )
-})
 
-describe("transactions of one turn of the event loop", { timeout: 60_000 }, () => {
-  it.live("of both ways are committed together, in their order", () =>
+  it.live("are committed together, in their order, also beside one that waits for something else", () =>
     Effect.gen(function* () {
-      const { atOnce, done, insert, rows, withTransaction } = yield* setup
-      const [waits, step] = [withTransaction(insert(1)), atOnce(insert(1))]
-      const exits = yield* Effect.all([waits, step, atOnce(insert(2))].map(Effect.exit), {
-        concurrency: "unbounded"
-      })
+      const { done, insert, rows, withTransaction } = yield* setup
+      const exits = yield* Effect.all(
+        [Effect.andThen(settled, insert(1)), insert(1), insert(2)].map((effect) =>
+          Effect.exit(withTransaction(effect))
+        ),
+        { concurrency: "unbounded" }
+      )
       expect(exits.map(Exit.isSuccess)).toEqual([true, false, true])
       expect(yield* rows).toEqual([1, 2])
       expect(done).toEqual(["begin immediate", "commit", "disk"])
     })
   )
 
-  it.live("of one step that are interrupted after it are over when their interrupter goes on", () =>
+  it.live("that are interrupted after their turn are over when their interrupter goes on", () =>
     Effect.gen(function* () {
-      const { atOnce, done, insert, rows, withTransaction } = yield* setup
-      const step = yield* Effect.forkChild(atOnce(insert(1)))
+      const { done, insert, rows, withTransaction } = yield* setup
+      const step = yield* Effect.forkChild(withTransaction(insert(1)))
       const open = yield* Deferred.make<void>()
       const beside = yield* Effect.forkChild(withTransaction(Effect.andThen(Deferred.await(open), insert(2))))
       yield* settled
@@ -197,15 +187,9 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
 
   it.live("that only read see what is committed, at once, and are answered when the disk has it", () =>
     Effect.gen(function* () {
-      const { atOnce, disk, done, insert, outside, read, withTransaction, writes } = yield* setup
-      const look = read(
-        Effect.flatMap(Effect.serviceOption(SqlClient.TransactionConnection), (own) =>
-          Effect.map(Option.getOrThrow(own)[0].execute("select n from t", [], undefined), (found) =>
-            found.map(({ n }) => Number(n))
-          )
-        )
-      )
-      yield* atOnce(insert(1))
+      const { disk, done, insert, outside, read, seen, withTransaction, writes } = yield* setup
+      const look = read(seen)
+      yield* withTransaction(insert(1))
       done.length = 0
       expect(yield* look).toEqual([1])
       expect(done).toEqual(["commit"])
@@ -266,7 +250,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
           withTransaction(
             Effect.gen(function* () {
               yield* insert(1)
-              yield* Effect.forkChild(look)
+              yield* Effect.forkScoped(look)
               yield* Effect.yieldNow
               expect(told).toEqual([])
             })
@@ -308,7 +292,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
       expect(answered).not.toContain("late")
       expect(writes).toHaveLength(1)
       writes.shift()?.(null)
-      yield* Fiber.joinAll([Fiber.map(reader, () => 0), Fiber.map(early, () => 0), Fiber.map(late, () => 0)])
+      yield* Effect.all([Fiber.join(reader), Fiber.join(early), Fiber.join(late)])
       disk.isHeld = false
       yield* look
       expect(writes).toEqual([])
@@ -336,14 +320,75 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
 
   it.live("that only read do not write", () =>
     Effect.gen(function* () {
-      const { done, outside, withTransaction } = yield* setup
-      yield* withTransaction(
-        Effect.flatMap(Effect.serviceOption(SqlClient.TransactionConnection), (own) =>
-          Option.getOrThrow(own)[0].execute("select n from t", [], undefined)
-        )
-      )
+      const { done, outside, seen, withTransaction } = yield* setup
+      yield* withTransaction(seen)
       yield* outside.execute("select n from t", [], undefined)
       expect(done).toEqual(["begin immediate", "commit"])
+    })
+  )
+
+  it.live("that are interrupted while the disk is written are over when it is", () =>
+    Effect.gen(function* () {
+      const { disk, insert, rows, withTransaction, writes } = yield* setup
+      disk.isHeld = true
+      const writer = yield* Effect.forkChild(withTransaction(insert(1)))
+      yield* settled
+      const interrupting = yield* Effect.forkChild(Fiber.interrupt(writer))
+      yield* settled
+      expect(interrupting.pollUnsafe()).toBeUndefined()
+      writes.shift()?.(null)
+      yield* Fiber.join(interrupting)
+      expect(yield* rows).toEqual([1])
+    })
+  )
+
+  it.live("are closed to fibers that outlive them", () =>
+    Effect.gen(function* () {
+      const { insert, read, rows, seen, withTransaction } = yield* setup
+      const open = yield* Deferred.make<void>()
+      const late = (effect: Effect.Effect<unknown, unknown>) =>
+        Effect.forkScoped(Effect.exit(Effect.andThen(Deferred.await(open), effect)))
+      const own = [yield* withTransaction(late(insert(1))), yield* read(late(Effect.orDie(seen)))]
+      own.push(yield* withTransaction(late(withTransaction(insert(2)))))
+      yield* Deferred.succeed(open, undefined)
+      const exits = yield* Effect.forEach(own, Fiber.join)
+      expect(exits.map(Exit.isFailure)).toEqual([true, true, true])
+      expect(yield* rows).toEqual([])
+    })
+  )
+
+  it.live("are all over, whoever is interrupted meanwhile, and whatever others do", () =>
+    Effect.gen(function* () {
+      const { insert, outside, read, rows, seen, withTransaction } = yield* setup
+      const turn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      const turns = (count: number) => Effect.repeat(turn, { times: count })
+      /** Who wrote, and was told so. */
+      const told: Array<number> = []
+      const write = (n: number, effect: Effect.Effect<unknown, unknown, Scope.Scope>) =>
+        Effect.tap(withTransaction(Effect.andThen(effect, insert(n))), () => Effect.sync(() => told.push(n)))
+      const ways: ReadonlyArray<(n: number) => Effect.Effect<unknown, unknown, Scope.Scope>> = [
+        (n) => write(n, Effect.void),
+        (n) => write(n, turns(n % 4)),
+        (n) => write(n, Effect.when(Effect.fail("undone"), Effect.succeed(n % 2 === 0))),
+        () => read(seen),
+        () => read(Effect.andThen(turn, seen)),
+        () => outside.execute("select n from t", [], undefined)
+      ]
+      const fibers = yield* Effect.forEach(
+        Array.from({ length: 600 }, (_, n) => n),
+        (n) =>
+          Effect.gen(function* () {
+            const fiber = yield* Effect.forkChild(
+              Effect.andThen(turns(n % 7), ways[n % ways.length]?.(n) ?? turn)
+            )
+            if (n % 5 === 0) yield* Effect.forkChild(Effect.andThen(turns(n % 11), Fiber.interrupt(fiber)))
+            return fiber
+          })
+      )
+      yield* Effect.forEach(fibers, Fiber.await)
+      const there = new Set(yield* rows)
+      expect(told.filter((n) => !there.has(n))).toEqual([])
+      expect(told.length).toBeGreaterThan(100)
     })
   )
 
