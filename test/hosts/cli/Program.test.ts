@@ -113,6 +113,8 @@ describe("what is mistyped", () => {
         [secret],
         ["keys", "identify", secret],
         ["accounts", "create", "a", "--tier", secret],
+        ["accounts", "list", `--json=${secret}`],
+        ["--log-level", secret],
         ["accounts", "create", "a", `--${secret}`]
       ])
         for (const json of [[], ["--json"]])
