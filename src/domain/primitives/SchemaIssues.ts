@@ -54,6 +54,18 @@ export const members = (schemas: ReadonlyArray<AST.AST>, name: PropertyKey): Rea
     return members(alternatives(schema), name)
   })
 
+/** The property whose literal tells the objects of a union apart. Null: none does. */
+export const discriminator = ({
+  types: [first, ...others]
+}: AST.Union): { readonly name: string; readonly types: ReadonlyArray<AST.AST> } | null => {
+  if (first === undefined || !AST.isObjects(first)) return null
+  for (const { name, type } of first.propertySignatures) {
+    const types = [type, ...members(others, name)]
+    if (types.length > others.length && types.every(AST.isLiteral)) return { name: String(name), types }
+  }
+  return null
+}
+
 /** The names that members of an object may have. */
 export const names = (schemas: ReadonlyArray<AST.AST>): ReadonlyArray<string> =>
   schemas.flatMap((schema) =>

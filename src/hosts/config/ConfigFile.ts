@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import * as OpenRequests from "../../application/lanes/requests/OpenRequests.js"
 import * as ScheduledRequests from "../../application/lanes/requests/ScheduledRequests.js"
 import { mostPerHour, mostPerMinute } from "../../application/ports/RateLimit.js"
-import { integer, Name, optional, Secret, says } from "../fields/FileFields.js"
+import { integer, Name, optional, Secret, says, Text } from "../fields/FileFields.js"
 import { edgeFields } from "./EdgeFile.js"
 import { keyFields } from "./KeysFile.js"
 import { AccountNetwork, Network } from "./NetworkFile.js"
@@ -69,10 +69,9 @@ export const ConfigFile = Schema.Struct({
     says('expected "development" or "production"')
   ),
   listen: Schema.Struct({ host: Name, port: integer(0, 65_535) }),
-  database: Schema.Union([
-    Schema.Struct({ path: Schema.NonEmptyString }),
-    Schema.Struct({ url: Secret })
-  ]).annotate(says('expected {"path": "file"} of SQLite or {"url": Secret} of PostgreSQL')),
+  database: Schema.Union([Schema.Struct({ path: Text }), Schema.Struct({ url: Secret })]).annotate(
+    says('expected {"path": "file"} of SQLite or {"url": Secret} of PostgreSQL')
+  ),
   keyPepper: Secret,
   accounts: Schema.Array(Account),
   ...keyFields,

@@ -60,7 +60,7 @@ const said = (of: (fields: NetworkProfile.Fields) => Value): string =>
 
 /** A field that may be absent: what it says, and what stands for it then. */
 const ofChain = <A, I>(schema: Schema.Codec<A, I>, about: string, byDefault = "none") =>
-  optional(schema).annotate({ description: `${about}. Default: ${byDefault}.` })
+  optional(schema).annotateKey({ description: `${about}. Default: ${byDefault}.` })
 
 const ofAccount: typeof ofChain = (schema, about) => ofChain(schema, about, "the chain's")
 

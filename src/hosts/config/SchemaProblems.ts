@@ -1,6 +1,7 @@
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import * as AST from "effect/SchemaAST"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
 import { givenInteger } from "../../domain/primitives/InvalidValue.js"
@@ -32,26 +33,24 @@ interface Whole {
 
 /** What a schema says of itself stands for all that is wrong below it. */
 function* walk(issue: SchemaIssue.Issue, place: SchemaIssues.Place, whole: Whole): Generator<Problem> {
-  const message = messageOf(issue, place, whole)
-  if (message !== null) yield { path: pathOf(place.path), message }
-  else for (const [part, where] of SchemaIssues.parts(issue, place)) yield* walk(part, where, whole)
-}
-
-/** Null: its parts say what is wrong. */
-const messageOf = (
-  issue: SchemaIssue.Issue,
-  place: SchemaIssues.Place,
-  { root, value }: Whole
-): string | null => {
-  if (issue._tag === "Pointer") return null
-  if (issue._tag === "MissingKey") return "is missing"
-  if (issue._tag === "UnexpectedKey") return unknown(place.path, root)
+  const problem = (message: string, ...below: ReadonlyArray<string>): Problem => ({
+    path: pathOf([...place.path, ...below]),
+    message
+  })
   const said = SchemaIssues.annotation(place, "message")
-  if (typeof said === "string")
-    return SchemaIssues.annotation(place, quoting) === true
-      ? `${said}, got ${givenInteger(at(value, place.path))}`
-      : said
-  return issue._tag === "Filter" || SchemaIssues.parts(issue, place).length === 0 ? plain(issue) : null
+  const parts = SchemaIssues.parts(issue, place)
+  if (issue._tag === "MissingKey") yield problem("is missing")
+  else if (issue._tag === "UnexpectedKey") yield problem(unknown(place.path, whole.root))
+  else if (typeof said === "string" && issue._tag !== "Pointer") {
+    const quotes = SchemaIssues.annotation(place, quoting) === true
+    yield problem(quotes ? `${said}, got ${givenInteger(at(whole.value, place.path))}` : said)
+  } else if (issue._tag === "AnyOf" && parts.length === 0) {
+    const value = at(whole.value, place.path)
+    const kind = SchemaIssues.discriminator(issue.ast)
+    if (kind === null || !Predicate.isReadonlyObject(value)) yield problem(`expected ${noun(issue.ast)}`)
+    else yield problem(kind.name in value ? `expected ${nouns(kind.types)}` : "is missing", kind.name)
+  } else if (issue._tag === "Filter" || parts.length === 0) yield problem(plain(issue))
+  else for (const [part, where] of parts) yield* walk(part, where, whole)
 }
 
 const unknown = (path: ReadonlyArray<PropertyKey>, { schemas }: SchemaIssues.Place): string => {
@@ -67,9 +66,19 @@ const at = (value: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
 const plain = (issue: SchemaIssue.Issue): string => {
+  if (issue._tag === "InvalidType") return `expected ${noun(issue.ast)}`
   const [first] = format(issue).issues
-  return (first?.message ?? "does not fit").replace(/^Expected/, "expected")
+  return first?.message.replace(/^Expected/, "expected") ?? "does not fit"
 }
+
+const noun = (ast: AST.AST): string => {
+  if (AST.isUnion(ast)) return nouns(ast.types)
+  if (AST.isLiteral(ast)) return JSON.stringify(ast.literal)
+  if (AST.isObjects(ast)) return "an object"
+  return AST.isArrays(ast) ? "an array" : ast._tag.toLowerCase()
+}
+
+const nouns = (types: ReadonlyArray<AST.AST>): string => [...new Set(types.map(noun))].join(" | ")
 
 export const lines = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> =>
   problems.map(({ message, path }) => (path === "" ? message : `${path}: ${message}`))

@@ -36,11 +36,13 @@ export const integer = (from: number, to: number) =>
     saysInteger(`an integer from ${from} to ${to}`)
   )
 
+export const Text = Schema.String.check(Schema.isNonEmpty({ expected: "a non empty string" }))
+
 /** Where a secret is: never the secret itself, outside the development profile. */
 export const Secret = Schema.Union([
   Schema.Struct({ env: Name }),
   Schema.Struct({ file: Name }),
-  Schema.NonEmptyString
+  Text
 ]).annotate({
   identifier: "Secret",
   ...says('expected {"env": "NAME"} or {"file": "path"}; a text only in the development profile')

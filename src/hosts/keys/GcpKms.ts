@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import { Name, optional } from "../fields/FileFields.js"
+import { Name, optional, Text } from "../fields/FileFields.js"
 import { Url } from "./KeyFields.js"
 import { type KeyProviderKind, loaded, type Named } from "./KeyProviderKind.js"
 
@@ -9,7 +9,7 @@ const schema = Schema.Struct({
   kind: Schema.Literal(kind),
   name: Name,
   endpoint: optional(Url),
-  credentialsFile: optional(Schema.NonEmptyString)
+  credentialsFile: optional(Text)
 })
 
 export interface Options extends Named<typeof kind> {

@@ -1,6 +1,6 @@
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { integer, Name, optional, Secret } from "../fields/FileFields.js"
+import { integer, Name, optional, Secret, Text } from "../fields/FileFields.js"
 import { type KeyProviderKind, loaded, type Named } from "./KeyProviderKind.js"
 
 const kind = "pkcs11"
@@ -9,7 +9,7 @@ const packages = ["pkcs11js"]
 const schema = Schema.Struct({
   kind: Schema.Literal(kind),
   name: Name,
-  module: Schema.NonEmptyString,
+  module: Text,
   token: Name,
   pin: Secret,
   sessions: optional(integer(1, 64))

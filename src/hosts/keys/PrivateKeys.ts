@@ -1,6 +1,6 @@
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { Name, optional, Secret } from "../fields/FileFields.js"
+import { Name, optional, Secret, Text } from "../fields/FileFields.js"
 import { KeyName } from "./KeyFields.js"
 import { type KeyProviderKind, loaded, type Named, type Reader } from "./KeyProviderKind.js"
 
@@ -9,7 +9,7 @@ const kind = "private-key"
 const Entry = Schema.Struct({
   name: KeyName,
   privateKey: optional(Secret),
-  keystore: optional(Schema.NonEmptyString),
+  keystore: optional(Text),
   password: optional(Secret)
 })
 
