@@ -9,12 +9,10 @@ import { keyFields } from "./KeysFile.js"
 import { AccountNetwork, Network } from "./NetworkFile.js"
 import { operationsFields } from "./OperationsFile.js"
 
-export const KeyHash = Schema.String.pipe(
-  Schema.check(
-    Schema.isPattern(/^[0-9a-f]{64}$/, {
-      message: 'expected the 64 hex digits that "castellan keys hash" prints'
-    })
-  )
+export const KeyHash = Schema.String.check(
+  Schema.isPattern(/^[0-9a-f]{64}$/u, {
+    message: 'expected the 64 hex digits that "castellan keys hash" prints'
+  })
 )
 
 export const Account = Schema.Struct({

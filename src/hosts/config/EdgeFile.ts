@@ -3,14 +3,12 @@ import * as Schema from "effect/Schema"
 import * as IpAddress from "../../domain/net/IpAddress.js"
 import { optional, says } from "../fields/FileFields.js"
 
-const Range = Schema.String.pipe(
-  Schema.check(Schema.makeFilter((text) => Result.isSuccess(IpAddress.range(text))))
+const Range = Schema.String.check(
+  Schema.makeFilter((text) => Result.isSuccess(IpAddress.range(text)))
 ).annotate(says("expected an IP address or a range of them, 10.0.0.0/8 for example"))
 
-const Origin = Schema.String.pipe(
-  Schema.check(
-    Schema.makeFilter((text) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text)
-  )
+const Origin = Schema.String.check(
+  Schema.makeFilter((text) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text)
 ).annotate(
   says(
     "expected an origin as browsers send it, https://app.example for example: no path, no default port, no *"

@@ -25,7 +25,7 @@ const Wei = Schema.Union([
   )
 ]).annotate(saysInteger("a non-negative integer, as text when above 2^53"))
 
-const PositiveWei = Wei.pipe(Schema.check(Schema.makeFilter((value) => value > 0n))).annotate(
+const PositiveWei = Wei.check(Schema.makeFilter((value) => value > 0n)).annotate(
   saysInteger("a positive integer, as text when above 2^53")
 )
 
@@ -36,11 +36,11 @@ const ChainId = integer(1, Number.MAX_SAFE_INTEGER).pipe(
   )
 )
 
-const CanonicalEntryPoint = Address.schema.pipe(
-  Schema.check(
-    Schema.makeFilter((address) => EntryPoint.versionOf(address) !== undefined, {
-      message: `expected the address of a canonical EntryPoint (${EntryPoint.anyVersion})`
-    })
+const CanonicalEntryPoint = Address.schema.check(
+  Schema.makeFilter(
+    (address) =>
+      EntryPoint.versionOf(address) !== undefined ||
+      `expected the address of a canonical EntryPoint (${EntryPoint.anyVersion})`
   )
 )
 
@@ -58,9 +58,9 @@ const said = (of: (fields: NetworkProfile.Fields) => Value): string =>
     })
   ].join("; ")
 
-/** A field that may be absent: what it says, and what stands for it then. */
+/** A field that may be absent: what it says, and what stands for it then, for the file's JSON Schema. */
 const ofChain = <A, I>(schema: Schema.Codec<A, I>, about: string, byDefault = "none") =>
-  optional(schema).annotateKey({ description: `${about}. Default: ${byDefault}.` })
+  Schema.flip(Schema.flip(optional(schema)).annotateKey({ description: `${about}. Default: ${byDefault}.` }))
 
 const ofAccount: typeof ofChain = (schema, about) => ofChain(schema, about, "the chain's")
 

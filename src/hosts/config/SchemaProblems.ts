@@ -5,7 +5,6 @@ import * as AST from "effect/SchemaAST"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
 import { givenInteger } from "../../domain/primitives/InvalidValue.js"
-import * as SchemaIssues from "../../domain/primitives/SchemaIssues.js"
 import * as Suggestion from "../../domain/primitives/Suggestion.js"
 import { type Problem, quoting } from "../fields/FileFields.js"
 
@@ -22,51 +21,84 @@ export const decoder = <A, I>(
   schema: Schema.Codec<A, I>
 ): ((value: unknown) => Result.Result<A, ReadonlyArray<Problem>>) => {
   const decode = SchemaParser.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
-  const root = SchemaIssues.root(schema)
-  return (value) => Result.mapError(decode(value), (issue) => [...walk(issue, root, { root, value })])
+  return (value) =>
+    Result.mapError(decode(value), (issue) => [...walk(issue, { path: [], value, kinds: [] })])
 }
 
-interface Whole {
-  readonly root: SchemaIssues.Place
+interface Place {
+  readonly path: ReadonlyArray<PropertyKey>
   readonly value: unknown
+  /** The schemas of which the value may fit any. */
+  readonly kinds: ReadonlyArray<AST.AST>
 }
 
 /** What a schema says of itself stands for all that is wrong below it. */
-function* walk(issue: SchemaIssue.Issue, place: SchemaIssues.Place, whole: Whole): Generator<Problem> {
-  const problem = (message: string, ...below: ReadonlyArray<string>): Problem => ({
-    path: pathOf([...place.path, ...below]),
-    message
-  })
-  const said = SchemaIssues.annotation(place, "message")
-  const parts = SchemaIssues.parts(issue, place)
-  if (issue._tag === "MissingKey") yield problem("is missing")
-  else if (issue._tag === "UnexpectedKey") yield problem(unknown(place.path, whole.root))
-  else if (typeof said === "string" && issue._tag !== "Pointer") {
-    const quotes = SchemaIssues.annotation(place, quoting) === true
-    yield problem(quotes ? `${said}, got ${givenInteger(at(whole.value, place.path))}` : said)
-  } else if (issue._tag === "AnyOf" && parts.length === 0) {
-    const value = at(whole.value, place.path)
-    const kind = SchemaIssues.discriminator(issue.ast)
-    if (kind === null || !Predicate.isReadonlyObject(value)) yield problem(`expected ${noun(issue.ast)}`)
-    else yield problem(kind.name in value ? `expected ${nouns(kind.types)}` : "is missing", kind.name)
-  } else if (issue._tag === "Filter" || parts.length === 0) yield problem(plain(issue))
-  else for (const [part, where] of parts) yield* walk(part, where, whole)
+function* walk(issue: SchemaIssue.Issue, place: Place): Generator<Problem> {
+  const annotations = "ast" in issue ? AST.resolve(issue.ast) : undefined
+  const problem = (message: string): Problem => ({ path: pathOf(place.path), message })
+  if (issue._tag === "Pointer") {
+    const inner = issue.path.reduce(inside, place)
+    if (issue.issue._tag === "UnexpectedKey")
+      yield { path: pathOf(inner.path), message: unknown(issue, place) }
+    else yield* walk(issue.issue, inner)
+  } else if (issue._tag === "MissingKey") yield problem("is missing")
+  else if (typeof annotations?.message === "string")
+    yield problem(
+      `${annotations.message}${annotations[quoting] === true ? `, got ${givenInteger(place.value)}` : ""}`
+    )
+  else if (issue._tag === "Encoding") yield* walk(issue.issue, place)
+  else if (issue._tag === "Composite")
+    for (const part of issue.issues) yield* walk(part, { ...place, kinds: [...place.kinds, issue.ast] })
+  else if (issue._tag === "AnyOf" && issue.issues.length > 0)
+    for (const part of issue.issues) yield* walk(part, { ...place, kinds: issue.ast.types })
+  else {
+    const kind =
+      issue._tag === "AnyOf" && Predicate.isReadonlyObject(place.value) ? discriminator(issue.ast) : null
+    if (kind === null) yield problem(plain(issue))
+    else {
+      const inner = inside(place, kind.name)
+      yield {
+        path: pathOf(inner.path),
+        message: inner.value === undefined ? "is missing" : `expected ${nouns(kind.types)}`
+      }
+    }
+  }
 }
 
-const unknown = (path: ReadonlyArray<PropertyKey>, { schemas }: SchemaIssues.Place): string => {
+const inside = ({ path, value }: Place, step: PropertyKey): Place => ({
+  path: [...path, step],
+  value: Predicate.hasProperty(value, step) ? value[step] : undefined,
+  kinds: []
+})
+
+const unknown = ({ path }: SchemaIssue.Pointer, { kinds }: Place): string => {
   const name = String(path.at(-1))
-  const names = SchemaIssues.names(path.slice(0, -1).reduce(SchemaIssues.members, schemas))
+  const names = kinds
+    .filter(AST.isObjects)
+    .flatMap(({ propertySignatures }) => propertySignatures.map((property) => String(property.name)))
   // A field of another kind of the same is no typing mistake.
   return `is not a known field${names.includes(name) ? "" : Suggestion.tell(name, names)}`
 }
 
-const at = (value: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
-  path.reduce<unknown>((value, step) => (Predicate.hasProperty(value, step) ? value[step] : undefined), value)
+/** The property whose literal tells the objects of a union apart. Null: none does. */
+const discriminator = ({ types }: AST.Union) => {
+  const properties = types.map((type) => (AST.isObjects(type) ? type.propertySignatures : []))
+  for (const { name } of properties[0] ?? []) {
+    const literals = properties.flatMap((own) =>
+      own
+        .filter((property) => property.name === name)
+        .map(({ type }) => type)
+        .filter(AST.isLiteral)
+    )
+    if (literals.length === types.length) return { name, types: literals }
+  }
+  return null
+}
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
 const plain = (issue: SchemaIssue.Issue): string => {
-  if (issue._tag === "InvalidType") return `expected ${noun(issue.ast)}`
+  if (issue._tag === "InvalidType" || issue._tag === "AnyOf") return `expected ${noun(issue.ast)}`
   const [first] = format(issue).issues
   return first?.message.replace(/^Expected/, "expected") ?? "does not fit"
 }

@@ -81,7 +81,7 @@ describe("a service is ready", () => {
         Clock.Clock,
         Object.assign(Object.create(clock), {
           currentTimeMillis: Effect.sync(() => {
-            first.interruptUnsafe(undefined)
+            first?.interruptUnsafe()
             return clock.currentTimeMillisUnsafe()
           })
         })

@@ -187,7 +187,9 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
         BundlerRpc.layer(),
         PaymasterRpc.layer(),
         wrapChain === undefined ? nodes : wrapped(ChainRpcTag, wrapChain, nodes),
-        wrapJournal === undefined ? journal : Layer.map(journal, Journals.mapped(wrapJournal)),
+        wrapJournal === undefined
+          ? journal
+          : Layer.flatMap(journal, (ports) => Layer.succeedContext(Journals.mapped(wrapJournal)(ports))),
         wrapNetworks === undefined ? networks : wrapped(NetworksTag, wrapNetworks, networks),
         signers
       )
