@@ -93,7 +93,7 @@ describe("what is mistyped", () => {
       expect(yield* refused("accounts", "create", "a", "--name", "x", "--name", "y")).toContain(
         'flag --name: "2 occurrences". Expected: at most 1 value'
       )
-      for (const words of [["--name"], ["--name", "--tier", "pro"], ["--name="]])
+      for (const words of [["--name"], ["--name", "--tier", "pro"]])
         expect(yield* refused("accounts", "create", "a", ...words)).toContain(
           "Missing value for flag --name. Expected: TEXT"
         )
