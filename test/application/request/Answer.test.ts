@@ -48,7 +48,7 @@ describe("a stored answer", () => {
   })
 
   it("that is no such JSON is a defect, not an answer", async () => {
-    for (const text of ["", "{}x", "[]", "null", '"done"'])
+    for (const text of ["", "{}", "{}x", "[]", "null", '"done"'])
       expect((await Effect.runPromiseExit(Answer.decode(Response, text)))._tag).toBe("Failure")
   })
 })
