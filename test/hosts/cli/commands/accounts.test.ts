@@ -196,7 +196,10 @@ describe("the commands", () => {
         "accounts add-signer bolt --client-id c --provider vault --key one",
         "one of --version-id and --asset-id"
       ],
-      ["accounts add-signer bolt --version-id 1 --provider vault --key one", "'--client-id'"],
+      [
+        "accounts add-signer bolt --version-id 1 --provider vault --key one",
+        "Missing required flag: --client-id"
+      ],
       ["accounts add-signer bolt --client-id c --version-id 1 --provider vault --key none", "none"],
       ["accounts remove-signer bolt --client-id c --version-id 1", "has no signer"],
       ["keys create nobody", "there is no account called nobody"],
