@@ -2,12 +2,20 @@ import * as Schema from "effect/Schema"
 import * as WalletCustody from "../../domain/wallet/Custody.js"
 import { codeAnnotation } from "./Catalogue.js"
 
+/** A field with what the documentation shows of it: of its form on the wire, which a codec does not share. */
+export const shown = <S extends Schema.Top>(
+  field: S,
+  annotations: Schema.Annotations.Key<S["Encoded"]>
+): S["Rebuild"] => field.rebuild(Schema.flip(Schema.flip(field).annotateKey(annotations)).ast)
+
 /**
  * A field that may be left out; `null` and `undefined` are no values of it. Left out it means `byDefault`, which the
  * documentation shows; the use case puts it in.
  */
-export const optional = <A, I>(schema: Schema.Codec<A, I>, byDefault?: NoInfer<A>) =>
-  Schema.optionalKey(schema).annotate(byDefault === undefined ? {} : { default: byDefault })
+export const optional = <A, I>(schema: Schema.Codec<A, I>, byDefault?: NoInfer<A>) => {
+  const field = Schema.optionalKey(schema)
+  return byDefault === undefined ? field : shown(field, { default: Schema.encodeSync(schema)(byDefault) })
+}
 
 /** Custody values 0 to 5. */
 export const Custody = WalletCustody.schema.annotate({

@@ -1,21 +1,21 @@
 import * as Schema from "effect/Schema"
 import * as Percent from "../../domain/erc4337/Percent.js"
 import * as Address from "../../domain/primitives/Address.js"
-import { node, optional } from "./Fields.js"
+import { node, optional, shown } from "./Fields.js"
 
 /** Names a key of the account: `versionId` for HSM and KMS, `assetId` for MPC; exactly one of the two. */
 export const SignerRef = Schema.Struct({
   clientId: Schema.String.annotate({ description: "Custody-provider client identifier." }),
-  versionId: optional(Schema.String).annotate({
+  versionId: optional(Schema.String).annotateKey({
     description: "HSM key version. Required when assetId is absent."
   }),
-  assetId: optional(Schema.String).annotate({
+  assetId: optional(Schema.String).annotateKey({
     description: "MPC asset identifier. Required when versionId is absent."
   })
 }).annotate({ identifier: "Signer" })
 
 const percent = (byDefault: number, description: string) =>
-  optional(Percent.schema, Schema.decodeSync(Percent.schema)(byDefault)).annotate({
+  shown(optional(Percent.schema, Schema.decodeSync(Percent.schema)(byDefault)), {
     description: `${description} Default ${byDefault}.`
   })
 
@@ -26,7 +26,7 @@ export const decimals: ReadonlySet<string> = new Set([
   "percentTxGasPriceOvershoot"
 ])
 
-const address = (description: string) => Address.schema.annotate({ description })
+const address = (description: string) => shown(Address.schema, { description })
 
 /** Members that some endpoints require. */
 const known = {

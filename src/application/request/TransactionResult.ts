@@ -13,7 +13,7 @@ export const DecodedLog = Schema.Struct({
 }).annotate({ identifier: "Log" })
 
 /** Beside an error. */
-export const RevertData = optional(Schema.String).annotate({
+export const RevertData = optional(Schema.String).annotateKey({
   description: "Revert data that no definition decodes, whole, in hex."
 })
 

@@ -42,8 +42,8 @@ export const zero = 0n as Percent
 export const schema: Schema.Codec<Percent, string | number> = Wire.codec(
   Schema.Union(
     [
-      Wire.shown(Schema.Finite, { minimum: 0, maximum: 1000 }),
-      Wire.shown(Schema.String, { pattern: "^(0|[1-9][0-9]{0,3})(\\.[0-9]{1,4})?$" })
+      Wire.shown(Schema.String, { pattern: "^(0|[1-9][0-9]{0,3})(\\.[0-9]{1,4})?$" }),
+      Wire.shown(Schema.Finite, { minimum: 0, maximum: 1000 })
     ],
     { mode: "oneOf" }
   ).annotate({ identifier: "Percent" }),

@@ -8,25 +8,25 @@ import * as WebAuthn from "../../../domain/signature/WebAuthn.js"
 import type * as WalletCustody from "../../../domain/wallet/Custody.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import { type Failure, invalid } from "../../request/Failure.js"
-import { Custody, optional, UnixSeconds } from "../../request/Fields.js"
+import { Custody, optional, shown, UnixSeconds } from "../../request/Fields.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import * as Windows from "../ops/Windows.js"
 import type { OpContext } from "../Preparation.js"
 
 const opFields = {
-  encodedUserOp: Hex.schema.annotate({
+  encodedUserOp: shown(Hex.schema, {
     description: "ABI encoding of the op, unchanged, as it was handed out: its own signature empty."
   }),
-  userOpHash: Hex.schema32.annotate({
+  userOpHash: shown(Hex.schema32, {
     description: "The op's ERC-4337 hash; another one than the service computes is refused."
   })
 }
 
 const windowFields = {
-  validAfter: optional(UnixSeconds, 0).annotate({
+  validAfter: optional(UnixSeconds, 0).annotateKey({
     description: "First second of the window under which it was signed; 0: no bound."
   }),
-  validUnitl: optional(UnixSeconds, 0).annotate({
+  validUnitl: optional(UnixSeconds, 0).annotateKey({
     description: "Last second of the window under which it was signed; 0: no bound."
   })
 }
@@ -35,7 +35,7 @@ export const EncodedOperation = Schema.Struct({
   ...opFields,
   walletCustody: Custody,
   ...windowFields,
-  signature: optional(Hex.schema).annotate({
+  signature: shown(optional(Hex.schema), {
     description:
       "The proof: signatures of 65 bytes (r, s, v) one behind the other, or all of 64 (EIP-2098), or the ABI form with passkeys. Without a window over userOpHash or signingHash, with one over signingHash. Absent: settings.signer and settings.cosigners sign."
   })

@@ -1,21 +1,21 @@
 import * as Schema from "effect/Schema"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
-import { Custody, FunctionText, optional, SaltText, UnixSeconds } from "../../request/Fields.js"
+import { Custody, FunctionText, optional, SaltText, shown, UnixSeconds } from "../../request/Fields.js"
 
 /** One call that a wallet shall make. */
 export const Operation = Schema.Struct({
-  wallet: optional(Schema.String).annotate({ description: "Wallet address. Required if salt is empty." }),
-  salt: optional(SaltText).annotate({
+  wallet: optional(Schema.String).annotateKey({ description: "Wallet address. Required if salt is empty." }),
+  salt: optional(SaltText).annotateKey({
     description: "Salt of the wallet. Required if wallet is empty."
   }),
   walletCustody: Custody,
-  to: Address.schema.annotate({ description: "Target contract." }),
+  to: shown(Address.schema, { description: "Target contract." }),
   funcSignature: FunctionText,
-  funcParams: optional(Schema.Array(Schema.Unknown), []).annotate({
+  funcParams: optional(Schema.Array(Schema.Unknown), []).annotateKey({
     description: "Parameters as strings; arrays and tuples as JSON text or JSON arrays."
   }),
-  value: optional(Uint.schema, 0n).annotate({
+  value: shown(optional(Uint.schema, 0n), {
     description: "Wei sent with the call, decimal or 0x hex."
   }),
   validAfter: optional(UnixSeconds, 0),

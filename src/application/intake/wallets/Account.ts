@@ -14,30 +14,30 @@ import * as Wallets from "../Wallets.js"
 
 /** An account of `/create`. */
 export const schema = Schema.Struct({
-  salt: optional(SaltText).annotate({
+  salt: optional(SaltText).annotateKey({
     description: "Identifies the wallet. Required if wallet is empty."
   }),
-  wallet: optional(Schema.String).annotate({
+  wallet: optional(Schema.String).annotateKey({
     description:
       "Wallet address. Required if salt is empty; alone it names a wallet that exists already. Beside a salt it must be the wallet of that salt."
   }),
-  walletCustody: CustodyField.annotate({
+  walletCustody: CustodyField.annotateKey({
     description:
       "1 ECDSA, 2 ECDSA or passkey, 3 multisig, 4 multisig with passkeys, 5 passkey. 0 stands for the wallet's own where wallet is given, and for the operator's default custody beside a salt alone."
   }),
-  passkeyPubKey: optional(Schema.Array(Schema.String)).annotate({
+  passkeyPubKey: optional(Schema.Array(Schema.String)).annotateKey({
     description:
       "Up to 16 P-256 public keys in base64 or base64url: X||Y, 04||X||Y, compressed, SPKI (getPublicKey() of a browser) or COSE; exactly two entries of 32 bytes are X and Y of one key. Required when custody is 2, 4 or 5; custody 1 and 3 do not take it."
   }),
-  signers: optional(Schema.Array(Schema.Union([Schema.String, Settings.SignerRef]))).annotate({
+  signers: optional(Schema.Array(Schema.Union([Schema.String, Settings.SignerRef]))).annotateKey({
     description:
       "Up to 16 ECDSA signers of the wallet: addresses, or signers of this account. Required when custody is 3 or 4; no other custody takes it."
   }),
-  threshold: optional(Schema.String).annotate({
+  threshold: optional(Schema.String).annotateKey({
     description:
       "How many of signers and passkeys together must sign, decimal. Required when custody is 3 or 4; no other custody takes it."
   }),
-  legacyWallet: optional(Schema.Boolean, false).annotate({
+  legacyWallet: optional(Schema.Boolean, false).annotateKey({
     description:
       "The address is of the salt alone, without the custody: only beside a salt. Afterwards such a wallet is addressed by wallet."
   })

@@ -57,7 +57,7 @@ export const Response = Schema.Struct({
   txHashes: Schema.Array(Schema.String).annotate({
     description: "Its transactions, as far as they are signed; the newest version of each."
   }),
-  progress: Progress.annotate({
+  progress: Progress.annotateKey({
     description:
       "How many of its operations (or accounts; 1 of a request that has no list of them) are how far."
   }),

@@ -8,7 +8,7 @@ import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { ListPlace, ListQuestion } from "../../ports/journal/Requests.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
-import { optional } from "../../request/Fields.js"
+import { optional, shown } from "../../request/Fields.js"
 import * as Metadata from "../../request/Metadata.js"
 import * as Page from "../Page.js"
 
@@ -21,7 +21,7 @@ export const Query = Schema.Struct({
   since: optional(Seconds.annotate({ description: "Accepted at this time or later, Unix seconds." })),
   until: optional(Seconds.annotate({ description: "Accepted before this time, Unix seconds." })),
   wallet: optional(
-    Address.schema.annotate({
+    shown(Address.schema, {
       description: "With an operation of this wallet."
     })
   ),

@@ -32,20 +32,20 @@ import type { RefusalCode } from "../../request/Catalogue.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
 import { type Failure, invalid, type RefusalDetail, unprocessable } from "../../request/Failure.js"
-import { FunctionText, optional } from "../../request/Fields.js"
+import { FunctionText, optional, shown } from "../../request/Fields.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
 
 export const Request = Schema.Struct({
-  to: Address.schema.annotate({ description: "Receiver of the transaction." }),
-  funcSignature: optional(FunctionText).annotate({
+  to: shown(Address.schema, { description: "Receiver of the transaction." }),
+  funcSignature: optional(FunctionText).annotateKey({
     description: "Function to call; absent: a plain transfer of value."
   }),
-  funcParams: optional(Schema.Array(Schema.Unknown), []).annotate({
+  funcParams: optional(Schema.Array(Schema.Unknown), []).annotateKey({
     description: "Parameters as strings; arrays and tuples as JSON text or JSON arrays."
   }),
-  value: optional(Uint.schema, 0n).annotate({
+  value: shown(optional(Uint.schema, 0n), {
     description: "Wei sent with the transaction, decimal or 0x hex."
   }),
   settings: Settings.ForSigner

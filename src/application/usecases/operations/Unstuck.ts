@@ -34,10 +34,10 @@ import type * as TransactSigner from "./TransactSigner.js"
 
 export const Request = Schema.Struct({
   settings: Settings.ForSigner,
-  dryRun: optional(Schema.Boolean, false).annotate({
+  dryRun: optional(Schema.Boolean, false).annotateKey({
     description: "Only tell what would be replaced, by what, at which price."
   }),
-  fillUnknown: optional(Schema.Boolean, false).annotate({
+  fillUnknown: optional(Schema.Boolean, false).annotateKey({
     description:
       "Also replace waiting transactions that the service did not send, by a transfer of nothing to the signer itself. What they pay is not known: where the node finds the transfer too cheap, raise percentTxGasPriceOvershoot."
   })

@@ -11,7 +11,7 @@ import { type Failure, invalid } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
 
 export const Request = Schema.Struct({
-  chainId: optional(Schema.Union([Schema.String, Schema.Int])).annotate({
+  chainId: optional(Schema.Union([Schema.String, Schema.Int])).annotateKey({
     description: "Refused where the operator does not serve the chain. A number, or text: decimal or 0x hex."
   })
 }).annotate({ identifier: "GetBundlerAddressRequest" })

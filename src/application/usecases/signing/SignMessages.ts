@@ -15,7 +15,7 @@ import * as Span from "../../observe/Span.js"
 import type { Signer, Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import { type Failure, invalid, unprocessable } from "../../request/Failure.js"
-import { optional } from "../../request/Fields.js"
+import { optional, shown } from "../../request/Fields.js"
 import * as Reasons from "../../request/Reasons.js"
 import { SignerRef } from "../../request/Settings.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
@@ -23,24 +23,24 @@ import * as KillSwitch from "../../tenants/KillSwitch.js"
 
 export const Request = Schema.Struct({
   messages: Schema.Array(Schema.String).annotate({ description: "One signature each." }),
-  format: optional(Schema.Literals(["rsv", "hex", "compact", "der"]), "rsv").annotate({
+  format: optional(Schema.Literals(["rsv", "hex", "compact", "der"]), "rsv").annotateKey({
     description:
       "rsv: an object. hex: r, s and v, 65 bytes. compact: 64 bytes (EIP-2098). der: ASN.1, without v. Default rsv."
   }),
-  hashed: optional(Schema.Boolean, false).annotate({
+  hashed: optional(Schema.Boolean, false).annotateKey({
     description: "True: the messages are 32 bytes in hex, signed as they are. Default false."
   }),
   signer: SignerRef,
-  allowOperationHash: optional(Schema.Boolean, false).annotate({
+  allowOperationHash: optional(Schema.Boolean, false).annotateKey({
     description:
       "True: also signs what could be the proof of an operation: messages of exactly 32 bytes, and typed data of the domains castellan, castellan approvals and ERC4337. Default false: such a message is an element of errors."
   }),
   eip712: optional(
     Schema.Struct({
-      address: optional(Address.schema.annotate({ description: "verifyingContract of the domain." })),
-      chainId: optional(Uint.schema.annotate({ description: "Of any chain." }))
+      address: optional(shown(Address.schema, { description: "verifyingContract of the domain." })),
+      chainId: optional(shown(Uint.schema, { description: "Of any chain." }))
     }).annotate({ identifier: "Eip712" })
-  ).annotate({
+  ).annotateKey({
     description: "Messages are signed as EIP-712 structured data; these complete the domain of a document."
   })
 }).annotate({ identifier: "SignRequest" })

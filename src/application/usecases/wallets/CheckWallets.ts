@@ -22,7 +22,7 @@ export const Request = Schema.Struct({
     Schema.Struct({
       salt: optional(Schema.String),
       wallet: optional(Schema.String),
-      walletCustody: optional(Schema.Finite).annotate({
+      walletCustody: optional(Schema.Finite).annotateKey({
         description: "1 to 5. Needed only when no wallet address is given."
       })
     })

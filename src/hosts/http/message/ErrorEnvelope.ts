@@ -78,7 +78,7 @@ const detail = Schema.StructWithRest(
     path: Schema.String.annotate({ description: "Where, for example operations[0].to; empty: the body." }),
     message: Schema.String.annotate({ description: "What is wrong there." })
   }),
-  [Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Number, Schema.Boolean, Schema.Null]))]
+  [Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Finite, Schema.Boolean, Schema.Null]))]
 ).annotate({ identifier: "ErrorDetail" })
 
 const members = (status: Statuses.Status) => ({
