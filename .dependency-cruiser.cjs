@@ -17,40 +17,46 @@ const pureEffectModules = [
   "Brand",
   "Chunk",
   "Data",
-  "Either",
-  "Encoding",
   "Equal",
   "Equivalence",
+  "Exit",
   "Function",
   "Hash",
   "HashMap",
   "HashSet",
   "Iterable",
+  "JsonSchema",
   "Match",
   "Number",
   "Option",
   "Order",
-  "ParseResult",
   "Pipeable",
   "Predicate",
   "Record",
+  "Result",
   "Schema",
   "SchemaAST",
+  "SchemaGetter",
+  "SchemaIssue",
+  "SchemaTransformation",
   "String",
   "Struct",
   "Tuple",
-  "Types"
+  "Types",
+  "encoding/\\w+"
 ]
 
-const pureEffect = npm(`effect/dist/esm/(${pureEffectModules.join("|")})\\.js$`)
+const pureEffect = npm(`effect/dist/(${pureEffectModules.join("|")})\\.js$`)
 const pureEthers = npm("ethers/lib\\.esm/(abi|address|crypto|hash|utils)/index\\.js$")
 const noble = npm("@noble/")
-const effect = npm("effect/")
+
+/** Effect itself. Its folders are technologies: HTTP, SQL, sockets, the command line, the cluster. */
+const effect = npm("effect/dist/([A-Z]\\w*|encoding/\\w+)\\.js$")
 
 /** What each adapter's technology is made of. A folder that is missing here gets `effect` alone. */
 const sdks = {
   "aws-kms": [npm("@aws-sdk/client-kms/")],
-  cluster: [npm("@effect/(cluster|sql)/"), npm("pg/")],
+  cluster: [npm("effect/dist/(cluster|sql)/"), npm("pg/")],
   "azure-kv": [npm("@azure/(identity|keyvault-keys)/")],
   fireblocks: [npm("@fireblocks/ts-sdk/")],
   "gcp-kms": [npm("@google-cloud/kms/")],
@@ -60,7 +66,7 @@ const sdks = {
   pkcs11: [npm("pkcs11js/")],
   redis: [npm("ioredis/")],
   "private-key": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],
-  sql: [npm("@effect/(sql|sql-pg|experimental)/"), npm("pg/")]
+  sql: [npm("effect/dist/(reactivity|sql)/"), npm("@effect/sql-pg/"), npm("pg/")]
 }
 
 const forbid = (name, comment, from, to) => ({ name, comment, severity: "error", from, to })
@@ -96,7 +102,7 @@ module.exports = {
     ),
     forbid(
       "application-is-effect-only",
-      "Technology belongs in an adapter: no providers, HTTP platform or SQL here.",
+      "Technology belongs in an adapter: no providers, HTTP, SQL, sockets or cluster here.",
       { path: "^src/application/" },
       { path: anyNpm, pathNot: effect }
     ),
@@ -198,9 +204,10 @@ module.exports = {
       { path: "^src/", pathNot: "^src/hosts/cli/" },
       {
         path: [
-          npm("effect/dist/esm/index\\.js$"),
+          npm("effect/dist/index\\.js$"),
+          npm("effect/dist/[a-z-]+/index\\.js$"),
           npm("ethers/lib\\.esm/(index|ethers)\\.js$"),
-          npm("@effect/[^/]+/dist/esm/index\\.js$")
+          npm("@effect/[^/]+/dist/index\\.js$")
         ]
       }
     ),

@@ -24,7 +24,14 @@ const breach = (rule: string, path: string, text: string, ...others: ReadonlyArr
 export const lawful: ReadonlyArray<Planted> = [
   [
     "src/domain/Value.ts",
-    importing("effect/Schema", "effect/Either", "ethers/crypto", "ethers/abi", "./Other.js")
+    importing(
+      "effect/Schema",
+      "effect/Result",
+      "effect/encoding/Base64",
+      "ethers/crypto",
+      "ethers/abi",
+      "./Other.js"
+    )
   ],
   ["src/domain/Other.ts", importing("effect/Data", "ethers/utils", "ethers/address", "ethers/hash")],
   ["src/application/ports/Port.ts", importing("effect/Context", "../../domain/Value.js")],
@@ -32,7 +39,10 @@ export const lawful: ReadonlyArray<Planted> = [
   ["src/adapters/json-rpc/Good.ts", importing("node:net", "effect/Layer", "../../application/ports/Port.js")],
   ["src/adapters/memory/Good.ts", importing("effect/Ref", "node:crypto", "../../application/ports/Port.js")],
   ["src/adapters/private-key/Good.ts", importing("ethers/crypto", "../../application/ports/Port.js")],
-  ["src/adapters/sql/Good.ts", importing("@effect/sql/SqlClient", "pg", "../../domain/Value.js")],
+  [
+    "src/adapters/sql/Good.ts",
+    importing("effect/sql/SqlClient", "@effect/sql-pg/PgClient", "pg", "../../domain/Value.js")
+  ],
   [
     "src/hosts/Wiring.ts",
     importing("../adapters/json-rpc/Good.js", "../adapters/sql/Good.js", "./Config.js")
@@ -42,7 +52,7 @@ export const lawful: ReadonlyArray<Planted> = [
     `${importing("effect/Layer", "./application/UseCase.js")}export const late = () => import("./adapters/sql/Good.js")\n`
   ],
   ["src/hosts/Config.ts", importing("effect/Schema", "node:fs", "../application/ports/Port.js")],
-  ["src/hosts/http/Front.ts", importing("@effect/platform/HttpApp", "../../application/UseCase.js")],
+  ["src/hosts/http/Front.ts", importing("effect/http/HttpRouter", "../../application/UseCase.js")],
   ["src/hosts/node/main.ts", importing("../Wiring.js", "../http/Front.js", "node:process")],
   ["src/hosts/cli/dev.ts", importing("../Wiring.js", "../node/main.js", "ethers", "node:child_process")]
 ]
@@ -54,12 +64,23 @@ export const breaches: ReadonlyArray<Breach> = [
   breach("domain-is-pure", "src/domain/TalksToNode.ts", importing("ethers/providers")),
   breach("domain-without-node", "src/domain/ReadsFiles.ts", importing("node:fs")),
   breach("application-looks-down", "src/application/KnowsAdapter.ts", typesOf("../adapters/sql/Good.js")),
-  breach("application-is-effect-only", "src/application/Queries.ts", typesOf("@effect/sql/SqlClient")),
+  ...[
+    "effect/cli/Command",
+    "effect/cluster/Sharding",
+    "effect/http/HttpClient",
+    "effect/http-api/HttpApi",
+    "effect/process/ChildProcess",
+    "effect/socket/Socket",
+    "effect/sql/SqlClient",
+    "@effect/sql-pg/PgClient"
+  ].map((technology, n) =>
+    breach("application-is-effect-only", `src/application/Uses${n}.ts`, typesOf(technology))
+  ),
   breach("application-without-node", "src/application/ReadsFiles.ts", importing("node:fs")),
   breach("ports-stand-alone", "src/application/ports/KnowsUseCase.ts", typesOf("../UseCase.js")),
   breach("adapter-looks-down", "src/adapters/memory/KnowsSql.ts", importing("../sql/Good.js")),
-  breach("adapter-json-rpc-own-sdk", "src/adapters/json-rpc/Queries.ts", importing("@effect/sql/SqlClient")),
-  breach("adapter-memory-own-sdk", "src/adapters/memory/Queries.ts", typesOf("@effect/sql/SqlClient")),
+  breach("adapter-json-rpc-own-sdk", "src/adapters/json-rpc/Queries.ts", importing("effect/sql/SqlClient")),
+  breach("adapter-memory-own-sdk", "src/adapters/memory/Queries.ts", typesOf("effect/sql/SqlClient")),
   breach("adapter-redis-own-sdk", "src/adapters/redis/Calls.ts", importing("pkcs11js")),
   breach("adapter-pkcs11-own-sdk", "src/adapters/pkcs11/Calls.ts", importing("@aws-sdk/client-kms")),
   breach("adapter-aws-kms-own-sdk", "src/adapters/aws-kms/Calls.ts", importing("@google-cloud/kms")),
@@ -81,12 +102,15 @@ export const breaches: ReadonlyArray<Breach> = [
   breach("http-serves-any-process", "src/hosts/http/KnowsWiring.ts", importing("../Wiring.js")),
   breach("service-without-command-line", "src/hosts/node/KnowsTools.ts", importing("../cli/dev.js")),
   breach("surface-loads-late", "src/index.ts", importing("./adapters/memory/Good.js")),
+  breach("surface-loads-late", "src/hosts/embedded/Asks.ts", importing("effect/http/HttpClient")),
   breach("surface-without-hosts", "src/hosts/embedded/Serves.ts", importing("../http/Front.js")),
   breach("source-knows-no-test", "src/hosts/http/KnowsTest.ts", importing("../../../test/Support.js"), [
     "test/Support.ts",
     importing("effect/Effect")
   ]),
   breach("no-barrels", "src/application/LoadsEffect.ts", importing("effect")),
+  breach("no-barrels", "src/hosts/http/LoadsHttp.ts", importing("effect/http")),
+  breach("no-barrels", "src/hosts/node/LoadsNode.ts", importing("@effect/platform-node")),
   breach("no-barrels", "src/adapters/json-rpc/LoadsEthers.ts", importing("ethers")),
   breach("no-development-packages", "src/hosts/http/Checks.ts", importing("fast-check")),
   breach("client-is-not-bundled", "src/client/Hashes.ts", importing("ethers/crypto")),

@@ -23,16 +23,11 @@ describe("what runs", () => {
 
   it("needs no compiler: the one package with a native part has it built, and can be left out", () => {
     const scripts = [...closure(installed)].filter(([, { hasInstallScript }]) => hasInstallScript === true)
-    // The two others come with built bindings, and do without where there is none.
-    expect(scripts.map(([place]) => place.replace("node_modules/", "")).sort()).toEqual([
-      "@parcel/watcher",
-      "msgpackr-extract",
-      "secp256k1"
-    ])
+    expect(scripts.map(([place]) => place.replace("node_modules/", ""))).toEqual(["secp256k1"])
     expect(Object.keys(manifest.optionalDependencies ?? {})).toEqual(["secp256k1"])
   })
 
-  it("leaves key providers, Redis and telemetry to those who want them", () => {
+  it("leaves key providers and Redis to those who want them", () => {
     const brought = [...closure(installed).keys()].map((place) => place.replace("node_modules/", ""))
     expect(optIn.filter((name) => brought.includes(name))).toEqual([])
     expect(Object.keys(manifest.peerDependenciesMeta ?? {})).toEqual(optIn)

@@ -37,7 +37,13 @@ const bans: ReadonlyArray<Ban> = [
   },
   { name: "the process", where: pure, pattern: /\bprocess\b\s*[.[]/, planted: "process.env.X" },
   { name: "global state", where: pure, pattern: /\bglobalThis\b/, planted: "globalThis.fetch(url)" },
-  { name: "running effects", where: pure, pattern: /\bEffect\.run[A-Z]/, planted: "Effect.runSync(program)" },
+  {
+    name: "running effects",
+    where: pure,
+    // A fiber that outlives the one that begins it has its services.
+    pattern: /\bEffect\.run(?!ForkWith\(fiber\.context\))[A-Z]/,
+    planted: "Effect.runForkWith(context)(program)"
+  },
   {
     name: "timers",
     where: pure,

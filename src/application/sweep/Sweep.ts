@@ -201,7 +201,7 @@ const sweepLanes = (all: Sweeping, busy: Map<string, Busy>) =>
       const before = busy.get(name)
       if (before !== undefined) {
         before.isAskedAgain = true
-        return Effect.succeed(Effect.runFork(Effect.void))
+        return Effect.forkIn(Effect.void, scope)
       }
       const own: Busy = { isAskedAgain: false }
       busy.set(name, own)

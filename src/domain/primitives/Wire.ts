@@ -1,4 +1,4 @@
-import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -20,9 +20,10 @@ export const codec = <I, A, E>(
   wire.pipe(
     Schema.decodeTo(own, {
       decode: SchemaGetter.transformEffect((value) =>
-        Effect.fromResult(
-          Result.mapError(from(value), ({ message }) => new SchemaIssue.InvalidValue({ message }))
-        )
+        Result.match(from(value), {
+          onFailure: ({ message }) => Exit.fail(new SchemaIssue.InvalidValue({ message })),
+          onSuccess: Exit.succeed
+        })
       ),
       encode: SchemaGetter.transform(to)
     })
