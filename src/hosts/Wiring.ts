@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import { accessSync, constants, existsSync } from "node:fs"
 import { dirname } from "node:path"
 import * as Brand from "effect/Brand"
+import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Duration from "effect/Duration"
@@ -362,6 +363,8 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(ConfigWatch.layer(config)),
     Layer.provideMerge(adapters),
+    // The clock of the database is that of whoever uses the ports, too.
+    Layer.provideMerge(Layer.provide(Layer.effect(Clock.Clock, Clock.Clock), sql)),
     Layer.provide(Layer.sync(ClockTrust.ClockTrust, ClockTrust.make)),
     Layer.provide(Layer.effectDiscard(NativeCrypto.install)),
     orStartError

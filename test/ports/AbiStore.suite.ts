@@ -135,7 +135,7 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
         yield* store.addEvent(alice, transfer)
         const readers = yield* Effect.replicateEffect(Effect.forkChild(store.events(alice)), 4)
         yield* Effect.yieldNow
-        yield* Effect.forEach(readers.slice(0, 2), Fiber.interruptFork)
+        for (const reader of readers.slice(0, 2)) reader.interruptUnsafe()
         const [first, second] = yield* Effect.forEach(readers.slice(2), Fiber.join)
         expect([first, second]).toEqual([[transfer], [transfer]])
         expect(first).toBe(second)

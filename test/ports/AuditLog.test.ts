@@ -54,7 +54,7 @@ describe.each(Object.entries(clients))("the table of the audit log in %s", (_, c
           ...(raw.onDialectOrElse({ pg: () => true, orElse: () => false }) ? [raw`truncate audit`] : [])
         ]) {
           const refused = yield* Effect.flip(attempt)
-          expect(String((refused.cause as Error).message)).toContain("the audit log is append-only")
+          expect(String((refused.reason.cause as Error).message)).toContain("the audit log is append-only")
         }
         expect(yield* log.find({ limit: 10 })).toHaveLength(1)
       }).pipe(Effect.provide(ports))
@@ -72,7 +72,7 @@ describe("the audit log in SQLite", () => {
         const plan = (query: Parameters<typeof log.find>[0]) =>
           Effect.gen(function* () {
             let compiled: readonly [text: string, parameters: ReadonlyArray<unknown>] = ["", []]
-            yield* Statement.withTransformer(log.find(query), (statement) =>
+            yield* Effect.provideService(log.find(query), Statement.CurrentTransformer, (statement) =>
               Effect.sync(() => {
                 compiled = statement.compile()
                 return statement

@@ -103,7 +103,7 @@ const life = Effect.gen(function* () {
 /** Texts and parameters of all statements of the journal's life. */
 const statementsOf = Effect.gen(function* () {
   const statements = new Map<string, ReadonlyArray<unknown>>()
-  yield* Statement.withTransformer(life, (statement) =>
+  yield* Effect.provideService(life, Statement.CurrentTransformer, (statement) =>
     Effect.sync(() => {
       const [text, parameters] = statement.compile()
       statements.set(text, parameters)
@@ -118,7 +118,7 @@ const statementsOf = Effect.gen(function* () {
 const countOf = (effect: Effect.Effect<unknown, unknown, Journals.Ports>) =>
   Effect.gen(function* () {
     let count = 0
-    yield* Statement.withTransformer(effect, (statement) =>
+    yield* Effect.provideService(effect, Statement.CurrentTransformer, (statement) =>
       Effect.sync(() => {
         count++
         return statement
@@ -211,28 +211,13 @@ describe("the statements of the journal", () => {
     Effect.gen(function* () {
       const spans: Array<{ readonly name: string; readonly attributes: Array<unknown> }> = []
       const tracer = Tracer.make({
-        span: (name, parent, context, links, startTime, kind) => {
+        span: (options) => {
           const attributes: Array<unknown> = []
-          spans.push({ name, attributes })
-          return {
-            _tag: "Span",
-            name,
-            spanId: "1",
-            traceId: "1",
-            parent,
-            context,
-            status: { _tag: "Started", startTime },
-            attributes: new Map(),
-            links,
-            sampled: true,
-            kind,
-            end: () => {},
-            attribute: (key, value) => attributes.push(key, value),
-            event: () => {},
-            addLinks: () => {}
-          }
-        },
-        context: (f) => f()
+          spans.push({ name: options.name, attributes })
+          const span = new Tracer.NativeSpan(options)
+          const attribute = (key: string, value: unknown): void => void attributes.push(key, value)
+          return Object.assign(span, { attribute })
+        }
       })
       yield* life.pipe(Effect.withSpan("outer"), Effect.withTracer(tracer))
       expect(spans.map((span) => span.name)).toEqual(["outer"])

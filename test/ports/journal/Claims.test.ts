@@ -85,7 +85,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
               epoch: epoch ?? 0
             }))
           const first = yield* hold(one, "one")
-          const begun = Effect.provideService(Holding.begun, first)
+          const begun = Effect.provideService(Holding.begun, { holding: first })
           yield* begun(accepted(one))
           yield* begun(one.allocate(Make.allocation("r1", { ops: [0] })))
           yield* begun(one.recordSigned(Make.signed(0n)))
@@ -94,11 +94,11 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
           const before = yield* one.open
           for (const late of changes(one)) expect((yield* Effect.flip(begun(late))).isFenced).toBe(true)
           expect(yield* one.open).toEqual(before)
-          // What has begun since, what began in another lane, and what another fiber has begun for it.
+          // What has begun since, what began in another lane, and what outlives who has begun it.
           const settling = one.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-          yield* Effect.provideService(settling, Holding.begun, { ...first, chainId: 137n })
-          yield* begun(Effect.flatMap(Effect.forkChild(settling), Fiber.join))
-          yield* Effect.provideService(settling, Holding.begun, now)
+          yield* Effect.provideService(settling, Holding.begun, { holding: { ...first, chainId: 137n } })
+          yield* begun(Effect.flatMap(Effect.forkChild(Holding.outliving(settling)), Fiber.join))
+          yield* Effect.provideService(settling, Holding.begun, { holding: now })
         })
     )
 

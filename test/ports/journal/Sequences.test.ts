@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as TestContext from "effect/TestContext"
+import * as TestClock from "effect/testing/TestClock"
 import * as fc from "fast-check"
 import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as InMemory from "../../support/journal/InMemory.js"
@@ -133,7 +133,7 @@ const run = (
       const [first, ...others] = yield* Effect.forEach(journals, ({ port }) => records(port))
       for (const other of others) expect(other, text).toEqual(first)
     }
-  }).pipe(Effect.scoped, Effect.provide(TestContext.TestContext))
+  }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
 
 /** Every way in which a call may end. */
 const endings = [

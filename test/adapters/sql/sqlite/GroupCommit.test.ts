@@ -59,8 +59,10 @@ const setup = Effect.gen(function* () {
       )
     )
   /** By the connection of its transaction too. */
-  const seen = Effect.flatMap(Effect.service(group.transactions), ([own]) =>
-    Effect.map(own.execute("select n from t", [], undefined), (found) => found.map(({ n }) => Number(n)))
+  const seen = Effect.flatMap(Effect.serviceOption(group.transactions), (own) =>
+    Effect.map(Option.getOrThrow(own)[0].execute("select n from t", [], undefined), (found) =>
+      found.map(({ n }) => Number(n))
+    )
   )
   const rows = Effect.map(run("select n from t order by n"), (found) => found.map(({ n }) => Number(n)))
   return { disk, done, insert, rows, run, seen, writes, ...group }
