@@ -150,7 +150,7 @@ describe("processes that share a PostgreSQL database", () => {
     Effect.gen(function* () {
       const { url } = yield* databases.fresh
       const sql = yield* Effect.provide(Postgres.make({ url }), Reactivity.layer)
-      yield* sql`create type castellan_cluster_locks as (other integer)`
+      yield* sql`create type castellan_cluster_locks as enum ('other')`
       const failed = yield* Effect.flip(member("a", url))
       expect(failed).toBeInstanceOf(ClusterReplicas.ReplicasError)
     })
