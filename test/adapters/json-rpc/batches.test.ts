@@ -3,11 +3,18 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as FiberSet from "effect/FiberSet"
+import * as Option from "effect/Option"
+import * as References from "effect/References"
 import * as Result from "effect/Result"
 import * as Scheduler from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
+import { defaults } from "../../../src/adapters/json-rpc/node/ChainRpc.js"
+import * as Batches from "../../../src/adapters/json-rpc/transport/Batches.js"
+import * as Egress from "../../../src/adapters/json-rpc/transport/Egress.js"
 import type { NamedBy, StateOverride } from "../../../src/application/ports/chain/ChainRpc.js"
+import * as Holding from "../../../src/application/ports/journal/Holding.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { callsOf, type HostileNode, honest, json } from "../../support/HostileNode.js"
@@ -219,6 +226,50 @@ describe("a moment", () => {
       yield* Scope.close(scope, Exit.void)
       expect(yield* Fiber.join(waiting)).toBe("unreachable")
       expect(node.seen).toEqual([])
+    })
+  )
+})
+
+describe("the work that answers what several ask", () => {
+  it.effect("has the span of the first to ask, and nothing else of it", () =>
+    Effect.gen(function* () {
+      const seen: Array<unknown> = []
+      const { read, once } = Batches.make({
+        target: Result.getOrThrow(Egress.target("http://127.0.0.1:1/", "operator", defaults.egress)),
+        http: {
+          post: () =>
+            Effect.withFiber((fiber) => {
+              const span = fiber.cache.span
+              const parent = span?._tag === "Span" ? Option.getOrUndefined(span.parent) : undefined
+              seen.push({
+                annotations: fiber.getRef(References.CurrentLogAnnotations),
+                holding: fiber.getRef(Holding.begun).holding,
+                asker: parent?._tag === "Span" ? parent.name : null
+              })
+              return Effect.succeed({ status: 500, retryAfter: undefined, body: "" })
+            })
+        },
+        limits: defaults.batches,
+        retry: { ...defaults.retry, unreachable: 0 },
+        onExchange: () => undefined,
+        background: yield* FiberSet.makeRuntime()
+      })
+      const holding = { chainId: 1n, signer: five, epoch: 1 }
+      for (const ask of [read("eth_chainId", []), once("eth_sendRawTransaction", [])]) {
+        const asker = ask.pipe(
+          Effect.flip,
+          Effect.annotateLogs({ requestId: "1" }),
+          Effect.provideService(Holding.begun, { holding }),
+          Effect.withSpan("asker")
+        )
+        yield* Effect.all([asker, Effect.flip(ask)], { concurrency: "unbounded" })
+      }
+      const nothing = { annotations: {}, holding: null }
+      expect(seen).toEqual([
+        { ...nothing, asker: "asker" },
+        { ...nothing, asker: "asker" },
+        { ...nothing, asker: null }
+      ])
     })
   )
 })
