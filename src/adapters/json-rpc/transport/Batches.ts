@@ -1,8 +1,8 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
+import * as Schedule from "effect/Schedule"
 import * as Tracer from "effect/Tracer"
 import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
 import type * as Egress from "./Egress.js"
@@ -77,11 +77,11 @@ interface Entry {
  * Entries for which a later attempt may fare better, each with its error until then, and why it may: the node was `cut` off,
  * limits the rate, or is `behind` another one.
  */
-class Again extends Data.TaggedError("Again")<{
+interface Again {
   readonly entries: ReadonlyMap<Entry, ChainRpcError>
   readonly kind: "cut" | "limited" | "behind"
   readonly afterMillis: number
-}> {}
+}
 
 /** What is asked before the next request. */
 interface Moment {
@@ -131,39 +131,16 @@ const split = (entries: ReadonlyArray<Entry>, limits: Limits): ReadonlyArray<Rea
   return parts
 }
 
-/** A failure that has been, and then what is tried after it: a schedule is set up for what needs one. */
-const from = <A, E>(failed: E, next: Effect.Effect<A, E>): Effect.Effect<A, E> => {
-  let first: E | null = failed
-  return Effect.suspend(() => {
-    const error = first
-    first = null
-    return error === null ? next : Effect.fail(error)
-  })
-}
-
-/** Whether it is worth another try, until that moment, Unix milliseconds. */
-const mayRepeat = (retry: Retry.Retry, until: number) => {
-  const tries = { cut: 0, limited: 0, behind: 0 }
-  return ({ afterMillis, kind }: Again) => {
-    tries[kind] += 1
-    if (afterMillis > retry.withinMillis) return Effect.succeed(false)
-    if (tries.cut > retry.unreachable || tries.limited > retry.rateLimited || tries.behind > retry.behind)
-      return Effect.succeed(false)
-    return Effect.map(Clock.currentTimeMillis, (now) => now + afterMillis <= until)
-  }
-}
-
 /**
  * After everything that was ready to run has run, in three turns of the event loop: all that was asked at one moment is known
  * then, also by fibers that were forked by forked ones, or stopped before they asked.
  */
-const endOfMoment = Effect.repeat(Effect.yieldNow, { times: 2 })
+const endOfMoment = Effect.andThen(Effect.yieldNow, Effect.andThen(Effect.yieldNow, Effect.yieldNow))
 
 /** The calls of one node, in as few HTTP requests as its limits allow. */
 export const make = ({ background, http, limits, onExchange, retry, target }: Options): Batches => {
   const { origin, trust } = target
   const judge = ResponseClassifier.judge({ origin, scrub: Refusal.scrubber(target) })
-  const backoff = Retry.waits(retry)
   let nextId = 1
   const size = new RequestSize(limits.batchCalls)
   /** The reads of the present moment; undefined between moments. */
@@ -177,65 +154,75 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     for (const { settle } of open) settle(Effect.fail(error))
   }
 
-  const giveUpEach = ({ afterMillis, entries }: Pick<Again, "afterMillis" | "entries">) =>
-    Effect.sync(() => {
-      for (const [{ settle }, error] of entries)
-        settle(
-          Effect.fail(
-            afterMillis === 0 ? error : new ChainRpcError({ ...error, retryAfterMillis: afterMillis })
-          )
+  /** The same of those that were to be asked again, or after others that were. */
+  const giveUpEach = (left: ReadonlyArray<Entry>, { afterMillis, entries }: Again): void => {
+    const [first] = entries.values()
+    for (const entry of left) {
+      const error = entries.get(entry) ?? first
+      if (error === undefined) continue
+      entry.settle(
+        Effect.fail(
+          afterMillis === 0 ? error : new ChainRpcError({ ...error, retryAfterMillis: afterMillis })
         )
-    })
-
-  /** One HTTP round trip. Fails with the entries for which another attempt is worth it. */
-  const exchange = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void, Again> =>
-    Effect.gen(function* () {
-      const calls = entries.map(({ call }) => call)
-      const methods = calls.map(({ method }) => method)
-      onExchange({ origin, trust, methods })
-      const body = JsonRpc.body(entries.map(({ encoded }) => encoded))
-      const patient = methods.some((method) => slow.has(method))
-      const posted = yield* Effect.withSpan(
-        Effect.result(http.post(target, body, patient)),
-        "ChainRpc.exchange",
-        { kind: "client", attributes: { origin, methods }, captureStackTrace: false }
       )
-      const now = yield* Clock.currentTimeMillis
-      const classified = judge(posted, calls, now)
-      if (classified._tag === "smaller") {
-        size.tooMany(entries.length, now)
-        return yield* firstAlone(entries, room)
-      }
-      if (classified._tag === "halves")
-        // One after the other: two answers of such a length are not in memory at a time.
-        return yield* halve(new Map(entries.map((entry) => [entry, classified.error])), room, 1)
-      if (classified._tag === "apart") {
-        const optional = entries.filter(({ call }) => Refusal.optional.has(call.method))
-        const others = entries.filter((entry) => !optional.includes(entry))
-        return yield* deliverEach([others, ...optional.map((entry) => [entry])], room)
-      }
-      const later = new Map<Entry, ChainRpcError>()
-      const crowded = new Map<Entry, ChainRpcError>()
-      const kinds = new Set<Again["kind"]>()
-      for (const entry of entries) {
-        const result = classified.of(entry.call)
-        if (result._tag === "again" || result._tag === "behind") {
-          later.set(entry, result.error)
-          const kind = result.error.reason === "rateLimited" ? "limited" : "cut"
-          kinds.add(result._tag === "behind" ? "behind" : kind)
-        } else if (result._tag === "crowded") crowded.set(entry, result.error)
-        else
-          entry.settle(
-            result._tag === "answered" ? Effect.succeed(result.outcome) : Effect.fail(result.error)
-          )
-      }
-      if (crowded.size > 0) yield* halve(crowded, room, "unbounded")
-      if (later.size === 0) return size.taken(entries.length, now)
-      const kind = kinds.has("cut") ? "cut" : kinds.has("limited") ? "limited" : "behind"
-      const again = new Again({ entries: later, kind, afterMillis: classified.afterMillis })
-      if (kind !== "behind" && later.size === entries.length) size.refused(entries.length, now)
-      return yield* again
-    })
+    }
+  }
+
+  /** One HTTP round trip; the entries for which another attempt is worth it. */
+  const exchange = Effect.fnUntraced(function* (
+    entries: ReadonlyArray<Entry>,
+    room: Room
+  ): Effect.fn.Return<Again | null> {
+    const calls = entries.map(({ call }) => call)
+    const methods = calls.map(({ method }) => method)
+    onExchange({ origin, trust, methods })
+    const body = JsonRpc.body(entries.map(({ encoded }) => encoded))
+    const patient = methods.some((method) => slow.has(method))
+    const posted = yield* Effect.withSpan(
+      Effect.result(http.post(target, body, patient)),
+      "ChainRpc.exchange",
+      { kind: "client", attributes: { origin, methods }, captureStackTrace: false }
+    )
+    const now = yield* Clock.currentTimeMillis
+    const classified = judge(posted, calls, now)
+    if (classified._tag === "smaller") {
+      size.tooMany(entries.length, now)
+      yield* firstAlone(entries, room)
+      return null
+    }
+    if (classified._tag === "halves") {
+      // One after the other: two answers of such a length are not in memory at a time.
+      yield* halve(new Map(entries.map((entry) => [entry, classified.error])), room, 1)
+      return null
+    }
+    if (classified._tag === "apart") {
+      const optional = entries.filter(({ call }) => Refusal.optional.has(call.method))
+      const others = entries.filter((entry) => !optional.includes(entry))
+      yield* deliverEach([others, ...optional.map((entry) => [entry])], room)
+      return null
+    }
+    const later = new Map<Entry, ChainRpcError>()
+    const crowded = new Map<Entry, ChainRpcError>()
+    const kinds = new Set<Again["kind"]>()
+    for (const entry of entries) {
+      const result = classified.of(entry.call)
+      if (result._tag === "again" || result._tag === "behind") {
+        later.set(entry, result.error)
+        const kind = result.error.reason === "rateLimited" ? "limited" : "cut"
+        kinds.add(result._tag === "behind" ? "behind" : kind)
+      } else if (result._tag === "crowded") crowded.set(entry, result.error)
+      else
+        entry.settle(result._tag === "answered" ? Effect.succeed(result.outcome) : Effect.fail(result.error))
+    }
+    if (crowded.size > 0) yield* halve(crowded, room, "unbounded")
+    if (later.size === 0) {
+      size.taken(entries.length, now)
+      return null
+    }
+    const kind = kinds.has("cut") ? "cut" : kinds.has("limited") ? "limited" : "behind"
+    if (kind !== "behind" && later.size === entries.length) size.refused(entries.length, now)
+    return { entries: later, kind, afterMillis: classified.afterMillis }
+  })
 
   /** What goes now of what is left: all of it, unless the rate is limited. */
   const nextOf = (left: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Entry>> =>
@@ -246,56 +233,51 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
         })
       : Effect.succeed(left)
 
+  /** A row of failures: waits for the next attempt, until that moment, Unix milliseconds; false: there is none. */
+  const rowOfFailures = (until: number) =>
+    Effect.map(Schedule.toStepWithSleep(Retry.waits(retry)), (pause) => {
+      const tries = { cut: 0, limited: 0, behind: 0 }
+      return Effect.fnUntraced(function* (again: Again) {
+        const { afterMillis, kind } = again
+        tries[kind] += 1
+        const isEnough =
+          tries.cut > retry.unreachable || tries.limited > retry.rateLimited || tries.behind > retry.behind
+        if (isEnough || afterMillis > retry.withinMillis) return false
+        if ((yield* Clock.currentTimeMillis) + afterMillis > until) return false
+        return yield* Effect.isSuccess(pause(again))
+      })
+    })
+
   /**
    * Repeats what may be repeated, all of it together as long as the node takes it, and gives up in bounded time: what is not
    * answered by then fails with what is in its way.
    */
-  const persist = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      let left = entries
-      let isAnswered = false
-      /** Goes on until all is answered (null), or a request is not: a success where others were before it. */
-      const attempt: Effect.Effect<Again | null, Again> = Effect.suspend(() => {
-        left = left.filter(({ askers }) => askers.some(({ waits }) => waits))
-        if (left.length === 0) return Effect.succeed(null)
-        return Effect.flatMap(nextOf(left), (part) =>
-          Effect.matchEffect(exchange(part, room), {
-            onSuccess: () => {
-              left = left.slice(part.length)
-              isAnswered = true
-              return attempt
-            },
-            onFailure: (again) => {
-              left = [...again.entries.keys(), ...left.slice(part.length)]
-              const isProgress = isAnswered || again.entries.size < part.length
-              isAnswered = false
-              return isProgress ? Effect.succeed(again) : Effect.fail(again)
-            }
-          })
-        )
-      })
-      /** From a failure on: waits, and tries again. Those before something was answered count no more. */
-      const repeat = (failed: Again, until: number): Effect.Effect<void, Again> =>
-        Effect.flatMap(
-          Effect.retry(from(failed, attempt), { schedule: backoff, while: mayRepeat(retry, until) }),
-          (again) => (again === null ? Effect.void : repeat(again, until))
-        )
-      return Effect.catch(attempt, Effect.succeed).pipe(
-        Effect.flatMap((again) =>
-          again === null
-            ? Effect.void
-            : Effect.flatMap(Clock.currentTimeMillis, (now) =>
-                repeat(again, now + patience * retry.withinMillis)
-              )
-        ),
-        Effect.catch((again) => {
-          const [why] = again.entries.values()
-          if (why === undefined) return Effect.void
-          const errors = left.map((entry) => [entry, again.entries.get(entry) ?? why] as const)
-          return giveUpEach({ ...again, entries: new Map(errors) })
-        })
-      )
-    })
+  const persist = Effect.fnUntraced(function* (
+    entries: ReadonlyArray<Entry>,
+    room: Room
+  ): Effect.fn.Return<void> {
+    let left = entries
+    let isAnswered = true
+    let until: number | null = null
+    let mayGoOn: (again: Again) => Effect.Effect<boolean> = () => Effect.succeed(false)
+    for (;;) {
+      left = left.filter(({ askers }) => askers.some(({ waits }) => waits))
+      if (left.length === 0) return
+      const part = yield* nextOf(left)
+      const again = yield* exchange(part, room)
+      if (again === null) {
+        left = left.slice(part.length)
+        isAnswered = true
+        continue
+      }
+      left = [...again.entries.keys(), ...left.slice(part.length)]
+      until ??= (yield* Clock.currentTimeMillis) + patience * retry.withinMillis
+      // Failures before something was answered count no more.
+      if (isAnswered || again.entries.size < part.length) mayGoOn = yield* rowOfFailures(until)
+      isAnswered = false
+      if (!(yield* mayGoOn(again))) return giveUpEach(left, again)
+    }
+  })
 
   /** The first part finds out how many calls are few enough, so that the others need not be refused as well. */
   const firstAlone = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> => {
@@ -417,7 +399,10 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
 
   const alone: Begin = (method, params, asker) => {
     const entry = entryOf(method, params, textOf(params), asker)
-    start(Effect.catch(exchange([entry], { splits: 0 }), giveUpEach), [entry], asker)
+    const work = Effect.map(exchange([entry], { splits: 0 }), (again) => {
+      if (again !== null) giveUpEach([entry], again)
+    })
+    start(work, [entry], asker)
   }
 
   const call = <P>(
