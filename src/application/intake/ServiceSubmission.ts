@@ -233,9 +233,10 @@ export const settling =
         const budgets = yield* Budgets
         const ids = elements.map((index) => idOf(caller, index))
         yield* budgets.release(chainId, ids)
-        if (Exit.isFailure(exit) && !Cause.hasFails(exit.cause)) return
+        // A part of it that failed while it was interrupted says nothing of the others.
+        if (Exit.isFailure(exit) && (!Cause.hasFails(exit.cause) || Cause.hasInterrupts(exit.cause))) return
         for (const id of ids) yield* budgets.settle(chainId, id, 0n)
-      }).pipe(Effect.ignore({ log: true }))
+      }).pipe(Effect.ignoreCause({ log: "Debug" }))
     )
 
 /**

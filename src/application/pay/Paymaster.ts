@@ -47,7 +47,9 @@ export const plain = (budgets: Budgets["Service"], site: Site): Payer => {
     Effect.suspend(() => {
       const ids = names.flatMap((name) => kept.get(name) ?? [])
       for (const name of names) kept.delete(name)
-      return ids.length === 0 ? Effect.void : Effect.ignore(budgets.release(chainId, ids), { log: true })
+      return ids.length === 0
+        ? Effect.void
+        : Effect.ignoreCause(budgets.release(chainId, ids), { log: "Debug" })
     })
   return {
     ...wallet,

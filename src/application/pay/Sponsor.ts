@@ -78,7 +78,9 @@ export const make = (
       Effect.suspend(() => {
         const ids = names.flatMap((name) => kept.get(name)?.id ?? [])
         for (const name of names) kept.delete(name)
-        return ids.length === 0 ? Effect.void : Effect.ignore(budgets.release(chainId, ids), { log: true })
+        return ids.length === 0
+          ? Effect.void
+          : Effect.ignoreCause(budgets.release(chainId, ids), { log: "Debug" })
       })
 
     /** The terms under which it is sponsored; of other ops none that anybody could use. */

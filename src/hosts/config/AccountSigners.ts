@@ -48,7 +48,7 @@ export const layer = (
                 admitted = signers
               })
             const kept = admitted.filter((signer) => content.signers.some((other) => isSame(signer, other)))
-            if (kept.length < admitted.length) yield* Effect.ignore(admit(kept), { log: true })
+            if (kept.length < admitted.length) yield* Effect.ignoreCause(admit(kept), { log: "Debug" })
             if (content.signers.length > kept.length)
               yield* Effect.catch(admit(content.signers), ({ message }) =>
                 Effect.logError("signers of accounts can not be used").pipe(

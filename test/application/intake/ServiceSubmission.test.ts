@@ -148,6 +148,18 @@ describe("what an op may cost the service's EOA", () => {
     yield* Fiber.interrupt(interrupted)
     // It may be on its way: what is bound stays set aside.
     expect(yield* held()).toBe(both / 2n)
+    // One of its parts could not be interrupted, and failed: the other ones may be on their way all the same.
+    const failing = Effect.uninterruptible(
+      Effect.andThen(Effect.sleep("1 second"), Effect.fail("no signature"))
+    )
+    const parted = yield* Effect.forkChild(
+      work(Effect.all([failing, Effect.never], { concurrency: "unbounded" }))
+    )
+    yield* Time.adjust(0)
+    const stopping = yield* Effect.forkChild(Fiber.interrupt(parted))
+    yield* Time.adjust("1 second")
+    yield* Fiber.join(stopping)
+    expect(yield* held()).toBe(both / 2n)
     yield* work(Effect.void)
     expect(yield* held()).toBe(0n)
   })

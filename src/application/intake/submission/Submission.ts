@@ -133,7 +133,7 @@ export const run = <R>(
           plan.context.payer.end.pipe(
             Effect.andThen(
               Effect.suspend(() =>
-                run.holdsLeases ? Effect.ignore(Effect.sandbox(giveBack(run)), { log: true }) : Effect.void
+                run.holdsLeases ? Effect.ignoreCause(giveBack(run), { log: "Debug" }) : Effect.void
               )
             ),
             Effect.andThen(wakeUps.signal(run.lane))

@@ -134,14 +134,14 @@ const accept = <R>(
         return acceptance
       case "nonceTaken":
         if (!acceptance.isSettled) return { _tag: "occupied", index: acceptance.index }
-        yield* Effect.ignore(
+        yield* Effect.ignoreCause(
           TakenBack.offerOpen(
             yield* TransactionJournal,
             run.lane,
             plan.context.connection.chain,
             plan.access
           ),
-          { log: true }
+          { log: "Debug" }
         )
         return { _tag: "nonceUsed", index: acceptance.index }
       case "reserved":

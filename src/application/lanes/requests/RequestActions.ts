@@ -130,9 +130,9 @@ const load = <B, J, R>({ dependencies, task }: Live<B, J, R>) =>
 
 /** Tells the caller that it is accepted, which holds whatever becomes of the machine. */
 const promise = <B, J, R>({ dependencies, task }: Live<B, J, R>) =>
-  Effect.ignore(
+  Effect.ignoreCause(
     Effect.map(dependencies.requestJournal.durable, () => task.caller.onAccepted?.(task.caller.requestId)),
-    { log: true }
+    { log: "Debug" }
   )
 
 /** Its caller waits no longer, if it is accepted; else from when it is. */
@@ -252,7 +252,8 @@ const attemptedOf = <B>(
 ): RequestState.Attempted<Outcome<B>> => {
   if (Exit.isSuccess(exit)) return { _tag: "done", answer: Result.succeed(exit.value) }
   if (isFenced(exit.cause)) return { _tag: "fenced" }
-  const failure = Option.getOrNull(Cause.findErrorOption(exit.cause))
+  // A part of it that failed while it was interrupted says nothing of the others.
+  const failure = Cause.hasInterrupts(exit.cause) ? null : Option.getOrNull(Cause.findErrorOption(exit.cause))
   if (failure === null) return { _tag: "broken" }
   return failure._tag === "AnsweredElsewhere"
     ? { _tag: failure.isScheduled === true ? "scheduled" : "broken" }

@@ -187,7 +187,7 @@ export const make = ({
     yield* Effect.forkScoped(
       Effect.forever(
         Queue.take(toldHere).pipe(
-          Effect.andThen(Effect.ignore(pollEvents, { log: true })),
+          Effect.andThen(Effect.ignoreCause(pollEvents, { log: "Debug" })),
           Effect.andThen(Effect.sleep(betweenLooksMillis))
         )
       )

@@ -11,6 +11,7 @@ import * as Troubles from "../../../../src/application/observe/Troubles.js"
 import * as Holding from "../../../../src/application/ports/journal/Holding.js"
 import type { Acceptance } from "../../../../src/application/ports/journal/Requests.js"
 import { CurrentRequest } from "../../../../src/application/request/CurrentRequest.js"
+import { unprocessable } from "../../../../src/application/request/Failure.js"
 import type * as Journals from "../../../support/journal/Journals.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Parties from "../../../support/Parties.js"
@@ -72,11 +73,11 @@ const world = Effect.gen(function* () {
 type Run<R> = Task<number, number, R>["run"]
 
 /** The work of a request, and what is told of its end. */
-const begin = <R>(dependencies: Dependencies, run: Run<R>) =>
+const begin = <R>(dependencies: Dependencies, run: Run<R>, onAccepted?: () => void) =>
   Effect.gen(function* () {
     const ends: Array<boolean> = []
     const work = yield* RequestWork.begin(dependencies, {
-      caller: Parties.caller(),
+      caller: { ...Parties.caller(), ...(onAccepted !== undefined && { onAccepted }) },
       endpoint: "/work",
       Response: Schema.Int,
       body: "{}",
@@ -186,5 +187,38 @@ describe("the work of a request", () => {
     yield* Time.adjust("1 minute")
     expect(yield* Fiber.join(result)).toBe(2)
     expect(seen).toEqual([undefined, 1, 2, 2, 1])
+  })
+
+  test("is accepted also where its caller crashes when it is told so", function* () {
+    const { dependencies } = yield* world
+    const { work } = yield* begin(dependencies, Effect.as(accepted, 1), () => {
+      throw new Error("the caller crashed")
+    })
+    const result = yield* Effect.forkChild(work.result)
+    yield* Time.settle
+    expect(result.pollUnsafe()).toEqual(Exit.succeed(1))
+  })
+
+  test("that is interrupted has no answer in what a part of it failed with meanwhile", function* () {
+    const { dependencies } = yield* world
+    let runs = 0
+    const failing = Effect.andThen(
+      Effect.uninterruptible(Effect.sleep("1 second")),
+      Effect.fail(unprocessable("execution_failed"))
+    )
+    const run = Effect.gen(function* () {
+      runs += 1
+      yield* accepted
+      yield* (yield* CurrentRequest).conclude
+      if (runs === 1)
+        yield* Effect.all([Effect.uninterruptible(failing), Effect.never], { concurrency: "unbounded" })
+      return runs
+    })
+    const { work } = yield* begin(dependencies, run)
+    const result = yield* Effect.forkChild(work.result)
+    yield* Time.settle
+    yield* work.review
+    yield* Time.adjust("1 minute")
+    expect(yield* Fiber.join(result)).toBe(2)
   })
 })
