@@ -5,7 +5,6 @@ import * as Http from "castellan/http"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as HttpRouter from "effect/http/HttpRouter"
-import * as HttpServer from "effect/http/HttpServer"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -23,10 +22,10 @@ const tenants = (apiKey: string) =>
 const server = (options: Castellan.Options, apiKey: string) =>
   Layer.unwrap(
     Effect.map(Http.httpApp({ basePath: "/wallets" }), (app) =>
-      HttpServer.serve(
-        HttpRouter.empty.pipe(
-          HttpRouter.get("/", HttpServerResponse.text("an app of its own")),
-          HttpRouter.mountApp("/wallets", app)
+      HttpRouter.serve(
+        Layer.merge(
+          HttpRouter.add("GET", "/", HttpServerResponse.text("an app of its own")),
+          HttpRouter.addAll([HttpRouter.route("*", "/*", app)], { prefix: "/wallets" })
         )
       )
     )

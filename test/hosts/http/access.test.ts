@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Semaphore from "effect/Semaphore"
 import type { Caller } from "../../../src/application/request/Caller.js"
@@ -320,8 +321,8 @@ describe("access", () => {
       ])
       expect((yield* send(url, "/health/ready", { method: "GET" })).status).toBe(200)
       yield* latch.open
-      expect((yield* first.await)._tag).toBe("Success")
-      expect((yield* second.await)._tag).toBe("Success")
+      expect((yield* Fiber.await(first))._tag).toBe("Success")
+      expect((yield* Fiber.await(second))._tag).toBe("Success")
       expect((yield* post(url, "/predict", example("predict"))).status).toBe(200)
     })
   )

@@ -205,7 +205,7 @@ describe("the endpoints", () => {
       expect(address).toEqual({ address: expect.stringMatching(/^0x/) })
       const receipts = yield* client.chain.receipt({ payload: { txHashes: [], rpc: "http://x" } })
       expect(receipts.requestStatus).toBe(202)
-      const request = yield* client.operations.getRequest({ path: { requestId: "r-1" }, urlParams: {} })
+      const request = yield* client.operations.getRequest({ params: { requestId: "r-1" }, query: {} })
       expect(request.requestId).toBe("r-1")
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )

@@ -3,7 +3,6 @@ import * as Castellan from "castellan"
 import * as Http from "castellan/http"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as HttpApp from "effect/http/HttpEffect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
@@ -28,11 +27,12 @@ const ports = Layer.merge(
 
 const make = Effect.gen(function* () {
   const app = yield* Http.httpApp({ basePath: "/wallets", drain: 0 })
-  const router = HttpRouter.empty.pipe(
-    HttpRouter.get("/", HttpServerResponse.text("another page")),
-    HttpRouter.mountApp("/wallets", app)
+  const { handler } = HttpRouter.toWebHandler(
+    Layer.merge(
+      HttpRouter.add("GET", "/", HttpServerResponse.text("another page")),
+      HttpRouter.addAll([HttpRouter.route("*", "/*", app)], { prefix: "/wallets" })
+    )
   )
-  const handler = HttpApp.toWebHandler(Effect.orDie(router))
   return (path: string, init: RequestInit = {}) =>
     Effect.promise(async () => {
       const headers = { "content-type": "application/json", "x-api-key": key }

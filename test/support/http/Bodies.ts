@@ -1,6 +1,5 @@
-import * as Option from "effect/Option"
-import type * as Schema from "effect/Schema"
-import * as AST from "effect/SchemaAST"
+import type * as JsonSchema from "effect/JsonSchema"
+import * as Schema from "effect/Schema"
 import * as fc from "fast-check"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import type { Endpoint } from "./Contract.js"
@@ -10,9 +9,6 @@ const percent = fc.constantFrom<unknown>(0, 50, "20", "0.0001", 1000, "1000.0", 
 const words = fc.constantFrom("customer-1", "a", "é", "x".repeat(256), "😀", "0", "Transfer")
 
 const text = fc.oneof(fc.string({ maxLength: 40 }), words, hash)
-
-const described = (ast: AST.AST): Readonly<Record<string, unknown>> =>
-  Object(Option.getOrUndefined(AST.getJSONSchemaAnnotation(ast)))
 
 /** A value that fits nowhere in particular. */
 const junk: fc.Arbitrary<unknown> = fc.oneof(
@@ -267,11 +263,11 @@ export const at = (place: Place): Bodies => {
 
   /** Members that contradict each other are no schema's matter; nine of ten bodies have none of them. */
   const sensible = (
-    { propertySignatures }: AST.TypeLiteral,
+    properties: object,
     body: Readonly<Record<string, unknown>>,
     [funcSignature, funcParams]: (typeof calls)[number]
   ): Readonly<Record<string, unknown>> => {
-    const has = (name: string) => propertySignatures.some((property) => property.name === name)
+    const has = (name: string) => Object.hasOwn(properties, name)
     const { dependsOn: _, passkeyPubKey: __, signers: ___, threshold: ____, ...rest } = body
     const { aggregator: _a, paymaster: _p, cosigners: _c, ...settings } = body
     const { wallet: _w, ...bySalt } = rest
@@ -288,93 +284,84 @@ export const at = (place: Place): Bodies => {
     }
   }
 
-  /** What is on the wire, made from the schema alone; `depth` bounds what refers to itself. */
-  const structural = (ast: AST.AST, depth: number): fc.Arbitrary<unknown> => {
-    const { exclusiveMinimum, maximum, minimum, pattern } = described(ast)
-    if (typeof pattern === "string") return fc.stringMatching(new RegExp(pattern))
-    switch (ast._tag) {
-      case "StringKeyword":
-        return text
-      case "NumberKeyword":
+  /** What is on the wire, made from its JSON schema alone; `depth` bounds what refers to itself. */
+  const structural = (
+    schema: JsonSchema.JsonSchema,
+    definitions: JsonSchema.Definitions,
+    depth: number
+  ): fc.Arbitrary<unknown> => {
+    const inner = (one: unknown) => structural(Object(one), definitions, depth)
+    const { $ref, additionalProperties, allOf, anyOf, items, oneOf, ...own } = schema
+    const properties: JsonSchema.Definitions = Object(own.properties ?? {})
+    if (typeof $ref === "string") {
+      const named = definitions[$ref.slice("#/$defs/".length)]
+      if (named === undefined) throw new Error(`the generator of bodies does not find ${$ref}`)
+      return depth > 12 ? fc.constant(null) : structural(named, definitions, depth + 1)
+    }
+    const choice = anyOf ?? oneOf
+    if (Array.isArray(choice)) return fc.oneof(...choice.map(inner))
+    if (Array.isArray(allOf)) return inner(Object.assign({}, schema, { allOf: undefined }, ...allOf))
+    if (Array.isArray(own.enum)) return fc.constantFrom<unknown>(...own.enum)
+    switch (own.type) {
+      case "string":
+        return typeof own.pattern === "string" ? fc.stringMatching(new RegExp(own.pattern)) : text
+      case "integer":
+        return fc.integer({
+          min: Number(own.minimum ?? own.exclusiveMinimum ?? Number.MIN_SAFE_INTEGER),
+          max: Number(own.maximum ?? Number.MAX_SAFE_INTEGER)
+        })
+      case "number":
         return fc.oneof(fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }))
-      case "BooleanKeyword":
+      case "boolean":
         return fc.boolean()
-      case "UnknownKeyword":
-      case "AnyKeyword":
-        return fc.jsonValue({ maxDepth: 3 })
-      case "Literal":
-        return fc.constant(ast.literal)
-      case "Union":
+      case "array":
         return fc.oneof(
-          ...ast.types.filter((type) => !AST.isUndefinedKeyword(type)).map((type) => structural(type, depth))
+          { weight: 9, arbitrary: fc.array(inner(items), { minLength: 1, maxLength: 3 }) },
+          { weight: 1, arbitrary: fc.constant([]) }
         )
-      case "Refinement": {
-        const { from } = ast
-        if (typeof minimum === "number" || typeof maximum === "number")
-          return fc.integer({
-            min: typeof minimum === "number" ? minimum : Number.MIN_SAFE_INTEGER,
-            max: typeof maximum === "number" ? maximum : Number.MAX_SAFE_INTEGER
-          })
-        if (typeof exclusiveMinimum === "number")
-          return fc.integer({ min: exclusiveMinimum + 1, max: Number.MAX_SAFE_INTEGER })
-        return described(ast).type === "integer" ? fc.integer() : structural(from, depth)
-      }
-      case "Transformation":
-        return structural(ast.from, depth)
-      case "Suspend":
-        return depth > 4 ? fc.constant(null) : structural(ast.f(), depth + 1)
-      case "TupleType": {
-        const elements = ast.elements.map(({ type }) => structural(type, depth))
-        const rest = ast.rest[0]?.type
-        return rest === undefined
-          ? fc.tuple(...elements)
-          : fc
-              .tuple(
-                fc.tuple(...elements),
-                fc.oneof(
-                  { weight: 9, arbitrary: fc.array(structural(rest, depth), { minLength: 1, maxLength: 3 }) },
-                  { weight: 1, arbitrary: fc.constant([]) }
-                )
-              )
-              .map(([head, tail]) => [...head, ...tail])
-      }
-      case "TypeLiteral": {
-        const members = ast.propertySignatures.map(({ isOptional, name, type }) => {
-          const value = field(String(name), type, depth).map((given) => [[String(name), given]] as const)
-          return isOptional
-            ? fc.oneof({ weight: 2, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: value })
-            : value
+      case "object": {
+        const required = Array.isArray(own.required) ? own.required : []
+        const members = Object.entries(properties).map(([name, property]) => {
+          const value = field(name, property, definitions, depth).map((given) => [[name, given]] as const)
+          return required.includes(name)
+            ? value
+            : fc.oneof({ weight: 2, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: value })
         })
         const known = fc
           .tuple(fc.tuple(...members), fc.constantFrom(...calls), fc.nat(9))
           .map(([given, call, chance]): Readonly<Record<string, unknown>> => {
-            const body = Object.fromEntries(given.flat())
-            return chance === 0 ? body : sensible(ast, body, call)
+            const body = Object.fromEntries<unknown>(given.flat())
+            return chance === 0 ? body : sensible(properties, body, call)
           })
-        const index = ast.indexSignatures[0]
-        return index === undefined
-          ? known
-          : fc
-              .tuple(
-                known,
-                fc.dictionary(fc.string({ maxLength: 8 }), structural(index.type, depth), { maxKeys: 3 })
-              )
-              .map(([fixed, more]) => ({ ...more, ...fixed }))
+        if (members.length > 0 || additionalProperties === false) return known
+        const more = fc.dictionary(fc.string({ maxLength: 8 }), inner(additionalProperties), { maxKeys: 3 })
+        return fc.tuple(known, more).map(([fixed, rest]) => ({ ...rest, ...fixed }))
       }
+      case undefined:
+        return fc.jsonValue({ maxDepth: 3 })
       default:
-        throw new Error(`the generator of bodies does not know ${ast._tag}`)
+        throw new Error(`the generator of bodies does not know ${own.type}`)
     }
   }
 
-  const field = (name: string, ast: AST.AST, depth: number): fc.Arbitrary<unknown> => {
+  const field = (
+    name: string,
+    schema: JsonSchema.JsonSchema,
+    definitions: JsonSchema.Definitions,
+    depth: number
+  ): fc.Arbitrary<unknown> => {
     const values = meaningful[name]
-    return values === undefined || AST.isLiteral(ast)
-      ? structural(ast, depth)
-      : fc.oneof({ weight: 40, arbitrary: values }, { weight: 1, arbitrary: structural(ast, depth) })
+    const any = structural(schema, definitions, depth)
+    return values === undefined
+      ? any
+      : fc.oneof({ weight: 40, arbitrary: values }, { weight: 1, arbitrary: any })
   }
 
   /** Requests of an endpoint: what its schema says, with values that mean something to this service. */
-  const valid = (schema: Schema.Codec<unknown, unknown>): fc.Arbitrary<unknown> => structural(schema.ast, 0)
+  const valid = (schema: Schema.Codec<unknown, unknown>): fc.Arbitrary<unknown> => {
+    const document = Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" })
+    return structural(document.schema, document.definitions, 0)
+  }
 
   /** Requests with one thing wrong with them, or perhaps nothing. */
   const nearlyValid = (schema: Schema.Codec<unknown, unknown>): fc.Arbitrary<unknown> =>

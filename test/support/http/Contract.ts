@@ -31,21 +31,23 @@ export const endpoints: ReadonlyArray<Endpoint> = (() => {
   HttpApi.reflect(api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
+      const [payload] = endpoint.payload.values()
+      const [success] = endpoint.success
       const example = Option.getOrUndefined(Context.getOption(endpoint.annotations, Example))
       const named = [...endpoint.path.matchAll(/:([A-Za-z]+)/g)].map(([, name]) => String(name))
       const body = Object.fromEntries(
         Object.entries(Object(example)).filter(([name]) => !named.includes(name))
       )
       all.push({
-        name: endpoint.name,
+        name: endpoint.identifier,
         method: endpoint.method,
         path: endpoint.path,
         withKey: [...middleware].some(({ key }) => key === Authentication.key),
         bodyOptional: Option.isSome(Context.getOption(mergedAnnotations, BodyOptional)),
         idempotent: Option.isSome(Context.getOption(mergedAnnotations, Idempotent)),
-        payload: Option.getOrNull(endpoint.payloadSchema) as Schema.Codec<unknown, unknown> | null,
-        success: endpoint.successSchema as Schema.Codec<unknown, unknown>,
-        example: endpoint.payloadSchema._tag === "Some" && named.length > 0 ? body : example,
+        payload: payload === undefined ? null : (payload.schemas[0] as Schema.Codec<unknown, unknown>),
+        success: success as Schema.Codec<unknown, unknown>,
+        example: payload !== undefined && named.length > 0 ? body : example,
         filled: endpoint.path.replace(/:([A-Za-z]+)/g, (_, name: string) => String(Object(example)[name]))
       })
     }
