@@ -213,7 +213,7 @@ describe("a crash", () => {
           expect(envelope(answer).code).toBe("internal_error")
           const cause = String(lines.find(({ cause }) => cause !== undefined)?.cause)
           expect(cause).toContain(
-            "the answer of getSigner does not fit the contract: address: expected a string"
+            'the answer of getSigner does not fit the contract: Expected string\n  at ["address"]'
           )
           expect(cause).not.toContain("12345678")
         }).pipe(Effect.provide(layer))

@@ -116,7 +116,7 @@ describe("the OpenAPI document", () => {
 
   it("describes the members of a schema that is itself described where it is used", () => {
     expect(document.components.schemas.SignRequest?.properties).toMatchObject({
-      eip712: { allOf: [{ $ref: "#/components/schemas/Eip712" }], description: expect.any(String) }
+      eip712: { $ref: "#/components/schemas/Eip712", description: expect.any(String) }
     })
     expect(document.components.schemas.Eip712?.properties).toMatchObject({
       address: { description: "verifyingContract of the domain." },
@@ -149,7 +149,7 @@ describe("the OpenAPI document", () => {
     expect(defaults("SignRequest")).toEqual({ allowOperationHash: false, format: "rsv", hashed: false })
     expect(defaults("UnstuckRequest")).toEqual({ dryRun: false, fillUnknown: false })
     expect(defaults("Account")).toEqual({ legacyWallet: false })
-    const required = (name: string) => document.components.schemas[name]?.required
+    const required = (name: string) => document.components.schemas[name]?.required ?? []
     expect(required("Settings")).toEqual(["entryPoint"])
     expect(required("Operation")).toEqual(["walletCustody", "to", "funcSignature"])
     expect(required("EventQuery")).toEqual([])

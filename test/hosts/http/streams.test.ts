@@ -9,6 +9,7 @@ import type { RequestEvent } from "../../../src/application/ports/journal/Events
 import { EventStream } from "../../../src/application/request/EventStream.js"
 import * as FetchRequest from "../../../src/hosts/http/service/FetchRequest.js"
 import * as Service from "../../support/http/Service.js"
+import * as Time from "../../support/Time.js"
 
 const event = (sequence: number): RequestEvent => ({
   sequence,
@@ -212,8 +213,8 @@ describe("streams of events", () => {
       )
       if (typeof body === "string" || body instanceof Uint8Array) throw new Error("it is no stream")
       const bits = yield* Effect.forkChild(Stream.runCollect(Stream.take(body, 3)))
-      const { adjust } = yield* Effect.promise(() => import("effect/testing/TestClock"))
-      yield* adjust("31 seconds")
+      yield* Time.adjust("15 seconds")
+      yield* Time.adjust("15 seconds")
       expect([...(yield* Fiber.join(bits))]).toEqual([": events\n\n", ": still here\n\n", ": still here\n\n"])
     })
   )

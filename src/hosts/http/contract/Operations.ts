@@ -142,7 +142,7 @@ export const group = HttpApiGroup.make("operations")
   .add(
     HttpApiEndpoint.get("getRequest", "/requests/:requestId", {
       disableCodecs: true,
-      params: GetRequest.Request,
+      params: GetRequest.Request.fields,
       query: GetRequest.Query.fields,
       success: GetRequest.Response,
       error: ErrorEnvelope.schemas[404]
@@ -158,7 +158,7 @@ export const group = HttpApiGroup.make("operations")
   .add(
     HttpApiEndpoint.delete("cancelRequest", "/requests/:requestId", {
       disableCodecs: true,
-      params: CancelRequest.Request,
+      params: CancelRequest.Request.fields,
       success: CancelRequest.Response,
       error: ErrorEnvelope.schemas[404]
     })
@@ -173,7 +173,7 @@ export const group = HttpApiGroup.make("operations")
   .add(
     HttpApiEndpoint.get("streamEvents", "/requests/:requestId/events", {
       disableCodecs: true,
-      params: GetRequest.Request,
+      params: GetRequest.Request.fields,
       query: StreamEvents.Query.fields,
       success: EventStream.schema.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" })),
       error: ErrorEnvelope.schemas[404]

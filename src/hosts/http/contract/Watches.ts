@@ -52,7 +52,7 @@ export const group = HttpApiGroup.make("watches")
   .add(
     HttpApiEndpoint.get("getWatch", "/watches/:watchId", {
       disableCodecs: true,
-      params: Watch.Path,
+      params: Watch.Path.fields,
       success: GetWatch.Response,
       error: notFound
     }).annotateMerge(
@@ -66,7 +66,7 @@ export const group = HttpApiGroup.make("watches")
   .add(
     HttpApiEndpoint.patch("changeWatch", "/watches/:watchId", {
       disableCodecs: true,
-      params: Watch.Path,
+      params: Watch.Path.fields,
       payload: ChangeWatch.Request,
       success: ChangeWatch.Response,
       error: notFound
@@ -81,7 +81,7 @@ export const group = HttpApiGroup.make("watches")
   .add(
     HttpApiEndpoint.delete("removeWatch", "/watches/:watchId", {
       disableCodecs: true,
-      params: Watch.Path,
+      params: Watch.Path.fields,
       success: RemoveWatch.Response,
       error: notFound
     }).annotateMerge(said("Remove a watch", "Removes it with all that its webhook is owed of it.", one))

@@ -41,7 +41,7 @@ export const group = HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.get("getWebhook", "/webhooks/:webhookId", {
       disableCodecs: true,
-      params: Webhook.Path,
+      params: Webhook.Path.fields,
       success: GetWebhook.Response,
       error: notFound
     }).annotateMerge(
@@ -51,7 +51,7 @@ export const group = HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.patch("changeWebhook", "/webhooks/:webhookId", {
       disableCodecs: true,
-      params: Webhook.Path,
+      params: Webhook.Path.fields,
       payload: ChangeWebhook.Request,
       success: ChangeWebhook.Response,
       error: notFound
@@ -66,7 +66,7 @@ export const group = HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.delete("removeWebhook", "/webhooks/:webhookId", {
       disableCodecs: true,
-      params: Webhook.Path,
+      params: Webhook.Path.fields,
       success: RemoveWebhook.Response,
       error: notFound
     }).annotateMerge(said("Remove a webhook", "Removes it with all that is owed to it.", one))
@@ -74,7 +74,7 @@ export const group = HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.post("rotateSecret", "/webhooks/:webhookId/rotate", {
       disableCodecs: true,
-      params: Webhook.Path,
+      params: Webhook.Path.fields,
       payload: RotateSecret.Request,
       success: RotateSecret.Response,
       error: notFound
@@ -91,7 +91,7 @@ export const group = HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.get("listDead", "/webhooks/:webhookId/dead", {
       disableCodecs: true,
-      params: Webhook.Path,
+      params: Webhook.Path.fields,
       success: ListDead.Response,
       error: notFound
     }).annotateMerge(
@@ -101,7 +101,7 @@ export const group = HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.post("redeliver", "/webhooks/:webhookId/redeliver", {
       disableCodecs: true,
-      params: Webhook.Path,
+      params: Webhook.Path.fields,
       payload: Redeliver.Request,
       success: Redeliver.Response,
       error: notFound

@@ -40,17 +40,23 @@ export class JsonSchemas {
   }
 }
 
-/** With what is said of a schema where it is used beside it, and without the bounds of doubles. */
+/** Without the bounds of doubles, and without lists of one; what is said of a schema where it is used stands beside it. */
 const plain = (schema: OpenApiSchema.JsonSchema): JsonSchema =>
   JSON.parse(JSON.stringify(schema), (_, value: unknown) => {
     if (value === Number.MAX_SAFE_INTEGER || value === Number.MIN_SAFE_INTEGER) return undefined
-    if (typeof value !== "object" || value === null || !("allOf" in value) || !Array.isArray(value.allOf))
-      return value
-    const { allOf, ...rest } = value
-    const more = allOf.filter((one) => !Object.keys(one).every((key) => said.has(key)))
-    const beside = Object.assign({}, rest, ...allOf.filter((one) => !more.includes(one)))
-    if (more.length === 0) return beside
-    return more.length === 1 && "$ref" in more[0] ? { ...more[0], ...beside } : { ...beside, allOf: more }
+    if (!isSchema(value)) return value
+    const { allOf = [], anyOf = [], ...rest } = value
+    const [only, ...others] = allOf.filter((one) => !isSaid(one))
+    const said = Object.assign(rest, ...allOf.filter(isSaid))
+    return {
+      ...(others.length > 0 ? { allOf: [only, ...others] } : only),
+      ...(anyOf.length > 1 ? { anyOf } : anyOf[0]),
+      ...said
+    }
   })
 
-const said: ReadonlySet<string> = new Set(["description", "default"])
+const isSchema = (value: unknown): value is JsonSchema =>
+  typeof value === "object" && value !== null && ("allOf" in value || "anyOf" in value)
+
+const isSaid = (schema: JsonSchema): boolean =>
+  Object.keys(schema).every((key) => key === "description" || key === "default")

@@ -4,7 +4,7 @@ import type * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as Annotation from "effect/http-api/OpenApi"
 import * as Option from "effect/Option"
-import * as AST from "effect/SchemaAST"
+import type * as AST from "effect/SchemaAST"
 import { catalogue } from "../../../application/request/Catalogue.js"
 import * as Metadata from "../../../application/request/Metadata.js"
 import {
@@ -262,19 +262,18 @@ const parametersOf = (
   place: "path" | "query",
   ast: AST.AST | undefined,
   example: unknown
-): ReadonlyArray<Parameter> =>
-  (ast !== undefined && AST.isObjects(ast) ? ast.propertySignatures : []).map(({ name, type }) => {
-    const { description = "", ...schema } = schemas.of(type, "request")
-    const value = new Map(Object.entries(Object(example))).get(String(name))
-    return {
-      name: String(name),
-      in: place,
-      required: !AST.isOptional(type),
-      description,
-      schema,
-      ...(value === undefined ? {} : { example: value })
-    }
-  })
+): ReadonlyArray<Parameter> => {
+  const { properties = {}, required = [] } = ast === undefined ? {} : schemas.of(ast, "request")
+  const values = new Map(Object.entries(Object(example)))
+  return Object.entries(properties).map(([name, { description = "", ...schema }]) => ({
+    name,
+    in: place,
+    required: required.includes(name),
+    description,
+    schema,
+    ...(values.has(name) ? { example: values.get(name) } : {})
+  }))
+}
 
 const textOf =
   (annotations: Context.Context<never>) =>
