@@ -204,7 +204,7 @@ describe("the commands", () => {
       ["accounts remove-signer bolt --client-id c --version-id 1", "has no signer"],
       ["keys create nobody", "there is no account called nobody"],
       ["keys create bolt --scopes read,all", "--scopes: expected some of read,write,sign"],
-      ["keys rotate abababab", "'--overlap'"],
+      ["keys rotate abababab", "Missing required flag: --overlap"],
       ["keys rotate abababab --overlap soon", "--overlap: expected a number and its unit"],
       ["keys revoke 1234567890ab", '"castellan keys list" tells which there are'],
       [`keys revoke cst_${"A".repeat(43)}`, "and never by itself"],
