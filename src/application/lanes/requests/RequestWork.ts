@@ -111,11 +111,13 @@ const conclude = <B, J, R>(live: Live<B, J, R>, end: RequestState.End): Effect.E
   }
 }
 
-const lead = <B, J, R>(live: Live<B, J, R>): Effect.Effect<void, never, Exclude<R, CurrentRequest>> =>
+const lead = <B, J, R>(
+  live: Live<B, J, R>
+): Effect.Effect<RequestState.End, never, Exclude<R, CurrentRequest>> =>
   Effect.gen(function* () {
     for (;;) {
       const { phase } = live.state
-      if (phase._tag === "ended") return yield* Effect.andThen(untroubled(live), conclude(live, phase.as))
+      if (phase._tag === "ended") return yield* Effect.as(untroubled(live), phase.as)
       const event = yield* Effect.catchDefect(
         perform(live, phase),
         (defect): Effect.Effect<Event<B>> =>
@@ -170,16 +172,18 @@ export const begin = <B, J, R>(
         unless() ? Effect.void : Effect.sync(() => live.interruptible?.interruptUnsafe())
       )
 
-    // Interrupted at any moment, before it begins as well, it tells those who wait.
+    // Interrupted at any moment, before it begins as well, it tells those who wait: they go on at once, when it is over.
     const leading = yield* Effect.forkDetach(
       Effect.interruptible(lead(live)).pipe(
-        Effect.onInterrupt(() => Deferred.interrupt(result)),
         Effect.ensuring(
           Effect.suspend(() => {
             live.patience?.interruptUnsafe()
-            return Effect.andThen(Deferred.succeed(decided, undefined), task.onEnd(isAccepted(live)))
+            return task.onEnd(isAccepted(live))
           })
         ),
+        Effect.flatMap((end) => conclude(live, end)),
+        Effect.catchCause((cause) => Deferred.failCause(result, cause)),
+        Effect.andThen(Deferred.succeed(decided, undefined)),
         Effect.annotateLogs({ requestId: caller.requestId, endpoint })
       ),
       { uninterruptible: true }

@@ -139,6 +139,18 @@ describe("the work of a request", () => {
     expect(yield* heard(begun)).toEqual({ ends: [false], told: [true, true] })
   })
 
+  test("is over when its caller hears of it, who may ask for more at once", function* () {
+    const { dependencies } = yield* world
+    const refused = Effect.fail(unprocessable("execution_failed"))
+    const { ends, work } = yield* begin(dependencies, refused)
+    const seen: Array<number> = []
+    const note = Effect.sync(() => void seen.push(ends.length))
+    yield* Effect.forkChild(Effect.ensuring(work.result, note))
+    yield* Effect.forkChild(Effect.ensuring(work.decided, note))
+    yield* Time.settle
+    expect(seen).toEqual([1, 1])
+  })
+
   test("is accepted whole, also where its engine stops meanwhile", function* () {
     const { dependencies, journal, scope } = yield* world
     const [asked, answers] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
