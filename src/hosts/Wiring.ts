@@ -140,6 +140,14 @@ const client = ({ database }: Config, prepare = Migrations.run): Client =>
         )
       )
 
+/** The same for a service: a file of SQLite is its own before the schema is touched. */
+const ownClient = (config: Config): Client => {
+  const { database } = config
+  if ("url" in database) return client(config)
+  const own = Effect.flatMap(sqlite, ({ exclusive }) => exclusive({ filename: database.path }))
+  return Layer.provide(client(config), Layer.effectDiscard(own))
+}
+
 /** The same for a command: it makes the schema of a new database, and leaves that of an older version to the service. */
 const commandClient = (config: Config): Client =>
   client(config, Effect.andThen(Migrations.refuseOlder, Migrations.run))
@@ -294,7 +302,7 @@ const groupOf = ({ keys: { providers, signers, systemKeys } }: Config): string =
     .digest("hex")
     .slice(0, 16)
 
-/** With PostgreSQL several processes share the lanes, the file of SQLite has one. */
+/** With PostgreSQL several processes share the lanes. */
 const replicas = (config: Config, sql: Client) => {
   const { database } = config
   return "url" in database
@@ -307,10 +315,7 @@ const replicas = (config: Config, sql: Client) => {
         ),
         sql
       )
-    : Layer.merge(
-        SoleProcess.layer,
-        Layer.effectDiscard(Effect.flatMap(sqlite, ({ exclusive }) => exclusive({ filename: database.path })))
-      )
+    : SoleProcess.layer
 }
 
 const boundsOf = ({ limits }: Config, what: "open" | "scheduled"): Bounds => ({
@@ -332,7 +337,7 @@ const clockCheck = ({ networks, profile }: Config) =>
 
 /** The one place where technologies are put behind the ports. */
 export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
-  const sql = client(config)
+  const sql = ownClient(config)
   const journal = Layer.provide(Journal.layer({ sealingKey: config.keyPepper }), sql)
   const adapters = Layer.mergeAll(
     Layer.provide(AbiStore.layer, sql),

@@ -115,11 +115,13 @@ export const make = <A, E, R>(
     // The last of all: engine and stores have ended then.
     yield* Effect.addFinalizer(() => (isServing ? Effect.logInfo("stopped") : Effect.void))
     // First: what is begun before has no tracer.
-    if (telemetry !== null) {
-      const Otlp = yield* Effect.promise(() => import("../telemetry/Otlp.js"))
-      yield* Layer.build(Otlp.layer(telemetry))
-    }
-    const served = yield* Effect.withTracerEnabled(build(config, options, serve), yield* isTraced)
+    const tracer =
+      telemetry === null
+        ? Context.empty()
+        : yield* Layer.build((yield* Effect.promise(() => import("../telemetry/Otlp.js"))).layer(telemetry))
+    const served = yield* Effect.flatMap(isTraced, (isTraced) =>
+      Effect.withTracerEnabled(build(config, options, serve), isTraced)
+    ).pipe(Effect.provide(tracer))
     isServing = true
     return served
   })

@@ -149,7 +149,7 @@ describe("a lane of the service's own EOA", () => {
     ])
 
     const dry = await json<Unstuck>(`lanes unstick --dry-run ${chain} ${eoa}`)
-    expect(dry).toMatchObject({ replaced: [{ oldTxHash: txHash, newTxHash: null }], failure: [] })
+    expect(dry).toMatchObject({ replaced: [{ oldTxHash: txHash, newTxHash: null }], left: [] })
     expect(await json(`lanes show ${chain} ${eoa}`)).toMatchObject({
       transactions: [{ txHash, versions: 1 }]
     })
