@@ -1,4 +1,3 @@
-import type * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -50,7 +49,7 @@ const check = (
 export const make = ({
   overrides = [],
   profiles
-}: Options): Effect.Effect<Context.Service.Shape<typeof Networks>, NetworksError> =>
+}: Options): Effect.Effect<Networks["Service"], NetworksError> =>
   Effect.gen(function* () {
     const general = new Map<bigint, NetworkProfile.NetworkProfile>()
     for (const profile of profiles) {

@@ -1,5 +1,4 @@
 import * as Clock from "effect/Clock"
-import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { allowance, beginsAt, RateLimit, type windowMillis } from "../../application/ports/RateLimit.js"
@@ -27,7 +26,7 @@ class Window {
 }
 
 /** Counts in this process only. Accounts that were silent for an hour take no memory. */
-export const make: Effect.Effect<Context.Service.Shape<typeof RateLimit>> = Effect.sync(() => {
+export const make: Effect.Effect<RateLimit["Service"]> = Effect.sync(() => {
   const minute = new Window("minute")
   const hour = new Window("hour")
   return {

@@ -1,12 +1,14 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { MiB } from "../../support/Heap.js"
 import { type Asked, callsOf } from "../../support/HostileNode.js"
+import * as LoopMonitor from "../../support/LoopMonitor.js"
 import * as Bundle from "../../support/process/Bundle.js"
 import { run } from "../../support/process/Program.js"
-import { http } from "./support.js"
+import { connect, http, log, other, receipt, transaction } from "./support.js"
 
 const hash = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
 
@@ -33,7 +35,63 @@ const longest = ({ method, params: [first] }: Asked, data: string): unknown => {
   }
 }
 
+const times = <A>(count: number, one: A): ReadonlyArray<A> => Array.from({ length: count }, () => one)
+const odd = { a: 1, b: 2, c: 3 }
+const placed = { ...log, ...place, transactionHash: hash(1), data: "0x" }
+const range = { fromBlock: 1n, toBlock: 2n, topics: [] }
+
+/** Answers of millions of bytes, of many small parts, and what asks for them. */
+const lengthy: Readonly<
+  Record<string, readonly [unknown, (chain: ChainClient) => Effect.Effect<unknown, unknown>]>
+> = {
+  logs: [times(22_000, placed), (chain) => chain.logs(range)],
+  "logs that are none": [times(100_000, odd), (chain) => chain.logs(range, "asTold")],
+  "a log of many topics": [[{ ...placed, topics: times(110_000, other) }], (chain) => chain.logs(range)],
+  "a receipt": [
+    { ...receipt, logs: times(20_000, placed) },
+    (chain) => chain.receipt(receipt.transactionHash)
+  ],
+  "transactions of a block": [
+    { transactions: times(18_000, transaction) },
+    (chain) => chain.transactionsIn(5n)
+  ],
+  "past fees": [
+    { baseFeePerGas: times(1_000, "0x1"), gasUsedRatio: times(400_000, 0.5), reward: times(1_000, ["0x1"]) },
+    (chain) => chain.fees
+  ]
+}
+
+/** Milliseconds of work between two turns of the event loop. */
+const most = 100
+
 describe("a caller's node that answers at length", () => {
+  for (const [name, [result, ask]] of Object.entries(lengthy))
+    it.live(`does not hold the event loop by ${name}`, () =>
+      Effect.gen(function* () {
+        const text = Buffer.from(JSON.stringify(result))
+        const node = yield* http((response, body) => {
+          const [before, after] = body.startsWith("[") ? ["[", "}]"] : ["", "}"]
+          response.write(`${before}{"jsonrpc":"2.0","id":${callsOf(body)[0]?.id},"result":`)
+          response.write(text)
+          response.end(after)
+        })
+        const chain = yield* connect(node, { http: {} })
+        const context = yield* Effect.context()
+        const { failed, longest } = yield* Effect.promise(() =>
+          LoopMonitor.leastOf(most, async () => {
+            const monitor = LoopMonitor.start()
+            const told = Effect.match(ask(chain), { onFailure: String, onSuccess: () => "" })
+            const failed = await Effect.runPromiseWith(context)(told)
+            monitor.stop()
+            return { failed, longest: monitor.longest() }
+          })
+        )
+        // It was read to its end.
+        expect(failed).not.toContain("larger")
+        expect(longest).toBeLessThan(most)
+      })
+    )
+
   it.live(
     "leaves less than 256 MiB in memory, and never needs more of the heap, when it answers at 8 MiB 100 times",
     () =>
