@@ -186,10 +186,8 @@ const typeName = (document: Document, schema: JsonSchema): string => {
   const { allOf, anyOf, enum: values, items, maximum, minimum, oneOf, pattern, type } = schema
   const ref = schema.$ref ?? allOf?.[0]?.$ref
   if (ref !== undefined) {
-    const target = resolve(document, schema)
-    return target.properties === undefined && ref !== `${root}Int`
-      ? ref.slice(root.length)
-      : typeName(document, target)
+    const name = ref.slice(root.length)
+    return scalars.some(([scalar]) => scalar === name) ? name : typeName(document, resolve(document, schema))
   }
   const alternatives = anyOf ?? oneOf
   if (alternatives !== undefined)
@@ -199,6 +197,7 @@ const typeName = (document: Document, schema: JsonSchema): string => {
   if (minimum !== undefined && maximum !== undefined) return `${type ?? "number"}, ${minimum} to ${maximum}`
   // An address with a description of its own loses its name on the way to JSON Schema.
   if (pattern === addressPattern) return "Address"
+  if (type === "array") return "array of any"
   return type ?? "any"
 }
 
