@@ -310,7 +310,7 @@ describe("what a request of hashes costs", () => {
     proxy.take()
     expect((await ask([hash])).receipts[0]?.error).toBe("counted")
     expect(proxy.take().map(({ methods }) => methods.join())).toEqual([
-      "eth_getBlockByNumber,eth_getTransactionReceipt",
+      "eth_getTransactionReceipt,eth_getBlockByNumber",
       "eth_getTransactionByHash",
       "eth_call"
     ])
