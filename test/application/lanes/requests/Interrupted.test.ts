@@ -1,5 +1,4 @@
-import { Effect, Exit, type Fiber, Schema, Scope, Stream } from "effect"
-import * as Scheduler from "effect/Scheduler"
+import { Effect, Exit, Schema, Scope, Stream } from "effect"
 import { describe, expect } from "vitest"
 import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
 import * as OpenRequests from "../../../../src/application/lanes/requests/OpenRequests.js"
@@ -14,6 +13,7 @@ import * as InMemory from "../../../support/journal/InMemory.js"
 import * as Journals from "../../../support/journal/Journals.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Parties from "../../../support/Parties.js"
+import * as StoppedAt from "../../../support/StoppedAt.js"
 import { testOver } from "../../../support/Test.js"
 import * as Time from "../../../support/Time.js"
 
@@ -109,7 +109,7 @@ describe("a request", () => {
     for (const step of steps) {
       const { counted, journal, requests, scope } = yield* engine
       const caller = callerOf(`stop ${step}`)
-      const stopped = yield* stopping(step, counted()(caller), scope)
+      const stopped = yield* StoppedAt.step(step, counted()(caller), scope)
       expect([step, stopped, requests.isWorkedOn(caller.requestId)]).toEqual([step, true, false])
       const next = yield* engine
       const record = yield* journal.request(caller.requestId)
@@ -120,29 +120,3 @@ describe("a request", () => {
     }
   })
 })
-
-/** Closes the scope at this step of the fibers of an effect, whichever takes it; whether they and the scope have come to their end. */
-const stopping = <A, E, R>(number: number, effect: Effect.Effect<A, E, R>, scope: Scope.Closeable) =>
-  Effect.gen(function* () {
-    let taken = 0
-    let closing: Fiber.Fiber<void> | null = null
-    const inner = new Scheduler.MixedScheduler()
-    const close = () => {
-      closing ??= Effect.runFork(Scope.close(scope, Exit.void))
-    }
-    const scheduler: Scheduler.Scheduler = {
-      executionMode: inner.executionMode,
-      makeDispatcher: () => inner.makeDispatcher(),
-      shouldYield: (fiber) => {
-        taken += 1
-        if (taken !== number) return inner.shouldYield(fiber)
-        close()
-        return true
-      }
-    }
-    const own = yield* Effect.forkChild(Effect.provideService(effect, Scheduler.Scheduler, scheduler))
-    yield* Time.settle
-    close()
-    yield* Time.settle
-    return [own, closing].every((fiber) => fiber?.pollUnsafe() !== undefined)
-  })

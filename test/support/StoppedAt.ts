@@ -1,0 +1,40 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+import * as Scheduler from "effect/Scheduler"
+import * as Scope from "effect/Scope"
+import * as Time from "./Time.js"
+
+/**
+ * Closes the scope when the fibers of the effect, one or another, come to their step of this number, or rest before it.
+ * Whether the effect and the scope have come to their end then, without any time.
+ */
+export const step = <A, E, R>(
+  number: number,
+  effect: Effect.Effect<A, E, R>,
+  scope: Scope.Closeable
+): Effect.Effect<boolean, never, R> =>
+  Effect.gen(function* () {
+    let steps = 0
+    let closing: Fiber.Fiber<void> | null = null
+    const close = () => {
+      closing ??= Effect.runFork(Scope.close(scope, Exit.void))
+    }
+    const inner = new Scheduler.MixedScheduler()
+    const scheduler: Scheduler.Scheduler = {
+      executionMode: inner.executionMode,
+      makeDispatcher: () => inner.makeDispatcher(),
+      shouldYield: (fiber) => {
+        steps += 1
+        if (steps !== number) return inner.shouldYield(fiber)
+        close()
+        // Between two steps, as from outside: the next one would still be taken.
+        return true
+      }
+    }
+    const own = yield* Effect.forkChild(Effect.provideService(effect, Scheduler.Scheduler, scheduler))
+    yield* Time.settle
+    close()
+    yield* Time.settle
+    return [own, closing].every((fiber) => fiber?.pollUnsafe() !== undefined)
+  })
