@@ -34,35 +34,29 @@ interface Place {
 
 /** What a schema says of itself stands for all that is wrong below it. */
 function* walk(issue: SchemaIssue.Issue, place: Place): Generator<Problem> {
-  const annotations = "ast" in issue ? AST.resolve(issue.ast) : undefined
-  const problem = (message: string): Problem => ({ path: pathOf(place.path), message })
+  const said = "ast" in issue ? AST.resolve(issue.ast) : undefined
+  const problem = (message: string, { path } = place): Problem => ({ path: pathOf(path), message })
   if (issue._tag === "Pointer") {
     const inner = issue.path.reduce(inside, place)
-    if (issue.issue._tag === "UnexpectedKey")
-      yield { path: pathOf(inner.path), message: unknown(issue, place) }
+    if (issue.issue._tag === "UnexpectedKey") yield problem(unknown(issue, place), inner)
     else yield* walk(issue.issue, inner)
   } else if (issue._tag === "MissingKey") yield problem("is missing")
-  else if (typeof annotations?.message === "string")
-    yield problem(
-      `${annotations.message}${annotations[quoting] === true ? `, got ${givenInteger(place.value)}` : ""}`
-    )
+  else if (typeof said?.message === "string")
+    yield problem(`${said.message}${said[quoting] === true ? `, got ${givenInteger(place.value)}` : ""}`)
   else if (issue._tag === "Encoding") yield* walk(issue.issue, place)
   else if (issue._tag === "Composite")
     for (const part of issue.issues) yield* walk(part, { ...place, kinds: [...place.kinds, issue.ast] })
   else if (issue._tag === "AnyOf" && issue.issues.length > 0)
     for (const part of issue.issues) yield* walk(part, { ...place, kinds: issue.ast.types })
-  else {
-    const kind =
-      issue._tag === "AnyOf" && Predicate.isReadonlyObject(place.value) ? discriminator(issue.ast) : null
-    if (kind === null) yield problem(plain(issue))
-    else {
-      const inner = inside(place, kind.name)
-      yield {
-        path: pathOf(inner.path),
-        message: inner.value === undefined ? "is missing" : `expected ${nouns(kind.types)}`
-      }
-    }
-  }
+  else if (
+    issue._tag === "AnyOf" &&
+    issue.ast.types.every(AST.isObjects) &&
+    Predicate.isReadonlyObject(place.value)
+  ) {
+    const [name, types] = discriminator(issue.ast)
+    const inner = inside(place, name)
+    yield problem(inner.value === undefined ? "is missing" : `expected ${nouns(types)}`, inner)
+  } else yield problem(plain(issue))
 }
 
 const inside = ({ path, value }: Place, step: PropertyKey): Place => ({
@@ -80,19 +74,11 @@ const unknown = ({ path }: SchemaIssue.Pointer, { kinds }: Place): string => {
   return `is not a known field${names.includes(name) ? "" : Suggestion.tell(name, names)}`
 }
 
-/** The property whose literal tells the objects of a union apart. Null: none does. */
-const discriminator = ({ types }: AST.Union) => {
-  const properties = types.map((type) => (AST.isObjects(type) ? type.propertySignatures : []))
-  for (const { name } of properties[0] ?? []) {
-    const literals = properties.flatMap((own) =>
-      own
-        .filter((property) => property.name === name)
-        .map(({ type }) => type)
-        .filter(AST.isLiteral)
-    )
-    if (literals.length === types.length) return { name, types: literals }
-  }
-  return null
+/** The property whose literals tell the objects of a union apart. */
+const discriminator = ({ types }: AST.Union): readonly [name: PropertyKey, types: ReadonlyArray<AST.AST>] => {
+  const properties = types.filter(AST.isObjects).flatMap(({ propertySignatures }) => propertySignatures)
+  const literals = properties.filter(({ type }) => AST.isLiteral(type))
+  return [literals[0]?.name ?? "", literals.map(({ type }) => type)]
 }
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
