@@ -71,23 +71,18 @@ export const isBroken = (error: unknown): boolean =>
 /** Runs an effect over the database. */
 type Run = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>
 
-/** Spans of statements carry their text. */
-const untraced =
-  (run: Run): Run =>
-  (effect) =>
-    Effect.withTracerEnabled(run(effect), false)
-
 /** All of the effect is durable, or none of it is. Where the database is SQLite, others wait while it waits. */
-export const transaction = (sql: SqlClient.SqlClient): Run => untraced(sql.withTransaction)
+export const transaction = (sql: SqlClient.SqlClient): Run => sql.withTransaction
 
 /** The same for one that only reads: all that it reads is of one moment. */
 export const reading = (sql: SqlClient.SqlClient): Run => {
-  if (SqliteClient.isSqlite(sql)) return untraced(sql.read)
-  return untraced(PostgresClient.isPostgres(sql) ? sql.ofOneMoment : sql.withTransaction)
+  if (SqliteClient.isSqlite(sql)) return sql.read
+  return PostgresClient.isPostgres(sql) ? sql.ofOneMoment : sql.withTransaction
 }
 
 const query = (sql: SqlClient.SqlClient): Run =>
-  untraced(SqliteClient.isSqlite(sql) ? sql.read : (effect) => effect)
+  // Spans of statements carry their text.
+  SqliteClient.isSqlite(sql) ? sql.read : Effect.withTracerEnabled(false)
 
 /** PostgreSQL answers no commit before that. */
 export const durable = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError> =>
@@ -106,7 +101,7 @@ export const lock =
 /** The same for an effect before which nobody else may have a lock of one of the names. */
 const locking = (sql: SqlClient.SqlClient, names: ReadonlyArray<string>): Run =>
   // In one order, so that nobody waits for who waits for him.
-  PostgresClient.isPostgres(sql) ? untraced(sql.locking(distinct(names))) : transaction(sql)
+  PostgresClient.isPostgres(sql) ? sql.locking(distinct(names)) : transaction(sql)
 
 const ahead = (sql: SqlClient.SqlClient): Store["ahead"] =>
   PostgresClient.isPostgres(sql) ? sql.ahead : Effect.map((rows) => Effect.succeed(rows))

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { TracerEnabled } from "effect/References"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
@@ -21,6 +22,9 @@ export const present = (
   transactions: Service,
   context: Context.Context<never>
 ): SqlClient.TransactionConnection.Service | undefined => Context.getOrUndefined(context, transactions)
+
+/** Spans of statements carry their text: there are none in a transaction. */
+export const untraced = Context.add(TracerEnabled, false)
 
 /** How a part of a transaction begins, and how what it did is undone. Each has a savepoint of this name. */
 export interface Part {

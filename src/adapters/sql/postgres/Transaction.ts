@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
@@ -71,7 +72,9 @@ export const make =
         Effect.scopedWith((scope) =>
           Effect.gen(function* () {
             const connection = yield* Scope.provide(reserve, scope)
-            const own = Effect.provideService(effect, transactions, [connection, 0])
+            const own = Effect.updateContext(effect, (context: Context.Context<R>) =>
+              Context.add(Transaction.untraced(context), transactions, [connection, 0])
+            )
             // Whoever may be interrupted may be so while he waits for a lock.
             const exit = yield* Effect.exit(restore(Effect.andThen(told(connection, began), own)))
             if (Exit.isFailure(exit)) yield* rollback(connection)

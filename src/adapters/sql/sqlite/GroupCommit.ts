@@ -106,10 +106,10 @@ const pause = Effect.callback<void>((resume) => {
 })
 
 /**
- * Fibers that have the connection do not give up the thread: another connection of this process that waits for the lock
- * would hold the very thread that has to end the transaction.
+ * Who has the connection does not give up the thread: another connection of this process that waits for the lock would hold
+ * the very thread that has to end the transaction.
  */
-const steady = Effect.provideService(PreventSchedulerYield, true)
+const steady = Context.make(PreventSchedulerYield, true)
 
 export const make = (connection: SqliteConnection, options: Options): GroupCommit => {
   const { committed, durable, told } = options.durability
@@ -148,6 +148,10 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       return Effect.tap(turn.withPermit(patiently(step)), () => onDisk(changes, when))
     })
   )
+
+  /** The context of a transaction. */
+  const within = <R>(context: Context.Context<R>, state: State): Context.Context<R> =>
+    Context.add(Transaction.untraced(Context.merge(context, steady)), transactions, [inside(state), 0])
 
   const inside = (state: State): Connection =>
     connectionOf((text, parameters) =>
@@ -228,13 +232,13 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       yield* commitNext
     }
     isServed = false
-  }).pipe(steady)
+  })
 
   const enter = (member: Member): void => {
     waiting.push(member)
     if (isServed) return
     isServed = true
-    Effect.runFork(serve)
+    Effect.runForkWith(steady)(serve)
   }
 
   /** Runs the effect, when its turn has come, on a fiber of its own with all that this one has. */
@@ -245,10 +249,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
     Effect.callback((resume) => {
       const when = fiber.getRef(answered)
       const state: State = { changes: false, failed: null, isOver: false }
-      const context = (fiber.context as Context.Context<R>).pipe(
-        Context.add(transactions, [inside(state), 0]),
-        Context.add(PreventSchedulerYield, true)
-      )
+      const context = within(fiber.context as Context.Context<R>, state)
       let isWanted = true
       let isEnded = false
       let running: Fiber.Fiber<A, E> | null = null
@@ -294,13 +295,13 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
           : Transaction.inPart(transactions, own, part, effect)
       }),
     // One look at the database: a tool may write to it between two statements.
-    read: (effect) =>
+    read: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.withFiber((fiber) => {
         if (Transaction.present(transactions, fiber.context) !== undefined) return effect
         const state: State = { changes: false, failed: null, isOver: false }
         const looked = Effect.acquireUseRelease(
           run("begin"),
-          () => Effect.provideService(effect, transactions, [inside(state), 0]),
+          () => effect,
           () => {
             state.isOver = true
             return Effect.tapError(run("commit"), () => Effect.ignore(run("rollback")))
@@ -308,7 +309,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
         )
         return looked.pipe(
           turn.withPermit,
-          steady,
+          Effect.updateContext((context: Context.Context<R>) => within(context, state)),
           Effect.exit,
           Effect.flatMap((exit) => Effect.andThen(onDisk(false, fiber.getRef(answered)), exit))
         )

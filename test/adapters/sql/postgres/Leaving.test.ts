@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
@@ -116,6 +117,26 @@ describe("a connection that the server ends", () => {
       )
       expect((yield* Fiber.await(next))._tag).toBe("Success")
       yield* Effect.forEach(held, Fiber.await)
+    })
+  )
+
+  it.live("is closed to a fiber that outlives the transaction it was started in", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* world
+      yield* sql`create table t (n integer)`
+      const open = yield* Deferred.make<void>()
+      const late = (effect: Effect.Effect<unknown, unknown>) =>
+        Effect.forkScoped(Effect.exit(Effect.andThen(Deferred.await(open), effect)))
+      const own = [
+        yield* sql.withTransaction(late(sql`insert into t (n) values (1)`)),
+        yield* sql.withTransaction(late(sql.withTransaction(sql`insert into t (n) values (2)`)))
+      ]
+      // Who has its connection now would commit what it wrote.
+      const others = sql.withTransaction(
+        Effect.andThen(Deferred.succeed(open, undefined), Effect.forEach(own, Fiber.join))
+      )
+      expect((yield* others).map(({ _tag }) => _tag)).toEqual(["Failure", "Failure"])
+      expect(yield* sql`select n from t`).toEqual([])
     })
   )
 })

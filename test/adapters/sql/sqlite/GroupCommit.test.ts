@@ -301,6 +301,22 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
+  it.live("are answered after what they have seen of one that is about to wait for the disk", () =>
+    Effect.gen(function* () {
+      const { disk, insert, read, seen, withTransaction, writes } = yield* setup
+      disk.isHeld = true
+      const early = Effect.provideService(withTransaction(insert(1)), GroupCommit.answered, "committed")
+      // Answered before the other one of its group, it reads what that one has written.
+      const reader = yield* Effect.forkChild(Effect.andThen(early, read(seen)))
+      const writer = yield* Effect.forkChild(withTransaction(insert(2)))
+      yield* settled
+      expect([reader.pollUnsafe(), writer.pollUnsafe()]).toEqual([undefined, undefined])
+      writes.shift()?.(null)
+      expect(yield* Fiber.join(reader)).toEqual([1, 2])
+      yield* Fiber.join(writer)
+    })
+  )
+
   it.live("all fail from a write on that the disk refused", () =>
     Effect.gen(function* () {
       const { disk, insert, outside, withTransaction, writes } = yield* setup

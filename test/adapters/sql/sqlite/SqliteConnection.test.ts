@@ -53,6 +53,27 @@ describe("a connection of SQLite", () => {
     })
   )
 
+  it.effect("says of what kind a refusal is, and whether another try may succeed", () =>
+    Effect.gen(function* () {
+      const { all, file } = yield* inFile
+      all("create table t (n integer unique, text text not null)", [])
+      all("insert into t (n, text) values (1, 'x')", [])
+      all("pragma busy_timeout = 1", [])
+      const kindOf = (text: string) =>
+        Effect.map(
+          Effect.flip(Effect.try({ try: () => all(text, []), catch: (error) => error as SqlError })),
+          ({ isRetryable, reason }) => [reason._tag, isRetryable]
+        )
+      expect(yield* kindOf("insert into t (n, text) values (1, 'x')")).toEqual(["UniqueViolation", false])
+      expect(yield* kindOf("insert into t (n) values (2)")).toEqual(["ConstraintError", false])
+      expect(yield* kindOf("select absent from t")).toEqual(["UnknownError", false])
+      const other = new DatabaseSync(file)
+      other.exec("begin immediate")
+      expect(yield* kindOf("insert into t (n, text) values (2, 'x')")).toEqual(["LockTimeoutError", true])
+      other.close()
+    })
+  )
+
   it.effect("tells a reader that others have overtaken from one that waits for the writer", () =>
     Effect.gen(function* () {
       const { all, file } = yield* inFile
