@@ -1,0 +1,35 @@
+import { Effect, Fiber } from "effect"
+import { describe, expect } from "vitest"
+import * as InterruptedAt from "../../../support/InterruptedAt.js"
+import * as InMemory from "../../../support/journal/InMemory.js"
+import * as Journals from "../../../support/journal/Journals.js"
+import * as Make from "../../../support/journal/Make.js"
+import { testOver } from "../../../support/Test.js"
+
+const test = testOver(InMemory.journal)
+
+/** The request of this number, by a wallet of its own. */
+const requestOf = (n: number) => Make.acceptance(`r${n}`, [Make.op({ space: Make.space(n) })])
+
+describe("an acceptance that is interrupted at any moment", () => {
+  test("is whole or not there, and holds up neither its neighbour nor the next one", function* () {
+    const journal = yield* Journals.all
+    const seen = new Set<boolean>()
+    for (let step = 1; step <= 120; step++) {
+      const [own, neighbour, rival] = [
+        requestOf(3 * step),
+        requestOf(3 * step + 1),
+        Make.acceptance(`o${step}`, [])
+      ]
+      const beside = yield* Effect.forkChild(journal.accept(neighbour))
+      yield* InterruptedAt.step(step, journal.accept(own))
+      expect([step, yield* Fiber.join(beside)]).toEqual([step, { _tag: "accepted" }])
+      const isThere = (yield* journal.request(own.requestId)) !== null
+      seen.add(isThere)
+      // Its op has the nonce where it is there, and nowhere else.
+      const other = yield* journal.accept({ ...rival, lane: own.lane, ops: own.ops, funds: own.funds })
+      expect([step, isThere, other._tag]).toEqual([step, isThere, isThere ? "nonceTaken" : "accepted"])
+    }
+    expect(seen).toEqual(new Set([true, false]))
+  })
+})
