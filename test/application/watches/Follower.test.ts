@@ -1,5 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
+import { TestClock } from "effect/testing"
 import {
   type ChainClient,
   ChainRpcError,
@@ -11,7 +12,6 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Log from "../../support/Log.js"
 import * as SetClock from "../../support/SetClock.js"
 import { testOver } from "../../support/Test.js"
-import * as Time from "../../support/Time.js"
 import * as Following from "../../support/watches/Following.js"
 import { ForkingChain } from "../../support/watches/ForkingChain.js"
 import * as Watching from "../../support/watches/Watching.js"
@@ -118,7 +118,7 @@ describe("watches", () => {
       // 91 events of the first block, of which each process but the first one writes 20.
       for (let n = 0; n < 4; n++) {
         yield* untilStep(chain, `process ${n}`, crash === "before" ? 1 : 0, crash)
-        yield* Time.adjust("31 seconds")
+        yield* TestClock.adjust("31 seconds")
       }
       const { nextBlock, sequence } = (yield* watches.get(ids[0] ?? "")) ?? {}
       yield* Watching.begin(chain, "the last one")

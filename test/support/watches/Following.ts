@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/testing/TestClock"
 import { id } from "ethers/hash"
 import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
@@ -9,7 +10,6 @@ import { type NewWatch, type WatchEvent, Watches } from "../../../src/applicatio
 import { type Target, Webhooks } from "../../../src/application/ports/Webhooks.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../journal/Make.js"
-import * as Time from "../Time.js"
 import { type ForkingChain, type Log, origin } from "./ForkingChain.js"
 
 /** Blocks that a reorganisation may take back. */
@@ -86,7 +86,9 @@ export const deliveries = (accountId = Make.alice) =>
 
 /** Time passes, and the event loop turns, until it is so. */
 export const until = <E, R>(look: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
-  Effect.flatMap(look, (isSo) => (isSo ? Effect.void : Effect.andThen(Time.adjust("1 second"), until(look))))
+  Effect.flatMap(look, (isSo) =>
+    isSo ? Effect.void : Effect.andThen(TestClock.adjust("1 second"), until(look))
+  )
 
 /** Time in which a source is looked at about so often. */
 export const rounds = (count: number): Effect.Effect<void, never, Watches> =>
@@ -94,7 +96,7 @@ export const rounds = (count: number): Effect.Effect<void, never, Watches> =>
     Array.from({ length: count }, (_, n) => n),
     () =>
       Effect.andThen(
-        Time.adjust("1 second"),
+        TestClock.adjust("1 second"),
         Effect.flatMap(Watches, (watches) => Effect.ignore(watches.list(null, { limit: 20_000 })))
       ),
     { discard: true }
