@@ -3,7 +3,6 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Semaphore from "effect/Semaphore"
@@ -116,13 +115,9 @@ const signatureOf = (signer: Signer, transaction: Transaction.Transaction) =>
   Effect.catchDefect(
     Effect.provideService(signer.sign(Transaction.signingDigest(transaction)), withheld, true),
     (defect) =>
-      Option.getOrElse(
-        ((defect) =>
-          defect instanceof AuditLogError
-            ? Option.some(new JournalError({ message: `not signed: ${defect.message}` }))
-            : Option.none())(defect),
-        () => Effect.die(defect)
-      )
+      defect instanceof AuditLogError
+        ? Effect.fail(new JournalError({ message: `not signed: ${defect.message}` }))
+        : Effect.die(defect)
   )
 
 const laneOf = ({ chainId, signer }: Lane): Lane => ({ chainId, signer })

@@ -20,7 +20,4 @@ export const is = (defect: unknown): boolean =>
  * accepted outlives such a failure. So its caller may make it again.
  */
 export const isIn = (cause: Cause.Cause<unknown>): boolean =>
-  cause.reasons
-    .filter(Cause.isDieReason)
-    .map((reason) => reason.defect)
-    .some(is)
+  cause.reasons.some((reason) => Cause.isDieReason(reason) && is(reason.defect))

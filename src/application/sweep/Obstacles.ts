@@ -41,14 +41,11 @@ const troubleOf = (name: string) => {
 
 /** Whether all that is in the way goes by itself. */
 const isDelay = (cause: Cause.Cause<Obstacle>): boolean =>
-  cause.reasons
-    .filter(Cause.isFailReason)
-    .map((reason) => reason.error)
-    .every(({ passes }) => passes) &&
-  cause.reasons
-    .filter(Cause.isDieReason)
-    .map((reason) => reason.defect)
-    .every(StoreFailure.is)
+  cause.reasons.every((reason) =>
+    Cause.isFailReason(reason)
+      ? reason.error.passes
+      : Cause.isInterruptReason(reason) || StoreFailure.is(reason.defect)
+  )
 
 export const make = (): Obstacles => {
   const troubles = Troubles.make()

@@ -12,11 +12,6 @@ const isFence = (error: unknown): boolean => error instanceof JournalError && er
 
 /** Whether something has ended because its lane is another process's by now. */
 export const isFenced = (cause: Cause.Cause<unknown>): boolean =>
-  cause.reasons
-    .filter(Cause.isDieReason)
-    .map((reason) => reason.defect)
-    .some(isFence) ||
-  cause.reasons
-    .filter(Cause.isFailReason)
-    .map((reason) => reason.error)
-    .some(isFence)
+  cause.reasons.some((reason) =>
+    Cause.isFailReason(reason) ? isFence(reason.error) : Cause.isDieReason(reason) && isFence(reason.defect)
+  )
