@@ -56,12 +56,12 @@ describe("a percentage", () => {
     }
   })
 
-  it("is in a JSON schema a number, or text of that shape", () => {
+  it("is in a JSON schema text of that shape, or a number", () => {
     expect(Schema.toJsonSchemaDocument(Percent.schema).definitions).toMatchObject({
       Percent: {
         oneOf: [
-          { type: "number", minimum: 0, maximum: 1000 },
-          { type: "string", pattern: "^(0|[1-9][0-9]{0,3})(\\.[0-9]{1,4})?$" }
+          { type: "string", pattern: "^(0|[1-9][0-9]{0,3})(\\.[0-9]{1,4})?$" },
+          { type: "number", minimum: 0, maximum: 1000 }
         ]
       }
     })
