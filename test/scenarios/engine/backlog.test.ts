@@ -78,9 +78,8 @@ describe("a restart with many open requests, at a node that answers few calls a 
     const own = wallets.slice(0, 20).map(stack.predict)
     const places = [...own, ...called]
     // All that reads of wallets ask of the request.
-    const accepted = Context.unsafeMake<CurrentRequest>(
-      new Map([[CurrentRequest.key, { accepted: () => true }]])
-    )
+    const asked: Pick<CurrentRequest["Service"], "accepted"> = { accepted: () => true }
+    const accepted = Context.make(CurrentRequest, asked as CurrentRequest["Service"])
     const { alone, together } = await life.runPromise(
       Effect.gen(function* () {
         const { chain, profile } = yield* Connection.open(stack.caller(), settings)
