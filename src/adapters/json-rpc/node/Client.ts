@@ -1,5 +1,5 @@
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import type {
   CallResult,
@@ -21,25 +21,19 @@ import * as RpcSchemas from "./RpcSchemas.js"
 
 /** Concurrent askers get one answer; a good one is kept for ever, a bad one not at all. */
 const shared = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
-  let known: Effect.Effect<A, E> | undefined
-  return Effect.uninterruptibleMask((restore) => {
-    if (known !== undefined) return restore(known)
-    const answer = Deferred.makeUnsafe<A, E>()
-    const forget = Effect.sync(() => {
-      known = undefined
-    })
-    known = Deferred.await(answer)
-    // In a fiber of its own: the first asker may be interrupted while others wait, before it has begun as well.
-    return Effect.andThen(
-      Effect.forkDetach(
-        Deferred.into(
-          Effect.tapCause(ask, () => forget),
-          answer
-        )
-      ),
-      restore(Deferred.await(answer))
-    )
+  let asked: Fiber.Fiber<A, E> | undefined
+  const forget = Effect.sync(() => {
+    asked = undefined
   })
+  // In a fiber of its own: the first asker may be interrupted while others wait.
+  const begin = Effect.map(Effect.forkDetach(Effect.tapCause(ask, () => forget)), (fiber) => {
+    asked = fiber
+    return fiber
+  })
+  return Effect.flatMap(
+    Effect.suspend(() => (asked === undefined ? begin : Effect.succeed(asked))),
+    Fiber.join
+  )
 }
 
 /** The methods of the port in terms of the Ethereum JSON-RPC. */

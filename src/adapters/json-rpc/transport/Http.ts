@@ -249,14 +249,7 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
       more: Readonly<Record<string, string>>
     ) =>
       Effect.callback<Received, HttpFailure>((resume) => {
-        const timer = setTimeout(() => {
-          resume(Effect.fail(failure("unreachable", `no complete answer within ${limits.totalMillis} ms`)))
-          receiver.abandon()
-        }, limits.totalMillis)
-        const receiver = new Receiver(target.trust === "operator" ? limits : callerLimits, (answer) => {
-          clearTimeout(timer)
-          resume(answer)
-        })
+        const receiver = new Receiver(target.trust === "operator" ? limits : callerLimits, resume)
         agentOf(target).dispatch(
           {
             origin: target.connection,
@@ -268,11 +261,14 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
           },
           receiver
         )
-        return Effect.sync(() => {
-          clearTimeout(timer)
-          receiver.abandon()
+        return Effect.sync(() => receiver.abandon())
+      }).pipe(
+        Effect.timeoutOrElse({
+          duration: limits.totalMillis,
+          orElse: () =>
+            Effect.fail(failure("unreachable", `no complete answer within ${limits.totalMillis} ms`))
         })
-      })
+      )
 
     return {
       post: (target, body, patient, more = {}) =>
