@@ -79,9 +79,9 @@ export const make = (
           )
         for (const [index, job] of asked.entries()) {
           const signature = signatures[index]
-          if (signature !== undefined) yield* answer(job, signature)
           // Proving takes milliseconds.
           yield* EventLoop.breathe
+          if (signature !== undefined) yield* answer(job, signature)
         }
       }).pipe(
         Effect.catchDefect(() => Effect.fail(wrong("the provider returned no signatures"))),
@@ -91,7 +91,8 @@ export const make = (
 
     const drain: Effect.Effect<void> = Effect.suspend(() => {
       const jobs = waiting.splice(0, Math.max(1, key.maxBatch || 1))
-      if (jobs.length > 0) return Effect.andThen(serve(jobs), drain)
+      // A provider may sign in this process, and many calls are under way.
+      if (jobs.length > 0) return serve(jobs).pipe(Effect.andThen(EventLoop.breathe), Effect.andThen(drain))
       // At once: whoever asks from now on has to start a new call.
       calls -= 1
       return Effect.void
@@ -100,7 +101,12 @@ export const make = (
     const start = Effect.suspend(() => {
       if (calls >= limits.inFlight) return Effect.void
       calls += 1
-      return Effect.yieldNow.pipe(Effect.andThen(drain), Effect.interruptible, Effect.forkIn(scope))
+      return Effect.yieldNow.pipe(
+        Effect.andThen(EventLoop.breathe),
+        Effect.andThen(drain),
+        Effect.interruptible,
+        Effect.forkIn(scope)
+      )
     }).pipe(Effect.uninterruptible)
 
     return (digest) =>

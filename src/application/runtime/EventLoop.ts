@@ -30,8 +30,10 @@ const isSpent = (): boolean => {
 
 const turn = Effect.callback<void>((resume) => afterTurn(() => resume(Effect.void)))
 
-/** Lets the event loop turn if the slice of time is spent. */
-export const breathe: Effect.Effect<void> = Effect.suspend(() => (isSpent() ? turn : Effect.void))
+/** Lets the event loop turn while the slice of time is spent: of many that wait for the next one, each has its share. */
+export const breathe: Effect.Effect<void> = Effect.suspend(() =>
+  isSpent() ? Effect.andThen(turn, breathe) : Effect.void
+)
 
 /** Runs to the end what stops now and then, and lets the event loop turn where it stops. */
 export const drive = <A>(steps: () => Generator<void, A>): Effect.Effect<A> =>

@@ -229,7 +229,7 @@ const work = (
           context,
           entryPointCode: snapshot.entryPointCode,
           from: signer.address,
-          drafts: yield* Effect.forEach(missing, draftOf),
+          drafts: yield* EventLoop.each(missing, draftOf),
           declared: false,
           lowestPrefund: false,
           revert: decoding.revert,
