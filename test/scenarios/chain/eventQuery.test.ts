@@ -1,7 +1,8 @@
 import { AbiCoder, Interface, id, toBeHex, zeroPadValue } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { first, perFile } from "../../support/http/DevService.js"
+import { first } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
+import { perFile } from "../../support/http/SharedService.js"
 import {
   type Answer,
   type Fault,

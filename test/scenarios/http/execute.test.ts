@@ -5,9 +5,9 @@ import {
   elementAt,
   type Log,
   type OperationResult,
-  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 const service = perFile()
 let wallet: string

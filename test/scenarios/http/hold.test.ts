@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest"
-import { perFile, type TransactionResult } from "../../support/http/DevService.js"
+import type { TransactionResult } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 import * as LoopMonitor from "../../support/LoopMonitor.js"
 
 /** Milliseconds of work between two turns of the event loop. */

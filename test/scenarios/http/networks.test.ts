@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as DevService from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
-const service = DevService.perFile()
+const service = perFile()
 
 interface Network {
   readonly chainId: number

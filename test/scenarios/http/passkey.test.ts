@@ -8,10 +8,10 @@ import {
   type CreateResult,
   elementAt,
   first,
-  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 interface Hashed {
   readonly status: number

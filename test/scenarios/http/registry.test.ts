@@ -1,13 +1,8 @@
 import { Interface } from "ethers"
 import { beforeAll, describe, expect, it } from "vitest"
-import {
-  type Estimate,
-  elementAt,
-  type Log,
-  perFile,
-  type TransactionResult
-} from "../../support/http/DevService.js"
+import { type Estimate, elementAt, type Log, type TransactionResult } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 const service = perFile()
 let wallet: string

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { TypedDataEncoder, verifyMessage, verifyTypedData } from "ethers"
-import * as DevService from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 type Signed = ReadonlyArray<{
   readonly address: string
@@ -12,7 +12,7 @@ type Signed = ReadonlyArray<{
   readonly errors: ReadonlyArray<string | null> | null
 }>
 
-const service = DevService.perFile()
+const service = perFile()
 
 const domain = { name: "Shop", version: "2" }
 const types = {

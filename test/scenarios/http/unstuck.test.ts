@@ -7,9 +7,9 @@ import {
   elementAt,
   first,
   type RequestState,
-  start,
   type TransactionResult
 } from "../../support/http/DevService.js"
+import { start } from "../../support/http/SharedService.js"
 
 interface Replaced {
   readonly nonce: number
@@ -41,12 +41,11 @@ interface Waiting {
   readonly maxPriorityFeePerGas: bigint
 }
 
-// No price rises by itself while a test runs.
-const network = { receiptTimeoutMillis: 1_000, bumpAfterMillis: 3_600_000 }
+const network = { receiptTimeoutMillis: 1_000 }
 
 let service: DevService
 beforeEach(async () => {
-  service = await start({ network })
+  service = await start(network)
 })
 afterEach(() => service.stop())
 
@@ -290,7 +289,7 @@ describe("transactions that wait", () => {
   it("may be replaced again and again, each time at least a tenth dearer, until the operator's cap", async () => {
     const cap = 3n * gwei
     await service.stop()
-    service = await start({ network: { ...network, maxFeePerGas: String(cap) } })
+    service = await start({ ...network, maxFeePerGas: String(cap) })
     await service.automine(false)
     await stuck(1)
     const price = async () => first(await pool()).maxFeePerGas

@@ -5,9 +5,9 @@ import {
   type CreateResult,
   elementAt,
   type Prediction,
-  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 interface Checked {
   readonly exists: boolean

@@ -1,8 +1,9 @@
 import { Webhook } from "standardwebhooks"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Client from "../../../src/client/Client.js"
-import { type Envelope, perFile } from "../../support/http/DevService.js"
+import type { Envelope } from "../../support/http/DevService.js"
 import * as Receiver from "../../support/http/Receiver.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 const eventDef = "event Transfer(address indexed from, address indexed to, uint256 value)"
 const recipient = "0x000000000000000000000000000000000000dEaD"
