@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import * as Guides from "../support/docs/Guides.js"
-import * as Snippets from "../support/docs/Snippets.js"
+import * as Guides from "../scenarios/docs/Guides.js"
+import * as Snippets from "../scenarios/docs/Snippets.js"
 import { root } from "../support/process/Program.js"
 
 /**

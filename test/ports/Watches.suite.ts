@@ -5,8 +5,8 @@ import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/TestClock"
 import { type WatchedEvent, Watches, type WatchStep } from "../../src/application/ports/Watches.js"
 import { Webhooks } from "../../src/application/ports/Webhooks.js"
+import * as Following from "../application/watches/Following.js"
 import * as Make from "../support/journal/Make.js"
-import * as Following from "../support/watches/Following.js"
 
 const hash = (n: number) => Make.word(0xb10c000 + n)
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
-import * as FaultProxy from "../../support/faults/FaultProxy.js"
-import * as Random from "../../support/faults/Random.js"
+import * as FaultProxy from "../../faults/support/FaultProxy.js"
+import * as Random from "../../faults/support/Random.js"
 import { idOf, success, useRigs } from "./support.js"
 
 /** Bundles that other services lost, evicted, or tried for ever. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import type * as Rig from "../../support/faults/Rig.js"
+import type * as Rig from "../../faults/support/Rig.js"
 import type { FaultyNode } from "../../support/stack/FaultyNode.js"
 import { idOf, success, useRigs } from "./support.js"
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect } from "vitest"
-import * as Build from "../../support/faults/Build.js"
-import * as Rig from "../../support/faults/Rig.js"
-import * as World from "../../support/faults/World.js"
+import * as Build from "../../faults/support/Build.js"
+import * as Rig from "../../faults/support/Rig.js"
+import * as World from "../../faults/support/World.js"
 import { type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
 
 export const success = { status: 200, body: { status: 1 } }
