@@ -26,7 +26,6 @@ const slow = [
   "test/scenarios/lens/{bundles,figures,measures}.test.ts",
   "test/scenarios/operator/inspection.test.ts",
   "test/scenarios/process.test.ts",
-  "test/scenarios/regressions/{bundles,lanes,replacements}.test.ts",
   "test/scenarios/remote/{lives,remote}.test.ts",
   "test/scenarios/replicas/*.test.ts",
   "test/scenarios/secrets.test.ts",

@@ -4,7 +4,6 @@ import * as Random from "../../faults/support/Random.js"
 import * as Faults from "./Faults.js"
 import * as Fleet from "./Fleet.js"
 import * as Load from "./Load.js"
-import * as Trail from "./Trail.js"
 import * as Verdict from "./Verdict.js"
 
 export interface Options {
@@ -37,19 +36,6 @@ const tally = (texts: ReadonlyArray<string>): ReadonlyMap<string, number> => {
   for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1)
   return counts
 }
-
-/** What clients met, how often, and of what is no answer to their question after how long. */
-const told = (met: ReadonlyArray<Load.Met>): string =>
-  [...tally(met.map(({ what }) => what))]
-    .map(([what, count]) => {
-      const millis = met.flatMap((each) => (each.what === what ? each.millis : []))
-      const [least, most] = [Math.min(...millis), Math.max(...millis)].map(seconds)
-      return /^20[02]/.test(what) ? `${what} ${count}` : `${what} ${count} (after ${least} to ${most} s)`
-    })
-    .join(", ")
-
-const quantile = (sorted: ReadonlyArray<number>, part: number): number =>
-  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0
 
 const seconds = (millis: number): string => (millis / 1_000).toFixed(1)
 
@@ -89,19 +75,6 @@ const gapsOf = async (fleet: Fleet.Fleet): Promise<ReadonlyArray<string>> => {
     }
     if (open.length === 0 || performance.now() > end) return open
     await pause(500)
-  }
-}
-
-const printTakeOvers = (takeOvers: ReadonlyArray<Faults.TakeOver>, print: Options["print"]): void => {
-  for (const fault of new Set(takeOvers.map((one) => one.fault))) {
-    const all = takeOvers.filter((one) => one.fault === fault).map(({ millis }) => millis)
-    const known = all.flatMap((millis) => millis ?? []).sort((a, b) => a - b)
-    const never = all.length - known.length
-    print(
-      `lanes of the one ${fault} were another's after ${seconds(quantile(known, 0.5))} s (median), ` +
-        `${seconds(known.at(-1) ?? 0)} s (longest) of ${known.length}` +
-        (never === 0 ? "" : `; ${never} times they were nobody else's`)
-    )
   }
 }
 
@@ -158,23 +131,17 @@ const prove = async (
   const met = tally([...load.met, ...last.met].map(({ what }) => what))
   const rolling = tally((restart === undefined ? [] : whileIn(restart)).map(({ what }) => what))
   const verdict = Verdict.of(all, found, { all: met, rolling }, { breaches, gaps })
-  for (const phase of faults.phases)
-    print(`${phase.name}: ${seconds(phase.to - phase.from)} s; clients met ${told(whileIn(phase))}`)
-  printTakeOvers(faults.takeOvers, print)
+  for (const { from, name, to } of faults.phases) print(`${name}: ${seconds(to - from)} s`)
+  for (const { fault, millis } of faults.takeOvers)
+    print(
+      `lanes of the one ${fault} were another's after ${millis === null ? "no time" : `${seconds(millis)} s`}`
+    )
   for (const { isLost } of faults.pauses)
     print(`the one held up for 2 seconds ${isLost ? "lost its lanes" : "kept its lanes"}`)
-  const sorted = ops.map(({ millis }) => millis).sort((a, b) => a - b)
-  const transactions = new Set([...found.values()].flat()).size
-  print(
-    `${ops.length} ops of ${wallets} wallets in ${seconds(took)} s and ${transactions} transactions; ` +
-      `until the final answer p50 ${seconds(quantile(sorted, 0.5))} s, p99 ${seconds(quantile(sorted, 0.99))} s, ` +
-      `longest ${seconds(sorted.at(-1) ?? 0)} s`
-  )
+  print(`${ops.length} ops of ${wallets} wallets in ${seconds(took)} s`)
+  print(`clients met ${[...met].map(([what, times]) => `${what} ${times}`).join(", ")}`)
   print(Verdict.kinds.map((kind) => `${kind} ${verdict[kind].length}`).join(", "))
   for (const kind of Verdict.kinds) for (const line of verdict[kind].slice(0, 10)) print(`${kind}: ${line}`)
-  // Who finds this is to see how it came about, and the journal ends with the fleet.
-  for (const op of all.filter(({ id }) => (found.get(id) ?? []).length > 1).slice(0, 3))
-    for (const line of await Trail.of(fleet, op, found.get(op.id) ?? [])) print(line)
   return { verdict, takeOvers: faults.takeOvers, rolling, met }
 }
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
 import { type Vendor, vendors } from "../../application/chain/Vendors.js"
 import { type Proxy, startProxy } from "../../support/http/Proxy.js"
-import { perFile } from "../../support/http/SharedService.js"
+import { aloneInFile } from "../../support/http/SharedService.js"
 import { type Fault, type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
 import * as EventChain from "./Chain.js"
 
@@ -19,7 +19,7 @@ interface Found {
   readonly args: Readonly<Record<string, unknown>>
 }
 
-const service = perFile()
+const service = aloneInFile()
 let chain: EventChain.EventChain
 /** A node that may refuse, and a proxy before it that counts. */
 let node: FaultyNode

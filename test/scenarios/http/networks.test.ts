@@ -13,7 +13,7 @@ describe("/networks", () => {
   it("names everything that settings take beside node and signer, and no node", async () => {
     const { settings } = service.info
     const answer = await fetch(`${service.info.baseUrl}/networks`, {
-      headers: { "x-api-key": service.info.apiKeys.pro }
+      headers: { "x-api-key": service.info.apiKeys.enterprise }
     })
     const text = await answer.text()
     const networks: ReadonlyArray<Network> = JSON.parse(text)

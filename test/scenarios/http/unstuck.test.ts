@@ -1,7 +1,6 @@
-import type { TransactionRequest } from "ethers"
+import { type TransactionRequest, Wallet } from "ethers"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import {
-  anvilKey,
   type DevService,
   type Envelope,
   elementAt,
@@ -44,13 +43,15 @@ interface Waiting {
 const network = { receiptTimeoutMillis: 1_000 }
 
 let service: DevService
+/** Nobody has paid it before. */
+let recipient: string
 beforeEach(async () => {
   service = await start(network)
+  recipient = Wallet.createRandom().address
 })
 afterEach(() => service.stop())
 
 const gwei = 10n ** 9n
-const recipient = "0x000000000000000000000000000000000000dEaD"
 
 const settings = (more: object = {}) => ({
   rpc: service.info.rpc,
@@ -75,7 +76,7 @@ const stuck = async (value: number) => {
 /** Somebody else's transaction of the same key, straight to the node. */
 const foreign = async (at: number, more: TransactionRequest = {}): Promise<string> => {
   const { hash } = await service.signer.sendTransaction({
-    to: anvilKey(9).address,
+    to: recipient,
     value: 1n,
     nonce: at,
     gasLimit: 21_000n,
@@ -342,7 +343,6 @@ describe("transactions of somebody else with the same key", () => {
       { nonce: 1, oldTxHash: txHash }
     ])
     expect(body.txHash).toBe(first(body.replaced).newTxHash)
-    expect(await service.provider.getBalance(anvilKey(9).address)).toBe(10_000n * 10n ** 18n)
     expect(await service.provider.getBalance(recipient)).toBe(3n)
     expect((await settled(requestId)).httpStatus).toBe(200)
     expect(await nonce()).toBe(2)

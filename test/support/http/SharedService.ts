@@ -135,11 +135,10 @@ export const start = async (network: Network = {}): Promise<DevService.DevServic
   })
 }
 
-/** The service of a test file. */
-export const perFile = (network?: Network): DevService.DevService => {
+const perFileOf = (begin: () => Promise<DevService.DevService>): DevService.DevService => {
   let service: DevService.DevService | undefined
   beforeAll(async () => {
-    service = await start(network)
+    service = await begin()
   }, 120_000)
   afterAll(() => service?.stop())
   return new Proxy({} as DevService.DevService, {
@@ -149,3 +148,9 @@ export const perFile = (network?: Network): DevService.DevService => {
     }
   })
 }
+
+/** The service of a test file. */
+export const perFile = (network?: Network): DevService.DevService => perFileOf(() => start(network))
+
+/** A service whose chain begins with the file: what the reference shows is the same in every run. */
+export const aloneInFile = (): DevService.DevService => perFileOf(() => DevService.start())

@@ -1,18 +1,42 @@
-import { describe, expect, it } from "vitest"
-import type * as Rig from "../../faults/support/Rig.js"
-import type { FaultyNode } from "../../support/stack/FaultyNode.js"
-import { idOf, success, useRigs } from "./support.js"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import * as Build from "../../faults/support/Build.js"
+import * as Rig from "../../faults/support/Rig.js"
+import * as World from "../../faults/support/World.js"
+import { type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
 
 /** Blocks that are taken back before what they hold is settled: what an early answer said is undone; the promise is not. */
 
-const rigs = useRigs()
+const success = { status: 200, body: { status: 1 } }
+
+let world: World.World
+let build: Build.Build
+beforeAll(async () => {
+  build = await Build.make()
+  world = await World.start()
+})
+afterAll(async () => {
+  await world.stop()
+  build.remove()
+})
+
+const using = async (
+  options: Partial<Rig.Options<FaultyNode>>,
+  test: (rig: Rig.Rig<FaultyNode>) => Promise<void>
+) => {
+  const rig = await Rig.start(world, build, { salts: ["a"], node: startFaultyNode, ...options })
+  try {
+    await test(rig)
+  } finally {
+    await rig.stop()
+  }
+}
 const mine = async (blocks: number) => {
-  for (let block = 0; block < blocks; block += 1) await rigs.send("evm_mine")
+  for (let block = 0; block < blocks; block += 1) await world.send("evm_mine")
 }
 /** Two executions, each answered as done in a block of its own. */
 const answered = async (rig: Rig.Rig<FaultyNode>) => {
   await mine(4)
-  const ids = [idOf(rig, "first"), idOf(rig, "second")]
+  const ids = [Rig.idOf(`${rig.signer.address} first`), Rig.idOf(`${rig.signer.address} second`)]
   for (const id of ids) expect(await rig.execute(id, rig.hit("a", id))).toMatchObject(success)
   const before = await rig.nonce()
   return {
@@ -25,7 +49,7 @@ const answered = async (rig: Rig.Rig<FaultyNode>) => {
   }
 }
 const takenBack = async (rig: Rig.Rig<FaultyNode>, before: number) => {
-  await rigs.send("anvil_reorg", 2, [])
+  await world.send("anvil_reorg", 2, [])
   expect(await rig.nonce()).toBe(before - 2)
 }
 
@@ -33,14 +57,14 @@ describe("transactions that were answered as mined and that a reorg took back", 
   const settledDepth = 3
 
   it("land again", () =>
-    rigs.using({ settledDepth }, async (rig) => {
+    using({ settledDepth }, async (rig) => {
       const { before, landed } = await answered(rig)
       await takenBack(rig, before)
       await landed()
     }))
 
   it("while the service was down, and deep under new blocks by now, land again after its start", () =>
-    rigs.using({ settledDepth, kills: [{ at: "clock", millis: 1 }] }, async (rig) => {
+    using({ settledDepth, kills: [{ at: "clock", millis: 1 }] }, async (rig) => {
       const { before, landed } = await answered(rig)
       rig.supervisor.arm()
       await expect.poll(rig.supervisor.restarts, { interval: 5 }).toBe(1)
@@ -50,7 +74,7 @@ describe("transactions that were answered as mined and that a reorg took back", 
     }))
 
   it("between two looks at the chain, deep under new blocks at the next one, land again", () =>
-    rigs.using({ settledDepth }, async (rig) => {
+    using({ settledDepth }, async (rig) => {
       const { before, landed } = await answered(rig)
       // Until the new chain is longer than the old one by the settled depth the node answers nothing.
       let release = () => {}
