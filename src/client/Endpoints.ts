@@ -1,4 +1,3 @@
-import type { Keyed } from "../application/request/TransactionResult.js"
 import type * as GetReceipts from "../application/usecases/chain/GetReceipts.js"
 import type * as ReadContracts from "../application/usecases/chain/ReadContracts.js"
 import type * as FilterEvents from "../application/usecases/events/FilterEvents.js"
@@ -34,7 +33,7 @@ interface Of<M extends Module> {
  * An answer with `returnData`, and what the client adds: `outcomes` has the same elements without the objects that name
  * each one's index.
  */
-type Flat<R> = R extends { readonly returnData: ReadonlyArray<Keyed<infer A>> }
+type Flat<R> = R extends { readonly returnData: ReadonlyArray<{ readonly [index: number]: infer A }> }
   ? R & { readonly outcomes: ReadonlyArray<A> }
   : never
 

@@ -37,14 +37,14 @@ export const CreatedAccount = Schema.Struct({
 }).annotate({ identifier: "CreatedAccount" })
 export type CreatedAccount = typeof CreatedAccount.Type
 
-/** One object per element of the request, with one member: its index. It has no other, as `error` would be. */
-export interface Keyed<A> {
-  readonly [index: number]: A
-}
-
-// A record's type has an index of any text, by which `returnData[0].error` would compile.
+/**
+ * One object per element of the request, with one member: its index. A record's type has an index of any text, by which
+ * `returnData[0].error` would compile. The type has no name, so that programs need none to speak of an answer.
+ */
 const keyed = <A, I>(element: Schema.Codec<A, I>) =>
-  Schema.make<Keyed<A>, Keyed<I>>(Schema.Record(Schema.String, element).ast)
+  Schema.make<{ readonly [index: number]: A }, { readonly [index: number]: I }>(
+    Schema.Record(Schema.String, element).ast
+  )
 
 const result = <A, I>(element: Schema.Codec<A, I>, statuses: string) =>
   Schema.Struct({

@@ -1,0 +1,15 @@
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/testing/TestClock"
+
+/** Lets everything go on that can without time. Effect's own `adjust` lets fibers take one turn only. */
+export const settle: Effect.Effect<void> = Effect.promise(async () => {
+  for (let turn = 0; turn < 20; turn++) await new Promise((done) => setImmediate(done))
+})
+
+const settled = (effect: Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.andThen(settle, Effect.andThen(effect, settle))
+
+export const adjust = (by: Duration.Input): Effect.Effect<void> => settled(TestClock.adjust(by))
+
+export const setTime = (at: number): Effect.Effect<void> => settled(TestClock.setTime(at))
