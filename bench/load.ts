@@ -1,8 +1,8 @@
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
-import * as Build from "../test/support/faults/Build.js"
-import * as Fleet from "../test/support/replicas/Fleet.js"
-import * as Mixed from "../test/support/replicas/Mixed.js"
+import * as Build from "../test/faults/support/Build.js"
+import * as Fleet from "../test/replicas/support/Fleet.js"
+import * as Mixed from "../test/replicas/support/Mixed.js"
 import { quantile } from "./harness/Stats.js"
 
 /**

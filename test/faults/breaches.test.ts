@@ -1,10 +1,10 @@
 import { AbiCoder, keccak256 } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as Build from "../support/faults/Build.js"
-import * as Fault from "../support/faults/Fault.js"
-import type { Scenario } from "../support/faults/Scenario.js"
-import * as Seed from "../support/faults/Seed.js"
-import * as World from "../support/faults/World.js"
+import * as Build from "./support/Build.js"
+import * as Fault from "./support/Fault.js"
+import type { Scenario } from "./support/Scenario.js"
+import * as Seed from "./support/Seed.js"
+import * as World from "./support/World.js"
 
 /** Executions in calm weather: nothing can go wrong but what the test breaks. */
 const scenario: Scenario = {

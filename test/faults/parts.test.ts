@@ -1,14 +1,10 @@
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import * as Effect from "effect/Effect"
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
-import * as Campaign from "../support/faults/Campaign.js"
-import type { Fault } from "../support/faults/Fault.js"
-import * as FaultProxy from "../support/faults/FaultProxy.js"
-import * as Killing from "../support/faults/Killing.js"
-import * as Receiver from "../support/faults/Receiver.js"
-import * as Scenario from "../support/faults/Scenario.js"
+import { afterEach, describe, expect, it, vi } from "vitest"
 import type * as Journals from "../support/journal/Journals.js"
+import * as Campaign from "./support/Campaign.js"
+import * as Killing from "./support/Killing.js"
+import * as Receiver from "./support/Receiver.js"
+import * as Scenario from "./support/Scenario.js"
 
 describe("a scenario", () => {
   const steps = ["accept", "allocate", "settle"]
@@ -27,35 +23,6 @@ describe("a scenario", () => {
     expect(first.sort()).toEqual(
       [...steps, "send"].flatMap((step) => [`after ${step}`, `before ${step}`]).sort()
     )
-  })
-
-  it("has, over many seeds, every fault, event, endpoint and way of mining", () => {
-    const faults = some.flatMap(({ script }) =>
-      Object.values(script)
-        .flat()
-        .map((fault) => fault?.kind)
-    )
-    expect(new Set(faults).size).toBe(13)
-    expect(new Set(some.flatMap(({ events }) => events.map(({ kind }) => kind))).size).toBe(6)
-    expect(new Set(some.flatMap(({ requests }) => requests.map(({ endpoint }) => endpoint))).size).toBe(4)
-    const asynchronous = some.flatMap(({ requests }) => requests.filter(({ isAsync }) => isAsync))
-    expect(new Set(asynchronous.map(({ endpoint, twin }) => `${endpoint} ${twin}`)).size).toBe(8)
-    expect(new Set(some.map(({ mining }) => mining.mode)).size).toBe(3)
-  })
-
-  it("has, over many seeds, every store, outage, EntryPoint, bundler and node, one process and two", () => {
-    const all = (of: (scenario: Scenario.Scenario) => unknown) => new Set(some.map(of))
-    expect(all(({ store }) => store).size).toBe(2)
-    expect(all(({ version }) => version).size).toBe(3)
-    expect(all(({ remote }) => remote).size).toBe(2)
-    expect(all(({ nodeReplacedAt }) => nodeReplacedAt === null).size).toBe(2)
-    expect(all(({ impulses }) => [...new Set(impulses.map(({ what }) => what))].sort().join()).size).toBe(4)
-    expect(all(({ others, store }) => `${store} ${others.length}`)).toEqual(
-      new Set(["sqlite 0", "postgres 0", "postgres 1"])
-    )
-    expect(
-      new Set(some.flatMap(({ outages, store }) => outages.map(({ how }) => `${store} ${how}`)))
-    ).toEqual(new Set(["sqlite locked", "postgres refuses", "postgres hangs"]))
   })
 
   it("takes blocks back that are deeper than what is settled only where it gives their transactions back", () => {
@@ -123,109 +90,6 @@ describe("a journal that kills its process", () => {
     process.emit(Killing.armSignal)
     await Effect.runPromise(call)
     expect(kill).toHaveBeenCalledOnce()
-  })
-})
-
-describe("a failing node", () => {
-  let proxy: FaultProxy.FaultProxy
-  let asked = 0
-  const node = createServer(async (request, response) => {
-    let body = ""
-    for await (const part of request) body += part
-    asked += 1
-    const answer = ({ id, method }: { id: number; method: string }) => ({
-      jsonrpc: "2.0",
-      id,
-      result:
-        method === "eth_blockNumber"
-          ? "0xa"
-          : method === "eth_getTransactionReceipt"
-            ? { blockNumber: "0xa" }
-            : method
-    })
-    const calls = JSON.parse(body)
-    response.end(JSON.stringify(Array.isArray(calls) ? calls.map(answer) : answer(calls)))
-  })
-  beforeAll(async () => {
-    await new Promise<void>((resolve) => node.listen(0, "127.0.0.1", resolve))
-    proxy = await FaultProxy.start(`http://127.0.0.1:${(node.address() as AddressInfo).port}`)
-  })
-  afterAll(async () => {
-    await proxy.stop()
-    await new Promise((resolve) => node.close(resolve))
-  })
-
-  const post = async (...methods: ReadonlyArray<string>) => {
-    const calls = methods.map((method, id) => ({ jsonrpc: "2.0", id, method, params: [] }))
-    const body = JSON.stringify(calls.length === 1 ? calls[0] : calls)
-    const answer = await fetch(proxy.url, { method: "POST", body, signal: AbortSignal.timeout(500) })
-    return { status: answer.status, headers: answer.headers, text: await answer.text() }
-  }
-  const meets = (fault: Fault) => proxy.play({ send: [fault], poll: [fault], read: [fault] })
-  const batch = ["eth_chainId", "eth_gasPrice"]
-
-  it("loses the question, or the answer", async () => {
-    for (const [kind, heard] of [
-      ["cut before", 0],
-      ["cut after", 1],
-      ["silence", 1]
-    ] as const) {
-      meets({ kind })
-      asked = 0
-      await expect(post("eth_sendRawTransaction")).rejects.toThrow()
-      expect(asked).toBe(heard)
-      expect((await post("eth_sendRawTransaction")).status).toBe(200)
-    }
-  })
-
-  it("limits the rate for a while", async () => {
-    meets({ kind: "429", burst: 2, retryAfter: 1 })
-    const answers = [await post("eth_chainId"), await post("eth_chainId"), await post("eth_chainId")]
-    expect(answers.map(({ status }) => status)).toEqual([429, 429, 200])
-    expect(answers[0]?.headers.get("retry-after")).toBe("1")
-  })
-
-  it("answers with an error, whether it took the transaction or not", async () => {
-    for (const forwarded of [true, false]) {
-      meets({ kind: "wrong error", forwarded, code: -32603, message: "nonce too low" })
-      asked = 0
-      expect(JSON.parse((await post("eth_sendRawTransaction")).text)).toMatchObject({
-        error: { code: -32603, message: "nonce too low" }
-      })
-      expect(asked).toBe(forwarded ? 1 : 0)
-    }
-  })
-
-  it("answers too much, too little, in another order, or nonsense", async () => {
-    const ids = async (kind: "duplicated answer" | "left out answer" | "reordered answers") => {
-      meets({ kind })
-      const answers: ReadonlyArray<{ readonly id: number }> = JSON.parse((await post(...batch)).text)
-      return answers.map(({ id }) => id)
-    }
-    expect(await ids("duplicated answer")).toEqual([0, 1, 0])
-    expect(await ids("left out answer")).toEqual([1])
-    expect(await ids("reordered answers")).toEqual([1, 0])
-    meets({ kind: "garbage" })
-    expect((await post("eth_chainId")).text).toContain("<html>")
-    meets({ kind: "gateway", status: 503 })
-    expect((await post("eth_chainId")).status).toBe(503)
-  })
-
-  it("lives in the past", async () => {
-    meets({ kind: "stale", exchanges: 2, blocks: 3 })
-    const answers = JSON.parse((await post("eth_blockNumber", "eth_getTransactionReceipt")).text)
-    expect(answers).toMatchObject([{ result: "0x7" }, { result: null }])
-    await post("eth_blockNumber")
-    expect(JSON.parse((await post("eth_blockNumber")).text)).toMatchObject({ result: "0xa" })
-  })
-
-  it("tells of transactions before and after the real node knows them", async () => {
-    const told: Array<string> = []
-    proxy.play({ send: [], poll: [], read: [] }, (moment) => told.push(`${moment} ${asked}`))
-    asked = 0
-    await post("eth_sendRawTransaction")
-    await post("eth_chainId")
-    expect(told).toEqual(["before 0", "after 1"])
   })
 })
 

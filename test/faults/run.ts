@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process"
 import { parseArgs } from "node:util"
-import * as Campaign from "../support/faults/Campaign.js"
+import * as Campaign from "./support/Campaign.js"
 
 /**
  * `npm run test:faults`: every accepted write reaches the chain exactly once, whatever happens to node, database and

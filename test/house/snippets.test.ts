@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import * as Guides from "../support/docs/Guides.js"
-import * as Snippets from "../support/docs/Snippets.js"
+import * as Guides from "../scenarios/docs/Guides.js"
+import * as Snippets from "../scenarios/docs/Snippets.js"
 import { root } from "../support/process/Program.js"
 
 /**
@@ -36,7 +36,7 @@ const shown: ReadonlyArray<readonly [page: string, heading: string, language: st
   ["README.md", "On your chain", "sh", "test/scenarios/docs/snippets.test.ts"],
   ["docs/contracts.md", "Deployment", "sh", "test/scenarios/docs/snippets.test.ts"],
   ["docs/operations.md", "*", "json", "test/house/docs.test.ts"],
-  ["docs/watches.md", "*", "js", "test/scenarios/chain/watches.test.ts"],
+  ["docs/watches.md", "*", "js", "test/scenarios/http/watches.test.ts"],
   ["docs/webhooks.md", "*", "js", "test/ports/webhooks/Deliver.test.ts"],
   ["docs/signers/pkcs11.md", "*", "json", "test/scenarios/docs/snippets.test.ts"],
   ["docs/signers/pkcs11.md", "3. Create a key", "", "test/scenarios/docs/snippets.test.ts"],
@@ -46,7 +46,7 @@ const shown: ReadonlyArray<readonly [page: string, heading: string, language: st
 /** What nothing runs, and why. */
 const excepted: ReadonlyArray<readonly [page: string, language: string, why: string]> = [
   ["docs/architecture.md", "", "a drawing, whose files test/house/docs.test.ts looks for"],
-  ["docs/concepts/prediction.md", "", "a formula, which test/scenarios/domain/wallets.test.ts holds"],
+  ["docs/concepts/prediction.md", "", "a formula, which test/scenarios/http/wallets.test.ts holds"],
   ["docs/contracts.md", "", "layouts, which test/solidity/live/vectors.test.ts holds"],
   ["docs/contracts.md", "solidity", "layouts, which test/solidity/live/vectors.test.ts holds"],
   ["docs/custody.md", "json", "requests of wallets that a reader has; test/scenarios/custody sends such"],

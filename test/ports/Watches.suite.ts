@@ -4,9 +4,9 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { type WatchedEvent, Watches, type WatchStep } from "../../src/application/ports/Watches.js"
 import { Webhooks } from "../../src/application/ports/Webhooks.js"
+import * as Following from "../application/watches/Following.js"
 import * as Make from "../support/journal/Make.js"
 import * as Time from "../support/Time.js"
-import * as Following from "../support/watches/Following.js"
 
 const hash = (n: number) => Make.word(0xb10c000 + n)
 

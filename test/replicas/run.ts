@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util"
-import * as Faults from "../support/replicas/Faults.js"
-import * as Proof from "../support/replicas/Proof.js"
-import * as Verdict from "../support/replicas/Verdict.js"
+import * as Faults from "./support/Faults.js"
+import * as Proof from "./support/Proof.js"
+import * as Verdict from "./support/Verdict.js"
 
 /**
  * `npm run test:replicas`: ops at three replicas of the service while replicas are killed, stopped and cut off, the

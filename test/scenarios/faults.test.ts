@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import * as Campaign from "../support/faults/Campaign.js"
+import * as Campaign from "../faults/support/Campaign.js"
 
 /** Few seeds of what `npm run test:faults` runs at length; `npm run test:faults -- --seed N` runs one of them alone. */
 const seeds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]

@@ -15,8 +15,8 @@ import * as Service from "../../src/hosts/node/Service.js"
 import * as Wiring from "../../src/hosts/Wiring.js"
 import { walletProxyCreationCode } from "../../src/index.js"
 import { startNode } from "../../tools/PreparedChain.js"
+import * as SoftHsm from "../adapters/pkcs11/SoftHsm.js"
 import * as Leaks from "../support/Leaks.js"
-import * as SoftHsm from "../support/softhsm/SoftHsm.js"
 
 /** Every key of the service is on the token: those of the account, the deployer's and the service's own. */
 const hsm = SoftHsm.make()

@@ -4,9 +4,9 @@ import * as Redacted from "effect/Redacted"
 import * as AwsKeyProvider from "../../../src/adapters/aws-kms/KeyProvider.js"
 import { digest, expectQuiet, hosted } from "../../ports/HostedKeyProvider.suite.js"
 import { keyProviderSuite } from "../../ports/KeyProvider.suite.js"
-import * as AwsKms from "../../support/kms/AwsKms.js"
 import * as Keys from "../../support/kms/Keys.js"
 import type { Server } from "../../support/kms/Server.js"
+import * as AwsKms from "./AwsKms.js"
 
 const main = Keys.secp256k1(`0x${"a1".repeat(32)}`)
 const other = Keys.secp256k1(`0x${"b2".repeat(32)}`)

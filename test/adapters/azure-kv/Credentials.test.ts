@@ -3,9 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as AzureKeyProvider from "../../../src/adapters/azure-kv/KeyProvider.js"
 import { digest, expectQuiet } from "../../ports/HostedKeyProvider.suite.js"
-import * as Vault from "../../support/kms/AzureKeyVault.js"
 import * as Keys from "../../support/kms/Keys.js"
 import type { Server } from "../../support/kms/Server.js"
+import * as Vault from "./AzureKeyVault.js"
 
 const main = Keys.secp256k1(`0x${"a1".repeat(32)}`)
 const serve = Vault.make([Vault.key("main", main)])

@@ -4,9 +4,9 @@ import type { TokenCredential } from "../../../src/adapters/azure-kv/Credentials
 import * as AzureKeyProvider from "../../../src/adapters/azure-kv/KeyProvider.js"
 import { digest, hosted } from "../../ports/HostedKeyProvider.suite.js"
 import { keyProviderSuite } from "../../ports/KeyProvider.suite.js"
-import * as Vault from "../../support/kms/AzureKeyVault.js"
 import * as Keys from "../../support/kms/Keys.js"
 import type { Answer, Server } from "../../support/kms/Server.js"
+import * as Vault from "./AzureKeyVault.js"
 
 const main = Keys.secp256k1(`0x${"a1".repeat(32)}`)
 const other = Keys.secp256k1(`0x${"b2".repeat(32)}`)

@@ -9,9 +9,9 @@ import type { ProviderKey } from "../../../src/application/ports/KeyProvider.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { digest, hosted } from "../../ports/HostedKeyProvider.suite.js"
 import { keyProviderSuite } from "../../ports/KeyProvider.suite.js"
-import * as Fireblocks from "../../support/fireblocks/Fireblocks.js"
 import * as Keys from "../../support/kms/Keys.js"
 import type { Server } from "../../support/kms/Server.js"
+import * as Fireblocks from "./Fireblocks.js"
 
 const key = Keys.secp256k1(`0x${"a1".repeat(32)}`)
 const assets: ReadonlyArray<Fireblocks.Asset> = [

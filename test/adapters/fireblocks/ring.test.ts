@@ -6,9 +6,9 @@ import { recoverAddress } from "ethers"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as KeyProviders from "../../../src/hosts/keys/KeyProviders.js"
-import * as Fireblocks from "../../support/fireblocks/Fireblocks.js"
 import * as Keys from "../../support/kms/Keys.js"
 import * as Scripted from "../../support/signing/Scripted.js"
+import * as Fireblocks from "./Fireblocks.js"
 
 const key = Keys.secp256k1(`0x${"a1".repeat(32)}`)
 const digests = [1, 2, 3].map((n) => Hex.unsafe32(`0x${`0${n}`.repeat(32)}`))

@@ -7,9 +7,9 @@ import * as Crc32c from "../../../src/adapters/gcp-kms/Crc32c.js"
 import * as GcpKeyProvider from "../../../src/adapters/gcp-kms/KeyProvider.js"
 import { digest, hosted } from "../../ports/HostedKeyProvider.suite.js"
 import { keyProviderSuite } from "../../ports/KeyProvider.suite.js"
-import * as GcpKms from "../../support/kms/GcpKms.js"
 import * as Keys from "../../support/kms/Keys.js"
 import type { Answer, Server } from "../../support/kms/Server.js"
+import * as GcpKms from "./GcpKms.js"
 
 const main = Keys.secp256k1(`0x${"a1".repeat(32)}`)
 const other = Keys.secp256k1(`0x${"b2".repeat(32)}`)

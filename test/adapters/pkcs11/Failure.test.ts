@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Failure from "../../../src/adapters/pkcs11/Failure.js"
-import { binding } from "../../support/softhsm/SoftHsm.js"
+import { binding } from "./SoftHsm.js"
 
 const from = (message: string, code?: number) => {
   const { message: text, reason } = Failure.from(Failure.refusal(message, code))

@@ -7,7 +7,7 @@ import * as Pkcs11KeyProvider from "../../../src/adapters/pkcs11/KeyProvider.js"
 import type { KeyProvider, KeyProviderError } from "../../../src/application/ports/KeyProvider.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { keyProviderSuite } from "../../ports/KeyProvider.suite.js"
-import * as SoftHsm from "../../support/softhsm/SoftHsm.js"
+import * as SoftHsm from "./SoftHsm.js"
 
 const { CKA_ALWAYS_AUTHENTICATE, CKA_CLASS, CKA_ID, CKA_LABEL, CKA_SIGN, CKA_TOKEN, CKA_VALUE } =
   SoftHsm.binding

@@ -11,8 +11,8 @@ import { keccak256 } from "ethers"
 import * as Pkcs11KeyProvider from "../../../src/adapters/pkcs11/KeyProvider.js"
 import type { KeyProvider, KeyProviderError } from "../../../src/application/ports/KeyProvider.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as Interposer from "../../support/softhsm/Interposer.js"
-import * as SoftHsm from "../../support/softhsm/SoftHsm.js"
+import * as Interposer from "./Interposer.js"
+import * as SoftHsm from "./SoftHsm.js"
 
 const { CKR_DEVICE_REMOVED, CKR_SESSION_COUNT, CKR_SESSION_HANDLE_INVALID, CKR_USER_NOT_LOGGED_IN } =
   SoftHsm.binding

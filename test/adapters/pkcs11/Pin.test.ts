@@ -5,8 +5,8 @@ import * as Pkcs11KeyProvider from "../../../src/adapters/pkcs11/KeyProvider.js"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Leaks from "../../support/Leaks.js"
-import * as Interposer from "../../support/softhsm/Interposer.js"
-import * as SoftHsm from "../../support/softhsm/SoftHsm.js"
+import * as Interposer from "./Interposer.js"
+import * as SoftHsm from "./SoftHsm.js"
 
 const hsm = SoftHsm.make()
 const between = Interposer.make(hsm)

@@ -5,9 +5,9 @@ import * as LogRanges from "../../../src/application/chain/LogRanges.js"
 import type { BlockRange } from "../../../src/application/chain/LogRefusal.js"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { vendors } from "../../support/events/Vendors.js"
 import * as Make from "../../support/journal/Make.js"
 import { test } from "../../support/Test.js"
+import { vendors } from "./Vendors.js"
 
 interface FakeLog {
   readonly block: bigint

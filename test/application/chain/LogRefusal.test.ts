@@ -2,8 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { type BlockRange, cure, sizeOf } from "../../../src/application/chain/LogRefusal.js"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
-import { vendors, type Wording } from "../../support/events/Vendors.js"
 import * as Work from "../../support/Work.js"
+import { vendors, type Wording } from "./Vendors.js"
 
 const origin = "https://node.example"
 const range: BlockRange = { from: 28_000_000n, to: 28_099_999n }

@@ -4,7 +4,7 @@ import type * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
 import type { Address } from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
-import * as Site from "../../support/pay/Site.js"
+import * as Site from "./Site.js"
 
 const { dataOf, op, paymaster, version } = Site
 const [a, b] = [Make.address(0xa1), Make.address(0xb2)]

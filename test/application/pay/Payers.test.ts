@@ -11,8 +11,8 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import * as Site from "../../support/pay/Site.js"
 import { test } from "../../support/Test.js"
+import * as Site from "./Site.js"
 
 const { codes, cost, entryPoint, hashOf, op, part, version } = Site
 const [sponsor, named, other] = [Make.address(0x5a), Make.address(0x5b), Make.address(0x5c)]

@@ -4,7 +4,7 @@ import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.j
 import type * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as Site from "../../support/pay/Site.js"
+import * as Site from "./Site.js"
 
 const { dataOf, op, paymaster, version } = Site
 

@@ -11,8 +11,8 @@ import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import * as Site from "../../support/pay/Site.js"
 import { test } from "../../support/Test.js"
+import * as Site from "./Site.js"
 
 const { codes, cost, dataOf, entryPoint, op, part, paymaster, version } = Site
 

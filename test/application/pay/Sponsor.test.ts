@@ -11,9 +11,9 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import * as Site from "../../support/pay/Site.js"
 import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
+import * as Site from "./Site.js"
 
 const { entryPoint, hashOf, now, part, paymaster, version } = Site
 const caps = { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, transactionGas: 1_000_000n }

@@ -30,9 +30,9 @@ import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import * as Ops from "../../support/lanes/Ops.js"
 import * as Parties from "../../support/Parties.js"
-import * as Site from "../../support/pay/Site.js"
 import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
+import * as Site from "../pay/Site.js"
 
 const hash = Make.word(0x0b)
 

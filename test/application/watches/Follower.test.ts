@@ -12,9 +12,9 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Log from "../../support/Log.js"
 import * as SetClock from "../../support/SetClock.js"
 import { testOver } from "../../support/Test.js"
-import * as Following from "../../support/watches/Following.js"
-import { ForkingChain } from "../../support/watches/ForkingChain.js"
-import * as Watching from "../../support/watches/Watching.js"
+import * as Following from "./Following.js"
+import { ForkingChain } from "./ForkingChain.js"
+import * as Watching from "./Watching.js"
 
 const few = { events: 20, characters: 1_000_000 }
 

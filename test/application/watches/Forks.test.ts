@@ -2,9 +2,9 @@ import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as fc from "fast-check"
 import { Watches } from "../../../src/application/ports/Watches.js"
-import * as Following from "../../support/watches/Following.js"
-import { ForkingChain } from "../../support/watches/ForkingChain.js"
-import * as Watching from "../../support/watches/Watching.js"
+import * as Following from "./Following.js"
+import { ForkingChain } from "./ForkingChain.js"
+import * as Watching from "./Watching.js"
 
 const Step = fc.oneof(
   { weight: 4, arbitrary: fc.record({ mine: fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 3 }) }) },

@@ -2,8 +2,8 @@ import { describe, expect } from "@effect/vitest"
 import type { Position } from "../../../src/application/ports/Watches.js"
 import * as Reading from "../../../src/application/watches/Reading.js"
 import { test } from "../../support/Test.js"
-import * as Following from "../../support/watches/Following.js"
-import { ForkingChain } from "../../support/watches/ForkingChain.js"
+import * as Following from "./Following.js"
+import { ForkingChain } from "./ForkingChain.js"
 
 const query = { address: [Following.token], topics: [] }
 const start: Position = { first: 0n, next: 0n, hashes: [] }

@@ -7,7 +7,7 @@ import * as Spec from "../../../src/application/watches/Spec.js"
 import * as Telling from "../../../src/application/watches/Telling.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { test } from "../../support/Test.js"
-import * as Following from "../../support/watches/Following.js"
+import * as Following from "./Following.js"
 
 const hash = Hex.unsafe32(`0x${"7".repeat(64)}`)
 

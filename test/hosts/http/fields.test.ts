@@ -70,6 +70,13 @@ const requests = {
     useABI: ["event E(uint256 x)"]
   },
   "/receipt": { txHashes: [hash], rpc, useABI: ["event E(uint256 x)"] },
+  "/sign": {
+    messages: ["x"],
+    format: "rsv",
+    hashed: false,
+    signer,
+    eip712: { address: token, chainId: "137" }
+  },
   "/getSigner": { signer }
 } as const
 type Path = keyof typeof requests
@@ -257,6 +264,17 @@ const fields: Readonly<Record<Path, Fields>> = {
     chainId: [...integer, 0, -1, 5],
     useABI: list
   },
+  "/sign": {
+    messages: [...list, no],
+    "messages[0]": [null, 7],
+    format: ["RSV", null],
+    hashed: ["true", true],
+    ...signerFields("signer"),
+    signer: [...object, no],
+    eip712: [[]],
+    "eip712.chainId": [137, "-1", `0x1${"0".repeat(64)}`],
+    "eip712.address": ["0x44"]
+  },
   "/getSigner": { ...signerFields("signer"), signer: [...object, no] }
 }
 
@@ -349,6 +367,7 @@ it.each<readonly [Path, string, unknown]>([
   ["/estimateGas", "operations", operation],
   ["/executeEncoded", "operations", encoded],
   ["/receipt", "txHashes", hash],
+  ["/sign", "messages", "x"],
   ["/execute", "operations[0].funcParams", "1"],
   ["/execute", "settings.useABI", "event E()"]
 ])("%s %s of 257 elements are refused", async (path, at, element) => {

@@ -14,9 +14,9 @@ import type { HttpService } from "../../../src/hosts/http/service/HttpService.js
 import * as Server from "../../../src/hosts/node/server/Server.js"
 import * as Bodies from "../../support/http/Bodies.js"
 import { endpoints, posts } from "../../support/http/Contract.js"
-import * as Fuzz from "../../support/http/Fuzz.js"
 import * as MemoryService from "../../support/http/MemoryService.js"
 import { key } from "../../support/http/Service.js"
+import * as Fuzz from "./Fuzz.js"
 
 /** `FUZZ_REQUESTS` makes a longer run. */
 const total = Number(process.env.FUZZ_REQUESTS ?? 8_000)

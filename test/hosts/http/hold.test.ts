@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { posts } from "../../support/http/Contract.js"
-import * as Holding from "../../support/http/Holding.js"
-import { addressOf, hex, most } from "../../support/http/Holding.js"
 import * as MemoryService from "../../support/http/MemoryService.js"
+import * as Holding from "./Holding.js"
+import { addressOf, hex, most } from "./Holding.js"
 
 const MiB = 2 ** 20
 const { place } = MemoryService

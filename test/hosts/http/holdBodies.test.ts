@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import { endpoints, exampleOf } from "../../support/http/Contract.js"
-import * as Holding from "../../support/http/Holding.js"
-import { most } from "../../support/http/Holding.js"
 import { place } from "../../support/http/MemoryService.js"
+import * as Holding from "./Holding.js"
+import { most } from "./Holding.js"
 
 const MiB = 2 ** 20
 

@@ -2,8 +2,8 @@ import { fileURLToPath } from "node:url"
 import { buildSync } from "esbuild"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import type * as Client from "../../../src/client/Client.js"
-import * as Browser from "../../support/browser/Browser.js"
 import * as DevService from "../../support/http/DevService.js"
+import * as Browser from "./Browser.js"
 
 /** `castellan/client` in a page, as a bundler for browsers makes it. */
 const bundled = (): string => {

@@ -1,10 +1,10 @@
 import { computeAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
-import * as Accessibility from "../../support/browser/Accessibility.js"
-import * as Browser from "../../support/browser/Browser.js"
 import * as DevService from "../../support/http/DevService.js"
 import * as Port from "../../support/process/Port.js"
+import * as Accessibility from "./Accessibility.js"
+import * as Browser from "./Browser.js"
 
 const token = "an operator's token of the console"
 const recipient = "0x000000000000000000000000000000000000dEaD"

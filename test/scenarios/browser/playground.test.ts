@@ -1,9 +1,9 @@
 import { Contract, dataSlice } from "ethers"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import * as PlaygroundLink from "../../../src/hosts/cli/dev/PlaygroundLink.js"
-import * as Accessibility from "../../support/browser/Accessibility.js"
-import * as Browser from "../../support/browser/Browser.js"
 import * as DevService from "../../support/http/DevService.js"
+import * as Accessibility from "./Accessibility.js"
+import * as Browser from "./Browser.js"
 
 const walletAbi = [
   "function configuration() view returns (tuple(uint8 custody, uint8 threshold, address[] owners, tuple(bytes32 x, bytes32 y)[] passkeys) config, uint64 configNonce)"

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import * as Browser from "../../support/browser/Browser.js"
 import * as DevService from "../../support/http/DevService.js"
+import * as Browser from "./Browser.js"
 
 let service: DevService.DevService
 let browser: Browser.Browser

@@ -1,7 +1,8 @@
 import { AbiCoder, Interface, id, toBeHex, zeroPadValue } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { first, perFile } from "../../support/http/DevService.js"
+import { first } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
+import { aloneInFile } from "../../support/http/SharedService.js"
 import {
   type Answer,
   type Fault,
@@ -12,7 +13,7 @@ import {
 
 /** What requests for events may say, and what nodes may answer, over HTTP. */
 
-const service = perFile()
+const service = aloneInFile()
 let node: FaultyNode
 let minted: ReadonlyArray<string>
 const owners = [`0x${"a1".repeat(20)}`, `0x${"b2".repeat(20)}`] as const

@@ -1,11 +1,11 @@
 import type { ParamType } from "ethers/abi"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
-import * as EventChain from "../../support/events/Chain.js"
-import { type Vendor, vendors } from "../../support/events/Vendors.js"
-import { perFile } from "../../support/http/DevService.js"
+import { type Vendor, vendors } from "../../application/chain/Vendors.js"
 import { type Proxy, startProxy } from "../../support/http/Proxy.js"
+import { aloneInFile } from "../../support/http/SharedService.js"
 import { type Fault, type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import * as EventChain from "./Chain.js"
 
 /** 10,000 events over 5,000 blocks; what the service answers is compared with a look at every block. */
 
@@ -19,7 +19,7 @@ interface Found {
   readonly args: Readonly<Record<string, unknown>>
 }
 
-const service = perFile()
+const service = aloneInFile()
 let chain: EventChain.EventChain
 /** A node that may refuse, and a proxy before it that counts. */
 let node: FaultyNode

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Address from "../../../src/domain/primitives/Address.js"
-import { entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
 import { keyOf, type Stack, startStack } from "../../support/stack/Stack.js"
@@ -15,10 +14,10 @@ beforeAll(async () => {
 })
 afterAll(() => stack.stop())
 
-describe.each(entryPointVersions)("a creation through EntryPoint %s", (version) => {
+describe("a creation", () => {
   let journey: Journey.Journey
   beforeAll(() => {
-    journey = Journey.make(stack, version)
+    journey = Journey.make(stack, "v0.7")
   })
 
   const deposit = async (paymaster: string, value: bigint) => {
@@ -31,7 +30,7 @@ describe.each(entryPointVersions)("a creation through EntryPoint %s", (version) 
     return Address.unsafe(await contract.getAddress())
   }
   const account = (salt: string): Journey.Account => ({
-    salt: `${salt} ${version}`,
+    salt: `${salt}`,
     walletCustody: 5,
     passkeyPubKey
   })

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Authenticator from "../../support/custody/Authenticator.js"
-import { type Envelope, perFile } from "../../support/http/DevService.js"
+import type { Envelope } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 /** Every wrong combination of custody and fields over HTTP, with the very words of its refusal. */
 

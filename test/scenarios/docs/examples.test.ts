@@ -1,16 +1,11 @@
 import { describe, expect, it } from "vitest"
 import * as Sample from "../../../src/hosts/http/contract/Sample.js"
-import {
-  type CreateResult,
-  type Envelope,
-  type Prediction,
-  perFile,
-  type TransactionResult
-} from "../../support/http/DevService.js"
+import type { CreateResult, Envelope, Prediction, TransactionResult } from "../../support/http/DevService.js"
 import { recorded, recordedBy, type Stand } from "../../support/http/Examples.js"
 import * as Receiver from "../../support/http/Receiver.js"
+import { aloneInFile } from "../../support/http/SharedService.js"
 
-const service = perFile()
+const service = aloneInFile()
 
 interface Estimate {
   readonly userOps: ReadonlyArray<{ readonly encodedUserOp: string; readonly userOpHash: string }>

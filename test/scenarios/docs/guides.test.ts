@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as Guides from "../../support/docs/Guides.js"
 import { type Program, runSource } from "../../support/process/Program.js"
+import * as Guides from "./Guides.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-guides-"))
 let dev: Program

@@ -5,10 +5,10 @@ import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Anvil, startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
-import * as Guides from "../../support/docs/Guides.js"
 import * as Server from "../../support/postgres/Server.js"
 import type { Finished } from "../../support/process/Finished.js"
 import * as Port from "../../support/process/Port.js"
+import * as Guides from "./Guides.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-guides-"))
 /** A block at once for a transaction; and others, as on the chains of the guides, where no script waits for ever. */

@@ -11,8 +11,8 @@ import { type Anvil, startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
 import * as Wiring from "../../../src/hosts/Wiring.js"
-import * as Guides from "../../support/docs/Guides.js"
-import * as Snippets from "../../support/docs/Snippets.js"
+import * as Guides from "./Guides.js"
+import * as Snippets from "./Snippets.js"
 
 /** Commands and programs of pages that are no guides. test/house/snippets.test.ts says which of them are run here. */
 

@@ -11,7 +11,16 @@ import * as Passkey from "../../../src/domain/wallet/Passkey.js"
 import * as WalletConfig from "../../../src/domain/wallet/WalletConfig.js"
 import { type Answer, respond } from "../../support/passkeys/Authenticator.js"
 import { at, type Chain, devKey, startChain } from "../../support/suite/Chain.js"
-import { assertionOf, configOf, ecdsa, indexIn, newPasskey, personal } from "../../support/suite/Keys.js"
+import {
+  assertionOf,
+  configOf,
+  ecdsa,
+  highS,
+  indexIn,
+  newPasskey,
+  parityV,
+  personal
+} from "../../support/suite/Keys.js"
 import { type Config, mixedProof } from "../../support/suite/Layouts.js"
 
 let chain: Chain
@@ -30,7 +39,14 @@ const flaw = fc.oneof(
   { weight: 8, arbitrary: fc.constant("none" as const) },
   { weight: 1, arbitrary: fc.constantFrom("other hash" as const, "stranger" as const) }
 )
-const signature = fc.record({ by: fc.nat(2), form: fc.constantFrom("raw", "personal"), flaw })
+const signature = fc.record({
+  by: fc.nat(2),
+  form: fc.oneof(
+    { weight: 8, arbitrary: fc.constantFrom("raw", "personal", "parity") },
+    { weight: 1, arbitrary: fc.constant("high s") }
+  ),
+  flaw
+})
 
 const answers: Readonly<Record<string, Answer>> = {
   none: {},
@@ -88,7 +104,9 @@ const proofOf = (
   const parts = signatures.map(({ by, flaw, form }) => {
     const signer = (flaw === "stranger" ? stranger : owners[by]) ?? stranger
     const signed = flaw === "other hash" ? other : hash
-    return form === "raw" ? ecdsa(signed, signer) : personal(signed, signer)
+    if (form === "personal") return personal(signed, signer)
+    const raw = ecdsa(signed, signer)
+    return form === "parity" ? parityV(raw) : form === "high s" ? highS(raw) : raw
   })
   const proofs = assertions.map(({ answer, by, flaw, twist }) => {
     const named = passkeys[by] ?? thief
@@ -116,6 +134,7 @@ describe("A proof of signatures and passkeys", () => {
       fc.asyncProperty(
         fc.constantFrom(
           configOf(2, owners.slice(0, 1), passkeys),
+          configOf(3, owners, [], 2),
           configOf(4, owners, passkeys, 2),
           configOf(4, owners, passkeys, 3),
           configOf(5, [], passkeys)
@@ -125,17 +144,19 @@ describe("A proof of signatures and passkeys", () => {
         fc.array(assertion, { maxLength: 2 }),
         async (config, hash, signatures, assertions) => {
           const used = config.owners.length === 0 ? [] : signatures
-          const proof = proofOf(config, hash, used, assertions)
+          const asserted = config.passkeys.length === 0 ? [] : assertions
+          const proof = proofOf(config, hash, used, asserted)
           const verdict = ProofVerification.verify(
             domainConfig(config),
             Hex.unsafe32(hash),
             Hex.unsafe(proof)
           )
           seen[Result.isSuccess(verdict) ? "good" : verdict.failure.kind] += 1
-          expect(await verify.staticCall(config, hash, proof)).toBe(Result.isSuccess(verdict))
+          const normal = Result.getOrElse(Proof.normalise(Hex.unsafe(proof)), () => proof)
+          expect(await verify.staticCall(config, hash, normal)).toBe(Result.isSuccess(verdict))
         }
       ),
-      { numRuns: 150 }
+      { numRuns: 200 }
     )
     console.log(`proofs judged alike: ${JSON.stringify(seen)}`)
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(0)

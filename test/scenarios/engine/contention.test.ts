@@ -107,6 +107,35 @@ describe("requests that want the same", () => {
     expect(both.map(({ status }) => status).sort()).toEqual([1, 2])
   })
 
+  it("of two owners who want one wallet at the same moment one gets it, and an owner's wallet is nobody else's", async () => {
+    await stack.fund(stack.predict("contested"), ether)
+    const creating = (signer: object) => stack.ask(stack.createWallets(["contested"], signer))
+    const second = { signer: { clientId: "dev", versionId: "2" } }
+    const results = await Promise.allSettled([creating({}), creating(second)])
+    expect(results.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"])
+    await stack.fund(stack.predict("free"), ether)
+    const failure = await stack.refused(stack.createWallets(["free", "two"], second))
+    expect(failure.code).toBe("account_exists")
+    expect(await stack.provider.getCode(stack.predict("free"))).toBe("0x")
+  })
+
+  it("a hundred and twenty wallets go in as few transactions as the gas bound allows", async () => {
+    const salts = Array.from({ length: 120 }, (_, n) => `many-${n}`)
+    await Promise.all(salts.map((salt) => stack.fund(stack.predict(salt), ether)))
+    const { status, txHashes } = await stack.ask(stack.createWallets(salts))
+    expect([status, txHashes.length > 1, txHashes.length < 5]).toEqual([1, true, true])
+    const codes = await Promise.all(salts.map((salt) => stack.provider.getCode(stack.predict(salt))))
+    expect(codes.filter((code) => code === "0x")).toEqual([])
+  })
+
+  it("a value that an earlier operation brings in is there, and a wallet gives all but what gas needs", async () => {
+    await stack.create("giver", "taker")
+    const brought = stack.pay("giver", stack.predict("taker"), ether / 2n)
+    expect((await execute(brought, stack.pay("taker", dead, (ether * 5n) / 4n))).status).toBe(1)
+    const most = (await stack.provider.getBalance(stack.predict("giver"))) - 500_000n * 3_000_000_000n
+    expect((await execute(stack.pay("giver", dead, most))).status).toBe(1)
+  })
+
   it("a creation and an execution at the same moment end both", async () => {
     await stack.fund(stack.predict("young"), ether)
     const [created, executed] = await Promise.allSettled([
@@ -177,6 +206,25 @@ describe("requests that want the same", () => {
     expect(await stack.estimate(tries)).toMatchObject({ status: 0, userOps: [] })
     const { nonce } = decoded(await estimated(transfer("tried", "0")))
     expect(Nonce.keyOf(nonce)).toBe(Nonce.handedOutKeys.from)
+  })
+
+  it("ops posted again apart from those beside which they landed tell of their own logs, and of the transaction once", async () => {
+    await stack.mint(stack.predict("one"), 24n)
+    const { userOps } = await stack.estimate(["7", "8", "9"].map((amount) => transfer("one", amount)))
+    const [one, two, three] = userOps
+    if (one === undefined || two === undefined || three === undefined) throw new Error("three were expected")
+    const whole = await post(...userOps)
+    const { gasUsed, txHash, txHashes } = whole
+    expect(txHashes).toHaveLength(1)
+    const amounts = ({ logs }: typeof whole) =>
+      logs.flatMap(({ args, eventName }) =>
+        eventName === "Transfer" ? [(args as { readonly value: string }).value] : []
+      )
+    expect(amounts(whole)).toEqual(["7", "8", "9"])
+    const again = await post(two)
+    expect(amounts(again)).toEqual(["8"])
+    expect(again).toMatchObject({ status: 1, gasUsed, txHash, txHashes })
+    expect(await post(three, one)).toMatchObject({ status: 1, gasUsed, txHash, txHashes })
   })
 
   it("an op that went down with a copied neighbour goes again by itself, and lands once", async () => {

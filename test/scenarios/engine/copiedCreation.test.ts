@@ -5,9 +5,9 @@ import { Interface } from "ethers"
 import { expect, it } from "vitest"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { startStandIn } from "../../support/bundler/StandIn.js"
-import { npmInterface } from "../../support/lens/Abis.js"
 import { Address, keyOf, startStack, useStack } from "../../support/stack/Stack.js"
 import { senderCreators } from "../../support/suite/Calls.js"
+import { npmInterface } from "../lens/Abis.js"
 
 const creator = new Interface(["function createSender(bytes initCode) returns (address)"])
 const stack = useStack()

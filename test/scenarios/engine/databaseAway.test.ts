@@ -7,10 +7,10 @@ import * as Redacted from "effect/Redacted"
 import { id as hashOf } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Seams } from "../../../src/hosts/Wiring.js"
-import * as World from "../../support/faults/World.js"
+import * as World from "../../faults/support/World.js"
+import * as Rig from "../../replicas/support/Rig.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
-import * as Rig from "../../support/replicas/Rig.js"
 
 /** A database that its administrator takes away for a while. */
 interface Shaky {

@@ -1,8 +1,8 @@
 import { id as hashOf, Interface, toBeHex } from "ethers"
 import { expect, it } from "vitest"
-import { npmInterface } from "../../support/lens/Abis.js"
 import { Address, useStack } from "../../support/stack/Stack.js"
 import { senderCreators } from "../../support/suite/Calls.js"
+import { npmInterface } from "../lens/Abis.js"
 
 const entryPoint = npmInterface("v0.7", "EntryPoint")
 const creator = new Interface(["function createSender(bytes initCode) returns (address)"])

@@ -4,9 +4,9 @@ import { beforeEach, describe, expect, it } from "vitest"
 import type { Version } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as L1Fee from "../../../src/domain/erc4337/gas/L1Fee.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import { npmInterface } from "../../support/lens/Abis.js"
-import { compileBeside } from "../../support/lens/Solidity.js"
 import { Address, useStack } from "../../support/stack/Stack.js"
+import { npmInterface } from "../lens/Abis.js"
+import { compileBeside } from "../lens/Solidity.js"
 
 const { abi, code } = compileBeside("GasPriceOracle.sol")("GasPriceOracle")
 const gwei = 10n ** 9n

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { id as hashOf } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as World from "../../support/faults/World.js"
-import * as Rig from "../../support/replicas/Rig.js"
+import * as World from "../../faults/support/World.js"
+import * as Rig from "../../replicas/support/Rig.js"
 
 let world: World.World
 let asked = 0

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { perFile } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 const service = perFile()
 

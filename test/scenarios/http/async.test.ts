@@ -4,10 +4,10 @@ import {
   type Envelope,
   type Estimate,
   first,
-  perFile,
   type RequestState,
   type TransactionResult
 } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 interface Accepted {
   readonly requestId: string
@@ -16,7 +16,7 @@ interface Accepted {
 
 const prefer = { headers: { prefer: "respond-async" } }
 
-const service = perFile({ network: { bumpAfterMillis: 3_600_000 } })
+const service = perFile()
 let wallet: string
 beforeAll(async () => {
   wallet = first(await service.create("main"))

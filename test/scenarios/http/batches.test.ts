@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest"
-import { type Envelope, first, perFile, type RequestState } from "../../support/http/DevService.js"
+import { type Envelope, first, type RequestState } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 const service = perFile()
 let wallet: string

@@ -3,10 +3,10 @@ import {
   type CreateResult,
   type Envelope,
   first,
-  perFile,
   type RequestState,
   type TransactionResult
 } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 interface Cancelled {
   readonly requestId: string
@@ -15,7 +15,7 @@ interface Cancelled {
   readonly kept: ReadonlyArray<number>
 }
 
-const service = perFile({ network: { receiptTimeoutMillis: 1_000, bumpAfterMillis: 3_600_000 } })
+const service = perFile({ receiptTimeoutMillis: 1_000 })
 let wallet: string
 beforeAll(async () => {
   wallet = first(await service.create("main"))

@@ -1,6 +1,7 @@
 import { id, SigningKey, ZeroAddress, zeroPadValue } from "ethers"
 import { beforeAll, describe, expect, it } from "vitest"
-import { anvilKey, type Log, perFile, type TransactionResult } from "../../support/http/DevService.js"
+import { anvilKey, type Log, type TransactionResult } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 interface Receipts {
   readonly requestStatus: number

@@ -6,9 +6,9 @@ import {
   type EstimatedOp,
   elementAt,
   first,
-  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 const service = perFile()
 let wallet: string
@@ -291,12 +291,12 @@ describe("an encoded op", () => {
     ["of a stranger", (op: EstimatedOp) => anvilKey(8).signingKey.sign(op.signingHash).serialized],
     [
       "for another submitter",
-      (op: EstimatedOp) => anvilKey(1).signingKey.sign(signingHash(op.userOpHash, eoa)).serialized
+      (op: EstimatedOp) => service.signer.signingKey.sign(signingHash(op.userOpHash, eoa)).serialized
     ],
     [
       "with the high s",
       (op: EstimatedOp) => {
-        const { r, s, v } = anvilKey(1).signingKey.sign(op.signingHash)
+        const { r, s, v } = service.signer.signingKey.sign(op.signingHash)
         const n = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
         return concat([r, `0x${(n - BigInt(s)).toString(16).padStart(64, "0")}`, v === 27 ? "0x1c" : "0x1b"])
       }
@@ -304,7 +304,7 @@ describe("an encoded op", () => {
     [
       "twice",
       (op: EstimatedOp) => {
-        const { serialized } = anvilKey(1).signingKey.sign(op.signingHash)
+        const { serialized } = service.signer.signingKey.sign(op.signingHash)
         return concat([serialized, serialized])
       }
     ],

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import * as Client from "../../../src/client/Client.js"
-import { type Envelope, perFile } from "../../support/http/DevService.js"
+import type { Envelope } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 interface Event {
   readonly requestId: string
@@ -10,7 +11,7 @@ interface Event {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-const service = perFile({ network: { bumpAfterMillis: 3_600_000 } })
+const service = perFile()
 
 const pay = async (value: number): Promise<string> => {
   const { body } = await service.ask<{ readonly requestId: string }>(

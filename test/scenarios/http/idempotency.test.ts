@@ -6,12 +6,12 @@ import {
   type Estimate,
   first,
   nobody,
-  perFile,
   type RequestState,
   type TransactionResult
 } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
-const service = perFile({ network: { receiptTimeoutMillis: 1_000 } })
+const service = perFile({ receiptTimeoutMillis: 1_000 })
 let wallet: string
 beforeAll(async () => {
   wallet = first(await service.create("main"))

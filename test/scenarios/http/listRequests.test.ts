@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest"
-import { type Envelope, first, perFile } from "../../support/http/DevService.js"
+import { type Envelope, first } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 interface List {
   readonly requests: ReadonlyArray<{
@@ -15,7 +16,7 @@ interface List {
 
 const recipient = "0x000000000000000000000000000000000000dEaD"
 
-const service = perFile({ network: { bumpAfterMillis: 3_600_000 } })
+const service = perFile()
 /** In the order of their acceptance; the last two are not mined. */
 const ids: Array<string> = []
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as DevService from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
-const service = DevService.perFile()
+const service = perFile()
 
 interface Network {
   readonly chainId: number
@@ -13,7 +13,7 @@ describe("/networks", () => {
   it("names everything that settings take beside node and signer, and no node", async () => {
     const { settings } = service.info
     const answer = await fetch(`${service.info.baseUrl}/networks`, {
-      headers: { "x-api-key": service.info.apiKeys.pro }
+      headers: { "x-api-key": service.info.apiKeys.enterprise }
     })
     const text = await answer.text()
     const networks: ReadonlyArray<Network> = JSON.parse(text)

@@ -8,10 +8,10 @@ import {
   type CreateResult,
   elementAt,
   first,
-  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
+import { aloneInFile } from "../../support/http/SharedService.js"
 
 interface Hashed {
   readonly status: number
@@ -56,7 +56,7 @@ const assertionOf = (challenge: string): Authenticator.Assertion => {
   return { ...assertion, signature }
 }
 
-const service = perFile()
+const service = aloneInFile()
 let wallet: string
 let settings: { readonly rpc: string; readonly entryPoint: string }
 beforeAll(async () => {

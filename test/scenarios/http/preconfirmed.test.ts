@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { perFile, type TransactionResult } from "../../support/http/DevService.js"
+import type { TransactionResult } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 import { type Fault, type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
 
 interface Receipts {
@@ -10,7 +11,7 @@ interface Receipts {
 
 type Json = Readonly<Record<string, unknown>>
 
-const service = perFile({ network: { confirmations: 1, settledDepth: 3, bumpAfterMillis: 3_600_000 } })
+const service = perFile({ confirmations: 1, settledDepth: 3 })
 let node: FaultyNode
 beforeAll(async () => {
   node = await startFaultyNode(service.info.rpc)

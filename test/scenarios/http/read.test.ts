@@ -1,10 +1,11 @@
 import { AbiCoder, getAddress, id, ZeroAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
-import { anvilKey, perFile } from "../../support/http/DevService.js"
+import { anvilKey } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
 import { type Proxy, startProxy } from "../../support/http/Proxy.js"
 import { putReadCodes, type ReadCode } from "../../support/http/ReadCodes.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 interface Element {
   readonly readIndex: number

@@ -2,8 +2,9 @@ import { AbiCoder, toBeHex } from "ethers"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import { httpNode, json, secret } from "../../support/HostileNode.js"
-import { anvilKey, type Envelope, perFile } from "../../support/http/DevService.js"
+import { anvilKey, type Envelope } from "../../support/http/DevService.js"
 import { putReadCodes, type ReadCode } from "../../support/http/ReadCodes.js"
+import { perFile } from "../../support/http/SharedService.js"
 import {
   type Answer,
   type Fault,

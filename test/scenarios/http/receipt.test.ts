@@ -1,10 +1,11 @@
 import { Contract, concat, Interface, type TransactionRequest, ZeroAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
-import { anvilKey, type Log, perFile } from "../../support/http/DevService.js"
+import { anvilKey, type Log } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
 import { type Proxy, startProxy } from "../../support/http/Proxy.js"
 import { putReadCodes, type ReadCode } from "../../support/http/ReadCodes.js"
+import { aloneInFile } from "../../support/http/SharedService.js"
 import { type FaultyNode, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
 
 interface Receipts {
@@ -21,7 +22,7 @@ interface Receipts {
   readonly incomplete?: ReadonlyArray<object>
 }
 
-const service = perFile()
+const service = aloneInFile()
 let proxy: Proxy
 let node: FaultyNode
 let at: Readonly<Record<ReadCode, string>>

@@ -1,13 +1,8 @@
-import { Interface } from "ethers"
+import { Interface, toQuantity } from "ethers"
 import { beforeAll, describe, expect, it } from "vitest"
-import {
-  type Estimate,
-  elementAt,
-  type Log,
-  perFile,
-  type TransactionResult
-} from "../../support/http/DevService.js"
+import { type Estimate, elementAt, type Log, type TransactionResult } from "../../support/http/DevService.js"
 import { documented } from "../../support/http/Examples.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 const service = perFile()
 let wallet: string
@@ -61,7 +56,8 @@ describe("a registered event", () => {
   it("decodes logs of /execute and /receipt and can be filtered, for its own account alone", async () => {
     const stranger = service.info.apiKeys.pro
     const call = operation("succeed(string)", ["hello"])
-    const query = { eventName: "Succeeded", rpc: service.info.rpc, fromBlock: "0x0" }
+    const fromBlock = toQuantity((await service.provider.getBlockNumber()) + 1)
+    const query = { eventName: "Succeeded", rpc: service.info.rpc, fromBlock }
     const before = await service.ok<TransactionResult>("/execute", call)
     expect(ofReverter(before.logs)).toMatchObject({ eventName: null, eventDef: null, args: null })
     expect((await service.refused(400, "/filterEvent", query)).error).toBe("event not registered")

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { perFile } from "../../support/http/DevService.js"
 import * as Receiver from "../../support/http/Receiver.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 interface Told {
   readonly type: string
   readonly sequence: number
 }
 
-const service = perFile({ network: { confirmations: 1, settledDepth: 4, bumpAfterMillis: 3_600_000 } })
+const service = perFile({ confirmations: 1, settledDepth: 4 })
 let receiver: Receiver.Receiver
 beforeAll(async () => {
   receiver = await Receiver.start()

@@ -1,7 +1,8 @@
 import type { ServerResponse } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { callsOf, type HostileNode, honest, httpNode, json, secret } from "../../support/HostileNode.js"
-import { type CreateResult, type Envelope, type Estimate, perFile } from "../../support/http/DevService.js"
+import type { CreateResult, Envelope, Estimate } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 const service = perFile()
 let wallet: string

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
-import { TypedDataEncoder, verifyMessage, verifyTypedData } from "ethers"
-import * as DevService from "../../support/http/DevService.js"
+import { TypedDataEncoder, verifyTypedData } from "ethers"
 import { documented } from "../../support/http/Examples.js"
+import { aloneInFile } from "../../support/http/SharedService.js"
 
 type Signed = ReadonlyArray<{
   readonly address: string
@@ -12,7 +12,7 @@ type Signed = ReadonlyArray<{
   readonly errors: ReadonlyArray<string | null> | null
 }>
 
-const service = DevService.perFile()
+const service = aloneInFile()
 
 const domain = { name: "Shop", version: "2" }
 const types = {
@@ -44,16 +44,6 @@ describe("/sign", () => {
     )
   })
 
-  it("signs a text and the bytes of it the same way", async () => {
-    const [element] = await service.ok<Signed>("/sign", {
-      messages: ["hello", "0x68656c6c6f"],
-      signer: service.info.settings.signer
-    })
-    const [text, bytes] = element?.signatures ?? []
-    expect(verifyMessage("hello", text as { r: string; s: string; v: number })).toBe(service.signer.address)
-    expect(bytes).toEqual(text)
-  })
-
   it("signs typed data of any chain in the domain that the request completes", async () => {
     const [element] = await service.ok<Signed>("/sign", {
       messages: [document, "hello"],
@@ -69,47 +59,5 @@ describe("/sign", () => {
       service.signer.address
     )
     expect(service.log()).toContain(TypedDataEncoder.hash(full, types, order))
-  })
-
-  it("says in the request what is wrong with it, and in the answer what is wrong with a message", async () => {
-    const { signer } = service.info.settings
-    const base = { messages: ["x"], signer }
-    for (const [body, path] of [
-      [{ signer }, "messages"],
-      [{ ...base, messages: "x" }, "messages"],
-      [{ ...base, messages: [7] }, "messages[0]"],
-      [{ ...base, messages: [null] }, "messages[0]"],
-      [{ messages: ["x"] }, "signer"],
-      [{ ...base, signer: { clientId: signer.clientId } }, "signer"],
-      [{ ...base, format: "RSV" }, "format"],
-      [{ ...base, format: null }, "format"],
-      [{ ...base, hashed: "true" }, "hashed"],
-      [{ ...base, hashed: true, eip712 }, "hashed"],
-      [{ ...base, eip712: { ...eip712, chainId: 137 } }, "eip712.chainId"],
-      [{ ...base, eip712: { ...eip712, chainId: "-1" } }, "eip712.chainId"],
-      [{ ...base, eip712: { ...eip712, chainId: `0x1${"0".repeat(64)}` } }, "eip712.chainId"],
-      [{ ...base, eip712: { ...eip712, address: "0x44" } }, "eip712.address"],
-      [{ ...base, eip712: { ...eip712, verifyingContract: eip712.address } }, "eip712.verifyingContract"],
-      [{ ...base, eip712: [] }, "eip712"],
-      [{ ...base, message: "x" }, "message"],
-      [{ ...base, messages: Array.from({ length: 257 }, () => "x") }, "messages"]
-    ] as const) {
-      const { details } = await service.refused(400, "/sign", body)
-      expect(details[0]?.path, JSON.stringify(body).slice(0, 200)).toBe(path)
-    }
-    const cyclic = JSON.stringify({
-      types: { A: [{ name: "a", type: "A" }] },
-      primaryType: "A",
-      message: { a: { a: {} } }
-    })
-    const deep = `{"types":{"A":[]},"primaryType":"A","message":${"[".repeat(20_000)}${"]".repeat(20_000)}}`
-    const [element] = await service.ok<Signed>("/sign", {
-      ...base,
-      messages: [cyclic, "\ud800", deep, '{"types":{},"message":{}}', "fine"],
-      eip712
-    })
-    expect(element?.errors?.map((error) => error !== null)).toEqual([true, true, true, true, false])
-    expect(element?.errors?.[0]).toBe("types.A: the type contains itself")
-    expect(element?.signatures.map((each) => each !== null)).toEqual([false, false, false, false, true])
   })
 })

@@ -4,9 +4,9 @@ import {
   anvilKey,
   elementAt,
   type OperationResult,
-  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 const service = perFile()
 

@@ -24,18 +24,6 @@ const mint = async () =>
 const minted = async () => Number(await service.token.getFunction("balanceOf")(wallet))
 
 describe("a reorganisation deeper than settled depth", () => {
-  it("that undid ops of a wallet keeps it from nothing: they are mined again, once, beside what is new", async () => {
-    await create()
-    const snapshot = await send("evm_snapshot")
-    for (let n = 0; n < 3; n++) await mint()
-    expect(await send("evm_revert", snapshot)).toBe(true)
-    expect(await minted()).toBe(0)
-    await mint()
-    await expect.poll(minted, { timeout: 15_000 }).toBe(4)
-    await mint()
-    expect(await minted()).toBe(5)
-  }, 40_000)
-
   it("that undid a wallet's creation, too, is told as it is, and the wallet is made and goes on", async () => {
     const before = await height()
     await create()
@@ -47,18 +35,5 @@ describe("a reorganisation deeper than settled depth", () => {
     expect([1, 2]).toContain((await create()).status)
     await mint()
     await expect.poll(minted, { timeout: 15_000 }).toBe(3)
-  }, 40_000)
-
-  it("that undid a creation delays a payment of the same signer by nothing: the creation is mined again before it", async () => {
-    const snapshot = await send("evm_snapshot")
-    await create()
-    expect(await send("evm_revert", snapshot)).toBe(true)
-    const paid = await service.ok<TransactionResult>("/transactSigner", {
-      to: wallet,
-      value: "1",
-      settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
-    })
-    expect(paid.status).toBe(1)
-    expect(await send("eth_getCode", wallet, "latest")).not.toBe("0x")
   }, 40_000)
 })

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as Build from "../../support/faults/Build.js"
-import * as Receiver from "../../support/faults/Receiver.js"
-import * as Rig from "../../support/faults/Rig.js"
-import * as World from "../../support/faults/World.js"
+import * as Build from "../../faults/support/Build.js"
+import * as Receiver from "../../faults/support/Receiver.js"
+import * as Rig from "../../faults/support/Rig.js"
+import * as World from "../../faults/support/World.js"
 
 const node = async (url: string) => ({ url, stop: async () => {} })
 

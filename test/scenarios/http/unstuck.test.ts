@@ -1,15 +1,14 @@
-import type { TransactionRequest } from "ethers"
+import { type TransactionRequest, Wallet } from "ethers"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import {
-  anvilKey,
   type DevService,
   type Envelope,
   elementAt,
   first,
   type RequestState,
-  start,
   type TransactionResult
 } from "../../support/http/DevService.js"
+import { start } from "../../support/http/SharedService.js"
 
 interface Replaced {
   readonly nonce: number
@@ -41,17 +40,18 @@ interface Waiting {
   readonly maxPriorityFeePerGas: bigint
 }
 
-// No price rises by itself while a test runs.
-const network = { receiptTimeoutMillis: 1_000, bumpAfterMillis: 3_600_000 }
+const network = { receiptTimeoutMillis: 1_000 }
 
 let service: DevService
+/** Nobody has paid it before. */
+let recipient: string
 beforeEach(async () => {
-  service = await start({ network })
+  service = await start(network)
+  recipient = Wallet.createRandom().address
 })
 afterEach(() => service.stop())
 
 const gwei = 10n ** 9n
-const recipient = "0x000000000000000000000000000000000000dEaD"
 
 const settings = (more: object = {}) => ({
   rpc: service.info.rpc,
@@ -76,7 +76,7 @@ const stuck = async (value: number) => {
 /** Somebody else's transaction of the same key, straight to the node. */
 const foreign = async (at: number, more: TransactionRequest = {}): Promise<string> => {
   const { hash } = await service.signer.sendTransaction({
-    to: anvilKey(9).address,
+    to: recipient,
     value: 1n,
     nonce: at,
     gasLimit: 21_000n,
@@ -290,7 +290,7 @@ describe("transactions that wait", () => {
   it("may be replaced again and again, each time at least a tenth dearer, until the operator's cap", async () => {
     const cap = 3n * gwei
     await service.stop()
-    service = await start({ network: { ...network, maxFeePerGas: String(cap) } })
+    service = await start({ ...network, maxFeePerGas: String(cap) })
     await service.automine(false)
     await stuck(1)
     const price = async () => first(await pool()).maxFeePerGas
@@ -343,7 +343,6 @@ describe("transactions of somebody else with the same key", () => {
       { nonce: 1, oldTxHash: txHash }
     ])
     expect(body.txHash).toBe(first(body.replaced).newTxHash)
-    expect(await service.provider.getBalance(anvilKey(9).address)).toBe(10_000n * 10n ** 18n)
     expect(await service.provider.getBalance(recipient)).toBe(3n)
     expect((await settled(requestId)).httpStatus).toBe(200)
     expect(await nonce()).toBe(2)

@@ -5,9 +5,9 @@ import {
   type CreateResult,
   elementAt,
   type Prediction,
-  perFile,
   type TransactionResult
 } from "../../support/http/DevService.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 interface Checked {
   readonly exists: boolean
@@ -172,14 +172,10 @@ describe.each(["v0.6", "v0.7", "v0.8"] as const)("creation through EntryPoint %s
 })
 
 describe("creation", () => {
-  const settings = () => ({})
   const salts = ["one", "two", "three"].map((name) => `${name} v0.7`)
   it("of wallets that all exist sends nothing: status 2", async () => {
     const before = await transactionsSent()
-    const result = await create(
-      salts.map((salt) => account(salt)),
-      settings()
-    )
+    const result = await create(salts.map((salt) => account(salt)))
     const wallets = await service.predict(...salts)
     expect(result).toEqual({
       status: 2,
@@ -198,7 +194,7 @@ describe("creation", () => {
     const [funded, unfunded] = ["funded", "unfunded"]
     const [wallet = ""] = await service.predict(funded)
     await service.fund(wallet)
-    const result = await create([account(String(salts[0])), account(unfunded), account(funded)], settings())
+    const result = await create([account(String(salts[0])), account(unfunded), account(funded)])
     expect(result.status).toBe(3)
     expect(elementAt(result.returnData, 1).error).toContain("insufficient funds")
     expect(elementAt(result.returnData, 2)).toEqual({ salt: funded, wallet })
@@ -212,8 +208,7 @@ describe("creation", () => {
     const before = await transactionsSent()
     const { code, details, error } = await createRefused(
       422,
-      poor.map((salt) => account(salt)),
-      settings()
+      poor.map((salt) => account(salt))
     )
     expect({ code, error }).toEqual({ code: "insufficient_funds", error: "insufficient funds" })
     expect(details.map(({ path }) => path)).toEqual(["accounts[0]", "accounts[1]"])
@@ -221,14 +216,7 @@ describe("creation", () => {
     expect(await transactionsSent()).toEqual(before)
     for (const [n, wallet] of wallets.entries())
       await service.fund(wallet, BigInt(String(details[n]?.missing)))
-    expect(
-      (
-        await create(
-          poor.map((salt) => account(salt)),
-          settings()
-        )
-      ).status
-    ).toBe(1)
+    expect((await create(poor.map((salt) => account(salt)))).status).toBe(1)
   })
   it("of a wallet that exists with another owner is refused as a whole, and sends nothing", async () => {
     const [wallet = "", fresh = ""] = await service.predict("rotated", "beside")

@@ -1,8 +1,10 @@
+import { readFileSync } from "node:fs"
 import { Webhook } from "standardwebhooks"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Client from "../../../src/client/Client.js"
-import { type Envelope, perFile } from "../../support/http/DevService.js"
+import type { Envelope } from "../../support/http/DevService.js"
 import * as Receiver from "../../support/http/Receiver.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 const eventDef = "event Transfer(address indexed from, address indexed to, uint256 value)"
 const recipient = "0x000000000000000000000000000000000000dEaD"
@@ -30,6 +32,12 @@ beforeAll(async () => {
 afterAll(async () => {
   receiver.stop()
 })
+
+/** The receiver's code as docs/watches.md shows it. */
+const shown = async (): Promise<(events: Map<string, Message["data"]>, message: Message) => unknown> => {
+  const [, code = ""] = /```js\n([\s\S]*?)```/.exec(readFileSync("docs/watches.md", "utf8")) ?? []
+  return (await import(`data:text/javascript,${encodeURIComponent(code)}`)).apply
+}
 
 const mint = async (to: string, value: number) => {
   await (await service.token.getFunction("mint")(to, value)).wait()
@@ -104,6 +112,9 @@ describe("watches by HTTP", () => {
       [5, "watch.removed", 5]
     ])
     expect((await client.watches.get(watchId)).told).toBe(5)
+    const [apply, standing] = [await shown(), new Map<string, Message["data"]>()]
+    for (const message of toldOf(watchId)) apply(standing, message)
+    expect([...standing.values()].map(({ args }) => args.value)).toEqual(["1", "3", "4"])
     for (const each of [watchId, barrier.watchId])
       expect(await client.watches.remove(each)).toEqual({ watchId: each, state: "removed" })
     await expect(client.watches.get(watchId)).rejects.toMatchObject({ code: "watch_not_found", status: 404 })

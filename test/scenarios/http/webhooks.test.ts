@@ -1,7 +1,8 @@
 import { Webhook } from "standardwebhooks"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type Envelope, perFile } from "../../support/http/DevService.js"
+import type { Envelope } from "../../support/http/DevService.js"
 import * as Receiver from "../../support/http/Receiver.js"
+import { perFile } from "../../support/http/SharedService.js"
 
 interface Message {
   readonly type: string

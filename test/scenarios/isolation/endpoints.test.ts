@@ -11,7 +11,7 @@ import type {
   TransactionResult
 } from "../../support/http/DevService.js"
 import { first } from "../../support/http/DevService.js"
-import { begin, lesson, type Tenant, type TwoTenants } from "../../support/isolation/TwoTenants.js"
+import { begin, lesson, type Tenant, type TwoTenants } from "./TwoTenants.js"
 
 let world: TwoTenants
 let alice: Tenant

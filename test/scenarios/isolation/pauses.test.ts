@@ -12,8 +12,8 @@ import {
   type Estimate,
   type TransactionResult
 } from "../../support/http/DevService.js"
-import { begin, type Tenant, type TwoTenants } from "../../support/isolation/TwoTenants.js"
 import * as CommandLine from "../../support/process/CommandLine.js"
+import { begin, type Tenant, type TwoTenants } from "./TwoTenants.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-pauses-"))
 const database = { path: join(folder, "castellan.sqlite") }

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
-import { reverterAbi, tokenAbi } from "../../support/lens/Abis.js"
+import { reverterAbi, tokenAbi } from "./Abis.js"
 import {
   created,
   creationOf,
@@ -14,8 +14,8 @@ import {
   opOf,
   passkeyWallet,
   type TestWallet
-} from "../../support/lens/Wallets.js"
-import { dummyEcdsa, holder, type Op, useWorld } from "../../support/lens/World.js"
+} from "./Wallets.js"
+import { dummyEcdsa, holder, type Op, useWorld } from "./World.js"
 
 const world = useWorld()
 

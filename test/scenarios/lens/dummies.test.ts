@@ -2,10 +2,10 @@ import { Wallet } from "ethers"
 import { describe, expect, it } from "vitest"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Proof from "../../../src/domain/signature/Proof.js"
-import { created, opOf, type TestWallet, walletOf, withLimits } from "../../support/lens/Wallets.js"
-import { useWorld } from "../../support/lens/World.js"
 import { assertion, configOf, ecdsa, indexIn, newPasskey } from "../../support/suite/Keys.js"
 import { type Config, mixedProof } from "../../support/suite/Layouts.js"
+import { created, opOf, type TestWallet, walletOf, withLimits } from "./Wallets.js"
+import { useWorld } from "./World.js"
 
 /** The service's own dummies, measured through the lens: what they ask for is enough for real proofs, without any buffer. */
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
-import { npmInterface, tokenAbi } from "../../support/lens/Abis.js"
+import { npmInterface, tokenAbi } from "./Abis.js"
 import {
   completed,
   created,
@@ -12,8 +12,8 @@ import {
   passkeyWallet,
   type TestWallet,
   withLimits
-} from "../../support/lens/Wallets.js"
-import { dummyEcdsa, holder, type Op, useWorld } from "../../support/lens/World.js"
+} from "./Wallets.js"
+import { dummyEcdsa, holder, type Op, useWorld } from "./World.js"
 
 const world = useWorld()
 

@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest"
 import { versions } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { npmCode, npmInterface } from "../../support/lens/Abis.js"
-import { withLimits } from "../../support/lens/Wallets.js"
-import { dummyEcdsa, type Op, useWorld } from "../../support/lens/World.js"
+import { npmCode, npmInterface } from "./Abis.js"
+import { withLimits } from "./Wallets.js"
+import { dummyEcdsa, type Op, useWorld } from "./World.js"
 
 const world = useWorld()
 

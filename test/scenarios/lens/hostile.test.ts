@@ -5,10 +5,10 @@ import type * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
-import { npmInterface, tokenAbi, toProbe } from "../../support/lens/Abis.js"
-import { compileBeside } from "../../support/lens/Solidity.js"
-import { created, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
-import { dummyEcdsa, type Op, useWorld } from "../../support/lens/World.js"
+import { npmInterface, tokenAbi, toProbe } from "./Abis.js"
+import { compileBeside } from "./Solidity.js"
+import { created, ecdsaWallet, execute, opOf, type TestWallet } from "./Wallets.js"
+import { dummyEcdsa, type Op, useWorld } from "./World.js"
 
 const compiled = compileBeside("Hostile.sol")
 const hostileAbi = new Interface(compiled("Hostile").abi)

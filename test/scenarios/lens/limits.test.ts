@@ -3,17 +3,9 @@ import { describe, expect, it } from "vitest"
 import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
-import { npmInterface, reverterAbi, tokenAbi } from "../../support/lens/Abis.js"
-import {
-  created,
-  ecdsaWallet,
-  execute,
-  executeBatch,
-  opOf,
-  type TestWallet,
-  withLimits
-} from "../../support/lens/Wallets.js"
-import { holder, type Op, useWorld } from "../../support/lens/World.js"
+import { npmInterface, reverterAbi, tokenAbi } from "./Abis.js"
+import { created, ecdsaWallet, execute, executeBatch, opOf, type TestWallet, withLimits } from "./Wallets.js"
+import { holder, type Op, useWorld } from "./World.js"
 
 const world = useWorld()
 

@@ -4,16 +4,9 @@ import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { factoryAbi, npmInterface, reverterAbi, tokenAbi, walletAbi } from "../../support/lens/Abis.js"
-import {
-  created,
-  creationOf,
-  ecdsaWallet,
-  execute,
-  opOf,
-  type TestWallet
-} from "../../support/lens/Wallets.js"
-import { type Given, holder, type Op, useWorld } from "../../support/lens/World.js"
+import { factoryAbi, npmInterface, reverterAbi, tokenAbi, walletAbi } from "./Abis.js"
+import { created, creationOf, ecdsaWallet, execute, opOf, type TestWallet } from "./Wallets.js"
+import { type Given, holder, type Op, useWorld } from "./World.js"
 
 const world = useWorld()
 const limits = { callGasLimit: 100_000n, verificationGasLimit: 400_000n }

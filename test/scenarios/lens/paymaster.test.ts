@@ -6,10 +6,10 @@ import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import type * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { npmInterface, reverterAbi, tokenAbi } from "../../support/lens/Abis.js"
-import { compileBeside } from "../../support/lens/Solidity.js"
-import { created, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
-import { holder, type Op, useWorld } from "../../support/lens/World.js"
+import { npmInterface, reverterAbi, tokenAbi } from "./Abis.js"
+import { compileBeside } from "./Solidity.js"
+import { created, ecdsaWallet, execute, opOf, type TestWallet } from "./Wallets.js"
+import { holder, type Op, useWorld } from "./World.js"
 
 let paymaster: Address.Address
 const world = useWorld(undefined, async (world) => {

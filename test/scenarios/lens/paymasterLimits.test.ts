@@ -7,17 +7,10 @@ import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterD
 import type * as Address from "../../../src/domain/primitives/Address.js"
 import { initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { fundPaymaster } from "../../../src/hosts/cli/deploy/Suite.js"
-import { tokenAbi } from "../../support/lens/Abis.js"
-import { type Payer, sealed, sponsor, unsigned } from "../../support/lens/Sponsored.js"
-import {
-  completed,
-  creationOf,
-  ecdsaWallet,
-  execute,
-  opOf,
-  type TestWallet
-} from "../../support/lens/Wallets.js"
-import { holder, type Op, useWorld } from "../../support/lens/World.js"
+import { tokenAbi } from "./Abis.js"
+import { type Payer, sealed, sponsor, unsigned } from "./Sponsored.js"
+import { completed, creationOf, ecdsaWallet, execute, opOf, type TestWallet } from "./Wallets.js"
+import { holder, type Op, useWorld } from "./World.js"
 
 let open: Address.Address
 const stake = new Interface(["function depositTo(address) payable"])

@@ -5,10 +5,10 @@ import * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
 import type * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
-import { npmInterface, tokenAbi } from "../../support/lens/Abis.js"
-import { sealed, unsigned } from "../../support/lens/Sponsored.js"
-import { created, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
-import { holder, type Op, useWorld } from "../../support/lens/World.js"
+import { npmInterface, tokenAbi } from "./Abis.js"
+import { sealed, unsigned } from "./Sponsored.js"
+import { created, ecdsaWallet, execute, opOf, type TestWallet } from "./Wallets.js"
+import { holder, type Op, useWorld } from "./World.js"
 
 const hostileAbi = new Interface(artifact("HostilePaymaster").abi)
 const stake = new Interface(["function depositTo(address) payable"])

@@ -7,17 +7,10 @@ import type * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Steps from "../../../src/domain/primitives/Steps.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { fundPaymaster } from "../../../src/hosts/cli/deploy/Suite.js"
-import { reverterAbi, tokenAbi } from "../../support/lens/Abis.js"
-import { sealed, sponsor } from "../../support/lens/Sponsored.js"
-import {
-  created,
-  creationOf,
-  ecdsaWallet,
-  execute,
-  opOf,
-  type TestWallet
-} from "../../support/lens/Wallets.js"
-import { holder, type Op, useWorld } from "../../support/lens/World.js"
+import { reverterAbi, tokenAbi } from "./Abis.js"
+import { sealed, sponsor } from "./Sponsored.js"
+import { created, creationOf, ecdsaWallet, execute, opOf, type TestWallet } from "./Wallets.js"
+import { holder, type Op, useWorld } from "./World.js"
 
 const lensAbi = new Interface(artifact("GasLens").abi)
 

@@ -1,10 +1,10 @@
 import { AbiCoder, Interface, id as idOf, ZeroAddress } from "ethers"
 import { expect, it } from "vitest"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
-import { npmInterface } from "../../support/lens/Abis.js"
 import { keyOf, useStack } from "../../support/stack/Stack.js"
 import { ecdsa } from "../../support/suite/Keys.js"
 import { authorizationOf, configHash, deployDigest } from "../../support/suite/Layouts.js"
+import { npmInterface } from "../lens/Abis.js"
 
 /** Somebody lands one op of a pending bundle first: the whole bundle reverts, and the others are nobody's fault. */
 

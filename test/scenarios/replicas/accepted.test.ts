@@ -2,9 +2,9 @@ import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
 import type * as Wiring from "../../../src/hosts/Wiring.js"
+import * as Ground from "../../replicas/support/Ground.js"
+import type * as Rig from "../../replicas/support/Rig.js"
 import * as Journals from "../../support/journal/Journals.js"
-import * as Ground from "../../support/replicas/Ground.js"
-import type * as Rig from "../../support/replicas/Rig.js"
 
 const { freshUrl, rigOn, world } = Ground.perFile()
 

@@ -1,10 +1,10 @@
 import { id as hashOf } from "ethers"
 import pg from "pg"
 import { expect, it } from "vitest"
-import * as Build from "../../support/faults/Build.js"
-import * as Receiver from "../../support/faults/Receiver.js"
-import * as Fleet from "../../support/replicas/Fleet.js"
-import type * as Replica from "../../support/replicas/Replica.js"
+import * as Build from "../../faults/support/Build.js"
+import * as Receiver from "../../faults/support/Receiver.js"
+import * as Fleet from "../../replicas/support/Fleet.js"
+import type * as Replica from "../../replicas/support/Replica.js"
 
 /** Whoever it is asked for. */
 const account = "told"

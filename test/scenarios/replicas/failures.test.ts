@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
-import * as Faults from "../../support/replicas/Faults.js"
-import * as Proof from "../../support/replicas/Proof.js"
-import * as Verdict from "../../support/replicas/Verdict.js"
+import * as Faults from "../../replicas/support/Faults.js"
+import * as Proof from "../../replicas/support/Proof.js"
+import * as Verdict from "../../replicas/support/Verdict.js"
 
 /** What a machine that is busy with other tests makes of a rolling restart: an op takes longer than a replica's end, or its client, waits. */
 const byWaiting = /^a client of the rolling restart met: (hung up|422 outcome_unknown)$/

@@ -2,9 +2,9 @@ import { Effect } from "effect"
 import { id as hashOf } from "ethers"
 import { expect, it } from "vitest"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Ground from "../../replicas/support/Ground.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Layers from "../../support/journal/Layers.js"
-import * as Ground from "../../support/replicas/Ground.js"
 
 const { freshUrl, rigOn } = Ground.perFile()
 

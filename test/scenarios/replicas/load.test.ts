@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
-import * as Build from "../../support/faults/Build.js"
-import * as Fleet from "../../support/replicas/Fleet.js"
-import * as Mixed from "../../support/replicas/Mixed.js"
+import * as Build from "../../faults/support/Build.js"
+import * as Fleet from "../../replicas/support/Fleet.js"
+import * as Mixed from "../../replicas/support/Mixed.js"
 
 const wallets = 12
 

@@ -1,8 +1,8 @@
 import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
-import * as World from "../../support/faults/World.js"
-import * as Ground from "../../support/replicas/Ground.js"
-import type * as Rig from "../../support/replicas/Rig.js"
+import * as World from "../../faults/support/World.js"
+import * as Ground from "../../replicas/support/Ground.js"
+import type * as Rig from "../../replicas/support/Rig.js"
 
 const { freshUrl, rigOn, world } = Ground.perFile()
 

@@ -1,9 +1,9 @@
 import { join } from "node:path"
 import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
-import * as Random from "../../support/faults/Random.js"
-import * as Ground from "../../support/replicas/Ground.js"
-import * as Rig from "../../support/replicas/Rig.js"
+import * as Random from "../../faults/support/Random.js"
+import * as Ground from "../../replicas/support/Ground.js"
+import * as Rig from "../../replicas/support/Rig.js"
 
 const { folder, freshUrl, rigOn, world } = Ground.perFile()
 

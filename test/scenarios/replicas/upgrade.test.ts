@@ -6,8 +6,8 @@ import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
 import * as Migrations from "../../../src/adapters/sql/Migrations.js"
 import * as PostgresClient from "../../../src/adapters/sql/Postgres.js"
-import * as Ground from "../../support/replicas/Ground.js"
-import type * as Rig from "../../support/replicas/Rig.js"
+import * as Ground from "../../replicas/support/Ground.js"
+import type * as Rig from "../../replicas/support/Rig.js"
 import * as Shape from "../../support/schema/Shape.js"
 
 const { freshUrl, rigOn, world } = Ground.perFile()

@@ -4,8 +4,8 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
-import { npmInterface } from "../../support/lens/Abis.js"
 import { type Stack, startStack } from "../../support/stack/Stack.js"
+import { npmInterface } from "../lens/Abis.js"
 
 let stack: Stack
 let paymaster: Address.Address

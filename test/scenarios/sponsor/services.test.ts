@@ -10,16 +10,10 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import { npmInterface } from "../../support/lens/Abis.js"
-import {
-  type Answer,
-  commitment,
-  type Method,
-  type Service,
-  startService
-} from "../../support/paymaster/Service.js"
 import { type Sponsored, sponsored } from "../../support/stack/Sponsored.js"
 import { Address, type Ports, type Runtime, type Stack, startStack } from "../../support/stack/Stack.js"
+import { npmInterface } from "../lens/Abis.js"
+import { type Answer, commitment, type Method, type Service, startService } from "./PaymasterService.js"
 
 const salt = `0x${"00".repeat(32)}`
 const deposits = new Interface([

@@ -10,10 +10,10 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../src/domain/signature/Conditions.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { type StandIn, startStandIn } from "../../support/bundler/StandIn.js"
-import { npmInterface } from "../../support/lens/Abis.js"
 import * as Handed from "../../support/stack/Handed.js"
 import { type Sponsored, sponsored } from "../../support/stack/Sponsored.js"
 import { Address, keyOf, type Stack, startStack } from "../../support/stack/Stack.js"
+import { npmInterface } from "../lens/Abis.js"
 
 const nobody = { validUntil: 0, validAfter: 0, bundler: Address.zero }
 

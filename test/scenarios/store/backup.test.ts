@@ -5,11 +5,11 @@ import { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as World from "../../support/faults/World.js"
+import * as World from "../../faults/support/World.js"
+import * as Rig from "../../replicas/support/Rig.js"
 import * as Programs from "../../support/postgres/Programs.js"
 import * as Server from "../../support/postgres/Server.js"
 import * as Finished from "../../support/process/Finished.js"
-import * as Rig from "../../support/replicas/Rig.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-backup-"))
 let world: World.World

@@ -5,10 +5,10 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { id as hashOf } from "ethers"
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest"
-import * as World from "../../support/faults/World.js"
+import * as World from "../../faults/support/World.js"
+import * as Rig from "../../replicas/support/Rig.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 import * as CommandLine from "../../support/process/CommandLine.js"
-import * as Rig from "../../support/replicas/Rig.js"
 
 const databases = Postgres.perFile()
 const folder = mkdtempSync(join(tmpdir(), "castellan-copy-"))

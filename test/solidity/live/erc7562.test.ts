@@ -8,21 +8,15 @@ import {
   entryPointVersions
 } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { fundPaymaster } from "../../../src/hosts/cli/deploy/Suite.js"
-import { check } from "../../support/erc7562/Check.js"
-import {
-  creationKinds,
-  ecdsaOperations,
-  type Kind,
-  operationKinds,
-  passkeyKind
-} from "../../support/erc7562/Kinds.js"
-import { breaches } from "../../support/erc7562/Rules.js"
-import type { Entity } from "../../support/erc7562/Scope.js"
-import { accepted, type Row, table } from "../../support/erc7562/Table.js"
 import { at, type Chain, startChain } from "../../support/suite/Chain.js"
 import { type Conditions, unbound } from "../../support/suite/Layouts.js"
 import { execute, handleOps, type Op, refusal } from "../../support/suite/Ops.js"
 import { mined } from "../../support/suite/Receipt.js"
+import { check } from "../erc7562/Check.js"
+import { creationKinds, ecdsaOperations, type Kind, operationKinds, passkeyKind } from "../erc7562/Kinds.js"
+import { breaches } from "../erc7562/Rules.js"
+import type { Entity } from "../erc7562/Scope.js"
+import { accepted, type Row, table } from "../erc7562/Table.js"
 
 /**
  * What ERC-7562 says to the validation of every kind of operation, by traces of the real EntryPoints, against the table

@@ -3,7 +3,6 @@ import * as Exit from "effect/Exit"
 import * as Logger from "effect/Logger"
 import * as Scope from "effect/Scope"
 import { Contract, HDNodeWallet, type JsonRpcProvider, Mnemonic, NonceManager, Wallet } from "ethers"
-import { afterAll, beforeAll } from "vitest"
 import * as DevStack from "../../../src/hosts/cli/dev/DevStack.js"
 import * as Provider from "../../../src/hosts/cli/support/Provider.js"
 import { startNode } from "../../../tools/PreparedChain.js"
@@ -172,6 +171,10 @@ export const first = <A>(list: ReadonlyArray<A>): A => {
   return head
 }
 
+/** What a client of a service is made of. */
+export interface Place extends Pick<DevService, "info" | "log" | "provider" | "signer" | "stop"> {}
+
+/** Starts a service that nobody else has. */
 export const start = async (options: Partial<DevStack.Options> = {}): Promise<DevService> => {
   const lines: Array<string> = []
   const capture = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => void lines.push(line))])
@@ -182,6 +185,18 @@ export const start = async (options: Partial<DevStack.Options> = {}): Promise<De
     DevStack.start({ port: 0, rpcPort: 0, chainId: 31337, blockTime: null, startNode, ...options })
   )
   const provider = await inScope(Provider.connect(info.rpc, info.chainId))
+  return on({
+    info,
+    provider,
+    signer: anvilKey(1).connect(provider),
+    log: () => lines.join("\n"),
+    stop: () => Effect.runPromise(Scope.close(scope, Exit.void))
+  })
+}
+
+/** A client of a running service. */
+export const on = (place: Place): DevService => {
+  const { info, provider } = place
   const faucet = new NonceManager(new Wallet(info.faucetPrivateKey, provider))
 
   const ask = async <Body>(path: string, body: unknown, options: Ask = {}): Promise<Answer<Body>> => {
@@ -214,9 +229,7 @@ export const start = async (options: Partial<DevStack.Options> = {}): Promise<De
     await mined(await faucet.sendTransaction({ to: address, value: wei }))
   }
   return {
-    info,
-    provider,
-    signer: anvilKey(1).connect(provider),
+    ...place,
     token: new Contract(info.token, tokenAbi, faucet),
     ask,
     ok,
@@ -255,23 +268,6 @@ export const start = async (options: Partial<DevStack.Options> = {}): Promise<De
         funcParams: [to, String(amount)]
       })),
       settings: info.settings
-    }),
-    log: () => lines.join("\n"),
-    stop: () => Effect.runPromise(Scope.close(scope, Exit.void))
+    })
   }
-}
-
-/** The service of a test file: begun before its tests, stopped after them. */
-export const perFile = (options: Partial<DevStack.Options> = {}): DevService => {
-  let service: DevService | undefined
-  beforeAll(async () => {
-    service = await start(options)
-  }, 120_000)
-  afterAll(() => service?.stop())
-  return new Proxy({} as DevService, {
-    get: (_, name) => {
-      if (service === undefined) throw new Error("the service has not begun")
-      return Reflect.get(service, name)
-    }
-  })
 }

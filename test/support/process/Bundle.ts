@@ -12,11 +12,11 @@ const programs = [
   "src/hosts/cli/castellan.ts",
   "src/hosts/node/main.ts",
   "test/hosts/web/program.ts",
-  "test/support/faults/Host.ts",
+  "test/faults/support/Host.ts",
   "test/support/journal/Contender.ts",
   "test/support/journal/Writer.ts",
   "test/support/memory/LongAnswers.ts",
-  "test/support/replicas/Host.ts",
+  "test/replicas/support/Host.ts",
   "tools/demo/demo.ts"
 ] as const
 

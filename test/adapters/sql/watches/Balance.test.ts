@@ -7,10 +7,10 @@ import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
 import * as SqlWatches from "../../../../src/adapters/sql/watches/Watches.js"
 import * as SqlWebhooks from "../../../../src/adapters/sql/webhooks/Webhooks.js"
 import { Watches } from "../../../../src/application/ports/Watches.js"
+import * as Following from "../../../application/watches/Following.js"
 import { options } from "../../../support/journal/Layers.js"
 import * as Meanwhile from "../../../support/postgres/Meanwhile.js"
 import * as PostgresServer from "../../../support/postgres/Postgres.js"
-import * as Following from "../../../support/watches/Following.js"
 
 const databases = PostgresServer.perFile()
 

@@ -10,7 +10,7 @@ import * as LensOverrides from "../../../../src/domain/erc4337/gas/LensOverrides
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Steps from "../../../../src/domain/primitives/Steps.js"
-import { toProbe } from "../../../support/lens/Abis.js"
+import { toProbe } from "../../../scenarios/lens/Abis.js"
 import * as Work from "../../../support/Work.js"
 import { address, bytes32, forAll, hex, uint } from "../../generators.js"
 

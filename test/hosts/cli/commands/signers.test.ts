@@ -3,10 +3,10 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { computeAddress, Wallet } from "ethers"
+import * as SoftHsm from "../../../adapters/pkcs11/SoftHsm.js"
 import * as Leaks from "../../../support/Leaks.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
 import { runSource } from "../../../support/process/Program.js"
-import * as SoftHsm from "../../../support/softhsm/SoftHsm.js"
 
 const hsm = SoftHsm.make()
 afterAll(() => hsm.remove())

@@ -1,0 +1,21 @@
+import * as Effect from "effect/Effect"
+import * as Config from "../../../src/hosts/config/Config.js"
+import * as Process from "../../../src/hosts/node/Process.js"
+import * as Service from "../../../src/hosts/node/Service.js"
+import * as JsonLog from "../../../src/hosts/telemetry/JsonLog.js"
+import * as Journals from "../../support/journal/Journals.js"
+import * as Killing from "./Killing.js"
+
+/** The service as a process, as `src/hosts/node/main.ts` has it, that ends by SIGKILL where its environment says. */
+const spot = process.env[Killing.variable]
+Process.run(
+  Effect.gen(function* () {
+    const config = yield* Effect.fromResult(Config.load(process.env))
+    const { url } = yield* Service.start(
+      config,
+      spot === undefined ? {} : { journal: Journals.mapped(Killing.wrap(JSON.parse(spot))) }
+    )
+    yield* Effect.annotateLogs(Effect.logInfo("listening"), { url, profile: config.profile })
+    return yield* Effect.never
+  }).pipe(Effect.provide(JsonLog.layer))
+)

@@ -1,0 +1,219 @@
+import { type Program, run } from "../../support/process/Program.js"
+import type { Build } from "./Build.js"
+import * as Killing from "./Killing.js"
+import type { Random } from "./Random.js"
+import type { Kill } from "./Scenario.js"
+
+/** Keeps the service running: starts it again, on the same configuration and database, whenever it has been killed. */
+export interface Supervisor {
+  /** Where it listens, once it does; rejects when it cannot be started, or has been stopped. */
+  readonly url: () => Promise<string>
+  /** From now on lives end as planned, this one first. */
+  readonly arm: () => void
+  /** From now on no life is ended. */
+  readonly disarm: () => void
+  /** The node tells of each transaction: some lives end there. */
+  readonly onSend: (moment: "before" | "after") => void
+  /** Ends this life, as an operator does who has changed the configuration. */
+  readonly bounce: () => void
+  readonly restarts: () => number
+  /** Where it was killed so far. */
+  readonly deaths: () => ReadonlyArray<string>
+  /** Ends that nobody caused, and crashes that it logged. */
+  readonly complaints: () => ReadonlyArray<string>
+  readonly log: () => string
+  readonly stop: () => Promise<void>
+}
+
+export interface Options {
+  readonly build: Build
+  readonly folder: string
+  readonly config: string
+  /** One per life from `arm` on; those after the last are left alone. */
+  readonly kills: ReadonlyArray<Kill>
+  /** Whether the database was away since then (Unix milliseconds): a life that began then may have failed to. */
+  readonly wasAway?: (since: number) => boolean
+}
+
+/** A service that ends by itself so often is not started again. */
+const mostFailures = 3
+
+/** So many starts on a database that does not answer are a complaint. */
+const mostUnheard = 20
+
+/** Of a life that never came to the step where it should have ended. */
+const overdueName = "instead of a step that was not reached"
+
+const nameOf = (kill: Kill): string => {
+  switch (kill.at) {
+    case "clock":
+      return "by the clock"
+    case "send":
+      return `${kill.moment} send`
+    case "journal":
+      return `${kill.moment} ${kill.step ?? "any"}`
+  }
+}
+
+/** Why a service ends that starts on a database which takes longer to answer than it waits: a code would follow. */
+const unanswered =
+  /(schema of the database cannot be brought up to date|cannot use the PostgreSQL server at \S+)"?\s*[,}\n]/
+
+/** What the service says of a database that does not answer. */
+const ofStore =
+  /the (journal's |accounts' )?store|can not be let in|could not be settled|storage is unhealthy|SqlError|database/
+
+/** What an error in the log says, without what differs each time. */
+const complaint = (line: string, excused: boolean): ReadonlyArray<string> =>
+  /"level":"(ERROR|FATAL)"/.test(line) && !(excused && ofStore.test(line))
+    ? [line.replace(/"(time|requestId|txHash)":"[^"]*",?/g, "").slice(0, 500)]
+    : []
+
+const tallied = (texts: ReadonlyArray<string>): ReadonlyArray<string> =>
+  [...new Set(texts)].map((text) => `${texts.filter((other) => other === text).length} x ${text}`)
+
+export const start = ({ build, config, folder, kills, wasAway = () => false }: Options): Supervisor => {
+  const programs: Array<Program> = []
+  const deaths: Array<string> = []
+  const failures: Array<string> = []
+  let phase: "before" | "armed" | "disarmed" | "stopping" = "before"
+  let life = -1
+  let sends = { before: 0, after: 0 }
+  let timer: NodeJS.Timeout | undefined
+  let current: Program
+  let url: Promise<string>
+
+  const kill = () => kills[life]
+  const end = () => void current.child.kill("SIGKILL")
+  /** Ends this life when its time has come; the name of its death says so. */
+  let overdue = false
+  let bounced = false
+  let again: NodeJS.Timeout | undefined
+  let unheard = 0
+  const clock = (planned: Kill | undefined) => {
+    const millis =
+      planned?.at === "clock" ? planned.millis : planned?.at === "journal" ? planned.atLatest : null
+    if (millis === null) return
+    timer = setTimeout(() => {
+      overdue = planned?.at === "journal"
+      end()
+    }, millis)
+  }
+  const begin = () => {
+    life += 1
+    sends = { before: 0, after: 0 }
+    const planned = phase === "disarmed" ? undefined : kill()
+    const spot = { ...planned, armed: phase === "armed" }
+    const env = planned?.at === "journal" ? { [Killing.variable]: JSON.stringify(spot) } : {}
+    const program = run([build.main], { cwd: folder, env: { CASTELLAN_CONFIG: config, ...env } })
+    current = program
+    programs.push(program)
+    url = program.says('"message":"listening"').then(() => {
+      const found = /"url":"([^"]+)"/.exec(program.stdout())?.[1]
+      if (found === undefined) throw new Error("the service does not say where it listens")
+      return found
+    })
+    url.catch(() => undefined)
+    overdue = false
+    if (phase === "armed") clock(planned)
+    const began = Date.now()
+    void program.ended.then((how) => {
+      clearTimeout(timer)
+      if (phase === "stopping") return
+      if (bounced && how === "SIGKILL") {
+        bounced = false
+        return begin()
+      }
+      if (
+        typeof how === "number" &&
+        (wasAway(began) || unanswered.test(program.stderr() + program.stdout()))
+      ) {
+        again = setTimeout(begin, 200)
+        unheard += 1
+        if (unheard === mostUnheard) failures.push(`the database answered none of ${unheard} starts`)
+        return
+      }
+      // A process that is told to disarm before it listens to signals ends by that as well.
+      if ((how === "SIGKILL" || how === Killing.armSignal) && planned !== undefined)
+        deaths.push(overdue ? overdueName : nameOf(planned))
+      else failures.push(`the service ended with ${how}: ${program.stderr().slice(-1_000)}`)
+      if (failures.length < mostFailures) begin()
+    })
+  }
+  begin()
+  process.once("exit", end)
+
+  const log = () => programs.map((program) => program.stdout() + program.stderr()).join("--- killed ---\n")
+
+  return {
+    url: async () => {
+      for (;;) {
+        if (phase === "stopping") throw new Error("the service is stopped")
+        const asked = url
+        const found = await asked.catch(() => null)
+        if (found !== null && asked === url) return found
+        if (failures.length >= mostFailures) throw new Error(failures.join("\n"))
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+    },
+    arm: () => {
+      phase = "armed"
+      const planned = kill()
+      if (planned?.at === "journal") current.child.kill(Killing.armSignal)
+      clock(planned)
+    },
+    disarm: () => {
+      if (phase === "armed" && kill()?.at === "journal") current.child.kill(Killing.armSignal)
+      phase = "disarmed"
+      clearTimeout(timer)
+    },
+    onSend: (moment) => {
+      sends[moment] += 1
+      const planned = kill()
+      if (phase === "armed" && planned?.at === "send" && planned.moment === moment)
+        if (sends[moment] === planned.nth) end()
+    },
+    bounce: () => {
+      bounced = true
+      end()
+    },
+    restarts: () => programs.length - 1,
+    deaths: () => deaths,
+    complaints: () => [
+      ...failures,
+      ...tallied(
+        log()
+          .split("\n")
+          .flatMap((line) => complaint(line, wasAway(0)))
+      )
+    ],
+    log,
+    stop: async () => {
+      phase = "stopping"
+      process.off("exit", end)
+      clearTimeout(timer)
+      clearTimeout(again)
+      end()
+      await current.ended
+    }
+  }
+}
+
+/** Several processes as one service: each question goes to one of them. */
+export const fleet = (members: readonly [Supervisor, ...Array<Supervisor>], random: Random): Supervisor => {
+  const each = (act: (member: Supervisor) => void) => () => members.forEach(act)
+  return {
+    url: () => random.pick(members).url(),
+    arm: each((member) => member.arm()),
+    disarm: each((member) => member.disarm()),
+    onSend: (moment) => members.forEach((member) => void member.onSend(moment)),
+    bounce: each((member) => member.bounce()),
+    restarts: () => members.reduce((sum, member) => sum + member.restarts(), 0),
+    deaths: () => members.flatMap((member) => member.deaths()),
+    complaints: () => members.flatMap((member) => member.complaints()),
+    log: () => members.map((member) => member.log()).join("=== another process ===\n"),
+    stop: async () => {
+      await Promise.all(members.map((member) => member.stop()))
+    }
+  }
+}

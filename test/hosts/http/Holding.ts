@@ -1,0 +1,118 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as References from "effect/References"
+import * as Scope from "effect/Scope"
+import * as HostileNode from "../../support/HostileNode.js"
+import * as MemoryService from "../../support/http/MemoryService.js"
+import { key } from "../../support/http/Service.js"
+import * as LoopMonitor from "../../support/LoopMonitor.js"
+
+/** Milliseconds of work between two turns of the event loop. */
+export const most = 50
+
+/** What the node answers to a method, as JSON. */
+export type Says = (method: string) => Buffer
+
+export interface Answer {
+  readonly status: number
+  readonly body: string
+}
+
+/** The service in memory and a node that says what a test wants, with a watch on the event loop. */
+export interface Holding {
+  /** URL of the node. It has no Multicall3, so that each read is a call of its own. */
+  readonly rpc: string
+  /** What the node answers from now on. */
+  readonly says: (says: Says) => void
+  readonly ask: (path: string, body: string | null) => Promise<Answer>
+  /** The longest hold while all are asked at once; a null body is a GET. */
+  readonly held: (
+    path: string,
+    bodies: ReadonlyArray<string | null>
+  ) => Promise<{ readonly answers: ReadonlyArray<Answer>; readonly longest: number }>
+  readonly stop: () => Promise<void>
+}
+
+export const hex = (value: bigint, digits: number): string => value.toString(16).padStart(digits, "0")
+
+/** Digits of addresses that are all distinct. */
+export const addressOf = (index: number): string =>
+  hex(BigInt(index + 1) * 0x1_0000_0001_0000_0001_0000_0001n, 40)
+
+const constants: Readonly<Record<string, Buffer>> = {
+  eth_chainId: Buffer.from('"0x7a69"'),
+  eth_getCode: Buffer.from('"0x"')
+}
+
+const quiet = Layer.succeed(References.MinimumLogLevel, "None")
+
+export const start = async (): Promise<Holding> => {
+  const scope = await Effect.runPromise(Scope.make())
+  const front = await Effect.runPromise(Effect.provide(Scope.provide(MemoryService.make, scope), quiet))
+  let says: Says = () => Buffer.from("null")
+  const node = await HostileNode.httpNode((response, body) => {
+    const parts = HostileNode.callsOf(body).flatMap(({ id, method }, index) => [
+      Buffer.from(`${index > 0 ? "," : ""}{"jsonrpc":"2.0","id":${id},"result":`),
+      constants[method] ?? says(method),
+      Buffer.from("}")
+    ])
+    response.writeHead(200, { "content-type": "application/json" })
+    const whole = body.startsWith("[") ? [Buffer.from("["), ...parts, Buffer.from("]")] : parts
+    for (const part of whole) response.write(part)
+    response.end()
+  })
+
+  const ask = (path: string, body: string | null): Promise<Answer> => {
+    const bytes = new TextEncoder().encode(body ?? "")
+    const described =
+      body === null ? {} : { "content-type": "application/json", "content-length": String(bytes.length) }
+    return Effect.runPromise(
+      Effect.provide(
+        Effect.map(
+          front.handle({
+            method: body === null ? "GET" : "POST",
+            target: path,
+            headers: { "x-api-key": key, ...described },
+            remoteAddress: "203.0.113.1",
+            readBody: (collector) =>
+              Effect.callback((resume) => {
+                let at = 0
+                const next = (): void => {
+                  const more = at < bytes.length && collector.take(bytes.subarray(at, at + 65_536))
+                  at += 65_536
+                  if (more) setImmediate(next)
+                  else resume(Effect.void)
+                }
+                setImmediate(next)
+              })
+          }),
+          ({ body, status }) => ({ status, body: String(body) })
+        ),
+        quiet
+      )
+    )
+  }
+
+  return {
+    rpc: node.url,
+    says: (next) => {
+      says = next
+    },
+    ask,
+    held: (path, bodies) =>
+      LoopMonitor.leastOf(most, async () => {
+        await new Promise((resolve) => setImmediate(resolve))
+        const monitor = LoopMonitor.start()
+        const answers = await Promise.all(bodies.map((body) => ask(path, body)))
+        monitor.stop()
+        const longest = monitor.longest()
+        console.log(`${path} ${answers[0]?.status} ${longest.toFixed(1)} ms`)
+        return { answers, longest }
+      }),
+    stop: async () => {
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+      await node.close()
+    }
+  }
+}

@@ -1,0 +1,272 @@
+import type { Build } from "../../faults/support/Build.js"
+import type * as Random from "../../faults/support/Random.js"
+import * as Balancer from "./Balancer.js"
+import type { Fleet } from "./Fleet.js"
+import type { Replica } from "./Replica.js"
+
+/** How long each fault lasts, milliseconds; those that take the lanes of a replica, as often as there are figures. */
+export interface Durations {
+  readonly killed: ReadonlyArray<number>
+  readonly stopped: ReadonlyArray<number>
+  readonly withoutDatabase: ReadonlyArray<number>
+  readonly withoutNode: number
+  readonly withoutRedis: number
+}
+
+export const full: Durations = {
+  killed: [15_000, 12_000, 12_000],
+  stopped: [60_000, 12_000, 12_000],
+  withoutDatabase: [30_000, 12_000, 12_000],
+  withoutNode: 30_000,
+  withoutRedis: 15_000
+}
+
+/** Longer than a process keeps its lanes that gives no sign of life. */
+export const short: Durations = {
+  killed: [12_000],
+  stopped: [15_000],
+  withoutDatabase: [15_000],
+  withoutNode: 6_000,
+  withoutRedis: 4_000
+}
+
+export interface TakeOver {
+  readonly fault: string
+  /** Until the lanes were another's; null: they were nobody's at the end of the fault. */
+  readonly millis: number | null
+}
+
+/** A replica that had lanes was held up for a moment. */
+export interface Pause {
+  readonly isLost: boolean
+}
+
+export interface Phase {
+  readonly name: string
+  readonly from: number
+  readonly to: number
+}
+
+export const rolling = "a rolling restart"
+
+const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
+
+/** Between two faults: what the last one left is seen to be over. */
+const calmMillis = 2_000
+const readyMillis = 30_000
+/** As long as a collection of garbage, or a machine that is moved to another host. */
+const heldUpMillis = 2_000
+/** Longer than others take to see that somebody is gone. */
+const watchedMillis = 8_000
+
+/** How long all faults take about, milliseconds. */
+export const lengthOf = (durations: Durations): number => {
+  const all = Object.values(durations).flat()
+  return (
+    all.reduce((sum, millis) => sum + millis, 0) +
+    (all.length + 3) * calmMillis +
+    heldUpMillis +
+    watchedMillis +
+    20_000
+  )
+}
+
+export interface Faults {
+  /** One after the other: first the rolling restart, while all is well; then the others, in an order of the seed's. */
+  readonly run: () => Promise<void>
+  readonly phases: ReadonlyArray<Phase>
+  readonly takeOvers: ReadonlyArray<TakeOver>
+  readonly pauses: ReadonlyArray<Pause>
+  /** What fails at this moment. */
+  readonly current: () => string
+  /** How much of the faults is over with the present one, 0 to 1: on a slow machine each lasts longer than planned. */
+  readonly share: () => number
+  /** Lanes of one that fails are still its own: who takes them over does so when there is work for them. */
+  readonly isWaiting: () => boolean
+}
+
+type Act = (name: string) => Promise<void>
+
+/** `deadline`: no fault begins later. `next`: what replicas run from their replacement on. */
+export const make = (
+  { holders, postgres, redis, replicas, signers }: Fleet,
+  random: Random.Random,
+  durations: Durations,
+  {
+    breaches,
+    deadline,
+    next
+  }: { readonly breaches: Array<string>; readonly deadline: number; readonly next: Build | null }
+): Faults => {
+  const phases: Array<Phase> = []
+  const takeOvers: Array<TakeOver> = []
+  const pauses: Array<Pause> = []
+  let current = "nothing yet"
+  let begun = 0
+  let isWaiting = () => false
+  const ready = async (replica: Replica) => {
+    const end = performance.now() + readyMillis
+    while (performance.now() < end) {
+      if (await Balancer.isReady(replica, readyMillis)) return
+      await pause(100)
+    }
+    breaches.push(`${replica.name} is not ready ${readyMillis / 1_000} s after its fault`)
+  }
+  /**
+   * The replica that has the lane of one of the signers at this moment. What the journal names may have ended: whoever lives
+   * claims its lane when there is work for it.
+   */
+  const owner = async (): Promise<Replica> => {
+    const first = random.pick(signers)
+    const end = performance.now() + readyMillis
+    isWaiting = () => true
+    try {
+      for (;;) {
+        const held = [first, ...signers].map(({ address }) => holders.of(address))
+        const living = held.flatMap(
+          (process) => replicas.find(({ processes }) => processes().at(-1) === process) ?? []
+        )
+        if (living[0] !== undefined) return living[0]
+        if (performance.now() > end) return random.pick(replicas)
+        await pause(100)
+      }
+    } finally {
+      isWaiting = () => false
+    }
+  }
+  const ofOwner =
+    (
+      millis: number,
+      begin: (replica: Replica) => Promise<void>,
+      end: (replica: Replica) => Promise<void>
+    ): Act =>
+    async (name) => {
+      const replica = await owner()
+      const since = performance.now()
+      const life = replica.processes().slice(-1)
+      const isTaken = () => holders.takeOver(life, since) !== null
+      await begin(replica)
+      isWaiting = () => !isTaken()
+      await pause(millis)
+      // A machine that is busy takes longer.
+      while (!isTaken() && performance.now() < since + millis + readyMillis) await pause(100)
+      isWaiting = () => false
+      takeOvers.push({ fault: name, millis: holders.takeOver(life, since) })
+      await end(replica)
+      await ready(replica)
+    }
+  const sync =
+    (act: (replica: Replica) => void) =>
+    async (replica: Replica): Promise<void> =>
+      act(replica)
+  const restartAll: Act = async () => {
+    for (const replica of replicas) {
+      const how = await replica.drain()
+      if (how !== 0) breaches.push(`${replica.name} ended with ${how} when it was replaced`)
+      if (next !== null) replica.use(next)
+      await replica.begin()
+      await ready(replica)
+    }
+  }
+  const others: ReadonlyArray<readonly [string, Act]> = [
+    ...durations.killed.map(
+      (millis) =>
+        [
+          "killed",
+          ofOwner(
+            millis,
+            ({ kill }) => kill(),
+            ({ begin }) => begin()
+          )
+        ] as const
+    ),
+    ...durations.stopped.map(
+      (millis) =>
+        [
+          "stopped",
+          ofOwner(
+            millis,
+            sync(({ hold }) => hold(true)),
+            sync(({ hold }) => hold(false))
+          )
+        ] as const
+    ),
+    ...durations.withoutDatabase.map(
+      (millis) =>
+        [
+          "without the database",
+          ofOwner(
+            millis,
+            sync(({ database }) => database.cut()),
+            sync(({ database }) => database.mend())
+          )
+        ] as const
+    ),
+    [
+      "held up for 2 seconds",
+      async () => {
+        const replica = await owner()
+        const life = replica.processes().slice(-1)
+        const since = performance.now()
+        replica.hold(true)
+        await pause(heldUpMillis)
+        replica.hold(false)
+        await pause(watchedMillis)
+        pauses.push({ isLost: holders.takeOver(life, since) !== null })
+      }
+    ],
+    [
+      "without the node",
+      async () => {
+        const replica = await owner()
+        replica.node.cut()
+        await pause(durations.withoutNode)
+        replica.node.mend()
+      }
+    ],
+    [
+      "the database restarted",
+      async () => {
+        await postgres.crash()
+        await Promise.all(replicas.map(ready))
+      }
+    ],
+    [
+      "Redis away",
+      async () => {
+        await redis.end()
+        await pause(durations.withoutRedis)
+        await redis.begin()
+      }
+    ]
+  ]
+  /** The rolling restart, each of the others, and what comes after them: somebody is left to work during the last one. */
+  const parts = others.length + 2
+  const run = async () => {
+    const left = [...others]
+    const strike = async ([name, act]: readonly [string, Act]) => {
+      current = "nothing"
+      await pause(calmMillis)
+      if (performance.now() > deadline) return void breaches.push(`no time was left for: ${name}`)
+      current = name
+      begun += 1
+      const from = performance.now()
+      await act(name)
+      phases.push({ name, from, to: performance.now() })
+    }
+    await strike([rolling, restartAll])
+    while (left.length > 0)
+      for (const fault of left.splice(random.int(0, left.length - 1), 1)) await strike(fault)
+    current = "nothing any more"
+    begun = parts
+  }
+  return {
+    run,
+    phases,
+    takeOvers,
+    pauses,
+    current: () => current,
+    isWaiting: () => isWaiting(),
+    share: () => begun / parts
+  }
+}

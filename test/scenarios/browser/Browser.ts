@@ -1,0 +1,97 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { type BrowserContext, type CDPSession, chromium, type Page } from "playwright-core"
+
+/** Debian's Chromium, headless, with a profile of its own and nothing but localhost to talk to. */
+export interface Browser {
+  readonly context: BrowserContext
+  readonly page: Page
+  /** What went wrong in the page, blocked by its policy or asked of another host: nothing, in a good test. */
+  readonly complaints: ReadonlyArray<string>
+  readonly authenticator: Authenticator
+  /** Keeps a picture of the whole page, and tells where. */
+  readonly picture: (name: string) => Promise<string>
+  readonly stop: () => Promise<void>
+}
+
+/** A passkey authenticator of the platform, in software. */
+export interface Authenticator {
+  readonly userIsVerified: (verified: boolean) => Promise<void>
+  readonly credentials: () => Promise<number>
+}
+
+const output = fileURLToPath(new URL("../../../test-output/browser", import.meta.url))
+
+const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium"
+
+const args = [
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
+]
+
+const virtualAuthenticator = async (session: CDPSession): Promise<Authenticator> => {
+  await session.send("WebAuthn.enable")
+  const { authenticatorId } = await session.send("WebAuthn.addVirtualAuthenticator", {
+    options: {
+      protocol: "ctap2",
+      transport: "internal",
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true
+    }
+  })
+  return {
+    userIsVerified: async (isUserVerified) => {
+      await session.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified })
+    },
+    credentials: async () =>
+      (await session.send("WebAuthn.getCredentials", { authenticatorId })).credentials.length
+  }
+}
+
+export const start = async (): Promise<Browser> => {
+  const profile = mkdtempSync(join(tmpdir(), "castellan-chromium-"))
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath,
+    headless: true,
+    chromiumSandbox: false,
+    args,
+    viewport: { width: 1024, height: 900 }
+  })
+  const page = context.pages()[0] ?? (await context.newPage())
+  const complaints: Array<string> = []
+  page.on("console", (message) => {
+    if (message.type() === "error") complaints.push(message.text())
+  })
+  page.on("pageerror", (error) => complaints.push(error.message))
+  page.on("request", (request) => {
+    const url = new URL(request.url())
+    if (url.protocol !== "data:" && url.hostname !== "localhost" && url.hostname !== "127.0.0.1")
+      complaints.push(`asked ${url.host}`)
+  })
+  return {
+    context,
+    page,
+    complaints,
+    authenticator: await virtualAuthenticator(await context.newCDPSession(page)),
+    picture: async (name) => {
+      mkdirSync(output, { recursive: true })
+      const path = join(output, `${name}.png`)
+      await page.screenshot({ path, fullPage: true })
+      console.log(`picture: ${path}`)
+      return path
+    },
+    stop: async () => {
+      await context.close()
+      rmSync(profile, { recursive: true, force: true })
+    }
+  }
+}

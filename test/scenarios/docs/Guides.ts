@@ -1,0 +1,107 @@
+import { execFileSync } from "node:child_process"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Finished from "../../support/process/Finished.js"
+import * as Npx from "../../support/process/Npx.js"
+import { root } from "../../support/process/Program.js"
+import * as Snippets from "./Snippets.js"
+
+/**
+ * The pages whose commands tests run, all of them, in this order. `test/house/snippets.test.ts` has no other list of what
+ * they show.
+ */
+export const onDevelopmentStack = [
+  "start.md",
+  "guides/treasury.md",
+  "guides/sponsored-gas.md",
+  "guides/payouts.md"
+]
+export const onAmoy = ["polygon-amoy", "backup", "upgrade", "rotation"].map((name) => `guides/${name}.md`)
+export const onBase = ["guides/base-sepolia.md"]
+export const onHsm = ["signers/pkcs11.md"]
+export const onDatabase = ["accounts.md", "webhooks.md", "watches.md"]
+
+/** The commands of a page, block by block, as a reader pastes them. */
+export const commands = (page: string): ReadonlyArray<string> =>
+  Snippets.of(join("docs", page)).flatMap(({ language, text }) => (language === "sh" ? [text] : []))
+
+const onPath = (program: string): string => execFileSync("which", [program], { encoding: "utf8" }).trim()
+
+const answers = (folder: string): string => join(folder, "answers")
+
+/** What the service has refused, an answer a line. */
+export const refusals = (folder: string): ReadonlyArray<string> =>
+  readFileSync(answers(folder), "utf8")
+    .split("\n")
+    .filter((line) => /"code" ?: ?"/.test(line))
+
+const { version }: { readonly version: string } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+const tarball = `castellan-${version}.tgz`
+
+/** A folder in which `castellan` and what it depends on are installed: the command line of the present sources. */
+export const prepare = async (folder: string): Promise<void> => {
+  const shims = {
+    // What a guide leaves out of an answer may say why a test of it fails.
+    curl: `set -o pipefail; "${onPath("curl")}" "$@" | tee -a "${answers(folder)}"`,
+    castellan: `exec "${join(folder, "node_modules/.bin/castellan")}" "$@"`,
+    // No registry has the package; what it installs is tried by npm run test:package.
+    npm: `if [ "$1" = run ]; then
+  shift; [ "$1" = --silent ] && shift
+  [ "$1 $2" = "castellan --" ] || { echo "npm run $* is not of the guides" >&2; exit 1; }
+  shift 2; exec castellan "$@"
+fi
+case "$1 $2" in
+  "install ./${tarball}" | "install ../${tarball}" | "install ethers" | "install pkcs11js@"*)
+    [ -e node_modules ] || ln -s "${join(folder, "node_modules")}" node_modules ;;
+  *) echo "npm $* is not of the guides" >&2; exit 1 ;;
+esac`
+  }
+  await Npx.install(folder)
+  mkdirSync(join(folder, "bin"))
+  for (const [name, text] of Object.entries(shims))
+    writeFileSync(join(folder, "bin", name), `#!/usr/bin/env bash\n${text}\n`, { mode: 0o755 })
+}
+
+const limitSeconds = 400
+
+/** What a guide leaves to its reader, and what the test says for it. */
+export type Choices = ReadonlyArray<readonly [written: string, here: string]>
+
+/**
+ * Runs the commands of pages in one shell, in which each has to succeed. What they start in the background ends with
+ * the shell.
+ */
+export const run = (
+  folder: string,
+  pages: ReadonlyArray<string>,
+  choices: Choices
+): Promise<Finished.Finished> =>
+  perform(folder, pages.flatMap((page) => [`echo "## ${page}"`, ...commands(page)]).join("\n"), choices)
+
+/** The same for commands of other places. */
+export const perform = (folder: string, text: string, choices: Choices): Promise<Finished.Finished> => {
+  for (const [written] of choices)
+    if (!text.includes(written)) throw new Error(`no guide says ${written} any more`)
+  const script = choices.reduce((said, [written, here]) => said.replaceAll(written, here), text)
+  const end = "trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT"
+  // Beyond the test's own limit nothing would end it.
+  return Finished.finished(
+    "timeout",
+    [
+      String(limitSeconds),
+      "bash",
+      "-c",
+      ["set -euo pipefail", `export PATH="${join(folder, "bin")}:$PATH"`, end, script].join("\n")
+    ],
+    folder,
+    Npx.environment()
+  )
+}
+
+/** For a message: what was said last. */
+export const lastLines = ({ stderr, stdout }: Finished.Finished): string =>
+  [stdout, stderr].map((text) => text.split("\n").slice(-25).join("\n")).join("\n---\n")
+
+/** What the service has said of the requests of a guide. */
+export const statuses = (stdout: string): ReadonlyArray<string> =>
+  [...stdout.matchAll(/"status": (\S+?),?$/gm)].flatMap(([, status = ""]) => [status])
