@@ -1,4 +1,3 @@
-import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -121,19 +120,13 @@ export const inspect: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> 
 
 /** Brings the schema up to date, in one transaction. */
 export const run: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Effect.gen(function* () {
-  yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }).pipe(
-    Effect.sandbox,
-    Effect.retry({
-      times: 3,
-      while: (cause) => [isMadeMeanwhile, isInTheWay].some((passes) => passes(Cause.squash(cause)))
-    }),
-    Effect.catch(Effect.failCause)
-  )
+  yield* Effect.retry(Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }), {
+    times: 3,
+    while: (error) => isMadeMeanwhile(error) || isInTheWay(error)
+  })
   const [latest] = yield* latestId
   if (Number(latest?.id) > newest) return yield* newer
 }).pipe(
-  // A migration that fails is a defect of the migrator; it was rolled back.
-  Effect.catchDefect((defect) => Effect.fail(defect)),
   Effect.mapError((cause) =>
     cause instanceof MigrationsError
       ? cause

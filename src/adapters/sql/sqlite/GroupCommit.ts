@@ -311,7 +311,9 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
           turn.withPermit,
           Effect.updateContext((context: Context.Context<R>) => within(context, state)),
           Effect.exit,
-          Effect.flatMap((exit) => Effect.andThen(onDisk(false, fiber.getRef(answered)), exit))
+          Effect.flatMap((exit) =>
+            Exit.hasInterrupts(exit) ? exit : Effect.andThen(onDisk(false, fiber.getRef(answered)), exit)
+          )
         )
       }),
     durable

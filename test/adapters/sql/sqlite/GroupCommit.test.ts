@@ -39,6 +39,13 @@ const setup = Effect.gen(function* () {
     if (disk.isHeld) writes.push(end)
     else setImmediate(end, null)
   })
+  // Who is left waiting for it when a test fails would keep the test waiting.
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      disk.isHeld = false
+      for (const end of writes.splice(0)) end(null)
+    })
+  )
   // A group that waited for a timer would keep the test waiting for longer than it has.
   const group = GroupCommit.make(counted, {
     durability,
