@@ -18,6 +18,8 @@ export interface Program {
 export interface Options {
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
+  /** What a pipe to its standard input brings; absent: there is none. */
+  readonly input?: string
 }
 
 /** The environment without what the test runner put there: the program shall run as on an operator's machine. */
@@ -32,8 +34,9 @@ export const run = (args: ReadonlyArray<string>, options: Options = {}): Program
   const child = spawn(process.execPath, [...args], {
     cwd: options.cwd ?? root,
     env: { ...plainEnv(), ...options.env },
-    stdio: ["ignore", "pipe", "pipe"]
+    stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"]
   })
+  child.stdin?.end(options.input)
   const text = { stdout: "", stderr: "" }
   const waiting = new Set<() => void>()
   for (const name of ["stdout", "stderr"] as const)

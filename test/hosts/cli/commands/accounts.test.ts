@@ -8,6 +8,7 @@ import { computeAddress } from "ethers"
 import { ask, make, until } from "../../../support/accounts/Castellan.js"
 import * as Postgres from "../../../support/postgres/Postgres.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
+import { runSource } from "../../../support/process/Program.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-accounts-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -90,6 +91,13 @@ const takenAndRefused = async (
     const issued = await castellan.said<Issued>("keys", "create", "acme", "--scopes", "read,write")
     expect(issued).toMatchObject({ account: "acme", scopes: ["read", "write"] })
     expect(issued.key).toMatch(/^cst_[A-Za-z0-9_-]{43}$/)
+
+    const found = await runSource("src/hosts/cli/castellan.ts", ["keys", "identify", "--json"], {
+      env: castellan.env,
+      input: `${issued.key}\n`
+    })
+    expect(await found.ended).toBe(0)
+    expect(JSON.parse(found.stdout())).toMatchObject({ id: issued.id, state: "active" })
 
     // A key that works gets as far as the body, which is wrong.
     await until("invalid_request", () => ask(url, issued.key))
