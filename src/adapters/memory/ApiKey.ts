@@ -32,7 +32,7 @@ const hashWith = (secret: KeyObject, key: Redacted.Redacted<string>): string =>
 
 const minimalPepperBytes = 16
 
-/** How a service with this pepper hashes what it is sent: null for text that is no key. `Left`: the pepper is too short. */
+/** How a service with this pepper hashes what it is sent: null for text that is no key. A failure: the pepper is too short. */
 export const hasher = (
   pepper: Redacted.Redacted<string>
 ): Result.Result<(key: Redacted.Redacted<string>) => string | null, string> => {

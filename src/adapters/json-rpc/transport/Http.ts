@@ -48,7 +48,7 @@ export interface Answer {
   /** The Retry-After header as it came. */
   readonly retryAfter: string | undefined
   readonly body: string
-  /** The body parsed, where that was done already; `Left` when it is not JSON. */
+  /** The body parsed, where that was done already; a failure when it is not JSON. */
   readonly json?: Result.Result<unknown, string>
 }
 

@@ -67,8 +67,9 @@ const parse = (text: string): Result.Result<unknown, string> =>
   Result.try({ try: (): unknown => JSON.parse(text), catch: () => "it is not JSON" })
 
 /**
- * The answers to `calls`. `json`: the text parsed, where that was done already. Ids decide, not the order. `Left` when it is none: an answer to a call that was not
- * made, two to one call, neither a result nor an error. Then nothing of it is believed.
+ * The answers to `calls`. `json`: the text parsed, where that was done already. Ids decide, not the order. A failure when it
+ * is none: an answer to a call that was not made, two to one call, neither a result nor an error. Then nothing of it is
+ * believed.
  */
 export const decode = (
   text: string,
