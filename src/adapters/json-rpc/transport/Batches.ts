@@ -295,13 +295,12 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
         )
       : inParts(entries, room)
 
-  const inParts = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> => {
-    const parts = split(entries, size.isSlowed ? limits : { ...limits, batchCalls: size.calls })
-    const [only] = parts
-    return parts.length === 1 && only !== undefined
-      ? persist(only, room)
-      : Effect.forEach(parts, (part) => persist(part, room), { concurrency: "unbounded", discard: true })
-  }
+  const inParts = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> =>
+    Effect.forEach(
+      split(entries, size.isSlowed ? limits : { ...limits, batchCalls: size.calls }),
+      (part) => persist(part, room),
+      { concurrency: "unbounded", discard: true }
+    )
 
   const deliverEach = (
     groups: ReadonlyArray<ReadonlyArray<Entry>>,
