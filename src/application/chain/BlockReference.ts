@@ -16,7 +16,7 @@ const tags: Readonly<Record<string, BlockReference>> = {
 
 const names = Object.keys(tags)
 
-/** A hex or decimal number of at most 8 bytes, or a tag; `Left` says why it is none. */
+/** A hex or decimal number of at most 8 bytes, or a tag; `Failure` says why it is none. */
 export const parse = (text: string): Result.Result<BlockReference, string> => {
   const tag = Object.hasOwn(tags, text) ? tags[text] : undefined
   if (tag !== undefined) return Result.succeed(tag)

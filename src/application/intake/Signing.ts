@@ -85,7 +85,7 @@ const forEach = <A, B>(
 const perPart = 64
 
 /**
- * The `bytes` that a call returned; `Left` says what is wrong. An aggregator makes less of signatures than there was:
+ * The `bytes` that a call returned; `Failure` says what is wrong. An aggregator makes less of signatures than there was:
  * more than that is calldata that nobody has agreed to pay for.
  */
 const bytesOf = (

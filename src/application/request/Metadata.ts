@@ -21,7 +21,7 @@ const valueShape = new RegExp(`^${plain}{1,${most.value}}$`, "u")
 /** One member, as it is searched by. */
 export const memberShape = new RegExp(`^[\\w.-]{1,${most.key}}:${plain}{1,${most.value}}$`, "u")
 
-/** `Left` says what to write instead; nothing of the text is in it. */
+/** `Failure` says what to write instead; nothing of the text is in it. */
 export const parse = (text: string): Result.Result<Metadata, string> => {
   if (text.length > most.bytes) return Result.fail(`expected at most ${most.bytes} bytes`)
   if (!/^[\x20-\x7e]*$/.test(text))

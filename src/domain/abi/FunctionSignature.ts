@@ -95,7 +95,7 @@ export const parseReturns = (
     (why) => new InvalidSignature({ message: "invalid return signature", why })
   )
 
-/** A JSON fragment of type `function` (Solidity's JSON ABI); `Left` says what is wrong with it. */
+/** A JSON fragment of type `function` (Solidity's JSON ABI); `Failure` says what is wrong with it. */
 export const fromJson = (fragment: unknown): Result.Result<FunctionSignature, string> =>
   Result.flatMap(
     Result.mapError(Fragment.read(fragment, "function"), Fragment.text),

@@ -14,7 +14,7 @@ const blank = /(?:[ \t\r\n]+|\/\/[^\n\r]*|\/\*(?:[^*]|\*(?!\/))*\*\/)+/y
 const wordStart = /^[A-Za-z_$]/
 const numeral = /^[0-9]/
 
-/** Never leaves this module: `read` turns it into a `Left`. */
+/** Never leaves this module: `read` turns it into a `Failure`. */
 class Refusal {
   constructor(readonly why: string) {}
 }
@@ -201,7 +201,7 @@ const make = (tokens: ReadonlyArray<string>, { canonical = false, struct }: Opti
   }
 }
 
-/** Reads the whole text with `body`; `Left` says why it is not such a definition. Never throws. */
+/** Reads the whole text with `body`; `Failure` says why it is not such a definition. Never throws. */
 export const read = <A>(
   text: string,
   body: (reader: Reader) => A,

@@ -22,7 +22,7 @@ interface Line {
 }
 
 /**
- * All structs of a list, whatever their order. `Left` names the first line that is none, or the one that it needs. Stops
+ * All structs of a list, whatever their order. `Failure` names the first line that is none, or the one that it needs. Stops
  * after each.
  */
 export function* readSteps(list: ReadonlyArray<unknown>): Steps.Steps<Result.Result<Lookup, Misfit>> {

@@ -79,7 +79,7 @@ const fromJson = (fragment: Readonly<Record<string, unknown>>): Read => {
 /**
  * A list of JSON fragments and human-readable definitions, mixed as the caller likes. Constructors, `fallback`
  * and `receive` decode nothing and are passed over; the types of `struct` lines are known in all texts of the list.
- * `Left` names the first entry that is none of these. Stops after each.
+ * `Failure` names the first entry that is none of these. Stops after each.
  */
 export function* parseSteps(list: ReadonlyArray<unknown>): Steps.Steps<Result.Result<UseAbi, InvalidAbi>> {
   const events: Array<Event.EventDefinition> = []

@@ -50,7 +50,7 @@ const zeros = "0".repeat(64)
 const indexDigits = 12
 const utf8 = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true })
 
-/** Never leaves this module: `decode` turns it into a `Left`. */
+/** Never leaves this module: `decode` turns it into a `Failure`. */
 class Refusal {
   constructor(
     readonly why: string,

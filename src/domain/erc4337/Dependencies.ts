@@ -12,7 +12,7 @@ export interface Problem {
   readonly message: string
 }
 
-/** `Left`: one is out of range, the element itself, or part of a cycle. */
+/** `Failure`: one is out of range, the element itself, or part of a cycle. */
 export const check = (dependencies: Dependencies): Result.Result<void, Problem> => {
   const last = dependencies.length - 1
   for (const [index, on] of dependencies.entries()) {

@@ -19,7 +19,7 @@ const invalid = new InvalidValue({
 
 /**
  * Decimal text or a JSON number to a percentage, exactly: a number is read by its shortest decimal text, never
- * multiplied. `Left` says why not.
+ * multiplied. `Failure` says why not.
  */
 export const from = (value: string | number): Result.Result<Percent, InvalidValue> => {
   const parts = shape.exec(String(value))

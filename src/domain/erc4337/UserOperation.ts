@@ -121,7 +121,7 @@ export const validateCall = (version: Version, op: UserOperation, userOpHash: He
 /**
  * Whether the EntryPoint can take the op at all, whatever wallet and paymaster say: nonce within 256 bits, every gas
  * limit and fee within 120 (else AA94), initCode empty or at least a factory's 20 bytes, paymasterAndData empty or
- * with all its fixed fields (else AA93), and what the version's own `objection` says. `Left` says what is wrong.
+ * with all its fixed fields (else AA93), and what the version's own `objection` says. `Failure` says what is wrong.
  */
 export const fits = (version: Version, op: UserOperation): Result.Result<void, string> => {
   if (!Uint.fits(op.nonce, 256)) return Result.fail("nonce does not fit in 256 bits")

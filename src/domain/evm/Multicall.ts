@@ -49,7 +49,7 @@ const encodeResults = (results: ReadonlyArray<Result>): Hex.Hex =>
   ])
 
 /**
- * What `aggregate3` returned for `count` calls: `(bool success, bytes returnData)[]`. `Left` when it is anything
+ * What `aggregate3` returned for `count` calls: `(bool success, bytes returnData)[]`. `Failure` when it is anything
  * else: no code at the address returns nothing, other code something else.
  */
 export const decode = (returned: Hex.Hex, count: number): Outcome_.Result<ReadonlyArray<Result>, string> => {

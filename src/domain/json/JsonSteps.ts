@@ -22,7 +22,7 @@ const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
 const blank = /[ \t\n\r]+/y
 const special = /[\\\p{Cc}]/u
 
-/** Never leaves this module: `parse` turns it into a `Left`. */
+/** Never leaves this module: `parse` turns it into a `Failure`. */
 class Malformed {}
 
 /** An array or object whose end is still to come. */
@@ -156,7 +156,7 @@ function* document(reader: Reader): Steps<unknown> {
 }
 
 /**
- * What `JSON.parse` makes of the text; `Left` where it throws, or where arrays and objects are inside each other too
+ * What `JSON.parse` makes of the text; `Failure` where it throws, or where arrays and objects are inside each other too
  * deeply. `plain`: it is known that no string of the text has a backslash or a control character.
  */
 export function* parse(text: string, plain = false): Steps<Result.Result<unknown, string>> {

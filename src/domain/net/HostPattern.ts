@@ -40,7 +40,7 @@ const refusal = (text: string): string => {
   return "expected a name, a suffix of names (.svc.cluster.local), an IP address or a range of them (10.0.0.0/8)"
 }
 
-/** `Left` says why no `Host` header can match the text. */
+/** `Failure` says why no `Host` header can match the text. */
 export const parse = (text: string): Result.Result<HostPattern, string> => {
   const bare = unbracketed(text)
   if (IpAddress.parse(bare.split("/")[0] ?? "") !== undefined)

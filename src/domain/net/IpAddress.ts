@@ -131,7 +131,7 @@ export const parse = (text: string): IpAddress | undefined => {
   return within(v6, mapped) ? { bits: 32, value: v6 & 0xffff_ffffn } : { bits: 128, value: v6 }
 }
 
-/** The range of `address/bits`, or of one address. `Left` says why there is none. */
+/** The range of `address/bits`, or of one address. `Failure` says why there is none. */
 export const range = (text: string): Result.Result<Range, string> => {
   const [, base = "", width] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? []
   const address = parse(base)

@@ -30,7 +30,7 @@ export const unsafe = (text: string): Address =>
 
 /**
  * Text to an address. All-lower and all-upper digits are taken as they are, mixed case must carry the
- * EIP-55 checksum. `Left` says why not.
+ * EIP-55 checksum. `Failure` says why not.
  */
 export const from = (text: string): Result.Result<Address, InvalidValue> => {
   const before = seen.get(text)

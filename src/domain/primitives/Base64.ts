@@ -13,7 +13,7 @@ const shape = /^(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)={0,2}$/
 
 const malformed = "expected base64 or base64url, without white space"
 
-/** Text to bytes; `Left` says why not. */
+/** Text to bytes; `Failure` says why not. */
 export const decode = (text: string): Result.Result<Uint8Array, string> => {
   if (!shape.test(text) || (text.endsWith("=") && text.length % 4 !== 0)) return Result.fail(malformed)
   const plain = text.replaceAll("-", "+").replaceAll("_", "/")
@@ -25,7 +25,7 @@ export const decode = (text: string): Result.Result<Uint8Array, string> => {
     : Result.fail(malformed)
 }
 
-/** Text to bytes in hex; `Left` says why not. */
+/** Text to bytes in hex; `Failure` says why not. */
 export const decodeHex = (text: string): Result.Result<Hex.Hex, string> =>
   Result.map(decode(text), Hex.fromBytes)
 

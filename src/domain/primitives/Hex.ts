@@ -23,13 +23,13 @@ export const unsafe = (text: string): Hex => text.toLowerCase() as Hex
 /** For text already known to be 32 bytes in hex. */
 export const unsafe32 = (text: string): Bytes32 => text.toLowerCase() as Bytes32
 
-/** Text to bytes; `Left` says why not. */
+/** Text to bytes; `Failure` says why not. */
 export const from = (text: string): Result.Result<Hex, InvalidValue> =>
   is(text)
     ? Result.succeed(unsafe(text))
     : Result.fail(new InvalidValue({ type: "Hex", message: "expected 0x and an even number of hex digits" }))
 
-/** Text to exactly 32 bytes; `Left` says why not. */
+/** Text to exactly 32 bytes; `Failure` says why not. */
 export const from32 = (text: string): Result.Result<Bytes32, InvalidValue> =>
   is(text) && text.length === 66
     ? Result.succeed(unsafe32(text))

@@ -128,7 +128,7 @@ const isCompactProof = (proof: Hex.Hex): boolean =>
 
 /**
  * The proof as the wallets accept it: every v 27 or 28 (0 and 1 are raised), the ECDSA form where there are no
- * passkeys, and signatures of 65 bytes where all of them have 64. `Left` says what is wrong: neither form, r or s out of range, s in the upper half, another v.
+ * passkeys, and signatures of 65 bytes where all of them have 64. `Failure` says what is wrong: neither form, r or s out of range, s in the upper half, another v.
  */
 export const normalise = (proof: Hex.Hex): Result.Result<Hex.Hex, string> =>
   Result.flatMap(

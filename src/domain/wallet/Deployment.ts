@@ -88,7 +88,7 @@ export interface Parsed {
   readonly authorization: Hex.Hex
 }
 
-/** Reads an `initCode` back. Strict: `Left` unless it is exactly what `initCode` gives for the result. */
+/** Reads an `initCode` back. Strict: `Failure` unless it is exactly what `initCode` gives for the result. */
 export const parse = (code: Hex.Hex): Result.Result<Parsed, string> => {
   const problem = "expected an initCode of factory ++ createWallet calldata"
   if (Hex.size(code) < 24) return Result.fail(problem)

@@ -14,7 +14,7 @@ export type CreationCode = Hex.Hex & Brand.Brand<"CreationCode">
 /** Most bytes of creation code: the chain's own limit for it (EIP-3860). */
 export const maxCreationCode = 49_152
 
-/** Hex text to creation code. `Left` says why it cannot be used: not hex, empty, longer than 48 KiB. */
+/** Hex text to creation code. `Failure` says why it cannot be used: not hex, empty, longer than 48 KiB. */
 export const creationCode = (text: string): Result.Result<CreationCode, InvalidValue> => {
   // Before anything that walks over the text.
   if (text.length > 2 + 2 * maxCreationCode)

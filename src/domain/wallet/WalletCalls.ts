@@ -86,7 +86,7 @@ export const configuration: Hex.Hex = Keccak.selector("configuration()")
 /** Calldata of `validator() view returns (address)`. */
 export const validator: Hex.Hex = Keccak.selector("validator()")
 
-/** The return data of the inner call out of the return data of `execute`. `Left` when it is not `abi.encode(bytes)`. */
+/** The return data of the inner call out of the return data of `execute`. `Failure` when it is not `abi.encode(bytes)`. */
 export const decodeExecuteResult = (returnData: Hex.Hex): Result.Result<Hex.Hex, string> => {
   const inner = Words.readBytes(Words.read(returnData), 0)
   return Words.encode([Words.bytes(inner)]) === returnData
@@ -94,7 +94,7 @@ export const decodeExecuteResult = (returnData: Hex.Hex): Result.Result<Hex.Hex,
     : Result.fail("expected abi.encode(bytes)")
 }
 
-/** The return data of every inner call out of the return data of `executeBatch`. `Left` when it is not `abi.encode(bytes[])`. */
+/** The return data of every inner call out of the return data of `executeBatch`. `Failure` when it is not `abi.encode(bytes[])`. */
 export const decodeExecuteBatchResult = (
   returnData: Hex.Hex
 ): Result.Result<ReadonlyArray<Hex.Hex>, string> => {

@@ -61,7 +61,7 @@ const counted = (
   return Result.fail({ field, message: `expected ${expected}, but there are ${count}` })
 }
 
-/** Ascending by these keys; `Left` is an element that occurs twice. */
+/** Ascending by these keys; `Failure` is an element that occurs twice. */
 const ascending = <A>(
   items: ReadonlyArray<A>,
   key: (item: A) => string
@@ -158,7 +158,7 @@ export interface Configuration {
 export const epochOf = ({ configNonce }: Pick<Configuration, "configNonce">): bigint =>
   configNonce === 0n ? 0n : configNonce - 1n
 
-/** The return data of `configuration() returns (Config config, uint64 configNonce)`. `Left` when it is nothing else. */
+/** The return data of `configuration() returns (Config config, uint64 configNonce)`. `Failure` when it is nothing else. */
 export const decode = (returnData: Hex.Hex): Result.Result<Configuration, string> => {
   const cursor = Words.read(returnData)
   const configNonce = Words.readUint(cursor, 32)

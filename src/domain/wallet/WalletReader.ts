@@ -44,7 +44,7 @@ export const program = `0x${[
 export const encode = (wallets: ReadonlyArray<Address.Address>): Hex.Hex =>
   Words.encode(wallets.map(Words.address))
 
-/** What the program returned for so many addresses. `Left` when it is anything else: nodes without overrides return nothing. */
+/** What the program returned for so many addresses. `Failure` when it is anything else: nodes without overrides return nothing. */
 export const decode = (returned: Hex.Hex, count: number): Result.Result<ReadonlyArray<Sight>, string> => {
   const cursor = Words.read(returned)
   const size = (returned.length - 2) / 2

@@ -75,7 +75,7 @@ const millisOf = (text: string): number | null => {
   return Number.isFinite(millis) ? millis : null
 }
 
-/** What the query of `/audit` asks for. `Left` names the parameter. */
+/** What the query of `/audit` asks for. `Failure` names the parameter. */
 export const question = (query: URLSearchParams): Result.Result<Question, string> => {
   const asked: { -readonly [K in keyof Question]: Question[K] } = { limit: 100 }
   for (const [name, value] of query) {
@@ -133,7 +133,7 @@ export const shown = (entry: Entry) => ({
   nonce: entry.nonce?.toString() ?? null
 })
 
-/** Which lane `/lanes/unstick` is for. `Left` names the parameter. */
+/** Which lane `/lanes/unstick` is for. `Failure` names the parameter. */
 const laneOf = (
   query: URLSearchParams
 ): Result.Result<{ readonly lane: Lane; readonly dryRun: boolean }, string> => {

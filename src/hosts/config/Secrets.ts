@@ -40,7 +40,7 @@ const present = (text: string, where: string): Result.Result<Redacted.Redacted<s
   return secret === "" ? Result.fail(`${where} is empty`) : Result.succeed(Redacted.make(secret))
 }
 
-/** The secret behind a reference, without outer white space (files tend to end in a line break). `Left` says why not. */
+/** The secret behind a reference, without outer white space (files tend to end in a line break). `Failure` says why not. */
 export const read = (secret: Secret, sources: Sources): Result.Result<Redacted.Redacted<string>, string> => {
   if (typeof secret === "string")
     return sources.allowInline

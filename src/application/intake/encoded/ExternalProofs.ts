@@ -117,7 +117,7 @@ const byAssertion = (
   return Result.succeed(proven(conditions, Proof.encode({ ecdsa: Hex.empty, passkeys: [{ index, auth }] })))
 }
 
-/** How the wallet consents to an op; `Left` says what is wrong with the evidence, and what was expected. */
+/** How the wallet consents to an op; `Failure` says what is wrong with the evidence, and what was expected. */
 export const consent = (
   { evidence, userOpHash }: Pick<Given, "evidence" | "userOpHash">,
   config: WalletConfig,

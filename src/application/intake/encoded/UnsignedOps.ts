@@ -84,7 +84,7 @@ export interface Handing extends SubmitterRoute {
   readonly decoding: Decoding
   /** As far as the request says, passkeys are to sign some of them. */
   readonly byPasskeys: boolean
-  /** A proof of the shape that the wallet's owners will most probably send; `Left`: they can send none. */
+  /** A proof of the shape that the wallet's owners will most probably send; `Failure`: they can send none. */
   readonly dummy: (config: WalletConfig) => Result.Result<Hex.Hex, ElementFailure>
 }
 

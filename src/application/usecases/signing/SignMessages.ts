@@ -75,7 +75,7 @@ interface Digest {
 const digest = (hash: Result.Result<Hex.Bytes32, string>, isProof: boolean): Result.Result<Digest, string> =>
   Result.map(hash, (hash) => ({ hash, isProof }))
 
-/** The digest of a message; `Left` says why it has none. */
+/** The digest of a message; `Failure` says why it has none. */
 function* digestOf(
   { eip712, hashed = false }: Request,
   message: string

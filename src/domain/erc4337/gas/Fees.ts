@@ -36,7 +36,7 @@ export class AboveCap extends Data.TaggedError("AboveCap")<{
 /**
  * Prices for a transaction in the next block: maxFeePerGas = overshoot(nextBaseFee + tip), cut to the operator's
  * absolute cap. A tip is what the chain asks, cut to the operator's cap on tips and raised to the least that the
- * chain takes. `Left` when the price without any buffer is above the cap already: such a transaction would only
+ * chain takes. `Failure` when the price without any buffer is above the cap already: such a transaction would only
  * wait; and when the least tip is above its cap.
  */
 export const quote = (

@@ -243,7 +243,7 @@ const declaredIn = (version: Version, op: UserOperation, withoutPostOp: Address 
 /**
  * Gas limit of the `handleOps` transaction: enough for every frame to be given what its op declares (AA95 otherwise),
  * and the rest of it overshot, since the ops' limits have a buffer of their own and bound what they use; at most `bound`
- * (the smallest of the block's gas limit, 2^24 where EIP-7825 holds, the operator's). `Left` when it does not fit even
+ * (the smallest of the block's gas limit, 2^24 where EIP-7825 holds, the operator's). `Failure` when it does not fit even
  * without overshoot.
  */
 export const transactionGasLimit = (

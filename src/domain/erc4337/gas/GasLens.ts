@@ -205,7 +205,7 @@ const probePart = ({ paymaster, ...probe }: Probe): Words.Part =>
   ])
 
 /**
- * Calldata of the `eth_call` to the EntryPoint. `Left` for a number out of its range or text that is no hex. The call
+ * Calldata of the `eth_call` to the EntryPoint. `Failure` for a number out of its range or text that is no hex. The call
  * comes from the EOA that will submit (tx.origin). It wants gas: beside what all ops really use, their calls twice and
  * all of it again when there are several, what one probe grants (verificationGas twice if it creates, the paymaster's two) and 100,000 + 30,000 per probe must be left.
  */
@@ -368,7 +368,7 @@ const writeMeasure = (measure: Measure): Words.Part =>
 const noAnswer = Result.fail(new GasLensError({ reason: "not an answer of the gas lens" }))
 
 /**
- * The answer of the `eth_call`. `Left` when it is none of the lens: empty, cut, or what the real EntryPoint says. The
+ * The answer of the `eth_call`. `Failure` when it is none of the lens: empty, cut, or what the real EntryPoint says. The
  * node may be anybody's: the work is bounded by the size of the answer, and only the canonical encoding is taken. Stops
  * now and then.
  */

@@ -7,7 +7,7 @@ const raised = (price: bigint): bigint => BigInts.max((price * 11n + 9n) / 10n, 
 
 /**
  * Prices of a transaction that takes the place of one with the same nonce: both at least a tenth above the highest
- * ever signed for that nonce, and not below what the chain asks for now. `Left` when the caps do not allow that.
+ * ever signed for that nonce, and not below what the chain asks for now. `Failure` when the caps do not allow that.
  */
 export const prices = (options: {
   /** Each the highest of all that was signed for the nonce, wei per gas unit. */

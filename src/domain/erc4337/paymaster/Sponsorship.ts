@@ -93,7 +93,7 @@ export const tail = 65
 /** The op's `signature` with the sponsor's, 65 bytes, behind the wallet's own. */
 export const append = (signature: Hex.Hex, sponsor: Hex.Hex): Hex.Hex => Hex.concat(signature, sponsor)
 
-/** The wallet's own signature and the sponsor's behind it. `Left` when there is no room for one. */
+/** The wallet's own signature and the sponsor's behind it. `Failure` when there is no room for one. */
 export const split = (
   signature: Hex.Hex
 ): Result.Result<{ readonly signature: Hex.Hex; readonly sponsor: Hex.Hex }, string> => {

@@ -107,7 +107,7 @@ const written = (
   return Result.succeed({ members, text: `${name}(${texts.join(",")})`, uses: [...uses] })
 }
 
-/** For every struct all structs inside of it; `Left` when one contains itself or is too deep. */
+/** For every struct all structs inside of it; `Failure` when one contains itself or is too deep. */
 const reachable = (all: ReadonlyMap<string, Written>): Result.Result<Map<string, Set<string>>, string> => {
   const done = new Map<string, Set<string>>()
   const depths = new Map<string, number>()

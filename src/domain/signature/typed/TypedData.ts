@@ -39,7 +39,7 @@ const bounds: Json.Bounds = { ...Json.unbounded, maxDepth: 512 }
 
 /**
  * The document that a text is; null when it is any other text. Text of an object or array that names `types` or
- * `primaryType` means to be a document, and then has to be a good one: `Left` says where it is none.
+ * `primaryType` means to be a document, and then has to be a good one: `Failure` says where it is none.
  */
 export const read = (text: string): Result.Result<Document, string> | null => {
   const meaning = DocumentText.of(text, maxLength)
@@ -86,7 +86,7 @@ function* domainSeparator(
 }
 
 /**
- * What is signed of a document whose domain the caller completes; `Left` says what is wrong, and where. Stops now and
+ * What is signed of a document whose domain the caller completes; `Failure` says what is wrong, and where. Stops now and
  * then: a document may hold tens of thousands of values.
  */
 export function* digestSteps(

@@ -31,7 +31,7 @@ export class Collector {
     return this.size === 0
   }
 
-  /** The body as text. `Left` says why there is none. */
+  /** The body as text. `Failure` says why there is none. */
   text(): Result.Result<string, "body_too_large" | "invalid_json"> {
     if (this.size > this.limits.maxBytes) return Result.fail("body_too_large")
     const [first, ...more] = this.chunks
