@@ -6,7 +6,7 @@ import * as SchemaProblems from "../../../src/hosts/config/SchemaProblems.js"
 import { integer, Name, optional, says, saysInteger, Text } from "../../../src/hosts/fields/FileFields.js"
 
 /** What is said of a value, a line each. */
-const told = <A, I>(schema: Schema.Codec<A, I>, value: unknown): ReadonlyArray<string> =>
+const told = (schema: Schema.Codec<unknown, unknown>, value: unknown): ReadonlyArray<string> =>
   Result.match(SchemaProblems.decoder(schema)(value), {
     onFailure: SchemaProblems.lines,
     onSuccess: () => []
