@@ -1,0 +1,522 @@
+import * as HttpApi from "effect/http-api/HttpApi"
+import * as Result from "effect/Result"
+import type * as Schema from "effect/Schema"
+import { expect, it } from "vitest"
+import { api } from "../../../../src/hosts/http/contract/Api.js"
+import type { JsonSchema } from "../../../../src/hosts/http/docs/JsonSchemas.js"
+import { JsonSchemas } from "../../../../src/hosts/http/docs/JsonSchemas.js"
+import * as Decode from "../../../../src/hosts/http/service/Decode.js"
+
+type Path = ReadonlyArray<string | number>
+
+/** Every place of a request, arrays by their first element. */
+const places = (schemas: JsonSchemas, schema: JsonSchema, at: Path = []): ReadonlyArray<Path> => {
+  const named = schema.$ref?.split("/").at(-1)
+  if (named !== undefined) return places(schemas, schemas.definitions[named] ?? {}, at)
+  const members = Object.entries(schema.properties ?? {})
+  const choices = [...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])]
+  return [
+    at,
+    ...members.flatMap(([name, member]) => places(schemas, member, [...at, name])),
+    ...(schema.items === undefined ? [] : places(schemas, schema.items, [...at, 0])),
+    ...choices.flatMap((choice) => places(schemas, choice, at).slice(1))
+  ]
+}
+
+const name = (at: Path): string =>
+  at.reduce<string>(
+    (path, step) => (typeof step === "number" ? `${path}[]` : path === "" ? step : `${path}.${step}`),
+    ""
+  )
+
+/** A request with nothing but a value at a place. */
+const holding = ([step, ...rest]: Path, value: unknown): unknown => {
+  if (step === undefined) return value
+  return typeof step === "number" ? [holding(rest, value)] : { [step]: holding(rest, value) }
+}
+
+/** Code and text of the fault at the place itself; empty: the value may stand there. */
+const told = (decode: ReturnType<typeof Decode.decoder>, at: Path, value: unknown): string =>
+  Result.match(decode(holding(at, value)), {
+    onSuccess: () => "",
+    onFailure: ({ code, details }) => {
+      const path = name(at).replaceAll("[]", "[0]")
+      const message = details.find((detail) => detail.path === path)?.message
+      return message === undefined ? "" : `${code === "invalid_request" ? "" : `${code}: `}${message}`
+    }
+  })
+
+const values = [null, 7, 1.5, "x"]
+
+/** What is told of each of these values, and the places of which it is told; with the endpoint where another one tells something else. */
+interface Row {
+  readonly told: ReadonlyArray<string>
+  readonly places: ReadonlyArray<string>
+}
+
+const table: ReadonlyArray<Row> = [
+  {
+    told: [
+      "expected an object, got null",
+      "expected an object, got a number",
+      "expected an object, got a number",
+      "expected an object, got a string"
+    ],
+    places: [
+      "accounts[]",
+      "eip712",
+      "errorABI",
+      "errorABI.inputs[]",
+      "eventABI",
+      "eventABI.inputs[]",
+      "fields",
+      "operations[]",
+      "operations[].validationData",
+      "reads[]",
+      "settings",
+      "settings.cosigners[]",
+      "settings.signer",
+      "signer"
+    ]
+  },
+  {
+    told: [
+      "expected an array, got null",
+      "expected an array, got a number",
+      "expected an array, got a number",
+      "expected an array, got a string"
+    ],
+    places: [
+      "accounts",
+      "accounts[].passkeyPubKey",
+      "accounts[].signers",
+      "contracts",
+      "errorABI.inputs",
+      "errorABI.inputs[].components",
+      "eventABI.inputs",
+      "eventABI.inputs[].components",
+      "funcParams",
+      "kinds",
+      "messages",
+      "operations",
+      "operations[].funcParams",
+      "reads",
+      "reads[].funcParams",
+      "settings.cosigners",
+      "settings.useABI",
+      "txHashes",
+      "useABI"
+    ]
+  },
+  {
+    told: [
+      "invalid_salt_format: expected a string, got null",
+      "invalid_salt_format: expected a string, got a number",
+      "invalid_salt_format: expected a string, got a number",
+      ""
+    ],
+    places: ["create accounts[].salt", "operations[].salt", "predict accounts[].salt"]
+  },
+  {
+    told: [
+      "expected a string, got null",
+      "expected a string, got a number",
+      "expected a string, got a number",
+      ""
+    ],
+    places: [
+      "accounts[].passkeyPubKey[]",
+      "accounts[].signers[].assetId",
+      "accounts[].signers[].clientId",
+      "accounts[].signers[].versionId",
+      "accounts[].threshold",
+      "accounts[].wallet",
+      "check accounts[].salt",
+      "cursor",
+      "errorABI.inputs[].internalType",
+      "errorABI.inputs[].name",
+      "errorABI.inputs[].type",
+      "errorABI.name",
+      "eventABI.inputs[].internalType",
+      "eventABI.inputs[].name",
+      "eventABI.inputs[].type",
+      "eventABI.name",
+      "eventDef",
+      "eventName",
+      "fromBlock",
+      "messages[]",
+      "operations[].validationData.authenticatorData",
+      "operations[].validationData.clientDataJSON",
+      "operations[].validationData.signature",
+      "operations[].wallet",
+      "reads[].from",
+      "reads[].funcSignature",
+      "reads[].returnSignature",
+      "reads[].to",
+      "requestId",
+      "settings.beaconAdminCreationCode",
+      "settings.cosigners[].assetId",
+      "settings.cosigners[].clientId",
+      "settings.cosigners[].versionId",
+      "settings.signer.assetId",
+      "settings.signer.clientId",
+      "settings.signer.versionId",
+      "signer.assetId",
+      "signer.clientId",
+      "signer.versionId",
+      "toBlock",
+      "watchId",
+      "webhookId"
+    ]
+  },
+  {
+    told: [
+      "invalid_wallet_custody_type: expected an integer from 1 to 5, got null",
+      "invalid_wallet_custody_type: expected an integer from 1 to 5, got 7",
+      "invalid_wallet_custody_type: expected an integer from 1 to 5, got 1.5",
+      'invalid_wallet_custody_type: expected an integer from 1 to 5, got the text "x"'
+    ],
+    places: ["predict accounts[].walletCustody"]
+  },
+  {
+    told: ["expected a number, got null", "", "", "expected a number, got a string"],
+    places: ["check accounts[].walletCustody"]
+  },
+  {
+    told: [
+      "invalid_wallet_custody_type: expected an integer from 0 to 5, got null",
+      "invalid_wallet_custody_type: expected an integer from 0 to 5, got 7",
+      "invalid_wallet_custody_type: expected an integer from 0 to 5, got 1.5",
+      'invalid_wallet_custody_type: expected an integer from 0 to 5, got the text "x"'
+    ],
+    places: ["create accounts[].walletCustody", "operations[].walletCustody"]
+  },
+  {
+    told: [
+      "invalid_rpc: expected a string, got null",
+      "invalid_rpc: expected a string, got a number",
+      "invalid_rpc: expected a string, got a number",
+      ""
+    ],
+    places: ["rpc", "settings.rpc"]
+  },
+  {
+    told: [
+      "expected a chain id: a positive integer, got null",
+      "",
+      "expected a chain id: a positive integer, got 1.5",
+      'expected a chain id: a positive integer, got the text "x"'
+    ],
+    places: [
+      "addWatch chainId",
+      "filterEvent chainId",
+      "getEvents chainId",
+      "read chainId",
+      "receipt chainId",
+      "settings.chainId"
+    ]
+  },
+  {
+    told: [
+      "expected a string, got null",
+      "expected a string, got a number",
+      "expected a string, got a number",
+      "expected an address: 0x and 40 hex digits"
+    ],
+    places: [
+      "contracts[]",
+      "eip712.address",
+      "operations[].to",
+      "settings.aggregator",
+      "settings.beaconAdminAddress",
+      "settings.entryPoint",
+      "settings.factory",
+      "settings.paymaster",
+      "settings.validator",
+      "to",
+      "wallet"
+    ]
+  },
+  {
+    told: [
+      "expected a string or a number, got null",
+      "",
+      "",
+      "expected a percentage from 0 to 1000 with at most four decimals"
+    ],
+    places: [
+      "settings.percentTxGasOvershoot",
+      "settings.percentTxGasPriceOvershoot",
+      "settings.percentUserOpGasOvershoot"
+    ]
+  },
+  {
+    told: [
+      "expected a string or an object, got null",
+      "expected a string or an object, got a number",
+      "expected a string or an object, got a number",
+      ""
+    ],
+    places: ["accounts[].signers[]"]
+  },
+  {
+    told: [
+      "expected true or false, got null",
+      "expected true or false, got a number",
+      "expected true or false, got a number",
+      "expected true or false, got a string"
+    ],
+    places: [
+      "accounts[].legacyWallet",
+      "allowOperationHash",
+      "dryRun",
+      "eventABI.anonymous",
+      "eventABI.inputs[].indexed",
+      "fillUnknown",
+      "hashed"
+    ]
+  },
+  {
+    told: [
+      "invalid_function_signature: expected a string, got null",
+      "invalid_function_signature: expected a string, got a number",
+      "invalid_function_signature: expected a string, got a number",
+      ""
+    ],
+    places: ["funcSignature", "operations[].funcSignature"]
+  },
+  {
+    told: [
+      "expected a string, got null",
+      "expected a string, got a number",
+      "expected a string, got a number",
+      'expected a non-negative integer as a decimal or 0x-hex string, got "x"'
+    ],
+    places: ["eip712.chainId", "operations[].value", "value"]
+  },
+  {
+    told: [
+      "expected Unix seconds and no milliseconds: an integer from 0 to 7289654399 (the end of the year 2200), got null",
+      "",
+      "expected Unix seconds and no milliseconds: an integer from 0 to 7289654399 (the end of the year 2200), got 1.5",
+      'expected Unix seconds and no milliseconds: an integer from 0 to 7289654399 (the end of the year 2200), got the text "x"'
+    ],
+    places: [
+      "operations[].validAfter",
+      "operations[].validUnitl",
+      "operations[].validationData.validAfter",
+      "operations[].validationData.validUnitl"
+    ]
+  },
+  {
+    told: [
+      "expected a number, got null",
+      "",
+      "expected an integer, got 1.5",
+      "expected a number, got a string"
+    ],
+    places: ["operations[].dependsOn"]
+  },
+  {
+    told: [
+      "expected a string, got null",
+      "expected a string, got a number",
+      "expected a string, got a number",
+      "expected 0x and an even number of hex digits"
+    ],
+    places: ["operations[].encodedUserOp", "operations[].signature"]
+  },
+  {
+    told: [
+      "expected a string, got null",
+      "expected a string, got a number",
+      "expected a string, got a number",
+      "expected 32 bytes: 0x and 64 hex digits"
+    ],
+    places: ["operations[].userOpHash", "txHashes[]"]
+  },
+  {
+    told: [
+      'expected "pending" or "final", got null',
+      'expected "pending" or "final", got a number',
+      'expected "pending" or "final", got a number',
+      'expected "pending" or "final", got a string'
+    ],
+    places: ["listRequests? state"]
+  },
+  {
+    told: [
+      'expected "enabled" or "paused", got null',
+      'expected "enabled" or "paused", got a number',
+      'expected "enabled" or "paused", got a number',
+      'expected "enabled" or "paused", got a string'
+    ],
+    places: ["changeWatch state", "changeWebhook state"]
+  },
+  {
+    told: [
+      "expected Unix seconds",
+      "expected Unix seconds",
+      "expected Unix seconds",
+      "expected Unix seconds"
+    ],
+    places: ["since", "until"]
+  },
+  {
+    told: [
+      "expected key:value, as in the header Request-Metadata",
+      "expected key:value, as in the header Request-Metadata",
+      "expected key:value, as in the header Request-Metadata",
+      "expected key:value, as in the header Request-Metadata"
+    ],
+    places: ["metadata"]
+  },
+  {
+    told: [
+      "expected a whole number, 1 to 100",
+      "expected a whole number, 1 to 100",
+      "expected a whole number, 1 to 100",
+      "expected a whole number, 1 to 100"
+    ],
+    places: ["limit"]
+  },
+  {
+    told: [
+      "expected whole seconds, 0 to 60",
+      "expected whole seconds, 0 to 60",
+      "expected whole seconds, 0 to 60",
+      "expected whole seconds, 0 to 60"
+    ],
+    places: ["wait"]
+  },
+  {
+    told: [
+      "expected the id of an event",
+      "expected the id of an event",
+      "expected the id of an event",
+      "expected the id of an event"
+    ],
+    places: ["after"]
+  },
+  {
+    told: ["expected a string or an integer, got null", "", "expected a string or an integer, got 1.5", ""],
+    places: ["getBundlerAddress chainId"]
+  },
+  {
+    told: [
+      'expected "event", got null',
+      'expected "event", got a number',
+      'expected "event", got a number',
+      'expected "event", got a string'
+    ],
+    places: ["eventABI.type"]
+  },
+  {
+    told: ["", "", "", ""],
+    places: [
+      "errorABI.gas",
+      "errorABI.inputs[].gas",
+      "errorABI.inputs[].signature",
+      "errorABI.inputs[].unit",
+      "errorABI.signature",
+      "errorABI.unit",
+      "eventABI.gas",
+      "eventABI.inputs[].gas",
+      "eventABI.inputs[].signature",
+      "eventABI.inputs[].unit",
+      "eventABI.signature",
+      "eventABI.unit"
+    ]
+  },
+  {
+    told: [
+      'expected "error", got null',
+      'expected "error", got a number',
+      'expected "error", got a number',
+      'expected "error", got a string'
+    ],
+    places: ["errorABI.type"]
+  },
+  {
+    told: [
+      'expected "rsv" or "hex" or "compact" or "der", got null',
+      'expected "rsv" or "hex" or "compact" or "der", got a number',
+      'expected "rsv" or "hex" or "compact" or "der", got a number',
+      'expected "rsv" or "hex" or "compact" or "der", got a string'
+    ],
+    places: ["format"]
+  },
+  {
+    told: [
+      "expected a URL of at most 2048 characters",
+      "expected a URL of at most 2048 characters",
+      "expected a URL of at most 2048 characters",
+      ""
+    ],
+    places: ["url"]
+  },
+  {
+    told: [
+      'expected "accepted" or "scheduled" or "signed" or "submitted" or "replaced" or "included" or "reopened" or "settled" or "final" or "cancelled" or "expired", got null',
+      'expected "accepted" or "scheduled" or "signed" or "submitted" or "replaced" or "included" or "reopened" or "settled" or "final" or "cancelled" or "expired", got a number',
+      'expected "accepted" or "scheduled" or "signed" or "submitted" or "replaced" or "included" or "reopened" or "settled" or "final" or "cancelled" or "expired", got a number',
+      'expected "accepted" or "scheduled" or "signed" or "submitted" or "replaced" or "included" or "reopened" or "settled" or "final" or "cancelled" or "expired", got a string'
+    ],
+    places: ["kinds[]"]
+  },
+  {
+    told: [
+      "expected a whole number of hours, 0 to 720",
+      "",
+      "expected a whole number of hours, 0 to 720",
+      "expected a whole number of hours, 0 to 720"
+    ],
+    places: ["overlapHours"]
+  },
+  {
+    told: [
+      "expected a whole number of blocks, 1 or more",
+      "",
+      "expected a whole number of blocks, 1 or more",
+      "expected a whole number of blocks, 1 or more"
+    ],
+    places: ["confirmations"]
+  }
+]
+
+const found = (): ReadonlyArray<Row> => {
+  const byPlace = new Map<string, Map<string, string>>()
+  const add = (endpoint: string, schema: Schema.Top | undefined): void => {
+    if (schema === undefined) return
+    const decode = Decode.decoder(schema as Schema.Codec<unknown, unknown>)
+    const schemas = new JsonSchemas()
+    for (const at of places(schemas, schemas.of(schema.ast, "request")).slice(1)) {
+      const place = name(at)
+      const all = JSON.stringify(values.map((value) => told(decode, at, value)))
+      byPlace.set(place, (byPlace.get(place) ?? new Map()).set(endpoint, all))
+    }
+  }
+  HttpApi.reflect(api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint }) => {
+      const [payload] = endpoint.payload.values()
+      add(endpoint.identifier, payload?.schemas[0])
+      add(`${endpoint.identifier}?`, endpoint.query)
+      add(`${endpoint.identifier}/`, endpoint.params)
+    }
+  })
+  const groups: Record<string, Array<string>> = {}
+  for (const [place, tellings] of byPlace) {
+    const isOne = new Set(tellings.values()).size === 1
+    for (const [endpoint, text] of isOne ? [...tellings].slice(0, 1) : tellings)
+      groups[text] = [...(groups[text] ?? []), isOne ? place : `${endpoint} ${place}`]
+  }
+  return Object.entries(groups).map(([text, all]) => ({ told: JSON.parse(text), places: all.toSorted() }))
+}
+
+const byText = (rows: ReadonlyArray<Row>): ReadonlyArray<Row> =>
+  rows.toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1))
+
+it("every field tells what is wrong with it by its own code and text", () => {
+  expect(byText(found())).toEqual(byText(table))
+})
