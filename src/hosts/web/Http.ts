@@ -2,7 +2,7 @@
  * `castellan/http`: the HTTP service for programs that have a server already.
  *
  * - `toWebHandler(config)` and `make(config)`: the whole service as a fetch handler
- * - `httpApp(options)`: the same interface as an `HttpApp` of Effect, over ports of the program's own
+ * - `httpApp(options)`: the same interface as a handler for Effect's `HttpRouter`, over ports of the program's own
  * - `api`, `errors`: the contract as a value, from which clients and documents are derived
  */
 

@@ -17,7 +17,7 @@ export interface Options extends Omit<HttpService.Options, "lastCall" | "room"> 
 }
 
 /**
- * The interface as an `HttpApp`, over the ports around it: `Castellan.layer` has all of them but `Tenants`, which says
+ * The interface as a handler of `HttpRouter`, over the ports around it: `Castellan.layer` has all of them but `Tenants`, which says
  * who holds which API key. It answers until the scope closes, and 503 from then on.
  */
 export const httpApp = ({
