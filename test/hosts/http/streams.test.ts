@@ -3,11 +3,13 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Logger from "effect/Logger"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import type { RequestEvent } from "../../../src/application/ports/journal/Events.js"
 import { EventStream } from "../../../src/application/request/EventStream.js"
 import * as FetchRequest from "../../../src/hosts/http/service/FetchRequest.js"
+import * as JsonLog from "../../../src/hosts/telemetry/JsonLog.js"
 import * as Service from "../../support/http/Service.js"
 import * as Time from "../../support/Time.js"
 
@@ -199,6 +201,30 @@ describe("streams of events", () => {
       expect([head.status, yield* Effect.promise(() => head.text())]).toEqual([200, ""])
     })
   )
+
+  it.live("that break off tell the operator why, and nobody else", () => {
+    const lines: Array<string> = []
+    const logger = Logger.layer([JsonLog.make((line) => void lines.push(line))])
+    return Effect.gen(function* () {
+      const handlers = {
+        streamEvents: () =>
+          Effect.succeed(
+            new EventStream(Stream.concat(Stream.make(event(1)), Stream.die(new Error("of the store"))))
+          )
+      }
+      const { front, url } = yield* Service.start({ handlers })
+      const { text } = yield* Service.send(url, "/requests/r1/events", { method: "GET" })
+      const request = new Request("http://service/requests/r1/events", {
+        headers: { "x-api-key": Service.key }
+      })
+      const answer = yield* front.handle(
+        FetchRequest.incoming(request, { target: "/requests/r1/events", remoteAddress: null })
+      )
+      const fetched = yield* Effect.promise(() => FetchRequest.response(request, answer).text())
+      for (const said of [text, fetched]) expect(said).toBe(`: events\n\n${block(1, "r1")}`)
+      expect(lines.filter((line) => line.includes("of the store"))).toHaveLength(2)
+    }).pipe(Effect.scoped, Effect.provide(logger))
+  })
 
   it.effect("have a comment now and then, while nothing happens", () =>
     Effect.gen(function* () {

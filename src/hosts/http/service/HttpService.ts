@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import type { Room } from "../../../application/lanes/requests/Room.js"
 import { RateLimit } from "../../../application/ports/RateLimit.js"
 import { Tenants } from "../../../application/ports/Tenants.js"
@@ -222,7 +223,11 @@ const driver = ({
     const accountId = known.accountId ?? ""
     if (events === null) return Effect.succeed(ServerSentEvents.over)
     if (!streams.admits(accountId)) return Effect.fail(Answers.tooManyStreams(streams.mostOfAccount))
-    const text = ServerSentEvents.text(known.params.requestId ?? "", events)
+    // The client of a stream that breaks off resumes it; why it did is for the operator alone.
+    const whole = Stream.catchCause(events, (cause) =>
+      Cause.hasInterruptsOnly(cause) ? Stream.empty : Stream.fromEffectDrain(RequestLog.defect(known, cause))
+    )
+    const text = ServerSentEvents.text(known.params.requestId ?? "", whole)
     return Effect.succeed(ServerSentEvents.answer(streams.bounded(accountId, text)))
   }
 
