@@ -57,14 +57,7 @@ export const read = <A, R>({
     type Refused = ChainRpcError | TooManyAsks | TooManyResults
     type Parts = Effect.Effect<ReadonlyArray<A>, Refused, R>
     const permits = yield* Semaphore.make(bounds.concurrency)
-    const splitting = yield* Effect.sync(() => {
-      let isDone = false
-      return Effect.suspend(() => {
-        if (isDone) return Effect.void
-        isDone = true
-        return Effect.asVoid(beforeSplit)
-      })
-    })
+    const splitting = yield* Effect.cached(beforeSplit)
     let asks = 0
     let found = 0
     let bytes = 0

@@ -2,7 +2,6 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import * as Option from "effect/Option"
 import * as References from "effect/References"
 import type { Address } from "../../domain/primitives/Address.js"
 import { Lru } from "../../domain/primitives/Lru.js"
@@ -34,11 +33,11 @@ const labelsOf = (chainId: bigint, signer: Address) => ({ chain: chainId.toStrin
 const request: Effect.Effect<{ readonly requestId: string | null; readonly by: string | null }> = Effect.map(
   References.CurrentLogAnnotations,
   (annotations) => {
-    const text = (name: string) =>
-      Option.getOrNull(
-        Option.filter(Option.fromUndefinedOr(annotations[name]), (value) => typeof value === "string")
-      )
-    return { requestId: text("requestId") as string | null, by: text("endpoint") as string | null }
+    const text = (name: string): string | null => {
+      const value = annotations[name]
+      return typeof value === "string" ? value : null
+    }
+    return { requestId: text("requestId"), by: text("endpoint") }
   }
 )
 
@@ -178,13 +177,14 @@ const transactions = (
   const accounts = new Lru<string, AccountId>(mostKnown)
   const note = (lane: Lane & { readonly nonce: bigint }, accountId: AccountId) =>
     accounts.set(nameOf(lane), accountId)
-  const noteAll = (records: ReadonlyArray<TransactionRecord>) => {
-    for (const each of records) note(each, each.access.accountId)
-  }
+  const noteAll = (records: ReadonlyArray<TransactionRecord>) =>
+    Effect.sync(() => {
+      for (const each of records) note(each, each.access.accountId)
+    })
   return {
     ...methods,
-    open: Effect.tap(methods.open, (value) => Effect.sync(() => void noteAll(value))),
-    openOf: (lane) => Effect.tap(methods.openOf(lane), (value) => Effect.sync(() => void noteAll(value))),
+    open: Effect.tap(methods.open, noteAll),
+    openOf: (lane) => Effect.tap(methods.openOf(lane), noteAll),
     allocate: (request) =>
       Effect.tap(methods.allocate(request), (result) =>
         Effect.sync(() => {
