@@ -215,11 +215,15 @@ const driver = ({
         : call(incoming, route, route.scope, known, fiber)
     return Effect.flatMap(success, (value) => {
       if (value instanceof EndpointCall.Accepted) return Effect.succeed(Answers.accepted(value, basePath))
-      return value instanceof EventStream ? streamed(value, known) : Answers.encoded(route, value)
+      return value instanceof EventStream ? streamed(value, known, fiber) : Answers.encoded(route, value)
     })
   }
 
-  const streamed = ({ events }: EventStream, known: Known): Effect.Effect<Answer, Problem> => {
+  const streamed = (
+    { events }: EventStream,
+    known: Known,
+    fiber: Running
+  ): Effect.Effect<Answer, Problem> => {
     const accountId = known.accountId ?? ""
     if (events === null) return Effect.succeed(ServerSentEvents.over)
     if (!streams.admits(accountId)) return Effect.fail(Answers.tooManyStreams(streams.mostOfAccount))
@@ -228,7 +232,9 @@ const driver = ({
       Cause.hasInterruptsOnly(cause) ? Stream.empty : Stream.fromEffectDrain(RequestLog.defect(known, cause))
     )
     const text = ServerSentEvents.text(known.params.requestId ?? "", whole)
-    return Effect.succeed(ServerSentEvents.answer(streams.bounded(accountId, text)))
+    // With the loggers and the clock of its request, whoever reads it.
+    const bounded = Stream.provideContext(streams.bounded(accountId, text), fiber.context)
+    return Effect.succeed(ServerSentEvents.answer(bounded))
   }
 
   /** The answer to whatever stopped the request, a failure apart. Null: nobody is left to answer. */
