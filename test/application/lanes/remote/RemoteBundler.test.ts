@@ -12,6 +12,7 @@ import * as Sponsorship from "../../../../src/domain/erc4337/paymaster/Sponsorsh
 import type { UserOperation } from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../../src/domain/signature/Conditions.js"
+import * as InterruptedAt from "../../../support/InterruptedAt.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 import * as Ops from "../../../support/lanes/Ops.js"
@@ -243,6 +244,30 @@ describe("a remote bundler", () => {
     yield* Time.adjust("1 minute")
     yield* Fiber.interrupt(submitted)
     expect(told).toEqual(perhaps)
+  })
+
+  test("has, or perhaps has, each op that is watched, whenever its submission is interrupted", function* () {
+    const ways = new Set<string>()
+    for (let step = 1; step <= 150; step++) {
+      const { submit, told } = yield* world({ refuses: { 1: "validation" } })
+      yield* InterruptedAt.step(step, submit([op(0n), op(1n)]))
+      ways.add(told.join(", "))
+    }
+    const whole = ["stored 0", "watched 0", "sent 0", "taken 0"]
+    const refused = ["stored 1", "watched 1", "sent 1", "revoked 1", "forgotten 1"]
+    expect([...ways].sort()).toEqual(
+      [
+        [],
+        ["stored 0", "watched 0", "perhaps taken 0"],
+        perhaps,
+        whole,
+        [...whole, "stored 1", "watched 1", "perhaps taken 1"],
+        [...whole, "stored 1", "watched 1", "sent 1", "perhaps taken 1"],
+        [...whole, ...refused]
+      ]
+        .map((way) => way.join(", "))
+        .sort()
+    )
   })
 })
 
