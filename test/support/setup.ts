@@ -1,7 +1,10 @@
 import { afterEach } from "vitest"
+import * as Accelerated from "../../src/domain/primitives/Accelerated.js"
 import * as LeftBehind from "./LeftBehind.js"
 
 LeftBehind.undoAll()
+// A service that an earlier file of this process has started has loaded faster cryptography into it.
+Accelerated.use(Accelerated.none)
 
 const most = 2_000
 
