@@ -3,7 +3,7 @@ import type * as Stream from "effect/Stream"
 import type * as Body from "./Body.js"
 
 /**
- * One HTTP request, as little of it as the front needs. Each transport (node:http, an Effect `HttpApp`, a fetch
+ * One HTTP request, as little of it as the front needs. Each transport (node:http, an Effect server, a fetch
  * handler) makes one of these, so that every rule of the front holds whichever of them serves it.
  */
 export interface Incoming {
