@@ -22,7 +22,7 @@ const slow = [
   "test/scenarios/docs/*.test.ts",
   "test/scenarios/engine/{backlog,databaseAway,foreign,foundLandings,nodes,outage,restored,schedules,senseless,silentNode,transports}.test.ts",
   "test/scenarios/faults.test.ts",
-  "test/scenarios/http/{expiry,rpc}.test.ts",
+  "test/scenarios/http/expiry.test.ts",
   "test/scenarios/lens/{bundles,figures,measures}.test.ts",
   "test/scenarios/operator/inspection.test.ts",
   "test/scenarios/process.test.ts",

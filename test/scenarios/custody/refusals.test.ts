@@ -91,29 +91,14 @@ describe("create", () => {
 describe("a field", () => {
   const x = "11".repeat(32)
   const base64 = (bytes: string) => Buffer.from(bytes, "hex").toString("base64")
-  const compressed = Authenticator.encodings.compressed(keys[0] ?? { x: "", y: "" }).toString("base64url")
   const offCurve = "the coordinates are of no point of the curve P-256"
 
   it.each<readonly [string, Field, unknown, string, unknown]>([
     ["none", "passkeyPubKey", [], "", "expected 1 to 16 passkeys, but there are 0"],
-    ["17 of them", "passkeyPubKey", passkeys, "", "expected 1 to 16 passkeys, but there are 17"],
     ["one twice", "passkeyPubKey", [first, second, first], "[2]", "entry 0 is the same key"],
-    ["one in two encodings", "passkeyPubKey", [first, compressed], "[1]", "entry 0 is the same key"],
     ["off the curve", "passkeyPubKey", [base64(x + x)], "[0]", offCurve],
-    ["off the curve, with its prefix", "passkeyPubKey", [first, base64(`04${x}${x}`)], "[1]", offCurve],
-    ["two halves off the curve", "passkeyPubKey", [base64(x), base64(x)], "[0]", offCurve],
-    [
-      "one half",
-      "passkeyPubKey",
-      [base64(x)],
-      "[0]",
-      "32 bytes are one coordinate: the only two entries are then X and Y"
-    ],
     ["no base64", "passkeyPubKey", ["***"], "[0]", "expected base64 or base64url, without white space"],
-    ["none", "signers", [], "", "expected 1 to 16 signers, but there are 0"],
-    ["17 of them", "signers", addresses, "", "expected 1 to 16 signers, but there are 17"],
     ["one twice", "signers", [alice, bob, alice], "", `${alice} is named twice`],
-    ["the zero address", "signers", [alice, `0x${"0".repeat(40)}`], "", "the zero address cannot sign"],
     ["a short address", "signers", [alice, "0x1234"], "[1]", "expected an address: 0x and 40 hex digits"],
     ["a number", "signers", [alice, 7], "[1]", "expected a string or an object, got a number"],
     [
@@ -124,10 +109,7 @@ describe("a field", () => {
       "expected either versionId or assetId, and not both"
     ],
     ["no validator at all", "threshold", "0", "", "expected 1 to 3, the number of validators"],
-    ["more than the validators", "threshold", "4", "", "expected 1 to 3, the number of validators"],
-    ["beyond a byte", "threshold", "257", "", "expected 1 to 3, the number of validators"],
-    ["a leading zero", "threshold", "02", "", 'expected a decimal integer in a string, got "02"'],
-    ["hex", "threshold", "0x2", "", 'expected a decimal integer in a string, got "0x2"']
+    ["a leading zero", "threshold", "02", "", 'expected a decimal integer in a string, got "02"']
   ])("of %s in %s is refused", async (_, field, value, place, message) => {
     const account = {
       salt: "a",
@@ -214,14 +196,4 @@ it("a custody that there is not is refused by predict, and an element's error in
       { exists: false, wallet: "", salt: "a", error: "invalid wallet custody type" }
     ])
   }
-})
-
-it("predict and check know a wallet of every custody", async () => {
-  const accounts = [1, 2, 3, 4, 5].map((walletCustody) => ({ salt: "known", walletCustody }))
-  const { settings } = service.info
-  const predicted = await service.ok<ReadonlyArray<{ wallet: string }>>("/predict", { accounts, settings })
-  expect(new Set(predicted.map(({ wallet }) => wallet)).size).toBe(5)
-  expect(await service.ok("/check", { accounts, settings })).toEqual(
-    predicted.map(({ wallet }) => ({ exists: false, wallet, salt: "known", error: null }))
-  )
 })

@@ -1,13 +1,6 @@
-import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { afterEach, describe, expect, it } from "vitest"
-import {
-  type LifeOptions,
-  type PoolTransaction,
-  type Runtime,
-  useStack,
-  watchHeights
-} from "../../support/stack/Stack.js"
+import { type PoolTransaction, type Runtime, useStack, watchHeights } from "../../support/stack/Stack.js"
 
 const gwei = 10n ** 9n
 
@@ -62,36 +55,6 @@ describe("a transaction that the fees have left behind", () => {
       expect(result.txHash).not.toBe(original.hash)
       expect((await stack.provider.getTransaction(result.txHash))?.nonce).toBe(before)
       expect([await stack.counts(id), await stack.nonce()]).toEqual([[1], before + 1])
-    })
-  }, 60_000)
-
-  it("and is mined while its replacement is signed is the result itself", () => {
-    let armed = false
-    const { noted, onExchange } = watchHeights()
-    const life: LifeOptions = {
-      profile: { bumpAfterMillis: 300 },
-      onExchange,
-      wrapSigner: (signer) => ({
-        ...signer,
-        sign: (digest) =>
-          Effect.suspend(() => {
-            const mines = armed ? Effect.promise(() => stack.baseFee(gwei)) : Effect.void
-            armed = false
-            return Effect.andThen(mines, signer.sign(digest))
-          })
-      })
-    }
-    return stack.living(life, async (runtime) => {
-      const { answer, before, id, original } = await stuck(runtime, "just in time")
-      await noted()
-      armed = true
-      await stack.baseFee(BigInt(original.maxFeePerGas) + 1n)
-      expect(await answer).toMatchObject({ status: 1, txHash: original.hash })
-      expect(armed).toBe(false)
-      await stack.automine(true)
-      const next = hashOf("after just in time")
-      expect((await runtime.runPromise(stack.execute([stack.hit("two", next)]))).status).toBe(1)
-      expect([await stack.counts(id, next), await stack.nonce()]).toEqual([[1, 1], before + 2])
     })
   }, 60_000)
 })

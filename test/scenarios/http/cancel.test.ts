@@ -3,7 +3,6 @@ import {
   type CreateResult,
   type Envelope,
   first,
-  type RequestState,
   type TransactionResult
 } from "../../support/http/DevService.js"
 import { perFile } from "../../support/http/SharedService.js"
@@ -81,25 +80,6 @@ describe("DELETE /requests/{requestId}", () => {
       expect(await nonce()).toBe(before + 2)
     }
   )
-
-  it("leaves alone what is signed, and says so", async () => {
-    const requestId = await whileBlocked(
-      () => Promise.resolve(),
-      async () => {
-        const requestId = await pending("/execute", mint(5), "signed")
-        const answer = await cancel(requestId)
-        expect([answer.status, answer.body]).toEqual([
-          200,
-          { requestId, state: "pending", cancelled: [], kept: [0] }
-        ])
-        return requestId
-      }
-    )
-    await expect
-      .poll(async () => (await service.request<RequestState>(requestId)).body, { timeout: 10_000 })
-      .toMatchObject({ state: "final", httpStatus: 200, answer: { status: 1 } })
-    expect((await cancel(requestId)).body).toEqual({ requestId, state: "final", cancelled: [], kept: [0] })
-  })
 
   it("cancels creations too", async () => {
     const [address = ""] = await service.predict("never")

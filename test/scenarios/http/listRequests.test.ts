@@ -84,17 +84,6 @@ describe("GET /requests", () => {
     expect(await listed(`?since=0&until=${at + 60}&state=pending&limit=1`)).toEqual([newest?.requestId])
   })
 
-  it("has those with a member of their metadata alone, a page at a time", async () => {
-    expect(await listed("?metadata=value:2")).toEqual([ids[1]])
-    expect(await listed("?metadata=value:9")).toEqual([])
-    const { next, requests } = (await get("?metadata=is.even:false&limit=2")).body
-    expect(requests.map(({ requestId }) => requestId)).toEqual([ids[4], ids[2]])
-    expect(await listed(`?metadata=is.even:false&cursor=${next}`)).toEqual([ids[0]])
-    expect(await listed("?metadata=is.even:false&state=pending")).toEqual([ids[4]])
-    expect(await listed("?metadata=is.even:false&state=final")).toEqual([ids[2], ids[0]])
-    expect((await get("?metadata=value:2", service.info.apiKeys.pro)).body.requests).toEqual([])
-  })
-
   it("has those of a wallet, with a member of their metadata and of a state alone, a page at a time", async () => {
     expect(await listed(`?wallet=${recipient}`)).toEqual([])
     expect(await listed(`?wallet=${recipient}&metadata=value:2`)).toEqual([])
@@ -117,14 +106,10 @@ describe("GET /requests", () => {
       executed.push(String(headers.get("x-request-id")))
     }
     const own = `?wallet=${wallet}&metadata=order:a`
-    const expected = [executed[3], executed[2], executed[0]]
-    expect(await listed(own)).toEqual(expected)
-    expect(await listed(`${own}&state=final&since=0`)).toEqual(expected)
+    const { next, requests } = (await get(`${own}&state=final&since=0&limit=2`)).body
+    expect(requests.map(({ requestId }) => requestId)).toEqual([executed[3], executed[2]])
+    expect(await listed(`${own}&state=final&since=0&cursor=${next}`)).toEqual([executed[0]])
     expect(await listed(`${own}&state=pending`)).toEqual([])
-    expect(await listed(`?wallet=${wallet}&metadata=order:b`)).toEqual([executed[1]])
-    const { next, requests } = (await get(`${own}&limit=2`)).body
-    expect(requests.map(({ requestId }) => requestId)).toEqual(expected.slice(0, 2))
-    expect(await listed(`${own}&cursor=${next}`)).toEqual(expected.slice(2))
     expect((await get(own, service.info.apiKeys.pro)).body.requests).toEqual([])
   })
 

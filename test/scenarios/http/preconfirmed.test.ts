@@ -23,27 +23,17 @@ afterAll(async () => {
 
 const send = (method: string, ...params: ReadonlyArray<unknown>) => service.provider.send(method, [...params])
 
-/** What sequencers show of a transaction that they have executed and that is in no block. */
-const forms: ReadonlyArray<readonly [name: string, block: (latest: number) => Json]> = [
-  [
-    "of the block after the latest one",
-    (latest) => ({ blockNumber: `0x${(latest + 1).toString(16)}`, blockHash: `0x${"ab".repeat(32)}` })
-  ],
-  [
-    "with the zero hash",
-    (latest) => ({ blockNumber: `0x${latest.toString(16)}`, blockHash: `0x${"00".repeat(32)}` })
-  ],
-  [
-    "with a hash that the block of its number has not",
-    (latest) => ({ blockNumber: `0x${latest.toString(16)}`, blockHash: `0x${"cd".repeat(32)}` })
-  ]
-]
+/** What sequencers show of a transaction that they have executed and that is in no block: of the block after the latest one. */
+const next = (latest: number): Json => ({
+  blockNumber: `0x${(latest + 1).toString(16)}`,
+  blockHash: `0x${"ab".repeat(32)}`
+})
 
 /**
  * Takes a transaction, executes it in a block that it takes back, and shows its receipt so. The node shows it as long as
  * it has no other one, `shown` times so far.
  */
-const sequencer = (block: (latest: number) => Json) => {
+const sequencer = () => {
   const early = new Map<string, Json>()
   const state = { hash: "", shown: 0 }
   const behaviour: Fault = async ({ method, params }, ask) => {
@@ -63,7 +53,7 @@ const sequencer = (block: (latest: number) => Json) => {
     if (method !== "eth_getTransactionReceipt" || receipt === undefined) return answer
     if ("error" in answer || answer.result !== null) return answer
     state.shown += 1
-    const place = block(await service.provider.getBlockNumber())
+    const place = next(await service.provider.getBlockNumber())
     const logs = (receipt.logs as ReadonlyArray<Json>).map((log) => ({ ...log, ...place }))
     return { result: { ...receipt, ...place, logs } }
   }
@@ -79,44 +69,40 @@ const told = async (requestId: string): Promise<ReadonlyArray<string>> => {
 }
 
 describe("a receipt that a node gives before the block is sealed", () => {
-  it.each(forms)(
-    "%s is none: the answer waits, /receipt says pending, and each event is told once",
-    async (_, block) => {
-      const { behaviour, state } = sequencer(block)
-      node.behave(behaviour)
-      const settings = { ...service.info.settings, rpc: node.url }
-      await service.automine(false)
-      let answered = false
-      const answer = service
-        .ask<TransactionResult>("/execute", { ...service.mint("early", service.signer.address, 1), settings })
-        .finally(() => {
-          answered = true
-        })
-      await expect.poll(() => answered || state.shown > 5, { timeout: 20_000 }).toBe(true)
-      expect(answered).toBe(false)
-      const asked = await service.ok<Receipts>("/receipt", { txHashes: [state.hash], rpc: node.url })
-      expect(asked).toMatchObject({ requestStatus: 202, receipts: [], pending: [state.hash] })
-      expect(answered).toBe(false)
+  it("is none: the answer waits, /receipt says pending, and each event is told once", async () => {
+    const { behaviour, state } = sequencer()
+    node.behave(behaviour)
+    const settings = { ...service.info.settings, rpc: node.url }
+    await service.automine(false)
+    let answered = false
+    const answer = service
+      .ask<TransactionResult>("/execute", { ...service.mint("early", service.signer.address, 1), settings })
+      .finally(() => {
+        answered = true
+      })
+    await expect.poll(() => answered || state.shown > 5, { timeout: 20_000 }).toBe(true)
+    expect(answered).toBe(false)
+    const asked = await service.ok<Receipts>("/receipt", { txHashes: [state.hash], rpc: node.url })
+    expect(asked).toMatchObject({ requestStatus: 202, receipts: [], pending: [state.hash] })
+    expect(answered).toBe(false)
 
-      await service.automine(true)
-      const { body, headers, status } = await answer
-      expect(status).toBe(200)
-      expect(body).toMatchObject({ status: 1, txHash: state.hash })
-      const sealed = await service.ok<Receipts>("/receipt", { txHashes: [state.hash], rpc: node.url })
-      expect(sealed).toMatchObject({ requestStatus: 200, receipts: [{ txHash: state.hash }], pending: [] })
+    await service.automine(true)
+    const { body, headers, status } = await answer
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ status: 1, txHash: state.hash })
+    const sealed = await service.ok<Receipts>("/receipt", { txHashes: [state.hash], rpc: node.url })
+    expect(sealed).toMatchObject({ requestStatus: 200, receipts: [{ txHash: state.hash }], pending: [] })
 
-      const requestId = String(headers.get("x-request-id"))
-      for (let depth = 1; depth < 3; depth++) await send("evm_mine")
-      await expect.poll(() => told(requestId), { timeout: 20_000 }).toContain("settled")
-      const events = await told(requestId)
-      expect(events.filter((type) => type !== "submitted")).toEqual([
-        "accepted",
-        "signed",
-        "included",
-        "final",
-        "settled"
-      ])
-    },
-    60_000
-  )
+    const requestId = String(headers.get("x-request-id"))
+    for (let depth = 1; depth < 3; depth++) await send("evm_mine")
+    await expect.poll(() => told(requestId), { timeout: 20_000 }).toContain("settled")
+    const events = await told(requestId)
+    expect(events.filter((type) => type !== "submitted")).toEqual([
+      "accepted",
+      "signed",
+      "included",
+      "final",
+      "settled"
+    ])
+  }, 60_000)
 })

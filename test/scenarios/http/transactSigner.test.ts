@@ -1,4 +1,4 @@
-import { Interface, id } from "ethers"
+import { Interface } from "ethers"
 import { describe, expect, it } from "vitest"
 import {
   anvilKey,
@@ -96,21 +96,6 @@ describe("a transaction of the signer itself", () => {
         onReverter("failCustom(uint256,uint256)", ["7", "5"]),
         `Refused(who: ${service.signer.address}, needed: 7, had: 5)`,
         ["error Refused(address who, uint256 needed, uint256 had)"]
-      ],
-      [onReverter("failAssert()"), "Panic(0x01): assertion failed"],
-      [onReverter("failWithoutReason()"), "reverted without a reason"],
-      [
-        onReverter("failOnValue()", [], { value: "1" }),
-        `the function ${id("failOnValue()").slice(0, 10)} of the contract at ${service.info.reverter} takes no value: it is not payable`
-      ],
-      [
-        { to: service.info.reverter, value: "1" },
-        `the contract at ${service.info.reverter} takes no value without a call: it has no receive()`
-      ],
-      [onReverter("failOutOfGas()"), "ran out of gas"],
-      [
-        onReverter("noSuchFunction()"),
-        `the contract at ${service.info.reverter} has no function with the selector ${id("noSuchFunction()").slice(0, 10)}: check the signature`
       ]
     ]
     for (const [call, message, useABI = []] of cases) {
@@ -138,15 +123,6 @@ describe("a transaction of the signer itself", () => {
       expect(BigInt(String(details[0]?.missing))).toBeGreaterThanOrEqual(value - balance)
     }
     expect(await nonce()).toBe(before)
-  })
-})
-
-describe("a signer that does not exist", () => {
-  it("is 401, whoever asks", async () => {
-    for (const clientId of ["nobody", "deployer", "serviceEoa"]) {
-      const answer = await refused(401, request({ to: recipient }, { signer: { clientId, versionId: "1" } }))
-      expect(answer.code).toBe("client_id_incorrect")
-    }
   })
 })
 

@@ -90,15 +90,6 @@ describe("a prediction", () => {
       error: "internal application error"
     })
   })
-
-  it.each([0, 6])("of custody %d is refused", async (walletCustody) => {
-    const { details, error } = await service.refused(400, "/predict", {
-      accounts: [account("a"), account("b", { walletCustody })],
-      settings: service.info.settings
-    })
-    expect(error).toBe("invalid wallet custody type")
-    expect(details.map(({ path }) => path)).toEqual(["accounts[1].walletCustody"])
-  })
 })
 
 const badSalts: ReadonlyArray<readonly [string, string]> = [

@@ -174,13 +174,6 @@ describe("ops that depend on each other", () => {
     expect({ error, status }).toEqual({ error: "operations[0]: dependency failed: operation 1", status: 0 })
     expect(userOps.map(({ aggrIndexes }) => aggrIndexes)).toEqual([[2]])
   })
-
-  it("in a circle are a 400", async () => {
-    const operations = [1, 0].map((dependsOn) => transfer("a", to, { dependsOn }))
-    const message = "operations depend on each other: 0 -> 1 -> 0"
-    for (const refusal of [stack.refused(estimating(operations)), stack.refused(hashing(operations))])
-      expect((await refusal).details).toEqual([{ path: "operations[0].dependsOn", message }])
-  })
 })
 
 describe("/passkeyHash", () => {

@@ -117,6 +117,15 @@ describe.each(entryPointVersions)("a paymaster named by its address, on EntryPoi
   })
 })
 
+it("a creation takes nothing from a wallet that has a balance, where a paymaster is named", async () => {
+  const journey = Journey.make(stack, "v0.7")
+  const accounts = ["rich", "poor"].map((salt) => ({ salt, walletCustody: 1 as const }))
+  const wallet = await journey.addressOf("rich", 1)
+  await stack.fund(wallet, 10n ** 18n)
+  expect((await stack.ask(journey.create(accounts, { paymaster: stack.suite.paymaster }))).status).toBe(1)
+  expect(await stack.provider.getBalance(wallet)).toBe(10n ** 18n)
+})
+
 describe("operations of one request", () => {
   it("take from a paymaster's deposit together: the first that it covers goes, the others are told", async () => {
     const journey = Journey.make(stack, "v0.7")

@@ -1,17 +1,12 @@
 import { readdirSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { getCreateAddress, Interface, id, keccak256, toBeHex } from "ethers"
+import { id, keccak256, toBeHex } from "ethers"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
 import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { addressOf, deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
-import {
-  deployEntryPoints,
-  entryPoints,
-  entryPointVersions
-} from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, suiteOf } from "../../../src/hosts/cli/deploy/Suite.js"
-import { senderCreators } from "../../support/suite/Calls.js"
 import { type Chain, devKey, startChain } from "../../support/suite/Chain.js"
 import { configOf, newPasskey } from "../../support/suite/Keys.js"
 import { createWallet } from "../../support/suite/Ops.js"
@@ -58,17 +53,6 @@ test("every contract fits into the code size limit of 24,576 bytes", () => {
   const folder = fileURLToPath(new URL("../../../contracts/artifacts/", import.meta.url))
   const sizes = readdirSync(folder).map((file) => artifact(file.replace(".json", "")).deployedBytecode.length)
   expect(Math.max(...sizes)).toBeLessThanOrEqual(2 + 2 * 24_576)
-})
-
-test("EntryPoints create their SenderCreator first", async () => {
-  for (const version of entryPointVersions) {
-    expect(getCreateAddress({ from: entryPoints[version], nonce: 1 })).toBe(senderCreators[version])
-    expect(await chain.provider.getCode(senderCreators[version])).not.toBe("0x")
-  }
-  const named = new Interface(["function senderCreator() view returns (address)"])
-  const data = named.encodeFunctionData("senderCreator")
-  const answer = await chain.provider.call({ to: entryPoints["v0.8"], data })
-  expect(named.decodeFunctionResult("senderCreator", answer)[0]).toBe(senderCreators["v0.8"])
 })
 
 /** Every address ever predicted depends on the creation code, which includes these 81 bytes, written by hand. */

@@ -485,8 +485,8 @@ const answers = (action: Action, state: State, pick: (most: number) => number, t
       const all: ReadonlyArray<Event> = [
         { _tag: "prepared", failed: failures(failed), done, scheduled: none, transfers },
         { _tag: "busy", elements: some(action.elements) },
-        { _tag: "delayed", by: away },
-        { _tag: "delayed", by: refusing }
+        // Nothing delays what is not accepted: its caller hears of it at once.
+        ...(state.isAccepted ? [away, refusing] : []).map((by): Event => ({ _tag: "delayed", by }))
       ]
       return all[Math.max(pick(10) - 6, 0)] ?? events.refused
     }
@@ -558,7 +558,8 @@ describe("whatever the nodes, the journal and time do to a request", () => {
       const { action, state } = step
       if (action._tag === "pause") time += action.millis
       const event = answers(action, state, pick, time)
-      time += event._tag === "waitedInVain" ? Math.max(state.deadline - time, 0) : 1 + pick(3) * 4_000
+      // So much at least that any round that repeats itself is over before the steps are.
+      time += event._tag === "waitedInVain" ? Math.max(state.deadline - time, 0) : 100 + pick(3) * 4_000
       const next = SubmissionState.step(state, event, time)
       check(step, event, next)
       step = next
