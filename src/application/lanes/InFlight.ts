@@ -14,6 +14,8 @@ export const goTogether = (one: Route, other: Route): boolean =>
 export interface InFlight {
   readonly add: (record: TransactionRecord) => void
   readonly remove: (record: TransactionRecord) => void
+  /** What is known of its nonce is new: whoever waits for the lane sees it with the new record alone. */
+  readonly renew: (before: TransactionRecord, after: TransactionRecord) => void
   readonly count: (lane: Lane) => number
   /** Of all lanes. */
   readonly total: () => number
@@ -70,12 +72,22 @@ export const make = (): InFlight => {
     else routes.delete(routeOf(record))
     if (routes.size > 0) lanes.set(name, routes)
     else lanes.delete(name)
-    wake(record)
   }
 
   return {
-    add: (record) => change(record, 1),
-    remove: (record) => change(record, -1),
+    add: (record) => {
+      change(record, 1)
+      wake(record)
+    },
+    remove: (record) => {
+      change(record, -1)
+      wake(record)
+    },
+    renew: (before, after) => {
+      change(before, -1)
+      change(after, 1)
+      wake(after)
+    },
     noteCreation: (transaction) => {
       noted(creations, transaction)
       const set = creations.get(nameOf(transaction))

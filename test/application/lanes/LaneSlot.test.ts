@@ -3,6 +3,8 @@ import { Effect, Fiber, Redacted } from "effect"
 import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
+import * as Entry from "../../../src/application/lanes/monitor/Entry.js"
+import * as WatchedLane from "../../../src/application/lanes/monitor/WatchedLane.js"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import {
   type BlockTag,
@@ -10,6 +12,7 @@ import {
   ChainRpcError
 } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { Route, TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
@@ -220,9 +223,12 @@ test("work that creates a wallet waits until no op that calls contracts is on it
   }
   const slots = LaneSlot.make(lanes, inFlight)
   const [call, created] = [recordOf(0, Make.entryPoint), recordOf(1, Make.entryPoint)]
-  inFlight.add(call)
+  const lane = WatchedLane.make(inFlight)
+  const profile = NetworkProfile.make({ chainId: call.chainId })
+  const seen = { now: 0, taken: true, waited: 0 }
   inFlight.noteCreation(created)
-  inFlight.add(created)
+  // Each is watched anew when its price was raised.
+  for (const record of [call, created, call, created]) lane.put(Entry.make({ profile, record }, null, seen))
   let went = false
   const work = {
     ...Make.lane,
@@ -239,7 +245,7 @@ test("work that creates a wallet waits until no op that calls contracts is on it
   const fiber = yield* Effect.forkChild(slots.take({ ...work, creates: true }, () => go))
   yield* Time.adjust("10 seconds")
   expect(went).toBe(false)
-  inFlight.remove(call)
+  lane.drop(call)
   yield* Fiber.join(fiber)
   expect(went).toBe(true)
 })

@@ -32,10 +32,9 @@ export const describe = ({ nonce, signer }: TransactionRecord) => ({ nonce: nonc
 /** A lane without transactions; `inFlight` counts those that come and are not mined. */
 export const make = (inFlight: InFlight): WatchedLane => {
   const entries = new Map<bigint, Entry.Entry>()
-  const drop = ({ nonce }: Pick<TransactionRecord, "nonce">) => {
-    const known = entries.get(nonce)
-    if (known?.record.state === "signed") inFlight.remove(known.record)
-    entries.delete(nonce)
+  const signedOf = (nonce: bigint): TransactionRecord | null => {
+    const record = entries.get(nonce)?.record
+    return record?.state === "signed" ? record : null
   }
   return {
     entries,
@@ -47,11 +46,21 @@ export const make = (inFlight: InFlight): WatchedLane => {
     roundAt: 0,
     rest: Latch.makeUnsafe(true),
     put: (entry) => {
-      if (entry.record.state === "signed") inFlight.add(entry.record)
-      drop(entry.record)
-      entries.set(entry.record.nonce, entry)
+      const { record } = entry
+      const before = signedOf(record.nonce)
+      // To the end of the queue.
+      entries.delete(record.nonce)
+      entries.set(record.nonce, entry)
+      if (record.state !== "signed") {
+        if (before !== null) inFlight.remove(before)
+      } else if (before === null) inFlight.add(record)
+      else inFlight.renew(before, record)
     },
-    drop,
+    drop: ({ nonce }) => {
+      const before = signedOf(nonce)
+      entries.delete(nonce)
+      if (before !== null) inFlight.remove(before)
+    },
     isCurrent: (entry) => entries.get(entry.record.nonce) === entry
   }
 }
