@@ -40,11 +40,11 @@ export const drive = <A>(steps: () => Generator<void, A>): Effect.Effect<A> =>
   Effect.suspend(() => {
     const running = steps()
     const goOn: Effect.Effect<A> = Effect.suspend(() => {
-      for (;;) {
+      while (!isSpent()) {
         const next = running.next()
         if (next.done === true) return Effect.succeed(next.value)
-        if (isSpent()) return Effect.andThen(turn, goOn)
       }
+      return Effect.andThen(turn, goOn)
     })
     return goOn
   })

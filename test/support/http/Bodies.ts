@@ -352,7 +352,8 @@ export const at = (place: Place): Bodies => {
   ): fc.Arbitrary<unknown> => {
     const values = meaningful[name]
     const any = structural(schema, definitions, depth)
-    return values === undefined
+    const isLiteral = Array.isArray(schema.enum) && schema.enum.length === 1
+    return values === undefined || isLiteral
       ? any
       : fc.oneof({ weight: 40, arbitrary: values }, { weight: 1, arbitrary: any })
   }

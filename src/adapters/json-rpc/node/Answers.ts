@@ -4,6 +4,7 @@ import type * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
 import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
+import * as InSlices from "../InSlices.js"
 import type { Batches } from "../transport/Batches.js"
 import type { RpcError } from "../transport/JsonRpc.js"
 import * as Refusal from "../transport/Refusal.js"
@@ -32,6 +33,9 @@ export const pathOf = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => 
 export const malformedAt = (path: ReadonlyArray<PropertyKey>): string =>
   path.length === 0 ? "is malformed" : `is malformed at ${path.map(String).join(".")}`
 
+/** Text that takes a part of a millisecond to look at, in UTF-16 units. */
+const longText = 65_536
+
 /** Asks a node and decodes what it answers. What does not fit is the node's fault, and says where it does not. */
 export const make = (origin: string, batches: Batches) => {
   const malformed = (method: string, where: string) =>
@@ -53,10 +57,19 @@ export const make = (origin: string, batches: Batches) => {
 
   const decoder = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
     const decode = SchemaParser.decodeUnknownResult(schema)
+    const told = (result: ReturnType<typeof decode>) =>
+      Effect.mapError(Effect.fromResult(result), (issue) => malformed(method, malformedAt(pathOf(issue))))
+    // The answers of a batch come at one moment, and each may be of a megabyte.
     return (value: unknown) =>
-      Effect.mapError(Effect.fromResult(decode(value)), (issue) =>
-        malformed(method, malformedAt(pathOf(issue)))
-      )
+      typeof value === "string" && value.length > longText
+        ? Effect.flatMap(
+            // biome-ignore lint/correctness/useYield: one answer is one step
+            InSlices.run(function* () {
+              return decode(value)
+            }),
+            told
+          )
+        : told(decode(value))
   }
 
   /**

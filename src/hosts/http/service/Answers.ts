@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import * as Service from "../handlers/Service.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
@@ -28,7 +29,7 @@ export const accepted = ({ requestId }: Accepted, basePath: string): Answer => (
 })
 
 export const encoded = (route: Routes.Route, value: unknown): Effect.Effect<Answer> =>
-  Effect.sync(() => ({
+  Effect.map(EventLoop.breathe, () => ({
     status: 200,
     headers: { "content-type": route.contentType, ...Service.headers[route.name] },
     body: Result.getOrThrowWith(
