@@ -249,7 +249,14 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
       more: Readonly<Record<string, string>>
     ) =>
       Effect.callback<Received, HttpFailure>((resume) => {
-        const receiver = new Receiver(target.trust === "operator" ? limits : callerLimits, resume)
+        const timer = setTimeout(() => {
+          resume(Effect.fail(failure("unreachable", `no complete answer within ${limits.totalMillis} ms`)))
+          receiver.abandon()
+        }, limits.totalMillis)
+        const receiver = new Receiver(target.trust === "operator" ? limits : callerLimits, (answer) => {
+          clearTimeout(timer)
+          resume(answer)
+        })
         agentOf(target).dispatch(
           {
             origin: target.connection,
@@ -261,14 +268,11 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
           },
           receiver
         )
-        return Effect.sync(() => receiver.abandon())
-      }).pipe(
-        Effect.timeoutOrElse({
-          duration: limits.totalMillis,
-          orElse: () =>
-            Effect.fail(failure("unreachable", `no complete answer within ${limits.totalMillis} ms`))
+        return Effect.sync(() => {
+          clearTimeout(timer)
+          receiver.abandon()
         })
-      )
+      })
 
     return {
       post: (target, body, patient, more = {}) =>
