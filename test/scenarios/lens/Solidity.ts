@@ -11,8 +11,8 @@ interface Output {
   readonly contracts?: { readonly source: Readonly<Record<string, Compiled>> }
 }
 
-/** Compiles a Solidity file that stands beside this one and imports nothing. */
-export const compileBeside = (
+/** Compiles a Solidity file, named from this folder, that imports nothing. */
+export const compile = (
   file: string
 ): ((contract: string) => { readonly abi: []; readonly code: string }) => {
   const solc: { readonly compile: (input: string) => string } = createRequire(import.meta.url)("solc")
