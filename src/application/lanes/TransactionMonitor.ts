@@ -1,4 +1,3 @@
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -224,9 +223,10 @@ export const make = (options: {
           lane.nodes.of(entry).filter(({ isKnown, isSilent }) => isKnown && !isSilent)
         yield* attend({ entries, nodesOf }, monitor)
       }).pipe(
-        // The loop serves everybody who waits for the lane: it ends with the process only.
+        // The loop serves everybody who waits for the lane: it ends with the process only,
+        // whatever a part of it ended with.
         Effect.zipRight(troubles.passed(crash(lane))),
-        Effect.catchAllDefect((defect) => troubles.failed(crash(lane), Cause.die(defect)))
+        Effect.catchAllCause((cause) => troubles.failed(crash(lane), cause))
       )
 
     const loop = (name: string, lane: WatchedLane.WatchedLane): Effect.Effect<void> =>

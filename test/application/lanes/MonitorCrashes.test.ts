@@ -62,37 +62,47 @@ const settlement = {
   stranded: () => Effect.succeed(true)
 }
 
+const ends = { "a defect": Effect.die("a bug of the adapter"), "an interruption": Effect.interrupt }
+
 describe("a defect of an adapter", () => {
-  it.scopedLive("in one look does not end the watch", () =>
-    Effect.gen(function* () {
-      const node = yield* MemoryRpc.make({ chainId: 31_337n })
-      let looks = 0
-      const chain: ChainClient = {
-        ...node.client("http://node"),
-        block: () => Effect.succeed(block),
-        receipt: () =>
-          Effect.suspend(() => {
-            looks += 1
-            return looks === 1 ? Effect.die("a bug of the adapter") : Effect.succeed(receipt)
-          })
-      }
-      const found = yield* Deferred.make<Receipt>()
-      const watcher = yield* TransactionMonitor.make({
-        settlement: {
-          ...settlement,
-          mined: (_, __, mined) => Effect.asVoid(Deferred.succeed(found, mined))
-        },
-        inFlight: InFlight.make(),
-        attend: nothing,
-        accessNodes: { ofOperator: () => Effect.succeed(chain), ofCaller: () => Effect.succeed(null) }
+  it.scopedLive.each(Object.entries(ends))(
+    "in one look, and %s of a round, do not end the watch",
+    ([, end]) =>
+      Effect.gen(function* () {
+        let rounds = 0
+        const node = yield* MemoryRpc.make({ chainId: 31_337n })
+        let looks = 0
+        const chain: ChainClient = {
+          ...node.client("http://node"),
+          block: () => Effect.succeed(block),
+          receipt: () =>
+            Effect.suspend(() => {
+              looks += 1
+              if (looks === 1) return Effect.die("a bug of the adapter")
+              return Effect.succeed(rounds === 0 ? null : receipt)
+            })
+        }
+        const found = yield* Deferred.make<Receipt>()
+        const watcher = yield* TransactionMonitor.make({
+          settlement: {
+            ...settlement,
+            mined: (_, __, mined) => Effect.asVoid(Deferred.succeed(found, mined))
+          },
+          inFlight: InFlight.make(),
+          attend: () =>
+            Effect.suspend(() => {
+              rounds += 1
+              return rounds === 1 ? end : Effect.void
+            }),
+          accessNodes: { ofOperator: () => Effect.succeed(chain), ofCaller: () => Effect.succeed(null) }
+        })
+        const profile = NetworkProfile.make({ chainId: 80_002n, settledDepth: 1, pollIntervalMillis: 1 })
+        yield* watcher.watch({ chain, profile, record })
+        expect(yield* Effect.timeoutOption(Deferred.await(found), 5_000)).toMatchObject({
+          _tag: "Some",
+          value: { gasUsed: 21_000n }
+        })
       })
-      const profile = NetworkProfile.make({ chainId: 80_002n, settledDepth: 1, pollIntervalMillis: 1 })
-      yield* watcher.watch({ chain, profile, record })
-      expect(yield* Effect.timeoutOption(Deferred.await(found), 5_000)).toMatchObject({
-        _tag: "Some",
-        value: { gasUsed: 21_000n }
-      })
-    })
   )
 
   test("while bytes are sent leaves them watched, and offered again later each time", function* () {
