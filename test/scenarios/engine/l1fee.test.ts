@@ -8,7 +8,7 @@ import { Address, useStack } from "../../support/stack/Stack.js"
 import { npmInterface } from "../lens/Abis.js"
 import { compile } from "../lens/Solidity.js"
 
-const { abi, code } = compile("GasPriceOracle.sol")("GasPriceOracle")
+const { abi, code } = compile(new URL("../lens/GasPriceOracle.sol", import.meta.url))("GasPriceOracle")
 const gwei = 10n ** 9n
 const salts = ["one", "two", "three", "four", "five"]
 

@@ -10,7 +10,7 @@ import { compile } from "./Solidity.js"
 import { created, ecdsaWallet, execute, opOf, type TestWallet } from "./Wallets.js"
 import { dummyEcdsa, type Op, useWorld } from "./World.js"
 
-const compiled = compile("Hostile.sol")
+const compiled = compile(new URL("Hostile.sol", import.meta.url))
 const hostileAbi = new Interface(compiled("Hostile").abi)
 const lensAbi = new Interface(artifact("GasLens").abi)
 const zero = Address.zero

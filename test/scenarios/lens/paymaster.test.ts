@@ -13,7 +13,7 @@ import { holder, type Op, useWorld } from "./World.js"
 
 let paymaster: Address.Address
 const world = useWorld(undefined, async (world) => {
-  paymaster = await world.deploy(compile("Paymaster.sol")("Paymaster").code)
+  paymaster = await world.deploy(compile(new URL("Paymaster.sol", import.meta.url))("Paymaster").code)
 })
 
 const noOvershoot = { bound: 30_000_000n, overshoot: Percent.zero }
