@@ -1,4 +1,3 @@
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -226,9 +225,9 @@ export const make = (options: {
           lane.nodes.of(entry).filter(({ isKnown, isSilent }) => isKnown && !isSilent)
         yield* attend({ entries, nodesOf }, monitor)
       }).pipe(
-        // The loop serves everybody who waits for the lane: it ends with the process only.
         Effect.andThen(troubles.passed(crash(lane))),
-        Effect.catchDefect((defect) => troubles.failed(crash(lane), Cause.die(defect)))
+        // The loop serves everybody who waits for the lane: it ends with the process alone, not with an interrupted part.
+        Effect.catchCause((cause) => troubles.failed(crash(lane), cause))
       )
 
     const loop = (name: string, lane: WatchedLane.WatchedLane): Effect.Effect<void> =>

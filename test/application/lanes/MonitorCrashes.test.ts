@@ -62,9 +62,12 @@ const settlement = {
   stranded: () => Effect.succeed(true)
 }
 
+const ends = { "a defect": Effect.die("a bug of the adapter"), "an interruption": Effect.interrupt }
+
 describe("a defect of an adapter", () => {
-  it.live("in one look does not end the watch", () =>
+  it.live.each(Object.entries(ends))("in one look, and %s of a round, do not end the watch", ([, end]) =>
     Effect.gen(function* () {
+      let rounds = 0
       const node = yield* MemoryRpc.make({ chainId: 31_337n })
       let looks = 0
       const chain: ChainClient = {
@@ -73,7 +76,8 @@ describe("a defect of an adapter", () => {
         receipt: () =>
           Effect.suspend(() => {
             looks += 1
-            return looks === 1 ? Effect.die("a bug of the adapter") : Effect.succeed(receipt)
+            if (looks === 1) return Effect.die("a bug of the adapter")
+            return Effect.succeed(rounds === 0 ? null : receipt)
           })
       }
       const found = yield* Deferred.make<Receipt>()
@@ -83,7 +87,11 @@ describe("a defect of an adapter", () => {
           mined: (_, __, mined) => Effect.asVoid(Deferred.succeed(found, mined))
         },
         inFlight: InFlight.make(),
-        attend: nothing,
+        attend: () =>
+          Effect.suspend(() => {
+            rounds += 1
+            return rounds === 1 ? end : Effect.void
+          }),
         accessNodes: { ofOperator: () => Effect.succeed(chain), ofCaller: () => Effect.succeed(null) }
       })
       const profile = NetworkProfile.make({ chainId: 80_002n, settledDepth: 1, pollIntervalMillis: 1 })
