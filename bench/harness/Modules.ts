@@ -28,7 +28,9 @@ export const make = (): Modules => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-modules-"))
   for (const file of [
     ...sources("src"),
-    ...["faults", "journal", "replicas"].flatMap((part) => sources(join("test/support", part)))
+    ...["faults/support", "replicas/support", "support/journal"].flatMap((part) =>
+      sources(join("test", part))
+    )
   ]) {
     const { outputText } = ts.transpileModule(readFileSync(file, "utf8"), {
       fileName: file,

@@ -60,7 +60,7 @@ const tools = {
     lacks: "its compiled binding",
     remedy: "npm run build --prefix node_modules/pkcs11js, with python3, make and g++",
     files: [
-      "test/adapters/pkcs11/{KeyProvider,Losses,Pin}.test.ts",
+      "test/adapters/pkcs11/{Failure,KeyProvider,Losses,Pin}.test.ts",
       "test/hosts/cli/commands/signers.test.ts",
       "test/scenarios/hsm.test.ts"
     ]
@@ -81,6 +81,12 @@ const tools = {
     has: () => onPath("systemd-analyze"),
     lacks: "systemd-analyze",
     remedy: "apt-get install systemd",
+    files: []
+  },
+  curl: {
+    has: () => onPath("curl"),
+    lacks: "curl",
+    remedy: "apt-get install curl",
     files: []
   }
 } satisfies Readonly<Record<string, Tool>>

@@ -226,9 +226,8 @@ export const make = (options: {
           lane.nodes.of(entry).filter(({ isKnown, isSilent }) => isKnown && !isSilent)
         yield* attend({ entries, nodesOf }, monitor)
       }).pipe(
-        // The loop serves everybody who waits for the lane: it ends with the process only,
-        // whatever a part of it ended with.
         Effect.andThen(troubles.passed(crash(lane))),
+        // The loop serves everybody who waits for the lane: it ends with the process alone, not with an interrupted part.
         Effect.catchCause((cause) => troubles.failed(crash(lane), cause))
       )
 

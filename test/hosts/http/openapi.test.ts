@@ -13,6 +13,7 @@ import { endpoints, exampleOf } from "../../support/http/Contract.js"
 import { violations } from "../../support/http/OpenApiDocument.js"
 import { send, start } from "../../support/http/Service.js"
 import { finished } from "../../support/process/Finished.js"
+import * as Tools from "../../support/Tools.js"
 
 const document = OpenApi.fromApi(api)
 
@@ -223,6 +224,7 @@ describe("the generated pages", () => {
   })
 
   it("show a command for every endpoint, which sends what the endpoint takes", async () => {
+    await Tools.need("curl")
     const commands = [...reference.matchAll(/^curl [\s\S]*?(?=\n```$)/gm)].map(([command]) => command)
     const came: Array<string> = []
     const server = createServer(async (incoming, outgoing) => {

@@ -1,5 +1,5 @@
 import { Interface, type ParamType } from "ethers/abi"
-import { compileBeside } from "../lens/Solidity.js"
+import { compile } from "../lens/Solidity.js"
 
 /** A log as the receipts of all blocks hold it, read with the ABI of the contract that emitted it. */
 export interface Emitted {
@@ -100,7 +100,7 @@ const plan = (): ReadonlyArray<{ readonly to: 0 | 1 | 2; readonly count: number 
 /** 10,000 events in 408 of 5,000 blocks of the anvil chain behind the URL. */
 export const build = async (url: string): Promise<EventChain> => {
   const { many, one: rpc } = rpcOf(url)
-  const compiled = compileBeside("./Emitter.sol")
+  const compiled = compile(new URL("Emitter.sol", import.meta.url))
   const [from = ""] = await rpc<ReadonlyArray<string>>("eth_accounts", [])
   /** Anvil answers with a hash before it has mined the transaction. */
   const mined = async (hash: string) => {

@@ -122,7 +122,7 @@ describe("what the reference shows of endpoints whose answers depend on the mome
     const accepted = async (path: string, body: object): Promise<string> => {
       const headers = { prefer: "respond-async", "request-metadata": '{"order":"4711"}' }
       const { body: said, status } = await service.ask<Envelope>(path, body, { headers })
-      expect(status).toBe(202)
+      expect(status, JSON.stringify(said)).toBe(202)
       return said.requestId
     }
     const requestId = await accepted("/transactSigner", paying)

@@ -6,9 +6,9 @@ import * as L1Fee from "../../../src/domain/erc4337/gas/L1Fee.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { Address, useStack } from "../../support/stack/Stack.js"
 import { npmInterface } from "../lens/Abis.js"
-import { compileBeside } from "../lens/Solidity.js"
+import { compile } from "../lens/Solidity.js"
 
-const { abi, code } = compileBeside("GasPriceOracle.sol")("GasPriceOracle")
+const { abi, code } = compile(new URL("../lens/GasPriceOracle.sol", import.meta.url))("GasPriceOracle")
 const gwei = 10n ** 9n
 const salts = ["one", "two", "three", "four", "five"]
 

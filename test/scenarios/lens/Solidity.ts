@@ -11,14 +11,12 @@ interface Output {
   readonly contracts?: { readonly source: Readonly<Record<string, Compiled>> }
 }
 
-/** Compiles a Solidity file that stands beside this one and imports nothing. */
-export const compileBeside = (
-  file: string
-): ((contract: string) => { readonly abi: []; readonly code: string }) => {
+/** Compiles a Solidity file that imports nothing. */
+export const compile = (file: URL): ((contract: string) => { readonly abi: []; readonly code: string }) => {
   const solc: { readonly compile: (input: string) => string } = createRequire(import.meta.url)("solc")
   const input = {
     language: "Solidity",
-    sources: { source: { content: readFileSync(new URL(file, import.meta.url), "utf8") } },
+    sources: { source: { content: readFileSync(file, "utf8") } },
     settings: {
       evmVersion: "cancun",
       optimizer: { enabled: true },

@@ -6,11 +6,11 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { npmInterface, tokenAbi, toProbe } from "./Abis.js"
-import { compileBeside } from "./Solidity.js"
+import { compile } from "./Solidity.js"
 import { created, ecdsaWallet, execute, opOf, type TestWallet } from "./Wallets.js"
 import { dummyEcdsa, type Op, useWorld } from "./World.js"
 
-const compiled = compileBeside("Hostile.sol")
+const compiled = compile(new URL("Hostile.sol", import.meta.url))
 const hostileAbi = new Interface(compiled("Hostile").abi)
 const lensAbi = new Interface(artifact("GasLens").abi)
 const zero = Address.zero

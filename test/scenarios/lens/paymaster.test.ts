@@ -7,13 +7,13 @@ import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import type * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { npmInterface, reverterAbi, tokenAbi } from "./Abis.js"
-import { compileBeside } from "./Solidity.js"
+import { compile } from "./Solidity.js"
 import { created, ecdsaWallet, execute, opOf, type TestWallet } from "./Wallets.js"
 import { holder, type Op, useWorld } from "./World.js"
 
 let paymaster: Address.Address
 const world = useWorld(undefined, async (world) => {
-  paymaster = await world.deploy(compileBeside("Paymaster.sol")("Paymaster").code)
+  paymaster = await world.deploy(compile(new URL("Paymaster.sol", import.meta.url))("Paymaster").code)
 })
 
 const noOvershoot = { bound: 30_000_000n, overshoot: Percent.zero }

@@ -156,11 +156,12 @@ const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis:
     yield* live.dependencies.troubles.passed(failedBefore)
     live.lane = lane
     live.acceptedAt ??= yield* Clock.currentTimeMillis
+    yield* Deferred.succeed(live.decided, undefined)
+    // Before its patience begins: what is scheduled has none, and 202 may wait for the disk.
+    if (live.task.caller.onAccepted !== undefined) yield* promise(live)
     // What goes again is accepted again, which gives its caller no more time: see `extend`.
     if (live.patience === null) yield* waitFor(live, patienceMillis)
-    yield* Deferred.succeed(live.decided, undefined)
     if (live.isDismissed) yield* dismiss(live)
-    if (live.task.caller.onAccepted !== undefined) yield* promise(live)
   })
 
 /** Whether this process is to go on with the accepted request. */

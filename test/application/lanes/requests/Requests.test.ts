@@ -92,6 +92,8 @@ const setup = (bounds: Partial<OpenRequests.Bounds> = {}) =>
       owns: true,
       /** The journal does not answer. */
       isAway: false,
+      /** How long the disk takes. */
+      diskMillis: 0,
       /** The journal fails at the very end of the next acceptance. */
       breaks: false,
       /** An acceptance is lost on its way, and reaches the database when this is done. */
@@ -106,6 +108,7 @@ const setup = (bounds: Partial<OpenRequests.Bounds> = {}) =>
       request: (id) => answering(journal.request(id)),
       requestOf: (account, endpoint, key) => answering(journal.requestOf(account, endpoint, key)),
       decline: (id) => answering(journal.decline(id)),
+      durable: Effect.suspend(() => Effect.sleep(state.diskMillis)),
       accept: (acceptance) => {
         if (state.lost !== null)
           return Deferred.await(state.lost).pipe(
@@ -651,6 +654,21 @@ describe("the caller of a request that something else works on", () => {
     yield* finish(other, 7)
     yield* Time.adjust("1 minute")
     expect(yield* Fiber.join(patient)).toEqual({ done: 7 })
+  })
+
+  test("that is due later is told of its acceptance, however slow the disk is", function* () {
+    const { begin, state } = yield* setup()
+    state.diskMillis = 1_000
+    const accepted: Array<string> = []
+    const caller = { ...callerOf(), onAccepted: (id: string) => void accepted.push(id) }
+    const work = Effect.flatMap(CurrentRequest, ({ schedule }) =>
+      schedule(acceptanceOf(caller), { notBefore: 3_600, dueAt: 3_600_000 })
+    )
+    const fiber = yield* begin(caller, work)
+    yield* Time.adjust("999 millis")
+    expect([accepted, fiber.pollUnsafe() === undefined]).toEqual([[], true])
+    yield* Time.adjust("1 millis")
+    expect(accepted).toEqual([caller.requestId])
   })
 
   test("has that one's answer where both were about to be accepted, and its own work goes no further", function* () {
