@@ -5,7 +5,7 @@ import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import * as HostileNode from "../../support/HostileNode.js"
 import * as MemoryService from "../../support/http/MemoryService.js"
-import { key } from "../../support/http/Service.js"
+import * as Service from "../../support/http/Service.js"
 import * as LoopMonitor from "../../support/LoopMonitor.js"
 
 /** Milliseconds of work between two turns of the event loop. */
@@ -65,30 +65,26 @@ export const start = async (): Promise<Holding> => {
 
   const ask = (path: string, body: string | null): Promise<Answer> => {
     const bytes = new TextEncoder().encode(body ?? "")
-    const described =
-      body === null ? {} : { "content-type": "application/json", "content-length": String(bytes.length) }
+    const asked = { target: path, headers: { "x-api-key": Service.key }, remoteAddress: "203.0.113.1" }
+    let at = 0
+    const sent = new ReadableStream<Uint8Array>({
+      pull: async (controller) => {
+        await new Promise((resolve) => setImmediate(resolve))
+        if (at < bytes.length) controller.enqueue(bytes.subarray(at, at + 65_536))
+        else controller.close()
+        at += 65_536
+      }
+    })
+    const described = { "content-type": "application/json", "content-length": String(bytes.length) }
+    const answered = Service.ask(
+      front,
+      body === null
+        ? asked
+        : { ...asked, method: "POST", headers: { ...asked.headers, ...described }, body: sent }
+    )
     return Effect.runPromise(
       Effect.provide(
-        Effect.map(
-          front.handle({
-            method: body === null ? "GET" : "POST",
-            target: path,
-            headers: { "x-api-key": key, ...described },
-            remoteAddress: "203.0.113.1",
-            readBody: (collector) =>
-              Effect.callback((resume) => {
-                let at = 0
-                const next = (): void => {
-                  const more = at < bytes.length && collector.take(bytes.subarray(at, at + 65_536))
-                  at += 65_536
-                  if (more) setImmediate(next)
-                  else resume(Effect.void)
-                }
-                setImmediate(next)
-              })
-          }),
-          ({ body, status }) => ({ status, body: String(body) })
-        ),
+        Effect.map(answered, ({ status, text }) => ({ status, body: text })),
         quiet
       )
     )

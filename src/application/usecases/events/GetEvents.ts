@@ -21,7 +21,7 @@ export const FoundEvent = Schema.Struct({
   address: Schema.String,
   eventName: Schema.String,
   eventDef: Schema.String,
-  args: Schema.Unknown.annotate({
+  args: Schema.Unknown.annotateKey({
     description:
       "By name, or an array when a parameter has none. Indexed values of dynamic types are their hashes."
   }),

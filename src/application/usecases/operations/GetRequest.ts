@@ -64,7 +64,7 @@ export const Response = Schema.Struct({
   httpStatus: Schema.NullOr(Schema.Int).annotate({
     description: "Status of the final answer: 200 or 422. Null while it is pending."
   }),
-  answer: Schema.Unknown.annotate({
+  answer: Schema.Unknown.annotateKey({
     description: "Body of the final answer, as the endpoint gives it. Null while it is pending."
   })
 }).annotate({ identifier: "RequestState" })

@@ -7,7 +7,7 @@ import { optional } from "../../request/Fields.js"
 import * as Reasons from "../../request/Reasons.js"
 
 const unread = optional(
-  Schema.Unknown.annotate({ description: "Old compilers and Vyper write it; it means nothing here." })
+  Schema.Unknown.annotateKey({ description: "Old compilers and Vyper write it; it means nothing here." })
 )
 
 /** What compilers and libraries add to fragments and to inputs, and nothing is made of. */

@@ -34,7 +34,7 @@ export const group = HttpApiGroup.make("service")
   .add(
     HttpApiEndpoint.get("openapi", "/openapi.json", {
       disableCodecs: true,
-      success: Schema.Unknown.annotate({ description: "An OpenAPI 3.1 document." }),
+      success: Schema.Json.annotate({ description: "An OpenAPI 3.1 document." }),
       error: [...failures, ErrorEnvelope.schemas[429]]
     })
       .annotate(OpenApi.Summary, "This interface as OpenAPI 3.1")

@@ -1,7 +1,3 @@
-import * as OpenApiSchema from "effect/JsonSchema"
-import type * as AST from "effect/SchemaAST"
-import * as SchemaRepresentation from "effect/SchemaRepresentation"
-
 /** A JSON Schema of the 2020-12 dialect, as far as this project's schemas use it. */
 export interface JsonSchema {
   readonly $ref?: string
@@ -24,25 +20,9 @@ export interface JsonSchema {
 /** Where named schemas stand in an OpenAPI document. */
 export const root = "#/components/schemas/"
 
-/** JSON Schemas of request and response schemas; the named ones are collected in `definitions`. */
-export class JsonSchemas {
-  readonly definitions: Record<string, JsonSchema> = {}
-
-  /** Of a request, in which unknown members are refused; an answer may grow members. */
-  of(ast: AST.AST, side: "request" | "answer"): JsonSchema {
-    const { definitions, schemas } = OpenApiSchema.toMultiDocumentOpenApi3_1(
-      SchemaRepresentation.toJsonSchemaMultiDocument(SchemaRepresentation.toRepresentations([ast]), {
-        onExcessProperty: side === "request" ? "error" : "ignore"
-      })
-    )
-    for (const [name, definition] of Object.entries(definitions)) this.definitions[name] ??= plain(definition)
-    return plain(schemas[0])
-  }
-}
-
 /** Without the bounds of doubles, and without lists of one; what is said of a schema where it is used stands beside it. */
-const plain = (schema: OpenApiSchema.JsonSchema): JsonSchema =>
-  JSON.parse(JSON.stringify(schema), (_, value: unknown) => {
+export const plain = <A>(document: object): A =>
+  JSON.parse(JSON.stringify(document), (_, value: unknown) => {
     if (value === Number.MAX_SAFE_INTEGER || value === Number.MIN_SAFE_INTEGER) return undefined
     if (!isSchema(value)) return value
     const { allOf = [], anyOf = [], ...rest } = value
@@ -54,6 +34,30 @@ const plain = (schema: OpenApiSchema.JsonSchema): JsonSchema =>
       ...said
     }
   })
+
+type Schemas = Readonly<Record<string, JsonSchema>>
+
+/** Names of schemas that a value refers to, itself or by others. */
+const named = (value: unknown, schemas: Schemas, names = new Set<string>()): ReadonlySet<string> => {
+  for (const [, name = ""] of JSON.stringify(value ?? null).matchAll(
+    /"\$ref":"#\/components\/schemas\/([^"]+)"/g
+  ))
+    if (!names.has(name)) named(schemas[name], schemas, names.add(name))
+  return names
+}
+
+/** In requests unknown members are refused; an answer may grow members. */
+export const open = (schemas: Schemas, requests: unknown): Schemas => {
+  const refused = named(requests, schemas)
+  return Object.fromEntries(
+    Object.entries(schemas).map(([name, schema]) => [name, refused.has(name) ? schema : opened(schema)])
+  )
+}
+
+const opened = (schema: JsonSchema): JsonSchema =>
+  JSON.parse(JSON.stringify(schema), (key, value: unknown) =>
+    key === "additionalProperties" && value === false ? true : value
+  )
 
 const isSchema = (value: unknown): value is JsonSchema =>
   typeof value === "object" && value !== null && ("allOf" in value || "anyOf" in value)

@@ -1,10 +1,7 @@
 import * as Context from "effect/Context"
 import * as HttpApi from "effect/http-api/HttpApi"
 import type * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
-import * as Annotation from "effect/http-api/OpenApi"
-import * as Option from "effect/Option"
-import type * as AST from "effect/SchemaAST"
+import * as Generated from "effect/http-api/OpenApi"
 import { catalogue } from "../../../application/request/Catalogue.js"
 import * as Metadata from "../../../application/request/Metadata.js"
 import {
@@ -18,13 +15,11 @@ import {
   metadataHeader,
   preferHeader,
   RequiredScope,
-  Streamed,
-  TextAnswer
+  Streamed
 } from "../contract/EndpointAnnotations.js"
-import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import * as Statuses from "../message/Statuses.js"
 import * as Guide from "./Guide.js"
-import { JsonSchemas } from "./JsonSchemas.js"
+import * as JsonSchemas from "./JsonSchemas.js"
 import type { Document, Operation, Parameter, Reference, Response } from "./OpenApiDocument.js"
 
 /** Headers of answers, by the name of their component. */
@@ -115,72 +110,48 @@ const nothingMore: Response = {
 /** A path as OpenAPI writes it. */
 export const templateOf = (path: string): string => path.replace(/:([A-Za-z]+)/g, "{$1}")
 
-/** An example has the parameters of the path beside the members of the body. */
-const bodyOf = (example: unknown, path: string): unknown => {
-  const named = [...path.matchAll(/:([A-Za-z]+)/g)].map(([, name]) => name)
-  return named.length === 0
-    ? example
-    : Object.fromEntries(Object.entries(Object(example)).filter(([name]) => !named.includes(name)))
-}
-
 type Reflected = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
 
-const operationOf = (
-  schemas: JsonSchemas,
-  { endpoint, errors, group, mergedAnnotations, middleware }: Reflected
+/** The operation as it follows from the schemas, with what they do not tell. */
+const completed = (
+  { parameters: stated = [], requestBody, responses, ...operation }: Operation,
+  { endpoint, errors, mergedAnnotations, middleware }: Reflected
 ): Operation => {
-  const text = textOf(endpoint.annotations)
+  const said = <T, A>(tag: Context.Key<T, A>): A | undefined => Context.getOrUndefined(mergedAnnotations, tag)
   const withKey = [...middleware].some(({ key }) => key === Authentication.key)
-  const scope = Option.getOrNull(Context.getOption(mergedAnnotations, RequiredScope))
-  const [payload] = endpoint.payload.values()
-  const [success = HttpApiSchema.NoContent] = endpoint.success
-  const example = Option.getOrUndefined(Context.getOption(endpoint.annotations, Example))
-  const streams = Option.isSome(Context.getOption(mergedAnnotations, Streamed))
-  const isWrite = Option.isSome(Context.getOption(mergedAnnotations, Idempotent))
+  const scope = said(RequiredScope)
+  const values = new Map(Object.entries(Object(said(Example))))
   const parameters = [
-    ...parametersOf(schemas, "path", endpoint.params?.ast, example),
-    ...parametersOf(schemas, "query", endpoint.query?.ast, example),
-    ...(isWrite
-      ? [idempotencyHeader, metadataHeader, preferHeader].map((name) => ({
-          $ref: `#/components/parameters/${name}`
-        }))
-      : []),
-    ...(streams ? [{ $ref: `#/components/parameters/${lastEventHeader}` }] : [])
+    ...stated.map((parameter) => described(parameter as Parameter, values)),
+    ...(said(Idempotent) === undefined ? [] : [idempotencyHeader, metadataHeader, preferHeader].map(header)),
+    ...(said(Streamed) === undefined ? [] : [header(lastEventHeader)])
   ]
+  // An example has the parameters of the path beside the members of the body.
+  const body = Object.fromEntries([...values].filter(([name]) => !endpoint.path.includes(`:${name}`)))
+  const schema = requestBody?.content["application/json"]?.schema
+  const success = responses["200"] as Response
   return {
+    ...operation,
     operationId: endpoint.identifier,
-    tags: [group.identifier],
-    summary: text(Annotation.Summary),
-    description: [text(Annotation.Description), scope === null ? "" : `Scope of the key: ${scope}.`]
-      .filter((part) => part !== "")
-      .join(" "),
+    description: `${operation.description}${scope === undefined ? "" : ` Scope of the key: ${scope}.`}`,
     security: withKey ? [{ apiKey: [] }] : [],
-    ...(parameters.length === 0 ? {} : { parameters }),
-    ...(payload === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: Option.isNone(Context.getOption(mergedAnnotations, BodyOptional)),
-            content: {
-              "application/json": {
-                schema: schemas.of(payload.schemas[0].ast, "request"),
-                ...(example === undefined ? {} : { example: bodyOf(example, endpoint.path) })
-              }
-            }
-          }
-        }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(schema !== undefined && {
+      requestBody: {
+        required: said(BodyOptional) === undefined,
+        content: {
+          "application/json": { schema, ...(said(Example) !== undefined && { example: body }) }
+        }
+      }
+    }),
     responses: {
       "200": {
+        ...success,
         description: "Success",
-        headers: withKey ? counted : headerRefs("X-Request-Id"),
-        content: {
-          [Option.getOrElse(Context.getOption(mergedAnnotations, TextAnswer), () => "application/json")]: {
-            schema: schemas.of(success.ast, "answer")
-          }
-        }
+        headers: withKey ? counted : headerRefs("X-Request-Id")
       },
-      ...(streams ? { "204": nothingMore } : {}),
-      ...(isWrite ? { "202": { $ref: "#/components/responses/Accepted" } } : {}),
+      ...(said(Streamed) !== undefined && { "204": nothingMore }),
+      ...(said(Idempotent) !== undefined && { "202": { $ref: "#/components/responses/Accepted" } }),
       ...Object.fromEntries(
         statuses
           .filter((status) => errors.has(status))
@@ -190,52 +161,63 @@ const operationOf = (
   }
 }
 
-/** The contract as an OpenAPI 3.1 document, of a service that stands under the path. What is not served yet is not in it. */
+const header = (name: string): Reference => ({ $ref: `#/components/parameters/${name}` })
+
+/** A parameter of a path or a query, with its value in the endpoint's example. */
+const described = (
+  { schema: { description = "", ...schema }, ...parameter }: Parameter,
+  values: ReadonlyMap<string, unknown>
+): Parameter => ({
+  ...parameter,
+  description,
+  schema,
+  ...(values.has(parameter.name) && { example: values.get(parameter.name) })
+})
+
+/** The contract as an OpenAPI 3.1 document, of a service that stands under the path. */
 export const fromApi = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
   basePath = ""
 ): Document => {
-  const schemas = new JsonSchemas()
-  const tags: Array<Document["tags"][number]> = []
-  const paths: Record<string, Record<string, Operation>> = {}
+  const { components, info, paths, tags } = JsonSchemas.plain<Document>(Generated.fromApi(api))
   const failures = Object.fromEntries(
     statuses.map((status) => [
       Statuses.names[status],
       {
         description: describeFailure(status),
         headers: errorHeaders(status),
-        content: { "application/json": { schema: schemas.of(ErrorEnvelope.schemas[status].ast, "answer") } }
+        content: { "application/json": { schema: { $ref: `${JsonSchemas.root}${Statuses.names[status]}` } } }
       }
     ])
   )
+  const completedPaths: Record<string, Record<string, Operation>> = {}
   HttpApi.reflect(api, {
-    onGroup: ({ group }) => {
-      tags.push({
-        name: group.identifier,
-        description: textOf(group.annotations)(Annotation.Description)
-      })
-    },
+    onGroup: () => {},
     onEndpoint: (reflected) => {
-      const { method, path } = reflected.endpoint
-      const template = templateOf(path)
-      paths[template] = { ...paths[template], [method.toLowerCase()]: operationOf(schemas, reflected) }
+      const method = reflected.endpoint.method.toLowerCase()
+      const path = templateOf(reflected.endpoint.path)
+      const operation = paths[path]?.[method]
+      if (operation === undefined) throw new Error(`${method} ${path} is not in the document`)
+      completedPaths[path] = { ...completedPaths[path], [method]: completed(operation, reflected) }
     }
   })
-  const info = textOf(api.annotations)
+  const bodies = Object.values(paths).flatMap((path) =>
+    Object.values(path).map(({ requestBody }) => requestBody)
+  )
   return {
     openapi: "3.1.0",
     info: {
-      title: info(Annotation.Title),
-      version: info(Annotation.Version),
-      summary: info(Annotation.Description),
+      title: info.title,
+      version: info.version,
+      summary: info.description,
       description: Guide.chapters.map(Guide.markdown).join("\n"),
       license: { name: "MIT", identifier: "MIT" }
     },
     servers: [{ url: basePath === "" ? "/" : basePath }],
     tags,
-    paths,
+    paths: completedPaths,
     components: {
-      schemas: schemas.definitions,
+      schemas: JsonSchemas.open(components.schemas, bodies),
       responses: { Accepted: accepted, ...failures },
       parameters: {
         [idempotencyHeader]: idempotencyKey,
@@ -255,30 +237,6 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.Constrain
     }
   }
 }
-
-/** The parameters of a path or a query, each with its value in the endpoint's example. */
-const parametersOf = (
-  schemas: JsonSchemas,
-  place: "path" | "query",
-  ast: AST.AST | undefined,
-  example: unknown
-): ReadonlyArray<Parameter> => {
-  const { properties = {}, required = [] } = ast === undefined ? {} : schemas.of(ast, "request")
-  const values = new Map(Object.entries(Object(example)))
-  return Object.entries(properties).map(([name, { description = "", ...schema }]) => ({
-    name,
-    in: place,
-    required: required.includes(name),
-    description,
-    schema,
-    ...(values.has(name) ? { example: values.get(name) } : {})
-  }))
-}
-
-const textOf =
-  (annotations: Context.Context<never>) =>
-  <T>(tag: Context.Key<T, string>): string =>
-    Option.getOrElse(Context.getOption(annotations, tag), () => "")
 
 const describeFailure = (status: (typeof statuses)[number]): string =>
   Statuses.codesOf(status)

@@ -1,45 +1,48 @@
 import * as Effect from "effect/Effect"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { api } from "../contract/Api.js"
 import * as OpenApi from "../docs/OpenApi.js"
 import * as SwaggerUi from "../docs/SwaggerUi.js"
 import type { InFlightLimit } from "../limits/InFlightLimit.js"
-import { type Problem, problem, retryAfter } from "../message/ErrorEnvelope.js"
+import { problem, retryAfter } from "../message/ErrorEnvelope.js"
+import { refuse } from "../message/Exchange.js"
 
-/** Made when it is first asked for, then kept. */
-const once = <A>(make: () => A): Effect.Effect<A> => {
-  let made: { readonly value: A } | null = null
-  return Effect.sync(() => {
-    made ??= { value: make() }
-    return made.value
-  })
+export interface Parts {
+  readonly inFlight: InFlightLimit
+  readonly ready: Effect.Effect<boolean>
+  readonly basePath: string
 }
 
 const notReady = problem("unavailable", [{ path: "", message: "the database does not answer" }], {
   headers: retryAfter(1)
 })
 
-/** The endpoints that need no key, by name. */
-export const handlers = (
-  inFlight: InFlightLimit,
-  isReady: Effect.Effect<boolean>,
-  basePath: string
-): Readonly<Record<string, Effect.Effect<unknown, Problem>>> => {
-  const document = once(() => OpenApi.fromApi(api, basePath))
-  return {
-    live: Effect.succeed({ status: "live" }),
-    ready: Effect.suspend(() =>
-      inFlight.stopping
-        ? Effect.fail(problem("shutting_down", [], { headers: retryAfter(5) }))
-        : Effect.flatMap(isReady, (ready) =>
-            ready ? Effect.succeed({ status: "ready" }) : Effect.fail(notReady)
-          )
-    ),
-    openapi: document,
-    docs: Effect.succeed(SwaggerUi.page)
-  }
-}
+const stopping = problem("shutting_down", [], { headers: retryAfter(5) })
 
-/** Headers of their own, by endpoint. */
-export const headers: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  docs: { "content-security-policy": SwaggerUi.contentSecurityPolicy }
-}
+/** The endpoints that need no key. */
+export const layer = ({ basePath, inFlight, ready }: Parts) =>
+  HttpApiBuilder.group(api, "service", (handlers) => {
+    let document: HttpServerResponse.HttpServerResponse | undefined
+    const { contentSecurityPolicy, page } = SwaggerUi
+    return handlers.handleAll({
+      live: () => Effect.succeed({ status: "live" as const }),
+      ready: () =>
+        Effect.gen(function* () {
+          if (inFlight.stopping) return yield* refuse(stopping)
+          return (yield* ready) ? { status: "ready" as const } : yield* refuse(notReady)
+        }),
+      openapi: () =>
+        Effect.sync(() => {
+          document ??= HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api, basePath))
+          return document
+        }),
+      docs: () =>
+        Effect.succeed(
+          HttpServerResponse.text(page, {
+            contentType: "text/html; charset=utf-8",
+            headers: { "content-security-policy": contentSecurityPolicy }
+          })
+        )
+    })
+  })

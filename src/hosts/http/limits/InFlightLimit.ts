@@ -2,12 +2,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-
-/** One request under way. */
-export interface Ticket {
-  /** What to interrupt when the drain time is over. */
-  fiber: Fiber.Fiber<unknown, unknown>
-}
+import type { Ticket } from "../message/Exchange.js"
 
 /** Bounds the requests under way, and lets them out when the service stops. */
 export class InFlightLimit {

@@ -1,5 +1,9 @@
+import * as Context from "effect/Context"
 import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
 
 /** How much of a body is taken, in bytes. */
 export interface Limits {
@@ -11,6 +15,18 @@ export interface Limits {
 
 /** The transport failed before the body's end: the client has gone, or its framing is broken. */
 export class Broken extends Data.TaggedError("Broken")<Record<never, never>> {}
+
+/** Reads a body to its end, or until `take` wants no more. */
+export type Read = (
+  request: HttpServerRequest,
+  take: (chunk: Uint8Array) => boolean
+) => Effect.Effect<void, unknown>
+
+/** How the transport reads a body, where it has a cheaper way than the request's stream. */
+export const Reader = Context.Reference<Read>("castellan/http/Body/Reader", {
+  defaultValue: () => (request, take) =>
+    Stream.runForEachWhile(request.stream, (chunk) => Effect.sync(() => take(chunk)))
+})
 
 /** Counts the bytes of a body as they arrive and keeps them while they fit. No header's claim is believed. */
 export class Collector {

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { type Problem, problem } from "./ErrorEnvelope.js"
-import type { Answer } from "./HttpMessage.js"
 
 /** Something fixed that is not part of the interface: who knows its path may read it, without a key. */
 export interface Page {
@@ -13,7 +13,11 @@ export interface Page {
 export type Pages = ReadonlyMap<string, Page>
 
 /** The page at this path; nothing is there, or nothing that takes this method, as anywhere else. */
-export const answer = (pages: Pages, path: string, method: string): Effect.Effect<Answer, Problem> => {
+export const answer = (
+  pages: Pages,
+  path: string,
+  method: string
+): Effect.Effect<HttpServerResponse.HttpServerResponse, Problem> => {
   const page = pages.get(path)
   if (page === undefined) return Effect.fail(problem("not_found"))
   if (method !== "GET" && method !== "HEAD")
@@ -22,9 +26,11 @@ export const answer = (pages: Pages, path: string, method: string): Effect.Effec
         headers: { allow: "GET, HEAD" }
       })
     )
-  return Effect.succeed({
-    status: 200,
-    headers: { "content-type": page.contentType, ...page.headers },
-    body: page.body
-  })
+  const { body, contentType, headers } = page
+  const described = { contentType, ...(headers !== undefined && { headers }) }
+  return Effect.succeed(
+    typeof body === "string"
+      ? HttpServerResponse.text(body, described)
+      : HttpServerResponse.uint8Array(body, described)
+  )
 }

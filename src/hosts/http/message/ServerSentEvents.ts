@@ -1,8 +1,7 @@
-import * as Effect from "effect/Effect"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import type { RequestEvent } from "../../../application/ports/journal/Events.js"
-import type { Answer } from "./HttpMessage.js"
 
 /** Often enough for proxies that end a connection on which nothing happens. */
 const beat = "15 seconds"
@@ -19,21 +18,12 @@ export const text = (requestId: string, events: Stream.Stream<RequestEvent>): St
   return Stream.merge(blocks, beats, { haltStrategy: "left" }).pipe(Stream.prepend([": events\n\n"]))
 }
 
-export const answer = (body: Stream.Stream<string>): Answer => ({
-  status: 200,
-  headers: {
-    "content-type": "text/event-stream",
+export const answer = (body: Stream.Stream<string>): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.stream(Stream.encodeText(body), {
+    contentType: "text/event-stream",
     // Reverse proxies hold answers back otherwise.
-    "x-accel-buffering": "no"
-  },
-  body
-})
+    headers: { "x-accel-buffering": "no" }
+  })
 
 /** Nothing more will come: clients that reconnect by themselves end here. */
-export const over: Answer = { status: 204, headers: {}, body: "" }
-
-/** Writes one chunk after the other; `write` returns once the client has taken enough of it. */
-export const drive = (
-  body: Stream.Stream<string>,
-  write: (chunk: string) => Effect.Effect<void>
-): Effect.Effect<void> => Effect.interruptible(Stream.runForEach(body, write))
+export const over = HttpServerResponse.empty()

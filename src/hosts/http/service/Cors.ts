@@ -1,3 +1,5 @@
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import {
   apiKeyHeader,
   idempotencyHeader,
@@ -5,7 +7,6 @@ import {
   metadataHeader,
   preferHeader
 } from "../contract/EndpointAnnotations.js"
-import { type Answer, header, type Incoming } from "../message/HttpMessage.js"
 
 /** Web origins whose pages may use the service, exactly as browsers send them; none: no browser page may. */
 export type Origins = ReadonlySet<string>
@@ -33,35 +34,38 @@ const permitted = [
 /** How long a browser need not ask again, seconds: two hours, the most that Chromium keeps. */
 const maxAge = 7_200
 
-const allows = (origins: Origins, incoming: Incoming): boolean => origins.has(header(incoming, "origin"))
+const allows = (origins: Origins, { headers }: HttpServerRequest): boolean =>
+  origins.has(headers.origin ?? "")
 
 /**
  * Headers of every answer. Never of credentials: keys are sent by the page itself, and no cookie is ever looked at.
  */
-export const headers = (incoming: Incoming, origins: Origins): Readonly<Record<string, string>> => {
+export const headers = (request: HttpServerRequest, origins: Origins): Readonly<Record<string, string>> => {
   if (origins.size === 0) return {}
-  if (!allows(origins, incoming)) return { vary: "Origin" }
+  if (!allows(origins, request)) return { vary: "Origin" }
   return {
     vary: "Origin",
-    "access-control-allow-origin": header(incoming, "origin"),
+    "access-control-allow-origin": request.headers.origin ?? "",
     "access-control-expose-headers": exposed.join(", ")
   }
 }
 
 /** The answer to a browser that asks on behalf of a page what it may send to this path; null: it is no such question. */
-export const preflight = (incoming: Incoming, methods: Iterable<string>, origins: Origins): Answer | null => {
-  if (incoming.method !== "OPTIONS" || header(incoming, "access-control-request-method") === "") return null
-  if (!allows(origins, incoming)) return null
-  return {
-    status: 200,
+export const preflight = (
+  request: HttpServerRequest,
+  methods: Iterable<string>,
+  origins: Origins
+): HttpServerResponse.HttpServerResponse | null => {
+  if (request.method !== "OPTIONS" || (request.headers["access-control-request-method"] ?? "") === "")
+    return null
+  if (!allows(origins, request)) return null
+  return HttpServerResponse.text("{}", {
+    contentType: "application/json",
     headers: {
-      ...headers(incoming, origins),
-      "content-type": "application/json",
       vary: "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
       "access-control-allow-methods": [...methods].join(", "),
       "access-control-allow-headers": permitted.join(", "),
       "access-control-max-age": String(maxAge)
-    },
-    body: "{}"
-  }
+    }
+  })
 }

@@ -39,9 +39,13 @@ export const decoder = <A, I>(
   return (value, isLarge = false) =>
     Result.mapError(
       decode(value, { errors: isLarge ? "first" : "all", onExcessProperty: "error" }),
-      (issue) => toProblem(issue, { path: "", name: "", ast: schema.ast, value })
+      (issue) => problemOf(issue, schema, value)
     )
 }
+
+/** Why a value does not fit the schema by which it was decoded. */
+export const problemOf = (issue: SchemaIssue.Issue, schema: Schema.Top, value: unknown): Problem =>
+  toProblem(issue, { path: "", name: "", ast: schema.ast, value })
 
 const toProblem = (issue: SchemaIssue.Issue, whole: Place): Problem => {
   const found: Array<Found> = []

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Semaphore from "effect/Semaphore"
@@ -10,8 +11,7 @@ import type { Steps } from "../../../domain/primitives/Steps.js"
 import * as Body from "../message/Body.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
-import { header, type Incoming } from "../message/HttpMessage.js"
-import type { Route } from "./Routes.js"
+import type { Endpoint } from "./Endpoints.js"
 
 /** Length from which on a body is large, in UTF-16 units: no honest one has many mistakes. */
 const largeBody = 65_536
@@ -21,17 +21,43 @@ export interface Bounds extends Body.Limits, Json.Bounds {}
 
 const contentType = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-8|"utf-8")\s*)?;?$/i
 
-/** True when the headers announce a body, which may be empty. */
-export const announced = (incoming: Incoming): boolean =>
-  header(incoming, "transfer-encoding") !== "" || !["", "0"].includes(header(incoming, "content-length"))
+/** By its shape: hosts have classes of their own for it. */
+const isFetchRequest = (source: unknown): source is Request =>
+  typeof source === "object" && source !== null && "arrayBuffer" in source && "signal" in source
+
+/** True when a body is announced, which may be empty. Of that of a fetch request no header need tell. */
+const announced = ({ headers, source }: HttpServerRequest): boolean =>
+  isFetchRequest(source)
+    ? source.body !== null
+    : (headers["transfer-encoding"] ?? "") !== "" || !["", "0"].includes(headers["content-length"] ?? "")
 
 /** Whether the length of the body is known before it is read. */
-const hasLength = (incoming: Incoming): boolean => /^[0-9]+$/.test(header(incoming, "content-length"))
+const hasLength = ({ headers }: HttpServerRequest): boolean =>
+  /^[0-9]+$/.test(headers["content-length"] ?? "")
 
 /** Whether the headers tell of bytes. */
-export const isKnownToFollow = (incoming: Incoming): boolean => announced(incoming) && hasLength(incoming)
+export const isKnownToFollow = (request: HttpServerRequest): boolean =>
+  announced(request) && hasLength(request)
 
 export const noneTaken = problem("invalid_request", [{ path: "", message: "the method takes no body" }])
+
+/** Longest time that the body of a fetch request may take: as long as the server of node gives a request. */
+const longest = "60 seconds"
+
+/** Reads the body to its end, or until the collector wants no more. */
+export const collect = (
+  request: HttpServerRequest,
+  collector: Body.Collector
+): Effect.Effect<void, Body.Broken> => {
+  if (!announced(request)) return Effect.void
+  const read = Effect.flatMap(Body.Reader, (read) => read(request, (chunk) => collector.take(chunk))).pipe(
+    Effect.catchDefect(Effect.fail),
+    Effect.mapError(() => new Body.Broken())
+  )
+  return isFetchRequest(request.source)
+    ? Effect.timeoutOrElse(read, { duration: longest, orElse: () => Effect.fail(new Body.Broken()) })
+    : read
+}
 
 /** A request as its endpoint wants it, and what its bytes were. */
 export interface Read {
@@ -41,18 +67,14 @@ export interface Read {
 }
 
 /**
- * The request of a method without a body: its path and its query, and nothing in a body that is announced. Some servers, Next is one, give
- * every request that may have a body a stream: an empty one is none.
+ * Nothing, where a method takes no body. Some servers, Next is one, give every request that may have a body a stream: an
+ * empty one is none.
  */
-export const none = (
-  incoming: Incoming,
-  params: object,
-  query: object
-): Effect.Effect<Read, Problem | Body.Broken> => {
-  const read = { request: { ...params, ...query }, bodyHash: null }
-  if (!announced(incoming)) return Effect.succeed(read)
+export const none = (request: HttpServerRequest): Effect.Effect<Read, Problem | Body.Broken> => {
+  const read = { request: {}, bodyHash: null }
+  if (!announced(request)) return Effect.succeed(read)
   const collector = new Body.Collector({ maxBytes: 0, drainBytes: 0 })
-  return Effect.flatMap(incoming.readBody(collector), () =>
+  return Effect.flatMap(collect(request, collector), () =>
     collector.empty ? Effect.succeed(read) : Effect.fail(noneTaken)
   )
 }
@@ -62,20 +84,20 @@ export const none = (
  * the syntax, the bounds of the shape, the endpoint's own schema.
  */
 export const read = (
-  incoming: Incoming,
+  request: HttpServerRequest,
   bounds: Bounds,
-  route: Pick<Route, "bodyOptional" | "decode">,
+  endpoint: Pick<Endpoint, "bodyOptional" | "decode">,
   hashed: boolean
 ): Effect.Effect<Read, Problem | Body.Broken> => {
-  if (route.bodyOptional && !announced(incoming)) return Effect.succeed(nothing)
-  const refusal = unreadable(incoming)
+  if (endpoint.bodyOptional && !announced(request)) return Effect.succeed(nothing)
+  const refusal = unreadable(request)
   if (refusal !== null) return Effect.fail(refusal)
   const collector = new Body.Collector(bounds)
-  return Effect.flatMap(incoming.readBody(collector), () =>
-    route.bodyOptional && collector.empty
+  return Effect.flatMap(collect(request, collector), () =>
+    endpoint.bodyOptional && collector.empty
       ? Effect.succeed(nothing)
       : Effect.flatMap(
-          EventLoop.drive(() => interpret(collector, bounds, route.decode, hashed)),
+          EventLoop.drive(() => interpret(collector, bounds, endpoint.decode, hashed)),
           Effect.fromResult
         )
   )
@@ -98,24 +120,24 @@ const longBodies = 4
 export const reader = (bounds: Bounds, long: Long) => {
   const places = Semaphore.makeUnsafe(longBodies)
   return (
-    incoming: Incoming,
-    route: Pick<Route, "bodyOptional" | "decode" | "longList">,
+    request: HttpServerRequest,
+    endpoint: Endpoint,
     hashed: boolean,
     mayBeLong: boolean
   ): Effect.Effect<Read, Problem | Body.Broken> => {
-    const { longList } = route
-    if (longList === null) return read(incoming, bounds, route, hashed)
-    if (!mayBeLong) return Effect.mapError(read(incoming, bounds, route, hashed), withLong(longList, long))
+    const { longList } = endpoint
+    if (longList === null) return read(request, bounds, endpoint, hashed)
+    if (!mayBeLong) return Effect.mapError(read(request, bounds, endpoint, hashed), withLong(longList, long))
     const listed = {
       ...bounds,
       maxValues: long.maxValues,
       longest: { name: longList, maxElements: Math.max(bounds.maxElements, long.maxElements) }
     }
-    if (!hasLength(incoming) || Number(header(incoming, "content-length")) <= bounds.maxBytes)
-      return read(incoming, listed, route, hashed)
+    if (!hasLength(request) || Number(request.headers["content-length"]) <= bounds.maxBytes)
+      return read(request, listed, endpoint, hashed)
     const maxBytes = Math.max(bounds.maxBytes, long.maxBytes)
     return Effect.flatMap(
-      places.withPermitsIfAvailable(1)(read(incoming, { ...listed, maxBytes }, route, hashed)),
+      places.withPermitsIfAvailable(1)(read(request, { ...listed, maxBytes }, endpoint, hashed)),
       Option.match({
         onNone: () => Effect.fail(problem("overloaded", [], { headers: ErrorEnvelope.retryAfter(1) })),
         onSome: Effect.succeed
@@ -142,7 +164,7 @@ const withLong =
 function* interpret(
   collector: Body.Collector,
   bounds: Bounds,
-  decode: Route["decode"],
+  decode: Endpoint["decode"],
   hashed: boolean
 ): Steps<Result.Result<Read, Problem>> {
   const sent = text(collector, bounds)
@@ -171,10 +193,10 @@ const codes = {
 
 const nothing: Read = { request: {}, bodyHash: Keccak.hashText("") }
 
-const unreadable = (incoming: Incoming): Problem | null => {
-  if (!contentType.test(header(incoming, "content-type").trim()))
+const unreadable = ({ headers }: HttpServerRequest): Problem | null => {
+  if (!contentType.test((headers["content-type"] ?? "").trim()))
     return refused("Content-Type", "expected application/json, in UTF-8")
-  const encoding = header(incoming, "content-encoding").toLowerCase()
+  const encoding = (headers["content-encoding"] ?? "").toLowerCase()
   if (encoding !== "" && encoding !== "identity")
     return refused("Content-Encoding", "the body must not be compressed")
   return null

@@ -1,15 +1,14 @@
 import * as http from "node:http"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as HttpMiddleware from "effect/http/HttpMiddleware"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import * as Troubles from "../../../application/observe/Troubles.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
 import * as Body from "../../http/message/Body.js"
-import * as ErrorEnvelope from "../../http/message/ErrorEnvelope.js"
-import { type Answer, isWhole } from "../../http/message/HttpMessage.js"
-import * as ServerSentEvents from "../../http/message/ServerSentEvents.js"
 import type { HttpService } from "../../http/service/HttpService.js"
 import * as Connections from "./Connections.js"
 import * as RawAnswer from "./RawAnswer.js"
@@ -27,8 +26,6 @@ export interface Options {
   readonly requestTimeoutMillis?: number
   /** How long an idle connection is kept. Default 65 s, above what load balancers use. */
   readonly keepAliveTimeoutMillis?: number
-  /** How long the rest of a request is read once it is answered; then its connection ends. Default 5 s. */
-  readonly lingerMillis?: number
   /** How long a client may take to read an answer, and how many more of its bytes each second. Default 60 s and 16 KiB. */
   readonly answerMillis?: number
   readonly answerBytesPerSecond?: number
@@ -72,16 +69,19 @@ export const serve = (
       trustedProxies: options.trustedProxies ?? []
     })
     const answers = new Answers()
+    const handle = yield* NodeHttpServer.makeHandler(front.app, { scope: yield* Effect.scope }).pipe(
+      // A use case has a span of its own.
+      Effect.provideService(HttpMiddleware.TracerDisabledWhen, () => true),
+      Effect.provideService(Body.Reader, ({ source }, take) =>
+        readBody(source as http.IncomingMessage, take, answers)
+      )
+    )
     const onRequest = (request: http.IncomingMessage, response: http.ServerResponse): void => {
       answers.begin(response)
-      // Uninterruptible around the front, which decides what an interruption ends: an answer is always written.
-      const answered = Effect.flatMap(handle(front, request), (answer) =>
-        write(server, request, response, answer, options)
-      )
-      const fiber = fork(Effect.uninterruptible(answered))
-      response.once("close", () => {
-        if (!response.writableEnded) fiber.interruptUnsafe(undefined)
-      })
+      if (!server.listening) response.setHeader("connection", "close")
+      cutOff(response, options)
+      if (request.headers.host === undefined && request.httpVersion === "1.1") RawAnswer.noHost(response)
+      else handle(request, response)
     }
     server.on("request", onRequest)
     // An expectation that nobody knows is ignored, as RFC 9110 allows; left alone, node answers without a body.
@@ -122,6 +122,11 @@ class Answers {
     })
   }
 
+  /** Nothing comes behind those that are owed. */
+  last(): void {
+    for (const response of this.owed) if (!response.headersSent) response.setHeader("connection", "close")
+  }
+
   /** Until none is owed. */
   get all(): Effect.Effect<void> {
     return Effect.interruptible(this.settled.await)
@@ -137,7 +142,7 @@ const create = (options: Options): http.Server => {
     keepAliveTimeout: options.keepAliveTimeoutMillis ?? 65_000,
     maxHeaderSize: options.maxHeaderBytes ?? 16 * 1024,
     noDelay: true,
-    // node answers a missing Host without a body; `handle` does it with one.
+    // node answers a missing Host without a body.
     requireHostHeader: false
   })
 }
@@ -167,31 +172,18 @@ const stop = (
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
     server.close()
+    answers.last()
     yield* front.stop(drainMillis)
     // The answers are made; a client that does not read its own must not keep the process.
     yield* Effect.timeoutOption(answers.all, "1 second")
     server.closeAllConnections()
   })
 
-const handle = (front: HttpService, request: http.IncomingMessage): Effect.Effect<Answer> =>
-  request.headers.host === undefined && request.httpVersion === "1.1"
-    ? Effect.sync(() => ErrorEnvelope.answer(noHost, globalThis.crypto.randomUUID()))
-    : front.handle({
-        method: request.method ?? "GET",
-        target: request.url ?? "/",
-        headers: request.headers,
-        remoteAddress: request.socket.remoteAddress ?? null,
-        readBody: (collector) => readBody(request, collector)
-      })
-
-const noHost = ErrorEnvelope.problem("invalid_request", [{ path: "Host", message: "the header is required" }])
-
-/** Requests of which too much is left to be read: nothing behind them on their connection can be understood. */
-const abandoned = new WeakSet<http.IncomingMessage>()
-
+/** Of a body that is not read to its end nothing behind it on its connection can be understood. */
 const readBody = (
   request: http.IncomingMessage,
-  collector: Body.Collector
+  take: (chunk: Uint8Array) => boolean,
+  { bySocket }: Answers
 ): Effect.Effect<void, Body.Broken> =>
   Effect.callback((resume) => {
     const end = (result: Effect.Effect<void, Body.Broken>) => {
@@ -201,8 +193,8 @@ const readBody = (
     const onEnd = () => end(Effect.void)
     const onClose = () => end(new Body.Broken())
     const onData = (chunk: Buffer) => {
-      if (collector.take(chunk)) return
-      abandoned.add(request)
+      if (take(chunk)) return
+      bySocket.get(request.socket)?.setHeader("connection", "close")
       onEnd()
     }
     if (request.destroyed) return resume(new Body.Broken())
@@ -213,58 +205,20 @@ const readBody = (
       .on("error", () => {})
   })
 
-const write = (
-  server: http.Server,
-  request: http.IncomingMessage,
+/**
+ * Lets go of a client that does not read its answer, which is kept for it. One that waits behind others has its time
+ * once it is its turn.
+ */
+const cutOff = (
   response: http.ServerResponse,
-  { body, headers, status }: Answer,
-  { answerBytesPerSecond = 16 * 1024, answerMillis = 60_000, lingerMillis = 5_000 }: Options
-): Effect.Effect<void> => {
-  if (response.destroyed || response.headersSent) return Effect.void
-  const closing = server.listening && !abandoned.has(request) ? {} : { connection: "close" }
-  if (!isWhole(body)) {
-    response.writeHead(status, { ...headers, ...closing })
-    const whole = request.method === "HEAD" ? Effect.void : writeBits(response, body)
-    return Effect.ensuring(
-      whole,
-      Effect.sync(() => response.end())
-    )
-  }
-  const bytes = Buffer.byteLength(body)
-  const length = status === 204 ? {} : { "content-length": bytes }
-  response.writeHead(status, { ...headers, ...length, ...closing })
-  response.end(request.method === "HEAD" ? undefined : body)
-  cutOff(response, answerMillis + (bytes / answerBytesPerSecond) * 1_000)
-  // node goes on reading a request that was answered before its end, without any bound.
-  if (request.complete) return Effect.void
-  const timer = setTimeout(() => request.complete || request.destroy(), lingerMillis)
-  timer.unref()
-  request.once("close", () => clearTimeout(timer))
-  return Effect.void
-}
-
-/** Lets go of a client that does not read its answer, which is kept for it. One that waits behind others has its time then. */
-const cutOff = (response: http.ServerResponse, millis: number): void => {
-  const begin = () => {
-    const timer = setTimeout(() => response.destroy(), millis)
+  { answerBytesPerSecond = 16 * 1024, answerMillis = 60_000 }: Options
+): void => {
+  response.once("prefinish", () => {
+    const left = response.socket?.writableLength ?? 0
+    // Most answers are with the system by now.
+    if (left === 0) return
+    const timer = setTimeout(() => response.destroy(), answerMillis + (left / answerBytesPerSecond) * 1_000)
     timer.unref()
     response.once("close", () => clearTimeout(timer))
-  }
-  if (response.socket === null) response.once("socket", begin)
-  // Most answers are with the system by now.
-  else if (response.socket.writableLength > 0) begin()
+  })
 }
-
-/** One bit after the other: what the client has not taken waits, and holds up what would come after it. */
-const writeBits = (
-  response: http.ServerResponse,
-  body: Parameters<typeof ServerSentEvents.drive>[0]
-): Effect.Effect<void> =>
-  ServerSentEvents.drive(body, (bit) =>
-    Effect.callback((resume) => {
-      const goOn = () => resume(Effect.void)
-      if (response.write(bit)) return goOn()
-      response.once("drain", goOn)
-      return Effect.sync(() => response.off("drain", goOn))
-    })
-  )

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import * as RequestId from "../../../../src/hosts/http/service/RequestId.js"
+import * as RequestId from "../../../../src/hosts/http/message/RequestId.js"
 
 describe("the id of a request", () => {
   it("is a UUID of version 7 that begins with the time", () => {

@@ -1,31 +1,28 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Body from "../../../../src/hosts/http/message/Body.js"
-import * as FetchRequest from "../../../../src/hosts/http/service/FetchRequest.js"
+import * as Payload from "../../../../src/hosts/http/service/Payload.js"
 import * as Time from "../../../support/Time.js"
 
 const collector = () => new Body.Collector({ maxBytes: 100, drainBytes: 200 })
 
 const post = (body: NonNullable<RequestInit["body"]> | null) =>
-  FetchRequest.incoming(
-    new Request("http://x/predict", { method: "POST", body, duplex: "half" } as RequestInit),
-    {
-      target: "/predict",
-      remoteAddress: null
-    }
+  HttpServerRequest.fromWeb(
+    new Request("http://x/predict", { method: "POST", body, duplex: "half" } as RequestInit)
   )
 
 const stream = (pull: (controller: ReadableStreamDefaultController<Uint8Array>) => void, cancel = () => {}) =>
   new ReadableStream<Uint8Array>({ pull, cancel }, { highWaterMark: 0 })
 
-describe("FetchRequest", () => {
+describe("the body of a fetch request", () => {
   it.effect("reads a body to its end", () =>
     Effect.gen(function* () {
       const read = collector()
-      yield* post("a body").readBody(read)
+      yield* Payload.collect(post("a body"), read)
       expect(read.text()).toEqual(Result.succeed("a body"))
     })
   )
@@ -33,9 +30,8 @@ describe("FetchRequest", () => {
   it.effect("has a request without a body done at once", () =>
     Effect.gen(function* () {
       const read = collector()
-      const incoming = post(null)
-      yield* incoming.readBody(read)
-      expect([read.empty, incoming.headers["transfer-encoding"]]).toEqual([true, undefined])
+      yield* Payload.collect(post(null), read)
+      expect(read.empty).toBe(true)
     })
   )
 
@@ -49,7 +45,7 @@ describe("FetchRequest", () => {
         }
       )
       const read = collector()
-      yield* post(body).readBody(read)
+      yield* Payload.collect(post(body), read)
       expect([freed, Result.isFailure(read.text())]).toEqual([true, true])
     })
   )
@@ -60,7 +56,9 @@ describe("FetchRequest", () => {
       const reading = new Promise<void>((resolve) => {
         begun = resolve
       })
-      const fiber = yield* Effect.forkChild(Effect.flip(post(stream(() => begun())).readBody(collector())))
+      const fiber = yield* Effect.forkChild(
+        Effect.flip(Payload.collect(post(stream(() => begun())), collector()))
+      )
       yield* Effect.promise(() => reading)
       yield* Time.adjust("59 seconds")
       expect(yield* Effect.sync(() => Option.fromUndefinedOr(fiber.pollUnsafe()))).toMatchObject({
@@ -75,8 +73,8 @@ describe("FetchRequest", () => {
     Effect.gen(function* () {
       const request = new Request("http://x/predict", { method: "POST", body: "a body" })
       yield* Effect.promise(() => request.text())
-      const incoming = FetchRequest.incoming(request, { target: "/predict", remoteAddress: null })
-      expect(yield* Effect.flip(incoming.readBody(collector()))).toBeInstanceOf(Body.Broken)
+      const read = Payload.collect(HttpServerRequest.fromWeb(request), collector())
+      expect(yield* Effect.flip(read)).toBeInstanceOf(Body.Broken)
     })
   )
 })
