@@ -23,7 +23,7 @@ export const httpApp = ({
   drain = "25 seconds",
   ...options
 }: Options = {}): Effect.Effect<
-  Effect.Effect<HttpServerResponse, never, HttpServerRequest | Scope.Scope>,
+  Effect.Effect<HttpServerResponse, never, HttpServerRequest>,
   never,
   HttpService.Requirements<typeof Groups.handlers> | Lifetime | RateLimit | Tenants | Scope.Scope
 > =>

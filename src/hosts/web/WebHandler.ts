@@ -70,7 +70,7 @@ export const answering = (
   )
   // A use case has a span of its own.
   const quiet = Context.add(context, HttpMiddleware.TracerDisabledWhen, () => true)
-  return HttpEffect.toWebHandlerWith<never, HttpServerRequest | Scope.Scope>(quiet)(here)
+  return HttpEffect.toWebHandlerWith<never, HttpServerRequest>(quiet)(here)
 }
 
 /** The service of a configuration as a fetch handler, until the scope closes. */

@@ -8,7 +8,6 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { HttpApiSchemaError } from "effect/http-api/HttpApiError"
 import type * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import type * as Scope from "effect/Scope"
 import * as StoreFailure from "../../../application/request/StoreFailure.js"
 import { lastEventHeader } from "../contract/EndpointAnnotations.js"
 import type { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
@@ -24,7 +23,7 @@ import * as RequestLog from "./RequestLog.js"
 type Response = HttpServerResponse.HttpServerResponse
 
 /** What a request is answered with, before and after the middleware. */
-export type App<E = never> = Effect.Effect<Response, E, HttpServerRequest | Scope.Scope>
+export type App<E = never> = Effect.Effect<Response, E, HttpServerRequest>
 
 export interface Parts {
   readonly inFlight: InFlightLimit

@@ -154,7 +154,10 @@ export const make = <H extends Handlers>(
       pages: new Map([...SwaggerUi.pages, ...(options.pages ?? [])])
     })
     return {
-      app: router.asHttpEffect().pipe(edge, Answering.middleware({ inFlight, anonymous, origins })),
+      app: Effect.scoped(router.asHttpEffect()).pipe(
+        edge,
+        Answering.middleware({ inFlight, anonymous, origins })
+      ),
       stop: (drain) => Effect.andThen(streams.stop, inFlight.stop(drain)),
       underWay: () => inFlight.size
     }
