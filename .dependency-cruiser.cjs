@@ -144,7 +144,7 @@ module.exports = {
     forbid(
       "adapters-only-through-wiring",
       "One place decides which technology stands behind a port.",
-      { path: "^src/(?!adapters/)", pathNot: "^src/((hosts/Wiring|Castellan)\\.ts$|hosts/keys/)" },
+      { path: "^src/(?!adapters/)", pathNot: "^src/((hosts/(Running|Wiring)|Castellan)\\.ts$|hosts/keys/)" },
       { path: "^src/adapters/" }
     ),
     forbid(
@@ -190,7 +190,7 @@ module.exports = {
       "surface-without-hosts",
       "What embedders get from the package's root is no process, no port and no command line.",
       { path: "^src/(index|Castellan|hosts/embedded/.*)\\.ts$" },
-      { path: "^src/hosts/", pathNot: "^src/hosts/(embedded|config|fields)/|^src/hosts/ConfigWatch\\.ts$" }
+      { path: "^src/hosts/", pathNot: "^src/hosts/(embedded|config|fields)/|^src/hosts/Running\\.ts$" }
     ),
     forbid(
       "source-knows-no-test",

@@ -4,7 +4,7 @@ import * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Cli from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import { type Command, type Commands, Operator, type Run } from "./support/Command.js"
+import { type Commands, Operator, type Run } from "./support/Operator.js"
 
 /** Loaded when one of its commands is named: most of them bring the adapters of the service with them. */
 const groups: Readonly<Record<string, { readonly about: string; readonly load: () => Promise<Commands> }>> = {
@@ -60,13 +60,16 @@ const configuration = [
   "CASTELLAN_CONFIG names the configuration file of the service, whose database the commands use."
 ]
 
+type Command = Cli.Command<string, never, object, string, Operator>
+
 /** The commands of a group; `castellan deploy` is one itself. */
 const branch = (
   name: string,
   about: string,
-  { commands, environment = configuration, notes }: Commands
+  { commands: loaded, environment = configuration, notes }: Commands
 ): Command => {
-  const own = commands.length === 1 ? commands.find((command) => command.name === name) : undefined
+  const commands: ReadonlyArray<Command> = loaded
+  const own = commands.find((command) => command.name === name)
   const group = Cli.make(name, {}, () =>
     Effect.fail(
       `castellan ${name} needs one of: ${commands.map((command) => command.name).join(", ")}\n"castellan ${name} --help" tells more`

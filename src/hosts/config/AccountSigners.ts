@@ -15,7 +15,10 @@ export const recordOf = ({ accountId, address, key, provider, ref }: OwnSigner):
   source: { provider, key, ...(address !== null && { address }) }
 })
 
-const isSame = (one: OwnSigner, other: OwnSigner) =>
+type Named = Pick<OwnSigner, "accountId" | "ref">
+
+/** Whether requests name them alike. */
+export const isSame = (one: Named, other: Named): boolean =>
   one.accountId === other.accountId &&
   one.ref.clientId === other.ref.clientId &&
   one.ref.versionId === other.ref.versionId &&

@@ -1,10 +1,11 @@
 import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Config from "../../config/Config.js"
 import * as ConfigSchema from "../../config/ConfigSchema.js"
 import * as Inspections from "../../Inspections.js"
-import * as Command from "../support/Command.js"
+import { flag, help, json, Operator, report } from "../support/Operator.js"
 
 const summary = (config: Config.Config) => ({
   profile: config.profile,
@@ -27,13 +28,13 @@ const unconfigured = ({ unconfigured }: ReturnType<typeof summary>): ReadonlyArr
       ]
 
 /** The file that is named, else the one of the environment. */
-const load = (operand: Option.Option<string>, env: Command.Operator["Service"]["env"]) =>
+const load = (operand: Option.Option<string>, env: Operator["Service"]["env"]) =>
   Config.load(Option.isNone(operand) ? env : { ...env, CASTELLAN_CONFIG: operand.value })
 
 /** Why the service would not do what the configuration promises; what is merely limited is no failure. */
 const connected = (config: Config.Config) =>
   Effect.gen(function* () {
-    const { tell } = yield* Command.Operator
+    const { tell } = yield* Operator
     yield* tell("connecting to databases, nodes and key providers")
     const found = yield* Inspections.run(config)
     const lines = (severity: Inspections.Told["severity"]) =>
@@ -50,22 +51,21 @@ const connected = (config: Config.Config) =>
   })
 
 export const commands = [
-  Command.make({
-    name: "check",
-    about:
+  Command.make("check", {
+    file: Argument.String("FILE")
+      .pipe(Argument.withDescription("default: the file that CASTELLAN_CONFIG names"))
+      .pipe(Argument.optional),
+    connect: flag("connect", "connect to all that it names, as the service would; nothing is written"),
+    json
+  }).pipe(
+    help(
       "Reads the file as the service would, including secrets and overrides of the environment, and lists every problem. With --connect also what is wrong with databases, nodes, contracts and keys.",
-    examples: ["", "/etc/castellan/castellan.json", "--connect"],
-    flags: {
-      connect: Command.flag(
-        "connect",
-        "connect to all that it names, as the service would; nothing is written"
-      )
-    },
-    operands: {
-      file: Command.operand("FILE", "default: the file that CASTELLAN_CONFIG names").pipe(Argument.optional)
-    },
-    run: function* ({ connect, file }) {
-      const { env } = yield* Command.Operator
+      "",
+      "/etc/castellan/castellan.json",
+      "--connect"
+    ),
+    report(function* ({ connect, file }) {
+      const { env } = yield* Operator
       const config = yield* Effect.fromResult(load(file, env))
       const found = summary(config)
       const told = connect ? yield* connected(config) : []
@@ -83,17 +83,15 @@ export const commands = [
         ].join("\n"),
         json: connect ? { ...found, notes: told } : found
       }
-    }
-  }),
-  Command.make({
-    name: "schema",
-    about: "Prints the JSON Schema of the file, for editors and pipelines.",
-    examples: ["> castellan.schema.json"],
-    run: function* () {
+    })
+  ),
+  Command.make("schema", { json }).pipe(
+    help("Prints the JSON Schema of the file, for editors and pipelines.", "> castellan.schema.json"),
+    report(function* () {
       return yield* Effect.succeed({ text: ConfigSchema.text, json: JSON.parse(ConfigSchema.text) })
-    }
-  })
-] as const
+    })
+  )
+]
 
 export const notes = [
   "CASTELLAN__limits__bodyBytes=65536 in the environment overrides that field; values are JSON or plain text.",

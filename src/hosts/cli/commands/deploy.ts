@@ -1,5 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { resolve } from "node:path"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
@@ -18,7 +20,7 @@ import * as BringEntryPoints from "../deploy/BringEntryPoints.js"
 import * as Deployment from "../deploy/Deployment.js"
 import * as NetworkEntry from "../deploy/NetworkEntry.js"
 import * as Plan from "../deploy/Plan.js"
-import * as Command from "../support/Command.js"
+import { flag, help, json, Operator, optional, report, required, text } from "../support/Operator.js"
 import * as Provider from "../support/Provider.js"
 import * as Table from "../support/Table.js"
 
@@ -104,7 +106,7 @@ const send = (
   payer: Signer | null,
   provider: JsonRpcProvider,
   plan: Plan.Plan,
-  { ask, tell }: Command.Operator["Service"],
+  { ask, tell }: Operator["Service"],
   yes: boolean
 ) =>
   Effect.gen(function* () {
@@ -129,7 +131,7 @@ const send = (
 
 const verified = (provider: JsonRpcProvider, plan: Plan.Plan, keys: Plan.Wanted["keys"]) =>
   Effect.gen(function* () {
-    const { tell } = yield* Command.Operator
+    const { tell } = yield* Operator
     const found = yield* attempt("what was deployed can not be read back", () =>
       Deployment.verify(provider, plan, keys)
     )
@@ -141,42 +143,29 @@ const verified = (provider: JsonRpcProvider, plan: Plan.Plan, keys: Plan.Wanted[
   })
 
 const flags = {
-  rpc: Command.required("rpc", "URL", "the node of the chain"),
-  deployer: Command.required(
-    "deployer",
-    "ADDRESS",
-    "who authorises deployments of wallets: systemKeys.deployer"
+  rpc: required("rpc", "URL", "the node of the chain"),
+  deployer: required("deployer", "ADDRESS", "who authorises deployments of wallets: systemKeys.deployer"),
+  owner: required("owner", "ADDRESS", "owner of factories and paymaster, cold"),
+  "beacon-owner": required("beacon-owner", "ADDRESS", "who may replace the code of every wallet, coldest"),
+  sponsor: optional("sponsor", "ADDRESS", "systemKeys.sponsor; without it there is no paymaster"),
+  account: text("account", "ID", "gets a factory of its own; without any there is one factory").pipe(
+    Flag.atLeast(0)
   ),
-  owner: Command.required("owner", "ADDRESS", "owner of factories and paymaster, cold"),
-  "beacon-owner": Command.required(
-    "beacon-owner",
-    "ADDRESS",
-    "who may replace the code of every wallet, coldest"
-  ),
-  sponsor: Command.optional("sponsor", "ADDRESS", "systemKeys.sponsor; without it there is no paymaster"),
-  account: Command.repeated("account", "ID", "gets a factory of its own; without any there is one factory"),
-  payer: Command.optional("payer", "KEY", "who pays: env:NAME or file:PATH of a private key, or node"),
-  out: Command.optional(
-    "out",
-    "FILE",
-    "where the network profile goes; default: castellan.network.CHAIN.json"
-  ),
-  "dry-run": Command.flag("dry-run", "show the plan, send nothing, write nothing"),
-  yes: Command.flag("yes", "do not ask")
+  payer: optional("payer", "KEY", "who pays: env:NAME or file:PATH of a private key, or node"),
+  out: optional("out", "FILE", "where the network profile goes; default: castellan.network.CHAIN.json"),
+  "dry-run": flag("dry-run", "show the plan, send nothing, write nothing"),
+  yes: flag("yes", "do not ask")
 }
 
 export const commands = [
-  Command.make({
-    name: "deploy",
-    about:
+  Command.make("deploy", { ...flags, json }).pipe(
+    help(
       "Puts what is missing on a chain: deterministic deployer, EntryPoints, contract suite, a factory per account. Reads all of it back, and writes the network's part of the configuration.",
-    examples: [
       "--rpc http://127.0.0.1:8545 --payer node --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965...",
       "--rpc https://node.example --payer env:PAYER --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965... --account acme --dry-run"
-    ],
-    flags,
-    run: function* (given) {
-      const operator = yield* Command.Operator
+    ),
+    report(function* (given) {
+      const operator = yield* Operator
       const keys = {
         deployer: yield* Effect.fromResult(addressOf("deployer", given.deployer)),
         owner: yield* Effect.fromResult(addressOf("owner", given.owner)),
@@ -221,9 +210,9 @@ export const commands = [
         `${file} holds the network for the service's configuration; ${NetworkEntry.rpcVariable(chainId)} is to hold the URL of its node`
       )
       return { text: written.trimEnd(), json: { ...about, verified: found, profile, file } }
-    }
-  })
-] as const
+    })
+  )
+]
 
 export const notes = [
   "EntryPoints are on every public chain. For a chain without them their authors' npm packages have to be installed in the folder where the command runs; for a node of anvil or Hardhat npm puts them into .castellan there. What comes out of them is deployed only when it gives the canonical address.",

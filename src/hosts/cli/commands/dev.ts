@@ -1,3 +1,4 @@
+import * as Command from "effect/cli/Command"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
@@ -9,7 +10,7 @@ import * as DevStack from "../dev/DevStack.js"
 import * as FirstOperation from "../dev/FirstOperation.js"
 import * as PlaygroundLink from "../dev/PlaygroundLink.js"
 import * as Tour from "../dev/Tour.js"
-import * as Command from "../support/Command.js"
+import { help, json, Operator, optional, report } from "../support/Operator.js"
 
 class DevError extends Data.TaggedError("DevError")<{ readonly message: string }> {}
 
@@ -34,7 +35,7 @@ const lines = (info: DevStack.DevInfo, first: FirstOperation.Executed, file: str
 
 const run = (options: DevStack.Options, asJson: boolean) =>
   Effect.gen(function* () {
-    const { become, print, tell } = yield* Command.Operator
+    const { become, print, tell } = yield* Operator
     const stack = Effect.gen(function* () {
       yield* DevStack.onlyInDevelopment(process.env)
       yield* Effect.mapError(BringEntryPoints.bring(tell), (message) => new DevError({ message }))
@@ -53,27 +54,29 @@ const run = (options: DevStack.Options, asJson: boolean) =>
   })
 
 export const commands = [
-  Command.make({
-    name: "dev",
-    about:
+  Command.make("dev", {
+    port: optional("port", "PORT", "of the service: default 8080; 0 picks a free one"),
+    rpcPort: optional("rpc-port", "PORT", "of the chain: default 8545; 0 picks a free one"),
+    blockTime: optional(
+      "block-time",
+      "SECONDS",
+      "between blocks; without it there is a block per transaction"
+    ),
+    chainId: optional("chain-id", "CHAIN", "default 31337"),
+    rpc: optional(
+      "rpc",
+      "URL",
+      "a node of anvil or Hardhat that runs already, in place of an anvil of its own"
+    ),
+    json
+  }).pipe(
+    help(
       "Starts a development chain with the EntryPoints and the wallet suite on it, and the service, on 127.0.0.1. Executes a first operation, and prints a request for each endpoint.",
-    examples: ["", "--port 0 --rpc-port 0 --block-time 2", "--rpc http://127.0.0.1:8545"],
-    flags: {
-      port: Command.optional("port", "PORT", "of the service: default 8080; 0 picks a free one"),
-      rpcPort: Command.optional("rpc-port", "PORT", "of the chain: default 8545; 0 picks a free one"),
-      blockTime: Command.optional(
-        "block-time",
-        "SECONDS",
-        "between blocks; without it there is a block per transaction"
-      ),
-      chainId: Command.optional("chain-id", "CHAIN", "default 31337"),
-      rpc: Command.optional(
-        "rpc",
-        "URL",
-        "a node of anvil or Hardhat that runs already, in place of an anvil of its own"
-      )
-    },
-    run: function* ({ blockTime, chainId, port, rpc, rpcPort }, asJson) {
+      "",
+      "--port 0 --rpc-port 0 --block-time 2",
+      "--rpc http://127.0.0.1:8545"
+    ),
+    report(function* ({ blockTime, chainId, json, port, rpc, rpcPort }) {
       if (rpc !== undefined && (blockTime ?? chainId ?? rpcPort) !== undefined)
         return yield* Effect.fail("--rpc: the node that runs there has its own port, chain id and block time")
       if (rpc !== undefined && !isHttpUrl(rpc)) return yield* Effect.fail(`--rpc: ${notHttpUrl}`)
@@ -84,10 +87,10 @@ export const commands = [
         chainId: yield* integer("chain-id", chainId ?? "31337", 1, 2 ** 32),
         rpc
       }
-      return yield* run(options, asJson)
-    }
-  })
-] as const
+      return yield* run(options, json)
+    })
+  )
+]
 
 export const notes = [
   "Its keys are known to everybody: it does not start with NODE_ENV=production, nor with a CASTELLAN_CONFIG of another profile than development, and on no other nodes than those of anvil and Hardhat.",
