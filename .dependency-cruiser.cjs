@@ -250,8 +250,8 @@ module.exports = {
     },
     forbid(
       "no-orphans",
-      "A module that nothing leads to and that leads nowhere.",
-      { path: "^src/", pathNot: [roots, "\\.d\\.ts$"], orphan: true },
+      "A module that nothing leads to and that leads nowhere; scripts are for browsers.",
+      { path: "^src/", pathNot: [roots, "\\.(d\\.ts|js)$"], orphan: true },
       {}
     )
   ],

@@ -13,7 +13,7 @@ import { type Allowance, RateLimit } from "../../../src/application/ports/RateLi
 import { type AccountId, type Principal, Tenants } from "../../../src/application/ports/Tenants.js"
 import { type Code, catalogue } from "../../../src/application/request/Catalogue.js"
 import { EventStream } from "../../../src/application/request/EventStream.js"
-import type { Handlers } from "../../../src/hosts/http/handlers/Handlers.js"
+import type { Handlers } from "../../../src/hosts/http/handlers/Groups.js"
 import * as Statuses from "../../../src/hosts/http/message/Statuses.js"
 import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
 import * as Server from "../../../src/hosts/node/server/Server.js"

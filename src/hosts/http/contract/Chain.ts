@@ -24,9 +24,7 @@ export const group = HttpApiGroup.make("chain")
         ],
         rpc: Sample.rpc
       }
-    })
-  )
-  .add(
+    }),
     post("receipt", "read", GetReceipts, {
       summary: "Fetch receipts",
       description:
@@ -36,3 +34,9 @@ export const group = HttpApiGroup.make("chain")
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Read the chain.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  read: ReadContracts.run,
+  receipt: GetReceipts.run
+}

@@ -11,7 +11,14 @@ export const apiKeyHeader = "X-API-Key"
 
 /** Marks endpoints that answer only to an account's key. */
 export class Authentication extends HttpApiMiddleware.Service<Authentication>()("castellan/Authentication", {
-  security: { apiKey: HttpApiSecurity.apiKey({ in: "header", key: apiKeyHeader }) },
+  security: {
+    apiKey: HttpApiSecurity.apiKey({ in: "header", key: apiKeyHeader }).pipe(
+      HttpApiSecurity.annotate(
+        OpenApi.Description,
+        "The account's key, issued by the operator. Keep it secret."
+      )
+    )
+  },
   error: [
     ErrorEnvelope.schemas[400],
     ErrorEnvelope.schemas[401],
@@ -42,9 +49,6 @@ export const idempotencyHeader = "Idempotency-Key"
 
 /** Header in which a caller says of a write what it wants to find it by. */
 export const metadataHeader = "Request-Metadata"
-
-/** Media type of a success that is text; without this annotation it is JSON. */
-export class TextAnswer extends Context.Service<TextAnswer, string>()("castellan/TextAnswer") {}
 
 /** The answer is a stream of events, which can be resumed after one of them. */
 export class Streamed extends Context.Service<Streamed, true>()("castellan/Streamed") {}

@@ -23,9 +23,7 @@ export const group = HttpApiGroup.make("events")
         toBlock: "latest",
         rpc: Sample.rpc
       }
-    })
-  )
-  .add(
+    }),
     post("getEvents", "read", GetEvents, {
       summary: "Retrieve events",
       description: `Matching events, decoded, in chain order. ${limits}`,
@@ -40,3 +38,9 @@ export const group = HttpApiGroup.make("events")
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Find registered and built-in events on the chain.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  filterEvent: FilterEvents.run,
+  getEvents: GetEvents.run
+}

@@ -23,9 +23,7 @@ export const group = HttpApiGroup.make("registry")
           anonymous: false
         }
       }
-    })
-  )
-  .add(
+    }),
     post("addError", "write", AddError, {
       summary: "Register an error",
       description:
@@ -41,3 +39,9 @@ export const group = HttpApiGroup.make("registry")
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Register events and errors of your contracts.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  addEvent: AddEvent.run,
+  addError: AddError.run
+}

@@ -22,9 +22,7 @@ export const group = HttpApiGroup.make("wallets")
           beaconAdminCreationCode: Sample.creationCode
         }
       }
-    })
-  )
-  .add(
+    }),
     post("check", "read", CheckWallets, {
       summary: "Check whether wallets exist",
       description:
@@ -33,9 +31,7 @@ export const group = HttpApiGroup.make("wallets")
         accounts: [{ salt: "customer-1", walletCustody: 1 }],
         settings: { rpc: Sample.rpc }
       }
-    })
-  )
-  .add(
+    }),
     write("create", CreateWallets, {
       summary: "Deploy wallets",
       description:
@@ -48,3 +44,10 @@ export const group = HttpApiGroup.make("wallets")
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Predict, check and deploy wallets.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  predict: PredictWallets.run,
+  check: CheckWallets.run,
+  create: CreateWallets.run
+}

@@ -11,8 +11,8 @@ import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { Authentication, RequiredScope, said } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
-const notFound = ErrorEnvelope.schemas[404]
 const one = { watchId: Sample.watchId }
+const ofOne = { disableCodecs: true, params: Watch.Path.fields, error: ErrorEnvelope.schemas[404] } as const
 
 /** Which events of contracts webhooks are told of. */
 export const group = HttpApiGroup.make("watches")
@@ -35,9 +35,7 @@ export const group = HttpApiGroup.make("watches")
           chainId: 8453
         }
       )
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.get("listWatches", "/watches", {
       disableCodecs: true,
       query: ListWatches.Query.fields,
@@ -47,45 +45,42 @@ export const group = HttpApiGroup.make("watches")
         cursor: "NDI",
         limit: "20"
       })
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.get("getWatch", "/watches/:watchId", {
-      disableCodecs: true,
-      params: Watch.Path.fields,
-      success: GetWatch.Response,
-      error: notFound
+      ...ofOne,
+      success: GetWatch.Response
     }).annotateMerge(
       said(
         "Ask for one watch",
         "How far it has read and what it is owed. Another account's is not found.",
         one
       )
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.patch("changeWatch", "/watches/:watchId", {
-      disableCodecs: true,
-      params: Watch.Path.fields,
+      ...ofOne,
       payload: ChangeWatch.Request,
-      success: ChangeWatch.Response,
-      error: notFound
+      success: ChangeWatch.Response
     }).annotateMerge(
       said(
         "Pause or resume a watch",
         "A paused watch stays where it is, and reads on from there when it is enabled. What it is about does not change: add another watch, and remove this one.",
         { ...one, state: "paused" }
       )
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.delete("removeWatch", "/watches/:watchId", {
-      disableCodecs: true,
-      params: Watch.Path.fields,
-      success: RemoveWatch.Response,
-      error: notFound
+      ...ofOne,
+      success: RemoveWatch.Response
     }).annotateMerge(said("Remove a watch", "Removes it with all that its webhook is owed of it.", one))
   )
   .annotateEndpoints(RequiredScope, "webhooks")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Events of contracts that webhooks are told of.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  addWatch: AddWatch.run,
+  listWatches: ListWatches.run,
+  getWatch: GetWatch.run,
+  changeWatch: ChangeWatch.run,
+  removeWatch: RemoveWatch.run
+}

@@ -14,8 +14,8 @@ import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { Authentication, BodyOptional, RequiredScope, said } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
-const notFound = ErrorEnvelope.schemas[404]
 const one = { webhookId: Sample.requestId }
+const ofOne = { disableCodecs: true, params: Webhook.Path.fields, error: ErrorEnvelope.schemas[404] } as const
 
 /** Where an account is told of its requests' events. */
 export const group = HttpApiGroup.make("webhooks")
@@ -30,54 +30,36 @@ export const group = HttpApiGroup.make("webhooks")
         "Events of the account's requests are sent to the URL from now on, signed as Standard Webhooks says with the secret of the answer, which is shown this once. A repeat makes another webhook; an account has at most ten.",
         { url: "https://example.com/castellan", kinds: ["final", "reopened"] }
       )
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.get("listWebhooks", "/webhooks", {
       disableCodecs: true,
       success: ListWebhooks.Response
-    }).annotateMerge(said("List webhooks", "The account's webhooks, with how much is owed to each."))
-  )
-  .add(
+    }).annotateMerge(said("List webhooks", "The account's webhooks, with how much is owed to each.")),
     HttpApiEndpoint.get("getWebhook", "/webhooks/:webhookId", {
-      disableCodecs: true,
-      params: Webhook.Path.fields,
-      success: GetWebhook.Response,
-      error: notFound
+      ...ofOne,
+      success: GetWebhook.Response
     }).annotateMerge(
       said("Ask for one webhook", "One webhook of the account. Another account's is not found.", one)
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.patch("changeWebhook", "/webhooks/:webhookId", {
-      disableCodecs: true,
-      params: Webhook.Path.fields,
+      ...ofOne,
       payload: ChangeWebhook.Request,
-      success: ChangeWebhook.Response,
-      error: notFound
+      success: ChangeWebhook.Response
     }).annotateMerge(
       said(
         "Pause, resume or change a webhook",
         "Changes what the body names. What is owed to a paused webhook waits; resume also one that the service has paused (failing). Other kinds hold for events from now on.",
         { ...one, state: "paused" }
       )
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.delete("removeWebhook", "/webhooks/:webhookId", {
-      disableCodecs: true,
-      params: Webhook.Path.fields,
-      success: RemoveWebhook.Response,
-      error: notFound
-    }).annotateMerge(said("Remove a webhook", "Removes it with all that is owed to it.", one))
-  )
-  .add(
+      ...ofOne,
+      success: RemoveWebhook.Response
+    }).annotateMerge(said("Remove a webhook", "Removes it with all that is owed to it.", one)),
     HttpApiEndpoint.post("rotateSecret", "/webhooks/:webhookId/rotate", {
-      disableCodecs: true,
-      params: Webhook.Path.fields,
+      ...ofOne,
       payload: RotateSecret.Request,
-      success: RotateSecret.Response,
-      error: notFound
+      success: RotateSecret.Response
     })
       .annotate(BodyOptional, true)
       .annotateMerge(
@@ -86,25 +68,17 @@ export const group = HttpApiGroup.make("webhooks")
           "A new secret, shown this once. Messages are signed with both until overlapHours are over; a secret before the older one ends now.",
           { ...one, overlapHours: 24 }
         )
-      )
-  )
-  .add(
+      ),
     HttpApiEndpoint.get("listDead", "/webhooks/:webhookId/dead", {
-      disableCodecs: true,
-      params: Webhook.Path.fields,
-      success: ListDead.Response,
-      error: notFound
+      ...ofOne,
+      success: ListDead.Response
     }).annotateMerge(
       said("List events that were given up", "Events that the webhook has not taken for three days.", one)
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.post("redeliver", "/webhooks/:webhookId/redeliver", {
-      disableCodecs: true,
-      params: Webhook.Path.fields,
+      ...ofOne,
       payload: Redeliver.Request,
-      success: Redeliver.Response,
-      error: notFound
+      success: Redeliver.Response
     })
       .annotate(BodyOptional, true)
       .annotateMerge(
@@ -118,3 +92,15 @@ export const group = HttpApiGroup.make("webhooks")
   .annotateEndpoints(RequiredScope, "webhooks")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Where the events of requests are sent to.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  addWebhook: AddWebhook.run,
+  listWebhooks: ListWebhooks.run,
+  getWebhook: GetWebhook.run,
+  changeWebhook: ChangeWebhook.run,
+  removeWebhook: RemoveWebhook.run,
+  rotateSecret: RotateSecret.run,
+  listDead: ListDead.run,
+  redeliver: Redeliver.run
+}

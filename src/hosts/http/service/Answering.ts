@@ -9,16 +9,18 @@ import { HttpApiSchemaError } from "effect/http-api/HttpApiError"
 import type * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as StoreFailure from "../../../application/request/StoreFailure.js"
-import { lastEventHeader } from "../contract/EndpointAnnotations.js"
+import type * as IpAddress from "../../../domain/net/IpAddress.js"
+import { apiKeyHeader, lastEventHeader } from "../contract/EndpointAnnotations.js"
 import type { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
+import * as ClientAddress from "../limits/ClientAddress.js"
 import type { InFlightLimit } from "../limits/InFlightLimit.js"
 import * as Body from "../message/Body.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
-import { begin, Exchange, type Known } from "../message/Exchange.js"
 import * as Cors from "./Cors.js"
 import * as Decode from "./Decode.js"
-import * as RequestLog from "./RequestLog.js"
+import type { Endpoints, Place } from "./Endpoints.js"
+import * as Exchange from "./Exchange.js"
 
 type Response = HttpServerResponse.HttpServerResponse
 
@@ -26,9 +28,11 @@ type Response = HttpServerResponse.HttpServerResponse
 export type App<E = never> = Effect.Effect<Response, E, HttpServerRequest>
 
 export interface Parts {
+  readonly endpoints: Endpoints
   readonly inFlight: InFlightLimit
   readonly anonymous: AnonymousRateLimit
   readonly origins: Cors.Origins
+  readonly trustedProxies: ReadonlyArray<IpAddress.Range>
 }
 
 /** On every answer. The service is no web page, and what it says is of the moment. */
@@ -51,18 +55,18 @@ const soon = { headers: ErrorEnvelope.retryAfter(1) }
  */
 export const middleware =
   (parts: Parts) =>
-  (app: App<unknown>): App =>
+  (router: App<unknown>): App =>
     Effect.withFiber((fiber) =>
       Effect.flatMap(HttpServerRequest, (request) => {
         const clock = fiber.getRef(Clock.Clock)
-        const known = begin(request.method, clock.currentTimeMillisUnsafe())
+        const known = Exchange.begin(request.method, clock.currentTimeMillisUnsafe())
         const conclude = (response: Response): Effect.Effect<Response> => {
           if (known.ticket !== null) parts.inFlight.leave(known.ticket)
           // An account's key that could not be looked up is not counted as none.
           if (known.anonymousAddress !== null && response.status < 500)
             parts.anonymous.count(known.anonymousAddress, known.began)
           known.millis = clock.currentTimeMillisUnsafe() - known.began
-          RequestLog.figures(known, fiber.context)
+          Exchange.count(known, fiber.context)
           const own: Record<string, string | undefined> = {
             ...commonHeaders,
             "x-request-id": known.requestId,
@@ -73,10 +77,11 @@ export const middleware =
           for (const name of Object.keys(response.headers))
             if (Object.hasOwn(own, name)) own[name] = response.headers[name]
           const whole = HttpServerResponse.setHeaders(response, own)
-          return known.isQuiet ? Effect.succeed(whole) : Effect.as(RequestLog.line(known), whole)
+          return known.isQuiet ? Effect.succeed(whole) : Effect.as(Exchange.log(known), whole)
         }
+        const app = Effect.provideService(edge(router, request, known, parts), Exchange.Exchange, known)
         return Effect.uninterruptible(
-          Effect.matchCauseEffect(Effect.interruptible(Effect.provideService(app, Exchange, known)), {
+          Effect.matchCauseEffect(Effect.interruptible(app), {
             onSuccess: (response) => {
               known.status = response.status
               return conclude(response)
@@ -93,11 +98,54 @@ export const middleware =
       })
     )
 
+/** What is answered before the router is asked: strangers that ask too often, and what the contract does not have. */
+const edge = (
+  router: App<unknown>,
+  request: HttpServerRequest,
+  known: Exchange.Known,
+  { anonymous, endpoints, origins, trustedProxies }: Parts
+): App<unknown> => {
+  const path = request.url.replace(/\?.*$/s, "")
+  const place = endpoints.find(path)
+  // HEAD is GET without the body, which the transport leaves out.
+  const endpoint = place?.get(request.method === "HEAD" && !place.has("HEAD") ? "GET" : request.method)
+  const address = endpoint?.unlimited === true ? null : ClientAddress.of(request, trustedProxies)
+  const key = request.headers[apiKeyHeader.toLowerCase()] ?? ""
+  if (address !== null && anonymous.refuses(address, key, known.began)) {
+    known.isQuiet = !anonymous.firstRefusal(address)
+    return Exchange.refuse(tooMany(anonymous.resetSeconds(known.began)))
+  }
+  known.anonymousAddress = address
+  if (place === undefined) return Exchange.refuse(problem("not_found"))
+  const preflight = Cors.preflight(request, place.keys(), origins)
+  if (preflight !== null) return Effect.succeed(preflight)
+  if (endpoint === undefined) return Exchange.refuse(notAllowed(place))
+  known.endpoint = endpoint
+  const last = request.headers[lastEventHeader.toLowerCase()] ?? ""
+  if (last === "" || endpoint?.streams !== true) return router
+  // The header says after which event the stream goes on, and comes before the query.
+  const query = new URLSearchParams(request.url.slice(path.length))
+  query.set("after", last)
+  return Effect.provideService(router, HttpServerRequest, request.modify({ url: `${path}?${query}` }))
+}
+
+const tooMany = (seconds: number): Problem =>
+  problem(
+    "rate_limited",
+    [{ path: "", message: "too many requests without a valid key from this address" }],
+    { headers: ErrorEnvelope.retryAfter(seconds) }
+  )
+
+const notAllowed = (place: Place): Problem => {
+  const allow = [...place.keys(), ...(place.has("GET") ? ["HEAD"] : [])].join(", ")
+  return problem("method_not_allowed", [{ path: "", message: `expected ${allow}` }], { headers: { allow } })
+}
+
 /** The answer to whatever stopped the request, a refusal apart. Null: nobody is left to answer. */
 const after = (
   cause: Cause.Cause<unknown>,
   request: HttpServerRequest,
-  known: Known,
+  known: Exchange.Known,
   { inFlight }: Parts
 ): Effect.Effect<Problem | null> =>
   Effect.gen(function* () {
@@ -110,7 +158,7 @@ const after = (
       what instanceof Body.Broken ||
       (Cause.hasInterruptsOnly(cause) && (inFlight.stopping || (yield* interrupted)))
     if (isBroken) return inFlight.stopping ? problem("shutting_down", [], soon) : null
-    yield* RequestLog.defect(known, HttpApiSchemaError.is(what) ? Cause.die(unfit(what, known)) : cause)
+    yield* Exchange.logDefect(known, HttpApiSchemaError.is(what) ? Cause.die(unfit(what, known)) : cause)
     return StoreFailure.isIn(cause) ? problem("unavailable", [], soon) : problem("internal_error")
   })
 
@@ -126,7 +174,7 @@ const interrupted: Effect.Effect<boolean> = Effect.map(
 const places = SchemaIssue.makeFormatterDefault()
 
 /** Names the places only. */
-const unfit = ({ cause }: HttpApiSchemaError, { endpoint }: Known): Error =>
+const unfit = ({ cause }: HttpApiSchemaError, { endpoint }: Exchange.Known): Error =>
   new Error(`the answer of ${endpoint?.name} does not fit the contract: ${places(cause.issue)}`)
 
 const queryProblem = (
@@ -140,12 +188,11 @@ const queryProblem = (
   if (twice !== undefined)
     return problem("invalid_request", [{ path: twice, message: "expected it once in the query" }])
   const refused = Decode.problemOf(cause.issue, schema, Object.fromEntries(pairs))
-  return headers[lastEventHeader.toLowerCase()] === undefined
-    ? refused
-    : {
-        ...refused,
-        details: refused.details.map((detail) =>
-          detail.path === "after" ? { ...detail, path: lastEventHeader } : detail
-        )
-      }
+  if (headers[lastEventHeader.toLowerCase()] === undefined) return refused
+  return {
+    ...refused,
+    details: refused.details.map((detail) =>
+      detail.path === "after" ? { ...detail, path: lastEventHeader } : detail
+    )
+  }
 }

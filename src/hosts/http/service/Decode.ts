@@ -27,14 +27,14 @@ interface Place {
   readonly value: unknown
 }
 
+export type Decoder<A = unknown> = (value: unknown, isLarge?: boolean) => Result.Result<A, Problem>
+
 /**
  * A decoder of request values. The whole value is judged, excess members included; a `Problem` names every place
  * that does not fit, and repeats what the caller sent there only where an integer is expected, and shortened. Of a large
  * value it names the first place alone: to collect tens of thousands takes long.
  */
-export const decoder = <A, I>(
-  schema: Schema.Codec<A, I>
-): ((value: unknown, isLarge?: boolean) => Result.Result<A, Problem>) => {
+export const decoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A> => {
   const decode = SchemaParser.decodeUnknownResult(schema)
   return (value, isLarge = false) =>
     Result.mapError(

@@ -2,18 +2,9 @@ import * as Context from "effect/Context"
 import * as HttpApi from "effect/http-api/HttpApi"
 import type * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import type * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import type * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import type { Scope } from "../../../application/ports/Tenants.js"
-import {
-  BodyOptional,
-  Idempotent,
-  LongList,
-  RequiredScope,
-  Streamed,
-  Unlimited
-} from "../contract/EndpointAnnotations.js"
-import type { Problem } from "../message/ErrorEnvelope.js"
+import * as Contract from "../contract/EndpointAnnotations.js"
 import * as Decode from "./Decode.js"
 
 /** One method of one path, with what the contract's annotations say of it. */
@@ -25,8 +16,8 @@ export interface Endpoint {
   readonly scope: Scope
   /** Strangers are not counted here. */
   readonly unlimited: boolean
-  /** Null: the method takes no body. Of a large one the first place alone is named that does not fit. */
-  readonly decode: ((body: unknown, isLarge: boolean) => Result.Result<unknown, Problem>) | null
+  /** Null: the method takes no body. */
+  readonly decode: Decode.Decoder | null
   /** The parameters of its query; null: it takes none. */
   readonly query: Schema.Top | null
   readonly bodyOptional: boolean
@@ -38,31 +29,22 @@ export interface Endpoint {
   readonly streams: boolean
 }
 
-/** The endpoints of a path, by method. */
-export type Place = ReadonlyMap<string, Endpoint>
+/** What a path has, by method; null: a page that is no endpoint. */
+export type Place = ReadonlyMap<string, Endpoint | null>
 
 export interface Endpoints {
+  /** Paths are as they are written: nothing is decoded in them but their parameters. */
   readonly find: (path: string) => Place | undefined
   /** By the endpoint's name. */
   readonly named: (name: string) => Endpoint
 }
 
-/** A path has one parameter, a whole segment of it (`/requests/:requestId/events`). */
-const parameter = /:[A-Za-z]+/
-
-const isSegment = (text: string | undefined): boolean => {
-  try {
-    return text !== undefined && decodeURIComponent(text) !== ""
-  } catch {
-    return false
-  }
-}
-
-/** What the contract has where: also what it has under another method. */
+/** What the contract has where, and pages beside it: also what is there under another method. */
 export const make = <Id extends string, Groups extends HttpApiGroup.Constraint>(
-  api: HttpApi.HttpApi<Id, Groups>
+  api: HttpApi.HttpApi<Id, Groups>,
+  pages: Iterable<string>
 ): Endpoints => {
-  const places = new Map<string, Map<string, Endpoint>>()
+  const places = new Map<string, Map<string, Endpoint | null>>()
   const names = new Map<string, Endpoint>()
   HttpApi.reflect(api, {
     onGroup: () => {},
@@ -73,13 +55,11 @@ export const make = <Id extends string, Groups extends HttpApiGroup.Constraint>(
     }
   })
   const shapes = [...places]
-    .filter(([path]) => parameter.test(path))
-    .map(([path, place]) => ({ place, shape: new RegExp(`^${path.replace(parameter, "([^/;#]+)")}$`) }))
+    .filter(([path]) => path.includes(":"))
+    .map(([path, place]) => ({ place, shape: new RegExp(`^${path.replace(/:[A-Za-z]+/, "[^/;#]+")}$`) }))
+  for (const path of pages) places.set(path, new Map([["GET", null]]))
   return {
-    find: (path) => {
-      const place = path.includes(":") ? undefined : places.get(path)
-      return place ?? shapes.find(({ shape }) => isSegment(shape.exec(path)?.[1]))?.place
-    },
+    find: (path) => places.get(path) ?? shapes.find(({ shape }) => shape.test(path))?.place,
     named: (name) => names.get(name) as Endpoint
   }
 }
@@ -90,18 +70,13 @@ const endpointOf = (endpoint: HttpApiEndpoint.Top, annotations: Context.Context<
   return {
     name: endpoint.identifier,
     path: endpoint.path,
-    scope: said(RequiredScope) ?? "read",
-    unlimited: said(Unlimited) !== undefined,
-    decode:
-      payload === undefined ? null : Decode.decoder(payload.schemas[0] as Schema.Codec<unknown, unknown>),
+    scope: said(Contract.RequiredScope) ?? "read",
+    unlimited: said(Contract.Unlimited) ?? false,
+    decode: payload === undefined ? null : Decode.decoder(payload.schemas[0] as Schema.Codec<unknown>),
     query: endpoint.query ?? null,
-    bodyOptional: said(BodyOptional) !== undefined,
-    idempotent: said(Idempotent) !== undefined,
-    longList: said(LongList) ?? null,
-    streams: said(Streamed) !== undefined
+    bodyOptional: said(Contract.BodyOptional) ?? false,
+    idempotent: said(Contract.Idempotent) ?? false,
+    longList: said(Contract.LongList) ?? null,
+    streams: said(Contract.Streamed) ?? false
   }
 }
-
-/** HEAD is GET without the body, which the transport leaves out. */
-export const of = (place: Place, method: string): Endpoint | undefined =>
-  place.get(method) ?? (method === "HEAD" ? place.get("GET") : undefined)

@@ -1,43 +1,27 @@
-import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
-import { HttpServerRequest } from "effect/http/HttpServerRequest"
-import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
-import type * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as Layer from "effect/Layer"
-import * as Stream from "effect/Stream"
 import type { Room } from "../../../application/lanes/requests/Room.js"
 import type { RateLimit } from "../../../application/ports/RateLimit.js"
 import type { Tenants } from "../../../application/ports/Tenants.js"
-import { EventStream } from "../../../application/request/EventStream.js"
 import * as Settings from "../../../application/request/Settings.js"
-import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
 import * as Contract from "../contract/Api.js"
-import { lastEventHeader } from "../contract/EndpointAnnotations.js"
 import * as SwaggerUi from "../docs/SwaggerUi.js"
-import type { Handlers } from "../handlers/Handlers.js"
-import * as Service from "../handlers/Service.js"
+import type { Handlers } from "../handlers/Groups.js"
 import { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
-import * as ClientAddress from "../limits/ClientAddress.js"
 import { InFlightLimit } from "../limits/InFlightLimit.js"
-import { StreamLimit } from "../limits/StreamLimit.js"
-import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { type Problem, problem } from "../message/ErrorEnvelope.js"
-import { Exchange, refuse } from "../message/Exchange.js"
 import * as Pages from "../message/Pages.js"
-import * as ServerSentEvents from "../message/ServerSentEvents.js"
 import * as Answering from "./Answering.js"
 import * as Authentication from "./Authentication.js"
-import * as Calls from "./Calls.js"
-import * as Cors from "./Cors.js"
 import * as Endpoints from "./Endpoints.js"
-import * as RequestLog from "./RequestLog.js"
+import * as Public from "./Public.js"
+import * as UseCases from "./UseCases.js"
 
 /** What the operator may set. All have defaults. */
 export interface Options {
@@ -112,7 +96,7 @@ const paths = Layer.succeed(HttpRouter.RouterConfig, {
   maxParamLength: 65_536
 })
 
-/** The front over the use cases in `handlers` (`Http.handlers` has the real ones). Its requirements are theirs. */
+/** The front over the use cases in `handlers` (`Groups.handlers` has the real ones). Its requirements are theirs. */
 export const make = <H extends Handlers>(
   handlers: H,
   options: Options = {}
@@ -120,13 +104,21 @@ export const make = <H extends Handlers>(
   Effect.gen(function* () {
     const context = yield* Effect.context<Tenants | RateLimit | Requirements<H>>()
     const { basePath = "", maxBodyBytes: maxBytes = MiB } = options
-    const endpoints = Endpoints.make(api)
-    const inFlight = new InFlightLimit(options.maxConcurrent ?? 512, options.lastCall ?? Effect.void)
-    const anonymous = new AnonymousRateLimit({ perMinute: options.anonymousPerMinute ?? 300 })
-    const streams = new StreamLimit(options.maxStreams ?? 1_024, options.maxStreamsPerAccount ?? 64)
-    const origins: Cors.Origins = new Set(options.corsOrigins)
-    const call = Calls.make(handlers, context, {
+    const pages = new Map([...SwaggerUi.pages, ...(options.pages ?? [])])
+    const endpoints = Endpoints.make(api, pages.keys())
+    const limits = {
+      requests: options.maxConcurrent ?? 512,
+      streams: options.maxStreams ?? 1_024,
+      streamsOfAccount: options.maxStreamsPerAccount ?? 64
+    }
+    const parts = {
+      endpoints,
+      inFlight: new InFlightLimit(limits, options.lastCall ?? Effect.void),
+      anonymous: new AnonymousRateLimit({ perMinute: options.anonymousPerMinute ?? 300 }),
+      origins: new Set(options.corsOrigins),
+      trustedProxies: options.trustedProxies ?? [],
       room: options.room ?? (() => Effect.void),
+      ready: options.ready ?? Effect.succeed(true),
       bounds: {
         maxBytes,
         drainBytes: Math.max(maxBytes, 8 * MiB),
@@ -135,151 +127,30 @@ export const make = <H extends Handlers>(
         maxValues,
         decimals: Settings.decimals
       },
-      long: { ...long, maxElements: options.maxBatchElements ?? 10_000 }
-    })
-    const service = Service.layer({ inFlight, ready: options.ready ?? Effect.succeed(true), basePath })
-    const routes = HttpApiBuilder.layer(api).pipe(
-      Layer.provide([service, ...useCases(call, endpoints, streams, basePath)]),
-      Layer.provide(Authentication.layer({ endpoints, inFlight, anonymous })),
+      long: { ...long, maxElements: options.maxBatchElements ?? 10_000 },
+      basePath
+    }
+    const routes = HttpRouter.addAll(
+      [...pages].map(([path, page]) =>
+        HttpRouter.route(
+          "GET",
+          path as `/${string}`,
+          Effect.sync(() => Pages.answer(page))
+        )
+      )
+    )
+    const router = HttpApiBuilder.layer(api).pipe(
+      Layer.provide([Public.layer(parts), ...UseCases.layers(api, handlers, context, parts)]),
+      Layer.provide(Authentication.layer(parts)),
+      Layer.merge(routes),
       // Never that of a server whose layers are made around this.
       Layer.provideMerge(Layer.fresh(HttpRouter.layer)),
       Layer.provide([HttpServer.layerServices, paths])
     )
-    const router = Context.get(yield* Effect.scoped(Layer.build(routes)), HttpRouter.HttpRouter)
-    const edge = edgeOf({
-      endpoints,
-      anonymous,
-      origins,
-      trustedProxies: options.trustedProxies ?? [],
-      pages: new Map([...SwaggerUi.pages, ...(options.pages ?? [])])
-    })
+    const built = Context.get(yield* Effect.scoped(Layer.build(router)), HttpRouter.HttpRouter)
     return {
-      app: Effect.scoped(router.asHttpEffect()).pipe(
-        edge,
-        Answering.middleware({ inFlight, anonymous, origins })
-      ),
-      stop: (drain) => Effect.andThen(streams.stop, inFlight.stop(drain)),
-      underWay: () => inFlight.size
+      app: Answering.middleware(parts)(Effect.scoped(built.asHttpEffect())),
+      stop: (drain) => parts.inFlight.stop(drain),
+      underWay: () => parts.inFlight.size
     }
   })
-
-type Builder = HttpApiBuilder.Handlers<never, Record<string, HttpApiEndpoint.Top>>
-
-/** The groups whose endpoints are use cases. */
-const useCases = (
-  call: Calls.Call,
-  endpoints: Endpoints.Endpoints,
-  streams: StreamLimit,
-  basePath: string
-) => {
-  const { service: _, ...groups } = api.groups
-  return Object.values(groups).map((group) =>
-    HttpApiBuilder.group(api, group.identifier, (builder) => {
-      // Of a group in general: the contract pairs each use case with the schemas of its endpoint.
-      const handlers: object = builder
-      for (const { identifier } of Object.values(group.endpoints)) {
-        const endpoint = endpoints.named(identifier)
-        ;(handlers as Builder).handleRaw(identifier, ({ params, query, request }) => {
-          const given: Readonly<Record<string, unknown>> = { ...Object(params), ...Object(query) }
-          return Effect.flatMap(call(request, endpoint, given), (success) => {
-            if (success instanceof Calls.Accepted) return Effect.succeed(accepted(success, basePath))
-            return success instanceof EventStream
-              ? streamed(success, String(given.requestId), streams)
-              : // Text is made of it in a turn of the event loop of its own.
-                Effect.as(EventLoop.breathe, success)
-          }).pipe(Effect.catch(refuse))
-        })
-      }
-      return handlers as never
-    })
-  )
-}
-
-/** The answer to a write whose caller does not wait for its outcome. */
-const accepted = ({ requestId }: Calls.Accepted, basePath: string): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.jsonUnsafe(
-    { requestId, state: "pending" },
-    {
-      status: 202,
-      headers: { location: `${basePath}/requests/${requestId}`, "preference-applied": "respond-async" }
-    }
-  )
-
-const streamed = (
-  { events }: EventStream,
-  requestId: string,
-  streams: StreamLimit
-): Effect.Effect<HttpServerResponse.HttpServerResponse, Problem> =>
-  Effect.withFiber((fiber) =>
-    Effect.flatMap(Exchange, (known) => {
-      const accountId = known.principal?.accountId ?? ""
-      if (events === null) return Effect.succeed(ServerSentEvents.over)
-      if (!streams.admits(accountId)) return Effect.fail(tooManyStreams(streams.mostOfAccount))
-      // The client of a stream that breaks off resumes it; why it did is for the operator alone.
-      const whole = Stream.catchCause(events, (cause) =>
-        Cause.hasInterruptsOnly(cause)
-          ? Stream.empty
-          : Stream.fromEffectDrain(RequestLog.defect(known, cause))
-      )
-      const text = ServerSentEvents.text(requestId, whole)
-      // With the loggers and the clock of its request, whoever reads it.
-      const bounded = Stream.provideContext(streams.bounded(accountId, text), fiber.context)
-      return Effect.succeed(ServerSentEvents.answer(bounded))
-    })
-  )
-
-interface Edge {
-  readonly endpoints: Endpoints.Endpoints
-  readonly anonymous: AnonymousRateLimit
-  readonly origins: Cors.Origins
-  readonly trustedProxies: ReadonlyArray<IpAddress.Range>
-  readonly pages: Pages.Pages
-}
-
-/** What is answered before the router is asked: strangers that ask too often, other methods, pages that are no endpoints. */
-const edgeOf =
-  ({ anonymous, endpoints, origins, pages, trustedProxies }: Edge) =>
-  (router: Answering.App<unknown>): Answering.App<unknown> =>
-    Effect.flatMap(Exchange, (known) =>
-      Effect.flatMap(HttpServerRequest, (request) => {
-        const path = request.url.replace(/\?.*$/s, "")
-        const place = endpoints.find(path)
-        const endpoint = place === undefined ? undefined : Endpoints.of(place, request.method)
-        const address = endpoint?.unlimited === true ? null : ClientAddress.of(request, trustedProxies)
-        if (address !== null && anonymous.refuses(address, request.headers["x-api-key"] ?? "", known.began)) {
-          known.isQuiet = !anonymous.firstRefusal(address)
-          return refuse(tooMany(anonymous.resetSeconds(known.began)))
-        }
-        known.anonymousAddress = address
-        if (place === undefined) return Effect.catch(Pages.answer(pages, path, request.method), refuse)
-        const preflight = Cors.preflight(request, place.keys(), origins)
-        if (preflight !== null) return Effect.succeed(preflight)
-        if (endpoint === undefined) return refuse(notAllowed(place))
-        known.endpoint = endpoint
-        const after = request.headers[lastEventHeader.toLowerCase()] ?? ""
-        if (!endpoint.streams || after === "") return router
-        // The header says after which event the stream goes on, and comes before the query.
-        const query = new URLSearchParams(request.url.slice(path.length))
-        query.set("after", after)
-        return Effect.provideService(router, HttpServerRequest, request.modify({ url: `${path}?${query}` }))
-      })
-    )
-
-const tooMany = (seconds: number): Problem =>
-  problem(
-    "rate_limited",
-    [{ path: "", message: "too many requests without a valid key from this address" }],
-    { headers: ErrorEnvelope.retryAfter(seconds) }
-  )
-
-const tooManyStreams = (most: number): Problem =>
-  problem(
-    "rate_limited",
-    [{ path: "", message: `too many streams of events are open; an account may have ${most}` }],
-    { headers: ErrorEnvelope.retryAfter(10) }
-  )
-
-const notAllowed = (place: Endpoints.Place): Problem => {
-  const allow = [...place.keys(), ...(place.has("GET") ? ["HEAD"] : [])].join(", ")
-  return problem("method_not_allowed", [{ path: "", message: `expected ${allow}` }], { headers: { allow } })
-}

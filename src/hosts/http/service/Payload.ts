@@ -13,22 +13,29 @@ import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
 import type { Endpoint } from "./Endpoints.js"
 
-/** Length from which on a body is large, in UTF-16 units: no honest one has many mistakes. */
-const largeBody = 65_536
-
 /** Bounds on a request body. */
 export interface Bounds extends Body.Limits, Json.Bounds {}
 
-const contentType = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-8|"utf-8")\s*)?;?$/i
+/** Bounds of a request with a long list, whose caller does not wait for more than that it is accepted. */
+export interface Long {
+  readonly maxBytes: number
+  readonly maxElements: number
+  readonly maxValues: number
+}
 
-/** By its shape: hosts have classes of their own for it. */
-const isFetchRequest = (source: unknown): source is Request =>
-  typeof source === "object" && source !== null && "arrayBuffer" in source && "signal" in source
+/** A request as its endpoint wants it, and what its bytes were. */
+export interface Read {
+  readonly request: unknown
+  /** keccak256 of the body as it was sent; null when it was not asked for. */
+  readonly bodyHash: Bytes32 | null
+}
+
+type Reading = Effect.Effect<Read, Problem | Body.Broken>
 
 /** True when a body is announced, which may be empty. Of that of a fetch request no header need tell. */
 const announced = ({ headers, source }: HttpServerRequest): boolean =>
-  isFetchRequest(source)
-    ? source.body !== null
+  "arrayBuffer" in source
+    ? (source as Request).body !== null
     : (headers["transfer-encoding"] ?? "") !== "" || !["", "0"].includes(headers["content-length"] ?? "")
 
 /** Whether the length of the body is known before it is read. */
@@ -39,75 +46,98 @@ const hasLength = ({ headers }: HttpServerRequest): boolean =>
 export const isKnownToFollow = (request: HttpServerRequest): boolean =>
   announced(request) && hasLength(request)
 
-export const noneTaken = problem("invalid_request", [{ path: "", message: "the method takes no body" }])
+const refused = (code: Problem["code"], path: string, message: string): Problem =>
+  problem(code, [{ path, message }])
 
-/** Longest time that the body of a fetch request may take: as long as the server of node gives a request. */
-const longest = "60 seconds"
+export const noneTaken = refused("invalid_request", "", "the method takes no body")
 
-/** Reads the body to its end, or until the collector wants no more. */
-export const collect = (
+const noBytes = new Uint8Array()
+
+/** The bytes of the body; null: they are too many. */
+export const bytes = (
   request: HttpServerRequest,
-  collector: Body.Collector
-): Effect.Effect<void, Body.Broken> => {
-  if (!announced(request)) return Effect.void
-  const read = Effect.flatMap(Body.Reader, (read) => read(request, (chunk) => collector.take(chunk))).pipe(
-    Effect.catchDefect(Effect.fail),
-    Effect.mapError(() => new Body.Broken())
-  )
-  return isFetchRequest(request.source)
-    ? Effect.timeoutOrElse(read, { duration: longest, orElse: () => Effect.fail(new Body.Broken()) })
-    : read
-}
-
-/** A request as its endpoint wants it, and what its bytes were. */
-export interface Read {
-  readonly request: unknown
-  /** keccak256 of the body as it was sent; null when it was not asked for. */
-  readonly bodyHash: Bytes32 | null
-}
+  limits: Body.Limits
+): Effect.Effect<Uint8Array | null, Body.Broken> =>
+  announced(request) ? Effect.flatMap(Body.Reader, (read) => read(request, limits)) : Effect.succeed(noBytes)
 
 /**
  * Nothing, where a method takes no body. Some servers, Next is one, give every request that may have a body a stream: an
  * empty one is none.
  */
-export const none = (request: HttpServerRequest): Effect.Effect<Read, Problem | Body.Broken> => {
-  const read = { request: {}, bodyHash: null }
-  if (!announced(request)) return Effect.succeed(read)
-  const collector = new Body.Collector({ maxBytes: 0, drainBytes: 0 })
-  return Effect.flatMap(collect(request, collector), () =>
-    collector.empty ? Effect.succeed(read) : Effect.fail(noneTaken)
+export const none = (request: HttpServerRequest): Reading =>
+  Effect.flatMap(bytes(request, { maxBytes: 0, drainBytes: 0 }), (sent) =>
+    sent?.length === 0 ? Effect.succeed({ request: {}, bodyHash: null }) : Effect.fail(noneTaken)
   )
-}
+
+const nothing: Read = { request: {}, bodyHash: Keccak.hashText("") }
 
 /**
  * The decoded request of an endpoint. Checked, in this order: the media type, the length as counted, the encoding,
  * the syntax, the bounds of the shape, the endpoint's own schema.
  */
-export const read = (
-  request: HttpServerRequest,
-  bounds: Bounds,
-  endpoint: Pick<Endpoint, "bodyOptional" | "decode">,
-  hashed: boolean
-): Effect.Effect<Read, Problem | Body.Broken> => {
+const read = (request: HttpServerRequest, bounds: Bounds, endpoint: Endpoint, hashed: boolean): Reading => {
   if (endpoint.bodyOptional && !announced(request)) return Effect.succeed(nothing)
   const refusal = unreadable(request)
   if (refusal !== null) return Effect.fail(refusal)
-  const collector = new Body.Collector(bounds)
-  return Effect.flatMap(collect(request, collector), () =>
-    endpoint.bodyOptional && collector.empty
-      ? Effect.succeed(nothing)
-      : Effect.flatMap(
-          EventLoop.drive(() => interpret(collector, bounds, endpoint.decode, hashed)),
-          Effect.fromResult
-        )
-  )
+  return Effect.flatMap(bytes(request, bounds), (sent): Reading => {
+    if (sent === null)
+      return Effect.fail(refused("body_too_large", "", `expected at most ${bounds.maxBytes} bytes`))
+    if (endpoint.bodyOptional && sent.length === 0) return Effect.succeed(nothing)
+    return Effect.flatMap(
+      EventLoop.drive(() => interpret(sent, bounds, endpoint, hashed)),
+      Effect.fromResult
+    )
+  })
 }
 
-/** Bounds of a request with a long list, whose caller does not wait for more than that it is accepted. */
-export interface Long {
-  readonly maxBytes: number
-  readonly maxElements: number
-  readonly maxValues: number
+const contentType = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-8|"utf-8")\s*)?;?$/i
+
+const unreadable = ({ headers }: HttpServerRequest): Problem | null => {
+  if (!contentType.test((headers["content-type"] ?? "").trim()))
+    return refused("invalid_content_type", "Content-Type", "expected application/json, in UTF-8")
+  const encoding = (headers["content-encoding"] ?? "").toLowerCase()
+  return encoding === "" || encoding === "identity"
+    ? null
+    : refused("invalid_content_type", "Content-Encoding", "the body must not be compressed")
+}
+
+/** Length from which on a body is large, in bytes: no honest one has many mistakes. */
+const largeBody = 65_536
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+const codes = {
+  malformed: "invalid_json",
+  name: "invalid_json",
+  number: "invalid_request",
+  bounds: "invalid_request"
+} as const
+
+function* interpret(
+  sent: Uint8Array,
+  bounds: Bounds,
+  { decode }: Endpoint,
+  hashed: boolean
+): Steps<Result.Result<Read, Problem>> {
+  let text: string
+  try {
+    text = utf8.decode(sent)
+  } catch {
+    return Result.fail(refused("invalid_json", "", "the body is not well-formed UTF-8"))
+  }
+  yield
+  const parsed = yield* Json.parseSteps(text, bounds)
+  if (Result.isFailure(parsed)) {
+    const { kind, message, path } = parsed.failure
+    return Result.fail(refused(codes[kind], path, message))
+  }
+  yield
+  const request =
+    decode === null ? Result.succeed(parsed.success) : decode(parsed.success, sent.length > largeBody)
+  if (Result.isFailure(request)) return Result.fail(request.failure)
+  yield
+  const bodyHash = hashed ? yield* Keccak.hashTextSteps(text) : null
+  return Result.succeed({ request: request.success, bodyHash })
 }
 
 /** Bodies beyond the usual bound that are read and decoded at once, of all callers. */
@@ -119,12 +149,7 @@ const longBodies = 4
  */
 export const reader = (bounds: Bounds, long: Long) => {
   const places = Semaphore.makeUnsafe(longBodies)
-  return (
-    request: HttpServerRequest,
-    endpoint: Endpoint,
-    hashed: boolean,
-    mayBeLong: boolean
-  ): Effect.Effect<Read, Problem | Body.Broken> => {
+  return (request: HttpServerRequest, endpoint: Endpoint, hashed: boolean, mayBeLong: boolean): Reading => {
     const { longList } = endpoint
     if (longList === null) return read(request, bounds, endpoint, hashed)
     if (!mayBeLong) return Effect.mapError(read(request, bounds, endpoint, hashed), withLong(longList, long))
@@ -160,60 +185,3 @@ const withLong =
       details: [{ ...detail, message: `${detail.message}; with Prefer: respond-async, ${most}` }]
     }
   }
-
-function* interpret(
-  collector: Body.Collector,
-  bounds: Bounds,
-  decode: Endpoint["decode"],
-  hashed: boolean
-): Steps<Result.Result<Read, Problem>> {
-  const sent = text(collector, bounds)
-  if (Result.isFailure(sent)) return Result.fail(sent.failure)
-  yield
-  const parsed = yield* Json.parseSteps(sent.success, bounds)
-  if (Result.isFailure(parsed)) {
-    const { kind, message, path } = parsed.failure
-    return Result.fail(problem(codes[kind], [{ path, message }]))
-  }
-  yield
-  const isLarge = sent.success.length > largeBody
-  const request = decode === null ? Result.succeed(parsed.success) : decode(parsed.success, isLarge)
-  if (Result.isFailure(request)) return Result.fail(request.failure)
-  yield
-  const bodyHash = hashed ? yield* Keccak.hashTextSteps(sent.success) : null
-  return Result.succeed({ request: request.success, bodyHash })
-}
-
-const codes = {
-  malformed: "invalid_json",
-  name: "invalid_json",
-  number: "invalid_request",
-  bounds: "invalid_request"
-} as const
-
-const nothing: Read = { request: {}, bodyHash: Keccak.hashText("") }
-
-const unreadable = ({ headers }: HttpServerRequest): Problem | null => {
-  if (!contentType.test((headers["content-type"] ?? "").trim()))
-    return refused("Content-Type", "expected application/json, in UTF-8")
-  const encoding = (headers["content-encoding"] ?? "").toLowerCase()
-  if (encoding !== "" && encoding !== "identity")
-    return refused("Content-Encoding", "the body must not be compressed")
-  return null
-}
-
-const refused = (path: string, message: string): Problem =>
-  problem("invalid_content_type", [{ path, message }])
-
-const text = (collector: Body.Collector, bounds: Bounds): Result.Result<string, Problem> =>
-  Result.mapError(collector.text(), (code) =>
-    problem(code, [
-      {
-        path: "",
-        message:
-          code === "body_too_large"
-            ? `expected at most ${bounds.maxBytes} bytes`
-            : "the body is not well-formed UTF-8"
-      }
-    ])
-  )

@@ -72,8 +72,8 @@ export const serve = (
     const handle = yield* NodeHttpServer.makeHandler(front.app, { scope: yield* Effect.scope }).pipe(
       // A use case has a span of its own.
       Effect.provideService(HttpMiddleware.TracerDisabledWhen, () => true),
-      Effect.provideService(Body.Reader, ({ source }, take) =>
-        readBody(source as http.IncomingMessage, take, answers)
+      Effect.provideService(Body.Reader, ({ source }, limits) =>
+        readBody(source as http.IncomingMessage, limits, answers)
       )
     )
     const onRequest = (request: http.IncomingMessage, response: http.ServerResponse): void => {
@@ -182,22 +182,31 @@ const stop = (
 /** Of a body that is not read to its end nothing behind it on its connection can be understood. */
 const readBody = (
   request: http.IncomingMessage,
-  take: (chunk: Uint8Array) => boolean,
+  { drainBytes, maxBytes }: Body.Limits,
   { bySocket }: Answers
-): Effect.Effect<void, Body.Broken> =>
+): Effect.Effect<Uint8Array | null, Body.Broken> =>
   Effect.callback((resume) => {
-    const end = (result: Effect.Effect<void, Body.Broken>) => {
+    let chunks: Array<Buffer> = []
+    let size = 0
+    const end = (result: Effect.Effect<Uint8Array | null, Body.Broken>) => {
       request.off("data", onData).off("end", onEnd).off("close", onClose).pause()
       resume(result)
     }
-    const onEnd = () => end(Effect.void)
-    const onClose = () => end(new Body.Broken())
+    const onEnd = () => {
+      const [first, ...more] = chunks
+      const whole = first !== undefined && more.length === 0 ? first : Buffer.concat(chunks)
+      end(Effect.succeed(size > maxBytes ? null : whole))
+    }
+    const onClose = () => end(Effect.fail(new Body.Broken()))
     const onData = (chunk: Buffer) => {
-      if (take(chunk)) return
+      size += chunk.length
+      if (size <= maxBytes) chunks.push(chunk)
+      else chunks = []
+      if (size <= drainBytes) return
       bySocket.get(request.socket)?.setHeader("connection", "close")
       onEnd()
     }
-    if (request.destroyed) return resume(new Body.Broken())
+    if (request.destroyed) return onClose()
     request
       .on("data", onData)
       .on("end", onEnd)

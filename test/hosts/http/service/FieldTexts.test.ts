@@ -3,13 +3,11 @@ import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import { expect, it } from "vitest"
 import { api } from "../../../../src/hosts/http/contract/Api.js"
-import type { JsonSchema } from "../../../../src/hosts/http/docs/JsonSchemas.js"
 import * as OpenApi from "../../../../src/hosts/http/docs/OpenApi.js"
 import * as Decode from "../../../../src/hosts/http/service/Decode.js"
+import { document, type JsonSchema } from "../../../../tools/reference/OpenApiDocument.js"
 
 type Path = ReadonlyArray<string | number>
-
-const document = OpenApi.fromApi(api)
 
 /** Every place of a request, arrays by their first element. */
 const places = (schema: JsonSchema, at: Path = []): ReadonlyArray<Path> => {

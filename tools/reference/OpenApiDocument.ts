@@ -1,6 +1,29 @@
-import type { JsonSchema } from "./JsonSchemas.js"
+import { api } from "../../src/hosts/http/contract/Api.js"
+import * as OpenApi from "../../src/hosts/http/docs/OpenApi.js"
 
-/** What of OpenAPI 3.1 the service's document uses. */
+/** What of OpenAPI 3.1 the service's document uses, for those that read it. */
+
+/** A JSON Schema of the 2020-12 dialect, as far as this project's schemas use it. */
+export interface JsonSchema {
+  readonly $ref?: string
+  readonly type?: string
+  readonly description?: string
+  readonly default?: unknown
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly required?: ReadonlyArray<string>
+  readonly additionalProperties?: boolean | JsonSchema
+  readonly items?: JsonSchema
+  readonly allOf?: ReadonlyArray<JsonSchema>
+  readonly anyOf?: ReadonlyArray<JsonSchema>
+  readonly oneOf?: ReadonlyArray<JsonSchema>
+  readonly enum?: ReadonlyArray<unknown>
+  readonly pattern?: string
+  readonly minimum?: number
+  readonly maximum?: number
+}
+
+/** Where named schemas stand in an OpenAPI document. */
+export const root = "#/components/schemas/"
 
 export interface Reference {
   readonly $ref: string
@@ -63,3 +86,6 @@ export interface Document {
     readonly securitySchemes: Readonly<Record<string, object>>
   }
 }
+
+/** The document that the service serves. */
+export const document: Document = JSON.parse(JSON.stringify(OpenApi.fromApi(api)))

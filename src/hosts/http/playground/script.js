@@ -1,5 +1,4 @@
-/** The playground's script, as browsers run it: an example for pages that hold passkeys. */
-export const script = `// The module that the package has as castellan/passkeys.
+// The module that the package has as castellan/passkeys.
 import { register, sign } from "./passkeys.js"
 
 const byId = (id) => document.getElementById(id)
@@ -15,7 +14,7 @@ class Refused extends Error {}
 
 const ask = async (path, body) => {
   const request = JSON.stringify(body, null, 2)
-  const entry = note("POST " + path, request)
+  const entry = note(`POST ${path}`, request)
   const response = await fetch(path, {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-API-Key": byId("apiKey").value },
@@ -26,7 +25,7 @@ const ask = async (path, body) => {
   if (response.ok) return answer
   const details = (answer.details ?? [])
     .filter(({ message }) => message !== answer.error)
-    .map(({ path, message }) => (path === "" ? message : path + ": " + message))
+    .map(({ path, message }) => (path === "" ? message : `${path}: ${message}`))
   throw new Refused([answer.error, ...details].join("; "))
 }
 
@@ -78,7 +77,11 @@ const create = async () => {
     settings: settings()
   })
   await predict()
-  showResult(result, { 0: "The wallet was not created.", 1: "The wallet is created.", 2: "The wallet stood there already." })
+  showResult(result, {
+    0: "The wallet was not created.",
+    1: "The wallet is created.",
+    2: "The wallet stood there already."
+  })
 }
 
 /** One operation of the wallet, from the call to its receipt. */
@@ -88,7 +91,9 @@ const operate = async (funcSignature, funcParams) => {
   if (!exists) throw new Refused("Create the wallet first.")
   const common = withoutSigner(settings())
   const { results } = await ask("/passkeyHash", {
-    operations: [{ wallet, walletCustody: 5, to: byId("token").value, funcSignature, funcParams: funcParams(wallet) }],
+    operations: [
+      { wallet, walletCustody: 5, to: byId("token").value, funcSignature, funcParams: funcParams(wallet) }
+    ],
     settings: common
   })
   const [{ encodedUserOp, error, signingHash, userOpHash }] = results
@@ -133,10 +138,16 @@ const element = (name, attributes, ...children) => {
 /** Adds a request to the list; what is returned adds its answer. */
 const note = (title, request) => {
   const summary = element("summary", {}, title)
-  const details = element("details", {}, summary, element("h3", {}, "Request"), element("pre", { tabindex: "0" }, request))
+  const details = element(
+    "details",
+    {},
+    summary,
+    element("h3", {}, "Request"),
+    element("pre", { tabindex: "0" }, request)
+  )
   byId("exchange").prepend(details)
   return (status, answer) => {
-    summary.textContent = title + ": " + status
+    summary.textContent = `${title}: ${status}`
     details.append(element("h3", {}, "Answer"), element("pre", { tabindex: "0" }, answer))
   }
 }
@@ -149,7 +160,11 @@ const show = (text, children, bad = false) => {
 }
 
 const list = (entries) =>
-  element("dl", {}, ...entries.flatMap(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)]))
+  element(
+    "dl",
+    {},
+    ...entries.flatMap(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)])
+  )
 
 const logTable = (logs) => {
   const head = ["Event", "Contract", "Arguments"].map((text) => element("th", { scope: "col" }, text))
@@ -169,14 +184,18 @@ const logTable = (logs) => {
     element("thead", {}, element("tr", {}, ...head)),
     element("tbody", {}, ...rows)
   )
-  return element("div", { class: "scroll", role: "region", "aria-label": "Decoded logs", tabindex: "0" }, table)
+  return element(
+    "div",
+    { class: "scroll", role: "region", "aria-label": "Decoded logs", tabindex: "0" },
+    table
+  )
 }
 
 /** A transaction result, decoded. */
 const showResult = ({ gasUsed, logs, returnData, status, txHash }, texts) => {
   const errors = returnData.flatMap((one) => Object.values(one)).flatMap(({ error }) => error ?? [])
   show(
-    [texts[status] ?? "Status " + status + ".", ...errors].join(" "),
+    [texts[status] ?? `Status ${status}.`, ...errors].join(" "),
     [
       list([
         ["Status", status + (status === 0 ? " (failed)" : status === 1 ? " (success)" : "")],
@@ -219,7 +238,7 @@ const onSubmit = (form, actions) =>
 onSubmit("service", { only: ["", async () => show("", [])] })
 onSubmit("passkey", { only: ["Waiting for your authenticator.", createPasskey] })
 onSubmit("wallet", {
-  predict: ["Asking for the address.", async () => show("The address is " + (await predict()).wallet + ".", [])],
+  predict: ["Asking for the address.", async () => show(`The address is ${(await predict()).wallet}.`, [])],
   create: ["Creating the wallet.", create]
 })
 onSubmit("transfer", {
@@ -240,9 +259,10 @@ const fill = () => {
 
 fill()
 addEventListener("hashchange", fill)
-byId("salt").value = "playground " + toBase64(crypto.getRandomValues(new Uint8Array(6)))
+byId("salt").value = `playground ${toBase64(crypto.getRandomValues(new Uint8Array(6)))}`
 if (passkey() !== null) byId("publicKey").textContent = passkey().publicKey
 if (!isSecureContext || /^[0-9.]+$|:/.test(location.hostname))
   byId("notice").textContent =
-    "Browsers make passkeys for names alone, over HTTPS or on localhost: open this page at http://localhost:" + location.port + "/playground."
-`
+    "Browsers make passkeys for names alone, over HTTPS or on localhost: open this page at http://localhost:" +
+    location.port +
+    "/playground."

@@ -6,7 +6,8 @@ import * as OpenApi from "../docs/OpenApi.js"
 import * as SwaggerUi from "../docs/SwaggerUi.js"
 import type { InFlightLimit } from "../limits/InFlightLimit.js"
 import { problem, retryAfter } from "../message/ErrorEnvelope.js"
-import { refuse } from "../message/Exchange.js"
+import * as Pages from "../message/Pages.js"
+import { refuse } from "./Exchange.js"
 
 export interface Parts {
   readonly inFlight: InFlightLimit
@@ -24,7 +25,6 @@ const stopping = problem("shutting_down", [], { headers: retryAfter(5) })
 export const layer = ({ basePath, inFlight, ready }: Parts) =>
   HttpApiBuilder.group(api, "service", (handlers) => {
     let document: HttpServerResponse.HttpServerResponse | undefined
-    const { contentSecurityPolicy, page } = SwaggerUi
     return handlers.handleAll({
       live: () => Effect.succeed({ status: "live" as const }),
       ready: () =>
@@ -37,12 +37,6 @@ export const layer = ({ basePath, inFlight, ready }: Parts) =>
           document ??= HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api, basePath))
           return document
         }),
-      docs: () =>
-        Effect.succeed(
-          HttpServerResponse.text(page, {
-            contentType: "text/html; charset=utf-8",
-            headers: { "content-security-policy": contentSecurityPolicy }
-          })
-        )
+      docs: () => Effect.sync(() => Pages.answer(SwaggerUi.page))
     })
   })
