@@ -58,7 +58,7 @@ const below = (url: string, basePath: string): string => {
 
 /** The service, as its host asks it. */
 export const answering = (
-  { app }: HttpService,
+  app: HttpService["app"],
   { basePath = "", remoteAddress = () => null }: Options,
   context: Context.Context<never>
 ): Handler => {
@@ -82,7 +82,7 @@ export const make = (
   const basePath = given.replace(/\/+$/, "")
   return Service.make(config, { basePath }, (service) =>
     Effect.gen(function* () {
-      const handler = answering(service, { ...options, basePath }, yield* Effect.context<never>())
+      const handler = answering(service.app, { ...options, basePath }, yield* Effect.context<never>())
       yield* Effect.addFinalizer(() => service.stop(config.limits.drainMillis))
       return handler
     })

@@ -158,7 +158,8 @@ const listen = (server: http.Server, { host, port }: Options): Effect.Effect<voi
     })
   })
 
-const listening = (server: http.Server, { host, port }: Options): Listening => {
+/** Where it came to listen. */
+export const listening = (server: http.Server, { host, port }: Pick<Options, "host" | "port">): Listening => {
   const address = server.address()
   const bound = typeof address === "object" && address !== null ? address.port : port
   return { host, port: bound, url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}` }
