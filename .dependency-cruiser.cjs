@@ -56,7 +56,7 @@ const effect = npm("effect/dist/([A-Z]\\w*|encoding/\\w+)\\.js$")
 /** What each adapter's technology is made of. A folder that is missing here gets `effect` alone. */
 const sdks = {
   "aws-kms": [npm("@aws-sdk/client-kms/")],
-  cluster: [npm("effect/dist/(cluster|sql)/"), npm("pg/")],
+  cluster: [npm("effect/dist/(cluster|sql)/"), npm("@effect/sql-pg/")],
   "azure-kv": [npm("@azure/(identity|keyvault-keys)/")],
   fireblocks: [npm("@fireblocks/ts-sdk/")],
   "gcp-kms": [npm("@google-cloud/kms/")],
@@ -66,7 +66,7 @@ const sdks = {
   pkcs11: [npm("pkcs11js/")],
   redis: [npm("ioredis/")],
   "private-key": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],
-  sql: [npm("effect/dist/(reactivity|sql)/"), npm("@effect/sql-pg/"), npm("pg/")]
+  sql: [npm("effect/dist/(reactivity|sql)/"), npm("@effect/sql-pg/")]
 }
 
 const forbid = (name, comment, from, to) => ({ name, comment, severity: "error", from, to })

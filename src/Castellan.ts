@@ -135,8 +135,8 @@ const replicas = ({ database, journal, signers }: Options, client: Port<SqlClien
   const group = Keccak.hashText(JSON.stringify(names)).slice(2, 18)
   return Layer.provide(
     late(() =>
-      import("./adapters/cluster/Replicas.js").then(({ layer }) =>
-        layer({ group, url: secret(database.url) })
+      Promise.all([import("./adapters/sql/Postgres.js"), import("./adapters/cluster/Replicas.js")]).then(
+        ([{ session }, { layer }]) => layer({ group, connect: session(secret(database.url)) })
       )
     ),
     client

@@ -283,8 +283,8 @@ const replicas = (config: Config, sql: Client) => {
     ? Layer.provide(
         Layer.unwrap(
           Effect.map(
-            Effect.promise(() => import("../adapters/cluster/Replicas.js")),
-            ({ layer }) => layer({ group: groupOf(config), url: database.url })
+            Effect.all([postgres, Effect.promise(() => import("../adapters/cluster/Replicas.js"))]),
+            ([{ session }, { layer }]) => layer({ group: groupOf(config), connect: session(database.url) })
           )
         ),
         sql

@@ -3,6 +3,7 @@ import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { Fragment } from "effect/sql/Statement"
@@ -53,10 +54,9 @@ const failed = (error: unknown): AuditLogError =>
 const stopped = new AuditLogError({ message: "the service stops" })
 
 /** Only the first word counts. */
-const tell = (jobs: ReadonlyArray<Job>, outcome: Effect.Effect<void, AuditLogError>) =>
-  Effect.sync(() => {
-    for (const { done } of jobs) Deferred.doneUnsafe(done, outcome)
-  })
+const tell = (jobs: ReadonlyArray<Job>, outcome: Effect.Effect<void, AuditLogError>): void => {
+  for (const { done } of jobs) Deferred.doneUnsafe(done, outcome)
+}
 
 /** Acts that come while others are written are written together: one commit for all of them. */
 export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.gen(function* () {
@@ -83,11 +83,11 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
     Store.transaction(sql)(sql`insert into audit ${sql.insert(Array.map(jobs, rowOf))}`).pipe(
       Effect.provideService(GroupCommit.answered, "committed"),
       Effect.mapError(failed),
-      Effect.matchEffect({
+      Effect.match({
         onFailure: (error) => tell(jobs, Effect.fail(error)),
         onSuccess: () => tell(jobs, Effect.void)
       }),
-      Effect.ensuring(tell(jobs, Effect.fail(stopped)))
+      Effect.ensuring(Effect.sync(() => tell(jobs, Effect.fail(stopped))))
     )
 
   const drain: Effect.Effect<void> = Effect.suspend(() => {
@@ -113,10 +113,16 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
           if (!writing) {
             writing = true
             // With nothing of who records: others record through it as well.
-            yield* Effect.forkIn(
+            const writer = yield* Effect.forkIn(
               Effect.updateContext(drain, (_: Context.Context<never>) => context),
               scope
             )
+            // It is interrupted when the scope is closed, or was before: nobody writes any more.
+            writer.addObserver((exit) => {
+              if (Exit.isSuccess(exit)) return
+              writing = false
+              tell(waiting.splice(0), Effect.fail(stopped))
+            })
           }
           // The journal is in the same database.
           const waits = act.kind !== "transaction" && !(yield* withheld)

@@ -4,12 +4,11 @@ import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { SqlError } from "effect/sql/SqlError"
-import type { Fragment, Statement } from "effect/sql/Statement"
+import type { Fragment } from "effect/sql/Statement"
 import { JournalError } from "../../application/ports/journal/JournalError.js"
 import * as Uint from "../../domain/primitives/Uint.js"
-import * as Compact from "./Compact.js"
 import * as ErrorCode from "./ErrorCode.js"
-import * as PostgresClient from "./postgres/PostgresClient.js"
+import type { PostgresClient } from "./postgres/PostgresClient.js"
 import * as Lineage from "./recovery/Lineage.js"
 import * as Seal from "./Seal.js"
 import * as SqliteClient from "./sqlite/SqliteClient.js"
@@ -27,15 +26,6 @@ export interface Store {
   readonly query: Store["transaction"]
   /** The same of one that keeps out others which lock one of these names: it begins when none of them does. */
   readonly locking: (names: ReadonlyArray<string>) => Store["transaction"]
-  /**
-   * Has the database run a statement of the transaction, and gives what waits for its rows. PostgreSQL is sent what follows
-   * without an answer in between; when it refuses the statement and nobody waits for it, the transaction fails with that.
-   */
-  readonly ahead: <A>(
-    statement: Statement<A>
-  ) => Effect.Effect<Effect.Effect<ReadonlyArray<A>, SqlError>, SqlError>
-  /** The same of one whose rows nobody wants. */
-  readonly send: (statement: Statement<unknown>) => Effect.Effect<void, SqlError>
   /** Waits until everything that was committed before survives the machine. */
   readonly durable: Effect.Effect<void, JournalError>
   /** Keeps others that lock the same name out until the transaction ends. */
@@ -48,10 +38,6 @@ export interface Store {
   readonly instance: string
   readonly lineage: Lineage.Lineage
   readonly seal: Seal.Seal
-  /** A column of hex or JSON. */
-  readonly column: (text: string) => Compact.Column
-  /** The same of one that processes of the version before read as it stands, which may be beside this one on PostgreSQL. */
-  readonly shortColumn: (text: string) => Compact.Column
 }
 
 export interface Options {
@@ -68,6 +54,9 @@ export const isSqlError = (error: unknown): error is SqlError => error instanceo
 export const isBroken = (error: unknown): boolean =>
   isSqlError(error) && [" (40001)", " (40P01)"].includes(ErrorCode.suffix(error))
 
+/** What a process on SQLite loads nothing of. */
+export const isPostgres = (client: SqlClient.SqlClient): client is PostgresClient => "ofOneMoment" in client
+
 /** Runs an effect over the database. */
 type Run = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>
 
@@ -77,7 +66,7 @@ export const transaction = (sql: SqlClient.SqlClient): Run => sql.withTransactio
 /** The same for one that only reads: all that it reads is of one moment. */
 export const reading = (sql: SqlClient.SqlClient): Run => {
   if (SqliteClient.isSqlite(sql)) return sql.read
-  return PostgresClient.isPostgres(sql) ? sql.ofOneMoment : sql.withTransaction
+  return isPostgres(sql) ? sql.ofOneMoment : sql.withTransaction
 }
 
 const query = (sql: SqlClient.SqlClient): Run =>
@@ -101,10 +90,7 @@ export const lock =
 /** The same for an effect before which nobody else may have a lock of one of the names. */
 const locking = (sql: SqlClient.SqlClient, names: ReadonlyArray<string>): Run =>
   // In one order, so that nobody waits for who waits for him.
-  PostgresClient.isPostgres(sql) ? sql.locking(distinct(names)) : transaction(sql)
-
-const ahead = (sql: SqlClient.SqlClient): Store["ahead"] =>
-  PostgresClient.isPostgres(sql) ? sql.ahead : Effect.map((rows) => Effect.succeed(rows))
+  isPostgres(sql) ? sql.locking(distinct(names)) : transaction(sql)
 
 const told = <A, E>(
   sql: SqlClient.SqlClient,
@@ -127,9 +113,7 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
   return {
     sql,
     lineage,
-    seal: Seal.make(sealingKey, SqliteClient.isSqlite(sql)),
-    column: Compact.write(SqliteClient.isSqlite(sql)),
-    shortColumn: SqliteClient.isSqlite(sql) ? Compact.write(true) : (text) => text,
+    seal: Seal.make(sealingKey),
     forUpdate: sql.onDialectOrElse({
       pg: () => sql.literal("for update"),
       orElse: () => sql.literal("")
@@ -141,8 +125,6 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
     instance: randomUUID(),
     transaction: intact(transaction(sql)),
     locking: (names) => intact(locking(sql, names)),
-    ahead: ahead(sql),
-    send: (statement) => Effect.asVoid(ahead(sql)(statement)),
     reading: intact(reading(sql)),
     query: intact(query(sql)),
     durable: Effect.mapError(durable(sql), storeFailed),

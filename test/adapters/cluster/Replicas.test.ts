@@ -29,7 +29,7 @@ const member = (group: string, url: Effect.Success<typeof databases.fresh>["url"
   Effect.gen(function* () {
     const scope = yield* Effect.acquireRelease(Scope.make(), (made) => Scope.close(made, Exit.void))
     const layer = Layer.provide(
-      Layer.fresh(ClusterReplicas.layer({ group, url })),
+      Layer.fresh(ClusterReplicas.layer({ group, connect: Postgres.session(url) })),
       Layer.fresh(Postgres.layer({ url }))
     )
     const replicas: Member = Context.get(yield* Layer.buildWithScope(layer, scope), Replicas)

@@ -33,8 +33,8 @@ const acquainted = (from: Signalling, to: Signalling) =>
 /** Two processes on one database; the second one knows the first. */
 const pair = Effect.gen(function* () {
   const { url } = yield* databases.fresh
-  const one = yield* Signals.make(url)
-  const other = yield* Signals.make(url)
+  const one = yield* Signals.make(Postgres.session(url))
+  const other = yield* Signals.make(Postgres.session(url))
   yield* acquainted(one, other)
   return { url, one, other }
 })

@@ -29,9 +29,6 @@ const rounds = (told: ReadonlyArray<Told>): ReadonlyArray<ReadonlyArray<Told>> =
   return parts.flatMap((part) => Store.chunks(part, perStatement))
 }
 
-const columnOf = ({ column }: Store.Store, data: EventData | null): Compact.Column | null =>
-  data === null ? null : column(JSON.stringify(data))
-
 interface Written {
   readonly request_no: number | string
   readonly sequence: number
@@ -42,7 +39,8 @@ interface Written {
 const write = (store: Store.Store, round: ReadonlyArray<Told>, now: number) => {
   const { sql } = store
   const rows = round.map(
-    ({ data, kind, requestId }) => sql`(${requestId}, ${kind}, ${columnOf(store, data)})`
+    ({ data, kind, requestId }) =>
+      sql`(${requestId}, ${kind}, ${data === null ? null : JSON.stringify(data)})`
   )
   return sql<Written>`
     insert into request_events (request_no, sequence, kind, data, told_at)

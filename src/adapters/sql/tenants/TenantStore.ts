@@ -3,16 +3,100 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { SqlError } from "effect/sql/SqlError"
 import {
+  type Account,
   type Key,
+  type OwnNetwork,
+  type OwnSigner,
   type Pause,
   TenantStore,
   TenantStoreError
 } from "../../../application/ports/TenantStore.js"
-import type { AccountId } from "../../../application/ports/Tenants.js"
+import type { AccountId, Scope, Tier } from "../../../application/ports/Tenants.js"
+import type { Address } from "../../../domain/primitives/Address.js"
 import * as ErrorCode from "../ErrorCode.js"
 import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
-import * as Rows from "./TenantRows.js"
+
+interface AccountRow {
+  readonly account_id: AccountId
+  readonly name: string
+  readonly tier: Tier
+  readonly requests_per_minute: number | null
+  readonly requests_per_hour: number | null
+  readonly created_at: number
+}
+
+interface KeyRow {
+  readonly hash: string
+  readonly account_id: AccountId
+  readonly scopes: string
+  readonly origin: Key["origin"]
+  readonly issued_at: number
+  readonly ends_at: number | null
+}
+
+interface NetworkRow {
+  readonly account_id: AccountId
+  readonly chain_id: string
+  readonly factory: Address | null
+  readonly settings: string
+}
+
+interface SignerRow {
+  readonly account_id: AccountId
+  readonly client_id: string
+  readonly version_id: string | null
+  readonly asset_id: string | null
+  readonly provider: string
+  readonly key_name: string
+  readonly address: Address | null
+}
+
+const accountOf = (row: AccountRow): Account => ({
+  accountId: row.account_id,
+  name: row.name,
+  tier: row.tier,
+  ...(row.requests_per_minute !== null && { requestsPerMinute: row.requests_per_minute }),
+  ...(row.requests_per_hour !== null && { requestsPerHour: row.requests_per_hour }),
+  createdAt: row.created_at
+})
+
+const keyOf = (row: KeyRow): Key => ({
+  hash: row.hash,
+  accountId: row.account_id,
+  scopes: row.scopes.split(" ") as ReadonlyArray<Scope>,
+  origin: row.origin,
+  issuedAt: row.issued_at,
+  endsAt: row.ends_at
+})
+
+const rowOfKey = ({ accountId, endsAt, hash, issuedAt, origin, scopes }: Key): KeyRow => ({
+  hash,
+  account_id: accountId,
+  scopes: scopes.join(" "),
+  origin,
+  issued_at: issuedAt,
+  ends_at: endsAt
+})
+
+const networkOf = (row: NetworkRow): OwnNetwork => ({
+  accountId: row.account_id,
+  chainId: BigInt(row.chain_id),
+  factory: row.factory,
+  settings: row.settings
+})
+
+const signerOf = (row: SignerRow): OwnSigner => ({
+  accountId: row.account_id,
+  ref: {
+    clientId: row.client_id,
+    ...(row.version_id !== null && { versionId: row.version_id }),
+    ...(row.asset_id !== null && { assetId: row.asset_id })
+  },
+  provider: row.provider,
+  key: row.key_name,
+  address: row.address
+})
 
 const refuse = (reason: TenantStoreError["reason"], message: string) =>
   Effect.fail(new TenantStoreError({ reason, message }))
@@ -53,11 +137,11 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
         : refuse("unknownAccount", `the database has no account called ${account}`)
     )
 
-  const insertKey = (key: Key) => sql`insert into api_keys ${sql.insert({ ...Rows.rowOfKey(key) })}`
+  const insertKey = (key: Key) => sql`insert into api_keys ${sql.insert({ ...rowOfKey(key) })}`
 
   const end = (key: Key, endsAt: number) =>
     Effect.gen(function* () {
-      const [known] = yield* sql<Rows.KeyRow>`select * from api_keys where hash = ${key.hash}`
+      const [known] = yield* sql<KeyRow>`select * from api_keys where hash = ${key.hash}`
       if (known === undefined) {
         if (key.origin === "command") return yield* refuse("unknownKey", "the database has no such key")
         return yield* insertKey({ ...key, endsAt })
@@ -75,16 +159,16 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
     ),
     content: asked(
       Effect.gen(function* () {
-        const accounts = yield* sql<Rows.AccountRow>`select * from accounts order by number`
-        const keys = yield* sql<Rows.KeyRow>`select * from api_keys order by number`
-        const networks = yield* sql<Rows.NetworkRow>`select * from account_networks order by number`
-        const signers = yield* sql<Rows.SignerRow>`select * from account_signers order by number`
+        const accounts = yield* sql<AccountRow>`select * from accounts order by number`
+        const keys = yield* sql<KeyRow>`select * from api_keys order by number`
+        const networks = yield* sql<NetworkRow>`select * from account_networks order by number`
+        const signers = yield* sql<SignerRow>`select * from account_signers order by number`
         const pauses = yield* sql<Pause>`select kind, subject, since from pauses order by number`
         return {
-          accounts: accounts.map(Rows.accountOf),
-          keys: keys.map(Rows.keyOf),
-          networks: networks.map(Rows.networkOf),
-          signers: signers.map(Rows.signerOf),
+          accounts: accounts.map(accountOf),
+          keys: keys.map(keyOf),
+          networks: networks.map(networkOf),
+          signers: signers.map(signerOf),
           pauses: pauses.map(({ kind, since, subject }) => ({ kind, subject, since }))
         }
       })

@@ -12,11 +12,23 @@ import {
   WatchesError,
   type WatchNode
 } from "../../../application/ports/Watches.js"
+import type { EndpointChange } from "../../../application/ports/Webhooks.js"
 import type * as Compact from "../Compact.js"
 import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
-import * as Changes from "./Changes.js"
 import * as Limits from "./Limits.js"
+
+/** Logs a change of a watch that is there among those of its endpoint, in the transaction that makes it. */
+const log = ({ sql }: Store.Store, watchId: string, what: EndpointChange["what"], by: string) =>
+  Effect.flatMap(
+    Clock.currentTimeMillis,
+    (now) => sql`
+      insert into webhook_changes (at, webhook_id, watch_id, account_id, what, changed_by)
+      select cast(${now} as bigint), webhooks.webhook_id, watches.watch_id, watches.account_id,
+        cast(${what} as text), cast(${by} as text)
+      from watches join webhooks on webhooks.webhook_no = watches.webhook_no
+      where watches.watch_id = ${watchId}`
+  )
 
 export const rpcName = (sourceId: string): string => `watch rpc ${sourceId}`
 
@@ -191,7 +203,7 @@ const add = (store: Store.Store, watch: NewWatch, by: string) =>
         revision,
         created_at: yield* Clock.currentTimeMillis
       })}`
-    yield* Changes.log(store, watchId, "added", by)
+    yield* log(store, watchId, "added", by)
     return watchId
   })
 
@@ -232,7 +244,7 @@ const setState = (store: Store.Store, watchId: string, state: "enabled" | "pause
     if (state === "paused" && was.state === "enabled") yield* leave(store, known.watch_no)
     yield* sql`update watches set state = ${state}, revision = ${revision} where watch_no = ${known.watch_no}`
     yield* tidy(store, known.source_no)
-    yield* Changes.log(store, watchId, state, by)
+    yield* log(store, watchId, state, by)
     return true
   })
 
@@ -242,7 +254,7 @@ const remove = (store: Store.Store, watchId: string, by: string) =>
     const known = yield* numbersOf(store, watchId)
     if (known === undefined) return false
     yield* revise(store, known.source_no)
-    yield* Changes.log(store, watchId, "removed", by)
+    yield* log(store, watchId, "removed", by)
     yield* sql`delete from webhook_deliveries where request_no = ${-known.watch_no}`
     yield* sql`delete from watch_events where watch_no = ${known.watch_no}`
     const gone = yield* sql`delete from watches where watch_no = ${known.watch_no} returning watch_no`
