@@ -59,7 +59,7 @@ const sdks = {
   cluster: [npm("effect/dist/(cluster|sql)/"), npm("@effect/sql-pg/")],
   "azure-kv": [npm("@azure/(identity|keyvault-keys)/")],
   fireblocks: [npm("@fireblocks/ts-sdk/")],
-  "gcp-kms": [npm("@google-cloud/kms/")],
+  "gcp-kms": [npm("(@google-cloud/kms|undici)/")],
   "json-rpc": [npm("undici/")],
   memory: [pureEthers],
   native: [npm("(hash-wasm|secp256k1)/")],

@@ -1,10 +1,3 @@
-import type * as AddWebhook from "../application/usecases/webhooks/AddWebhook.js"
-import type * as ChangeWebhook from "../application/usecases/webhooks/ChangeWebhook.js"
-import type * as ListDead from "../application/usecases/webhooks/ListDead.js"
-import type * as ListWebhooks from "../application/usecases/webhooks/ListWebhooks.js"
-import type * as Redeliver from "../application/usecases/webhooks/Redeliver.js"
-import type * as RemoveWebhook from "../application/usecases/webhooks/RemoveWebhook.js"
-import type * as RotateSecret from "../application/usecases/webhooks/RotateSecret.js"
 import type * as Webhook from "../application/usecases/webhooks/Webhook.js"
 import type { CallOptions } from "./CallOptions.js"
 import * as Transport from "./Transport.js"
@@ -13,32 +6,29 @@ import * as Transport from "./Transport.js"
 export interface Webhooks {
   /** Not sent again when its answer is lost: each makes a webhook. */
   readonly add: (
-    request: typeof AddWebhook.Request.Encoded,
+    request: typeof Webhook.AddRequest.Encoded,
     options?: CallOptions
-  ) => Promise<typeof AddWebhook.Response.Encoded>
-  readonly list: (options?: CallOptions) => Promise<typeof ListWebhooks.Response.Encoded>
+  ) => Promise<typeof Webhook.WithSecret.Encoded>
+  readonly list: (options?: CallOptions) => Promise<typeof Webhook.List.Encoded>
   readonly get: (webhookId: string, options?: CallOptions) => Promise<typeof Webhook.Shown.Encoded>
   readonly change: (
     webhookId: string,
-    request: typeof ChangeWebhook.Request.Encoded,
+    request: typeof Webhook.ChangeRequest.Encoded,
     options?: CallOptions
   ) => Promise<typeof Webhook.Shown.Encoded>
-  readonly remove: (
-    webhookId: string,
-    options?: CallOptions
-  ) => Promise<typeof RemoveWebhook.Response.Encoded>
+  readonly remove: (webhookId: string, options?: CallOptions) => Promise<typeof Webhook.Removed.Encoded>
   /** Not sent again when its answer is lost: the secret in it would be the older one by then. */
   readonly rotate: (
     webhookId: string,
-    request?: typeof RotateSecret.Request.Encoded,
+    request?: typeof Webhook.RotateRequest.Encoded,
     options?: CallOptions
-  ) => Promise<typeof RotateSecret.Response.Encoded>
-  readonly dead: (webhookId: string, options?: CallOptions) => Promise<typeof ListDead.Response.Encoded>
+  ) => Promise<typeof Webhook.Rotated.Encoded>
+  readonly dead: (webhookId: string, options?: CallOptions) => Promise<typeof Webhook.Dead.Encoded>
   readonly redeliver: (
     webhookId: string,
-    request?: typeof Redeliver.Request.Encoded,
+    request?: typeof Webhook.RedeliverRequest.Encoded,
     options?: CallOptions
-  ) => Promise<typeof Redeliver.Response.Encoded>
+  ) => Promise<typeof Webhook.Redelivered.Encoded>
 }
 
 export const make = (send: (exchange: Transport.Exchange) => Promise<Transport.Answer>): Webhooks => {

@@ -7,16 +7,13 @@ import type { DecodedLog } from "../../domain/abi/Log.js"
 import { maxValuesAtOnce } from "../../domain/abi/Values.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
-import type { AbiStore } from "../ports/AbiStore.js"
 import {
   type Block,
   type ChainClient,
-  type ChainRpc,
   ChainRpcError,
   type FoundLog,
   type LogFilter
 } from "../ports/chain/ChainRpc.js"
-import type { Networks } from "../ports/Networks.js"
 import type { Caller } from "../request/Caller.js"
 import { type Failure, type InvalidRequest, invalid, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
@@ -192,27 +189,26 @@ const decodable = (events: ReadonlyArray<FoundEvent>): Effect.Effect<ReadonlyArr
  * One reading. When it takes several parts, the hash of the last block (which stands for all blocks before it) is
  * compared before and after: parts of two chains are never put together.
  */
-const readOnce = (
+const readOnce = Effect.fnUntraced(function* (
   chain: ChainClient,
   ask: (range: BlockRange) => Effect.Effect<ReadonlyArray<FoundEvent>, ChainRpcError>,
   range: BlockRange
-) =>
-  Effect.gen(function* () {
-    const anchor = Effect.map(chain.block(range.to), (block) => block?.hash ?? null)
-    let before: Bytes32 | null | undefined
-    const events = yield* LogRanges.read({
-      range,
-      ask,
-      bounds,
-      bytesOf: ({ log }) => LogRanges.bytesOf(log),
-      beforeSplit: Effect.map(anchor, (hash) => {
-        before = hash
-      })
+) {
+  const anchor = Effect.map(chain.block(range.to), (block) => block?.hash ?? null)
+  let before: Bytes32 | null | undefined
+  const events = yield* LogRanges.read({
+    range,
+    ask,
+    bounds,
+    bytesOf: ({ log }) => LogRanges.bytesOf(log),
+    beforeSplit: Effect.map(anchor, (hash) => {
+      before = hash
     })
-    if (before === undefined) return events
-    const after = yield* anchor
-    return before !== null && before === after ? events : yield* new ViewChanged()
   })
+  if (before === undefined) return events
+  const after = yield* anchor
+  return before !== null && before === after ? events : yield* new ViewChanged()
+})
 
 /** What callers are told of a reading that came to no end. */
 const told = (
@@ -244,50 +240,44 @@ const told = (
 }
 
 /** The events that the request means, in chain order. */
-export const read = (
-  caller: Caller,
-  request: EventQuery.Request
-): Effect.Effect<ReadonlyArray<FoundEvent>, Failure, AbiStore | ChainRpc | Networks> =>
-  Effect.gen(function* () {
-    const from = yield* Effect.fromResult(reference("fromBlock", request.fromBlock))
-    const to = yield* Effect.fromResult(reference("toBlock", request.toBlock))
-    const filters = yield* EventQuery.filters(caller, request)
-    const { chain, trust } = yield* Connection.open(caller, request, "rpc")
-    const refusal = Connection.refusal(trust, "rpc")
-    const head = yield* Effect.mapError(tagged(chain, "latest"), refusal)
-    const numberOf = (block: BlockReference.BlockReference): Effect.Effect<bigint, Failure> => {
-      if (typeof block === "bigint") return Effect.succeed(block)
-      if (block === "latest") return Effect.succeed(head.number)
-      return Effect.mapError(
-        Effect.map(tagged(chain, block), ({ number }) => number),
-        refusal
-      )
-    }
-    const [first, last] = yield* Effect.all([numberOf(from), numberOf(to)], { concurrency: "unbounded" })
-    const range = yield* Effect.fromResult(resolve(first, last, head.number))
-    if (range === null) return []
-    const ask = asker(chain, filters, new Set(request.contracts ?? []))
-    return yield* readOnce(chain, ask, range).pipe(
-      Effect.retry({ times: maxReadings - 1, while: ({ _tag }) => _tag === "ViewChanged" }),
-      Effect.mapError((error) =>
-        error._tag === "ChainRpcError" ? refusal(error) : told(chain, range, error)
-      ),
-      Effect.flatMap(decodable),
-      Effect.timeoutOrElse({
-        duration: patienceMillis,
-        orElse: () =>
-          Effect.fail(
-            unprocessable("node_limit", [
-              {
-                path: "rpc",
-                message: Reasons.text("slowNode", {
-                  ...range,
-                  origin: chain.origin,
-                  seconds: patienceMillis / 1_000
-                })
-              }
-            ])
-          )
-      })
+export const read = Effect.fnUntraced(function* (caller: Caller, request: EventQuery.Request) {
+  const from = yield* Effect.fromResult(reference("fromBlock", request.fromBlock))
+  const to = yield* Effect.fromResult(reference("toBlock", request.toBlock))
+  const filters = yield* EventQuery.filters(caller, request)
+  const { chain, trust } = yield* Connection.open(caller, request, "rpc")
+  const refusal = Connection.refusal(trust, "rpc")
+  const head = yield* Effect.mapError(tagged(chain, "latest"), refusal)
+  const numberOf = (block: BlockReference.BlockReference): Effect.Effect<bigint, Failure> => {
+    if (typeof block === "bigint") return Effect.succeed(block)
+    if (block === "latest") return Effect.succeed(head.number)
+    return Effect.mapError(
+      Effect.map(tagged(chain, block), ({ number }) => number),
+      refusal
     )
-  })
+  }
+  const [first, last] = yield* Effect.all([numberOf(from), numberOf(to)], { concurrency: "unbounded" })
+  const range = yield* Effect.fromResult(resolve(first, last, head.number))
+  if (range === null) return []
+  const ask = asker(chain, filters, new Set(request.contracts ?? []))
+  return yield* readOnce(chain, ask, range).pipe(
+    Effect.retry({ times: maxReadings - 1, while: ({ _tag }) => _tag === "ViewChanged" }),
+    Effect.mapError((error) => (error._tag === "ChainRpcError" ? refusal(error) : told(chain, range, error))),
+    Effect.flatMap(decodable),
+    Effect.timeoutOrElse({
+      duration: patienceMillis,
+      orElse: () =>
+        Effect.fail(
+          unprocessable("node_limit", [
+            {
+              path: "rpc",
+              message: Reasons.text("slowNode", {
+                ...range,
+                origin: chain.origin,
+                seconds: patienceMillis / 1_000
+              })
+            }
+          ])
+        )
+    })
+  )
+})

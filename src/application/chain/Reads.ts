@@ -73,24 +73,23 @@ const anonymous = (calls: ReadonlyArray<Call>): ReadonlyArray<Multicall.Call> =>
  * go through Multicall3's code in one call, where the chain has it, the node takes state overrides, and the gas
  * suffices; else each is a call of its own. Fails when the node answers nothing at all; a call that fails, fails alone.
  */
-export const run = (
+export const run = Effect.fnUntraced(function* (
   chain: ChainClient,
   facts: ChainFacts,
   calls: ReadonlyArray<Call>
-): Effect.Effect<ReadonlyArray<Outcome>, ChainRpcError> =>
-  Effect.gen(function* () {
-    if (calls.length === 0) return []
-    const plain = anonymous(calls)
-    const code =
-      calls.length > 1 && plain.length === calls.length ? yield* facts.code(chain, Multicall.address) : null
-    const outcomes =
-      (code === null ? null : yield* aggregated(chain, code, plain)) ??
-      (yield* calls.length === 1 ? alone(chain, calls, "latest") : pinned(chain, calls))
-    const failures = Arr.getFailures(outcomes)
-    const [first] = failures
-    return first !== undefined &&
-      failures.length === outcomes.length &&
-      failures.every(({ reason }) => reason !== "rejected")
-      ? yield* Effect.fail(first)
-      : outcomes
-  })
+) {
+  if (calls.length === 0) return []
+  const plain = anonymous(calls)
+  const code =
+    calls.length > 1 && plain.length === calls.length ? yield* facts.code(chain, Multicall.address) : null
+  const outcomes =
+    (code === null ? null : yield* aggregated(chain, code, plain)) ??
+    (yield* calls.length === 1 ? alone(chain, calls, "latest") : pinned(chain, calls))
+  const failures = Arr.getFailures(outcomes)
+  const [first] = failures
+  return first !== undefined &&
+    failures.length === outcomes.length &&
+    failures.every(({ reason }) => reason !== "rejected")
+    ? yield* Effect.fail(first)
+    : outcomes
+})

@@ -8,7 +8,6 @@ import {
 } from "../../application/keys/KeyRingRegistry.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import type { Secret } from "../fields/FileFields.js"
-import type { Reader } from "../keys/KeyProviderKind.js"
 import * as KeyProviders from "../keys/KeyProviders.js"
 import type { KeysFile, SystemKey } from "./KeysFile.js"
 
@@ -32,14 +31,14 @@ const notInProduction =
 export const read = (
   file: KeysFile,
   options: { readonly development: boolean; readonly accounts: ReadonlySet<string> },
-  given: Omit<Reader, "privateKey">
+  given: Omit<KeyProviders.Reader, "privateKey">
 ): KeysConfig => {
   const { say, secret } = given
   const privateKey = (path: string, reference: Secret): Redact => {
     if (!options.development && file.allowPrivateKeys !== true) say(path, notInProduction)
     return secret(path, reference)
   }
-  const reader: Reader = { ...given, privateKey }
+  const reader: KeyProviders.Reader = { ...given, privateKey }
 
   const names = new Set<string>()
   const providers = (file.providers ?? []).map((entry, index): KeyProviders.Configured => {

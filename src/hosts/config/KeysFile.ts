@@ -1,11 +1,10 @@
 import * as Schema from "effect/Schema"
 import * as Address from "../../domain/primitives/Address.js"
 import { Name, optional, Secret, says } from "../fields/FileFields.js"
-import { KeyName } from "../keys/KeyFields.js"
 import * as KeyProviders from "../keys/KeyProviders.js"
 
 /** A key of a provider. */
-const keyOfProvider = { provider: Name, key: KeyName, address: optional(Address.schema) }
+const keyOfProvider = { provider: Name, key: KeyProviders.KeyName, address: optional(Address.schema) }
 
 /** A key that requests may name: one of a provider, or in short a private key. */
 export const SignerEntry = Schema.Struct({

@@ -23,32 +23,31 @@ export interface Refusal {
  * Clients of JSON-RPC services that are no nodes, whose URLs the operator names: one for each URL, made without any
  * traffic. They need not understand batches, so each call goes alone.
  */
-export const make = <C, E>(
+export const make = Effect.fnUntraced(function* <C, E>(
   options: Options,
   clientOf: (origin: string, batches: Batches.Batches) => C,
   refused: (refusal: Refusal) => E
-): Effect.Effect<{ readonly connect: (url: string) => Effect.Effect<C, E> }, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const { defaults } = ChainRpc
-    const retry = { ...defaults.retry, ...options.retry }
-    const onExchange = options.onExchange ?? (() => undefined)
-    const http = yield* Http.make(defaults.egress, { ...defaults.http, ...patience, ...options.http })
-    const background = yield* FiberSet.makeRuntime()
-    const limits = { ...defaults.batches, batchCalls: 1 }
-    const clients = new Map<string, C>()
-    return {
-      connect: (url) =>
-        Result.match(Egress.target(url, "operator", defaults.egress), {
-          onFailure: (reason) =>
-            Effect.fail(refused({ reason, origin: "", message: "expected an http or https URL" })),
-          onSuccess: (target) =>
-            Effect.sync(() => {
-              const client =
-                clients.get(target.href) ??
-                clientOf(target.origin, Batches.make({ background, http, limits, onExchange, retry, target }))
-              clients.set(target.href, client)
-              return client
-            })
-        })
-    }
-  })
+): Effect.fn.Return<{ readonly connect: (url: string) => Effect.Effect<C, E> }, never, Scope.Scope> {
+  const { defaults } = ChainRpc
+  const retry = { ...defaults.retry, ...options.retry }
+  const onExchange = options.onExchange ?? (() => undefined)
+  const http = yield* Http.make(defaults.egress, { ...defaults.http, ...patience, ...options.http })
+  const background = yield* FiberSet.makeRuntime()
+  const limits = { ...defaults.batches, batchCalls: 1 }
+  const clients = new Map<string, C>()
+  return {
+    connect: (url) =>
+      Result.match(Egress.target(url, "operator", defaults.egress), {
+        onFailure: (reason) =>
+          Effect.fail(refused({ reason, origin: "", message: "expected an http or https URL" })),
+        onSuccess: (target) =>
+          Effect.sync(() => {
+            const client =
+              clients.get(target.href) ??
+              clientOf(target.origin, Batches.make({ background, http, limits, onExchange, retry, target }))
+            clients.set(target.href, client)
+            return client
+          })
+      })
+  }
+})

@@ -4,7 +4,6 @@ import * as ErrorDefinition from "../../../domain/abi/ErrorDefinition.js"
 import * as Span from "../../observe/Span.js"
 import { AbiStore } from "../../ports/AbiStore.js"
 import type { Caller } from "../../request/Caller.js"
-import type { Failure } from "../../request/Failure.js"
 import * as Definition from "./Definition.js"
 
 const Input = Schema.Struct(Definition.inputFields).annotate({ identifier: "ErrorInput" })
@@ -26,13 +25,12 @@ export const Response = Schema.Struct({
 export type Response = typeof Response.Type
 
 /** Registers a custom error for the caller's account: reverts are decoded with it. */
-export const run = (caller: Caller, { errorABI }: Request): Effect.Effect<Response, Failure, AbiStore> =>
-  Effect.gen(function* () {
-    const store = yield* AbiStore
-    const error = yield* Effect.mapError(
-      Effect.fromResult(ErrorDefinition.fromJson(errorABI)),
-      Definition.misfit("errorABI")
-    )
-    yield* Definition.registered("errorABI", store.addError(caller.principal.accountId, error))
-    return { status: 200, errorDef: error.canonical }
-  }).pipe(Span.named("AddError"))
+export const run = Effect.fnUntraced(function* (caller: Caller, { errorABI }: Request) {
+  const store = yield* AbiStore
+  const error = yield* Effect.mapError(
+    Effect.fromResult(ErrorDefinition.fromJson(errorABI)),
+    Definition.misfit("errorABI")
+  )
+  yield* Definition.registered("errorABI", store.addError(caller.principal.accountId, error))
+  return { status: 200, errorDef: error.canonical }
+}, Span.named("AddError"))

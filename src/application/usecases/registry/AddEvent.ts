@@ -4,7 +4,6 @@ import * as Event from "../../../domain/abi/Event.js"
 import * as Span from "../../observe/Span.js"
 import { AbiStore } from "../../ports/AbiStore.js"
 import type { Caller } from "../../request/Caller.js"
-import type { Failure } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
 import * as Definition from "./Definition.js"
 
@@ -33,13 +32,12 @@ export const Response = Schema.Struct({
 export type Response = typeof Response.Type
 
 /** Registers an event for the caller's account: logs are decoded with it, and it can be filtered. */
-export const run = (caller: Caller, { eventABI }: Request): Effect.Effect<Response, Failure, AbiStore> =>
-  Effect.gen(function* () {
-    const store = yield* AbiStore
-    const event = yield* Effect.mapError(
-      Effect.fromResult(Event.fromJson(eventABI)),
-      Definition.misfit("eventABI")
-    )
-    yield* Definition.registered("eventABI", store.addEvent(caller.principal.accountId, event))
-    return { status: 200, eventDef: event.canonical }
-  }).pipe(Span.named("AddEvent"))
+export const run = Effect.fnUntraced(function* (caller: Caller, { eventABI }: Request) {
+  const store = yield* AbiStore
+  const event = yield* Effect.mapError(
+    Effect.fromResult(Event.fromJson(eventABI)),
+    Definition.misfit("eventABI")
+  )
+  yield* Definition.registered("eventABI", store.addEvent(caller.principal.accountId, event))
+  return { status: 200, eventDef: event.canonical }
+}, Span.named("AddEvent"))

@@ -2,10 +2,6 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as AddWatch from "../../../application/usecases/watches/AddWatch.js"
-import * as ChangeWatch from "../../../application/usecases/watches/ChangeWatch.js"
-import * as GetWatch from "../../../application/usecases/watches/GetWatch.js"
-import * as ListWatches from "../../../application/usecases/watches/ListWatches.js"
-import * as RemoveWatch from "../../../application/usecases/watches/RemoveWatch.js"
 import * as Watch from "../../../application/usecases/watches/Watch.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { Authentication, RequiredScope, said } from "./EndpointAnnotations.js"
@@ -38,8 +34,8 @@ export const group = HttpApiGroup.make("watches")
     ),
     HttpApiEndpoint.get("listWatches", "/watches", {
       disableCodecs: true,
-      query: ListWatches.Query.fields,
-      success: ListWatches.Response
+      query: Watch.ListQuery.fields,
+      success: Watch.List
     }).annotateMerge(
       said("List watches", "The account's watches in the order of their making, by pages.", {
         cursor: "NDI",
@@ -48,7 +44,7 @@ export const group = HttpApiGroup.make("watches")
     ),
     HttpApiEndpoint.get("getWatch", "/watches/:watchId", {
       ...ofOne,
-      success: GetWatch.Response
+      success: Watch.Shown
     }).annotateMerge(
       said(
         "Ask for one watch",
@@ -58,8 +54,8 @@ export const group = HttpApiGroup.make("watches")
     ),
     HttpApiEndpoint.patch("changeWatch", "/watches/:watchId", {
       ...ofOne,
-      payload: ChangeWatch.Request,
-      success: ChangeWatch.Response
+      payload: Watch.ChangeRequest,
+      success: Watch.Shown
     }).annotateMerge(
       said(
         "Pause or resume a watch",
@@ -69,7 +65,7 @@ export const group = HttpApiGroup.make("watches")
     ),
     HttpApiEndpoint.delete("removeWatch", "/watches/:watchId", {
       ...ofOne,
-      success: RemoveWatch.Response
+      success: Watch.Removed
     }).annotateMerge(said("Remove a watch", "Removes it with all that its webhook is owed of it.", one))
   )
   .annotateEndpoints(RequiredScope, "webhooks")
@@ -79,8 +75,8 @@ export const group = HttpApiGroup.make("watches")
 /** By the endpoint's name. */
 export const useCases = {
   addWatch: AddWatch.run,
-  listWatches: ListWatches.run,
-  getWatch: GetWatch.run,
-  changeWatch: ChangeWatch.run,
-  removeWatch: RemoveWatch.run
+  listWatches: Watch.list,
+  getWatch: Watch.get,
+  changeWatch: Watch.change,
+  removeWatch: Watch.remove
 }

@@ -1,14 +1,6 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
-import * as AddWebhook from "../../../application/usecases/webhooks/AddWebhook.js"
-import * as ChangeWebhook from "../../../application/usecases/webhooks/ChangeWebhook.js"
-import * as GetWebhook from "../../../application/usecases/webhooks/GetWebhook.js"
-import * as ListDead from "../../../application/usecases/webhooks/ListDead.js"
-import * as ListWebhooks from "../../../application/usecases/webhooks/ListWebhooks.js"
-import * as Redeliver from "../../../application/usecases/webhooks/Redeliver.js"
-import * as RemoveWebhook from "../../../application/usecases/webhooks/RemoveWebhook.js"
-import * as RotateSecret from "../../../application/usecases/webhooks/RotateSecret.js"
 import * as Webhook from "../../../application/usecases/webhooks/Webhook.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { Authentication, BodyOptional, RequiredScope, said } from "./EndpointAnnotations.js"
@@ -22,8 +14,8 @@ export const group = HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.post("addWebhook", "/webhooks", {
       disableCodecs: true,
-      payload: AddWebhook.Request,
-      success: AddWebhook.Response
+      payload: Webhook.AddRequest,
+      success: Webhook.WithSecret
     }).annotateMerge(
       said(
         "Add a webhook",
@@ -33,18 +25,18 @@ export const group = HttpApiGroup.make("webhooks")
     ),
     HttpApiEndpoint.get("listWebhooks", "/webhooks", {
       disableCodecs: true,
-      success: ListWebhooks.Response
+      success: Webhook.List
     }).annotateMerge(said("List webhooks", "The account's webhooks, with how much is owed to each.")),
     HttpApiEndpoint.get("getWebhook", "/webhooks/:webhookId", {
       ...ofOne,
-      success: GetWebhook.Response
+      success: Webhook.Shown
     }).annotateMerge(
       said("Ask for one webhook", "One webhook of the account. Another account's is not found.", one)
     ),
     HttpApiEndpoint.patch("changeWebhook", "/webhooks/:webhookId", {
       ...ofOne,
-      payload: ChangeWebhook.Request,
-      success: ChangeWebhook.Response
+      payload: Webhook.ChangeRequest,
+      success: Webhook.Shown
     }).annotateMerge(
       said(
         "Pause, resume or change a webhook",
@@ -54,12 +46,12 @@ export const group = HttpApiGroup.make("webhooks")
     ),
     HttpApiEndpoint.delete("removeWebhook", "/webhooks/:webhookId", {
       ...ofOne,
-      success: RemoveWebhook.Response
+      success: Webhook.Removed
     }).annotateMerge(said("Remove a webhook", "Removes it with all that is owed to it.", one)),
     HttpApiEndpoint.post("rotateSecret", "/webhooks/:webhookId/rotate", {
       ...ofOne,
-      payload: RotateSecret.Request,
-      success: RotateSecret.Response
+      payload: Webhook.RotateRequest,
+      success: Webhook.Rotated
     })
       .annotate(BodyOptional, true)
       .annotateMerge(
@@ -71,14 +63,14 @@ export const group = HttpApiGroup.make("webhooks")
       ),
     HttpApiEndpoint.get("listDead", "/webhooks/:webhookId/dead", {
       ...ofOne,
-      success: ListDead.Response
+      success: Webhook.Dead
     }).annotateMerge(
       said("List events that were given up", "Events that the webhook has not taken for three days.", one)
     ),
     HttpApiEndpoint.post("redeliver", "/webhooks/:webhookId/redeliver", {
       ...ofOne,
-      payload: Redeliver.Request,
-      success: Redeliver.Response
+      payload: Webhook.RedeliverRequest,
+      success: Webhook.Redelivered
     })
       .annotate(BodyOptional, true)
       .annotateMerge(
@@ -95,12 +87,12 @@ export const group = HttpApiGroup.make("webhooks")
 
 /** By the endpoint's name. */
 export const useCases = {
-  addWebhook: AddWebhook.run,
-  listWebhooks: ListWebhooks.run,
-  getWebhook: GetWebhook.run,
-  changeWebhook: ChangeWebhook.run,
-  removeWebhook: RemoveWebhook.run,
-  rotateSecret: RotateSecret.run,
-  listDead: ListDead.run,
-  redeliver: Redeliver.run
+  addWebhook: Webhook.add,
+  listWebhooks: Webhook.list,
+  getWebhook: Webhook.get,
+  changeWebhook: Webhook.change,
+  removeWebhook: Webhook.remove,
+  rotateSecret: Webhook.rotate,
+  listDead: Webhook.dead,
+  redeliver: Webhook.redeliver
 }
