@@ -120,11 +120,11 @@ module.exports = {
     ),
     forbid(
       "adapter-looks-down",
-      "An adapter knows the ports and the domain: no use case, no engine, no other adapter, no host.",
+      "An adapter knows the ports, the runtime and the domain: no use case, no engine, no other adapter, no host.",
       { path: "^src/adapters/([^/]+)/" },
       {
         path: "^(src|tools|test|contracts|bench)/",
-        pathNot: ["^src/(domain|application/ports)/", "^src/adapters/$1/"]
+        pathNot: ["^src/(domain|application/(ports|runtime))/", "^src/adapters/$1/"]
       }
     ),
     ...Object.entries(sdks).map(([folder, allowed]) =>

@@ -16,8 +16,6 @@ interface Hasher {
   readonly init: () => Hasher
   readonly update: (bytes: Uint8Array) => Hasher
   readonly digest: (form: "binary") => Uint8Array
-  readonly save: () => Uint8Array
-  readonly load: (state: Uint8Array) => Hasher
 }
 
 const keccak = async (require: Require): Promise<Accelerated.Keccak> => {
@@ -26,12 +24,7 @@ const keccak = async (require: Require): Promise<Accelerated.Keccak> => {
     readonly createKeccak: (bits: number) => Promise<Hasher>
   }
   const hasher = await createKeccak(256)
-  return {
-    digest: (bytes) => hasher.init().update(bytes).digest("binary"),
-    initial: () => hasher.init().save(),
-    absorbed: (state, bytes) => hasher.load(state).update(bytes).save(),
-    finished: (state, bytes) => hasher.load(state).update(bytes).digest("binary")
-  }
+  return { digest: (bytes) => hasher.init().update(bytes).digest("binary") }
 }
 
 /** What is used of secp256k1. */

@@ -139,7 +139,7 @@ const unlessNamed = (
   Effect.gen(function* () {
     if (!filters.some(({ definition }) => definition.anonymous)) return filters
     const topical = all.filter(({ anonymous }) => !anonymous)
-    const index = yield* EventLoop.drive(() => Log.indexSteps(topical))
+    const index = Log.index(topical)
     const named = Log.layered([index], { left: Number.POSITIVE_INFINITY })
     return filters.map((filter) =>
       filter.definition.anonymous
@@ -167,9 +167,7 @@ export const filters = (
       return yield* Effect.fail(wrong("fields", `expected at most ${maxFields} fields`))
     const all = yield* known(caller, request.useABI ?? [])
     const definitions = yield* Effect.fromResult(meant(request, all))
-    const made = yield* Effect.forEach(definitions, (definition) =>
-      EventLoop.drive(() => EventFilter.makeSteps(definition, fields))
-    )
+    const made = yield* EventLoop.map(definitions, (definition) => EventFilter.make(definition, fields))
     const fitting = made.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
     if (fitting.length > 0) return yield* unlessNamed(fitting, all)
     // A wrong value of a field that exists is nearer to what was meant than a field that does not.

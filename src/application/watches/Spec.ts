@@ -1,3 +1,4 @@
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Event from "../../domain/abi/Event.js"
@@ -9,16 +10,12 @@ import type { Matched } from "./Matching.js"
 /** The filters of a watch. A definition that its fields do not fit was left out when the watch was made. */
 const filtersOf = ({ events, fields }: WatchSpec): Effect.Effect<ReadonlyArray<EventFilter.EventFilter>> =>
   Effect.map(
-    EventLoop.each(events, (text) => {
-      const definition = Event.parse(text, { canonical: true })
-      return Result.isFailure(definition)
-        ? Effect.succeed([])
-        : Effect.map(
-            EventLoop.drive(() => EventFilter.makeSteps(definition.success, fields)),
-            (made) => (Result.isSuccess(made) ? [made.success] : [])
-          )
-    }),
-    (made) => made.flat()
+    EventLoop.map(events, (text) =>
+      Result.flatMap(Event.parse(text, { canonical: true }), (definition) =>
+        EventFilter.make(definition, fields)
+      )
+    ),
+    Arr.getSuccesses
   )
 
 export const matched = ({ fromBlock, spec, watch }: FollowedWatch): Effect.Effect<Matched> =>

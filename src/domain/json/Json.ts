@@ -1,5 +1,4 @@
 import * as Result from "effect/Result"
-import * as Steps from "../primitives/Steps.js"
 import * as Breakage from "./Breakage.js"
 import * as JsonNumber from "./JsonNumber.js"
 
@@ -101,24 +100,16 @@ const close = { object: 0x7d, array: 0x5d }
 const comma = 0x2c
 const minus = 0x2d
 
-/** Names, numbers and commas between two stops. */
-const stride = 4_096
-
-/** Walks text that is known to be JSON, and says where it breaks the rules, in order; nothing where it only stops. */
+/** Walks text that is known to be JSON, and says where it breaks the rules, in order. */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: a walk over bytes; calls in its loop cost as much as the work.
 function* refusals(
   text: string,
   { decimals, longest, maxDepth, maxElements }: Bounds
-): Generator<Refusal | undefined, void> {
+): Generator<Refusal, void> {
   const frames: Array<Frame> = []
   let top: Frame | undefined
-  let untilStop = stride
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at)
-    if (untilStop === 0) {
-      untilStop = stride
-      yield
-    }
     if (unit === quote) {
       const end = closing(text, at)
       if (top?.names && top.atName) {
@@ -139,7 +130,6 @@ function* refusals(
       frames.pop()
       top = frames.at(-1)
     } else if (unit === comma) {
-      untilStop -= 1
       if (top?.names) top.atName = true
       else if (top && ++top.index >= Math.min(maxElements, longest?.maxElements ?? maxElements)) {
         const isLongest = longest !== undefined && frames.length === 2 && frames[0]?.name === longest.name
@@ -173,37 +163,35 @@ const beyond = (frames: ReadonlyArray<Frame>, message: string): Refusal =>
 
 /** Where text that is known to be JSON has a number that loses digits once it is parsed; null: nowhere. */
 export const inexactNumber = (text: string): Refusal | null => {
-  for (const refusal of refusals(text, unbounded)) if (refusal?.kind === "number") return refusal
+  for (const refusal of refusals(text, unbounded)) if (refusal.kind === "number") return refusal
   return null
 }
 
-/** The one document that a text is, within the bounds. Stops now and then. */
-export function* parseSteps(text: string, bounds: Bounds): Steps.Steps<Result.Result<unknown, Refusal>> {
-  const { maxValues } = bounds
+/** What `JSON.parse` makes of a text, of so many values; the other bounds and rules are for `refusal`. */
+export const read = (text: string, { maxValues }: Bounds): Result.Result<unknown, Refusal> => {
   if (maxValues !== undefined && holdsMore(text, maxValues))
     return Result.fail({ kind: "bounds", path: "", message: `expected at most ${maxValues} values in all` })
-  yield
-  let value: unknown
   try {
-    value = JSON.parse(text)
+    return Result.succeed(JSON.parse(text))
   } catch {
     const message =
-      text.trim() === ""
-        ? "the body is empty"
-        : `the body is not one JSON document${yield* Breakage.tellSteps(text)}`
+      text.trim() === "" ? "the body is empty" : `the body is not one JSON document${Breakage.tell(text)}`
     return Result.fail({ kind: "malformed", path: "", message })
   }
-  yield
-  for (const refusal of refusals(text, bounds)) {
-    if (refusal !== undefined) return Result.fail(refusal)
-    yield
-  }
-  return Result.succeed(value)
 }
 
-/** `parseSteps` in one go. */
+/** Where text that is known to be JSON breaks the rules or the bounds first; null: nowhere. */
+export const refusal = (text: string, bounds: Bounds): Refusal | null => {
+  for (const first of refusals(text, bounds)) return first
+  return null
+}
+
+/** The one document that a text is, within the bounds. */
 export const parse = (text: string, bounds: Bounds): Result.Result<unknown, Refusal> =>
-  Steps.finish(parseSteps(text, bounds))
+  Result.flatMap(read(text, bounds), (value) => {
+    const refused = refusal(text, bounds)
+    return refused === null ? Result.succeed(value) : Result.fail(refused)
+  })
 
 /** JSON text; bigints as decimal strings. */
 export const print = (value: unknown): string =>

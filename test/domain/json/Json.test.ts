@@ -154,18 +154,6 @@ describe("strict JSON", () => {
       expect([Json.holdsMore(text, values - 1), Json.holdsMore(text, values)]).toEqual([true, false])
   })
 
-  it("stops after every 4,096 commas of a text that is judged", () => {
-    const stops = (commas: number) => {
-      const steps = Json.parseSteps(`[${"1,".repeat(commas)}1]`, wide)
-      let count = 0
-      while (steps.next().done !== true) count += 1
-      return count
-    }
-    expect(stops(10_000) - stops(1)).toBe(2)
-    expect(stops(4_095) - stops(1)).toBe(0)
-    expect(stops(4_096) - stops(1)).toBe(1)
-  })
-
   it("names a member in a path by itself where it is a word, and as text where it is not", () => {
     const long = "x".repeat(64)
     for (const [path, name, expected] of [

@@ -9,7 +9,7 @@ import * as Service from "../../support/http/Service.js"
 import * as LoopMonitor from "../../support/LoopMonitor.js"
 
 /** Milliseconds of work between two turns of the event loop. */
-export const most = 50
+export const most = 100
 
 /** What the node answers to a method, as JSON. */
 export type Says = (method: string) => Buffer
@@ -25,11 +25,16 @@ export interface Holding {
   readonly rpc: string
   /** What the node answers from now on. */
   readonly says: (says: Says) => void
-  readonly ask: (path: string, body: string | null) => Promise<Answer>
+  readonly ask: (
+    path: string,
+    body: string | null,
+    more?: Readonly<Record<string, string>>
+  ) => Promise<Answer>
   /** The longest hold while all are asked at once; a null body is a GET. */
   readonly held: (
     path: string,
-    bodies: ReadonlyArray<string | null>
+    bodies: ReadonlyArray<string | null>,
+    more?: Readonly<Record<string, string>>
   ) => Promise<{ readonly answers: ReadonlyArray<Answer>; readonly longest: number }>
   readonly stop: () => Promise<void>
 }
@@ -63,9 +68,9 @@ export const start = async (): Promise<Holding> => {
     response.end()
   })
 
-  const ask = (path: string, body: string | null): Promise<Answer> => {
+  const ask: Holding["ask"] = (path, body, more = {}) => {
     const bytes = new TextEncoder().encode(body ?? "")
-    const asked = { target: path, headers: { "x-api-key": Service.key }, remoteAddress: "203.0.113.1" }
+    const asked = { target: path, headers: { "x-api-key": Service.key, ...more }, remoteAddress: "203.0.113.1" }
     let at = 0
     const sent = new ReadableStream<Uint8Array>({
       pull: async (controller) => {
@@ -96,11 +101,11 @@ export const start = async (): Promise<Holding> => {
       says = next
     },
     ask,
-    held: (path, bodies) =>
+    held: (path, bodies, more) =>
       LoopMonitor.leastOf(most, async () => {
         await new Promise((resolve) => setImmediate(resolve))
         const monitor = LoopMonitor.start()
-        const answers = await Promise.all(bodies.map((body) => ask(path, body)))
+        const answers = await Promise.all(bodies.map((body) => ask(path, body, more)))
         monitor.stop()
         const longest = monitor.longest()
         console.log(`${path} ${answers[0]?.status} ${longest.toFixed(1)} ms`)

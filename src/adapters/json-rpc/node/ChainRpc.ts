@@ -39,7 +39,7 @@ export const defaults = {
     responseBytes: 16 * 1_024 * 1_024,
     callerResponseBytes: 8 * 1_024 * 1_024,
     // Receipts and logs have about 40 bytes a value.
-    responseValues: 524_288,
+    callerResponseValues: 196_608,
     connectionsPerHost: 16,
     accounts: 1_024
   },

@@ -7,6 +7,7 @@ import type {
   ChainRpcError,
   LogFilter
 } from "../../../application/ports/chain/ChainRpc.js"
+import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import * as Transaction from "../../../domain/evm/Transaction.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
@@ -111,8 +112,10 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       const { odd, values } = yield* readReceiptLogs(answer.logs ?? [], "logs")
       const { missing: left, ...receipt } = Receipts.toReceipt(txHash, answer, values, beside)
       // Of others' logs nothing is decided.
-      const lacking = asTold ? odd : odd.filter(({ value }) => OddLogs.mayTellOfOps(value, emitters))
-      const missing = [...left, ...lacking.map(({ where }) => where)]
+      const telling = yield* EventLoop.map(odd, (one) =>
+        asTold || OddLogs.mayTellOfOps(one.value, emitters) ? [one] : []
+      )
+      const missing = [...left, ...telling.flat().map(({ where }) => where)]
       const [first] = missing
       if (first === undefined) return receipt
       return asTold
@@ -125,18 +128,19 @@ export const make = (origin: string, batches: Batches): ChainClient => {
     filter: Pick<LogFilter, "address" | "topics">,
     reading?: "asTold" | "placed"
   ) =>
-    Effect.flatMap(readLogs(list), ({ odd, values }) => {
+    Effect.gen(function* () {
+      const { odd, values } = yield* readLogs(list)
       const found = RpcSchemas.toFoundLogs(values)
-      const meant = odd.filter(({ value }) => OddLogs.mayMatch(value, filter))
-      const told = meant.map(({ value, where }) => ({ where, log: OddLogs.asTold(value, filter) }))
+      const meant = yield* EventLoop.map(odd, ({ value, where }) =>
+        OddLogs.mayMatch(value, filter) ? [{ where, log: OddLogs.asTold(value, filter) }] : []
+      )
+      const told = meant.flat()
       const shown = reading === undefined ? [] : told.flatMap(({ log }) => (log === null ? [] : [log]))
       const all = [...found, ...shown]
       // An answer of which nothing can be read is none.
-      if (reading === "asTold" && (all.length > 0 || values.length > 0)) return Effect.succeed(all)
+      if (reading === "asTold" && (all.length > 0 || values.length > 0)) return all
       const ours = told.find(({ log }) => reading !== "placed" || log === null || !OddLogs.isPlain(log))
-      return ours === undefined
-        ? Effect.succeed(all)
-        : Effect.fail(malformed("eth_getLogs", `is malformed at ${ours.where}`))
+      return ours === undefined ? all : yield* malformed("eth_getLogs", `is malformed at ${ours.where}`)
     })
 
   return {

@@ -137,7 +137,7 @@ export const judge =
       return all(failed(reason === "garbled" || reason === "oversized" ? "notAnRpc" : reason, message))
     }
 
-    const { body, json, retryAfter, status } = posted.success
+    const { body, retryAfter, status } = posted.success
     const afterMillis = RetryAfter.millis(retryAfter, now)
     const says = `HTTP status ${status}`
     if (status === 429) return all(again("rateLimited", says), afterMillis)
@@ -146,7 +146,7 @@ export const judge =
       return all(failed("unreachable", `${says}: redirects are not followed`))
     if (status === payloadTooLarge && calls.length > 1) return { _tag: "smaller" }
 
-    const decoded = JsonRpc.decode(body, calls, json)
+    const decoded = JsonRpc.decode(body, calls)
     if (Result.isFailure(decoded)) {
       if (isServerError(status)) return all(again("unavailable", says), afterMillis)
       // Some gateways say it with 200, in a page or in JSON of their own.

@@ -15,7 +15,6 @@ import { refusal } from "../../chain/Connection.js"
 import type { StateOverride } from "../../ports/chain/ChainRpc.js"
 import { type Failure, unprocessable } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
-import * as EventLoop from "../../runtime/EventLoop.js"
 import type { OpContext } from "../Preparation.js"
 import * as FallbackEstimation from "./FallbackEstimation.js"
 import * as SharedLooks from "./SharedLooks.js"
@@ -172,7 +171,6 @@ export const look = (
       overrides: overridesOf(view, extra),
       data
     }
-    const decoded = (told: Hex.Hex) => EventLoop.drive(() => GasLens.decodeSteps(told))
     // Of several ops the figures go by what gas is left for running each alone.
     const isSharable = trials.length === 1 && Object.keys(extra).length === 0
     let answer = yield* Effect.result(
@@ -180,7 +178,7 @@ export const look = (
     )
     let shared: Result.Result<GasLens.Report, GasLens.GasLensError> | null = null
     if (Result.isSuccess(answer) && answer.success.isShared) {
-      shared = yield* decoded(answer.success.data)
+      shared = GasLens.decode(answer.success.data, request)
       if (Result.isFailure(shared) || shared.success.measures.some(isStarved)) {
         shared = null
         answer = yield* Effect.result(SharedLooks.alone(facts, lookThrough))
@@ -191,7 +189,9 @@ export const look = (
       return yield* plainly
     }
     const { data: told } = yield* Effect.fromResult(Result.mapError(answer, refusal(trust)))
-    const report = yield* Effect.fromResult(Result.mapError(shared ?? (yield* decoded(told)), unavailable))
+    const report = yield* Effect.fromResult(
+      Result.mapError(shared ?? GasLens.decode(told, request), unavailable)
+    )
     if (report.chainId !== chainId)
       return yield* Effect.fail(
         unprocessable("node_refused", [

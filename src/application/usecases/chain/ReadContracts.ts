@@ -158,9 +158,7 @@ export const run = (
         if (!success)
           return yield* Effect.fromResult(Result.fail(reasons.get(outcome) ?? decoding.revert(data)))
         if (data === Hex.empty && outputs.length > 0) return yield* Effect.fromResult(Result.fail(nothing))
-        const decoded = yield* EventLoop.drive(() =>
-          Values.decodeSteps(outputs, data, { allowance, maxValues: Values.maxValues })
-        )
+        const decoded = Values.decode(outputs, data, { allowance, maxValues: Values.maxValues })
         return yield* Effect.fromResult(Result.mapError(decoded, told))
       })
     const read = yield* EventLoop.each(Arr.zip(asked, outcomes), ([one, outcome]) =>

@@ -4,7 +4,6 @@ import * as Schema from "effect/Schema"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
-import type { Steps } from "../../../domain/primitives/Steps.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
 import * as OperationProof from "../../../domain/signature/OperationProof.js"
 import * as PersonalMessage from "../../../domain/signature/PersonalMessage.js"
@@ -76,34 +75,30 @@ const digest = (hash: Result.Result<Hex.Bytes32, string>, isProof: boolean): Res
   Result.map(hash, (hash) => ({ hash, isProof }))
 
 /** The digest of a message; `Failure` says why it has none. */
-function* digestOf(
-  { eip712, hashed = false }: Request,
-  message: string
-): Steps<Result.Result<Digest, string>> {
+const digestOf = ({ eip712, hashed = false }: Request, message: string): Result.Result<Digest, string> => {
   if (hashed) return digest(InvalidValue.toText(Hex.from32(message)), false)
   const read = TypedData.read(message)
   if (read !== null && Result.isFailure(read)) return Result.fail(read.failure)
   const document = read?.success ?? null
   if (eip712 === undefined) {
     // Typed data that is signed as the text that it is has to be good all the same.
-    const checked = document === null ? null : yield* TypedData.digestSteps(document, {})
+    const checked = document === null ? null : TypedData.digest(document, {})
     if (checked !== null && Result.isFailure(checked)) return Result.fail(checked.failure)
     const bytes = PersonalMessage.bytes(message)
     if (Result.isFailure(bytes)) return Result.fail(bytes.failure)
     const isProof =
       OperationProof.isMessage(bytes.success) || (document !== null && OperationProof.isDocument(document))
-    return digest(Result.succeed(yield* PersonalMessage.digestSteps(bytes.success)), isProof)
+    return digest(Result.succeed(PersonalMessage.digest(bytes.success)), isProof)
   }
   const { address: verifyingContract, chainId } = eip712
   const given = {
     ...(verifyingContract !== undefined && { verifyingContract }),
     ...(chainId !== undefined && { chainId })
   }
-  if (document !== null)
-    return digest(yield* TypedData.digestSteps(document, given), OperationProof.isDocument(document))
+  if (document !== null) return digest(TypedData.digest(document, given), OperationProof.isDocument(document))
   return chainId === undefined || verifyingContract === undefined
     ? Result.fail("a message that is no typed data needs eip712.address and eip712.chainId")
-    : digest(yield* TypedData.digestSteps(TypedData.wrapped(message), given), false)
+    : digest(TypedData.digest(TypedData.wrapped(message), given), false)
 }
 
 /** Every digest is in the log, signed or not, and of the message nothing. */
@@ -146,9 +141,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     const signer = yield* Keys.resolve(caller, request.signer, "signer")
     yield* KillSwitch.check({ what: { kind: "signer", address: signer.address }, path: "signer" })
     // All are hashed before the first is signed: digests that are asked for at one moment travel together.
-    const digests = yield* EventLoop.each(messages, (message) =>
-      EventLoop.drive(() => digestOf(request, message))
-    )
+    const digests = yield* EventLoop.map(messages, (message) => digestOf(request, message))
     const sign = (made: Result.Result<Digest, string>) =>
       Effect.gen(function* () {
         const digest = yield* Effect.fromResult(

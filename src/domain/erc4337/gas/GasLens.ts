@@ -3,7 +3,6 @@ import * as Result from "effect/Result"
 import * as Address from "../../primitives/Address.js"
 import * as Hex from "../../primitives/Hex.js"
 import * as Keccak from "../../primitives/Keccak.js"
-import type * as Steps from "../../primitives/Steps.js"
 import * as Words from "../../primitives/Words.js"
 import * as EntryPoint from "../EntryPoint.js"
 
@@ -60,6 +59,9 @@ export interface Request {
   /** The probes grant final limits, under which everything is tried once. Absent: the least limits are searched. */
   readonly declared?: boolean
 }
+
+/** What decides how much an answer may hold. */
+export type Asked = Pick<Request, "nonceKeys" | "probes" | "wallets">
 
 /** Keys 0 to 15. */
 export const defaultNonceKeys: ReadonlyArray<bigint> = Array.from({ length: 16 }, (_, key) => BigInt(key))
@@ -285,13 +287,15 @@ const rowsOf = (answer: Words.Cursor, at: number): Iterable<Words.Cursor> => {
   }
 }
 
-/** Whether the parts add up to more than the data: offsets that lead to the same bytes make much of little. */
-const overlaps = (answer: Words.Cursor): boolean => {
+/**
+ * Whether there is more than was asked for, or more than the data: offsets that lead to the same bytes make much of little.
+ */
+const exceeds = (answer: Words.Cursor, { nonceKeys = defaultNonceKeys, probes, wallets }: Asked): boolean => {
+  if (Words.readArray(answer, statesAt).count > wallets.length) return true
+  if (Words.readArray(answer, measuresAt).count > probes.length) return true
+  for (const row of rowsOf(answer, statesAt))
+    if (Words.readArray(row, stateAt.sequences).count > nonceKeys.length) return true
   let left = BigInt(answer.digits.length / 2)
-  for (const row of rowsOf(answer, statesAt)) {
-    left -= 192n + 32n * BigInt(Words.readArray(row, stateAt.sequences).count)
-    if (left < 0n) return true
-  }
   for (const row of rowsOf(answer, measuresAt)) {
     left -= 608n + Words.readUint(Words.readTail(row, measureAt.data), 0)
     if (left < 0n) return true
@@ -369,16 +373,13 @@ const noAnswer = Result.fail(new GasLensError({ reason: "not an answer of the ga
 
 /**
  * The answer of the `eth_call`. `Failure` when it is none of the lens: empty, cut, or what the real EntryPoint says. The
- * node may be anybody's: the work is bounded by the size of the answer, and only the canonical encoding is taken. Stops
- * now and then.
+ * node may be anybody's: the work is bounded by what was asked for, and only the canonical encoding is taken.
  */
-export function* decodeSteps(result: string): Steps.Steps<Result.Result<Report, GasLensError>> {
+export const decode = (result: string, asked: Asked): Result.Result<Report, GasLensError> => {
   if (!Hex.is(result)) return noAnswer
-  yield
   const text = Hex.unsafe(result)
   const answer = Words.read(text)
-  if (overlaps(answer)) return noAnswer
-  yield
+  if (exceeds(answer, asked)) return noAnswer
   const uint = (at: number): bigint => Words.readUint(answer, at)
   const implementation = Words.readAddress(answer, chainAt.implementation)
   const implementationHash = Words.readBytes32(answer, chainAt.implementationHash)
@@ -388,7 +389,6 @@ export function* decodeSteps(result: string): Steps.Steps<Result.Result<Report, 
     const state = readState(row)
     wallets.push(state)
     states.push(writeState(state))
-    yield
   }
   const measures: Array<Measure> = []
   const rows: Array<Words.Part> = []
@@ -397,7 +397,6 @@ export function* decodeSteps(result: string): Steps.Steps<Result.Result<Report, 
     if (measure === null) return noAnswer
     measures.push(measure)
     rows.push(writeMeasure(measure))
-    yield
   }
   const again = Words.encode([
     Words.uint(uint(chainAt.chainId)),
@@ -410,7 +409,6 @@ export function* decodeSteps(result: string): Steps.Steps<Result.Result<Report, 
     Words.array(states),
     Words.array(rows)
   ])
-  yield
   if (again !== text) return noAnswer
   return Result.succeed({
     chainId: uint(chainAt.chainId),

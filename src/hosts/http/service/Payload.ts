@@ -7,7 +7,6 @@ import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import * as Json from "../../../domain/json/Json.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import * as Keccak from "../../../domain/primitives/Keccak.js"
-import type { Steps } from "../../../domain/primitives/Steps.js"
 import * as Body from "../message/Body.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
@@ -83,10 +82,7 @@ const read = (request: HttpServerRequest, bounds: Bounds, endpoint: Endpoint, ha
     if (sent === null)
       return Effect.fail(refused("body_too_large", "", `expected at most ${bounds.maxBytes} bytes`))
     if (endpoint.bodyOptional && sent.length === 0) return Effect.succeed(nothing)
-    return Effect.flatMap(
-      EventLoop.drive(() => interpret(sent, bounds, endpoint, hashed)),
-      Effect.fromResult
-    )
+    return interpret(sent, bounds, endpoint, hashed)
   })
 }
 
@@ -113,32 +109,29 @@ const codes = {
   bounds: "invalid_request"
 } as const
 
-function* interpret(
+const unfit = ({ kind, message, path }: Json.Refusal): Problem => refused(codes[kind], path, message)
+
+/** Other work has its turn between the steps. */
+const interpret = Effect.fnUntraced(function* (
   sent: Uint8Array,
   bounds: Bounds,
   { decode }: Endpoint,
   hashed: boolean
-): Steps<Result.Result<Read, Problem>> {
-  let text: string
-  try {
-    text = utf8.decode(sent)
-  } catch {
-    return Result.fail(refused("invalid_json", "", "the body is not well-formed UTF-8"))
-  }
-  yield
-  const parsed = yield* Json.parseSteps(text, bounds)
-  if (Result.isFailure(parsed)) {
-    const { kind, message, path } = parsed.failure
-    return Result.fail(refused(codes[kind], path, message))
-  }
-  yield
-  const request =
-    decode === null ? Result.succeed(parsed.success) : decode(parsed.success, sent.length > largeBody)
-  if (Result.isFailure(request)) return Result.fail(request.failure)
-  yield
-  const bodyHash = hashed ? yield* Keccak.hashTextSteps(text) : null
-  return Result.succeed({ request: request.success, bodyHash })
-}
+): Effect.fn.Return<Read, Problem> {
+  const text = yield* Effect.try({
+    try: () => utf8.decode(sent),
+    catch: () => refused("invalid_json", "", "the body is not well-formed UTF-8")
+  })
+  yield* EventLoop.breathe
+  const parsed = yield* Effect.fromResult(Result.mapError(Json.read(text, bounds), unfit))
+  yield* EventLoop.breathe
+  const refusal = Json.refusal(text, bounds)
+  if (refusal !== null) return yield* Effect.fail(unfit(refusal))
+  yield* EventLoop.breathe
+  const request = decode === null ? parsed : yield* Effect.fromResult(decode(parsed, sent.length > largeBody))
+  yield* EventLoop.breathe
+  return { request, bodyHash: hashed ? Keccak.hashText(text) : null }
+})
 
 /** Bodies beyond the usual bound that are read and decoded at once, of all callers. */
 const longBodies = 4
