@@ -3,6 +3,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
+import * as NativeCrypto from "../../../src/adapters/native/Crypto.js"
 import * as HostileNode from "../../support/HostileNode.js"
 import * as MemoryService from "../../support/http/MemoryService.js"
 import * as Service from "../../support/http/Service.js"
@@ -53,6 +54,8 @@ const constants: Readonly<Record<string, Buffer>> = {
 const quiet = Layer.succeed(References.MinimumLogLevel, "None")
 
 export const start = async (): Promise<Holding> => {
+  // As the service does.
+  await Effect.runPromise(NativeCrypto.install)
   const scope = await Effect.runPromise(Scope.make())
   const front = await Effect.runPromise(Effect.provide(Scope.provide(MemoryService.make, scope), quiet))
   let says: Says = () => Buffer.from("null")

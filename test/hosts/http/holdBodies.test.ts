@@ -197,14 +197,14 @@ describe("no body of a request that nobody waits for holds the event loop for mo
           settings: submission
         })
     ],
-    ["131,000 names", "/execute", () => names(131_000, (index) => `account${index}`)],
-    ["131,000 names with escapes", "/execute", () => names(131_000, (index) => `\\u0061${index}`)],
+    ["98,000 names", "/execute", () => names(98_000, (index) => `account${index}`)],
+    ["98,000 names with escapes", "/execute", () => names(98_000, (index) => `\\u0061${index}`)],
     ["escapes without end", "/execute", () => `["${"\\n".repeat(4 * MiB - 2)}`],
     ["\\u escapes without end", "/execute", () => `["${"\\u0041".repeat(1_390_000)}`],
     [
-      "131,000 values that are no operations",
+      "98,000 values that are no operations",
       "/execute",
-      () => `{"operations":[${times(6_500, () => `[${"12345678,".repeat(18)}1]`).join(",")}]}`
+      () => `{"operations":[${times(4_800, () => `[${"123456789012,".repeat(18)}1]`).join(",")}]}`
     ]
   ]
 

@@ -37,9 +37,10 @@ export const defaults = {
     firstByteMillis: 5_000,
     totalMillis: 15_000,
     responseBytes: 16 * 1_024 * 1_024,
-    callerResponseBytes: 8 * 1_024 * 1_024,
     // Receipts and logs have about 40 bytes a value.
-    callerResponseValues: 196_608,
+    responseValues: 524_288,
+    callerResponseBytes: 8 * 1_024 * 1_024,
+    callerResponseValues: 98_304,
     connectionsPerHost: 16,
     accounts: 1_024
   },

@@ -15,9 +15,10 @@ export interface Limits {
   /** From the start to the last byte of the answer, the wait for a free connection included. */
   readonly totalMillis: number
   readonly responseBytes: number
+  /** JSON values in an answer, members and elements: the time to parse it grows with them. */
+  readonly responseValues: number
   /** The same of nodes that callers name, where it is less. */
   readonly callerResponseBytes: number
-  /** JSON values in such an answer, members and elements: the time to parse it grows with them. */
   readonly callerResponseValues: number
   /** To one host, for one account or the operator. */
   readonly connectionsPerHost: number
@@ -101,9 +102,6 @@ type Done = (answer: Effect.Effect<Answer, HttpFailure>) => void
 /** Why a connection is given up whose answer nobody waits for any more. Nobody is told. */
 const unwanted = new Error("the answer is not wanted")
 
-/** Limits on the answers of one kind of node. */
-type Bounds = Limits & { readonly responseValues: number }
-
 /** What becomes of one request. Whatever happens to it, `done` is told, once. */
 class Receiver implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | undefined
@@ -115,7 +113,7 @@ class Receiver implements Dispatcher.DispatchHandler {
   private body = ""
 
   constructor(
-    private readonly limits: Bounds,
+    private readonly limits: Limits,
     private readonly done: Done
   ) {}
 
@@ -229,9 +227,8 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
     const callerLimits = {
       ...limits,
       responseBytes: Math.min(limits.responseBytes, limits.callerResponseBytes),
-      responseValues: limits.callerResponseValues
+      responseValues: Math.min(limits.responseValues, limits.callerResponseValues)
     }
-    const operatorLimits = { ...limits, responseValues: Number.POSITIVE_INFINITY }
 
     const exchange = (
       target: Egress.Target,
@@ -244,7 +241,7 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
           resume(Effect.fail(failure("unreachable", `no complete answer within ${limits.totalMillis} ms`)))
           receiver.abandon()
         }, limits.totalMillis)
-        const receiver = new Receiver(target.trust === "operator" ? operatorLimits : callerLimits, (answer) => {
+        const receiver = new Receiver(target.trust === "operator" ? limits : callerLimits, (answer) => {
           clearTimeout(timer)
           resume(answer)
         })

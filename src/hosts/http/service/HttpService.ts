@@ -83,7 +83,7 @@ const maxDepth = 64
 const maxValues = 32_768
 
 /** The same of a request with a long list, of up to so many bytes. */
-const long = { maxBytes: 8 * MiB, maxValues: 131_072 }
+const long = { maxBytes: 8 * MiB, maxValues: 98_304 }
 
 /** What a query does not name is refused, as in a body. */
 const api = Contract.api.annotate(HttpApi.QueryParseOptions, { onExcessProperty: "error", errors: "all" })
