@@ -29,7 +29,6 @@ export const make = Effect.fnUntraced(function* (
   limits: Call.RingKeyLimits
 ) {
   const scope = yield* Effect.scope
-  const prove = Secp256k1.prover(publicKey)
   const waiting: Array<Job> = []
   let calls = 0
   let open = true
@@ -42,7 +41,7 @@ export const make = Effect.fnUntraced(function* (
 
   const answer = ({ digest, done }: Job, signature: { readonly r: bigint; readonly s: bigint }) =>
     Effect.suspend(() => {
-      const proven = prove(digest, signature)
+      const proven = Secp256k1.prove(publicKey, digest, signature)
       return proven === null
         ? Deferred.fail(done, wrong("the provider returned a signature that is not this key's"))
         : Deferred.succeed(done, proven)

@@ -50,10 +50,6 @@ export const zero = "0x0000000000000000000000000000000000000000" as Address
 /** The address in the low 20 bytes of a 32-byte ABI word. */
 export const fromWord = (word: string): Address => unsafe(`0x${word.slice(-40)}`)
 
-/** The address in the low 20 bytes of 32. */
-export const fromWordBytes = (word: Uint8Array): Address =>
-  Keccak.checksumOfBytes(word.subarray(12)) as Address
-
 /** Wire codec: hex text (EIP-55 checked when of mixed case) in, EIP-55 out. */
 export const schema: Schema.Codec<Address, string> = Wire.codec(
   Wire.shown(Schema.String, { pattern: "^0x[0-9a-fA-F]{40}$" }).annotate({ identifier: "Address" }),

@@ -48,12 +48,8 @@ export const predict = (from: {
   readonly initCodeHash: Hex.Bytes32
   readonly create2Salt: Hex.Bytes32
 }): Address.Address =>
-  Address.fromWordBytes(
-    Keccak.digestOf(
-      Hex.toBytes(
-        Hex.concat(Hex.unsafe("0xff"), Hex.unsafe(from.factory), from.create2Salt, from.initCodeHash)
-      )
-    )
+  Address.fromWord(
+    Keccak.hash(Hex.concat(Hex.unsafe("0xff"), Hex.unsafe(from.factory), from.create2Salt, from.initCodeHash))
   )
 
 /** The addresses that salts and custodies give under one factory and init code. */

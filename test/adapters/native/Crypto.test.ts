@@ -67,9 +67,9 @@ describe("what is loaded here", () => {
           expect(same(() => Secp256k1.recover(digest, { r, s, v: parity }))).not.toBe(key.publicKey)
           same(() => Secp256k1.recover(digest, { ...given, v }))
           same(() => Secp256k1.recover(other, { r, s, v }))
-          expect(same(() => Secp256k1.prover(key.publicKey)(digest, given))).not.toBeNull()
-          same(() => Secp256k1.prover(key.publicKey)(other, given))
-          same(() => Secp256k1.prover(key.publicKey)(digest, { r: s, s: r }))
+          expect(same(() => Secp256k1.prove(key.publicKey, digest, given))).not.toBeNull()
+          same(() => Secp256k1.prove(key.publicKey, other, given))
+          same(() => Secp256k1.prove(key.publicKey, digest, { r: s, s: r }))
         }
       ),
       { numRuns: 30 }

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "@effect/vitest"
 import { getAddress } from "ethers/address"
 import { keccak256 } from "ethers/crypto"
-import { getBytes, toUtf8Bytes } from "ethers/utils"
+import { toUtf8Bytes } from "ethers/utils"
 import * as fc from "fast-check"
 import * as Accelerated from "../../../src/domain/primitives/Accelerated.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -42,11 +42,6 @@ describe("keccak256", () => {
     forAll([fc.uint8Array({ minLength: 20, maxLength: 20 })], (bytes) => {
       const lower = Hex.fromBytes(bytes)
       expect(Address.unsafe(lower)).toBe(getAddress(lower))
-      // What is computed in between leaves nothing behind.
-      expect(Keccak.checksum("a".repeat(40))).toBe(getAddress(`0x${"a".repeat(40)}`))
-      expect(Address.fromWordBytes(Uint8Array.from([...new Uint8Array(12).fill(7), ...bytes]))).toBe(
-        getAddress(lower)
-      )
       expect(Hex.toBytes(lower)).toEqual(bytes)
     })
   })
@@ -57,11 +52,11 @@ describe("another implementation", () => {
 
   it("hashes in its place", () => {
     let digests = 0
-    const digest = (bytes: Uint8Array) => {
+    const keccak = (bytes: Uint8Array) => {
       digests += 1
-      return getBytes(keccak256(bytes))
+      return keccak256(bytes).slice(2)
     }
-    Accelerated.use({ ...Accelerated.none, keccak: { digest } })
+    Accelerated.use({ ...Accelerated.none, keccak })
     for (const length of [0, 1, 300_001]) {
       const bytes = Hex.fromBytes(Uint8Array.from({ length }, (_, at) => at % 251))
       expect(Keccak.hash(bytes)).toBe(keccak256(bytes))
