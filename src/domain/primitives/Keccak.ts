@@ -21,10 +21,9 @@ export const selector = (signature: string): Hex.Hex => Hex.slice(hashText(signa
 /** The EIP-55 form of an address in lower-case digits: a letter is upper case where the hash of them has a digit above 7. */
 export const checksum = (digits: string): string => {
   const hashed = hashText(digits)
-  let text = "0x"
-  for (let at = 0; at < 40; at++) {
-    const digit = digits.charAt(at)
-    text += hashed.charAt(2 + at) > "7" ? digit.toUpperCase() : digit
-  }
-  return text
+  const units = Array.from({ length: 40 }, (_, at) => {
+    const unit = digits.charCodeAt(at)
+    return unit >= 0x61 && hashed.charCodeAt(2 + at) > 0x37 ? unit - 0x20 : unit
+  })
+  return `0x${String.fromCharCode(...units)}`
 }

@@ -73,7 +73,11 @@ export const start = async (): Promise<Holding> => {
 
   const ask: Holding["ask"] = (path, body, more = {}) => {
     const bytes = new TextEncoder().encode(body ?? "")
-    const asked = { target: path, headers: { "x-api-key": Service.key, ...more }, remoteAddress: "203.0.113.1" }
+    const asked = {
+      target: path,
+      headers: { "x-api-key": Service.key, ...more },
+      remoteAddress: "203.0.113.1"
+    }
     let at = 0
     const sent = new ReadableStream<Uint8Array>({
       pull: async (controller) => {
