@@ -177,7 +177,7 @@ const templates = (names: ReadonlyArray<Attribute>) => ({
 const prove = Effect.fnUntraced(function* (session: Token.Session, pair: KeyPair) {
   const digest = randomBytes(32)
   const word = Hex.unsafe32(`0x${digest.toString("hex")}`)
-  if (Secp256k1.prover(pair.publicKey)(word, yield* signature(session, pair, digest)) === null)
+  if (Secp256k1.prove(pair.publicKey, word, yield* signature(session, pair, digest)) === null)
     return yield* Failure.make("unsuitable", "the new key's signature is not over the digest as it is")
 })
 
