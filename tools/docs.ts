@@ -3,7 +3,7 @@ import { dirname } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Effect from "effect/Effect"
 import * as Program from "../src/hosts/cli/Program.js"
-import * as ConfigSchema from "../src/hosts/config/ConfigSchema.js"
+import { jsonSchema } from "../src/hosts/config/ConfigFile.js"
 import * as CommandLine from "../test/support/process/CommandLine.js"
 import * as BrowserModule from "./BrowserModule.js"
 import * as PublicApi from "./PublicApi.js"
@@ -57,7 +57,7 @@ export const pages = (): Readonly<Record<string, string>> => {
   publicApi ??= PublicApi.page(PublicApi.entries())
   return {
     "docs/cli.md": `${commandLine()}\n`,
-    "docs/config.schema.json": `${ConfigSchema.text}\n`,
+    "docs/config.schema.json": `${jsonSchema()}\n`,
     "src/hosts/http/playground/passkeys.js": BrowserModule.page(new URL("src/client/Passkeys.ts", root)),
     "docs/errors.md": Markdown.errors(source),
     "docs/public-api.md": publicApi,

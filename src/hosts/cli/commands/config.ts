@@ -3,7 +3,7 @@ import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Config from "../../config/Config.js"
-import * as ConfigSchema from "../../config/ConfigSchema.js"
+import { jsonSchema } from "../../config/ConfigFile.js"
 import * as Inspections from "../../Inspections.js"
 import { flag, help, json, Operator, report } from "../support/Operator.js"
 
@@ -88,7 +88,8 @@ export const commands = [
   Command.make("schema", { json }).pipe(
     help("Prints the JSON Schema of the file, for editors and pipelines.", "> castellan.schema.json"),
     report(function* () {
-      return yield* Effect.succeed({ text: ConfigSchema.text, json: JSON.parse(ConfigSchema.text) })
+      const text = yield* Effect.sync(jsonSchema)
+      return { text, json: JSON.parse(text) }
     })
   )
 ]

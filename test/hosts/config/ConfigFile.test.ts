@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import { Ajv2020 } from "ajv/dist/2020.js"
-import * as ConfigSchema from "../../../src/hosts/config/ConfigSchema.js"
+import { jsonSchema } from "../../../src/hosts/config/ConfigFile.js"
 
-const schema = JSON.parse(ConfigSchema.text)
+const schema = JSON.parse(jsonSchema())
 const valid = new Ajv2020({ strict: false, allErrors: true }).compile(schema)
 const root = new URL("../../..", import.meta.url)
 const page = readFileSync(new URL("docs/operations.md", root), "utf8")
@@ -11,7 +11,7 @@ const example = JSON.parse(/```json\n([\s\S]*?)```/.exec(page)?.[1] ?? "null")
 
 describe("the JSON Schema of the configuration", () => {
   it("is the one in the documentation", () => {
-    expect(readFileSync(new URL("docs/config.schema.json", root), "utf8")).toBe(`${ConfigSchema.text}\n`)
+    expect(readFileSync(new URL("docs/config.schema.json", root), "utf8")).toBe(`${jsonSchema()}\n`)
   })
 
   it("accepts the configuration that the documentation shows", () => {
