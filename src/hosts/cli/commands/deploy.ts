@@ -16,9 +16,8 @@ import {
 } from "ethers"
 import * as Secrets from "../../config/Secrets.js"
 import { isHttpUrl, notHttpUrl } from "../../fields/FileFields.js"
-import * as BringEntryPoints from "../deploy/BringEntryPoints.js"
 import * as Deployment from "../deploy/Deployment.js"
-import * as NetworkEntry from "../deploy/NetworkEntry.js"
+import * as EntryPoints from "../deploy/EntryPoints.js"
 import * as Plan from "../deploy/Plan.js"
 import { flag, help, json, Operator, optional, report, required, text } from "../support/Operator.js"
 import * as Provider from "../support/Provider.js"
@@ -179,7 +178,7 @@ export const commands = [
       const provider = yield* Provider.connect(given.rpc, chainId, local ? 50 : 1_000)
       const payer = given.payer === undefined ? null : yield* payerOf(given.payer, operator.env, provider)
       if (!given["dry-run"] && (yield* Effect.promise(() => Plan.isDevelopmentNode(provider))))
-        yield* BringEntryPoints.bring(operator.tell)
+        yield* EntryPoints.bring(operator.tell)
       const plan = yield* attempt("the chain can not be looked at", () =>
         Plan.make(provider, { keys, accounts: given.account })
       )
@@ -202,12 +201,12 @@ export const commands = [
       const codeHash = yield* attempt("the beacon does not answer", () =>
         Deployment.implementationCodeHash(provider, beacon)
       )
-      const profile = NetworkEntry.make(chainId, plan, given.account, codeHash)
+      const profile = Plan.networkEntry(chainId, plan, given.account, codeHash)
       const written = `${JSON.stringify(profile, null, 2)}\n`
       const file = resolve(given.out ?? `castellan.network.${chainId}.json`)
       yield* attempt(`${file} can not be written`, async () => writeFileSync(file, written))
       yield* operator.tell(
-        `${file} holds the network for the service's configuration; ${NetworkEntry.rpcVariable(chainId)} is to hold the URL of its node`
+        `${file} holds the network for the service's configuration; ${Plan.rpcVariable(chainId)} is to hold the URL of its node`
       )
       return { text: written.trimEnd(), json: { ...about, verified: found, profile, file } }
     })

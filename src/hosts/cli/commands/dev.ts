@@ -4,11 +4,10 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { given } from "../../../domain/primitives/InvalidValue.js"
 import { isHttpUrl, notHttpUrl } from "../../fields/FileFields.js"
-import * as BringEntryPoints from "../deploy/BringEntryPoints.js"
+import * as EntryPoints from "../deploy/EntryPoints.js"
 import * as DevFile from "../dev/DevFile.js"
 import * as DevStack from "../dev/DevStack.js"
 import * as FirstOperation from "../dev/FirstOperation.js"
-import * as PlaygroundLink from "../dev/PlaygroundLink.js"
 import * as Tour from "../dev/Tour.js"
 import { help, json, Operator, optional, report } from "../support/Operator.js"
 
@@ -28,7 +27,7 @@ const lines = (info: DevStack.DevInfo, first: FirstOperation.Executed, file: str
   [
     `\n# Paste these first:\n${Tour.preamble(info, file)}`,
     ...Tour.stops(info).map(({ command, title }) => `\n# ${title}\n${command}`),
-    `\n# Passkeys in the browser: open\n# ${PlaygroundLink.of(info)}`,
+    `\n# Passkeys in the browser: open\n# ${Tour.playground(info)}`,
     `\n# The wallet ${first.wallet} has minted tokens in the transaction ${first.txHash}. The same again:\n${first.command}`,
     `\ncastellan (development) listens at ${info.baseUrl}, chain ${info.chainId} at ${info.rpc}; keys and addresses in ${file}. Ctrl-C stops it.`
   ].join("\n")
@@ -38,7 +37,7 @@ const run = (options: DevStack.Options, asJson: boolean) =>
     const { become, print, tell } = yield* Operator
     const stack = Effect.gen(function* () {
       yield* DevStack.onlyInDevelopment(process.env)
-      yield* Effect.mapError(BringEntryPoints.bring(tell), (message) => new DevError({ message }))
+      yield* Effect.mapError(EntryPoints.bring(tell), (message) => new DevError({ message }))
       yield* tell(
         options.rpc === undefined
           ? "starting a chain"

@@ -1,13 +1,12 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { Contract, Interface, type JsonRpcProvider, keccak256, NonceManager } from "ethers"
+import { Interface, type JsonRpcProvider, NonceManager } from "ethers"
 import * as Multicall from "../../../domain/evm/Multicall.js"
 import { artifact, initCode } from "../deploy/Artifacts.js"
-import { setCode } from "../deploy/Deployment.js"
-import { deploy } from "../deploy/DeterministicDeployer.js"
+import { implementationCodeHash, setCode } from "../deploy/Deployment.js"
+import { bring, deploy } from "../deploy/DeterministicDeployer.js"
 import { deployEntryPoints, entryPoints } from "../deploy/EntryPoints.js"
-import * as Keyless from "../deploy/Keyless.js"
 import { isDevelopmentNode } from "../deploy/Plan.js"
 import { deploySuite, fundPaymaster, type Suite } from "../deploy/Suite.js"
 import * as Provider from "../support/Provider.js"
@@ -53,7 +52,7 @@ const paymasterDeposit = 10n ** 20n
 
 /** What is there already is not deployed again. */
 const deployContracts = async (payer: NonceManager, provider: JsonRpcProvider) => {
-  await Keyless.deploy(payer, provider, Keyless.deterministicDeployer, async () => ({}))
+  await bring(payer, provider)
   await deployEntryPoints(payer)
   const suite = await deploySuite(payer, {
     deployer: devKeys.deployer.address,
@@ -122,12 +121,11 @@ const anvil = ({ chainId, port, startNode = startFresh }: Options) =>
 const deployAll = async (provider: JsonRpcProvider, blockTime: number | null) => {
   const payer = new NonceManager(devKeys.faucet.connect(provider))
   const { reverter, suite, token } = await deployContracts(payer, provider)
-  const beacon = new Contract(suite.beacon, ["function implementation() view returns (address)"], provider)
-  const implementation: string = await beacon.getFunction("implementation")()
-  const implementationCodeHash = keccak256(await provider.getCode(implementation))
+  const codeHash = await implementationCodeHash(provider, suite.beacon)
+  if (codeHash === null) throw new Error("the beacon names no code")
   // Only now: with a block every so often each deployment would wait for one.
   if (blockTime !== null) await provider.send("evm_setIntervalMining", [blockTime])
-  return { entryPoints, suite, implementationCodeHash, token, reverter }
+  return { entryPoints, suite, implementationCodeHash: codeHash, token, reverter }
 }
 
 const deployed = (
