@@ -3,9 +3,8 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as EventReader from "../../../application/chain/EventReader.js"
 import * as FilterEvents from "../../../application/usecases/events/FilterEvents.js"
 import * as GetEvents from "../../../application/usecases/events/GetEvents.js"
-import { Authentication } from "./EndpointAnnotations.js"
+import { Authentication, post } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
-import { post } from "./UseCaseEndpoint.js"
 
 const limits = `At most ${EventReader.maxBlocks.toLocaleString("en")} blocks and ${EventReader.bounds.results.toLocaleString("en")} events per request, of ${EventReader.bounds.bytes.toLocaleString("en")} bytes together; what the node refuses to answer at once is read in parts.`
 

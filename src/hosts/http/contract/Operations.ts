@@ -15,9 +15,16 @@ import * as StreamEvents from "../../../application/usecases/operations/StreamEv
 import * as TransactSigner from "../../../application/usecases/operations/TransactSigner.js"
 import * as Unstuck from "../../../application/usecases/operations/Unstuck.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { Authentication, LongList, RequiredScope, Streamed, said } from "./EndpointAnnotations.js"
+import {
+  Authentication,
+  LongList,
+  post,
+  RequiredScope,
+  Streamed,
+  said,
+  write
+} from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
-import { post, write } from "./UseCaseEndpoint.js"
 
 const operation = {
   salt: "customer-1",

@@ -2,8 +2,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as AddError from "../../../application/usecases/registry/AddError.js"
 import * as AddEvent from "../../../application/usecases/registry/AddEvent.js"
-import { Authentication } from "./EndpointAnnotations.js"
-import { post } from "./UseCaseEndpoint.js"
+import { Authentication, post } from "./EndpointAnnotations.js"
 
 /** What an account teaches the service of its contracts. */
 export const group = HttpApiGroup.make("registry")

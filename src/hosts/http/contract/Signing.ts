@@ -5,9 +5,8 @@ import type { Caller } from "../../../application/request/Caller.js"
 import * as GetBundlerAddress from "../../../application/usecases/signing/GetBundlerAddress.js"
 import * as GetSigner from "../../../application/usecases/signing/GetSigner.js"
 import * as SignMessages from "../../../application/usecases/signing/SignMessages.js"
-import { Authentication, BodyOptional, RequiredScope, said } from "./EndpointAnnotations.js"
+import { Authentication, BodyOptional, post, RequiredScope, said } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
-import { post } from "./UseCaseEndpoint.js"
 
 const bundlerAddress = "The service's own submitting address, to which ops without a signer are bound."
 

@@ -3,9 +3,8 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as CheckWallets from "../../../application/usecases/wallets/CheckWallets.js"
 import * as CreateWallets from "../../../application/usecases/wallets/CreateWallets.js"
 import * as PredictWallets from "../../../application/usecases/wallets/PredictWallets.js"
-import { Authentication } from "./EndpointAnnotations.js"
+import { Authentication, post, write } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
-import { post, write } from "./UseCaseEndpoint.js"
 
 /** Prediction, deployment and look-up of wallets. */
 export const group = HttpApiGroup.make("wallets")
