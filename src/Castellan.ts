@@ -7,47 +7,25 @@ import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Provider } from "./application/keys/KeyRing.js"
 import * as KeyRing from "./application/keys/KeyRing.js"
-import type * as Engine from "./application/lanes/Engine.js"
-import type { AbiStore } from "./application/ports/AbiStore.js"
-import type { AuditLog } from "./application/ports/AuditLog.js"
-import type { Budgets } from "./application/ports/Budgets.js"
-import type { Bundler } from "./application/ports/chain/Bundler.js"
 import type { ChainRpc } from "./application/ports/chain/ChainRpc.js"
-import type { Journals } from "./application/ports/journal/Journals.js"
 import type { Networks } from "./application/ports/Networks.js"
 import type { RateLimit } from "./application/ports/RateLimit.js"
 import type { Replicas } from "./application/ports/Replicas.js"
 import type { Signers, SystemSigners } from "./application/ports/Signers.js"
 import type { AccountId } from "./application/ports/Tenants.js"
-import type { Watches } from "./application/ports/Watches.js"
-import type { WebhookSender, Webhooks } from "./application/ports/Webhooks.js"
 import type { Caller } from "./application/request/Caller.js"
 import * as ClockCheck from "./application/sweep/ClockCheck.js"
 import * as IpAddress from "./domain/net/IpAddress.js"
 import * as Keccak from "./domain/primitives/Keccak.js"
 import * as NetworkOptions from "./hosts/embedded/NetworkOptions.js"
 import * as SignerOptions from "./hosts/embedded/SignerOptions.js"
-import type { Own, Port } from "./hosts/Running.js"
+import type { Own, Port, Ports } from "./hosts/Running.js"
 
 export type { Network } from "./hosts/embedded/NetworkOptions.js"
 export type { Key, Signer } from "./hosts/embedded/SignerOptions.js"
 
 /** Everything that the use cases require. */
-export type Services =
-  | AbiStore
-  | AuditLog
-  | Budgets
-  | Bundler
-  | ChainRpc
-  | Engine.Engine
-  | Journals
-  | Networks
-  | RateLimit
-  | Signers
-  | SystemSigners
-  | Watches
-  | Webhooks
-  | WebhookSender
+export type Services = Ports
 
 /** Where the journal, budgets, registered ABI texts and the audit log are kept. */
 export type Database = ({ readonly path: string } | { readonly url: string | Redacted.Redacted<string> }) & {

@@ -22,16 +22,38 @@ import * as Observed from "../application/observe/Observed.js"
 import type { AbiStore } from "../application/ports/AbiStore.js"
 import { AuditLog } from "../application/ports/AuditLog.js"
 import type { Budgets } from "../application/ports/Budgets.js"
+import type { Bundler } from "../application/ports/chain/Bundler.js"
 import type { BundlerRpc } from "../application/ports/chain/BundlerRpc.js"
 import { ChainRpc } from "../application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc } from "../application/ports/chain/PaymasterRpc.js"
 import * as ClockTrust from "../application/ports/clock/ClockTrust.js"
 import type { Journals } from "../application/ports/journal/Journals.js"
 import type { NetworkProfile } from "../application/ports/NetworkProfile.js"
+import type { Networks } from "../application/ports/Networks.js"
+import type { RateLimit } from "../application/ports/RateLimit.js"
 import { Signers, SystemSigners } from "../application/ports/Signers.js"
+import type { Watches } from "../application/ports/Watches.js"
+import type { WebhookSender, Webhooks } from "../application/ports/Webhooks.js"
 import * as Sweep from "../application/sweep/Sweep.js"
 import * as Followers from "../application/watches/Followers.js"
 import * as Deliver from "../application/webhooks/Deliver.js"
+
+/** Everything that the use cases require. */
+export type Ports =
+  | AbiStore
+  | AuditLog
+  | Budgets
+  | Bundler
+  | ChainRpc
+  | Engine.Engine
+  | Journals
+  | Networks
+  | RateLimit
+  | Signers
+  | SystemSigners
+  | Watches
+  | WebhookSender
+  | Webhooks
 
 /** An implementation of a port. */
 export type Port<P> = Layer.Layer<P, { readonly message: string }>

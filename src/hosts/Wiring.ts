@@ -31,13 +31,9 @@ import type * as Sqlite from "../adapters/sql/Sqlite.js"
 import * as TenantStore from "../adapters/sql/tenants/TenantStore.js"
 import * as KeyRing from "../application/keys/KeyRing.js"
 import type { Registry } from "../application/keys/KeyRingRegistry.js"
-import type * as Engine from "../application/lanes/Engine.js"
 import { type Bounds, OpenRequestBounds } from "../application/lanes/requests/OpenRequests.js"
 import { ScheduledRequestBounds } from "../application/lanes/requests/ScheduledRequests.js"
-import { type AbiStore as AbiStorePort, OperatorAbi } from "../application/ports/AbiStore.js"
-import type { AuditLog as AuditLogPort } from "../application/ports/AuditLog.js"
-import type { Budgets as BudgetsPort } from "../application/ports/Budgets.js"
-import type { Bundler } from "../application/ports/chain/Bundler.js"
+import { OperatorAbi } from "../application/ports/AbiStore.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/chain/ChainRpc.js"
 import { ClockConfirmations } from "../application/ports/clock/ClockConfirmations.js"
 import type { Journals } from "../application/ports/journal/Journals.js"
@@ -51,11 +47,7 @@ import type { RequestHistory as RequestHistoryPort } from "../application/ports/
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import type { TenantStore as AccountStorePort } from "../application/ports/TenantStore.js"
 import { type AccountId, type Tenants as AccountsPort, TenantsError } from "../application/ports/Tenants.js"
-import type { Watches as WatchesPort } from "../application/ports/Watches.js"
-import type {
-  WebhookSender as WebhookSenderPort,
-  Webhooks as WebhooksPort
-} from "../application/ports/Webhooks.js"
+import type { WebhookSender as WebhookSenderPort } from "../application/ports/Webhooks.js"
 import * as ClockCheck from "../application/sweep/ClockCheck.js"
 import * as Counting from "../application/tenants/Counting.js"
 import * as Directory from "../application/tenants/Directory.js"
@@ -67,24 +59,7 @@ import * as Packages from "./Packages.js"
 import * as Running from "./Running.js"
 
 /** Everything that the use cases and the HTTP front require. */
-export type Ports =
-  | AbiStorePort
-  | AccountsPort
-  | AccountStorePort
-  | AuditLogPort
-  | BudgetsPort
-  | Bundler
-  | ChainRpcPort
-  | Engine.Engine
-  | Journals
-  | NetworksPort
-  | RateLimitPort
-  | RequestHistoryPort
-  | SignersPort
-  | SystemSigners
-  | WatchesPort
-  | WebhookSenderPort
-  | WebhooksPort
+export type Ports = Running.Ports | AccountsPort | AccountStorePort | RequestHistoryPort
 
 /** The service can not start with this configuration; `message` says why, without a secret. */
 export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
@@ -152,15 +127,11 @@ const egressOf = (config: Config) => ({
 
 /** What the command line reads and changes in the configuration's database, and tries what it says of webhooks by. */
 export type Stored =
-  | AbiStorePort
+  | Layer.Success<ReturnType<typeof Running.stored>>
   | AccountStorePort
-  | AuditLogPort
   | ClockConfirmations
-  | Journals
   | RequestHistoryPort
-  | WatchesPort
   | WebhookSenderPort
-  | WebhooksPort
 
 export const stored = (config: Config): Layer.Layer<Stored, StartError> => {
   const sql = commandClient(config)

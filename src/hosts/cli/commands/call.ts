@@ -1,10 +1,8 @@
-import { readFileSync } from "node:fs"
 import { buffer as bytesOf } from "node:stream/consumers"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { CastellanError } from "../../../client/CastellanError.js"
@@ -22,15 +20,6 @@ const reading: ReadonlyArray<string> = reads
 
 /** Endpoints that take a body, whose names may be given without one. */
 const posted: ReadonlyArray<string> = [...reads, ...writes, "sign"]
-
-/** Of the development stack that runs in the working folder. */
-const devStack = (): DevInfo | null => {
-  try {
-    return JSON.parse(readFileSync(DevFile.path(process.cwd()), "utf8"))
-  } catch {
-    return null
-  }
-}
 
 /** What a development stack is called with when the body leaves it out: wallets need no money there. */
 const withSettings = (body: unknown, endpoint: string, dev: DevInfo | null): unknown =>
@@ -138,9 +127,10 @@ export const commands = [
     endpoint: Argument.String("ENDPOINT").pipe(
       Argument.withDescription("its path: execute, networks, requests?limit=5")
     ),
-    body: Argument.String("JSON")
-      .pipe(Argument.withDescription("the body; @- for standard input"))
-      .pipe(Argument.optional),
+    body: Argument.String("JSON").pipe(
+      Argument.withDescription("the body; @- for standard input"),
+      Argument.withDefault(undefined)
+    ),
     ...flags,
     json
   }).pipe(
@@ -155,11 +145,11 @@ export const commands = [
     ),
     report(function* ({ async, body: given, endpoint: path, idempotencyKey, method, url }) {
       const operator = yield* Operator
-      const dev = devStack()
+      const dev = DevFile.read(process.cwd())
       const to = yield* service(url, operator, dev)
       const target = path.replace(/^\/+/, "")
       const [endpoint = ""] = target.split("?")
-      const read = yield* bodyOf(Option.getOrUndefined(given))
+      const read = yield* bodyOf(given)
       const body = withSettings(
         read,
         endpoint,

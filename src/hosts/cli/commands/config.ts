@@ -1,11 +1,11 @@
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Config from "../../config/Config.js"
 import { jsonSchema } from "../../config/ConfigFile.js"
 import * as Inspections from "../../Inspections.js"
 import { flag, help, json, Operator, report } from "../support/Operator.js"
+import * as Table from "../support/Table.js"
 
 const summary = (config: Config.Config) => ({
   profile: config.profile,
@@ -19,17 +19,6 @@ const summary = (config: Config.Config) => ({
   /** Shown by `/networks`, and open to requests that bring a node of their own, without a word of the file. */
   unconfigured: [...config.unconfigured].map(Number)
 })
-
-const unconfigured = ({ unconfigured }: ReturnType<typeof summary>): ReadonlyArray<string> =>
-  unconfigured.length === 0
-    ? []
-    : [
-        `  note      networks: /networks shows chains that have no entry, ${unconfigured.join(", ")}: they are built in, and take requests that bring an rpc of their own. An entry with rpc lets them be served by your node`
-      ]
-
-/** The file that is named, else the one of the environment. */
-const load = (operand: Option.Option<string>, env: Operator["Service"]["env"]) =>
-  Config.load(Option.isNone(operand) ? env : { ...env, CASTELLAN_CONFIG: operand.value })
 
 /** Why the service would not do what the configuration promises; what is merely limited is no failure. */
 const connected = (config: Config.Config) =>
@@ -52,9 +41,10 @@ const connected = (config: Config.Config) =>
 
 export const commands = [
   Command.make("check", {
-    file: Argument.String("FILE")
-      .pipe(Argument.withDescription("default: the file that CASTELLAN_CONFIG names"))
-      .pipe(Argument.optional),
+    file: Argument.String("FILE").pipe(
+      Argument.withDescription("default: the file that CASTELLAN_CONFIG names"),
+      Argument.withDefault(undefined)
+    ),
     connect: flag("connect", "connect to all that it names, as the service would; nothing is written"),
     json
   }).pipe(
@@ -66,21 +56,28 @@ export const commands = [
     ),
     report(function* ({ connect, file }) {
       const { env } = yield* Operator
-      const config = yield* Effect.fromResult(load(file, env))
+      const config = yield* Effect.fromResult(
+        Config.load({ ...env, ...(file !== undefined && { CASTELLAN_CONFIG: file }) })
+      )
       const found = summary(config)
       const told = connect ? yield* connected(config) : []
       return {
-        text: [
-          "the configuration can be used",
-          `  profile   ${found.profile}`,
-          `  listen    ${found.listen.host}:${found.listen.port}`,
-          `  database  ${found.database}`,
-          `  accounts  ${found.accounts}`,
-          `  signers   ${found.signers}`,
-          `  networks  ${found.networks.length === 0 ? "none" : found.networks.join(", ")}`,
-          ...unconfigured(found),
-          ...told.map(({ message, place }) => `  note      ${place}: ${message}`)
-        ].join("\n"),
+        text: `the configuration can be used\n${Table.card({
+          "  profile": found.profile,
+          "  listen": `${found.listen.host}:${found.listen.port}`,
+          "  database": found.database,
+          "  accounts": found.accounts,
+          "  signers": found.signers,
+          "  networks": found.networks.length === 0 ? "none" : found.networks.join(", "),
+          "  note": [
+            ...(found.unconfigured.length === 0
+              ? []
+              : [
+                  `networks: /networks shows chains that have no entry, ${found.unconfigured.join(", ")}: they are built in, and take requests that bring an rpc of their own. An entry with rpc lets them be served by your node`
+                ]),
+            ...told.map(({ message, place }) => `${place}: ${message}`)
+          ]
+        })}`,
         json: connect ? { ...found, notes: told } : found
       }
     })
