@@ -275,6 +275,18 @@ describe("the PostgreSQL client", () => {
     })
   )
 
+  it.effect("a row has as many megabytes as it has, and the connection goes on", () =>
+    Effect.gen(function* () {
+      const sql = yield* client
+      const long = "x".repeat(12_000_000)
+      yield* sql`create table t (n integer, one text, other text)`
+      yield* sql`insert into t (n, one, other) values (1, ${long}, ${long})`
+      const [row] = yield* sql<{ readonly one: string; readonly other: string }>`select one, other from t`
+      expect([row?.one.length, row?.other.length]).toEqual([long.length, long.length])
+      expect(yield* sql`select n from t`).toEqual([{ n: 1 }])
+    })
+  )
+
   it.effect("several processes that start at once bring the schema up to date once", () =>
     Effect.gen(function* () {
       const options = yield* databases.fresh

@@ -1,6 +1,5 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
 import type { RecoveryJournal } from "../../../application/ports/journal/RecoveryJournal.js"
 import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -117,9 +116,8 @@ type Adopted = Parameters<TransactionJournal["Service"]["adopt"]>[0]
 /** The nonce's row, as if the transaction had been signed here. */
 const write = (store: Store.Store, adopted: Adopted, epoch: number) =>
   Effect.gen(function* () {
-    const { seal, sql } = store
+    const { sql } = store
     const { access, chainId, nonce, requestId, signer } = adopted
-    const { accountId, key, rpc, trust } = access
     yield* Transactions.checkDirect(store, adopted, requestId)
     yield* sql`
       delete from transactions
@@ -131,12 +129,7 @@ const write = (store: Store.Store, adopted: Adopted, epoch: number) =>
         nonce: Store.uint64(nonce),
         state: "signed",
         epoch,
-        account_id: accountId,
-        key_client: key === "serviceEoa" ? null : key.clientId,
-        key_version: key === "serviceEoa" ? null : (key.versionId ?? null),
-        key_asset: key === "serviceEoa" ? null : (key.assetId ?? null),
-        rpc: seal.close(Transactions.sealName(adopted, nonce), rpc === null ? "" : Redacted.value(rpc)),
-        trust,
+        ...Transactions.accessColumns(store, adopted, nonce, access),
         direct: requestId,
         // It is mined: nothing of the balance waits for it.
         max_cost: "0",

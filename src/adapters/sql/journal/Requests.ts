@@ -60,17 +60,11 @@ export const locked = ({ forUpdate, sql }: Store.Store, requestId: string) =>
 
 /** Requests that may be reopened, kept from others until the transaction ends; in one order. */
 export const lockAll = ({ forUpdate, sql }: Store.Store, requestIds: Iterable<string>) =>
-  sql.onDialectOrElse({
-    pg: () =>
-      Effect.forEach(
-        Store.chunks(Store.distinct(requestIds)),
-        (chunk) =>
-          sql`select request_no from requests where ${sql.in("request_id", chunk)} order by request_id ${forUpdate}`,
-        { discard: true }
-      ),
-    // One writer at a time: a transaction keeps all others out since it began.
-    orElse: () => Effect.void
-  })
+  Store.forChunks(
+    Store.isPostgres(sql) ? Store.distinct(requestIds) : [],
+    (chunk) =>
+      sql`select request_no from requests where ${sql.in("request_id", chunk)} order by request_id ${forUpdate}`
+  )
 
 /** Of a forgotten request there is none. */
 export const failedOf = ({ failed }: Pick<FailedRow, "failed">): ReadonlyArray<FailedElement> =>

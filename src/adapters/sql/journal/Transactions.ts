@@ -7,7 +7,8 @@ import type { TransactionJournal } from "../../../application/ports/journal/Tran
 import type {
   AllocationRequest,
   AllocationResult,
-  Lane
+  Lane,
+  LaneAccess
 } from "../../../application/ports/journal/Transactions.js"
 import * as Events from "../events/Events.js"
 import * as KnownNonces from "../recovery/KnownNonces.js"
@@ -24,6 +25,21 @@ export const at = ({ sql }: Store.Store, { chainId, signer }: Lane, nonce: bigin
 
 export const sealName = ({ chainId, signer }: Lane, nonce: bigint): string =>
   `transaction ${chainId} ${signer} ${nonce}`
+
+/** How the lane is signed for and sent with. */
+export const accessColumns = (
+  { seal }: Store.Store,
+  lane: Lane,
+  nonce: bigint,
+  { accountId, key, rpc, trust }: LaneAccess
+) => ({
+  account_id: accountId,
+  key_client: key === "serviceEoa" ? null : key.clientId,
+  key_version: key === "serviceEoa" ? null : (key.versionId ?? null),
+  key_asset: key === "serviceEoa" ? null : (key.assetId ?? null),
+  rpc: seal.close(sealName(lane, nonce), rpc === null ? "" : Redacted.value(rpc)),
+  trust
+})
 
 /**
  * The states of a signed transaction as they are stored: `foreign` is `external` in the port. The stored word stays,
@@ -212,8 +228,7 @@ const write = (
   ids: ReadonlyArray<Ops.Id>
 ) =>
   Effect.gen(function* () {
-    const { seal, sql } = store
-    const { accountId, key, rpc, trust } = request.access
+    const { sql } = store
     const lane = {
       chain_id: request.chainId.toString(),
       signer: request.signer,
@@ -229,12 +244,7 @@ const write = (
         ...lane,
         state: "allocated",
         epoch,
-        account_id: accountId,
-        key_client: key === "serviceEoa" ? null : key.clientId,
-        key_version: key === "serviceEoa" ? null : (key.versionId ?? null),
-        key_asset: key === "serviceEoa" ? null : (key.assetId ?? null),
-        rpc: seal.close(sealName(request, nonce), rpc === null ? "" : Redacted.value(rpc)),
-        trust,
+        ...accessColumns(store, request, nonce, request.access),
         direct: request.direct,
         max_cost: request.maxCost.toString(),
         submitted: 0,

@@ -148,8 +148,13 @@ const connectionOf = (
 /** The machine's: how long a server takes is no matter of whatever time counts for the rest. */
 const machine = Clock.Clock.defaultValue()
 
-/** How every connection is made. */
-const means = { keepAlive: "10 seconds", applicationName: "castellan", types } as const
+/** How every connection is made. A row of a large batch has megabytes: PostgreSQL's own bound of a value is enough. */
+const means = {
+  keepAlive: "10 seconds",
+  applicationName: "castellan",
+  maxMessageSize: 2 ** 30,
+  types
+} as const
 
 /** A connection beside those of the pool. */
 export const session = (

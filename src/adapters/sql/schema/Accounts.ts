@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import { identity, step } from "./Step.js"
+import { appendOnly, identity, step } from "./Step.js"
 
 /** Limits of an account in the place of its tier's; null: its tier's. */
 export const accountLimits = step((sql) => [
@@ -173,46 +172,28 @@ export const audit = step((sql) => [
   sql`create index audit_request on audit (request_id)`,
   sql`create index audit_at on audit (at)`,
   sql.onDialectOrElse({
-    pg: () =>
-      Effect.andThen(
-        sql`
-          create function audit_is_append_only() returns trigger language plpgsql as
-          'begin raise exception ''the audit log is append-only''; end'`,
-        sql`
-          create trigger audit_append_only before update or delete or truncate on audit
-          for each statement execute function audit_is_append_only()`
-      ),
-    orElse: () =>
-      Effect.andThen(
-        sql`
-          create trigger audit_no_update before update on audit
-          begin select raise(abort, 'the audit log is append-only'); end`,
-        sql`
-          create trigger audit_no_delete before delete on audit
-          begin select raise(abort, 'the audit log is append-only'); end`
-      )
-  })
+    pg: () => sql`
+      create function audit_is_append_only() returns trigger language plpgsql as
+      'begin raise exception ''the audit log is append-only''; end'`,
+    orElse: () => Effect.void
+  }),
+  appendOnly(sql, "audit", "the audit log")
 ])
 
 /**
  * Requests of an account in its newest minute and hour, which begin at these Unix milliseconds. On PostgreSQL the
  * counts are not worth a write to the disk: a crash of the server forgets them.
  */
-export const rateCounts = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const table = sql.onDialectOrElse({
-    pg: () => sql.literal("unlogged table"),
-    orElse: () => sql.literal("table")
-  })
-  yield* sql`
-    create ${table} rate_counts (
+export const rateCounts = step((sql) => [
+  sql`
+    create ${sql.literal(sql.onDialectOrElse({ pg: () => "unlogged table", orElse: () => "table" }))} rate_counts (
       account_id text primary key,
       minute bigint not null,
       in_minute integer not null,
       hour bigint not null,
       in_hour integer not null
     )`
-})
+])
 
 /** Each time that an operator confirmed the clock; Unix milliseconds. */
 export const clockConfirmations = step((sql) => [

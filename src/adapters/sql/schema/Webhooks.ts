@@ -1,5 +1,4 @@
-import * as Effect from "effect/Effect"
-import { identity, step } from "./Step.js"
+import { appendOnly, identity, step } from "./Step.js"
 
 /**
  * Endpoints, and one row for each event that is owed to one of them. `url` and the secrets are sealed. `kinds` is empty,
@@ -70,20 +69,7 @@ export const webhookChanges = step((sql) => [
       changed_by text not null
     )`,
   sql`create index webhook_changes_webhook on webhook_changes (webhook_id, change_no)`,
-  sql.onDialectOrElse({
-    pg: () => sql`
-      create trigger webhook_changes_append_only before update or delete or truncate on webhook_changes
-      for each statement execute function audit_is_append_only()`,
-    orElse: () =>
-      Effect.andThen(
-        sql`
-          create trigger webhook_changes_no_update before update on webhook_changes
-          begin select raise(abort, 'the log of changes is append-only'); end`,
-        sql`
-          create trigger webhook_changes_no_delete before delete on webhook_changes
-          begin select raise(abort, 'the log of changes is append-only'); end`
-      )
-  })
+  appendOnly(sql, "webhook_changes", "the log of changes")
 ])
 
 /**

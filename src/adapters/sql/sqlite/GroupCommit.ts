@@ -3,11 +3,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { TracerEnabled } from "effect/References"
+import type * as Reactivity from "effect/reactivity/Reactivity"
 import { PreventSchedulerYield } from "effect/Scheduler"
 import * as Semaphore from "effect/Semaphore"
-import type * as SqlClient from "effect/sql/SqlClient"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import { SqlError, UnknownError } from "effect/sql/SqlError"
+import * as Statement from "effect/sql/Statement"
 import * as ResultCode from "./ResultCode.js"
 import { connectionOf, type SqliteConnection } from "./SqliteConnection.js"
 import type { Durability } from "./WriteAheadLog.js"
@@ -112,6 +114,22 @@ const steady = Context.make(PreventSchedulerYield, true).pipe(
   // Spans of statements carry their text: there are none in a transaction.
   Context.add(TracerEnabled, false)
 )
+
+/** A client whose transactions need not wait for anything but the thread. */
+export interface SqliteClient extends SqlClient.SqlClient, Pick<GroupCommit, "durable" | "read"> {}
+
+export const client = (group: GroupCommit): Effect.Effect<SqliteClient, never, Reactivity.Reactivity> => {
+  const { durable, outside, read, transactions, withTransaction } = group
+  const made = SqlClient.make({
+    acquirer: Effect.succeed(outside),
+    borrower: (use) => use(outside),
+    compiler: Statement.makeCompilerSqlite(),
+    driver: "sqlite-node",
+    transactionService: transactions,
+    spanAttributes: [["db.system.name", "sqlite"]]
+  })
+  return Effect.map(made, (client) => Object.assign(client, { withTransaction, durable, read }))
+}
 
 export const make = (connection: SqliteConnection, options: Options): GroupCommit => {
   const { committed, durable, told } = options.durability

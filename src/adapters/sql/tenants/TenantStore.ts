@@ -1,7 +1,7 @@
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { SqlError } from "effect/sql/SqlError"
+import type { SqlError } from "effect/sql/SqlError"
 import {
   type Account,
   type Key,
@@ -107,8 +107,6 @@ const failed = (error: SqlError): TenantStoreError =>
     message: `the store of accounts failed${ErrorCode.suffix(error)}`
   })
 
-const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
-
 /** Accounts and keys in the database of the client; brings its schema up to date first. */
 export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
@@ -116,7 +114,7 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
 
   const asked = <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
     effect.pipe(
-      Effect.catchIf(isSqlError, (error) => Effect.fail(failed(error))),
+      Effect.catchIf(Store.isSqlError, (error) => Effect.fail(failed(error))),
       Effect.withTracerEnabled(false)
     )
 
@@ -195,14 +193,14 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
       written(
         Effect.gen(function* () {
           yield* has(account)
-          if (name !== undefined) yield* sql`update accounts set name = ${name} where account_id = ${account}`
-          if (tier !== undefined) yield* sql`update accounts set tier = ${tier} where account_id = ${account}`
-          if (requestsPerMinute !== undefined)
-            yield* sql`
-              update accounts set requests_per_minute = ${requestsPerMinute} where account_id = ${account}`
-          if (requestsPerHour !== undefined)
-            yield* sql`
-              update accounts set requests_per_hour = ${requestsPerHour} where account_id = ${account}`
+          const row = {
+            ...(name !== undefined && { name }),
+            ...(tier !== undefined && { tier }),
+            ...(requestsPerMinute !== undefined && { requests_per_minute: requestsPerMinute }),
+            ...(requestsPerHour !== undefined && { requests_per_hour: requestsPerHour })
+          }
+          if (Object.keys(row).length > 0)
+            yield* sql`update accounts set ${sql.update(row)} where account_id = ${account}`
         })
       ),
 

@@ -7,7 +7,6 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlAuditLog from "../../../../src/adapters/sql/AuditLog.js"
 import * as SqlJournal from "../../../../src/adapters/sql/journal/Journal.js"
 import * as GroupCommit from "../../../../src/adapters/sql/sqlite/GroupCommit.js"
-import * as SqliteClient from "../../../../src/adapters/sql/sqlite/SqliteClient.js"
 import * as SqliteConnection from "../../../../src/adapters/sql/sqlite/SqliteConnection.js"
 import * as WriteAheadLog from "../../../../src/adapters/sql/sqlite/WriteAheadLog.js"
 import { type AuditLog, withheld } from "../../../../src/application/ports/AuditLog.js"
@@ -31,7 +30,7 @@ const setup = Effect.gen(function* () {
     else setImmediate(end, null)
   })
   const group = GroupCommit.make(connection, { durability, gatherMillis: null, busyMillis: 1_000 })
-  const sql = yield* Effect.provide(SqliteClient.make(group), Reactivity.layer)
+  const sql = yield* Effect.provide(GroupCommit.client(group), Reactivity.layer)
   const inDatabase = Effect.provideService(SqlClient.SqlClient, sql)
   const ports = yield* inDatabase(SqlJournal.make(options))
   const journal = yield* Effect.provide(Journals.all, ports)
