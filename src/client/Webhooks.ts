@@ -1,5 +1,5 @@
 import type * as Webhook from "../application/usecases/webhooks/Webhook.js"
-import type { CallOptions } from "./CallOptions.js"
+import type { CallOptions } from "./Transport.js"
 import * as Transport from "./Transport.js"
 
 /** The endpoints of webhooks. Secrets are in the answers of `add` and `rotate`, and in no other. */
@@ -34,19 +34,15 @@ export interface Webhooks {
 export const make = (send: (exchange: Transport.Exchange) => Promise<Transport.Answer>): Webhooks => {
   const ask = Transport.under(send, "/webhooks")
   const at = (webhookId: string) => `/${encodeURIComponent(webhookId)}`
-  const endpoints = {
-    add: (request: unknown, more?: CallOptions) => ask("POST", "", request, false, more),
-    list: (more?: CallOptions) => ask("GET", "", undefined, true, more),
-    get: (webhookId: string, more?: CallOptions) => ask("GET", at(webhookId), undefined, true, more),
-    change: (webhookId: string, request: unknown, more?: CallOptions) =>
-      ask("PATCH", at(webhookId), request, true, more),
-    remove: (webhookId: string, more?: CallOptions) => ask("DELETE", at(webhookId), undefined, false, more),
-    rotate: (webhookId: string, request: unknown = {}, more?: CallOptions) =>
-      ask("POST", `${at(webhookId)}/rotate`, request, false, more),
-    dead: (webhookId: string, more?: CallOptions) =>
-      ask("GET", `${at(webhookId)}/dead`, undefined, true, more),
-    redeliver: (webhookId: string, request: unknown = {}, more?: CallOptions) =>
+  return {
+    add: (request, more) => ask("POST", "", request, false, more),
+    list: (more) => ask("GET", "", undefined, true, more),
+    get: (webhookId, more) => ask("GET", at(webhookId), undefined, true, more),
+    change: (webhookId, request, more) => ask("PATCH", at(webhookId), request, true, more),
+    remove: (webhookId, more) => ask("DELETE", at(webhookId), undefined, false, more),
+    rotate: (webhookId, request = {}, more) => ask("POST", `${at(webhookId)}/rotate`, request, false, more),
+    dead: (webhookId, more) => ask("GET", `${at(webhookId)}/dead`, undefined, true, more),
+    redeliver: (webhookId, request = {}, more) =>
       ask("POST", `${at(webhookId)}/redeliver`, request, true, more)
   }
-  return endpoints as Webhooks
 }

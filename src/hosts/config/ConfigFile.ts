@@ -9,7 +9,7 @@ import { keyFields } from "./KeysFile.js"
 import { AccountNetwork, Network } from "./NetworkFile.js"
 import { operationsFields } from "./OperationsFile.js"
 
-export const KeyHash = Schema.String.check(
+const KeyHash = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{64}$/u, {
     message: 'expected the 64 hex digits that "castellan keys hash" prints'
   })

@@ -16,7 +16,7 @@ import * as KeyProviders from "../keys/KeyProviders.js"
 const keyOfProvider = { provider: Name, key: KeyProviders.KeyName, address: optional(Address.schema) }
 
 /** A key that requests may name: one of a provider, or in short a private key. */
-export const SignerEntry = Schema.Struct({
+const SignerEntry = Schema.Struct({
   accounts: Schema.NonEmptyArray(Name),
   clientId: Name,
   versionId: optional(Name),

@@ -65,11 +65,14 @@ const payerOf = (
 const state = ({ how, present }: Plan.Step): string =>
   present ? "there" : how.kind === "left" ? (how.needed ? "MISSING" : "missing") : "to deploy"
 
-const shown = (
-  plan: Plan.Plan,
-  chainId: number,
-  payer: { address: string; balance: bigint } | null
-): string =>
+/** Who pays, and what he has. */
+interface Payer {
+  readonly signer: Signer
+  readonly address: string
+  readonly balance: bigint
+}
+
+const shown = (plan: Plan.Plan, chainId: number, payer: Payer | null): string =>
   [
     `chain ${chainId}`,
     Table.aligned(
@@ -102,7 +105,7 @@ const jsonOf = (plan: Plan.Plan) => ({
 })
 
 const send = (
-  payer: Signer | null,
+  payer: Payer | null,
   provider: JsonRpcProvider,
   plan: Plan.Plan,
   { ask, tell }: Operator["Service"],
@@ -111,20 +114,16 @@ const send = (
   Effect.gen(function* () {
     if (plan.steps.every(({ how, present }) => present || how.kind === "left")) return
     if (payer === null) return yield* Effect.fail("--payer: who pays is to be named")
-    const address = yield* attempt("--payer", () => payer.getAddress())
-    const balance = yield* attempt("the node does not say balances", () => provider.getBalance(address))
-    if (balance < plan.cost)
+    if (payer.balance < plan.cost)
       return yield* Effect.fail(
-        `${address} has ${formatEther(balance)}, and the plan costs up to ${formatEther(plan.cost)}`
+        `${payer.address} has ${formatEther(payer.balance)}, and the plan costs up to ${formatEther(plan.cost)}`
       )
     if (!yes && !(yield* ask("deploy this?")))
       return yield* Effect.fail("nothing was sent: say yes, or give --yes where nobody can be asked")
-    const lines: Array<string> = []
     yield* attempt("the deployment stopped, and goes on when the command is given again", () =>
-      Deployment.run(payer, provider, plan, ({ address, name }) => {
-        lines.push(`${name} stands at ${address}`)
-        Effect.runSync(tell(lines.at(-1) ?? ""))
-      })
+      Deployment.run(payer.signer, provider, plan, ({ address, name }) =>
+        Effect.runSync(tell(`${name} stands at ${address}`))
+      )
     )
   })
 
@@ -176,20 +175,20 @@ export const commands = [
       const chainId = yield* Provider.chainIdOf(given.rpc)
       const local = /^https?:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/]?/i.test(given.rpc)
       const provider = yield* Provider.connect(given.rpc, chainId, local ? 50 : 1_000)
-      const payer = given.payer === undefined ? null : yield* payerOf(given.payer, operator.env, provider)
+      const signer = given.payer === undefined ? null : yield* payerOf(given.payer, operator.env, provider)
       if (!given["dry-run"] && (yield* Effect.promise(() => Plan.isDevelopmentNode(provider))))
         yield* EntryPoints.bring(operator.tell)
       const plan = yield* attempt("the chain can not be looked at", () =>
         Plan.make(provider, { keys, accounts: given.account })
       )
-      const holder =
-        payer === null
+      const payer =
+        signer === null
           ? null
           : yield* attempt("--payer", async () => {
-              const address = await payer.getAddress()
-              return { address, balance: await provider.getBalance(address) }
+              const address = await signer.getAddress()
+              return { signer, address, balance: await provider.getBalance(address) }
             })
-      const text = shown(plan, chainId, holder)
+      const text = shown(plan, chainId, payer)
       const about = { chainId, plan: jsonOf(plan) }
       if (given["dry-run"]) return { text, json: { ...about, verified: null, profile: null } }
       yield* operator.tell(text)

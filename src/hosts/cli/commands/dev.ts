@@ -1,17 +1,15 @@
 import * as Command from "effect/cli/Command"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { given } from "../../../domain/primitives/InvalidValue.js"
 import { isHttpUrl, notHttpUrl } from "../../fields/FileFields.js"
 import * as EntryPoints from "../deploy/EntryPoints.js"
+import { DevError } from "../dev/DevChain.js"
 import * as DevFile from "../dev/DevFile.js"
 import * as DevStack from "../dev/DevStack.js"
 import * as FirstOperation from "../dev/FirstOperation.js"
 import * as Tour from "../dev/Tour.js"
 import { help, json, Operator, optional, report } from "../support/Operator.js"
-
-class DevError extends Data.TaggedError("DevError")<{ readonly message: string }> {}
 
 const integer = (name: string, text: string, from: number, to: number): Effect.Effect<number, string> => {
   const value = /^[0-9]{1,16}$/.test(text) ? Number(text) : Number.NaN

@@ -108,7 +108,7 @@ export const implementationCodeHash = async (
   return code === "0x" ? null : keccak256(code)
 }
 
-export interface Verified {
+interface Verified {
   readonly name: string
   readonly address: string
   /** keccak256 of the code; null: there is none. */

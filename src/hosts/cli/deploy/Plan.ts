@@ -144,7 +144,7 @@ export const obstacles = ({ steps }: Plan): ReadonlyArray<string> =>
   )
 
 /** What the configuration of a service says of a chain that a plan has been carried out on. */
-export interface NetworkEntry {
+interface NetworkEntry {
   readonly networks: ReadonlyArray<Readonly<Record<string, unknown>>>
   /** By account, to be put into its entry of `accounts`; or `castellan accounts set-network`. */
   readonly accounts: ReadonlyArray<{

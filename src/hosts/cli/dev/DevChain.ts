@@ -40,8 +40,8 @@ export interface Options {
   readonly startNode?: StartNode
 }
 
-/** The chain does not start, or something can not be deployed on it. */
-export class DevChainError extends Data.TaggedError("DevChainError")<{ readonly message: string }> {}
+/** The development stack does not start, or does not do what it is for; `message` says why. */
+export class DevError extends Data.TaggedError("DevError")<{ readonly message: string }> {}
 
 const textOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
@@ -111,7 +111,7 @@ const anvil = ({ chainId, port, startNode = startFresh }: Options) =>
     Effect.tryPromise({
       try: () => startNode({ chainId, port, detached: true }, prepare),
       catch: (cause) =>
-        new DevChainError({
+        new DevError({
           message: /in use/i.test(textOf(cause)) ? `port ${port} (--rpc-port) is in use` : textOf(cause)
         })
     }),
@@ -132,18 +132,18 @@ const deployed = (
   url: string,
   chainId: number,
   run: (provider: JsonRpcProvider) => ReturnType<typeof deployAll>
-): Effect.Effect<DevChain, DevChainError> =>
+): Effect.Effect<DevChain, DevError> =>
   Effect.scoped(
     Effect.flatMap(Provider.connect(url, chainId), (provider) =>
       Effect.tryPromise({
         try: async () => ({ url, chainId, ...(await run(provider)) }),
-        catch: (cause) => new DevChainError({ message: `the deployment failed: ${textOf(cause)}` })
+        catch: (cause) => new DevError({ message: `the deployment failed: ${textOf(cause)}` })
       })
     )
   )
 
 /** Anvil with EntryPoints, wallet suite, test token, reverter and Multicall3 on it, until the scope closes. */
-export const start = (options: Options): Effect.Effect<DevChain, DevChainError, Scope.Scope> =>
+export const start = (options: Options): Effect.Effect<DevChain, DevError, Scope.Scope> =>
   Effect.flatMap(anvil(options), ({ chainId, url }) =>
     deployed(url, chainId, (provider) => deployAll(provider, options.blockTime))
   )
@@ -152,12 +152,9 @@ export const start = (options: Options): Effect.Effect<DevChain, DevChainError, 
  * The chain of a development node that runs already, with all of that on it. Keys that everybody knows pay for it and own
  * it: a node of another kind is refused.
  */
-export const attach = (url: string): Effect.Effect<DevChain, DevChainError> =>
+export const attach = (url: string): Effect.Effect<DevChain, DevError> =>
   Effect.gen(function* () {
-    const chainId = yield* Effect.mapError(
-      Provider.chainIdOf(url),
-      (message) => new DevChainError({ message })
-    )
+    const chainId = yield* Effect.mapError(Provider.chainIdOf(url), (message) => new DevError({ message }))
     return yield* deployed(url, chainId, async (provider) => {
       if (!(await isDevelopmentNode(provider)))
         throw new Error("--rpc is no development node of anvil or Hardhat")

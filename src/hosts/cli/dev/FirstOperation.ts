@@ -1,7 +1,7 @@
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { computeAddress } from "ethers"
 import * as Client from "../../../client/Client.js"
+import { DevError } from "./DevChain.js"
 import type { DevInfo } from "./DevStack.js"
 import * as Tour from "./Tour.js"
 
@@ -13,17 +13,12 @@ export interface Executed {
   readonly command: string
 }
 
-/** A stack that has just started does not do what it is for. */
-export class FirstOperationError extends Data.TaggedError("FirstOperationError")<{
-  readonly message: string
-}> {}
-
 const account = { salt: "first", walletCustody: 1 } as const
 
 const refuse = (path: string, why: string) =>
-  new FirstOperationError({ message: `${path} of the first wallet failed: ${why.slice(0, 1_000)}` })
+  new DevError({ message: `${path} of the first wallet failed: ${why.slice(0, 1_000)}` })
 
-const ask = <A>(path: string, call: () => Promise<A>): Effect.Effect<A, FirstOperationError> =>
+const ask = <A>(path: string, call: () => Promise<A>): Effect.Effect<A, DevError> =>
   Effect.tryPromise({
     try: call,
     catch: (why) => refuse(path, why instanceof Error ? why.message : String(why))
@@ -37,7 +32,7 @@ const settled = <A extends { readonly status: number }>(path: string, call: () =
   )
 
 /** Creates a wallet, which the paymaster pays for, and lets it mint tokens: through the service, as any caller would. */
-export const execute = (info: DevInfo): Effect.Effect<Executed, FirstOperationError> =>
+export const execute = (info: DevInfo): Effect.Effect<Executed, DevError> =>
   Effect.gen(function* () {
     const { paymaster, settings } = info
     const client = Client.make({ baseUrl: info.baseUrl, apiKey: info.apiKeys.pro })

@@ -16,7 +16,7 @@ import * as KeyProviders from "../../keys/KeyProviders.js"
 import type * as OperatorContext from "./OperatorContext.js"
 
 /** A key of the service: an account's, or one of the operator's own. */
-export interface KnownSigner {
+interface KnownSigner {
   /** What messages call it. */
   readonly name: string
   readonly accounts: ReadonlyArray<string>
