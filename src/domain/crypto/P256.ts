@@ -65,7 +65,7 @@ export const toLow = (signature: Signature): Signature =>
     ? signature
     : { r: signature.r, s: word(Uint.toWord(order - BigInt(signature.s))) }
 
-/** Whether the key has signed the SHA-256 of the message; s may be in either half. About 2 ms in JavaScript. */
+/** Whether the key has signed the SHA-256 of the message; s may be in either half. */
 export const verify = (key: PublicKey, message: Hex.Hex, signature: Signature): boolean => {
   if (!inRanges(signature)) return false
   const native = Accelerated.implementations().p256

@@ -1,6 +1,5 @@
 import * as Result from "effect/Result"
 import * as Breakage from "./Breakage.js"
-import * as JsonNumber from "./JsonNumber.js"
 
 /**
  * Strict JSON. JSON.parse keeps only the last of two members of one name, so that two readers of a document may see
@@ -78,20 +77,42 @@ const closing = (text: string, start: number): number => {
   }
 }
 
+/** What a number is made of: of text that is JSON nothing else can be glued to one. */
+const numberUnits = /[-+.0-9eE]*/y
+
 /** The index behind the number that starts at `start`. */
 const numberEnd = (text: string, start: number): number => {
-  for (let at = start + 1; ; at++) {
-    const unit = text.charCodeAt(at)
-    // Digits, + - . and e E: of text that is JSON nothing else can be glued to a number.
-    const belongs =
-      (unit >= 0x30 && unit <= 0x39) ||
-      unit === 0x2b ||
-      unit === 0x2d ||
-      unit === 0x2e ||
-      unit === 0x65 ||
-      unit === 0x45
-    if (!belongs) return at
-  }
+  numberUnits.lastIndex = start
+  numberUnits.test(text)
+  return numberUnits.lastIndex
+}
+
+const plain = /^[1-9][0-9]{0,14}$|^0$/
+const shape = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/
+
+/** Longest exponent that is looked at: those beyond mean infinity, or zero. */
+const exponentDigits = 8
+
+/** One text for all texts of one number: its significant digits and the power of ten of the last one. */
+const normal = (text: string): string | null => {
+  const [, sign, units, decimals = "", exponent = "0"] = shape.exec(text) ?? []
+  if (sign === undefined || units === undefined || exponent.length > exponentDigits) return null
+  const digits = (units + decimals).replace(/^0+/, "")
+  let end = digits.length
+  while (end > 0 && digits.charCodeAt(end - 1) === 0x30) end--
+  if (end === 0) return `${sign}0`
+  return `${sign}${digits.slice(0, end)}e${Number(exponent) - decimals.length + digits.length - end}`
+}
+
+/**
+ * True when the number that `JSON.parse` makes of this text is the one that is written: its shortest decimal text
+ * (`String`) is the same number. 50.10 and 1e3 are exact, 9007199254740993, 0.1000000000000000000001 and 1e400 are
+ * not, and neither is -0, which no reader tells from 0.
+ */
+const isExact = (text: string): boolean => {
+  if (plain.test(text)) return true
+  const written = normal(text)
+  return written !== null && written !== "-0" && written === normal(String(Number(text)))
 }
 
 const quote = 0x22
@@ -138,7 +159,7 @@ function* refusals(
       }
     } else if (unit === minus || (unit >= 0x30 && unit <= 0x39)) {
       const end = numberEnd(text, at)
-      if (!JsonNumber.isExact(text.slice(at, end)))
+      if (!isExact(text.slice(at, end)))
         yield refuse("number", frames, "the JSON number would lose digits: write it as a string")
       const mayBeDecimal = decimals === undefined || (top?.names != null && decimals.has(top.name))
       if (!mayBeDecimal && isDisguised(text.slice(at, end)))

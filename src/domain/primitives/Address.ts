@@ -50,6 +50,9 @@ export const zero = "0x0000000000000000000000000000000000000000" as Address
 /** The address in the low 20 bytes of a 32-byte ABI word. */
 export const fromWord = (word: string): Address => unsafe(`0x${word.slice(-40)}`)
 
+/** The same of a word that seldom comes twice. */
+export const fromHash = (hash: string): Address => Keccak.checksum(hash.slice(-40)) as Address
+
 /** Wire codec: hex text (EIP-55 checked when of mixed case) in, EIP-55 out. */
 export const schema: Schema.Codec<Address, string> = Wire.codec(
   Wire.shown(Schema.String, { pattern: "^0x[0-9a-fA-F]{40}$" }).annotate({ identifier: "Address" }),

@@ -21,9 +21,10 @@ export const selector = (signature: string): Hex.Hex => Hex.slice(hashText(signa
 /** The EIP-55 form of an address in lower-case digits: a letter is upper case where the hash of them has a digit above 7. */
 export const checksum = (digits: string): string => {
   const hashed = hashText(digits)
-  const units = Array.from({ length: 40 }, (_, at) => {
+  const units: Array<number> = []
+  for (let at = 0; at < 40; at++) {
     const unit = digits.charCodeAt(at)
-    return unit >= 0x61 && hashed.charCodeAt(2 + at) > 0x37 ? unit - 0x20 : unit
-  })
+    units.push(unit >= 0x61 && hashed.charCodeAt(2 + at) > 0x37 ? unit - 0x20 : unit)
+  }
   return `0x${String.fromCharCode(...units)}`
 }
