@@ -10,7 +10,6 @@ import * as KeyRing from "./application/keys/KeyRing.js"
 import type { ChainRpc } from "./application/ports/chain/ChainRpc.js"
 import type { Networks } from "./application/ports/Networks.js"
 import type { RateLimit } from "./application/ports/RateLimit.js"
-import type { Replicas } from "./application/ports/Replicas.js"
 import type { Signers, SystemSigners } from "./application/ports/Signers.js"
 import type { AccountId } from "./application/ports/Tenants.js"
 import type { Caller } from "./application/request/Caller.js"
@@ -19,7 +18,7 @@ import * as IpAddress from "./domain/net/IpAddress.js"
 import * as Keccak from "./domain/primitives/Keccak.js"
 import * as NetworkOptions from "./hosts/embedded/NetworkOptions.js"
 import * as SignerOptions from "./hosts/embedded/SignerOptions.js"
-import type { Own, Port, Ports } from "./hosts/Running.js"
+import type { Given, Own, Port, Ports } from "./hosts/Running.js"
 
 export type { Network } from "./hosts/embedded/NetworkOptions.js"
 export type { Key, Signer } from "./hosts/embedded/SignerOptions.js"
@@ -96,30 +95,22 @@ const clientOf = (database: Database | undefined): Port<SqlClient> =>
 const freshKey = (): Redacted.Redacted<string> =>
   Redacted.make(Buffer.from(globalThis.crypto.getRandomValues(new Uint8Array(32))).toString("hex"))
 
-/** Programs with the same keys on one PostgreSQL database share the lanes; the file of SQLite is one program's. */
-const replicas = ({ database, journal, signers }: Options, client: Port<SqlClient>): Port<Replicas> => {
-  const sole = late(() => import("./adapters/memory/Replicas.js").then(({ layer }) => layer))
-  if (database === undefined || journal !== undefined) return sole
-  if ("path" in database)
-    return Layer.merge(
-      sole,
-      late(() =>
+/** Programs with the same keys on one PostgreSQL database share the lanes. */
+const sharedOf = ({ database, journal, signers }: Options): Given["shared"] => {
+  if (database === undefined || !("url" in database) || journal !== undefined) return null
+  const names = isLayer(signers) ? [] : signers.map(({ clientId, versionId }) => [clientId, versionId])
+  return { url: secret(database.url), group: Keccak.hashText(JSON.stringify(names)).slice(2, 18) }
+}
+
+/** The file of SQLite is one program's. */
+const exclusive = ({ database, journal }: Options): Port<never> =>
+  database !== undefined && "path" in database && journal === undefined
+    ? late(() =>
         import("./adapters/sql/Sqlite.js").then(({ exclusive }) =>
           Layer.effectDiscard(exclusive({ filename: database.path }))
         )
       )
-    )
-  const names = isLayer(signers) ? [] : signers.map(({ clientId, versionId }) => [clientId, versionId])
-  const group = Keccak.hashText(JSON.stringify(names)).slice(2, 18)
-  return Layer.provide(
-    late(() =>
-      Promise.all([import("./adapters/sql/Postgres.js"), import("./adapters/cluster/Replicas.js")]).then(
-        ([{ session }, { layer }]) => layer({ group, connect: session(secret(database.url)) })
-      )
-    ),
-    client
-  )
-}
+    : Layer.empty
 
 const openKeys = (keys: Readonly<Record<string, Redacted.Redacted<string>>>) =>
   Effect.flatMap(
@@ -206,6 +197,7 @@ export const layer = (options: Options): Layer.Layer<Services, LayerError> => {
         ...options,
         sql,
         sealingKey: database === undefined ? freshKey() : secret(database.sealingKey),
+        shared: sharedOf(options),
         egress: { allowLoopback: egress?.allowLoopback ?? false, allow: allow.success },
         networks: profiles,
         lowBalances,
@@ -215,7 +207,7 @@ export const layer = (options: Options): Layer.Layer<Services, LayerError> => {
   ).pipe(
     Layer.provideMerge(
       Layer.mergeAll(
-        replicas(options, sql),
+        exclusive(options),
         options.rateLimit ?? late(() => import("./adapters/memory/RateLimit.js").then(({ layer }) => layer)),
         port,
         keys(options)

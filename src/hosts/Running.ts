@@ -9,6 +9,7 @@ import * as ChainRpcAdapter from "../adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpcAdapter from "../adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpcAdapter from "../adapters/json-rpc/services/PaymasterRpc.js"
 import * as WebhookSenderAdapter from "../adapters/json-rpc/services/WebhookSender.js"
+import * as SoleProcess from "../adapters/memory/Replicas.js"
 import * as NativeCrypto from "../adapters/native/Crypto.js"
 import * as SqlAbiStore from "../adapters/sql/AbiStore.js"
 import * as SqlAuditLog from "../adapters/sql/AuditLog.js"
@@ -75,6 +76,8 @@ export interface Given<R = never> extends Own {
   readonly sealingKey: Redacted.Redacted<string>
   /** Where the URLs of callers may lead. */
   readonly egress: NonNullable<ChainRpcAdapter.Options["egress"]>
+  /** The PostgreSQL on which processes of one group share the lanes; null: this process has them alone. */
+  readonly shared: { readonly url: Redacted.Redacted<string>; readonly group: string } | null
   /** Chains whose balances are watched, and the wei below which that of an EOA that submits is worth a word. */
   readonly networks: ReadonlyArray<NetworkProfile>
   readonly lowBalances: ReadonlyMap<bigint, bigint>
@@ -91,6 +94,18 @@ export const stored = ({ sealingKey, sql, ...own }: Own & Pick<Given, "sealingKe
     Layer.provide(SqlWatches.layer({ sealingKey }), sql),
     Layer.provide(SqlWebhooks.layer({ sealingKey }), sql)
   )
+
+const replicas = <R>({ shared, sql }: Given<R>) =>
+  shared === null
+    ? SoleProcess.layer
+    : Layer.unwrap(
+        Effect.map(
+          Effect.promise(() =>
+            Promise.all([import("../adapters/sql/Postgres.js"), import("../adapters/cluster/Replicas.js")])
+          ),
+          ([{ session }, { layer }]) => layer({ group: shared.group, connect: session(shared.url) })
+        )
+      ).pipe(Layer.provide(sql))
 
 /** How often the balances of the EOAs that submit are looked at. */
 const balanceInterval = "60 seconds"
@@ -129,7 +144,7 @@ const watched = ({ lowBalances, networks }: Pick<Given, "lowBalances" | "network
 
 /**
  * What the service and the library run: the engine over its ports, and the work that nobody waits for. Who the callers
- * are, which keys and chains they have, and who else works on the lanes is for each of the two to say.
+ * are, and which keys and chains they have, is for each of the two to say.
  */
 export const layer = <R = never>(given: Given<R>) =>
   Layer.mergeAll(
@@ -143,6 +158,7 @@ export const layer = <R = never>(given: Given<R>) =>
     Layer.provideMerge(
       Layer.mergeAll(
         stored(given),
+        replicas(given),
         given.budgets ?? Layer.provide(SqlBudgets.layer, given.sql),
         given.bundlerRpc ?? BundlerRpcAdapter.layer(),
         given.chainRpc ?? ChainRpcAdapter.layer({ egress: given.egress }),

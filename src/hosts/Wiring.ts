@@ -17,7 +17,6 @@ import * as WebhookSender from "../adapters/json-rpc/services/WebhookSender.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
 import * as Networks from "../adapters/memory/Networks.js"
 import * as ProcessRateLimit from "../adapters/memory/RateLimit.js"
-import * as SoleProcess from "../adapters/memory/Replicas.js"
 import * as SqlClockConfirmations from "../adapters/sql/clock/ClockConfirmations.js"
 import * as StoreCopy from "../adapters/sql/copy/StoreCopy.js"
 import * as ErrorCode from "../adapters/sql/ErrorCode.js"
@@ -247,22 +246,6 @@ const groupOf = ({ keys: { providers, signers, systemKeys } }: Config): string =
     .digest("hex")
     .slice(0, 16)
 
-/** With PostgreSQL several processes share the lanes. */
-const replicas = (config: Config, sql: Client) => {
-  const { database } = config
-  return "url" in database
-    ? Layer.provide(
-        Layer.unwrap(
-          Effect.map(
-            Effect.all([postgres, Effect.promise(() => import("../adapters/cluster/Replicas.js"))]),
-            ([{ session }, { layer }]) => layer({ group: groupOf(config), connect: session(database.url) })
-          )
-        ),
-        sql
-      )
-    : SoleProcess.layer
-}
-
 const boundsOf = ({ limits }: Config, what: "open" | "scheduled"): Bounds => ({
   requests: limits[`${what}Requests`],
   elements: limits[`${what}Elements`],
@@ -288,7 +271,6 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.succeed(OperatorAbi, config.abi),
     Layer.succeed(OpenRequestBounds, boundsOf(config, "open")),
     Layer.succeed(ScheduledRequestBounds, boundsOf(config, "scheduled")),
-    replicas(config, sql),
     Layer.provide(RequestHistory.layer, sql),
     Layer.provide(SqlClockConfirmations.layer, sql),
     AccountSigners.layer(registry(config.keys)).pipe(
@@ -301,6 +283,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     sql,
     sealingKey,
     egress: egressOf(config),
+    shared: "url" in config.database ? { url: config.database.url, group: groupOf(config) } : null,
     networks: config.networks,
     lowBalances: config.lowBalances,
     clockCheck: clockCheck(config),
