@@ -28,7 +28,7 @@ const absent: ProviderKey = {
   sign: () => misnamed
 }
 
-const publicKeyOf = (data: unknown): Effect.Effect<string, KeyProviderError> => {
+const publicKeyOf = (data: unknown) => {
   const { algorithm, publicKey }: { algorithm?: unknown; publicKey?: unknown } =
     typeof data === "object" && data !== null ? data : {}
   if (typeof algorithm === "string" && algorithm !== "MPC_ECDSA_SECP256K1") return unsuitable

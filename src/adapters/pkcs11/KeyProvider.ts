@@ -33,10 +33,7 @@ const attributeOf = (name: string): Attribute => {
 }
 
 /** The first two objects with these attributes: more are as bad as two. */
-const objects = (
-  { call, handle }: Token.Session,
-  ...template: ReadonlyArray<Attribute>
-): Effect.Effect<ReadonlyArray<Handle>, Failure.Refusal> =>
+const objects = ({ call, handle }: Token.Session, ...template: ReadonlyArray<Attribute>) =>
   Effect.andThen(
     call("C_FindObjectsInit", handle, template),
     Effect.ensuring(call("C_FindObjects", handle, 2), Effect.ignore(call("C_FindObjectsFinal", handle)))

@@ -197,7 +197,7 @@ export const make = Effect.fnUntraced(function* (
   const over = <A>(
     open: (connection: Connection) => Effect.Effect<Handle, Failure.Refusal>,
     body: (session: Session) => Effect.Effect<A, Problem>
-  ): Effect.Effect<A, KeyProviderError> =>
+  ) =>
     Effect.gen(function* () {
       const connection = yield* connected
       const handle = yield* Effect.tapError(open(connection), (refusal) =>

@@ -153,13 +153,15 @@ const supported = Effect.fnUntraced(function* (
   const networks = yield* Networks
   const profile = yield* networks.profile(caller.principal.accountId, chainId)
   if (profile === null)
-    return yield* Effect.fail(
-      invalid("unsupported_chain", [{ path, message }], `unsupported chain id ${chainId}`)
-    )
+    return yield* invalid("unsupported_chain", [{ path, message }], `unsupported chain id ${chainId}`)
   caller.onChain?.(chainId)
   yield* KillSwitch.guard({ kind: "chain", chainId }, path)
   return profile
 })
+
+/** The node, and the chain that it serves. */
+const served = (connecting: Effect.Effect<ChainClient, ChainRpcError>) =>
+  Effect.flatMap(connecting, (chain) => Effect.map(chain.chainId, (chainId) => ({ chain, chainId })))
 
 const openCallers = Effect.fnUntraced(function* (
   caller: Caller,
@@ -168,10 +170,7 @@ const openCallers = Effect.fnUntraced(function* (
   path: string
 ) {
   const rpcs = yield* ChainRpc
-  const { chain, chainId } = yield* Effect.flatMap(
-    rpcs.connect(rpc, { account: caller.principal.accountId }),
-    (chain) => Effect.map(chain.chainId, (chainId) => ({ chain, chainId }))
-  ).pipe(
+  const { chain, chainId } = yield* served(rpcs.connect(rpc, { account: caller.principal.accountId })).pipe(
     // A node that does not even say its chain (it refuses the key in the URL, say) is no RPC for this caller.
     Effect.mapError((error) =>
       isAnswer(error)
@@ -180,9 +179,9 @@ const openCallers = Effect.fnUntraced(function* (
     )
   )
   if (expected !== undefined && BigInt(expected) !== chainId)
-    return yield* Effect.fail(
-      invalid("invalid_rpc", [{ path: chainIdBeside(path), message: `the node serves chain ${chainId}` }])
-    )
+    return yield* invalid("invalid_rpc", [
+      { path: chainIdBeside(path), message: `the node serves chain ${chainId}` }
+    ])
   const profile = yield* supported(caller, chainId, path, `the node serves chain ${chainId}`)
   return { chain, profile, trust: "caller" as const, rpc: Redacted.make(rpc) }
 })
@@ -190,17 +189,13 @@ const openCallers = Effect.fnUntraced(function* (
 const openOperators = Effect.fnUntraced(function* (profile: NetworkProfile, path: string) {
   const rpcs = yield* ChainRpc
   if (profile.rpc === null)
-    return yield* Effect.fail(
-      invalid("operator_rpc_missing", [{ path, message: `chain ${profile.chainId}` }])
-    )
-  const { chain, chainId } = yield* Effect.flatMap(
-    rpcs.connect(Redacted.value(profile.rpc), "operator"),
-    (chain) => Effect.map(chain.chainId, (chainId) => ({ chain, chainId }))
-  ).pipe(Effect.mapError(refusal("operator")))
+    return yield* invalid("operator_rpc_missing", [{ path, message: `chain ${profile.chainId}` }])
+  const node = rpcs.connect(Redacted.value(profile.rpc), "operator")
+  const { chain, chainId } = yield* Effect.mapError(served(node), refusal("operator"))
   if (chainId !== profile.chainId)
-    return yield* Effect.fail(
-      unprocessable("node_refused", [{ path: "", message: Reasons.text("operatorNodeOfOtherChain") }])
-    )
+    return yield* unprocessable("node_refused", [
+      { path: "", message: Reasons.text("operatorNodeOfOtherChain") }
+    ])
   return { chain, profile, trust: "operator" as const, rpc: profile.rpc }
 })
 
@@ -218,7 +213,7 @@ const onlyChain = Effect.fnUntraced(function* (caller: Caller, path: string) {
     only === undefined
       ? `${path} is required`
       : `${path} or ${chainIdBeside(path)} is required: the operator has nodes of several chains`
-  return yield* Effect.fail(invalid("invalid_request", [{ path, message }]))
+  return yield* invalid("invalid_request", [{ path, message }])
 })
 
 /**
@@ -259,10 +254,8 @@ export const entryPointVersion = (
 ): Effect.Effect<EntryPoint.Version, Failure> => {
   const version = profile.entryPoints.includes(entryPoint) ? EntryPoint.versionOf(entryPoint) : undefined
   return version === undefined
-    ? Effect.fail(
-        invalid("unsupported_entry_point", [
-          { path: "settings.entryPoint", message: `expected one of ${profile.entryPoints.join(", ")}` }
-        ])
-      )
+    ? invalid("unsupported_entry_point", [
+        { path: "settings.entryPoint", message: `expected one of ${profile.entryPoints.join(", ")}` }
+      ])
     : Effect.succeed(version)
 }

@@ -7,13 +7,7 @@ import type { DecodedLog } from "../../domain/abi/Log.js"
 import { maxValuesAtOnce } from "../../domain/abi/Values.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
-import {
-  type Block,
-  type ChainClient,
-  ChainRpcError,
-  type FoundLog,
-  type LogFilter
-} from "../ports/chain/ChainRpc.js"
+import { type ChainClient, ChainRpcError, type FoundLog, type LogFilter } from "../ports/chain/ChainRpc.js"
 import type { Caller } from "../request/Caller.js"
 import { type Failure, type InvalidRequest, invalid, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
@@ -59,20 +53,15 @@ const reference = (
     invalid("invalid_request", [{ path, message }])
   )
 
-const tagged = (
-  chain: ChainClient,
-  tag: "latest" | "safe" | "finalized"
-): Effect.Effect<Block, ChainRpcError> =>
+const tagged = (chain: ChainClient, tag: "latest" | "safe" | "finalized") =>
   Effect.flatMap(chain.block(tag), (block) =>
     block !== null && block.number <= BigInt(Number.MAX_SAFE_INTEGER)
       ? Effect.succeed(block)
-      : Effect.fail(
-          new ChainRpcError({
-            reason: "notAnRpc",
-            origin: chain.origin,
-            message: `${chain.origin}: it has no ${tag} block`
-          })
-        )
+      : new ChainRpcError({
+          reason: "notAnRpc",
+          origin: chain.origin,
+          message: `${chain.origin}: it has no ${tag} block`
+        })
   )
 
 /**
@@ -166,23 +155,21 @@ const asker = (
 }
 
 /** Fails when an event holds more values than are decoded: it is neither shown in part nor left out. */
-const decodable = (events: ReadonlyArray<FoundEvent>): Effect.Effect<ReadonlyArray<FoundEvent>, Failure> => {
+const decodable = (events: ReadonlyArray<FoundEvent>) => {
   const tooLarge = events.find(({ decoded }) => decoded.eventDef === null)
   return tooLarge === undefined
     ? Effect.succeed(events)
-    : Effect.fail(
-        unprocessable("too_many_events", [
-          {
-            path: "fromBlock",
-            message: Reasons.text("eventValues", {
-              log: tooLarge.log.logIndex,
-              block: tooLarge.log.blockNumber,
-              values: maxValuesAtOnce,
-              all: maxValuesInAll
-            })
-          }
-        ])
-      )
+    : unprocessable("too_many_events", [
+        {
+          path: "fromBlock",
+          message: Reasons.text("eventValues", {
+            log: tooLarge.log.logIndex,
+            block: tooLarge.log.blockNumber,
+            values: maxValuesAtOnce,
+            all: maxValuesInAll
+          })
+        }
+      ])
 }
 
 /**
@@ -266,18 +253,16 @@ export const read = Effect.fnUntraced(function* (caller: Caller, request: EventQ
     Effect.timeoutOrElse({
       duration: patienceMillis,
       orElse: () =>
-        Effect.fail(
-          unprocessable("node_limit", [
-            {
-              path: "rpc",
-              message: Reasons.text("slowNode", {
-                ...range,
-                origin: chain.origin,
-                seconds: patienceMillis / 1_000
-              })
-            }
-          ])
-        )
+        unprocessable("node_limit", [
+          {
+            path: "rpc",
+            message: Reasons.text("slowNode", {
+              ...range,
+              origin: chain.origin,
+              seconds: patienceMillis / 1_000
+            })
+          }
+        ])
     })
   )
 })

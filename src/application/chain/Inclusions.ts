@@ -121,23 +121,17 @@ const filterOf = (
  * Logs of a node that has the block `known`: one that lags behind gives those of its own blocks for any range, and does
  * not say so. Both are asked in one request, which one of a balancer's nodes answers.
  */
-const logsOf = (
-  chain: ChainClient,
-  filter: LogFilter,
-  known: bigint
-): Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError> =>
+const logsOf = (chain: ChainClient, filter: LogFilter, known: bigint) =>
   Effect.flatMap(
     Effect.all([chain.logs(filter), chain.block("latest")], { concurrency: "unbounded" }),
     ([logs, head]) =>
       head !== null && head.number >= known
         ? Effect.succeed(logs)
-        : Effect.fail(
-            new ChainRpcError({
-              reason: "unreachable",
-              origin: chain.origin,
-              message: `it lags behind: block ${known} is known, and it has ${head === null ? "none" : head.number}`
-            })
-          )
+        : new ChainRpcError({
+            reason: "unreachable",
+            origin: chain.origin,
+            message: `it lags behind: block ${known} is known, and it has ${head === null ? "none" : head.number}`
+          })
   )
 
 /**
@@ -250,16 +244,7 @@ export const find = (
 ): Effect.Effect<ReadonlyMap<Hex.Bytes32, Found>, ChainRpcError> =>
   userOpHashes.length === 0
     ? Effect.succeed(new Map())
-    : Effect.map(
-        lookFor(chain, entryPoint, { hashes: userOpHashes }, block, since),
-        (seen) =>
-          new Map(
-            [...seen].map(([hash, { blockNumber, revertData, success, txHash }]) => [
-              hash,
-              { success, revertData, txHash, blockNumber }
-            ])
-          )
-      )
+    : lookFor(chain, entryPoint, { hashes: userOpHashes }, block, since)
 
 /** The same of all ops of these wallets, whoever made them and under whatever nonces. */
 export const ofWallets = (

@@ -67,7 +67,7 @@ export const read = Effect.fnUntraced(function* <A, R>({
   const divide = (part: BlockRange, size: bigint): Parts =>
     Effect.suspend(() => {
       const parts = (sizeOf(part) + size - 1n) / size
-      if (BigInt(asks) + parts > BigInt(bounds.asks)) return Effect.fail(new TooManyAsks({ span: size }))
+      if (BigInt(asks) + parts > BigInt(bounds.asks)) return new TooManyAsks({ span: size })
       return Effect.andThen(splitting, several(pieces(part, size)))
     })
 
@@ -85,19 +85,19 @@ export const read = Effect.fnUntraced(function* <A, R>({
     )
 
   /** One question, and what is to be done after it, when the permit is given back. */
-  const turn = (blocks: BlockRange): Effect.Effect<Parts, Refused, R> =>
+  const turn = (blocks: BlockRange) =>
     Effect.suspend((): Effect.Effect<Parts, Refused, R> => {
       // The node's limit may have become known while this part waited for its turn.
       if (sizeOf(blocks) > span) return Effect.succeed(part(blocks))
-      if (asks >= bounds.asks) return Effect.fail(new TooManyAsks({ span: sizeOf(blocks) }))
+      if (asks >= bounds.asks) return new TooManyAsks({ span: sizeOf(blocks) })
       asks += 1
       return Effect.matchEffect(ask(blocks), {
         onSuccess: (list) => {
           answered = true
           found += list.length
           for (const result of list) bytes += bytesOf(result)
-          if (found > bounds.results) return Effect.fail(new TooManyResults({ of: "results" }))
-          if (bytes > bounds.bytes) return Effect.fail(new TooManyResults({ of: "bytes" }))
+          if (found > bounds.results) return new TooManyResults({ of: "results" })
+          if (bytes > bounds.bytes) return new TooManyResults({ of: "bytes" })
           return Effect.succeed(Effect.succeed(list))
         },
         onFailure: (error) => {

@@ -13,18 +13,11 @@ export type Outcome = Result.Result<CallResult, ChainRpcError>
 const together = { concurrency: "unbounded" } as const
 
 /** Each in a call of its own, all of them in as few requests as the node takes. */
-const alone = (
-  chain: ChainClient,
-  calls: ReadonlyArray<Call>,
-  at: BlockTag
-): Effect.Effect<ReadonlyArray<Outcome>> =>
+const alone = (chain: ChainClient, calls: ReadonlyArray<Call>, at: BlockTag) =>
   Effect.forEach(calls, (call) => Effect.result(chain.call(call, undefined, at)), together)
 
 /** Each in a call of its own, all at the block that is the latest now. */
-const pinned = (
-  chain: ChainClient,
-  calls: ReadonlyArray<Call>
-): Effect.Effect<ReadonlyArray<Outcome>, ChainRpcError> =>
+const pinned = (chain: ChainClient, calls: ReadonlyArray<Call>) =>
   Effect.flatMap(chain.block("latest"), (block) => alone(chain, calls, block?.number ?? "latest"))
 
 /**
@@ -37,11 +30,7 @@ const tolls = Array.from({ length: 20 }, () => Multicall.toll)
  * All in one call of Multicall3's code; null when the node does not do it as a whole, or when gas may have been short.
  * The code runs at the zero address, by a state override: whom they call sees the sender that a call without one has.
  */
-const aggregated = (
-  chain: ChainClient,
-  code: Hex,
-  calls: ReadonlyArray<Multicall.Call>
-): Effect.Effect<ReadonlyArray<Outcome> | null, ChainRpcError> =>
+const aggregated = (chain: ChainClient, code: Hex, calls: ReadonlyArray<Multicall.Call>) =>
   chain
     .call(
       { to: Address.zero, data: Multicall.aggregate([...calls, ...tolls]) },

@@ -39,7 +39,7 @@ export const simulates = (chain: ChainClient): Effect.Effect<boolean | null> =>
         )
   )
 
-const p256 = (chain: ChainClient): Effect.Effect<Capabilities["p256"]> =>
+const p256 = (chain: ChainClient) =>
   Effect.zipWith(
     P256Precompile.believesForgeries(chain),
     P256Precompile.isThere(chain),

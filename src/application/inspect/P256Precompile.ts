@@ -15,7 +15,7 @@ const signature = [
 ].join("")
 
 /** As the wallets read the answer: a first word that is not zero is a yes. */
-const saysYes = (chain: ChainClient, digest: string): Effect.Effect<boolean, ChainRpcError> =>
+const saysYes = (chain: ChainClient, digest: string) =>
   Effect.map(
     chain.call({ to: address, data: Hex.unsafe(`0x${digest.repeat(32)}${signature}`) }),
     ({ data, success }) => success && !/^0x0*$/.test(data.slice(0, 66))

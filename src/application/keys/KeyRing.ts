@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import type { Address } from "../../domain/primitives/Address.js"
-import { type Signer, SignerError, type SignerRef, Signers, SystemSigners } from "../ports/Signers.js"
+import { SignerError, type SignerRef, Signers, SystemSigners } from "../ports/Signers.js"
 import type { AccountId } from "../ports/Tenants.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import {
@@ -84,7 +84,7 @@ const ringOf = Effect.fnUntraced(function* ({ providers }: Registry) {
 })
 
 const absent: RingKey.RingKey = {
-  resolve: Effect.fail(new Call.RingKeyError({ reason: "notFound", message: "there is no such provider" })),
+  resolve: new Call.RingKeyError({ reason: "notFound", message: "there is no such provider" }),
   signer: Effect.fail(RingKey.signerError("refused"))
 }
 
@@ -106,8 +106,7 @@ const addressOf = Effect.fnUntraced(function* (
   return yield* key.resolve.pipe(
     Effect.timeoutOrElse({
       duration: Math.max(0, until - now),
-      orElse: () =>
-        Effect.fail(new Call.RingKeyError({ reason: "unavailable", message: "no answer in time" }))
+      orElse: () => new Call.RingKeyError({ reason: "unavailable", message: "no answer in time" })
     }),
     Effect.map(({ address }) => address),
     Effect.catch(({ message, reason }): Effect.Effect<Address, Rules.Problem> => {
@@ -177,13 +176,10 @@ interface Index {
   readonly keys: ReadonlyMap<string, RingKey.RingKey>
 }
 
-/** A ring, and all that is wrong with it at once: the keys of which nothing is wrong can be used. */
-export interface Examined {
-  readonly ring: KeyRing
-  readonly problems: ReadonlyArray<Rules.Problem>
-}
-
-/** For what tells of problems and signs nothing. Every key is asked for at once. */
+/**
+ * A ring, and all that is wrong with it at once: the keys of which nothing is wrong can be used. For what tells of
+ * problems and signs nothing. Every key is asked for at once.
+ */
 export const examine = Effect.fnUntraced(function* (
   registry: Registry,
   patience: Duration.Duration = startPatience
@@ -224,12 +220,10 @@ export const examine = Effect.fnUntraced(function* (
     return keys.get(referenceKey(account, "version", clientId, versionId)) ?? "versionNotFound"
   }
 
-  const systemSigner = (role: SystemRole): Effect.Effect<Signer, SignerError> => {
+  const systemSigner = (role: SystemRole) => {
     const source = system[role]
     return source === undefined
-      ? Effect.fail(
-          new SignerError({ reason: "notConfigured", message: `no system key ${role} is configured` })
-        )
+      ? new SignerError({ reason: "notConfigured", message: `no system key ${role} is configured` })
       : ring.get(source).signer
   }
 

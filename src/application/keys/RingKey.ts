@@ -40,7 +40,7 @@ const told = <A>(
   effect: Effect.Effect<A, Call.RingKeyError>,
   troubles: Troubles.Troubles,
   { key, doing }: { readonly key: string; readonly doing: "sign" | "resolve" }
-): Effect.Effect<A, SignerError> => {
+) => {
   const trouble = { what: "a key can not be used", place: key, subject: doing }
   return Effect.matchEffect(effect, {
     onFailure: ({ message, reason }) => {
@@ -100,7 +100,7 @@ export const make = Effect.fnUntraced(function* (
         sign: (digest: Bytes32) =>
           digestShape.test(digest)
             ? told(sign(digest), troubles, { key: label, doing: "sign" })
-            : Effect.fail(new SignerError({ reason: "refused", message: "the digest is not 32 bytes" }))
+            : new SignerError({ reason: "refused", message: "the digest is not 32 bytes" })
       }
       return signer
     })

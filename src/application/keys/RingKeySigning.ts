@@ -77,7 +77,7 @@ export const make = Effect.fnUntraced(function* (
         if (signature !== undefined) yield* answer(job, signature)
       }
     }).pipe(
-      Effect.catchDefect(() => Effect.fail(wrong("the provider returned no signatures"))),
+      Effect.catchDefect(() => wrong("the provider returned no signatures")),
       Effect.catch((error) => refuse(jobs, error)),
       Effect.ensuring(refuse(jobs, stopped))
     )

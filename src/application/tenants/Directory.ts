@@ -134,12 +134,10 @@ export const make = Effect.fnUntraced(function* (
         Effect.timeoutOrElse({
           duration: patienceMillis,
           orElse: () =>
-            Effect.fail(
-              new TenantStoreError({
-                reason: "unavailable",
-                message: "the store of accounts does not answer"
-              })
-            )
+            new TenantStoreError({
+              reason: "unavailable",
+              message: "the store of accounts does not answer"
+            })
         })
       )
   const current = Effect.flatMap(Clock.currentTimeMillis, (now) =>

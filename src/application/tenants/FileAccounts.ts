@@ -25,7 +25,7 @@ export const allScopes: ReadonlyArray<Scope> = ["read", "write", "sign", "webhoo
 
 const hashShape = /^[0-9a-f]{64}$/
 
-const fail = (message: string) => Effect.fail(new TenantsError({ message }))
+const fail = (message: string) => new TenantsError({ message })
 
 /** A list that can not be right is refused: an account or a key that is in it twice, a hash that is none. */
 export const check = Effect.fnUntraced(function* (accounts: ReadonlyArray<FileAccount>) {

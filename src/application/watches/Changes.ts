@@ -8,8 +8,7 @@ import type { Actor } from "../webhooks/Endpoints.js"
 /** The actor has no such watch. */
 export class UnknownWatch extends Data.TaggedError("UnknownWatch")<{ readonly message: string }> {}
 
-const unknown = (watchId: string) =>
-  Effect.fail(new UnknownWatch({ message: `there is no watch ${watchId}` }))
+const unknown = (watchId: string) => new UnknownWatch({ message: `there is no watch ${watchId}` })
 
 /** No watch and no webhook has an id of another form; whatever else a caller says is not taken to the store. */
 export const isId = (text: string): boolean => /^[!-~]{1,64}$/.test(text)

@@ -207,14 +207,13 @@ export const follow = Effect.fnUntraced(function* (source: WatchSource, process:
   const troubles = Troubles.make()
   const trouble = { what: "a node is not read for watches", place: String(source.source), isDelay: true }
   let balanced: number | null = null
-  const tell = (now: string | null, told = now) =>
-    Effect.gen(function* () {
-      const outcome = now === null ? troubles.passed(trouble) : troubles.failed(trouble, Cause.fail(now))
-      yield* Effect.annotateLogs(outcome, { chainId: source.chainId.toString() })
-      if (now === problem) return
-      problem = now
-      yield* watches.note(source.source, told)
-    })
+  const tell = Effect.fnUntraced(function* (now: string | null, told = now) {
+    const outcome = now === null ? troubles.passed(trouble) : troubles.failed(trouble, Cause.fail(now))
+    yield* Effect.annotateLogs(outcome, { chainId: source.chainId.toString() })
+    if (now === problem) return
+    problem = now
+    yield* watches.note(source.source, told)
+  })
   /** Since when the node has answered with what cannot be read. */
   let oddSince: number | null = null
   const turn: Effect.Effect<boolean, WatchesError, ChainRpc | Networks> = Effect.gen(function* () {
@@ -232,16 +231,15 @@ export const follow = Effect.fnUntraced(function* (source: WatchSource, process:
       Unreadable: (error) => failed(error)
     })
   )
-  const failed = (error: ChainRpcError | Reading.Unreadable) =>
-    Effect.gen(function* () {
-      if (isOdd(error)) oddSince ??= yield* MonotonicTime.millis
-      yield* Metrics.count(Metrics.watchReadErrors, {
-        chain: source.chainId.toString(),
-        node: nameOf(source)
-      })
-      yield* tell(error.message, toldOf(source, error))
-      return false
+  const failed = Effect.fnUntraced(function* (error: ChainRpcError | Reading.Unreadable) {
+    if (isOdd(error)) oddSince ??= yield* MonotonicTime.millis
+    yield* Metrics.count(Metrics.watchReadErrors, {
+      chain: source.chainId.toString(),
+      node: nameOf(source)
     })
+    yield* tell(error.message, toldOf(source, error))
+    return false
+  })
   for (;;) {
     const now = yield* Clock.currentTimeMillis
     const revision = yield* watches.claim(source.source, process, now + claimMillis)

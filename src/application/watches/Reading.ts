@@ -72,7 +72,7 @@ const logsByHash = (chain: ChainClient, queries: ReadonlyArray<LogQuery>, header
     (found) =>
       found.every(({ header, logs }) => logs.every((log) => log.blockNumber === header.number))
         ? Effect.succeed(inOrder(found.flatMap(({ logs }) => logs)))
-        : Effect.fail(unreadable(`${chain.origin}: logs of one block are of another one`))
+        : unreadable(`${chain.origin}: logs of one block are of another one`)
   )
 
 /** The logs of as many of the blocks, from the first one on, as the bounds have room for; and how many blocks those are. */

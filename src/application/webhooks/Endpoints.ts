@@ -27,7 +27,7 @@ export const longestOverlapHours = 720
 export const usualOverlapHours = 24
 
 const unknown = (webhookId: string) =>
-  Effect.fail(new EndpointError({ reason: "unknown", message: `there is no webhook ${webhookId}` }))
+  new EndpointError({ reason: "unknown", message: `there is no webhook ${webhookId}` })
 
 export const find = Effect.fnUntraced(function* ({ accountId }: Pick<Actor, "accountId">, webhookId: string) {
   const store = yield* Webhooks

@@ -15,7 +15,7 @@ import * as Refusal from "../transport/Refusal.js"
 const missingMillis = 3_600_000
 
 /** Where the answer first differs from what it should be: names of our own schemas, nothing that the node wrote. */
-export const pathOf = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => {
+const pathOf = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => {
   switch (issue._tag) {
     case "Pointer":
       return [...issue.path, ...pathOf(issue.issue)]
@@ -32,8 +32,15 @@ export const pathOf = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => 
   }
 }
 
-export const malformedAt = (path: ReadonlyArray<PropertyKey>): string =>
-  path.length === 0 ? "is malformed" : `is malformed at ${path.map(String).join(".")}`
+/** Decodes a value; `Failure` says where it does not fit. */
+export const decoder = <A, I>(schema: Schema.Codec<A, I>) => {
+  const decode = SchemaParser.decodeUnknownResult(schema)
+  return (value: unknown): Result.Result<A, string> =>
+    Result.mapError(decode(value), (issue) => {
+      const path = pathOf(issue)
+      return path.length === 0 ? "is malformed" : `is malformed at ${path.map(String).join(".")}`
+    })
+}
 
 /** Asks a node and decodes what it answers. What does not fit is the node's fault, and says where it does not. */
 export const make = (origin: string, batches: Batches) => {
@@ -45,23 +52,19 @@ export const make = (origin: string, batches: Batches) => {
     })
 
   const rejected = (error: RpcError) =>
-    Effect.fail(
-      new ChainRpcError({
-        reason: Refusal.isUnsupported(error) ? "unsupported" : "rejected",
-        origin,
-        message: error.message,
-        rpcCode: error.code
-      })
-    )
+    new ChainRpcError({
+      reason: Refusal.isUnsupported(error) ? "unsupported" : "rejected",
+      origin,
+      message: error.message,
+      rpcCode: error.code
+    })
 
-  const decoder = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
-    const decode = SchemaParser.decodeUnknownResult(schema)
+  const decoderOf = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
+    const decode = decoder(schema)
     // The answers of a batch come at one moment, and each may be of a megabyte.
     return (value: unknown) =>
       Effect.flatMap(EventLoop.breathe, () =>
-        Effect.mapError(Effect.fromResult(decode(value)), (issue) =>
-          malformed(method, malformedAt(pathOf(issue)))
-        )
+        Effect.mapError(Effect.fromResult(decode(value)), (where) => malformed(method, where))
       )
   }
 
@@ -83,7 +86,7 @@ export const make = (origin: string, batches: Batches) => {
   }
 
   const reader = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
-    const decode = decoder(method, schema)
+    const decode = decoderOf(method, schema)
     return (...params: ReadonlyArray<unknown>): Effect.Effect<A, ChainRpcError> =>
       Effect.flatMap(batches.read(method, params), (outcome) =>
         outcome._tag === "error" ? rejected(outcome.error) : decode(outcome.value)
@@ -100,8 +103,7 @@ export const make = (origin: string, batches: Batches) => {
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const known = missing.get(method)
         // Not to be believed for longer where the clock was set back.
-        if (known !== undefined && now >= known.at && now < known.at + missingMillis)
-          return Effect.fail(known.error)
+        if (known !== undefined && now >= known.at && now < known.at + missingMillis) return known.error
         return Effect.tapError(ask(...params), (error) =>
           Effect.sync(() => {
             if (error.reason === "unsupported") missing.set(method, { at: now, error })
@@ -110,5 +112,5 @@ export const make = (origin: string, batches: Batches) => {
       })
   }
 
-  return { malformed, rejected, decoder, readable, reader, optional }
+  return { malformed, rejected, decoderOf, readable, reader, optional }
 }

@@ -99,7 +99,7 @@ export const make = Effect.fnUntraced(function* (
       Result.match(targetOf(url, by), {
         onFailure: (reason) => {
           const origin = originOf(url)
-          return Effect.fail(new ChainRpcError({ reason, origin, message: refusals[reason] }))
+          return new ChainRpcError({ reason, origin, message: refusals[reason] })
         },
         onSuccess: (target) => Effect.sync(() => clientOf(target))
       })

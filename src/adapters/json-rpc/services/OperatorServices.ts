@@ -2,6 +2,9 @@ import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import { EntryPointSpec, type Version } from "../../../domain/erc4337/entrypoint/EntryPointSpec.js"
+import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
+import * as Uint from "../../../domain/primitives/Uint.js"
 import * as ChainRpc from "../node/ChainRpc.js"
 import * as Batches from "../transport/Batches.js"
 import * as Egress from "../transport/Egress.js"
@@ -50,4 +53,21 @@ export const make = Effect.fnUntraced(function* <C, E>(
           })
       })
   }
+})
+
+/**
+ * The op as the JSON of ERC-7769: from v0.7 on initCode and paymasterAndData in their parts, in v0.6 whole. Takes ops that
+ * fit the EntryPoint (`UserOperation.fits`).
+ */
+export const toJson = (version: Version, op: UserOperation): Readonly<Record<string, string>> => ({
+  sender: op.sender,
+  nonce: Uint.toQuantity(op.nonce),
+  callData: op.callData,
+  callGasLimit: Uint.toQuantity(op.callGasLimit),
+  verificationGasLimit: Uint.toQuantity(op.verificationGasLimit),
+  preVerificationGas: Uint.toQuantity(op.preVerificationGas),
+  maxFeePerGas: Uint.toQuantity(op.maxFeePerGas),
+  maxPriorityFeePerGas: Uint.toQuantity(op.maxPriorityFeePerGas),
+  signature: op.signature,
+  ...EntryPointSpec[version].rpc.write(op)
 })

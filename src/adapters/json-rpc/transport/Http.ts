@@ -199,68 +199,70 @@ const headers = {
  * Keep-alive connections, those of each account and those of the operator apart. Redirects are answers like any other,
  * no environment variable names a proxy. When the scope closes, so do the connections.
  */
-export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const makeAgent = ({ scope, trust }: Egress.Target) =>
-      new Agent({
-        connections: limits.connectionsPerHost,
-        keepAliveTimeout: idleMillis,
-        keepAliveMaxTimeout: idleMillis,
-        // A body has what is left of the total time.
-        bodyTimeout: 0,
-        connect: {
-          timeout: limits.connectMillis,
-          ...(trust === "caller" && { lookup: Egress.lookup(rules, scope) })
-        }
+export const make = Effect.fnUntraced(function* (
+  rules: Egress.Rules,
+  limits: Limits
+): Effect.fn.Return<Http, never, Scope.Scope> {
+  const makeAgent = ({ scope, trust }: Egress.Target) =>
+    new Agent({
+      connections: limits.connectionsPerHost,
+      keepAliveTimeout: idleMillis,
+      keepAliveMaxTimeout: idleMillis,
+      // A body has what is left of the total time.
+      bodyTimeout: 0,
+      connect: {
+        timeout: limits.connectMillis,
+        ...(trust === "caller" && { lookup: Egress.lookup(rules, scope) })
+      }
+    })
+  const agents = new Lru<string, Agent>(limits.accounts)
+  const agentOf = (target: Egress.Target): Agent => {
+    const key = `${target.trust} ${target.scope}`
+    const agent = agents.get(key) ?? makeAgent(target)
+    agents.set(key, agent)
+    return agent
+  }
+  yield* Effect.addFinalizer(() =>
+    Effect.promise(() => Promise.all([...agents.values()].map((agent) => agent.destroy())))
+  )
+
+  const callerLimits = {
+    ...limits,
+    responseBytes: Math.min(limits.responseBytes, limits.callerResponseBytes),
+    responseValues: Math.min(limits.responseValues, limits.callerResponseValues)
+  }
+
+  const exchange = (
+    target: Egress.Target,
+    body: string,
+    patient: boolean,
+    more: Readonly<Record<string, string>>
+  ) =>
+    Effect.callback<Answer, HttpFailure>((resume) => {
+      const timer = setTimeout(() => {
+        resume(Effect.fail(failure("unreachable", `no complete answer within ${limits.totalMillis} ms`)))
+        receiver.abandon()
+      }, limits.totalMillis)
+      const receiver = new Receiver(target.trust === "operator" ? limits : callerLimits, (answer) => {
+        clearTimeout(timer)
+        resume(answer)
       })
-    const agents = new Lru<string, Agent>(limits.accounts)
-    const agentOf = (target: Egress.Target): Agent => {
-      const key = `${target.trust} ${target.scope}`
-      const agent = agents.get(key) ?? makeAgent(target)
-      agents.set(key, agent)
-      return agent
-    }
-    yield* Effect.addFinalizer(() =>
-      Effect.promise(() => Promise.all([...agents.values()].map((agent) => agent.destroy())))
-    )
-
-    const callerLimits = {
-      ...limits,
-      responseBytes: Math.min(limits.responseBytes, limits.callerResponseBytes),
-      responseValues: Math.min(limits.responseValues, limits.callerResponseValues)
-    }
-
-    const exchange = (
-      target: Egress.Target,
-      body: string,
-      patient: boolean,
-      more: Readonly<Record<string, string>>
-    ) =>
-      Effect.callback<Answer, HttpFailure>((resume) => {
-        const timer = setTimeout(() => {
-          resume(Effect.fail(failure("unreachable", `no complete answer within ${limits.totalMillis} ms`)))
-          receiver.abandon()
-        }, limits.totalMillis)
-        const receiver = new Receiver(target.trust === "operator" ? limits : callerLimits, (answer) => {
-          clearTimeout(timer)
-          resume(answer)
-        })
-        agentOf(target).dispatch(
-          {
-            origin: target.connection,
-            path: target.path,
-            method: "POST",
-            headers: { ...headers, ...more },
-            body,
-            headersTimeout: patient ? 0 : limits.firstByteMillis
-          },
-          receiver
-        )
-        return Effect.sync(() => {
-          clearTimeout(timer)
-          receiver.abandon()
-        })
+      agentOf(target).dispatch(
+        {
+          origin: target.connection,
+          path: target.path,
+          method: "POST",
+          headers: { ...headers, ...more },
+          body,
+          headersTimeout: patient ? 0 : limits.firstByteMillis
+        },
+        receiver
+      )
+      return Effect.sync(() => {
+        clearTimeout(timer)
+        receiver.abandon()
       })
+    })
 
-    return { post: (target, body, patient, more = {}) => exchange(target, body, patient, more) }
-  })
+  return { post: (target, body, patient, more = {}) => exchange(target, body, patient, more) }
+})

@@ -4,7 +4,7 @@ import type * as Egress from "./Egress.js"
 import type { Answer, HttpFailure } from "./Http.js"
 import * as JsonRpc from "./JsonRpc.js"
 import * as Refusal from "./Refusal.js"
-import * as RetryAfter from "./RetryAfter.js"
+import * as Retry from "./Retry.js"
 
 /** What the node said to one call. */
 export type CallClassification =
@@ -138,7 +138,7 @@ export const judge =
     }
 
     const { body, retryAfter, status } = posted.success
-    const afterMillis = RetryAfter.millis(retryAfter, now)
+    const afterMillis = Retry.afterMillis(retryAfter, now)
     const says = `HTTP status ${status}`
     if (status === 429) return all(again("rateLimited", says), afterMillis)
     if (gateway.has(status)) return all(again("unavailable", says), afterMillis)

@@ -34,12 +34,10 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
     )
     const networks = yield* Networks
     if ((yield* networks.profile(caller.principal.accountId, chainId)) === null)
-      return yield* Effect.fail(
-        invalid(
-          "unsupported_chain",
-          [{ path: "chainId", message: "the operator has no network profile for it" }],
-          `unsupported chain id ${chainId}`
-        )
+      return yield* invalid(
+        "unsupported_chain",
+        [{ path: "chainId", message: "the operator has no network profile for it" }],
+        `unsupported chain id ${chainId}`
       )
   }
   const system = yield* SystemSigners

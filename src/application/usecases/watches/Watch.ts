@@ -84,14 +84,14 @@ export const failing = <A, R>(
   Effect.catch(effect, (error): Effect.Effect<never, Failure> => {
     if (error instanceof WatchesError) {
       if (error.reason === "noWebhook")
-        return Effect.fail(invalid("invalid_request", [{ path: "webhookId", message: error.message }]))
+        return invalid("invalid_request", [{ path: "webhookId", message: error.message }])
       return error.reason === "tooMany"
-        ? Effect.fail(invalid("too_many_watches", [{ path: "", message: error.message }]))
+        ? invalid("too_many_watches", [{ path: "", message: error.message }])
         : Effect.die(error)
     }
     if (!(error instanceof Changes.UnknownWatch)) return Effect.fail(error)
     const code = "watch_not_found"
-    return Effect.fail(new NotFound({ code, message: catalogue[code].text, details: [] }))
+    return new NotFound({ code, message: catalogue[code].text, details: [] })
   })
 
 /** One watch of the account. */

@@ -62,9 +62,7 @@ const shown = (webhook: Webhook): typeof Shown.Type => {
 const actorOf = ({ principal: { accountId }, requestId }: Caller) => ({ accountId, by: requestId })
 
 /** Another account's webhook is not found, like none at all. A store that fails is a defect. */
-const failing = <A, R>(
-  effect: Effect.Effect<A, Endpoints.EndpointError | WebhooksError, R>
-): Effect.Effect<A, Failure, R> =>
+const failing = <A, R>(effect: Effect.Effect<A, Endpoints.EndpointError | WebhooksError, R>) =>
   Effect.catch(effect, (error): Effect.Effect<never, Failure> => {
     if (error instanceof WebhooksError) {
       const { message, reason } = error
@@ -75,10 +73,9 @@ const failing = <A, R>(
           : invalid("invalid_request", [{ path: "overlapHours", message }])
       )
     }
-    if (error.reason === "url")
-      return Effect.fail(invalid("invalid_request", [{ path: "url", message: error.message }]))
+    if (error.reason === "url") return invalid("invalid_request", [{ path: "url", message: error.message }])
     const code = "webhook_not_found"
-    return Effect.fail(new NotFound({ code, message: catalogue[code].text, details: [] }))
+    return new NotFound({ code, message: catalogue[code].text, details: [] })
   })
 
 export const AddRequest = Schema.Struct({
