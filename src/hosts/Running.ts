@@ -9,6 +9,7 @@ import * as ChainRpcAdapter from "../adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpcAdapter from "../adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpcAdapter from "../adapters/json-rpc/services/PaymasterRpc.js"
 import * as WebhookSenderAdapter from "../adapters/json-rpc/services/WebhookSender.js"
+import type * as Egress from "../adapters/json-rpc/transport/Egress.js"
 import * as SoleProcess from "../adapters/memory/Replicas.js"
 import * as NativeCrypto from "../adapters/native/Crypto.js"
 import * as SqlAbiStore from "../adapters/sql/AbiStore.js"
@@ -32,6 +33,7 @@ import type { Journals } from "../application/ports/journal/Journals.js"
 import type { NetworkProfile } from "../application/ports/NetworkProfile.js"
 import type { Networks } from "../application/ports/Networks.js"
 import type { RateLimit } from "../application/ports/RateLimit.js"
+import type { Replicas } from "../application/ports/Replicas.js"
 import { Signers, SystemSigners } from "../application/ports/Signers.js"
 import type { Watches } from "../application/ports/Watches.js"
 import type { WebhookSender, Webhooks } from "../application/ports/Webhooks.js"
@@ -75,7 +77,7 @@ export interface Given<R = never> extends Own {
   /** Seals what is kept. */
   readonly sealingKey: Redacted.Redacted<string>
   /** Where the URLs of callers may lead. */
-  readonly egress: NonNullable<ChainRpcAdapter.Options["egress"]>
+  readonly egress: Partial<Egress.Rules>
   /** The PostgreSQL on which processes of one group share the lanes; null: this process has them alone. */
   readonly shared: { readonly url: Redacted.Redacted<string>; readonly group: string } | null
   /** Chains whose balances are watched, and the wei below which that of an EOA that submits is worth a word. */
@@ -86,7 +88,11 @@ export interface Given<R = never> extends Own {
 }
 
 /** What callers have kept in the database. */
-export const stored = ({ sealingKey, sql, ...own }: Own & Pick<Given, "sealingKey" | "sql">) =>
+export const stored = ({
+  sealingKey,
+  sql,
+  ...own
+}: Own & Pick<Given, "sealingKey" | "sql">): Port<AbiStore | AuditLog | Journals | Watches | Webhooks> =>
   Layer.mergeAll(
     own.abiStore ?? Layer.provide(SqlAbiStore.layer, sql),
     own.auditLog ?? Layer.provide(SqlAuditLog.layer, sql),
@@ -95,7 +101,7 @@ export const stored = ({ sealingKey, sql, ...own }: Own & Pick<Given, "sealingKe
     Layer.provide(SqlWebhooks.layer({ sealingKey }), sql)
   )
 
-const replicas = <R>({ shared, sql }: Given<R>) =>
+const replicas = <R>({ shared, sql }: Given<R>): Port<Replicas> =>
   shared === null
     ? SoleProcess.layer
     : Layer.unwrap(
@@ -146,8 +152,9 @@ const watched = ({ lowBalances, networks }: Pick<Given, "lowBalances" | "network
  * What the service and the library run: the engine over its ports, and the work that nobody waits for. Who the callers
  * are, and which keys and chains they have, is for each of the two to say.
  */
-export const layer = <R = never>(given: Given<R>) =>
-  Layer.mergeAll(
+export const layer = <R = never>(given: Given<R>) => {
+  const budgets: Port<Budgets> = given.budgets ?? Layer.provide(SqlBudgets.layer, given.sql)
+  return Layer.mergeAll(
     Layer.effectDiscard(given.clockCheck),
     Layer.effectDiscard(Sweep.start),
     Layer.effectDiscard(Deliver.start),
@@ -159,7 +166,7 @@ export const layer = <R = never>(given: Given<R>) =>
       Layer.mergeAll(
         stored(given),
         replicas(given),
-        given.budgets ?? Layer.provide(SqlBudgets.layer, given.sql),
+        budgets,
         given.bundlerRpc ?? BundlerRpcAdapter.layer(),
         given.chainRpc ?? ChainRpcAdapter.layer({ egress: given.egress }),
         given.paymasterRpc ?? PaymasterRpcAdapter.layer(),
@@ -170,3 +177,4 @@ export const layer = <R = never>(given: Given<R>) =>
     // Of the whole process; what several layers load is the same.
     Layer.provide(Layer.effectDiscard(NativeCrypto.install))
   )
+}
