@@ -107,7 +107,10 @@ const replicas = <R>({ shared, sql }: Given<R>): Port<Replicas> =>
     : Layer.unwrap(
         Effect.map(
           Effect.promise(() =>
-            Promise.all([import("../adapters/sql/Postgres.js"), import("../adapters/cluster/Replicas.js")])
+            Promise.all([
+              import("../adapters/sql/postgres/PostgresClient.js"),
+              import("../adapters/cluster/Replicas.js")
+            ])
           ),
           ([{ session }, { layer }]) => layer({ group: shared.group, connect: session(shared.url) })
         )

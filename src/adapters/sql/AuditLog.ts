@@ -8,24 +8,14 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { Fragment } from "effect/sql/Statement"
 import { type Act, AuditLog, AuditLogError, type Entry, withheld } from "../../application/ports/AuditLog.js"
-import type { AccountId } from "../../application/ports/Tenants.js"
-import type { Address } from "../../domain/primitives/Address.js"
-import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Migrations from "./Migrations.js"
 import * as Store from "./Store.js"
 import * as GroupCommit from "./sqlite/GroupCommit.js"
 
-interface Row {
-  readonly entry_no: number | string
-  readonly at: number | string
-  readonly kind: Act["kind"]
-  readonly account_id: string | null
-  readonly request_id: string | null
-  readonly acted_by: string | null
-  readonly signer: string
-  readonly hash: string
-  readonly chain_id: string | null
+interface Row extends Omit<Entry, "chainId" | "nonce" | "number"> {
+  readonly number: number | string
+  readonly chainId: string | null
   readonly nonce: string | null
 }
 
@@ -36,15 +26,9 @@ interface Job {
 }
 
 const entryOf = (row: Row): Entry => ({
-  number: BigInt(row.entry_no),
-  at: Number(row.at),
-  kind: row.kind,
-  accountId: row.account_id as AccountId | null,
-  requestId: row.request_id,
-  by: row.acted_by,
-  signer: row.signer as Address,
-  hash: row.hash as Bytes32,
-  chainId: row.chain_id === null ? null : BigInt(row.chain_id),
+  ...row,
+  number: BigInt(row.number),
+  chainId: row.chainId === null ? null : BigInt(row.chainId),
   nonce: row.nonce === null ? null : BigInt(row.nonce)
 })
 
@@ -131,7 +115,9 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
       ),
     find: ({ accountId, before, from, hash, limit, requestId, signer, to }) =>
       sql<Row>`
-        select * from audit
+        select entry_no as number, at, kind, account_id as "accountId", request_id as "requestId",
+          acted_by as by, signer, hash, chain_id as "chainId", nonce
+        from audit
         where ${sql.and([
           sql`entry_no < ${before === undefined ? Number.MAX_SAFE_INTEGER : before.toString()}`,
           ...when(accountId === undefined ? null : sql`account_id = ${accountId}`),

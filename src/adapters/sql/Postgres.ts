@@ -87,8 +87,5 @@ export const make = (
     )
   }).pipe(Effect.withTracerEnabled(false))
 
-/** A connection of its own to the database that this URL names. */
-export const { session } = PostgresClient
-
 export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient, PostgresError> =>
   Layer.effect(SqlClient.SqlClient, make(options)).pipe(Layer.provide(Reactivity.layer))

@@ -6,28 +6,23 @@ import type { AccountId } from "../../../application/ports/Tenants.js"
 import type * as Store from "../Store.js"
 import * as Terms from "./Terms.js"
 
-interface Row {
-  readonly request_no: number | string
-  readonly request_id: string
-  readonly endpoint: string
-  readonly chain_id: string
+interface Row extends Omit<ListedRequest, "chainId" | "metadata" | "number" | "state"> {
+  readonly number: number | string
+  readonly chainId: string
   readonly state: "open" | "final"
-  readonly accepted_at: number | string
   readonly metadata: string | null
 }
 
 const toListed = (row: Row): ListedRequest => ({
-  number: BigInt(row.request_no),
-  requestId: row.request_id,
-  endpoint: row.endpoint,
-  chainId: BigInt(row.chain_id),
+  ...row,
+  number: BigInt(row.number),
+  chainId: BigInt(row.chainId),
   state: row.state === "open" ? "pending" : "final",
-  acceptedAt: Number(row.accepted_at),
   metadata: Terms.read(row.metadata)
 })
 
-const columns =
-  "requests.request_no, request_id, endpoint, chain_id, state, requests.accepted_at, requests.metadata"
+const columns = `requests.request_no as number, request_id as "requestId", endpoint, chain_id as "chainId", state,
+  requests.accepted_at as "acceptedAt", requests.metadata`
 
 /** What a request is found by. */
 const termsOf = ({ member, wallet }: ListQuestion): ReadonlyArray<string> => [

@@ -11,92 +11,12 @@ import {
   TenantStore,
   TenantStoreError
 } from "../../../application/ports/TenantStore.js"
-import type { AccountId, Scope, Tier } from "../../../application/ports/Tenants.js"
-import type { Address } from "../../../domain/primitives/Address.js"
+import type { AccountId, Scope } from "../../../application/ports/Tenants.js"
 import * as ErrorCode from "../ErrorCode.js"
 import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
 
-interface AccountRow {
-  readonly account_id: AccountId
-  readonly name: string
-  readonly tier: Tier
-  readonly requests_per_minute: number | null
-  readonly requests_per_hour: number | null
-  readonly created_at: number
-}
-
-interface KeyRow {
-  readonly hash: string
-  readonly account_id: AccountId
-  readonly scopes: string
-  readonly origin: Key["origin"]
-  readonly issued_at: number
-  readonly ends_at: number | null
-}
-
-interface NetworkRow {
-  readonly account_id: AccountId
-  readonly chain_id: string
-  readonly factory: Address | null
-  readonly settings: string
-}
-
-interface SignerRow {
-  readonly account_id: AccountId
-  readonly client_id: string
-  readonly version_id: string | null
-  readonly asset_id: string | null
-  readonly provider: string
-  readonly key_name: string
-  readonly address: Address | null
-}
-
-const accountOf = (row: AccountRow): Account => ({
-  accountId: row.account_id,
-  name: row.name,
-  tier: row.tier,
-  ...(row.requests_per_minute !== null && { requestsPerMinute: row.requests_per_minute }),
-  ...(row.requests_per_hour !== null && { requestsPerHour: row.requests_per_hour }),
-  createdAt: row.created_at
-})
-
-const keyOf = (row: KeyRow): Key => ({
-  hash: row.hash,
-  accountId: row.account_id,
-  scopes: row.scopes.split(" ") as ReadonlyArray<Scope>,
-  origin: row.origin,
-  issuedAt: row.issued_at,
-  endsAt: row.ends_at
-})
-
-const rowOfKey = ({ accountId, endsAt, hash, issuedAt, origin, scopes }: Key): KeyRow => ({
-  hash,
-  account_id: accountId,
-  scopes: scopes.join(" "),
-  origin,
-  issued_at: issuedAt,
-  ends_at: endsAt
-})
-
-const networkOf = (row: NetworkRow): OwnNetwork => ({
-  accountId: row.account_id,
-  chainId: BigInt(row.chain_id),
-  factory: row.factory,
-  settings: row.settings
-})
-
-const signerOf = (row: SignerRow): OwnSigner => ({
-  accountId: row.account_id,
-  ref: {
-    clientId: row.client_id,
-    ...(row.version_id !== null && { versionId: row.version_id }),
-    ...(row.asset_id !== null && { assetId: row.asset_id })
-  },
-  provider: row.provider,
-  key: row.key_name,
-  address: row.address
-})
+type Limits = "requestsPerMinute" | "requestsPerHour"
 
 const refuse = (reason: TenantStoreError["reason"], message: string) =>
   Effect.fail(new TenantStoreError({ reason, message }))
@@ -135,11 +55,20 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
         : refuse("unknownAccount", `the database has no account called ${account}`)
     )
 
-  const insertKey = (key: Key) => sql`insert into api_keys ${sql.insert({ ...rowOfKey(key) })}`
+  const insertKey = ({ accountId, endsAt, hash, issuedAt, origin, scopes }: Key) => sql`
+    insert into api_keys ${sql.insert({
+      hash,
+      account_id: accountId,
+      scopes: scopes.join(" "),
+      origin,
+      issued_at: issuedAt,
+      ends_at: endsAt
+    })}`
 
   const end = (key: Key, endsAt: number) =>
     Effect.gen(function* () {
-      const [known] = yield* sql<KeyRow>`select * from api_keys where hash = ${key.hash}`
+      const [known] = yield* sql<{ readonly ends_at: number | null }>`
+        select ends_at from api_keys where hash = ${key.hash}`
       if (known === undefined) {
         if (key.origin === "command") return yield* refuse("unknownKey", "the database has no such key")
         return yield* insertKey({ ...key, endsAt })
@@ -157,16 +86,43 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
     ),
     content: asked(
       Effect.gen(function* () {
-        const accounts = yield* sql<AccountRow>`select * from accounts order by number`
-        const keys = yield* sql<KeyRow>`select * from api_keys order by number`
-        const networks = yield* sql<NetworkRow>`select * from account_networks order by number`
-        const signers = yield* sql<SignerRow>`select * from account_signers order by number`
+        const accounts = yield* sql<Omit<Account, Limits> & Readonly<Record<Limits, number | null>>>`
+          select account_id as "accountId", name, tier, requests_per_minute as "requestsPerMinute",
+            requests_per_hour as "requestsPerHour", created_at as "createdAt"
+          from accounts order by number`
+        const keys = yield* sql<Omit<Key, "scopes"> & { readonly scopes: string }>`
+          select hash, account_id as "accountId", scopes, origin, issued_at as "issuedAt", ends_at as "endsAt"
+          from api_keys order by number`
+        const networks = yield* sql<Omit<OwnNetwork, "chainId"> & { readonly chainId: string }>`
+          select account_id as "accountId", chain_id as "chainId", factory, settings
+          from account_networks order by number`
+        const signers = yield* sql<
+          Omit<OwnSigner, "ref"> & {
+            readonly clientId: string
+            readonly versionId: string | null
+            readonly assetId: string | null
+          }
+        >`
+          select account_id as "accountId", client_id as "clientId", version_id as "versionId",
+            asset_id as "assetId", provider, key_name as key, address
+          from account_signers order by number`
         const pauses = yield* sql<Pause>`select kind, subject, since from pauses order by number`
         return {
-          accounts: accounts.map(accountOf),
-          keys: keys.map(keyOf),
-          networks: networks.map(networkOf),
-          signers: signers.map(signerOf),
+          accounts: accounts.map(({ requestsPerHour, requestsPerMinute, ...account }) => ({
+            ...account,
+            ...(requestsPerMinute !== null && { requestsPerMinute }),
+            ...(requestsPerHour !== null && { requestsPerHour })
+          })),
+          keys: keys.map((key) => ({ ...key, scopes: key.scopes.split(" ") as ReadonlyArray<Scope> })),
+          networks: networks.map((network) => ({ ...network, chainId: BigInt(network.chainId) })),
+          signers: signers.map(({ assetId, clientId, versionId, ...signer }) => ({
+            ...signer,
+            ref: {
+              clientId,
+              ...(versionId !== null && { versionId }),
+              ...(assetId !== null && { assetId })
+            }
+          })),
           pauses: pauses.map(({ kind, since, subject }) => ({ kind, subject, since }))
         }
       })

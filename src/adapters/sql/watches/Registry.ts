@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { SqlError } from "effect/sql/SqlError"
-import type { AccountId } from "../../../application/ports/Tenants.js"
 import {
   type NewWatch,
   type Watch,
@@ -34,48 +33,27 @@ export const rpcName = (sourceId: string): string => `watch rpc ${sourceId}`
 
 type Asked = <A>(effect: Effect.Effect<A, WatchesError | SqlError>) => Effect.Effect<A, WatchesError>
 
-interface Row {
-  readonly watch_no: number | string
-  readonly watch_id: string
-  readonly account_id: AccountId
-  readonly webhook_id: string
-  readonly source_id: string
-  readonly chain_id: string
+interface Row extends Omit<Watch, "chainId" | "fromBlock" | "nextBlock" | "rpc" | "spec"> {
+  readonly sourceId: string
+  readonly chainId: string
   readonly rpc: Compact.Column | null
-  readonly state: Watch["state"]
   readonly spec: string
-  readonly confirmations: number
-  readonly from_block: number | string
-  readonly next_block: number | string
-  readonly sequence: number
-  readonly problem: string | null
-  readonly created_at: number | string
-  readonly waiting: number | string
-  readonly dead: number | string
+  readonly fromBlock: number | string
+  readonly nextBlock: number | string
 }
 
 const toWatch =
   ({ seal }: Store.Store) =>
-  (row: Row): Effect.Effect<Watch> =>
+  ({ sourceId, ...row }: Row): Effect.Effect<Watch> =>
     Effect.map(
-      row.rpc === null ? Effect.succeed(null) : Seal.openUrl(seal, rpcName(row.source_id), row.rpc),
+      row.rpc === null ? Effect.succeed(null) : Seal.openUrl(seal, rpcName(sourceId), row.rpc),
       (rpc) => ({
-        watchId: row.watch_id,
-        number: Number(row.watch_no),
-        accountId: row.account_id,
-        webhookId: row.webhook_id,
-        chainId: BigInt(row.chain_id),
+        ...row,
+        chainId: BigInt(row.chainId),
         rpc,
-        state: row.state,
         spec: JSON.parse(row.spec),
-        confirmations: row.confirmations,
-        fromBlock: BigInt(row.from_block),
-        nextBlock: BigInt(row.next_block),
-        sequence: row.sequence,
-        problem: row.problem,
-        createdAt: Number(row.created_at),
-        waiting: Number(row.waiting),
-        dead: Number(row.dead)
+        fromBlock: BigInt(row.fromBlock),
+        nextBlock: BigInt(row.nextBlock)
       })
     )
 
@@ -85,9 +63,11 @@ const selected = ({ sql }: Store.Store) => {
       where webhook_deliveries.request_no = -watches.watch_no and webhook_deliveries.state = '${state}') as ${state}`
   )
   return sql.literal(`
-    select watches.watch_no, watches.watch_id, watches.account_id, webhooks.webhook_id, watch_sources.source_id,
-      watch_sources.chain_id, watch_sources.rpc, watches.state, watches.spec, watches.confirmations,
-      watches.from_block, watch_cursors.next_block, watches.sequence, watch_sources.problem, watches.created_at,
+    select watches.watch_no as number, watches.watch_id as "watchId", watches.account_id as "accountId",
+      webhooks.webhook_id as "webhookId", watch_sources.source_id as "sourceId",
+      watch_sources.chain_id as "chainId", watch_sources.rpc, watches.state, watches.spec, watches.confirmations,
+      watches.from_block as "fromBlock", watch_cursors.next_block as "nextBlock", watches.sequence,
+      watch_sources.problem, watches.created_at as "createdAt",
       ${counts.join(", ")}
     from watches
     join webhooks on webhooks.webhook_no = watches.webhook_no
