@@ -111,7 +111,9 @@ const integer = (type: Parameter.IntegerType, digits: string): string => {
 }
 
 const address = (digits: string): string =>
-  digits.startsWith(zeros.slice(40)) ? Address.fromWord(digits) : refuse("an address is longer than 20 bytes")
+  digits.startsWith(zeros.slice(40))
+    ? Address.fromAnyWord(digits)
+    : refuse("an address is longer than 20 bytes")
 
 const boolean = (digits: string): boolean => {
   if (!digits.startsWith(zeros.slice(1))) return refuse("a boolean is neither 0 nor 1")

@@ -4,7 +4,7 @@ const blank = /[ \t\n\r]*/y
 const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
 /** What follows a backslash. */
 const short = new Set(Array.from('"\\/bfnrt', (sign) => sign.charCodeAt(0)))
-const code = /^u[0-9a-fA-F]{4}$/
+const code = /u[0-9a-fA-F]{4}/y
 const words = ["true", "false", "null"]
 
 const endOf = (pattern: RegExp, text: string, at: number): number => {
@@ -23,7 +23,7 @@ const string = (text: string, start: number): Token => {
       if (!(unit >= 0x20)) return { broken: at }
       at += 1
     } else if (short.has(text.charCodeAt(at + 1))) at += 2
-    else if (code.test(text.slice(at + 1, at + 6))) at += 6
+    else if (endOf(code, text, at + 1) > at + 1) at += 6
     else return { broken: at + 1 >= text.length ? text.length : at }
   }
 }

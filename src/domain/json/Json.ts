@@ -13,6 +13,8 @@ export interface Bounds {
   readonly maxElements: number
   /** The one member of the value itself that is an array with another bound; none when left out. */
   readonly longest?: { readonly name: string; readonly maxElements: number }
+  /** Most members of one object. Default: any number. */
+  readonly maxMembers?: number
   /** Most arrays and objects inside each other. */
   readonly maxDepth: number
   /** Most values in all, members and elements of arrays and objects alike. Default: any number. */
@@ -125,7 +127,7 @@ const minus = 0x2d
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: a walk over bytes; calls in its loop cost as much as the work.
 function* refusals(
   text: string,
-  { decimals, longest, maxDepth, maxElements }: Bounds
+  { decimals, longest, maxDepth, maxElements, maxMembers = Number.POSITIVE_INFINITY }: Bounds
 ): Generator<Refusal, void> {
   const frames: Array<Frame> = []
   let top: Frame | undefined
@@ -141,6 +143,7 @@ function* refusals(
         if (top.names.has(name)) yield refuse("name", frames, "the name occurs twice in one object")
         if (name === "__proto__") yield refuse("name", frames, "the name is not allowed")
         top.names.add(name)
+        if (top.names.size > maxMembers) yield beyond(frames, `expected at most ${maxMembers} members`)
       }
       at = end
     } else if (unit === open.object || unit === open.array) {

@@ -48,7 +48,7 @@ export const predict = (from: {
   readonly initCodeHash: Hex.Bytes32
   readonly create2Salt: Hex.Bytes32
 }): Address.Address =>
-  Address.fromHash(
+  Address.fromAnyWord(
     Keccak.hash(Hex.concat(Hex.unsafe("0xff"), Hex.unsafe(from.factory), from.create2Salt, from.initCodeHash))
   )
 

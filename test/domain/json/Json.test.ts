@@ -95,6 +95,17 @@ describe("strict JSON", () => {
     expect(refusal('{"a":[1,2,3],"b":[1,2,3],"c":{"d":1,"e":2,"f":3,"g":4,"h":5}}')).toBeNull()
   })
 
+  it("bounds the members of one object", () => {
+    const refused = (text: string) =>
+      Result.getOrNull(Result.flip(Json.parse(text, { ...bounds, maxMembers: 2 })))
+    expect(refused('{"a":1,"b":{"c":1,"d":2}}')).toBeNull()
+    expect(refused('{"a":1,"b":{"c":1,"d":2,"\\u0065":3}}')).toEqual({
+      kind: "bounds",
+      path: "b",
+      message: "expected at most 2 members"
+    })
+  })
+
   it("lets one array at the top be longer or shorter than others", () => {
     const refused = (text: string, maxElements: number) => {
       const read = Json.parse(text, { ...bounds, longest: { name: "a", maxElements } })

@@ -79,6 +79,9 @@ const MiB = 1024 * 1024
 /** Most arrays and objects inside each other: several times what the deepest ABI tuple needs. */
 const maxDepth = 64
 
+/** Members of one object, each of whose names is compared with the others. */
+const maxMembers = 4_096
+
 /** JSON values of a body: the time to read it grows with them. */
 const maxValues = 32_768
 
@@ -124,6 +127,7 @@ export const make = <H extends Handlers>(
         drainBytes: Math.max(maxBytes, 8 * MiB),
         maxElements: options.maxElements ?? 256,
         maxDepth,
+        maxMembers,
         maxValues,
         decimals: Settings.decimals
       },
