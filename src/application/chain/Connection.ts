@@ -237,10 +237,7 @@ export const open = Effect.fnUntraced(function* (
  * The operator's own node of the chain that the request names. Everything that a system key signs is read from there; a
  * caller's node is asked for its chain id only.
  */
-export const openOperator = (
-  caller: Caller,
-  node: NodeChoice
-): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
+export const openOperator = (caller: Caller, node: NodeChoice) =>
   Effect.flatMap(open(caller, node), (connection) =>
     connection.trust === "operator"
       ? Effect.succeed(connection)
@@ -248,10 +245,7 @@ export const openOperator = (
   )
 
 /** The version of a requested EntryPoint that the profile accepts. */
-export const entryPointVersion = (
-  profile: NetworkProfile,
-  entryPoint: Address
-): Effect.Effect<EntryPoint.Version, Failure> => {
+export const entryPointVersion = (profile: NetworkProfile, entryPoint: Address) => {
   const version = profile.entryPoints.includes(entryPoint) ? EntryPoint.versionOf(entryPoint) : undefined
   return version === undefined
     ? invalid("unsupported_entry_point", [

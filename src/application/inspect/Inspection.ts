@@ -283,10 +283,7 @@ const inspect = Effect.fnUntraced(function* (
 })
 
 /** All that is wrong with the networks that have a node of the operator's, at once. Sends no transaction. */
-export const run = (
-  networks: ReadonlyArray<Inspected>,
-  patience: Duration.Duration = Duration.seconds(30)
-): Effect.Effect<ReadonlyArray<Finding>, never, ChainRpc | Signers | SystemSigners> =>
+export const run = (networks: ReadonlyArray<Inspected>, patience: Duration.Duration = Duration.seconds(30)) =>
   Effect.map(
     Effect.forEach(networks, (network) => inspect(network, patience), { concurrency: 16 }),
     (found) => {
