@@ -164,11 +164,7 @@ const topicsOf = (
   const wanted = new Map<Parameter.Parameter, ReadonlyArray<Hex.Bytes32>>()
   for (const { encoded, parameter } of conditions) {
     if (parameter.indexed !== true) continue
-    const topics: Array<Hex.Bytes32> = []
-    for (const value of encoded) {
-      topics.push(topicOf(parameter, value))
-    }
-    wanted.set(parameter, unique(topics))
+    wanted.set(parameter, unique(encoded.map((value) => topicOf(parameter, value))))
   }
   const indexed = inputs.filter((input) => input.indexed === true)
   return withoutTrailingNulls<ReadonlyArray<Hex.Bytes32>>([

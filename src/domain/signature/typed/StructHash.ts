@@ -38,9 +38,7 @@ const shapeOf = (value: unknown): string => {
 const unlike = (path: string, expected: string, value: unknown): Word =>
   misfit(path, `${expected}, got ${shapeOf(value)}`)
 
-const hashed = (bytes: Hex.Hex): Word => {
-  return Result.succeed(Words.bytes32(Keccak.hash(bytes)))
-}
+const hashed = (bytes: Hex.Hex): Word => Result.succeed(Words.bytes32(Keccak.hash(bytes)))
 
 const bytesOf = (value: unknown): Hex.Hex | null =>
   typeof value === "string" && Hex.is(value) ? Hex.unsafe(value) : null
@@ -102,7 +100,7 @@ const encode = (table: TypeTable, type: Type, value: unknown, path: string): Wor
     case "array":
       return array(table, type, value, path)
     case "struct":
-      return struct(table, type.name, value, path)
+      return Result.map(hashStruct(table, type.name, value, path), Words.bytes32)
   }
 }
 
@@ -117,10 +115,6 @@ const array = (
     return misfit(path, `expected ${type.length} elements, got ${value.length}`)
   const words = all(value, (each, index) => encode(table, type.of, each, `${path}[${index}]`))
   return Result.isFailure(words) ? words : hashed(Hex.unsafe(`0x${words.success}`))
-}
-
-const struct = (table: TypeTable, name: string, value: unknown, path: string): Word => {
-  return Result.map(hashStruct(table, name, value, path), Words.bytes32)
 }
 
 /** The hash of a value of one of the table's structs; `path` names it in what is wrong. */
