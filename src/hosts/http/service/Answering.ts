@@ -67,16 +67,14 @@ export const middleware =
             parts.anonymous.count(known.anonymousAddress, known.began)
           known.millis = clock.currentTimeMillisUnsafe() - known.began
           Exchange.count(known, fiber.context)
-          const own: Record<string, string | undefined> = {
+          const whole = HttpServerResponse.setHeaders(response, {
             ...commonHeaders,
             "x-request-id": known.requestId,
             ...known.headers,
-            ...(parts.origins.size === 0 ? null : Cors.headers(request, parts.origins))
-          }
-          // What the answer says itself stays.
-          for (const name of Object.keys(response.headers))
-            if (Object.hasOwn(own, name)) own[name] = response.headers[name]
-          const whole = HttpServerResponse.setHeaders(response, own)
+            ...(parts.origins.size === 0 ? null : Cors.headers(request, parts.origins)),
+            // What the answer says itself stays.
+            ...response.headers
+          })
           return known.isQuiet ? Effect.succeed(whole) : Effect.as(Exchange.log(known), whole)
         }
         const app = Effect.provideService(edge(router, request, known, parts), Exchange.Exchange, known)

@@ -49,7 +49,8 @@ const missingHost = problem("invalid_request", [{ path: "Host", message: "the he
 /** To a request that says not whom it is for. */
 export const noHost = (response: ServerResponse): void => {
   const { body, headers, status } = ErrorEnvelope.answer(missingHost, globalThis.crypto.randomUUID())
-  response.writeHead(status, { ...headers, connection: "close" }).end(body)
+  const length = { "content-length": Buffer.byteLength(body) }
+  response.writeHead(status, { ...headers, ...length, connection: "close" }).end(body)
 }
 
 /** For the server's event `connect`: the service is no proxy. */

@@ -1,11 +1,12 @@
 import * as http from "node:http"
+import type { Socket } from "node:net"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as HttpMiddleware from "effect/http/HttpMiddleware"
 import * as Latch from "effect/Latch"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as Troubles from "../../../application/observe/Troubles.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
 import * as Body from "../../http/message/Body.js"
@@ -69,7 +70,9 @@ export const serve = (
       trustedProxies: options.trustedProxies ?? []
     })
     const answers = new Answers()
-    const handle = yield* NodeHttpServer.makeHandler(front.app, { scope: yield* Effect.scope }).pipe(
+    // Of requests alone, and never closed: `stop` drains and interrupts them, in its own time and order.
+    const scope = yield* Scope.make()
+    const handle = yield* NodeHttpServer.makeHandler(front.app, { scope }).pipe(
       // A use case has a span of its own.
       Effect.provideService(HttpMiddleware.TracerDisabledWhen, () => true),
       Effect.provideService(Body.Reader, ({ source }, limits) =>
@@ -111,15 +114,30 @@ class Answers {
   readonly bySocket: RawAnswer.InFlight = new WeakMap()
   private readonly owed = new Set<http.ServerResponse>()
   private readonly settled = Latch.makeUnsafe(true)
+  private readonly watched = new WeakSet<Socket>()
 
   begin(response: http.ServerResponse): void {
-    if (response.socket !== null) this.bySocket.set(response.socket, response)
+    const { socket } = response.req
+    if (response.socket !== null) this.bySocket.set(socket, response)
+    if (!this.watched.has(socket)) {
+      this.watched.add(socket)
+      socket.once("close", () => this.abandon(socket))
+    }
     this.owed.add(response)
     this.settled.closeUnsafe()
     response.once("close", () => {
       this.owed.delete(response)
       if (this.owed.size === 0) this.settled.openUnsafe()
     })
+  }
+
+  /** To answers that wait behind another one node does not say that their connection has ended. */
+  private abandon(socket: Socket): void {
+    for (const response of this.owed)
+      if (response.req.socket === socket && response.socket === null) {
+        response.destroy()
+        response.emit("close")
+      }
   }
 
   /** Nothing comes behind those that are owed. */
