@@ -172,7 +172,7 @@ export const inChunks = <A, Row, E>(
 ): Effect.Effect<ReadonlyArray<Row>, E> =>
   Effect.map(Effect.forEach(chunks(values), statement), (rows) => rows.flat())
 
-/** The same of one whose rows nobody wants. */
+/** Runs a statement for each chunk and drops its rows. */
 export const forChunks = <A, B, E>(
   values: ReadonlyArray<A>,
   statement: (chunk: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<B, E>,
