@@ -236,7 +236,7 @@ const sweepRemote = (taken: Obstacles.Obstacles) =>
   })
 
 const dayMillis = 86_400_000
-/** How long bodies, answers and idempotency keys are kept (decisions, 9). */
+/** How long bodies, answers and idempotency keys are kept (decision 9). */
 const keepMillis = 30 * dayMillis
 
 const forget = Effect.gen(function* () {

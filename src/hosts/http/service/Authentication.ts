@@ -69,7 +69,7 @@ const refusal = (principal: Principal, allowance: Allowance, scope: Scope): Prob
   return problem("scope_missing", [{ path: apiKeyHeader, message: `the endpoint needs the scope ${scope}` }])
 }
 
-/** 1 to 255 visible ASCII characters (decisions, 9). */
+/** 1 to 255 visible ASCII characters (decision 9). */
 const keyShape = /^[\x21-\x7e]{1,255}$/
 
 /** What the endpoint does not take, though it may look as if it did: it is refused, never ignored. */
