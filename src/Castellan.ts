@@ -54,7 +54,7 @@ export interface Options extends Own {
 }
 
 /**
- * The layer can not be made. `message` has a line per problem and holds no secret; `problems` are those of the
+ * The layer cannot be made. `message` has a line per problem and holds no secret; `problems` are those of the
  * options, each at its path.
  */
 export class LayerError extends Data.TaggedError("LayerError")<{
@@ -67,7 +67,7 @@ const failed = ({ message }: { readonly message: string }) => new LayerError({ m
 const refused = (problems: LayerError["problems"]) =>
   new LayerError({
     message: [
-      "the options can not be used:",
+      "the options cannot be used:",
       ...problems.map(({ message, path }) => `  ${path}: ${message}`)
     ].join("\n"),
     problems

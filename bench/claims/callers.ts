@@ -158,5 +158,5 @@ const rowsOf = (
 const notes = [
   "Every op is checked on the chain: the recipient holds as many tokens as requests were answered with success.",
   "All callers are those of one account, whose own limits do not bind: ops of an account share transactions. castellan is measured after 1,500 ops: while functions are still compiled, an op costs half as much again.",
-  "The service is a process of its own with SQLite on disk, API keys, rate limits and a log line a request. alto runs with its defaults and without the rules of ERC-7562, which anvil can not trace; it is stopped while others are measured. viem alone signs ops with fixed gas, keeps nonces itself, simulates nothing and stores nothing."
+  "The service is a process of its own with SQLite on disk, API keys, rate limits and a log line a request. alto runs with its defaults and without the rules of ERC-7562, which anvil cannot trace; it is stopped while others are measured. viem alone signs ops with fixed gas, keeps nonces itself, simulates nothing and stores nothing."
 ]

@@ -10,7 +10,7 @@ export interface Setup {
   readonly processors: number
   /** What an op waits for node, disk and signer on its way, processors idle, milliseconds. */
   readonly waitMillis: number
-  /** EOAs that submit. */
+  /** Submitting EOAs. */
   readonly signers: number
   /** Transactions of one EOA in flight at most. */
   readonly inFlight: number

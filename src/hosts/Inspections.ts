@@ -53,7 +53,7 @@ const broken =
 /** How long each server is waited for. */
 const checkPatience = Duration.seconds(30)
 
-/** The same where a service that can not start is held up for what else is wrong. */
+/** The same where a service that cannot start is held up for what else is wrong. */
 const refusalPatience = Duration.seconds(5)
 
 const connection = (
@@ -91,7 +91,7 @@ const within = (config: Config, patience: Duration.Duration): Effect.Effect<Read
 
 export const run = (config: Config): Effect.Effect<ReadonlyArray<Told>> => within(config, checkPatience)
 
-/** Why a service can not start, and what else it would stumble over. */
+/** Why a service cannot start, and what else it would stumble over. */
 export const explained = (config: Config, refusal: string): Effect.Effect<string> =>
   Effect.map(within(config, refusalPatience), (found) => {
     const others = found

@@ -116,7 +116,7 @@ const replicas = <R>({ shared, sql }: Given<R>): Port<Replicas> =>
         )
       ).pipe(Layer.provide(sql))
 
-/** How often the balances of the EOAs that submit are looked at. */
+/** How often the balances of the Submitting EOAs are looked at. */
 const balanceInterval = "60 seconds"
 
 /** The ports of the adapters with somebody watching: spans, figures, the audit log, and balances that run low. */

@@ -60,7 +60,7 @@ import * as Running from "./Running.js"
 /** Everything that the use cases and the HTTP front require. */
 export type Ports = Running.Ports | AccountsPort | AccountStorePort | RequestHistoryPort
 
-/** The service can not start with this configuration; `message` says why, without a secret. */
+/** The service cannot start with this configuration; `message` says why, without a secret. */
 export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
 
 /** What a host may put between the application and what stands behind its ports. */
@@ -85,7 +85,7 @@ const onPostgres = (address: Postgres.Address, prepare: Preparation) =>
     const sql = layer(address)
     const clock = Layer.catch(ServerClock.layer, () =>
       Layer.effectContext(
-        Effect.fail(new PostgresError({ message: "the PostgreSQL server does not tell its time" }))
+        Effect.fail(new PostgresError({ message: "the PostgreSQL server does not return its time" }))
       )
     )
     return Layer.merge(sql, Layer.provide(clock, sql))
@@ -163,7 +163,7 @@ export const copyStore = (
 ): Effect.Effect<ReadonlyArray<StoreCopy.Copied>, StartError> =>
   Effect.gen(function* () {
     if ("url" in from.database)
-      return yield* new StartError({ message: "what is copied is a database file of SQLite" })
+      return yield* new StartError({ message: "the source of a copy is a SQLite database file" })
     if (!("url" in to.database))
       return yield* new StartError({ message: "the database that it is copied to is one of PostgreSQL" })
     if (Redacted.value(from.keyPepper) !== Redacted.value(to.keyPepper))

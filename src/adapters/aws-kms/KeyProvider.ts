@@ -45,7 +45,7 @@ const passing: ReadonlySet<string> = new Set([
   "RequestTimeout"
 ])
 
-/** An ARN or alias that can not be one names no key either. */
+/** An ARN or alias that cannot be one names no key either. */
 const absent: ReadonlySet<string> = new Set(["NotFoundException", "InvalidArnException"])
 
 /** The key exists, and its kind or usage has no such signature. */
@@ -155,7 +155,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<KeyProvider, KeyProviderError, Scope.Scope> {
   const { endpoint, timeoutMillis = 7_000 } = options
   if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:\/\//.test(endpoint)))
-    return yield* failure("refused", "the endpoint is no http or https URL")
+    return yield* failure("refused", "the endpoint is not an http or https URL")
   const client = yield* Effect.acquireRelease(
     Effect.sync(() => new KMSClient(configOf(options, timeoutMillis))),
     (open) => Effect.sync(() => open.destroy())

@@ -155,12 +155,12 @@ const tokensOf = (credentials: Credentials | undefined, connections: Connections
         ...(authorityHost !== undefined && { authorityHost })
       })
     },
-    catch: () => failure("refused", "the credentials can not be used")
+    catch: () => failure("refused", "the credentials cannot be used")
   })
 
 const nameShape = /^([0-9A-Za-z-]{1,127})(?:\/([0-9a-f]{32}))?$/
 
-const broken = failure("unavailable", "the answer holds nothing that was asked for")
+const broken = failure("unavailable", "the answer lacks the requested data")
 const unsuitable = failure("unsuitable", "the key is not of type EC, curve P-256K, with the operation sign")
 
 const call = <A>(send: (abortSignal: AbortSignal) => Promise<A>): Effect.Effect<A, KeyProviderError> =>
@@ -227,7 +227,7 @@ export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<KeyProvider, KeyProviderError, Scope.Scope> {
   const { agentOptions = {}, credential, credentials, timeoutMillis = 7_000, vaultUrl } = options
-  if (!isVaultUrl(vaultUrl)) return yield* failure("refused", "the vault's URL is no https origin")
+  if (!isVaultUrl(vaultUrl)) return yield* failure("refused", "the vault's URL is not an https origin")
   const connections = yield* connectionsOf(timeoutMillis, agentOptions)
   const tokens = credential ?? (yield* tokensOf(credentials, connections))
   const client = new KeyClient(new URL(vaultUrl).origin, tokens, connections)

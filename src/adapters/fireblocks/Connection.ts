@@ -82,9 +82,9 @@ export const make = ({
 }: Options): Effect.Effect<Call, KeyProviderError, Scope.Scope> =>
   Effect.gen(function* () {
     if (!(URL.canParse(basePath) && /^https?:\/\//.test(basePath)))
-      return yield* failure("refused", "the base path is no http or https URL")
+      return yield* failure("refused", "the base path is not an http or https URL")
     if (!isRsaKey(Redacted.value(secretKey)))
-      return yield* failure("refused", `the secret key is no RSA private key of ${leastBits} bits in PEM`)
+      return yield* failure("refused", `the secret key is not an RSA private key of ${leastBits} bits in PEM`)
     const agents = yield* Effect.acquireRelease(
       Effect.sync(() => ({
         httpAgent: new HttpAgent({ keepAlive: true }),

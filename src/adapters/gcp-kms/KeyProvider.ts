@@ -48,9 +48,9 @@ const failure = (reason: KeyProviderError["reason"], what: string): KeyProviderE
   new KeyProviderError({ reason, message: `Google Cloud KMS: ${what}` })
 
 const changed = failure("unavailable", "the answer is not as it was sent")
-const broken = failure("unavailable", "the answer holds nothing that was asked for")
+const broken = failure("unavailable", "the answer lacks the requested data")
 const unsuitable = failure("unsuitable", "the key version is not of algorithm EC_SIGN_SECP256K1_SHA256")
-const unusable = failure("refused", "the file of the credentials can not be used")
+const unusable = failure("refused", "the file of the credentials cannot be used")
 
 const reasonOf = (name: string, status: number): KeyProviderError["reason"] => {
   if (name === "NOT_FOUND" || (status === 404 && name === "")) return "notFound"
@@ -88,7 +88,7 @@ const fromSdk = (error: unknown): KeyProviderError => {
 }
 
 /**
- * The JSON object in a file of credentials. The SDK would take what it can not parse for a private key, and fail with
+ * The JSON object in a file of credentials. The SDK would take what it cannot parse for a private key, and fail with
  * the first signature.
  */
 const credentialsIn = (file: string) =>

@@ -10,7 +10,7 @@ type Reason = KeyProviderError["reason"]
 const unnamed: Readonly<Record<number, string>> = { 320: "CKR_CURVE_NOT_SUPPORTED" }
 
 /** What else the binding says is about the library's file, with its path. */
-const unreadable = "the library can not be loaded"
+const unreadable = "the library cannot be loaded"
 
 /** An error of the binding. The vendor's own return values have no name but their number. */
 export const refusal = (message: string, code: unknown): Refusal => {

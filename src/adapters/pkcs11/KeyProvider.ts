@@ -70,7 +70,7 @@ const one = Effect.fnUntraced(function* (
 })
 
 const noPrivateKey = Failure.make("notFound", "there is no private key of this name")
-const noPublicKey = Failure.make("unsuitable", "beside the private key there is no public key of its name")
+const noPublicKey = Failure.make("unsuitable", "the private key has no public key of the same name")
 
 /** The key of this name, which is one, on the right curve, and can sign without somebody at a keyboard. */
 const find = Effect.fnUntraced(function* (
@@ -101,7 +101,7 @@ const signature = Effect.fnUntraced(function* (
   yield* call("C_SignInit", handle, { mechanism: pkcs11.CKM_ECDSA }, privateKey)
   const bytes = Buffer.from(yield* call("C_SignAsync", handle, digest, new Uint8Array(128)))
   if (bytes.length !== 64)
-    return yield* Failure.make("unavailable", "the token's answer is no signature of 64 bytes")
+    return yield* Failure.make("unavailable", "the token's answer is not a signature of 64 bytes")
   const half = (from: number) => BigInt(`0x${bytes.subarray(from, from + 32).toString("hex")}`)
   return { r: half(0), s: half(32) }
 })
@@ -186,7 +186,7 @@ export const create = Effect.fnUntraced(function* (
   options: Options,
   label: string
 ): Effect.fn.Return<string, KeyProviderError, Scope.Scope> {
-  if (byId.test(label)) return yield* Failure.make("refused", "a label can not look like an id")
+  if (byId.test(label)) return yield* Failure.make("refused", "a label cannot look like an id")
   const token = yield* Token.make(options)
   return yield* token.write(
     Effect.fnUntraced(function* (session) {

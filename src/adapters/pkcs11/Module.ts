@@ -14,7 +14,7 @@ export interface Module {
   readonly connected: (yes: boolean) => void
   /**
    * Finalizes and initializes the library, which some need to see a token that was away. Only while no other user has
-   * sessions and no call is under way: it would take them away. What it can not do now it leaves.
+   * sessions and no call is under way: it would take them away. What it cannot do now it leaves.
    */
   readonly restart: Effect.Effect<void>
 }

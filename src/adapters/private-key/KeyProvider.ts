@@ -76,7 +76,7 @@ const opened = ({ json, password }: Keystore) =>
         unsuitable(
           wrongPassword(cause)
             ? "the keystore does not open with this password"
-            : "the keystore can not be decrypted"
+            : "the keystore cannot be decrypted"
         )
     })
   })

@@ -58,7 +58,7 @@ export const make = (options: Options): Effect.Effect<RateLimit["Service"], Rate
   Effect.gen(function* () {
     const url = Redacted.value(options.url)
     if (!/^rediss?:\/\//.test(url) || !URL.canParse(url))
-      return yield* new RateLimitError({ message: "rateLimit.redis is no URL of a Redis server" })
+      return yield* new RateLimitError({ message: "rateLimit.redis is not the URL of a Redis server" })
     const patience = options.commandTimeoutMillis ?? 1_000
     const redis = yield* Effect.acquireRelease(
       Effect.sync(

@@ -85,7 +85,7 @@ const known: Effect.Effect<number | null, MigrationsError, SqlClient.SqlClient> 
   return latest === undefined || latest.id === null ? null : Number(latest.id)
 }).pipe(
   Effect.mapError(
-    (error) => new MigrationsError({ message: `the database can not be read${ErrorCode.suffix(error)}` })
+    (error) => new MigrationsError({ message: `the database cannot be read${ErrorCode.suffix(error)}` })
   ),
   Effect.withTracerEnabled(false)
 )

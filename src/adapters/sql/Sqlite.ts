@@ -121,7 +121,7 @@ const resolved = (filename: string) =>
     // Lock and write-ahead log are found by the name. Two processes that name it otherwise would not see each other's.
     if (names > 1)
       return yield* new SqliteError({
-        message: `the database file ${filename} has ${names} names (hard links): remove all but one, since each would have a write-ahead log and a lock of its own`
+        message: `the database file ${filename} has ${names} names (hard links): remove all but one, because each name would get its own write-ahead log and lock`
       })
     return file
   })

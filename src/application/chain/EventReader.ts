@@ -86,7 +86,7 @@ const resolve = (
         invalid("block_range_too_wide", [
           {
             path: "fromBlock",
-            message: `the range has ${sizeOf(range)} blocks, at most ${maxBlocks} are read at once: end it at block ${first + maxBlocks - 1n} and ask for the rest apart`
+            message: `the range has ${sizeOf(range)} blocks, at most ${maxBlocks} are read per request: end it at block ${first + maxBlocks - 1n} and request the remaining blocks separately`
           }
         ])
       )

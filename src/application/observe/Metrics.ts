@@ -35,7 +35,7 @@ export const requests = counter("requests_total", "Requests that were answered."
 export const requestSeconds = histogram("request_seconds", "Time from a request to its answer.", latency)
 
 /** Labels: node (host of the operator's own, `caller` for every other), reason. */
-export const rpcErrors = counter("rpc_errors_total", "JSON-RPC calls that failed.")
+export const rpcErrors = counter("rpc_errors_total", "Failed JSON-RPC calls.")
 
 /** Labels: signer (address). */
 export const signatureSeconds = histogram(
@@ -54,7 +54,7 @@ export const transactionsSigned = counter(
 /** Labels: chain, outcome (`success`, `reverted`, `foreign`). */
 export const transactionsMined = counter(
   "transactions_mined_total",
-  "Nonces that the chain has used up; one that a reorganisation takes back counts again."
+  "Nonces that the chain has used. A nonce that a reorganisation frees counts again."
 )
 /** Labels: chain. */
 export const bundleOps = histogram(
@@ -76,7 +76,7 @@ export const eoaBalance = gauge("eoa_balance_wei", "Balance of an EOA that submi
 /** Labels: none. */
 export const workStranded = gauge(
   "work_stranded",
-  "Requests, transactions and ops in the journal that cannot be taken up at the moment; the log tells each cause."
+  "Blocked requests, transactions and ops of the journal; the log names each cause."
 )
 /** Labels: none. */
 export const clockDoubted = gauge(
@@ -84,14 +84,11 @@ export const clockDoubted = gauge(
   "1: the clock is over an hour from a chain's time and unconfirmed, so that nothing is deleted for its age."
 )
 /** Labels: outcome (`delivered`, `failed`, `dead`: given up). */
-export const webhookDeliveries = counter(
-  "webhook_deliveries_total",
-  "Attempts to tell a webhook of an event."
-)
+export const webhookDeliveries = counter("webhook_deliveries_total", "Delivery attempts of webhook events.")
 /** Labels: none. */
 export const webhookOldestSeconds = gauge(
   "webhook_oldest_seconds",
-  "Age of the oldest event that is owed to an enabled webhook."
+  "Age of the oldest undelivered event of an enabled webhook."
 )
 /** Labels: chain, node (`operator`, `caller`: the URL of an account). */
 export const watchBlocksBehind = gauge(
@@ -101,7 +98,7 @@ export const watchBlocksBehind = gauge(
 /** Labels: chain, node (`operator`, `caller`: the URL of an account). */
 export const watchReadErrors = counter(
   "watch_read_errors_total",
-  "Looks at a node for watches that came to nothing: it did not answer, or its answers do not hold together."
+  "Failed watch polls: the node did not answer, or its answers are inconsistent."
 )
 /** Labels: none. */
-export const journalErrors = counter("journal_errors_total", "Calls of the journal that failed.")
+export const journalErrors = counter("journal_errors_total", "Failed journal calls.")

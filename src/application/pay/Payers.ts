@@ -69,7 +69,7 @@ export const make = (options: {
             },
             site
           )
-        : Effect.die(new Error("the sponsor signs by what the operator's own node says alone"))
+        : Effect.die(new Error("the sponsor signs only on data of the operator's node"))
     const named = paymasterServices.find((service) => service.paymaster === paymaster)
     return Effect.succeed(
       named === undefined

@@ -36,7 +36,7 @@ const panics: ReadonlyMap<string, string> = new Map([
   ["1", "assertion failed"],
   ["17", "arithmetic overflow or underflow"],
   ["18", "division or modulo by zero"],
-  ["33", "value is no member of the enum"],
+  ["33", "value is not a member of the enum"],
   ["34", "storage byte array is badly encoded"],
   ["49", "pop of an empty array"],
   ["50", "array index out of bounds"],

@@ -72,7 +72,7 @@ const fromJson = (fragment: Readonly<Record<string, unknown>>): Read => {
     })
   return withoutDefinition.has(type)
     ? Result.succeed(ignored)
-    : Result.fail("type is none of event, error, function, constructor, fallback, receive")
+    : Result.fail("expected the type event, error, function, constructor, fallback or receive")
 }
 
 /**

@@ -21,7 +21,7 @@ export const check = (dependencies: Dependencies): Result.Result<void, Problem> 
       return Result.fail({ index, message: `expected the index of another operation, 0 to ${last}` })
     if (last === 0 && on !== index)
       return Result.fail({ index, message: "there is no other operation on which it could depend" })
-    if (on === index) return Result.fail({ index, message: "an operation can not depend on itself" })
+    if (on === index) return Result.fail({ index, message: "an operation cannot depend on itself" })
   }
   const sound = new Set<number>()
   for (const start of dependencies.keys()) {

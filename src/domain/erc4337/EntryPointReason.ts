@@ -24,7 +24,7 @@ const table: ReadonlyArray<readonly [code: string, meaning: string, remedy: stri
   ],
   [
     "AA14",
-    "the factory made another address than the op's sender",
+    "the factory created an address other than the op's sender",
     "check salt, custody, factory, beacon and creation code against the predicted address"
   ],
   ["AA15", "the factory left no code at the op's sender", "check the factory and its creation call"],

@@ -166,7 +166,7 @@ const read = (raw: Hex.Hex): Signed | string => {
   if (transaction.chainId === 0n) return "it names no chain"
   if (s > Secp256k1.largestS) return "s is in the upper half"
   const from = Secp256k1.recoverAddress(signingDigest(transaction), { r, s, v: odd ? 28 : 27 })
-  if (from === null) return "not a signature that anybody made"
+  if (from === null) return "not a valid signature"
   return { transaction, from, hash: hash(raw) }
 }
 
@@ -177,7 +177,7 @@ const read = (raw: Hex.Hex): Signed | string => {
 export const parse = (raw: Hex.Hex): Result.Result<Signed, MalformedTransaction> =>
   Result.try({
     try: () => read(raw),
-    catch: () => "not RLP, or not a signature that anybody made"
+    catch: () => "not RLP, or not a valid signature"
   }).pipe(
     Result.flatMap((result) => (typeof result === "string" ? Result.fail(result) : Result.succeed(result))),
     Result.mapError((reason) => new MalformedTransaction({ reason }))

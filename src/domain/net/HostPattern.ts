@@ -27,12 +27,12 @@ const unbracketed = (text: string): string => text.replace(/^\[([^\]]*)\](?=$|\/
 const refusal = (text: string): string => {
   if (text.includes("*"))
     return 'a * is compared as it is; ".example.internal" stands for every name below example.internal'
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return "no header has a scheme or a path: write the host alone"
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return "a Host header has no scheme or path: write only the host"
   if (/^[0-9a-f.:[\]]+\/[0-9]+$/i.test(text))
     return "expected a range of IP addresses, 10.0.0.0/8 for example"
-  if (/:[0-9]*$/.test(text)) return "the port is not compared: write the host alone"
-  if (text.includes("/")) return "no header has a path: write the host alone"
-  if (/^\.?[0-9][0-9.]*$/.test(text)) return "it is no IP address, and no name ends in a number"
+  if (/:[0-9]*$/.test(text)) return "the port is not compared: write only the host"
+  if (text.includes("/")) return "a Host header has no path: write only the host"
+  if (/^\.?[0-9][0-9.]*$/.test(text)) return "it is not an IP address, and no name ends in a number"
   if (/[^\0-\x7f]/.test(text)) {
     const ascii = URL.canParse(`http://${text}`) ? new URL(`http://${text}`).hostname : "xn--..."
     return `headers have names in ASCII: write ${ascii}`

@@ -189,7 +189,7 @@ const problemOf = (auth: Auth, signingHash: Hex.Bytes32): string | null => {
     return `clientDataJSON: ${problemOfMembers(auth.clientDataJSON, signingHash, challenge)}`
   const steps = ClientData.steps(bytes, auth.typeIndex, auth.challengeIndex)
   if (steps > maxSteps)
-    return `clientDataJSON: expected type and challenge in front, as browsers write them, or at most ${maxSteps} characters outside of strings before them, of which a string counts as 3 and an escape as 2, but there are ${steps}`
+    return `clientDataJSON: expected type and challenge first, as browsers write them, or at most ${maxSteps} steps before them (a character is 1, a string 3, an escape 2), got ${steps}`
   const signature = { r: auth.r, s: auth.s }
   if (!P256.inRanges(signature)) return `signature: ${outOfRange}`
   if (!P256.isLow(signature)) return "signature: s is in the upper half"

@@ -25,14 +25,14 @@ const ofDer = (der: Hex.Hex): Result.Result<P256.PublicKey, string> =>
   Result.mapError(Der.p256PublicKey(der), (problem) =>
     problem === "otherKind"
       ? "the DER is a key of another algorithm or curve than P-256"
-      : "the DER is no SubjectPublicKeyInfo of a point of the curve P-256"
+      : "the DER is not a SubjectPublicKeyInfo of a P-256 point"
   )
 
 const ofCose = (cbor: Hex.Hex): Result.Result<P256.PublicKey, string> =>
   Result.mapError(Cose.p256PublicKey(cbor), (problem) =>
     problem === "otherKind"
       ? "the COSE_Key is of another type, curve or algorithm than ES256 on P-256"
-      : "the CBOR is no COSE_Key of a point of the curve P-256"
+      : "the CBOR is not a COSE_Key of a P-256 point"
   )
 
 const ofPoint = (digits: string): Result.Result<P256.PublicKey, string> => {

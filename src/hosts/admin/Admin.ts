@@ -190,7 +190,7 @@ const routes = ({ data: { audit, refresh, unstick } }: Options): ReadonlyMap<str
             onFailure: (wrong) => Effect.succeed(refuse(400, wrong)),
             onSuccess: (question) =>
               Effect.match(audit.find(question), {
-                onFailure: () => refuse(503, "the audit log can not be read"),
+                onFailure: () => refuse(503, "the audit log cannot be read"),
                 onSuccess: (entries) => json(200, { entries: entries.map(shown) })
               })
           })
@@ -254,7 +254,7 @@ const app = (options: Options): Console.App => {
     return refused === null ? routed(request, known) : Effect.succeed(refused)
   }).pipe(
     Effect.catchCause((cause) =>
-      Effect.as(Effect.logError("a request of the operator failed", cause), refuse(500, "internal error"))
+      Effect.as(Effect.logError("operator request failed", cause), refuse(500, "internal error"))
     ),
     Effect.map((response) =>
       HttpServerResponse.setHeaders(response, { ...commonHeaders, ...response.headers })

@@ -14,17 +14,17 @@ const groups: Readonly<Record<string, readonly [about: string, load: () => Promi
   accounts: ["create, show, change and pause accounts", () => import("./commands/accounts.js")],
   keys: ["issue, list, rotate and revoke API keys", () => import("./commands/keys.js")],
   chains: ["pause and resume writes on a chain", () => import("./commands/chains.js")],
-  audit: ["who signed what, when, and for whom", () => import("./commands/audit.js")],
+  audit: ["list signatures with their time and account", () => import("./commands/audit.js")],
   lanes: [
     "list and show pending transactions, replace them at higher prices",
     () => import("./commands/lanes.js")
   ],
   webhooks: [
-    "tell accounts of their requests' events: add, pause, rotate, send again",
+    "deliver events of requests to accounts: add, pause, rotate, send again",
     () => import("./webhooks/webhooks.js")
   ],
   watches: [
-    "tell webhooks of events of contracts: add, show, pause, resume, remove",
+    "deliver events of contracts to webhooks: add, show, pause, resume, remove",
     () => import("./webhooks/watches.js")
   ],
   requests: ["list and show accepted requests", () => import("./commands/requests.js")],
@@ -60,7 +60,7 @@ const branch = (
   const own = commands.find((command) => command.name === name)
   const group = Cli.make(name, {}, () =>
     Effect.fail(
-      `castellan ${name} needs one of: ${commands.map((command) => command.name).join(", ")}\n"castellan ${name} --help" tells more`
+      `castellan ${name} needs one of: ${commands.map((command) => command.name).join(", ")}\n"castellan ${name} --help" shows the usage`
     )
   ).pipe(Cli.withSubcommands(commands))
   const ends = [...notes, ...environment, "It ends with 0, or with 1 and the reason on standard error."]
@@ -102,7 +102,7 @@ export const manual: Effect.Effect<ReadonlyArray<ReadonlyArray<string>>> = Effec
 /** A word that may be shown: a mistyped name, and no secret that somebody has put in its place. */
 const shown = (word: string): string => (/^-{0,2}[a-z][a-z-]{0,30}$/.test(word) ? word : "***")
 
-/** Why the words can not be read. Values are never repeated: one may be a secret. */
+/** Why the words cannot be read. Values are never repeated: one may be a secret. */
 const reason = (error: CliError.NonShowHelpErrors): string => {
   switch (error._tag) {
     case "UnrecognizedOption": {
@@ -160,7 +160,7 @@ const dispatch = (args: ReadonlyArray<string>): Run =>
         const [first] = errors
         return first === undefined
           ? Effect.void
-          : Effect.fail(`${reason(first)}\n"${commandPath.join(" ")} --help" tells more`)
+          : Effect.fail(`${reason(first)}\n"${commandPath.join(" ")} --help" shows the usage`)
       })
     )
   })

@@ -84,7 +84,7 @@ const name = ({ accountId, chainId }: Pick<OwnNetwork, "accountId" | "chainId">)
 
 /**
  * Network profiles for accounts of the file, which do not change, and for those of the database, which do. What an
- * account has of its own and can not be read any more closes that chain to it.
+ * account has of its own and cannot be read any more closes that chain to it.
  */
 export const layer = (
   config: NetworksConfig,
@@ -109,7 +109,7 @@ export const layer = (
             const profile = read(config, network.settings)
             own.set(name(network), Result.isSuccess(profile) ? profile.success.profile : null)
             if (Result.isFailure(profile))
-              yield* Effect.logError("a network of an account can not be used").pipe(
+              yield* Effect.logError("account network unusable").pipe(
                 Effect.annotateLogs({
                   accountId: network.accountId,
                   chainId: network.chainId.toString(),

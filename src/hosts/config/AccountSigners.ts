@@ -54,9 +54,7 @@ export const layer = (
             if (kept.length < admitted.length) yield* Effect.ignoreCause(admit(kept), { log: "Debug" })
             if (content.signers.length > kept.length)
               yield* Effect.catch(admit(content.signers), ({ message }) =>
-                Effect.logError("signers of accounts can not be used").pipe(
-                  Effect.annotateLogs({ problems: message })
-                )
+                Effect.logError("account signers unusable").pipe(Effect.annotateLogs({ problems: message }))
               )
           })
         )

@@ -20,7 +20,7 @@ import * as OperationsFile from "./OperationsFile.js"
 import * as SchemaProblems from "./SchemaProblems.js"
 import * as Secrets from "./Secrets.js"
 
-/** The configuration can not be used. `message` is for the operator: a line per problem, no secret in it. */
+/** The configuration cannot be used. `message` is for the operator: a line per problem, no secret in it. */
 export class ConfigError extends Data.TaggedError("ConfigError")<{
   readonly message: string
   readonly problems: ReadonlyArray<Problem>
@@ -63,7 +63,7 @@ const failure = (problems: ReadonlyArray<Problem>, where: string): ConfigError =
   new ConfigError({
     problems,
     message: [
-      `the configuration ${where} can not be used:`,
+      `the configuration ${where} cannot be used:`,
       ...SchemaProblems.lines(problems).map((line) => `  ${line}`)
     ].join("\n")
   })
@@ -93,7 +93,7 @@ const parse = (
 
 const everyAddress = new Set(["0.0.0.0", "::"])
 
-/** Whether the operator's port can not be opened beside the service's. */
+/** Whether the operator's port cannot be opened beside the service's. */
 const sharesPort = ({ admin, listen }: ConfigFile): boolean => {
   if (admin === undefined || admin.port === 0 || admin.port !== listen.port) return false
   const { host = OperationsFile.adminHost } = admin
@@ -265,7 +265,7 @@ export const from = (
 
 const unreadable = (cause: unknown): string => {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown"
-  return code === "ENOENT" ? "there is no such file" : `the file can not be read (${code})`
+  return code === "ENOENT" ? "there is no such file" : `the file cannot be read (${code})`
 }
 
 /** Reads the configuration from the file that `CASTELLAN_CONFIG` names. */

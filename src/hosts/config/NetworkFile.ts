@@ -76,7 +76,7 @@ const profileFields = (field: typeof ofChain) => ({
     "Canonical EntryPoints that requests may name",
     defaults.entryPoints.join(", ")
   ),
-  ledger: field(Address.schema, "The OperationLedger, without which no operation can depend on another"),
+  ledger: field(Address.schema, "The OperationLedger, which enforces dependencies between operations"),
   sponsor: field(
     Schema.NullOr(Schema.Struct({ paymaster: Address.schema, dailyBudget: optional(Wei) })).annotate(
       says('expected {"paymaster": address, "dailyBudget": wei} or null')
@@ -112,11 +112,11 @@ const profileFields = (field: typeof ofChain) => ({
   ),
   precompiles: field(
     Schema.Array(Address.schema),
-    "Addresses beside 0x1 to 0x1ff at which the chain answers calls without having code there"
+    "Addresses outside 0x1 to 0x1ff that answer calls without having code"
   ),
   defaultCustody: field(
     Custody.storedSchema,
-    "What walletCustody 0 stands for beside a salt",
+    "Custody that walletCustody 0 means together with a salt",
     said(({ defaultCustody }) => defaultCustody)
   ),
   maxFeePerGas: field(
@@ -141,7 +141,7 @@ const profileFields = (field: typeof ofChain) => ({
   ),
   l1Fee: field(
     Schema.NullOr(Schema.Literal("op-stack")).annotate(says('expected "op-stack" or null')),
-    "What tells the cost of a transaction's data on layer 1; null: it costs nothing there",
+    "Source of the layer 1 fee of a transaction's data; null: there is no such fee",
     said(({ l1Fee }) => l1Fee)
   ),
   confirmations: field(
@@ -172,12 +172,12 @@ const profileFields = (field: typeof ofChain) => ({
   ),
   requestExpiryMillis: field(
     integer(1_000, 86_400_000),
-    "How long after its acceptance a request of which nothing was signed is given up, milliseconds",
+    "Time after acceptance at which an unsigned request expires, milliseconds",
     said(({ requestExpiryMillis }) => requestExpiryMillis)
   ),
   pollIntervalMillis: field(
     integer(10, 60_000),
-    "How often the node is asked for what is new, milliseconds",
+    "Polling interval of the node, milliseconds",
     `${defaults.pollIntervalMillis}; ${ofDevelopment.pollIntervalMillis} in the development profile`
   )
 })

@@ -103,7 +103,7 @@ const paymentProblems = (
 ): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   if (network.sponsor != null && !sponsors)
-    problems.push({ path: `${path}.sponsor`, message: "systemKeys.sponsor is missing: nobody signs for it" })
+    problems.push({ path: `${path}.sponsor`, message: "systemKeys.sponsor is missing: no key signs for it" })
   if (network.sponsor != null && rpc === null)
     problems.push({ path: `${path}.sponsor`, message: "the chain has no rpc of the operator's own" })
   for (const [index, { address }] of (network.paymasters ?? []).entries()) {

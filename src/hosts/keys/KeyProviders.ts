@@ -39,7 +39,7 @@ interface Named<Kind extends string = string> {
 
 interface Technology<Options> {
   readonly make: (options: Options) => Effect.Effect<KeyProvider, KeyProviderError, Scope.Scope>
-  /** Makes a key that can not be extracted, under a label that is not taken: its public key. */
+  /** Makes a key that cannot be extracted, under a label that is not taken: its public key. */
   readonly create?: (options: Options, label: string) => Effect.Effect<string, KeyProviderError>
 }
 
@@ -322,7 +322,7 @@ export const loaded = <M>(
     catch: () =>
       new KeyProviderError({
         reason: "refused",
-        message: `what kind ${kind} needs is not installed: ${Packages.installation(packages)}`
+        message: `packages of kind ${kind} are not installed: ${Packages.installation(packages)}`
       })
   })
 

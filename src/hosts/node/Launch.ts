@@ -21,7 +21,7 @@ const youngGeneration = "--max-semi-space-size"
  */
 const youngMegabytes = 8
 
-/** Node's own options with that one; null: somebody has chosen, or it can not be set here. */
+/** Node's own options with that one; null: somebody has chosen, or it cannot be set here. */
 export const bounded = (
   execArgv: ReadonlyArray<string>,
   nodeOptions: string | undefined
@@ -40,7 +40,7 @@ export const check = (): void => {
 
 /**
  * Becomes a process with a bounded young generation, which V8 reads when it begins and never again: the same one to all
- * others, with its number and its streams. Where the system can not do that it goes on as it is.
+ * others, with its number and its streams. Where the system cannot do that it goes on as it is.
  */
 export const bound = (): void => {
   const options = bounded(process.execArgv, process.env.NODE_OPTIONS)

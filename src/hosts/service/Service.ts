@@ -74,7 +74,7 @@ const build = <A, E, R>(
           unstick: (lane, dryRun) => Effect.provide(UnstickLane.run(lane, dryRun), ports)
         }
       })
-      yield* Effect.annotateLogs(Effect.logInfo("the operator's port is open"), { url })
+      yield* Effect.annotateLogs(Effect.logInfo("operator port open"), { url })
     }
     if (inspect === true) yield* Effect.provide(Inspections.start(config), ports)
     const service = HttpService.make(Groups.handlers, {

@@ -92,7 +92,7 @@ const start = (options: Options, secret: string) =>
 
 /**
  * Starts castellan in this process, and takes up what an earlier one left in the database. Rejects with the reason when
- * it can not start.
+ * it cannot start.
  *
  * @example
  * const castellan = await create({ networks, signers, systemKeys, database })

@@ -39,7 +39,7 @@ export interface WebHandlerOptions extends Options {
 /** The fetch handler, and its end. */
 export interface WebHandler {
   readonly handler: Handler
-  /** Resolves when the service takes requests; rejects when it can not start, and every request is answered 503 then. */
+  /** Resolves when the service takes requests; rejects when it cannot start, and every request is answered 503 then. */
   readonly ready: Promise<void>
   /**
    * Stops as a signal stops the process of node: new requests are refused, those under way are answered within the drain
@@ -104,7 +104,7 @@ const notStarted = (): Response =>
 export const toWebHandler = (config: Config, { log, ...options }: WebHandlerOptions = {}): WebHandler => {
   const scope = Effect.runSync(Scope.make())
   const started = make(config, options).pipe(
-    Effect.tapCause((cause) => Effect.logError("the service can not start", cause)),
+    Effect.tapCause((cause) => Effect.logError("service start failed", cause)),
     Effect.provide(logger(log)),
     Scope.provide(scope),
     Effect.runPromiseExit

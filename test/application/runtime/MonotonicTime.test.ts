@@ -31,7 +31,7 @@ describe("a clock that is set back by an hour", () => {
   test("does not hold up what could not be taken up", function* () {
     const { past } = Obstacles.make()
     const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
-    yield* past("work", Effect.fail(Obstacles.of("it can not be read")))
+    yield* past("work", Effect.fail(Obstacles.of("it cannot be read")))
     yield* Time.adjust("1 minute")
     expect(yield* stranded).toBe(1)
     yield* back(past("work", Effect.void))

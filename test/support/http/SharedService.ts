@@ -43,10 +43,10 @@ const startNode: StartNode = (options, prepare) =>
   })
 
 /** With the pepper of development stacks. */
-const issue = Effect.map(
-  Wiring.issueKey(Redacted.make("development only, known to everybody")),
-  ({ hash, key }) => ({ hash, key: Redacted.value(key) })
-)
+const issue = Effect.map(Wiring.issueKey(Redacted.make("development only, public")), ({ hash, key }) => ({
+  hash,
+  key: Redacted.value(key)
+}))
 
 type Network = Readonly<Record<string, unknown>>
 

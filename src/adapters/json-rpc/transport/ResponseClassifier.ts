@@ -27,7 +27,7 @@ export type Classification =
     }
   /** The node does not take so many calls in one request. */
   | { readonly _tag: "smaller" }
-  /** The answers to all calls together are larger than what is read; `error` is for those that can not be parted. */
+  /** The answers to all calls together are larger than what is read; `error` is for those that cannot be parted. */
   | { readonly _tag: "halves"; readonly error: ChainRpcError }
   /** All calls were refused, perhaps for one whose method the node lacks: those that it may lack go alone. */
   | { readonly _tag: "apart" }

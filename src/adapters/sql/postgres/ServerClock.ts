@@ -37,10 +37,9 @@ export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrap(
       const millis = Math.round(own.currentTimeMillisUnsafe() - ahead - after)
       if (Math.abs(millis) < toldMillis || Math.abs(millis - told) < toldMillis) return
       told = millis
-      yield* Effect.annotateLogs(
-        Effect.logWarning("this machine's clock differs from the database's, whose time counts"),
-        { aheadMillis: millis }
-      )
+      yield* Effect.annotateLogs(Effect.logWarning("clock differs from the database's, whose time applies"), {
+        aheadMillis: millis
+      })
     })
 
     const currentTimeMillisUnsafe = () => Math.floor(passed() + ahead)

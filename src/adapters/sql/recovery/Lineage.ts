@@ -48,9 +48,7 @@ export const make = (): Lineage => {
     lose: Effect.suspend(() => {
       const told = isLost
         ? Effect.void
-        : Effect.logError(
-            "the database lacks a transaction that this process has stored there: a backup or a standby has taken its place; nothing is signed any more, restart every process of the service"
-          )
+        : Effect.logError("database replaced by an older one; signing stopped; restart every process")
       isLost = true
       return Effect.andThen(told, Effect.fail(older))
     }),

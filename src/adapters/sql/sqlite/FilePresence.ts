@@ -14,8 +14,8 @@ interface Fault {
 
 const gone: Fault = { what: "was removed or replaced", remedy: "put it back, or restart the service" }
 const denied: Fault = {
-  what: "may not be looked at any more",
-  remedy: "give the user of the service the rights to it and to its folders back"
+  what: "is no longer readable",
+  remedy: "restore the service user's rights to the file and its folders"
 }
 
 /** Which file has the name. Throws where there is none, or nobody may know. */
@@ -62,8 +62,8 @@ export const guarded = (connection: SqliteConnection, filename: string): Effect.
       if (fault === before) return
       log(
         fault === null
-          ? Effect.logInfo("the database file is back, and is used again")
-          : Effect.logError(`the database file ${filename} ${fault.what} while it is in use: ${fault.remedy}`)
+          ? Effect.logInfo("database file is back in use")
+          : Effect.logError(`database file ${filename} ${fault.what} while in use; ${fault.remedy}`)
       )
     }
 

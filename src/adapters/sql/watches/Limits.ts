@@ -25,7 +25,7 @@ const bounded = ({ sql }: Store.Store, accountId: AccountId, spec: string) =>
       where account_id = ${accountId} and length(spec) > ${longCharacters}`
     if (Number(row?.known ?? 0) + spec.length > mostCharacters)
       yield* tooMany(
-        `what an account's watches of more than ${longCharacters} characters are about has at most ${mostCharacters} characters together; remove one first`
+        `the subjects of an account's watches of more than ${longCharacters} characters have at most ${mostCharacters} characters in total; remove a watch first`
       )
   })
 
@@ -56,6 +56,6 @@ export const checkNodes = ({ sql }: Store.Store, owner: string) =>
       select source_no from watch_sources where account_id = ${owner} and rpc is not null`
     if (own.length >= mostNodes)
       yield* tooMany(
-        `the watches of an account read at most ${mostNodes} nodes of its own; remove those of one first`
+        `an account's watches read at most ${mostNodes} of the account's nodes; remove the watches of a node first`
       )
   })

@@ -63,7 +63,7 @@ export const rotate =
         if (kept.length > mostAtOnce - 2)
           return yield* new WebhooksError({
             reason: "tooManySecrets",
-            message: `${kept.length + 1} secrets count already: with 0 hours the older ones end at once, with the secret that is the newest now`
+            message: `${kept.length + 1} secrets are active already: with 0 hours all older secrets end immediately, the current one included`
           })
         const { sealed, secret } = fresh(store, webhookId)
         yield* sql`delete from webhook_secrets where webhook_no = ${webhook_no}`

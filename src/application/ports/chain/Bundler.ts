@@ -72,13 +72,13 @@ export interface Refusal {
  * Nothing of the bundle was sent.
  *
  * - `rejected`: ops would fail in the bundle; `dropped` has the revert data of each of them
- * - `bundlerUnavailable`: somebody else's bundler can not be used at present; `message` is the reason in words
- * - `refusedByBundler`: it can not be used for this bundle, ever
+ * - `bundlerUnavailable`: somebody else's bundler cannot be used at present; `message` is the reason in words
+ * - `refusedByBundler`: it cannot be used for this bundle, ever
  * - `signerRefused`, `signerUnavailable`: the submitter did not sign
- * - `insufficientFunds`: the submitter can not pay `missing` wei
+ * - `insufficientFunds`: the submitter cannot pay `missing` wei
  * - `unpaid`: the submitter is the service's own EOA, and the ops would not give it back what the transaction costs
  * - `nodeUnreachable`: the node could not be asked, or says that it cannot answer now
- * - `nodeFailed`: the node answered with an error, or with what can not be
+ * - `nodeFailed`: the node answered with an error, or with what cannot be
  */
 export class BundlerError extends Data.TaggedError("BundlerError")<{
   readonly reason:

@@ -186,8 +186,8 @@ const unfitOf = ({ callData, initCode, paymaster, validateCall, ...probe }: Prob
     probe.callGas,
     ...(paymaster === null ? [] : [paymaster.validationGas, paymaster.postOpGas, paymaster.feePerGas])
   ]
-  if (!uints.every((value) => isUint(value, 256))) return "a figure is no uint256"
-  return [callData, initCode, validateCall].every(Hex.is) ? null : "bytes are no hex"
+  if (!uints.every((value) => isUint(value, 256))) return "a figure is not a uint256"
+  return [callData, initCode, validateCall].every(Hex.is) ? null : "bytes are not hex"
 }
 
 const probePart = ({ paymaster, ...probe }: Probe): Words.Part =>
@@ -215,7 +215,7 @@ export const encodeCall = (request: Request): Result.Result<Hex.Hex, GasLensErro
   const keys = request.nonceKeys ?? defaultNonceKeys
   const unfit = keys.every((key) => isUint(key, 192))
     ? request.probes.map(unfitOf).find((why) => why !== null)
-    : "a nonce key is no uint192"
+    : "a nonce key is not a uint192"
   if (unfit != null)
     return Result.fail(new GasLensError({ reason: `not a request that the lens can take: ${unfit}` }))
   return Result.succeed(

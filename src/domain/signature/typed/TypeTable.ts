@@ -4,7 +4,7 @@ import type * as Hex from "../../primitives/Hex.js"
 import * as Keccak from "../../primitives/Keccak.js"
 
 /**
- * The struct types of EIP-712 typed data, from its JSON. What can not be hashed in exactly one way, or only with
+ * The struct types of EIP-712 typed data, from its JSON. What cannot be hashed in exactly one way, or only with
  * endless work, is refused: types that contain themselves, names that are no identifiers, aliases, unknown types.
  */
 

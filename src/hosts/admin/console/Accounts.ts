@@ -82,7 +82,7 @@ ${table(
   "None."
 )}
 ${table(
-  "Kill switches that are thrown",
+  "Active kill switches",
   ["Kind", "Subject", "Since (UTC)", ""],
   pauses.map(({ kind, since, subject }) => [
     kind,

@@ -18,7 +18,7 @@ export const budgets = (data: Data, _view: View): Effect.Effect<Html, Missing> =
     ),
     (chains) =>
       table(
-        "Money that is held",
+        "Held budgets",
         ["Chain", "Account", "Budget", "Open", "Landed", "Held (native token)"],
         Object.values(
           Arr.groupBy(chains.flat(), ({ accountId, chainId, name }) => `${chainId} ${accountId} ${name}`)
@@ -43,7 +43,7 @@ export const audit = (data: Data, view: View): Effect.Effect<Html, Missing> =>
   Effect.map(data.audit.find({ ...placeOf(view), limit: perPage }), (entries) => {
     const last = entries.length < perPage ? undefined : entries.at(-1)
     return html`${table(
-      "Who signed what, the newest first",
+      "Signatures, newest first",
       ["Number", "Time (UTC)", "Kind", "Account", "By", "Signer", "Hash", "Chain", "Nonce", "Request"],
       entries.map((entry) => [
         entry.number.toString(),

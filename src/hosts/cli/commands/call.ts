@@ -70,7 +70,7 @@ const bodyOf = (given: string | undefined): Effect.Effect<unknown, string> =>
           Result.mapError(Json.parse(text, Json.unbounded), ({ kind, message, path }) =>
             kind === "malformed"
               ? "the body is not JSON"
-              : `the body can not be sent as it is: ${path === "" ? "" : `${path}: `}${message}`
+              : `the body is not valid: ${path === "" ? "" : `${path}: `}${message}`
           )
         )
       )
@@ -111,13 +111,13 @@ const flags = {
     "where the service is; default: CASTELLAN_URL, else the development stack of the working folder"
   ),
   method: Flag.Literals("method", methods).pipe(
-    Flag.withDescription("default: POST for what takes a body, else GET"),
+    Flag.withDescription("default: POST for endpoints with a body, otherwise GET"),
     Flag.withDefault(undefined)
   ),
   idempotencyKey: optional(
     "idempotency-key",
     "KEY",
-    "of a write; default: a random one, under which an answer that was lost is asked for again"
+    "of a write; default: a random key, which the command also uses to repeat a request whose answer was lost"
   ),
   async: flag("async", "a write is answered when it is accepted")
 }

@@ -32,7 +32,7 @@ const connected = (config: Config.Config) =>
     if (broken.length === 0) return found
     return yield* Effect.fail(
       [
-        "what the configuration names can not be used:",
+        "the configuration names unusable parts:",
         ...broken,
         ...(limited.length === 0 ? [] : ["beside that:", ...limited])
       ].join("\n")
@@ -45,7 +45,10 @@ export const commands = [
       Argument.withDescription("default: the file that CASTELLAN_CONFIG names"),
       Argument.withDefault(undefined)
     ),
-    connect: flag("connect", "connect to all that it names, as the service would; nothing is written"),
+    connect: flag(
+      "connect",
+      "connect to every node, provider and database that the configuration names; write nothing"
+    ),
     json
   }).pipe(
     help(
@@ -73,7 +76,7 @@ export const commands = [
             ...(found.unconfigured.length === 0
               ? []
               : [
-                  `networks: /networks shows chains that have no entry, ${found.unconfigured.join(", ")}: they are built in, and take requests that bring an rpc of their own. An entry with rpc lets them be served by your node`
+                  `networks: /networks shows chains that have no entry, ${found.unconfigured.join(", ")}: they are built in, and serve requests that name an rpc. An entry with rpc lets your node serve them`
                 ]),
             ...told.map(({ message, place }) => `${place}: ${message}`)
           ]

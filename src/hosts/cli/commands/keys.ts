@@ -125,7 +125,7 @@ const create = Command.make("create", {
 
 const list = Command.make("list", {
   id: Argument.String("ACCOUNT").pipe(
-    Argument.withDescription("whose keys; all unless told"),
+    Argument.withDescription("account whose keys are listed; default: all"),
     Argument.withDefault(undefined)
   ),
   json
@@ -152,12 +152,12 @@ const show = Command.make("show", { key, json }).pipe(
 )
 
 const identify = Command.make("identify", { json }).pipe(
-  help("Tells which key is on standard input, for example one that was leaked.", "< found.txt"),
+  help("Identifies the key on standard input, for example a leaked key.", "< found.txt"),
   report(function* () {
     const context = yield* OperatorContext.open
     const text = yield* Effect.tryPromise({
       try: () => textOf(process.stdin),
-      catch: () => "standard input can not be read"
+      catch: () => "standard input cannot be read"
     })
     const hash = Wiring.hashOfKey(context.config.keyPepper, Redacted.make(text.trim()))
     const found = context.keys.find((each) => each.hash === hash)

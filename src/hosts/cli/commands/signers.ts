@@ -120,7 +120,7 @@ const create = Command.make("create", {
   json
 }).pipe(
   help(
-    'Makes a key that can not be extracted on the token of a provider of kind pkcs11. Prints its address, its public key and what goes into the configuration\'s "signers".',
+    'Makes a non-extractable key on the token of a provider of kind pkcs11. Prints its address, its public key and its entry for "signers" of the configuration.',
     "--provider hsm --key acme-1 --account acme"
   ),
   report(function* ({ client, key, name, owner }) {
@@ -173,7 +173,7 @@ const exists = (subject: string, context: OperatorContext.OperatorContext) =>
     if (silent.length > 0) {
       const { tell } = yield* Operator
       return yield* tell(
-        `nobody says whether ${subject} is a key of the service: ${silent.map(({ name }) => name).join(", ")} can not be reached`
+        `it is unknown whether ${subject} is a key of the service: ${silent.map(({ name }) => name).join(", ")} are unavailable`
       )
     }
     return yield* noneAt(subject, asked)

@@ -50,7 +50,7 @@ const refuseWaiting = async (provider: JsonRpcProvider, payer: string): Promise<
   ])
   if (waiting > mined)
     throw new Error(
-      `${waiting - mined} transactions of ${payer} are waiting, perhaps those of an earlier run: go on when they are mined`
+      `${waiting - mined} transactions of ${payer} are pending, perhaps from an earlier run: rerun the command when they are mined`
     )
 }
 
@@ -113,7 +113,7 @@ interface Verified {
   readonly address: string
   /** keccak256 of the code; null: there is none. */
   readonly codeHash: string | null
-  /** What it can not be used with. */
+  /** What it cannot be used with. */
   readonly problems: ReadonlyArray<string>
   /** Who or what has been replaced by its owner since. */
   readonly notes: ReadonlyArray<string>
@@ -135,7 +135,7 @@ export const verify = (
       }
       const notes: Array<string> = []
       const problems =
-        runtime === null || isCode(code, runtime) ? [] : ["the code is another one than this version's"]
+        runtime === null || isCode(code, runtime) ? [] : ["the code differs from this version's"]
       for (const [read, expected] of Object.entries(answers(step, keys))) {
         const data = reads.encodeFunctionData(read)
         const said = await provider.call({ to: address, data }).catch(() => "0x")

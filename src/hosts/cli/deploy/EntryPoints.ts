@@ -42,7 +42,7 @@ export const compiled = (
 const specOf = (version: EntryPointVersion): string =>
   `${packageOf(version)}@npm:@account-abstraction/contracts@${version.slice(1)}.0`
 
-/** What to do where one of them can not be found. */
+/** What to do where one of them cannot be found. */
 export const advice = (versions: ReadonlyArray<EntryPointVersion>): string =>
   `npm install ${versions.map(specOf).join(" ")}`
 
@@ -61,7 +61,7 @@ const install = (versions: ReadonlyArray<EntryPointVersion>): Promise<void> =>
       said += chunk.toString()
     })
     const failed = (why: string) =>
-      reject(new Error(`npm can not bring the EntryPoints (${why}): ${advice(versions)}`))
+      reject(new Error(`npm cannot install the EntryPoints (${why}): ${advice(versions)}`))
     child.once("error", ({ message }) => failed(message))
     child.once("close", (code) => (code === 0 ? resolve() : failed(said.trim().slice(-300))))
   })

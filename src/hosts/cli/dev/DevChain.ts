@@ -157,7 +157,7 @@ export const attach = (url: string): Effect.Effect<DevChain, DevError> =>
     const chainId = yield* Effect.mapError(Provider.chainIdOf(url), (message) => new DevError({ message }))
     return yield* deployed(url, chainId, async (provider) => {
       if (!(await isDevelopmentNode(provider)))
-        throw new Error("--rpc is no development node of anvil or Hardhat")
+        throw new Error("--rpc is not a development node of anvil or Hardhat")
       await prepare(provider)
       return deployAll(provider, null)
     })

@@ -57,7 +57,7 @@ export const publish = (
       catch: (cause) => {
         if (existsSync(fresh)) rmSync(fresh)
         const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""
-        return { message: `${file} can not be written${code}` }
+        return { message: `${file} cannot be written${code}` }
       }
     }),
     () =>

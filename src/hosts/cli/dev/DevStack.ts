@@ -81,7 +81,7 @@ const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-const pepper = "development only, known to everybody"
+const pepper = "development only, public"
 
 /** The configuration file of a development stack, as the operator of a real one would write it. */
 const configFile = (

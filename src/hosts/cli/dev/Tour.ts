@@ -85,7 +85,7 @@ export const stops = (info: DevInfo): ReadonlyArray<Stop> => {
     { title: "the networks that this key may use", command: `curl -s $BASE/networks -H "X-API-Key: $KEY"` },
     { title: "who signs", command: post("/getSigner", `'${json({ signer: info.settings.signer })}'`) },
     {
-      title: "who submits for the service",
+      title: "the EOA that submits for the service",
       command: `curl -s $BASE/getbundleraddress -H "X-API-Key: $KEY"`
     }
   ]

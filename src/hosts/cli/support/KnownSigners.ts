@@ -70,7 +70,7 @@ const addressOf = (open: Effect.Effect<KeyProvider, string>, key: string) =>
 
 /**
  * Asks the provider of each key for it, and goes on with what it says; a failure of that ends the asking. A provider
- * that can not be opened is tried once.
+ * that cannot be opened is tried once.
  */
 export const askEach = <E>(
   signers: ReadonlyArray<KnownSigner>,

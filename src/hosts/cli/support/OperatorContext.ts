@@ -155,7 +155,7 @@ export const openForOwn = (id: string) =>
 
 /** The key that these first digits of its hash name, at least eight. */
 export const keyOf = ({ keys }: OperatorContext, id: string): Effect.Effect<KnownKey, string> => {
-  const remedy = '"castellan keys list" tells which there are'
+  const remedy = 'run "castellan keys list"'
   if (!/^[0-9a-f]{8,64}$/.test(id))
     return Effect.fail(`a key is named by its id, 8 or more hex digits, and never by itself; ${remedy}`)
   const [key, other] = keys.filter(({ hash }) => hash.startsWith(id))

@@ -32,7 +32,7 @@ const send = (
 
 const codeOf = (cause: unknown): string => (Predicate.hasProperty(cause, "code") ? String(cause.code) : "")
 
-const unreadable = "the service gave an answer that can not be read"
+const unreadable = "the service's answer cannot be read"
 
 const errorOf = (body: unknown): string =>
   Predicate.hasProperty(body, "error") && typeof body.error === "string" ? body.error : unreadable
@@ -43,7 +43,7 @@ export const post = ({ operations }: Config, path: string): Effect.Effect<unknow
     const { admin } = operations
     if (admin === null)
       return yield* Effect.fail(
-        'lanes belong to the running service, which is asked through its operator\'s port: the configuration names none ("admin")'
+        'lanes belong to the running service; configure its operator\'s port ("admin")'
       )
     if (admin.port === 0)
       return yield* Effect.fail('"admin.port" is 0, another one after each start: name one to find it')
@@ -54,8 +54,8 @@ export const post = ({ operations }: Config, path: string): Effect.Effect<unknow
       },
       catch: (cause) =>
         codeOf(cause) === "ETIMEDOUT"
-          ? "the service has not answered in time; what it has begun goes on"
-          : `nobody answers at ${admin.host}:${admin.port} (${codeOf(cause)}): the service does not run there. Nothing was changed; once it starts it takes up all lanes`
+          ? "the service has not answered in time; it continues the work"
+          : `no answer at ${admin.host}:${admin.port} (${codeOf(cause)}): the service does not run there. Nothing was changed. The service resumes all lanes when it starts`
     })
     const body = yield* Effect.try({ try: (): unknown => JSON.parse(said), catch: () => unreadable })
     return status === 200 ? body : yield* Effect.fail(`the service refused (${status}): ${errorOf(body)}`)

@@ -29,7 +29,7 @@ export const connect = (
     (provider) => Effect.sync(() => provider.destroy())
   )
 
-const noNode = "--rpc: what answers there is no node of a chain"
+const noNode = "--rpc: the server there is not a node of a chain"
 
 /** Asks the node at `--rpc` which chain it is of. */
 export const chainIdOf = (url: string): Effect.Effect<number, string> =>

@@ -38,7 +38,7 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
   return [
     Command.make("pause", { text: operand, json }).pipe(
       help(
-        `Refuses new writes ${anyWhat} with 422 writes_paused. What was accepted before is still settled.`,
+        `Refuses new writes ${anyWhat} with 422 writes_paused. Work accepted before is still settled.`,
         example
       ),
       report(function* ({ text }) {
@@ -53,7 +53,7 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
       report(function* ({ text }) {
         const { context, subject } = yield* found(text)
         yield* context.store.resume(kind, subject)
-        return { text: `writes ${what} ${subject} go on`, json: { kind, subject, paused: false } }
+        return { text: `writes ${what} ${subject} are resumed`, json: { kind, subject, paused: false } }
       })
     ),
     Command.make("paused", { json }).pipe(

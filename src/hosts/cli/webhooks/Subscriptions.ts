@@ -21,7 +21,7 @@ type Use<A> = Effect.Effect<A, Failed, Stored>
 const told = ({ _tag, message, reason }: Failed): string => {
   if (reason === "url") return `URL: ${message}`
   const group = _tag === "UnknownWatch" ? "watches" : reason === "unknown" ? "webhooks" : null
-  return group === null ? message : `${message}; "castellan ${group} list" tells which there are`
+  return group === null ? message : `${message}; "castellan ${group} list" lists them`
 }
 
 /** The configuration's database, and what use cases do there. */

@@ -6,7 +6,7 @@ import * as GetEvents from "../../../application/usecases/events/GetEvents.js"
 import { Authentication, post } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
-const limits = `At most ${EventReader.maxBlocks.toLocaleString("en")} blocks and ${EventReader.bounds.results.toLocaleString("en")} events per request, of ${EventReader.bounds.bytes.toLocaleString("en")} bytes together; what the node refuses to answer at once is read in parts.`
+const limits = `At most ${EventReader.maxBlocks.toLocaleString("en")} blocks and ${EventReader.bounds.results.toLocaleString("en")} events per request, of ${EventReader.bounds.bytes.toLocaleString("en")} bytes together; ranges that the node refuses are read in parts.`
 
 /** Events on the chain. */
 export const group = HttpApiGroup.make("events")

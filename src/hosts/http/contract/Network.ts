@@ -12,7 +12,7 @@ export const group = HttpApiGroup.make("network")
       .annotateMerge(
         said(
           "List the networks",
-          "The chains on which this account may work, with contract addresses and creation code: everything that settings take beside the node and the signer."
+          "The chains on which this account may work, with contract addresses and creation code: all values of settings except the node and the signer."
         )
       )
   )

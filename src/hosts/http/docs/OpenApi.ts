@@ -13,9 +13,9 @@ const headers = {
   "X-Request-Id": { description: "Name of the request in the service's log.", schema: { type: "string" } },
   "RateLimit-Limit": { description: "Requests of the window that binds first.", schema: { type: "integer" } },
   "RateLimit-Remaining": { description: "Requests left in that window.", schema: { type: "integer" } },
-  "RateLimit-Reset": { description: "Seconds until that window begins anew.", schema: { type: "integer" } },
+  "RateLimit-Reset": { description: "Seconds until the next window begins.", schema: { type: "integer" } },
   "Retry-After": { description: "Seconds after which to try again.", schema: { type: "integer" } },
-  Location: { description: "Path that tells what became of the request.", schema: { type: "string" } },
+  Location: { description: "Path of the request's state and answer.", schema: { type: "string" } },
   "Preference-Applied": { description: "The preference that was followed.", schema: { type: "string" } }
 }
 
@@ -62,14 +62,14 @@ const requestHeaders = [
   requestHeader(
     Contract.lastEventHeader,
     "2",
-    "The id of the last event that is known: the stream goes on after it.",
+    "The id of the last known event; the stream continues after it.",
     "^(?:0|[1-9][0-9]{0,8})$"
   )
 ]
 
 /** The answer to a write whose caller does not wait for its outcome. */
 const accepted = {
-  description: "Accepted, with Prefer: respond-async. GET the Location for what became of it.",
+  description: "Accepted, with Prefer: respond-async. The Location returns the request's state and answer.",
   headers: { ...counted, ...headerRefs("Location", "Preference-Applied") },
   content: {
     "application/json": {

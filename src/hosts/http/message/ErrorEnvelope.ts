@@ -84,7 +84,7 @@ export const response = (problem: Problem, requestId: string): HttpServerRespons
 const detail = Schema.StructWithRest(
   Schema.Struct({
     path: Schema.String.annotate({ description: "Where, for example operations[0].to; empty: the body." }),
-    message: Schema.String.annotate({ description: "What is wrong there." })
+    message: Schema.String.annotate({ description: "The problem." })
   }),
   [Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Finite, Schema.Boolean, Schema.Null]))]
 ).annotate({ identifier: "ErrorDetail" })

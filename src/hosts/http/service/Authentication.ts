@@ -29,7 +29,7 @@ const available = <A>(
   place: "keys" | "windows"
 ): Effect.Effect<A, Problem> =>
   Effect.flatMap(Troubles.Shared, (troubles) => {
-    const trouble = { what: "requests can not be let in", place }
+    const trouble = { what: "authentication store unavailable", place }
     return Effect.matchEffect(effect, {
       onFailure: ({ message }) =>
         Effect.andThen(

@@ -106,7 +106,7 @@ export const log = (known: Known): Effect.Effect<void> =>
     Effect.catchCause(() => Effect.void)
   )
 
-/** The cause of an `internal error`, for the operator only. A cause that a logger can not print takes nobody down. */
+/** The cause of an `internal error`, for the operator only. A cause that a logger cannot print takes nobody down. */
 export const logDefect = (known: Known, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Effect.logError("request failed", cause).pipe(
     Effect.annotateLogs({ requestId: known.requestId, endpoint: nameOf(known) }),

@@ -190,7 +190,7 @@ const prefersAsync = ({ headers }: HttpServerRequest): boolean =>
     .some((preference) => /^\s*respond-async\s*(?:=\s*)?(?:;|$)/i.test(preference))
 
 /**
- * A write that its client can not interrupt by going away: it may have been accepted. It runs in a fiber of its own,
+ * A write that its client cannot interrupt by going away: it may have been accepted. It runs in a fiber of its own,
  * which is what a stop of the service interrupts when the drain time is over.
  */
 const detached = <A, E, R>(write: Effect.Effect<A, E, R>, ticket: Ticket): Effect.Effect<A, E, R> =>

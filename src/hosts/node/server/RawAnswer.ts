@@ -53,9 +53,9 @@ export const noHost = (response: ServerResponse): void => {
   response.writeHead(status, { ...headers, ...length, connection: "close" }).end(body)
 }
 
-/** For the server's event `connect`: the service is no proxy. */
+/** For the server's event `connect`: the service is not a proxy. */
 export const onConnect = (_request: unknown, socket: Duplex): void =>
-  finish(socket, problem("method_not_allowed", [{ path: "", message: "the service is no proxy" }]))
+  finish(socket, problem("method_not_allowed", [{ path: "", message: "the service is not a proxy" }]))
 
 const finish = (socket: Duplex, refusal: Problem): void => {
   const { body, headers, status } = ErrorEnvelope.answer(refusal, globalThis.crypto.randomUUID())

@@ -47,7 +47,7 @@ export interface Listening {
   readonly url: string
 }
 
-/** The address can not be listened at; `code` is the system's, for example EADDRINUSE. */
+/** The address cannot be listened at; `code` is the system's, for example EADDRINUSE. */
 export class ListenError extends Data.TaggedError("ListenError")<{
   readonly code: string
   readonly message: string
@@ -96,7 +96,7 @@ export const serve = (
     )
     // Of a connection that the system could not give, for want of a descriptor perhaps: the next one may do.
     const troubles = Troubles.make()
-    const refused = { what: "a connection can not be accepted", place: "", isDelay: true }
+    const refused = { what: "connection not accepted", place: "", isDelay: true }
     let isRefusing = false
     server.on("error", ({ code = "UNKNOWN" }: NodeJS.ErrnoException) => {
       isRefusing = true

@@ -214,7 +214,7 @@ describe("the commands", () => {
       ["keys create bolt --scopes read,all", "--scopes: expected some of read,write,sign"],
       ["keys rotate abababab", "Missing required flag: --overlap"],
       ["keys rotate abababab --overlap soon", "--overlap: expected a number and its unit"],
-      ["keys revoke 1234567890ab", '"castellan keys list" tells which there are'],
+      ["keys revoke 1234567890ab", 'run "castellan keys list"'],
       [`keys revoke cst_${"A".repeat(43)}`, "and never by itself"],
       ["keys scopes abababab --scopes read", "is of the configuration file"],
       ["keys hash", "expected either --pepper-env or --pepper-file"],
@@ -302,7 +302,7 @@ describe("the commands", () => {
     expect(await json(`keys scopes ${rotated.id} --scopes sign`)).toMatchObject({ scopes: ["sign"] })
   })
 
-  it("say that a configuration can not be read", async () => {
+  it("say that a configuration cannot be read", async () => {
     expect(await Effect.runPromise(Effect.flip(CommandLine.run(["keys", "list"], {})))).toContain(
       "CASTELLAN_CONFIG is not set"
     )
