@@ -239,7 +239,7 @@ describe("the service's own EOA loses nothing by", () => {
     [
       "a node without simulations",
       { wrapChain },
-      "cannot tell what the ops would pay",
+      "cannot simulate the ops' payment",
       "requires eth_simulateV1"
     ]
   ])("%s, before anybody signs and when an op comes", async (_, life, refused, told) => {
