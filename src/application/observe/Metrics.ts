@@ -6,13 +6,13 @@ import * as Metric from "effect/Metric"
  * chooses (a URL, a salt) is never one.
  */
 
-const counter = (name: string, description: string) =>
-  Metric.counter(`castellan_${name}`, { description, incremental: true })
+const counter = (name: string, description: string, attributes: Labels = {}) =>
+  Metric.counter(`castellan_${name}`, { description, incremental: true, attributes })
 
 const gauge = (name: string, description: string) => Metric.gauge(`castellan_${name}`, { description })
 
-const histogram = (name: string, description: string, boundaries: ReadonlyArray<number>) =>
-  Metric.histogram(`castellan_${name}`, { description, boundaries })
+const histogram = (name: string, description: string, boundaries: Array<number>, attributes: Labels = {}) =>
+  Metric.histogram(`castellan_${name}`, { description, boundaries, attributes })
 
 type Labels = Readonly<Record<string, string>>
 
@@ -29,10 +29,14 @@ export const count = (metric: Metric.Counter<number>, labels: Labels): Effect.Ef
 
 const latency = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]
 
-/** Labels: endpoint (of the interface, or `other`), status (0: nobody was left to answer), code (empty on success). */
-export const requests = counter("requests_total", "Requests that were answered.")
+/**
+ * Labels: endpoint (of the interface, or `other`), status (0: nobody was left to answer), code (empty on success). For
+ * each request: a metric for each set of labels need not find its series by them.
+ */
+export const requests = (labels: Labels) => counter("requests_total", "Requests that were answered.", labels)
 /** Labels: endpoint. */
-export const requestSeconds = histogram("request_seconds", "Time from a request to its answer.", latency)
+export const requestSeconds = (labels: Labels) =>
+  histogram("request_seconds", "Time from a request to its answer.", latency, labels)
 
 /** Labels: node (host of the operator's own, `caller` for every other), reason. */
 export const rpcErrors = counter("rpc_errors_total", "Failed JSON-RPC calls.")

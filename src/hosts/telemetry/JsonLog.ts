@@ -17,8 +17,8 @@ export const make = (write: (line: string) => void): Logger.Logger<unknown, void
       level: logLevel.toUpperCase(),
       message: Array.isArray(message) ? message.map(text).join(" ") : text(message)
     }
-    for (const [name, value] of Object.entries(fiber.getRef(References.CurrentLogAnnotations)))
-      line[name] = plain(value)
+    const annotations = fiber.getRef(References.CurrentLogAnnotations)
+    for (const name in annotations) line[name] = plain(annotations[name])
     if (cause.reasons.length > 0) line.cause = withoutSecrets(pretty(cause))
     write(`${withoutPaths(JSON.stringify(line))}\n`)
   })
@@ -61,8 +61,10 @@ export const layer: Layer.Layer<never> = Layer.unwrap(
   })
 )
 
-const plain = (value: unknown): string | number | boolean | null =>
-  value === null || typeof value === "number" || typeof value === "boolean" ? value : text(value)
+const plain = (value: unknown): unknown =>
+  value === null || typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+    ? value
+    : text(value)
 
 /** A logger that throws takes down whoever logs: bigints and cycles inside of what is logged must not. */
 const text = (value: unknown): string => {

@@ -34,8 +34,12 @@ export class AnonymousRateLimit {
   /** Whether the address has had its requests of this minute, and the key is none that is recognised. */
   refuses(address: string, key: string, now: number): boolean {
     this.enter(now)
-    if ((this.counts.get(address) ?? 0) < this.limits.perMinute) return false
-    return this.known.get(beginning(key)) === undefined
+    return (this.counts.get(address) ?? 0) >= this.limits.perMinute && !this.recognises(key)
+  }
+
+  /** Whether a key that begins like this one was valid. */
+  recognises(key: string): boolean {
+    return this.known.get(beginning(key)) !== undefined
   }
 
   /** Whether this is the first refusal of the address in this minute: the only one that is worth a line in a log. */
@@ -53,7 +57,7 @@ export class AnonymousRateLimit {
 
   /** The key was valid. */
   recognise(key: string): void {
-    this.known.set(beginning(key), true)
+    if (!this.recognises(key)) this.known.set(beginning(key), true)
   }
 
   /** Seconds until the next minute. */

@@ -1,24 +1,20 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { HttpServerRequest } from "effect/http/HttpServerRequest"
-import * as Layer from "effect/Layer"
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as Redacted from "effect/Redacted"
 import * as Troubles from "../../../application/observe/Troubles.js"
 import { type Allowance, limitsOf, RateLimit } from "../../../application/ports/RateLimit.js"
 import { type Principal, type Scope, Tenants } from "../../../application/ports/Tenants.js"
-import {
-  Authentication,
-  apiKeyHeader,
-  idempotencyHeader,
-  metadataHeader
-} from "../contract/EndpointAnnotations.js"
+import { apiKeyHeader, idempotencyHeader, metadataHeader } from "../contract/EndpointAnnotations.js"
 import type { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
 import type { InFlightLimit } from "../limits/InFlightLimit.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
-import type { Endpoint, Endpoints } from "./Endpoints.js"
-import { Exchange, refuse } from "./Exchange.js"
+import type { Endpoint } from "./Endpoints.js"
+import type { Known } from "./Exchange.js"
 import * as Payload from "./Payload.js"
+
+export const keyHeader = apiKeyHeader.toLowerCase()
 
 /** Longest header that can be a key. */
 const maxKeyLength = 512
@@ -90,48 +86,41 @@ const unsupportedBy = (endpoint: Endpoint, request: HttpServerRequest): Problem 
   return endpoint.decode === null && Payload.isKnownToFollow(request) ? Payload.noneTaken : null
 }
 
-export interface Parts {
-  readonly endpoints: Endpoints
-  readonly inFlight: InFlightLimit
-  readonly anonymous: AnonymousRateLimit
-}
+/** Fails with the reason why a request may not go on to its endpoint. */
+export type Admission = (
+  request: HttpServerRequest,
+  endpoint: Endpoint,
+  known: Known
+) => Effect.Effect<void, Problem>
 
 /**
  * In this order: a place among the requests under way, the key, the account's limits, what the endpoint does not take.
  * Every authenticated request counts against the account's windows, whatever becomes of it.
  */
-export const layer = ({
-  anonymous,
-  endpoints,
-  inFlight
-}: Parts): Layer.Layer<Authentication, never, Tenants | RateLimit> =>
-  Layer.effect(
-    Authentication,
-    Effect.gen(function* () {
-      const tenants = yield* Tenants
-      const limiter = yield* RateLimit
-      const admit = Effect.fnUntraced(function* (key: string, endpoint: Endpoint) {
-        const known = yield* Exchange
-        const ticket = yield* Effect.withFiber((fiber) => Effect.succeed(inFlight.enter(fiber)))
+export const make = (
+  inFlight: InFlightLimit,
+  anonymous: AnonymousRateLimit
+): Effect.Effect<Admission, never, Tenants | RateLimit> =>
+  Effect.gen(function* () {
+    const tenants = yield* Tenants
+    const limiter = yield* RateLimit
+    return (request, endpoint, known) =>
+      Effect.withFiber((fiber) => {
+        const ticket = inFlight.enter(fiber)
         if (typeof ticket === "string")
-          return yield* Effect.fail(problem(ticket, [], { headers: ErrorEnvelope.retryAfter(1) }))
+          return Effect.fail(problem(ticket, [], { headers: ErrorEnvelope.retryAfter(1) }))
         known.ticket = ticket
-        const principal = yield* authenticate(tenants, key)
-        anonymous.recognise(key)
-        known.anonymousAddress = null
-        known.principal = principal
-        const allowance = yield* available(limiter.take(principal.accountId, limitsOf(principal)), "windows")
-        known.headers = headersOf(allowance)
-        const why =
-          refusal(principal, allowance, endpoint.scope) ?? unsupportedBy(endpoint, yield* HttpServerRequest)
-        if (why !== null) return yield* Effect.fail(why)
-      })
-      return {
-        apiKey: (handler, { credential, endpoint }) =>
-          Effect.matchEffect(admit(Redacted.value(credential), endpoints.named(endpoint.identifier)), {
-            onFailure: refuse,
-            onSuccess: () => handler
+        const key = request.headers[keyHeader] ?? ""
+        return Effect.flatMap(authenticate(tenants, key), (principal) => {
+          anonymous.recognise(key)
+          known.isAnonymous = false
+          known.principal = principal
+          const taken = available(limiter.take(principal.accountId, limitsOf(principal)), "windows")
+          return Effect.flatMap(taken, (allowance) => {
+            Object.assign(known.headers, headersOf(allowance))
+            const why = refusal(principal, allowance, endpoint.scope) ?? unsupportedBy(endpoint, request)
+            return why === null ? Effect.void : Effect.fail(why)
           })
-      }
-    })
-  )
+        })
+      })
+  })

@@ -1,12 +1,11 @@
 import type * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as HttpServerResponse from "effect/http/HttpServerResponse"
-import * as Metric from "effect/Metric"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as References from "effect/References"
 import * as Metrics from "../../../application/observe/Metrics.js"
 import type { Principal } from "../../../application/ports/Tenants.js"
 import type { Ticket } from "../limits/InFlightLimit.js"
-import * as Body from "../message/Body.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import * as RequestId from "../message/RequestId.js"
 import type { Endpoint } from "./Endpoints.js"
@@ -28,17 +27,19 @@ export interface Known {
   /** Of an answer that is no success. */
   code: string | null
   millis: number
-  /** Of every answer from now on. */
-  headers: Readonly<Record<string, string>>
-  /** Where a request without a valid key is counted; null: it is not. */
-  anonymousAddress: string | null
+  /** Of the answer. */
+  readonly headers: Record<string, string>
+  /** Its client's, parsed for strangers only; null: the transport does not tell. */
+  address?: string | null
+  /** Whether it is counted there: it has shown no valid key. */
+  isAnonymous: boolean
   ticket: Ticket | null
   /** One of many that are alike: it leaves no line in the log. */
   isQuiet: boolean
 }
 
-export const begin = (method: string, now: number): Known => ({
-  requestId: RequestId.make(now),
+export const begin = (method: string, now: number, requestId = RequestId.make(now)): Known => ({
+  requestId,
   began: now,
   method,
   endpoint: null,
@@ -47,34 +48,27 @@ export const begin = (method: string, now: number): Known => ({
   status: null,
   code: null,
   millis: 0,
-  headers: {},
-  anonymousAddress: null,
+  headers: { "x-request-id": requestId },
+  isAnonymous: false,
   ticket: null,
   isQuiet: false
 })
 
-/** The request that a fiber answers. */
-export const Exchange = Context.Reference<Known>("castellan/http/Exchange", {
-  defaultValue: () => begin("", 0)
-})
-
-/** The answer to a request that is refused. A body that broke off has nobody who waits for one. */
-export const refuse = (
-  why: ErrorEnvelope.Problem | Body.Broken
-): Effect.Effect<HttpServerResponse.HttpServerResponse> =>
-  Effect.flatMap(Exchange, (known) => {
-    if (why instanceof Body.Broken) return Effect.die(why)
-    known.code = why.code
-    return Effect.succeed(ErrorEnvelope.response(why, known.requestId))
-  })
+/** The answer to a request that is refused. */
+export const refused = (known: Known, why: ErrorEnvelope.Problem): HttpServerResponse.HttpServerResponse => {
+  const { body, headers, status } = ErrorEnvelope.answer(why, known.requestId)
+  known.code = why.code
+  Object.assign(known.headers, headers)
+  return HttpServerResponse.text(body, { status, contentType: "application/json" })
+}
 
 /** Nothing that a caller wrote, except the method and path of a known endpoint. */
 const nameOf = ({ endpoint, method }: Known): string | null =>
   endpoint === null ? null : `${method} ${endpoint.path}`
 
 const figuresOf = (endpoint: string, status: number, code: string) => ({
-  counted: Metric.withAttributes(Metrics.requests, { endpoint, status: String(status), code }),
-  timed: Metric.withAttributes(Metrics.requestSeconds, { endpoint })
+  counted: Metrics.requests({ endpoint, status: String(status), code }),
+  timed: Metrics.requestSeconds({ endpoint })
 })
 
 /** The figures by what their labels say, which is bounded. */
@@ -91,10 +85,23 @@ export const count = (known: Known, context: Context.Context<never>): void => {
   figures.timed.updateUnsafe(known.millis / 1_000, context)
 }
 
-/** One line per request. Whatever a logger throws: the request is answered all the same. */
+/** What logs say there, and this. */
+export const annotated = <R>(
+  context: Context.Context<R>,
+  more: Readonly<Record<string, unknown>>
+): Context.Context<R> =>
+  Context.add(context, References.CurrentLogAnnotations, {
+    ...Context.get(context, References.CurrentLogAnnotations),
+    ...more
+  })
+
+/** Whatever a logger throws: the request is answered all the same. */
+const line = Effect.catchCause(Effect.logInfo("request"), () => Effect.void)
+
+/** One line per request. */
 export const log = (known: Known): Effect.Effect<void> =>
-  Effect.logInfo("request").pipe(
-    Effect.annotateLogs({
+  Effect.updateContext(line, (context: Context.Context<never>) =>
+    annotated(context, {
       requestId: known.requestId,
       accountId: known.principal?.accountId ?? null,
       endpoint: nameOf(known),
@@ -102,8 +109,7 @@ export const log = (known: Known): Effect.Effect<void> =>
       status: known.status,
       code: known.code,
       ms: known.millis
-    }),
-    Effect.catchCause(() => Effect.void)
+    })
   )
 
 /** The cause of an `internal error`, for the operator only. A cause that a logger cannot print takes nobody down. */

@@ -1,22 +1,16 @@
-import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as HttpRouter from "effect/http/HttpRouter"
-import * as HttpServer from "effect/http/HttpServer"
-import * as HttpApi from "effect/http-api/HttpApi"
-import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
-import * as Layer from "effect/Layer"
 import type { Room } from "../../../application/lanes/requests/Room.js"
 import type { RateLimit } from "../../../application/ports/RateLimit.js"
 import type { Tenants } from "../../../application/ports/Tenants.js"
 import * as Settings from "../../../application/request/Settings.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
-import * as Contract from "../contract/Api.js"
+import { api } from "../contract/Api.js"
 import * as SwaggerUi from "../docs/SwaggerUi.js"
 import type { Handlers } from "../handlers/Groups.js"
 import { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
 import { InFlightLimit } from "../limits/InFlightLimit.js"
-import * as Pages from "../message/Pages.js"
+import type * as Pages from "../message/Pages.js"
 import * as Answering from "./Answering.js"
 import * as Authentication from "./Authentication.js"
 import * as Endpoints from "./Endpoints.js"
@@ -76,28 +70,11 @@ export type Requirements<H extends Handlers> = Effect.Services<ReturnType<H[keyo
 
 const MiB = 1024 * 1024
 
-/** Most arrays and objects inside each other: several times what the deepest ABI tuple needs. */
-const maxDepth = 64
-
-/** Members of one object, each of whose names is compared with the others. */
-const maxMembers = 4_096
-
 /** JSON values of a body: the time to read it grows with them. */
 const maxValues = 32_768
 
 /** The same of a request with a long list, of up to so many bytes. */
 const long = { maxBytes: 8 * MiB, maxValues: 98_304 }
-
-/** What a query does not name is refused, as in a body. */
-const api = Contract.api.annotate(HttpApi.QueryParseOptions, { onExcessProperty: "error", errors: "all" })
-
-/** Paths are as they are written, and as long as headers may be. */
-const paths = Layer.succeed(HttpRouter.RouterConfig, {
-  caseSensitive: true,
-  ignoreDuplicateSlashes: false,
-  ignoreTrailingSlash: false,
-  maxParamLength: 65_536
-})
 
 /** The front over the use cases in `handlers` (`Groups.handlers` has the real ones). Its requirements are theirs. */
 export const make = <H extends Handlers>(
@@ -107,54 +84,48 @@ export const make = <H extends Handlers>(
   Effect.gen(function* () {
     const context = yield* Effect.context<Tenants | RateLimit | Requirements<H>>()
     const { basePath = "", maxBodyBytes: maxBytes = MiB } = options
-    const pages = new Map([...SwaggerUi.pages, ...(options.pages ?? [])])
-    const endpoints = Endpoints.make(api, pages.keys())
-    const limits = {
-      requests: options.maxConcurrent ?? 512,
-      streams: options.maxStreams ?? 1_024,
-      streamsOfAccount: options.maxStreamsPerAccount ?? 64
-    }
-    const parts = {
-      endpoints,
-      inFlight: new InFlightLimit(limits, options.lastCall ?? Effect.void),
-      anonymous: new AnonymousRateLimit({ perMinute: options.anonymousPerMinute ?? 300 }),
-      origins: new Set(options.corsOrigins),
-      trustedProxies: options.trustedProxies ?? [],
+    const inFlight = new InFlightLimit(
+      {
+        requests: options.maxConcurrent ?? 512,
+        streams: options.maxStreams ?? 1_024,
+        streamsOfAccount: options.maxStreamsPerAccount ?? 64
+      },
+      options.lastCall ?? Effect.void
+    )
+    const anonymous = new AnonymousRateLimit({ perMinute: options.anonymousPerMinute ?? 300 })
+    const admit = yield* Authentication.make(inFlight, anonymous)
+    const open = Public.make({ basePath, inFlight, ready: options.ready ?? Effect.succeed(true) })
+    const useCase = UseCases.make(handlers, context, {
+      inFlight,
+      basePath,
       room: options.room ?? (() => Effect.void),
-      ready: options.ready ?? Effect.succeed(true),
       bounds: {
         maxBytes,
         drainBytes: Math.max(maxBytes, 8 * MiB),
         maxElements: options.maxElements ?? 256,
-        maxDepth,
-        maxMembers,
+        // Several times what the deepest ABI tuple needs.
+        maxDepth: 64,
+        // Each name is compared with the others.
+        maxMembers: 4_096,
         maxValues,
         decimals: Settings.decimals
       },
-      long: { ...long, maxElements: options.maxBatchElements ?? 10_000 },
-      basePath
+      long: { ...long, maxElements: options.maxBatchElements ?? 10_000 }
+    })
+    const parts = {
+      endpoints: Endpoints.make(api, new Map([...SwaggerUi.pages, ...(options.pages ?? [])])),
+      inFlight,
+      anonymous,
+      origins: new Set(options.corsOrigins),
+      trustedProxies: options.trustedProxies ?? []
     }
-    const routes = HttpRouter.addAll(
-      [...pages].map(([path, page]) =>
-        HttpRouter.route(
-          "GET",
-          path as `/${string}`,
-          Effect.sync(() => Pages.answer(page))
-        )
-      )
-    )
-    const router = HttpApiBuilder.layer(api).pipe(
-      Layer.provide([Public.layer(parts), ...UseCases.layers(api, handlers, context, parts)]),
-      Layer.provide(Authentication.layer(parts)),
-      Layer.merge(routes),
-      // Never that of a server whose layers are made around this.
-      Layer.provideMerge(Layer.fresh(HttpRouter.layer)),
-      Layer.provide([HttpServer.layerServices, paths])
-    )
-    const built = Context.get(yield* Effect.scoped(Layer.build(router)), HttpRouter.HttpRouter)
     return {
-      app: Answering.middleware(parts)(Effect.scoped(built.asHttpEffect())),
-      stop: (drain) => parts.inFlight.stop(drain),
-      underWay: () => parts.inFlight.size
+      app: Answering.make(parts, (request, endpoint, known, params) =>
+        endpoint.needsKey
+          ? Effect.flatMap(admit(request, endpoint, known), () => useCase(request, endpoint, known, params))
+          : (open[endpoint.name] ?? Effect.die(new Error(`nobody answers ${endpoint.name}`)))
+      ),
+      stop: (drain) => inFlight.stop(drain),
+      underWay: () => inFlight.size
     }
   })

@@ -112,26 +112,32 @@ const codes = {
 const unfit = ({ kind, message, path }: Json.Refusal): Problem => refused(codes[kind], path, message)
 
 /** Other work has its turn between the steps. */
-const interpret = Effect.fnUntraced(function* (
-  sent: Uint8Array,
-  bounds: Bounds,
-  { decode }: Endpoint,
-  hashed: boolean
-): Effect.fn.Return<Read, Problem> {
-  const text = yield* Effect.try({
-    try: () => utf8.decode(sent),
-    catch: () => refused("invalid_json", "", "the body is not well-formed UTF-8")
-  })
-  yield* EventLoop.breathe
-  const parsed = yield* Effect.fromResult(Result.mapError(Json.read(text, bounds), unfit))
-  yield* EventLoop.breathe
-  const refusal = Json.refusal(text, bounds)
-  if (refusal !== null) return yield* Effect.fail(unfit(refusal))
-  yield* EventLoop.breathe
-  const request = decode === null ? parsed : yield* Effect.fromResult(decode(parsed, sent.length > largeBody))
-  yield* EventLoop.breathe
-  return { request, bodyHash: hashed ? Keccak.hashText(text) : null }
-})
+const interpret = (sent: Uint8Array, bounds: Bounds, { decode }: Endpoint, hashed: boolean): Reading => {
+  let text = ""
+  const steps: ReadonlyArray<(value: unknown) => Result.Result<unknown, Problem>> = [
+    () =>
+      Result.try({
+        try: () => {
+          text = utf8.decode(sent)
+        },
+        catch: () => refused("invalid_json", "", "the body is not well-formed UTF-8")
+      }),
+    () => Result.mapError(Json.read(text, bounds), unfit),
+    (parsed) => {
+      const refusal = Json.refusal(text, bounds)
+      return refusal === null ? Result.succeed(parsed) : Result.fail(unfit(refusal))
+    },
+    (parsed) => decode?.(parsed, sent.length > largeBody) ?? Result.succeed(parsed),
+    (request) => Result.succeed({ request, bodyHash: hashed ? Keccak.hashText(text) : null })
+  ]
+  let read: Result.Result<unknown, Problem> = Result.succeed(null)
+  return Effect.flatMap(
+    EventLoop.map(steps, (step) => {
+      read = Result.flatMap(read, step)
+    }),
+    () => Effect.fromResult(read as Result.Result<Read, Problem>)
+  )
+}
 
 /** Bodies beyond the usual bound that are read and decoded at once, of all callers. */
 const longBodies = 4

@@ -8,7 +8,7 @@ import type { EventStream } from "../../../application/request/EventStream.js"
 import type { InFlightLimit } from "../limits/InFlightLimit.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
-import { Exchange, logDefect } from "./Exchange.js"
+import { type Known, logDefect } from "./Exchange.js"
 
 /** Often enough for proxies that end a connection on which nothing happens. */
 const beat = "15 seconds"
@@ -36,29 +36,28 @@ const tooMany = (most: number): Problem =>
 export const answer = (
   { events }: EventStream,
   requestId: string,
+  known: Known,
   inFlight: InFlightLimit
 ): Effect.Effect<HttpServerResponse.HttpServerResponse, Problem> =>
-  Effect.contextWith((context) =>
-    Effect.flatMap(Exchange, (known) => {
-      const accountId = known.principal?.accountId ?? ""
-      // Nothing more will come: clients that reconnect by themselves end here.
-      if (events === null) return Effect.succeed(HttpServerResponse.empty())
-      if (!inFlight.admitsStream(accountId)) return Effect.fail(tooMany(inFlight.most.streamsOfAccount))
-      // The client of a stream that breaks off resumes it; why it did is for the operator alone.
-      const whole = Stream.catchCause(events, (cause) =>
-        Cause.hasInterruptsOnly(cause) ? Stream.empty : Stream.fromEffectDrain(logDefect(known, cause))
-      )
-      const body = inFlight.boundedStream(accountId, text(requestId, whole)).pipe(
-        Stream.encodeText,
-        // With the loggers and the clock of its request, whoever reads it.
-        Stream.provideContext(context)
-      )
-      return Effect.succeed(
-        HttpServerResponse.stream(body, {
-          contentType: "text/event-stream",
-          // Reverse proxies hold answers back otherwise.
-          headers: { "x-accel-buffering": "no" }
-        })
-      )
-    })
-  )
+  Effect.contextWith((context) => {
+    const accountId = known.principal?.accountId ?? ""
+    // Nothing more will come: clients that reconnect by themselves end here.
+    if (events === null) return Effect.succeed(HttpServerResponse.empty())
+    if (!inFlight.admitsStream(accountId)) return Effect.fail(tooMany(inFlight.most.streamsOfAccount))
+    // The client of a stream that breaks off resumes it; why it did is for the operator alone.
+    const whole = Stream.catchCause(events, (cause) =>
+      Cause.hasInterruptsOnly(cause) ? Stream.empty : Stream.fromEffectDrain(logDefect(known, cause))
+    )
+    const body = inFlight.boundedStream(accountId, text(requestId, whole)).pipe(
+      Stream.encodeText,
+      // With the loggers and the clock of its request, whoever reads it.
+      Stream.provideContext(context)
+    )
+    return Effect.succeed(
+      HttpServerResponse.stream(body, {
+        contentType: "text/event-stream",
+        // Reverse proxies hold answers back otherwise.
+        headers: { "x-accel-buffering": "no" }
+      })
+    )
+  })
