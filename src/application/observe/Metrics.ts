@@ -29,10 +29,7 @@ export const count = (metric: Metric.Counter<number>, labels: Labels): Effect.Ef
 
 const latency = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]
 
-/**
- * Labels: endpoint (of the interface, or `other`), status (0: nobody was left to answer), code (empty on success). For
- * each request: a metric for each set of labels need not find its series by them.
- */
+/** Labels: endpoint (of the interface, or `other`), status (0: nobody was left to answer), code (empty on success). */
 export const requests = (labels: Labels) => counter("requests_total", "Requests that were answered.", labels)
 /** Labels: endpoint. */
 export const requestSeconds = (labels: Labels) =>

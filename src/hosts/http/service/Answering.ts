@@ -79,7 +79,7 @@ export const make = (parts: Parts, ask: Ask): App =>
       const headers = Object.assign(
         Headers.merge(commonHeaders, Headers.empty),
         known.headers,
-        parts.origins.size === 0 ? null : Cors.headers(request, parts.origins),
+        Cors.headers(request, parts.origins),
         // What the answer says itself stays.
         response.headers
       )
@@ -98,9 +98,11 @@ export const make = (parts: Parts, ask: Ask): App =>
           onSuccess: (response) => conclude(response, response.status),
           onFailure: (cause) =>
             Effect.flatMap(after(cause, known, parts), (why) => {
-              const response = Exchange.refused(known, why ?? clientGone)
-              if (why === null) known.code = null
-              return conclude(response, why === null ? null : response.status)
+              const { body, headers, status } = ErrorEnvelope.answer(why ?? clientGone, known.requestId)
+              known.code = why?.code ?? null
+              Object.assign(known.headers, headers)
+              const response = HttpServerResponse.text(body, { status, contentType: "application/json" })
+              return conclude(response, why === null ? null : status)
             })
         }
       )

@@ -1,12 +1,10 @@
 import type * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as References from "effect/References"
 import * as Metrics from "../../../application/observe/Metrics.js"
 import type { Principal } from "../../../application/ports/Tenants.js"
 import type { Ticket } from "../limits/InFlightLimit.js"
-import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import * as RequestId from "../message/RequestId.js"
 import type { Endpoint } from "./Endpoints.js"
 
@@ -54,14 +52,6 @@ export const begin = (method: string, now: number, requestId = RequestId.make(no
   isQuiet: false
 })
 
-/** The answer to a request that is refused. */
-export const refused = (known: Known, why: ErrorEnvelope.Problem): HttpServerResponse.HttpServerResponse => {
-  const { body, headers, status } = ErrorEnvelope.answer(why, known.requestId)
-  known.code = why.code
-  Object.assign(known.headers, headers)
-  return HttpServerResponse.text(body, { status, contentType: "application/json" })
-}
-
 /** Nothing that a caller wrote, except the method and path of a known endpoint. */
 const nameOf = ({ endpoint, method }: Known): string | null =>
   endpoint === null ? null : `${method} ${endpoint.path}`
@@ -71,7 +61,7 @@ const figuresOf = (endpoint: string, status: number, code: string) => ({
   timed: Metrics.requestSeconds({ endpoint })
 })
 
-/** The figures by what their labels say, which is bounded. */
+/** By what their labels say, which is bounded: a metric for each set of labels need not find its series. */
 const kept = new Map<string, ReturnType<typeof figuresOf>>()
 
 /** The figures of an answered request. */
@@ -86,10 +76,7 @@ export const count = (known: Known, context: Context.Context<never>): void => {
 }
 
 /** What logs say there, and this. */
-export const annotated = <R>(
-  context: Context.Context<R>,
-  more: Readonly<Record<string, unknown>>
-): Context.Context<R> =>
+export const noted = <R>(context: Context.Context<R>, more: Record<string, unknown>): Context.Context<R> =>
   Context.add(context, References.CurrentLogAnnotations, {
     ...Context.get(context, References.CurrentLogAnnotations),
     ...more
@@ -101,7 +88,7 @@ const line = Effect.catchCause(Effect.logInfo("request"), () => Effect.void)
 /** One line per request. */
 export const log = (known: Known): Effect.Effect<void> =>
   Effect.updateContext(line, (context: Context.Context<never>) =>
-    annotated(context, {
+    noted(context, {
       requestId: known.requestId,
       accountId: known.principal?.accountId ?? null,
       endpoint: nameOf(known),

@@ -70,12 +70,6 @@ export type Requirements<H extends Handlers> = Effect.Services<ReturnType<H[keyo
 
 const MiB = 1024 * 1024
 
-/** JSON values of a body: the time to read it grows with them. */
-const maxValues = 32_768
-
-/** The same of a request with a long list, of up to so many bytes. */
-const long = { maxBytes: 8 * MiB, maxValues: 98_304 }
-
 /** The front over the use cases in `handlers` (`Groups.handlers` has the real ones). Its requirements are theirs. */
 export const make = <H extends Handlers>(
   handlers: H,
@@ -107,10 +101,11 @@ export const make = <H extends Handlers>(
         maxDepth: 64,
         // Each name is compared with the others.
         maxMembers: 4_096,
-        maxValues,
+        // The time to read a body grows with them.
+        maxValues: 32_768,
         decimals: Settings.decimals
       },
-      long: { ...long, maxElements: options.maxBatchElements ?? 10_000 }
+      long: { maxBytes: 8 * MiB, maxValues: 98_304, maxElements: options.maxBatchElements ?? 10_000 }
     })
     const parts = {
       endpoints: Endpoints.make(api, new Map([...SwaggerUi.pages, ...(options.pages ?? [])])),

@@ -125,7 +125,7 @@ const inside = <A, E, R>(
   work: Effect.Effect<A, E, R>,
   { endpoint, method, principal, requestId }: Exchange.Known
 ): Effect.Effect<A, E> => {
-  const own = Exchange.annotated(context, { requestId, endpoint: endpoint?.path })
+  const own = Exchange.noted(context, { requestId, endpoint: endpoint?.path })
   const span = Span.named(`${method} ${endpoint?.path}`, {
     kind: "server",
     root: true,
