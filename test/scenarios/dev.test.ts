@@ -159,7 +159,7 @@ describe("npm run dev", () => {
       info().chainId
     )
     expect(by("who signs").type).toBe("PRIVATE_KEY")
-    expect(by("who submits").address).toMatch(/^0x/)
+    expect(by("submits for the service").address).toMatch(/^0x/)
     const transfer = by("receipt").receipts[0].logs.find(
       (log: { readonly topics: ReadonlyArray<string> }) =>
         log.topics[0] === id("Transfer(address,address,uint256)")

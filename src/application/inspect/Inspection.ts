@@ -175,7 +175,7 @@ const serviceEoa = Effect.fnUntraced(function* (
   const address = yield* addressOf(keys.serviceEoa)
   if (address === null) return
   const balance = yield* chain.balance(address)
-  if (balance === 0n) say("broken", `the service's EOA ${address} has nothing to pay gas with`)
+  if (balance === 0n) say("broken", `the service's EOA ${address} has no balance to pay gas with`)
   else if (balance < lowBalance)
     say("limited", `the service's EOA ${address} has ${balance} wei, below the bound of ${lowBalance}`)
 })

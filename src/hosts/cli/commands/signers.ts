@@ -173,7 +173,7 @@ const exists = (subject: string, context: OperatorContext.OperatorContext) =>
     if (silent.length > 0) {
       const { tell } = yield* Operator
       return yield* tell(
-        `it is unknown whether ${subject} is a key of the service: ${silent.map(({ name }) => name).join(", ")} are unavailable`
+        `it is unknown whether ${subject} is a key of the service; unavailable: ${silent.map(({ name }) => name).join(", ")}`
       )
     }
     return yield* noneAt(subject, asked)

@@ -169,8 +169,8 @@ describe("the commands", () => {
       ["accounts create _x", "a letter or digit first"],
       ["accounts create x --tier gold", '"free" | "pro" | "enterprise"'],
       ["accounts create x --colour red", "Unrecognized flag: --colour"],
-      ["accounts create bolt", '"castellan accounts show bolt" tells more'],
-      ["accounts create listed", "another account is called listed"],
+      ["accounts create bolt", 'run "castellan accounts show bolt"'],
+      ["accounts create listed", "another account has the id listed"],
       ["accounts show nobody", "there is no account called nobody; there are: listed, bolt"],
       ["accounts pause nobody", "there is no account called nobody; there are: listed, bolt"],
       ["accounts resume nobody", "there is no account called nobody; there are: listed, bolt"],
@@ -192,7 +192,7 @@ describe("the commands", () => {
         "rpc: the environment variable NOWHERE is not set"
       ],
       [`accounts set-network bolt 137 factory=${factory}`, "factory: account listed has it"],
-      ["accounts remove-network bolt 137", "has nothing of its own on chain 137"],
+      ["accounts remove-network bolt 137", "has no own settings on chain 137"],
       ["accounts set-budget bolt 80002 1", "chain 80002 has no sponsor"],
 
       ["accounts set-budget bolt 137 1.5", "expected wei"],

@@ -333,7 +333,7 @@ describe("the command that pauses a signer", () => {
       })
     )
     expect(JSON.parse(paused.stdout)).toEqual({ kind: "signer", subject: stranger, paused: true })
-    expect(paused.stderr).toContain('signer "acme" versionId "4" cannot be reached')
+    expect(paused.stderr).toContain('unavailable: signer "acme" versionId "4"')
   })
 })
 
