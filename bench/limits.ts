@@ -33,8 +33,8 @@ const fields: ReadonlyArray<readonly [Field, string]> = [
   ["call", "callGasLimit, to the gas of the call"],
   ["verification", "verification limits, the paymaster's with it, to the gas of the validation"],
   ["transaction", "gas limit of the transaction, to its gas"],
-  ["charged", "what the ops are charged for, to the gas of their transaction"],
-  ["prefund", "what must be there before, to what the op was charged"]
+  ["charged", "charged gas of the ops, to the gas of their transaction"],
+  ["prefund", "required prefund, to the charge of the op"]
 ]
 
 interface Sample {
