@@ -5,7 +5,7 @@ import * as ReadContracts from "../../../application/usecases/chain/ReadContract
 import { Authentication, post } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
-/** What the chain says. */
+/** Reads of contracts and receipts. */
 export const group = HttpApiGroup.make("chain")
   .add(
     post("read", "read", ReadContracts, {
@@ -34,7 +34,6 @@ export const group = HttpApiGroup.make("chain")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Read the chain.")
 
-/** By the endpoint's name. */
 export const useCases = {
   read: ReadContracts.run,
   receipt: GetReceipts.run

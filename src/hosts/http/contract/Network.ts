@@ -4,7 +4,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as ListNetworks from "../../../application/usecases/network/ListNetworks.js"
 import { Authentication, RequiredScope, said } from "./EndpointAnnotations.js"
 
-/** What an account may work on. */
+/** Networks open to the account. */
 export const group = HttpApiGroup.make("network")
   .add(
     HttpApiEndpoint.get("listNetworks", "/networks", { disableCodecs: true, success: ListNetworks.Response })
@@ -19,7 +19,6 @@ export const group = HttpApiGroup.make("network")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Chains, and the contracts there.")
 
-/** By the endpoint's name. */
 export const useCases = {
   listNetworks: ListNetworks.run
 }

@@ -174,7 +174,6 @@ export const group = HttpApiGroup.make("operations")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Execute calls from wallets, or prepare them for your own signature.")
 
-/** By the endpoint's name. */
 export const useCases = {
   execute: ExecuteOperations.run,
   estimateGas: EstimateGas.run,

@@ -10,7 +10,6 @@ import * as Sample from "./Sample.js"
 
 const bundlerAddress = "The service's own submitting address, to which ops without a signer are bound."
 
-/** The keys behind the service. */
 export const group = HttpApiGroup.make("signing")
   .add(
     post("sign", "sign", SignMessages, {
@@ -48,7 +47,6 @@ export const group = HttpApiGroup.make("signing")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Sign messages; addresses of signers and of the bundler.")
 
-/** By the endpoint's name. */
 export const useCases = {
   sign: SignMessages.run,
   getSigner: GetSigner.run,

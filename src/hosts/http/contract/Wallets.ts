@@ -6,7 +6,7 @@ import * as PredictWallets from "../../../application/usecases/wallets/PredictWa
 import { Authentication, post, write } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
-/** Prediction, deployment and look-up of wallets. */
+/** Prediction, deployment and lookup of wallets. */
 export const group = HttpApiGroup.make("wallets")
   .add(
     post("predict", "read", PredictWallets, {
@@ -44,7 +44,6 @@ export const group = HttpApiGroup.make("wallets")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Predict, check and deploy wallets.")
 
-/** By the endpoint's name. */
 export const useCases = {
   predict: PredictWallets.run,
   check: CheckWallets.run,

@@ -10,7 +10,7 @@ import * as Sample from "./Sample.js"
 const one = { watchId: Sample.watchId }
 const ofOne = { disableCodecs: true, params: Watch.Path.fields, error: ErrorEnvelope.schemas[404] } as const
 
-/** Which events of contracts webhooks are told of. */
+/** Subscriptions of webhooks to contract events. */
 export const group = HttpApiGroup.make("watches")
   .add(
     HttpApiEndpoint.post("addWatch", "/watches", {
@@ -72,7 +72,6 @@ export const group = HttpApiGroup.make("watches")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Events of contracts for webhooks.")
 
-/** By the endpoint's name. */
 export const useCases = {
   addWatch: AddWatch.run,
   listWatches: Watch.list,

@@ -9,7 +9,7 @@ import * as Sample from "./Sample.js"
 const one = { webhookId: Sample.requestId }
 const ofOne = { disableCodecs: true, params: Webhook.Path.fields, error: ErrorEnvelope.schemas[404] } as const
 
-/** Where an account is told of its requests' events. */
+/** Destinations for the events of an account's requests. */
 export const group = HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.post("addWebhook", "/webhooks", {
@@ -87,7 +87,6 @@ export const group = HttpApiGroup.make("webhooks")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Where the events of requests are sent to.")
 
-/** By the endpoint's name. */
 export const useCases = {
   addWebhook: Webhook.add,
   listWebhooks: Webhook.list,

@@ -1,4 +1,4 @@
-/** Rules that no schema can tell. `code` is between backticks. */
+/** A chapter of rules that schemas cannot express. `code` is between backticks. */
 export interface Chapter {
   readonly title: string
   readonly paragraphs: ReadonlyArray<string>
@@ -87,7 +87,6 @@ message Conditions(bytes32 userOpHash,uint48 validUntil,uint48 validAfter,addres
   }
 ]
 
-/** A chapter with its heading. */
 export const markdown = ({ code, paragraphs, points, title }: Chapter): string =>
   [
     `## ${title}\n`,

@@ -24,10 +24,9 @@ import * as Exchange from "./Exchange.js"
 
 type Response = HttpServerResponse.HttpServerResponse
 
-/** Answers each request. */
 export type App = Effect.Effect<Response, never, HttpServerRequest>
 
-/** Asks an endpoint, once it is found. */
+/** Calls an endpoint, once it is found. */
 export type Ask = (
   request: HttpServerRequest,
   endpoint: Endpoint,
@@ -43,7 +42,7 @@ export interface Parts {
   readonly trustedProxies: ReadonlyArray<IpAddress.Range>
 }
 
-/** On every answer. The service is no web page, and what it says is of the moment. */
+/** Headers of every response: the service is not a web page, and its responses go stale immediately. */
 const commonHeaders = Headers.fromInput({
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",
@@ -52,15 +51,12 @@ const commonHeaders = Headers.fromInput({
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'"
 })
 
-/** Never seen by anyone, but a transport that is wrong about its client still has an answer to give. */
+/** For a transport that wrongly reports that its client has gone. */
 const clientGone = problem("invalid_request", [{ path: "", message: "the request broke off" }])
 
 const soon = { headers: ErrorEnvelope.retryAfter(1) }
 
-/**
- * Around all endpoints: whatever stopped the request is answered in the one envelope, every answer has its headers, and
- * the request its line in the log.
- */
+/** Wraps all endpoints: turns every failure into the error envelope, sets the common headers and logs a line per request. */
 export const make = (parts: Parts, ask: Ask): App =>
   Effect.withFiber(({ context }) => {
     const request = Context.getUnsafe(context, HttpServerRequest)
@@ -69,7 +65,7 @@ export const make = (parts: Parts, ask: Ask): App =>
     const conclude = (response: Response, status: number | null): Effect.Effect<Response> => {
       known.status = status
       if (known.ticket !== null) parts.inFlight.leave(known.ticket)
-      // An account's key that could not be looked up is not counted as none.
+      // A failed lookup of a key does not count as an invalid key.
       if (known.isAnonymous && response.status < 500) {
         const { address = ClientAddress.of(request, parts.trustedProxies) } = known
         if (address !== null) parts.anonymous.count(address, known.began)
@@ -80,10 +76,10 @@ export const make = (parts: Parts, ask: Ask): App =>
         Headers.merge(commonHeaders, Headers.empty),
         known.headers,
         Cors.headers(request, parts.origins),
-        // What the answer says itself stays.
+        // Headers of the response itself win.
         response.headers
       )
-      // Names that are written as they are sent: `setHeaders` would look at each of them once more.
+      // Already lower-case: `setHeaders` would process each name again.
       const whole: Response = Object.assign(Object.create(Object.getPrototypeOf(response)), response, {
         headers
       })
@@ -109,13 +105,13 @@ export const make = (parts: Parts, ask: Ask): App =>
     )
   })
 
-/** Strangers that ask too often, and what the contract does not have, are refused before anybody is asked. */
+/** Refuses keyless callers over their limit, and unknown paths and methods, before any use case runs. */
 const edge = (request: HttpServerRequest, known: Exchange.Known, parts: Parts, ask: Ask): ReturnType<Ask> => {
   const { anonymous, endpoints, origins, trustedProxies } = parts
   const query = request.url.indexOf("?")
   const place = endpoints(query < 0 ? request.url : request.url.slice(0, query))
   const methods = place?.methods
-  // HEAD is GET without the body, which the transport leaves out.
+  // HEAD is GET without the body, which the transport drops.
   const found = methods?.get(request.method === "HEAD" && !methods.has("HEAD") ? "GET" : request.method)
   if (found === undefined || !("encode" in found) || !found.unlimited) {
     const key = request.headers[Authentication.keyHeader] ?? ""
@@ -150,18 +146,18 @@ const notAllowed = (methods: Methods): Problem => {
 
 const places = SchemaIssue.makeFormatterDefault()
 
-/** As JSON, unless it is an answer already. */
+/** Encodes a success as JSON, unless it already is a response. */
 const encoded = (success: unknown, { endpoint }: Exchange.Known): Effect.Effect<Response> => {
   if (endpoint === null || HttpServerResponse.isHttpServerResponse(success))
     return Effect.succeed(success as Response)
   const json = endpoint.encode(success)
   if (Result.isSuccess(json)) return Effect.succeed(HttpServerResponse.jsonUnsafe(json.success))
-  // Names the places only.
+  // Names only paths, no values.
   const why = `the answer of ${endpoint.name} does not fit the contract: ${places(json.failure)}`
   return Effect.die(new Error(why))
 }
 
-/** What the caller is told of whatever stopped the request. Null: nobody is left to answer. */
+/** The response to a failed request; null when the client has gone. */
 const after = (
   cause: Cause.Cause<Problem | Body.Broken>,
   known: Exchange.Known,
@@ -179,8 +175,8 @@ const after = (
 }
 
 /**
- * Whether this fiber itself was interrupted, in a region where that has no effect: a use case that ends interrupted
- * for reasons of its own has crashed.
+ * Whether this fiber itself was interrupted, checked in an uninterruptible region: a use case that interrupts itself has
+ * crashed.
  */
 const interrupted: Effect.Effect<boolean> = Effect.map(
   Effect.exit(Effect.interruptible(Effect.void)),

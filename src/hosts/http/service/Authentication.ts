@@ -16,10 +16,10 @@ import * as Payload from "./Payload.js"
 
 export const keyHeader = apiKeyHeader.toLowerCase()
 
-/** Longest header that can be a key. */
+/** Longest possible key, in characters. */
 const maxKeyLength = 512
 
-/** A store that does not answer: nobody gets in, and nobody but the log is told why. */
+/** Refuses requests while the store is unavailable; only the log has the cause. */
 const available = <A>(
   effect: Effect.Effect<A, { readonly message: string }>,
   place: "keys" | "windows"
@@ -40,7 +40,6 @@ const noKey = (message: string): Problem => problem("unauthorized", [{ path: api
 const missing = noKey("the header is missing")
 const unknown = noKey("the key is unknown or revoked")
 
-/** The account behind a key. */
 export const authenticate = (tenants: Tenants["Service"], key: string): Effect.Effect<Principal, Problem> => {
   if (key === "") return Effect.fail(missing)
   if (key.length > maxKeyLength) return Effect.fail(unknown)
@@ -49,14 +48,14 @@ export const authenticate = (tenants: Tenants["Service"], key: string): Effect.E
   )
 }
 
-/** The account's allowance as headers of every authenticated answer. */
+/** The account's allowance, as headers of every authenticated response. */
 const headersOf = ({ limit, remaining, resetSeconds }: Allowance) => ({
   "ratelimit-limit": String(limit),
   "ratelimit-remaining": String(remaining),
   "ratelimit-reset": String(resetSeconds)
 })
 
-/** Why this account may not go on; null: it may. */
+/** Reason to refuse the account; null: none. */
 const refusal = (principal: Principal, allowance: Allowance, scope: Scope): Problem | null => {
   if (!allowance.allowed)
     return problem("rate_limited", [], { headers: ErrorEnvelope.retryAfter(allowance.resetSeconds) })
@@ -68,7 +67,7 @@ const refusal = (principal: Principal, allowance: Allowance, scope: Scope): Prob
 /** 1 to 255 visible ASCII characters (decision 9). */
 const keyShape = /^[\x21-\x7e]{1,255}$/
 
-/** What the endpoint does not take, though it may look as if it did: it is refused, never ignored. */
+/** Refuses headers and parameters that the endpoint does not support, instead of ignoring them. */
 const unsupportedBy = (endpoint: Endpoint, request: HttpServerRequest): Problem | null => {
   const { headers, url } = request
   const refused = (path: string, message: string) => problem("invalid_request", [{ path, message }])
@@ -86,7 +85,7 @@ const unsupportedBy = (endpoint: Endpoint, request: HttpServerRequest): Problem 
   return endpoint.decode === null && Payload.isKnownToFollow(request) ? Payload.noneTaken : null
 }
 
-/** Fails with the reason why a request may not go on to its endpoint. */
+/** Admits a request to its endpoint, or fails with the reason for the refusal. */
 export type Admission = (
   request: HttpServerRequest,
   endpoint: Endpoint,
@@ -94,8 +93,8 @@ export type Admission = (
 ) => Effect.Effect<void, Problem>
 
 /**
- * In this order: a place among the requests under way, the key, the account's limits, what the endpoint does not take.
- * Every authenticated request counts against the account's windows, whatever becomes of it.
+ * Checks, in this order: a slot for the request, the key, the account's limits, unsupported headers. Every authenticated
+ * request counts against the account's windows, whatever its outcome.
  */
 export const make = (
   inFlight: InFlightLimit,

@@ -12,47 +12,46 @@ import * as Contract from "../contract/EndpointAnnotations.js"
 import type { Page, Pages } from "../message/Pages.js"
 import * as Decode from "./Decode.js"
 
-/** One method of one path, with what the contract's annotations say of it. */
+/** One method of one path, with the contract's annotations. */
 export interface Endpoint {
-  /** Its name in the contract. */
   readonly name: string
   readonly path: string
   readonly needsKey: boolean
-  /** Of the key, where it needs one. */
+  /** Scope that the key needs. */
   readonly scope: Scope
-  /** Strangers are not counted here. */
+  /** Exempt from the limit of keyless callers. */
   readonly unlimited: boolean
-  /** Null: the method takes no body. */
+  /** Null: the method has no body. */
   readonly decode: Decode.Decoder | null
-  /** Of the parameters of its query; null: it takes none. */
+  /** Decodes the query; null: the method has no parameters. */
   readonly query: Decode.Decoder<object> | null
   readonly bodyOptional: boolean
-  /** Whether it takes an idempotency key. */
+  /** Whether it supports idempotency keys. */
   readonly idempotent: boolean
-  /** The member of its body that may be a long list where the caller does not wait; null: none. */
+  /** The body member that may be a long list when the caller does not wait; null: none. */
   readonly longList: string | null
-  /** Whether it is answered with events as they come. */
+  /** Whether the response is a stream of events. */
   readonly streams: boolean
-  /** The JSON of its answer. */
+  /** Encodes a response as JSON. */
   readonly encode: (answer: unknown) => Result.Result<unknown, SchemaIssue.Issue>
 }
 
-/** What a path has, by method. */
+/** The endpoints and pages of a path, by method. */
 export type Methods = ReadonlyMap<string, Endpoint | Page>
 
 export interface Place {
   readonly methods: Methods
-  /** What the path says. */
+  /** Parameters of the path. */
   readonly params: Readonly<Record<string, string>>
 }
 
-/** Paths are as they are written: nothing is decoded in them but their parameters. */
+/** Looks up a path as written; only its parameters are decoded. */
 export type Endpoints = (path: string) => Place | undefined
 
 /**
- * What the contract has where, and pages beside it: also what is there under another method. The front enters an
- * endpoint from here: `HttpRouter` and `HttpApiBuilder` find it once more, and copy the context with all services twice,
- * which took a quarter of the time of a small request.
+ * Finds endpoints and pages by path, with all methods of each path. The server enters endpoints through this lookup:
+ * `HttpRouter` and `HttpApiBuilder` repeat it and copy the context with all services twice, which took a quarter of the
+ * time of a small request.
  */
 export const make = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
@@ -82,7 +81,7 @@ export const make = <Id extends string, Groups extends HttpApiGroup.Constraint>(
       const { groups } = shape.exec(path) ?? {}
       if (groups === undefined) continue
       const params = Result.try(() => Record.map(groups, decodeURIComponent))
-      // What is written in a way that means nothing leads nowhere.
+      // A malformed percent-encoding matches no path.
       return Result.isSuccess(params) ? { methods, params: params.success } : undefined
     }
     return undefined

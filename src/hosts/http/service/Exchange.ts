@@ -8,31 +8,31 @@ import type { Ticket } from "../limits/InFlightLimit.js"
 import * as RequestId from "../message/RequestId.js"
 import type { Endpoint } from "./Endpoints.js"
 
-/** What becomes known of a request on its way; for the log, and the headers of whatever the answer is. */
+/** Facts about a request, collected on its way, for the log and the response headers. */
 export interface Known {
   readonly requestId: string
   /** Unix milliseconds. */
   readonly began: number
   readonly method: string
-  /** What of the contract it asked for. */
+  /** Endpoint of the contract; null until it is found. */
   endpoint: Endpoint | null
-  /** Whose key it brought, once that was looked up. */
+  /** Owner of the request's key, once looked up. */
   principal: Principal | null
-  /** The chain that it was about, as far as that came out. */
+  /** The request's chain, as far as known. */
   chainId: bigint | null
-  /** Of the answer; null: nobody was left to take it. */
+  /** Status of the response; null: the client has gone. */
   status: number | null
-  /** Of an answer that is no success. */
+  /** Code of an error response. */
   code: string | null
   millis: number
-  /** Of the answer. */
+  /** Response headers. */
   readonly headers: Record<string, string>
-  /** Its client's, parsed for strangers only; null: the transport does not tell. */
+  /** Client address, parsed only for keyless callers; null: the transport has none. */
   address?: string | null
-  /** Whether it is counted there: it has shown no valid key. */
+  /** Whether it counts against its address: it has shown no valid key. */
   isAnonymous: boolean
   ticket: Ticket | null
-  /** One of many that are alike: it leaves no line in the log. */
+  /** Skips the log line: one of many similar requests. */
   isQuiet: boolean
 }
 
@@ -52,7 +52,7 @@ export const begin = (method: string, now: number, requestId = RequestId.make(no
   isQuiet: false
 })
 
-/** Nothing that a caller wrote, except the method and path of a known endpoint. */
+/** Includes nothing from the caller except the method and path of a known endpoint. */
 const nameOf = ({ endpoint, method }: Known): string | null =>
   endpoint === null ? null : `${method} ${endpoint.path}`
 
@@ -61,10 +61,10 @@ const figuresOf = (endpoint: string, status: number, code: string) => ({
   timed: Metrics.requestSeconds({ endpoint })
 })
 
-/** By what their labels say, which is bounded: a metric for each set of labels need not find its series. */
+/** Cached by labels, which are bounded, so that metrics need not look up their series. */
 const kept = new Map<string, ReturnType<typeof figuresOf>>()
 
-/** The figures of an answered request. */
+/** Counts an answered request. */
 export const count = (known: Known, context: Context.Context<never>): void => {
   const { code, status } = known
   const endpoint = nameOf(known) ?? "other"
@@ -75,17 +75,16 @@ export const count = (known: Known, context: Context.Context<never>): void => {
   figures.timed.updateUnsafe(known.millis / 1_000, context)
 }
 
-/** What logs say there, and this. */
+/** Adds to the log annotations. */
 export const noted = <R>(context: Context.Context<R>, more: Record<string, unknown>): Context.Context<R> =>
   Context.add(context, References.CurrentLogAnnotations, {
     ...Context.get(context, References.CurrentLogAnnotations),
     ...more
   })
 
-/** Whatever a logger throws: the request is answered all the same. */
+/** A failing logger must not fail the request. */
 const line = Effect.catchCause(Effect.logInfo("request"), () => Effect.void)
 
-/** One line per request. */
 export const log = (known: Known): Effect.Effect<void> =>
   Effect.updateContext(line, (context: Context.Context<never>) =>
     noted(context, {
@@ -99,7 +98,7 @@ export const log = (known: Known): Effect.Effect<void> =>
     })
   )
 
-/** The cause of an `internal error`, for the operator only. A cause that a logger cannot print takes nobody down. */
+/** Logs the cause of an `internal error`, for the operator only. A cause that a logger cannot print does no harm. */
 export const logDefect = (known: Known, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Effect.logError("request failed", cause).pipe(
     Effect.annotateLogs({ requestId: known.requestId, endpoint: nameOf(known) }),

@@ -17,60 +17,60 @@ import * as Endpoints from "./Endpoints.js"
 import * as Public from "./Public.js"
 import * as UseCases from "./UseCases.js"
 
-/** What the operator may set. All have defaults. */
+/** Operator settings; each has a default. */
 export interface Options {
-  /** Longest body, bytes. Default 1 MiB. */
+  /** Longest body, in bytes. Default 1 MiB. */
   readonly maxBodyBytes?: number
   /** Most elements of an array in a body. Default 256. */
   readonly maxElements?: number
   /** Most operations of an /execute whose caller does not wait. Default 10,000. */
   readonly maxBatchElements?: number
-  /** Most requests under way; more are answered 503. Default 512. */
+  /** Most requests in flight; more get 503. Default 512. */
   readonly maxConcurrent?: number
-  /** Most streams of events at once. Default 1,024. */
+  /** Most concurrent event streams. Default 1,024. */
   readonly maxStreams?: number
-  /** Most streams of events of one account at once. Default 64. */
+  /** Most concurrent event streams per account. Default 64. */
   readonly maxStreamsPerAccount?: number
-  /** Most requests without a valid key of one address in a minute; more are answered 429. Default 300. */
+  /** Most requests without a valid key per address and minute; more get 429. Default 300. */
   readonly anonymousPerMinute?: number
-  /** Proxies whose X-Forwarded-For is believed. Default none. */
+  /** Proxies whose X-Forwarded-For is trusted. Default none. */
   readonly trustedProxies?: ReadonlyArray<IpAddress.Range>
   /** Web origins whose pages may use the service. Default none. */
   readonly corsOrigins?: ReadonlyArray<string>
-  /** What else is served, to everybody. Default nothing. */
+  /** Further pages, served without a key. Default none. */
   readonly pages?: Pages.Pages
-  /** The path under which the service stands on its server, for the OpenAPI document. Default: none. */
+  /** Path of the service on its server, for the OpenAPI document. Default none. */
   readonly basePath?: string
-  /** Whether what the service needs answers, for `/health/ready`. Anybody may ask, however often. Default: it does. */
+  /** Whether the service's dependencies respond, for `/health/ready`. Called by anyone, at any rate. Default: true. */
   readonly ready?: Effect.Effect<boolean>
-  /** Whether more work is begun of an account. Default: the use cases say so, once a request is read. */
+  /** Checks the limit of an account's open work before a body is read. Default: the use cases check it. */
   readonly room?: Room
-  /** Runs when the drain time of a stop is over: tells waiters to answer with what they know. Default nothing. */
+  /** Runs after the drain time of a stop: lets waiting handlers answer with their current state. Default: nothing. */
   readonly lastCall?: Effect.Effect<void>
 }
 
-/** The service, seen from its transports. */
+/** The service as its transports see it. */
 export interface HttpService {
   /**
-   * Answers one request; never fails, and has an answer for everything. Interrupting it (the client has gone) ends
-   * a request that only reads; one that writes goes on to its end, since it may have been accepted.
+   * Answers one request and never fails. When the client goes, the transport interrupts it: a read stops, a write
+   * continues, since it may have been accepted.
    */
   readonly app: Answering.App
   /**
-   * Refuses new requests with 503 `shutting down` and waits until those under way are answered; what is left after
-   * `drain` is interrupted and answered 503. `/health/live` is answered to the end.
+   * Refuses new requests with 503 `shutting down` and waits for those in flight; after `drain` the remaining ones are
+   * interrupted and get 503. `/health/live` responds to the end.
    */
   readonly stop: (drain: Duration.Input) => Effect.Effect<void>
-  /** How many requests are under way. */
+  /** Number of requests in flight. */
   readonly underWay: () => number
 }
 
-/** The environment that the use cases behind the endpoints need. */
+/** Environment of the use cases behind the endpoints. */
 export type Requirements<H extends Handlers> = Effect.Services<ReturnType<H[keyof Handlers]>>
 
 const MiB = 1024 * 1024
 
-/** The front over the use cases in `handlers` (`Groups.handlers` has the real ones). Its requirements are theirs. */
+/** Serves the use cases in `handlers` (in production `Groups.handlers`) over HTTP. Requires their environment. */
 export const make = <H extends Handlers>(
   handlers: H,
   options: Options = {}
@@ -97,11 +97,11 @@ export const make = <H extends Handlers>(
         maxBytes,
         drainBytes: Math.max(maxBytes, 8 * MiB),
         maxElements: options.maxElements ?? 256,
-        // Several times what the deepest ABI tuple needs.
+        // Several times the depth of the deepest ABI tuple.
         maxDepth: 64,
         // Each name is compared with the others.
         maxMembers: 4_096,
-        // The time to read a body grows with them.
+        // Reading time grows with the number of values.
         maxValues: 32_768,
         decimals: Settings.decimals
       },

@@ -19,7 +19,7 @@ const notReady = problem("unavailable", [{ path: "", message: "the database does
 
 const stopping = problem("shutting_down", [], { headers: retryAfter(5) })
 
-/** The endpoints that need no key, by name. */
+/** Endpoints without a key, by name. */
 export const make = ({
   basePath,
   inFlight,

@@ -7,7 +7,7 @@ import type { Endpoint } from "./Endpoints.js"
 
 const lastEvent = lastEventHeader.toLowerCase()
 
-/** What the query of a request says. What it does not name is refused, as in a body. */
+/** Decodes the query of a request; refuses unknown parameters, as in a body. */
 export const read = (
   { headers, url }: HttpServerRequest,
   { query, streams }: Endpoint
@@ -15,7 +15,7 @@ export const read = (
   if (query === null) return Result.succeed({})
   const sent = new URLSearchParams(url.replace(/^[^?]*\??/s, ""))
   const last = headers[lastEvent]
-  // The header says after which event the stream goes on, and comes before the query.
+  // Last-Event-ID names the event to resume after, and wins over the query.
   if (streams && last !== undefined && last !== "") sent.set("after", last)
   const names = [...sent.keys()]
   const twice = names.find((name, index) => names.indexOf(name) < index)

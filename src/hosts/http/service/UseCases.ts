@@ -24,7 +24,7 @@ import * as Payload from "./Payload.js"
 import * as Query from "./Query.js"
 import * as Streamed from "./Streamed.js"
 
-/** In place of a write's own answer: it is accepted, and its caller did not want to wait for more. */
+/** Replaces a write's response: the write is accepted, and the caller does not wait. */
 class Accepted {
   constructor(readonly requestId: string) {}
 }
@@ -39,7 +39,7 @@ export interface Parts {
   readonly basePath: string
 }
 
-/** The answer to a write whose caller does not wait for its outcome. */
+/** The response to a write whose caller does not wait for its outcome. */
 const accepted = ({ requestId }: Accepted, basePath: string): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.jsonUnsafe(
     { requestId, state: "pending" },
@@ -49,7 +49,7 @@ const accepted = ({ requestId }: Accepted, basePath: string): HttpServerResponse
     }
   )
 
-/** Asks use cases, in this order: path and query, room for work, the body, the use case. */
+/** Runs use cases. Checks, in this order: path and query, open work of the account, body. */
 export const make = <R>(handlers: Handlers, context: Context.Context<R>, parts: Parts) => {
   const useCases = handlers as Readonly<Record<string, UseCase<R>>>
   const payloadOf = Payload.reader(parts.bounds, parts.long)
@@ -95,7 +95,7 @@ export const make = <R>(handlers: Handlers, context: Context.Context<R>, parts: 
           onAccepted: (requestId) => Deferred.doneUnsafe(early, Effect.succeed(new Accepted(requestId)))
         })
       }
-      // The body of an endpoint whose path has a parameter is an object without a member of its name.
+      // Path parameters and body members never share a name.
       const whole = Object.keys(given).length === 0 ? read : { ...Object(read), ...given }
       const work = inside(
         context,
@@ -112,14 +112,14 @@ export const make = <R>(handlers: Handlers, context: Context.Context<R>, parts: 
         if (success instanceof Accepted) return Effect.succeed(accepted(success, parts.basePath))
         if (success instanceof EventStream)
           return Streamed.answer(success, params.requestId ?? "", known, parts.inFlight)
-        // Text is made of it in a turn of the event loop of its own.
+        // Encodes the response in a separate turn of the event loop.
         return Effect.as(EventLoop.breathe, success)
       })
     })
   }
 }
 
-/** In the service's own context, whatever its transport has in its own; and under a span where somebody listens to them. */
+/** Runs work in the service's context instead of the transport's, with a span when a tracer is installed. */
 const inside = <A, E, R>(
   context: Context.Context<R>,
   work: Effect.Effect<A, E, R>,
@@ -143,12 +143,12 @@ const metadataOf = ({ headers }: HttpServerRequest): Result.Result<typeof Metada
       )
 }
 
-/** Values in quotes, which may hold what looks like another preference. */
+/** Quoted values, which may contain the text of another preference. */
 const quoted = /"(?:[^"\\]|\\.)*"/g
 
 /**
- * RFC 7240: a list of preferences, each with a value and parameters perhaps; what is not known is not looked at. An empty
- * value is none.
+ * RFC 7240: a list of preferences with optional values and parameters; unknown ones are ignored. An empty value counts as
+ * absent.
  */
 const prefersAsync = ({ headers }: HttpServerRequest): boolean =>
   (headers[preferHeader.toLowerCase()] ?? "")
@@ -157,8 +157,8 @@ const prefersAsync = ({ headers }: HttpServerRequest): boolean =>
     .some((preference) => /^\s*respond-async\s*(?:=\s*)?(?:;|$)/i.test(preference))
 
 /**
- * A write that its client cannot interrupt by going away: it may have been accepted. It runs in a fiber of its own,
- * which is what a stop of the service interrupts when the drain time is over.
+ * Runs a write that survives its client, since it may have been accepted. It runs in its own fiber, which a stop of the
+ * service interrupts after the drain time.
  */
 const detached = <A, E, R>(write: Effect.Effect<A, E, R>, ticket: Ticket): Effect.Effect<A, E, R> =>
   Effect.uninterruptible(
@@ -168,7 +168,7 @@ const detached = <A, E, R>(write: Effect.Effect<A, E, R>, ticket: Ticket): Effec
     })
   )
 
-/** The same, answered as soon as the write is accepted or refused. Who waits for it then leaves: it goes on by itself. */
+/** Like `detached`, but answers on acceptance or refusal. It then stops waiting; the accepted write continues by itself. */
 const promptly = <A, E, R>(
   write: Effect.Effect<A, E, R>,
   ticket: Ticket,
