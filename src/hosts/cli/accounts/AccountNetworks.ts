@@ -27,7 +27,7 @@ const settingsOf = (network: OwnNetwork | undefined): Settings => {
   return isSettings(settings) ? settings : {}
 }
 
-/** JSON where it is any, else text. Long numbers stay text, which keeps them exact. */
+/** Parses JSON and keeps other text. Long numbers stay text, which keeps them exact. */
 const valueOf = (text: string): unknown =>
   /^\d{16,}$/.test(text)
     ? text
@@ -36,7 +36,7 @@ const valueOf = (text: string): unknown =>
         () => text
       )
 
-/** Keeps the settings, once they are in order. */
+/** Stores valid settings. */
 const keep = (context: Own, chainId: bigint, settings: Settings) =>
   Effect.gen(function* () {
     const text = JSON.stringify({ ...settings, chainId: Number(chainId) })

@@ -32,7 +32,7 @@ const refOf = ({ assetId, clientId, versionId }: SignerRef): Effect.Effect<Signe
     : Effect.fail("expected --client-id and one of --version-id and --asset-id, 1 to 128 characters each")
 }
 
-/** The address of the key, once it is held against all others of the service. */
+/** The key's address, checked against all other keys of the service. */
 const checked = (
   { config, content }: OperatorContext.OperatorContext,
   signer: OwnSigner

@@ -48,7 +48,7 @@ const inPlaceOfTier = (name: string, window: string, most: number) =>
 const requestsPerMinute = inPlaceOfTier("requests-per-minute", "a minute", mostPerMinute)
 const requestsPerHour = inPlaceOfTier("requests-per-hour", "an hour", mostPerHour)
 
-/** Null: the tier's. */
+/** Null: the tier's limit. */
 const limitOf = (name: string, text: string, most: number): Effect.Effect<number | null, string> => {
   if (text === "tier") return Effect.succeed(null)
   const limit = /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : 0
@@ -57,7 +57,7 @@ const limitOf = (name: string, text: string, most: number): Effect.Effect<number
     : Effect.fail(`--${name}: expected an integer from 1 to ${most}, or "tier", got ${given(text)}`)
 }
 
-/** What the flags change of an account. */
+/** Changes of an account, from the flags. */
 const changeOf = (given: {
   readonly name?: string | undefined
   readonly tier?: Tier | undefined
@@ -133,7 +133,7 @@ const list = Command.make("list", { json }).pipe(
   })
 )
 
-/** What the account has of its own: of the database it is shown, of the file it is there to be read. */
+/** The account's signers and networks: listed for the database, a reference for the file. */
 const ownOf = ({ accountId, origin }: OperatorContext.Account, { networks, signers }: Content) => {
   const isIts = (each: { readonly accountId: AccountId }) =>
     origin === "database" && each.accountId === accountId

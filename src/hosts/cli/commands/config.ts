@@ -16,11 +16,11 @@ const summary = (config: Config.Config) => ({
   networks: config.networks
     .filter(({ chainId }) => !config.unconfigured.has(chainId))
     .map(({ chainId }) => Number(chainId)),
-  /** Shown by `/networks`, and open to requests that bring a node of their own, without a word of the file. */
+  /** Chains shown by `/networks` and open to requests with their own node, without an entry in the file. */
   unconfigured: [...config.unconfigured].map(Number)
 })
 
-/** Why the service would not do what the configuration promises; what is merely limited is no failure. */
+/** Fails when the service cannot do what the configuration promises; warnings do not fail. */
 const connected = (config: Config.Config) =>
   Effect.gen(function* () {
     const { tell } = yield* Operator

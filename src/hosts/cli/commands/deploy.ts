@@ -25,7 +25,7 @@ import * as Table from "../support/Table.js"
 
 const textOf = (why: unknown): string => (why instanceof Error ? why.message : String(why))
 
-/** Errors of nodes and of ethers repeat what was sent, and where to: the first line says enough. */
+/** Errors of nodes and of ethers quote the request and its URL: only the first line is shown. */
 const attempt = <A>(what: string, run: () => Promise<A>): Effect.Effect<A, string> =>
   Effect.tryPromise({
     try: run,
@@ -37,7 +37,7 @@ const addressOf = (option: string, text: string): Result.Result<string, string> 
     ? Result.succeed(getAddress(text))
     : Result.fail(`--${option}: expected an address, and not the zero address`)
 
-/** Who pays: a private key out of the environment or a file, or the first account that a development node has unlocked. */
+/** The payer: a private key from the environment or a file, or the first unlocked account of a development node. */
 const payerOf = (
   text: string,
   env: Secrets.Sources["env"],
@@ -65,7 +65,7 @@ const payerOf = (
 const state = ({ how, present }: Plan.Step): string =>
   present ? "there" : how.kind === "left" ? (how.needed ? "MISSING" : "missing") : "to deploy"
 
-/** Who pays, and what he has. */
+/** The payer and its balance. */
 interface Payer {
   readonly signer: Signer
   readonly address: string

@@ -18,7 +18,7 @@ const integer = (name: string, text: string, from: number, to: number): Effect.E
     : Effect.fail(`--${name}: expected an integer from ${from} to ${to}, got ${given(text)}`)
 }
 
-/** On stderr, so that what is printed for pasting stays together. */
+/** Logs to stderr, so that the output for pasting stays together. */
 const requestLines = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
 
 const lines = (info: DevStack.DevInfo, first: FirstOperation.Executed, file: string): string =>

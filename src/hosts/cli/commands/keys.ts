@@ -39,7 +39,7 @@ const durationOf = (text: string): Effect.Effect<number, string> => {
 const stateOf = ({ endsAt }: OperatorContext.KnownKey, now: number): "active" | "ending" | "ended" =>
   endsAt === null ? "active" : endsAt > now ? "ending" : "ended"
 
-/** A key as programs read it. */
+/** A key for JSON output. */
 export const shown = (key: OperatorContext.KnownKey, now: number) => ({
   id: key.id,
   account: key.accountId,
@@ -51,7 +51,7 @@ export const shown = (key: OperatorContext.KnownKey, now: number) => ({
   lastUsedAt: key.usedAt === null ? null : Table.time(key.usedAt)
 })
 
-/** Keys as people read them, and programs. */
+/** Keys as a table and as JSON. */
 export const listed = (keys: ReadonlyArray<OperatorContext.KnownKey>, now: number) =>
   Table.listed(
     keys.map((key) => shown(key, now)),
@@ -72,7 +72,7 @@ const one = (key: OperatorContext.KnownKey, now: number) => ({
   json: shown(key, now)
 })
 
-/** Makes a key and keeps its hash; the key itself is in what is said, and nowhere else. */
+/** Creates a key and stores its hash. Only the output contains the key. */
 const issue = (
   context: OperatorContext.OperatorContext,
   accountId: OperatorContext.Account["accountId"],
@@ -97,7 +97,7 @@ const issue = (
 
 const key = Argument.String("KEY").pipe(Argument.withDescription("the id of a key, never the key itself"))
 
-/** The database, and the key of this id. */
+/** The database and the key with this id. */
 const find = (id: string) =>
   Effect.gen(function* () {
     const context = yield* OperatorContext.open

@@ -22,7 +22,7 @@ const keyOf = ({ accountId, key }: LaneAccess): string => {
   return `${accountId}: ${key.clientId} ${id}`
 }
 
-/** A lane by its transactions, of which there is one at least. */
+/** Summarises a lane from its transactions. */
 const summary = ([first, ...rest]: Arr.NonEmptyReadonlyArray<TransactionRecord>) => {
   const records = [first, ...rest]
   const waiting = records.filter(({ state }) => state === "signed")
@@ -82,7 +82,7 @@ const addressOf = (role: SystemRole, { keys }: Config) =>
     return asked?.address ?? (yield* Effect.fail(`the key ${role} is unavailable: ${asked?.problem}`))
   })
 
-/** The journal, and the lane in it. */
+/** The journal and the lane in it. */
 const find = (chain: string, signer: string) =>
   Effect.gen(function* () {
     const { config, ports } = yield* OperatorContext.open
@@ -142,7 +142,7 @@ const show = Command.make("show", { ...operands, json }).pipe(
   })
 )
 
-/** What the running service answers. */
+/** Response of the running service. */
 const Unstuck = Schema.Struct({
   replaced: Schema.Array(
     Schema.Struct({

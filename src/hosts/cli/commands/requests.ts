@@ -64,7 +64,7 @@ const list = Command.make("list", {
   })
 )
 
-/** Without what it asked for: the caller's node is named there, with whatever key its URL has. */
+/** Leaves out the request's content: it names the caller's node, whose URL may contain a key. */
 const detailed = (record: RequestRecord) =>
   Effect.gen(function* () {
     const final = record.outcome === null ? null : yield* Answer.told(record.outcome, record.requestId)
@@ -100,7 +100,7 @@ const requestId = Argument.String("REQUEST").pipe(
   Argument.withDescription("the requestId of an answer, or of requests list")
 )
 
-/** The journal, and the request of this id in it. */
+/** The journal and the request with this id. */
 const find = (requestId: string) =>
   Effect.gen(function* () {
     const { ports } = yield* OperatorContext.open
@@ -160,7 +160,7 @@ const cancel = Command.make("cancel", { requestId, json }).pipe(
   })
 )
 
-/** The held request of this id; fails of another one. */
+/** The held request with this id; fails when the request is not held. */
 const findHeld = (requestId: string) =>
   Effect.filterOrFail(
     find(requestId),

@@ -104,7 +104,7 @@ const show = Command.make("show", { text: operand, json }).pipe(
   })
 )
 
-/** One more than the largest number that is a version of this client. */
+/** The client's highest numeric version plus one. */
 const nextVersion = (signers: ReadonlyArray<SignerRecord>, clientId: string): string => {
   const versions = signers.flatMap((record) =>
     record.clientId === clientId && /^\d{1,9}$/.test(record.versionId ?? "") ? [Number(record.versionId)] : []
@@ -160,7 +160,7 @@ const create = Command.make("create", {
   })
 )
 
-/** A key that nobody can be asked for must not keep anybody from stopping it: the command then goes on, and says so. */
+/** An unavailable key provider must not prevent a pause: the command continues with a warning. */
 const exists = (subject: string, context: OperatorContext.OperatorContext) =>
   Effect.gen(function* () {
     const known = KnownSigners.all(context)

@@ -5,12 +5,12 @@ import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import type { Config } from "../../config/Config.js"
 
-/** Signatures of the lane may wait for an HSM, and for somebody who approves. Milliseconds. */
+/** Time-out in ms: the lane's signatures may wait for an HSM or a human approver. */
 const patience = 120_000
 
 const wildcards: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" }
 
-/** By `node:http`, since `fetch` names the host of the address, and the port answers to loopback's name. */
+/** Uses `node:http`: `fetch` sets the Host header from the address, and the port accepts only loopback names. */
 const send = (
   { host, port, token }: NonNullable<Config["operations"]["admin"]>,
   path: string,
@@ -37,7 +37,7 @@ const unreadable = "the service's answer cannot be read"
 const errorOf = (body: unknown): string =>
   Predicate.hasProperty(body, "error") && typeof body.error === "string" ? body.error : unreadable
 
-/** Asks the running service to do something that only the process may do that owns the lanes. */
+/** Calls the running service, for actions reserved to the process that owns the lanes. */
 export const post = ({ operations }: Config, path: string): Effect.Effect<unknown, string> =>
   Effect.gen(function* () {
     const { admin } = operations

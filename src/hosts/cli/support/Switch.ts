@@ -12,21 +12,21 @@ interface Kind {
   readonly kind: Exclude<Pause["kind"], "account">
   readonly operand: Argument.Argument<string>
   readonly what: string
-  /** The same of none in particular. */
+  /** `what` with an indefinite article. */
   readonly anyWhat: string
   readonly example: string
-  /** The subject as the store has it. */
+  /** Subject in the store's form. */
   readonly subjectOf: (text: string) => Effect.Effect<string, string>
-  /** Fails when there is no such thing, with the names of those that there are. */
+  /** Fails with the existing names when the subject does not exist. */
   readonly exists: (
     subject: string,
     context: OperatorContext.OperatorContext
   ) => Effect.Effect<void, string, Operator | Scope.Scope>
 }
 
-/** The commands that throw and turn back one kind of kill switch. */
+/** Commands that pause and resume one kind of kill switch. */
 export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, what }: Kind) => {
-  /** What is paused can be resumed, whether it still exists or not. */
+  /** A paused subject can be resumed even when it no longer exists. */
   const found = (text: string) =>
     Effect.gen(function* () {
       const subject = yield* subjectOf(text)

@@ -17,7 +17,7 @@ import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 import { commands as common, operator } from "./Subscriptions.js"
 
-/** Watches that are read at once. */
+/** Watches per page. */
 const page = 1_000
 
 const all = (

@@ -64,10 +64,7 @@ export class InFlightLimit {
     )
   }
 
-  /**
-   * Counts the stream while it runs. It ends when the service stops, and immediately when the limit was reached since the
-   * check.
-   */
+  /** Counts the stream while it runs. It ends with the service, and immediately when the limit is now reached. */
   boundedStream<A>(accountId: string, stream: Stream.Stream<A>): Stream.Stream<A> {
     return Stream.suspend(() => {
       if (!this.admitsStream(accountId)) return Stream.empty
@@ -79,10 +76,7 @@ export class InFlightLimit {
     })
   }
 
-  /**
-   * Refuses new requests and waits for the others. After `drain` it makes the last call, then interrupts the remaining
-   * ones.
-   */
+  /** Refuses new requests and waits for the others. After `drain` it makes the last call, then interrupts the rest. */
   stop(drain: Duration.Input): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       this.stopping = true
