@@ -6,9 +6,9 @@ import * as References from "effect/References"
 import { print } from "../../domain/json/Json.js"
 
 /**
- * A logger that writes one JSON object per line: `time`, `level`, `message`, the annotations, and `cause` where there
- * is one. URLs lose everything but scheme and host (keys sit in their paths); in causes, which quote whatever failed,
- * hex texts of 32 bytes and more are cut as well (a private key has 32).
+ * Logs one JSON object per line: `time`, `level`, `message`, the annotations, and `cause` if present. URLs keep only scheme
+ * and host (keys sit in paths); causes, which quote arbitrary text, also lose hex of 32 bytes and more (the length of a
+ * private key).
  */
 export const make = (write: (line: string) => void): Logger.Logger<unknown, void> =>
   Logger.make(({ cause, date, fiber, logLevel, message }) => {
@@ -23,10 +23,10 @@ export const make = (write: (line: string) => void): Logger.Logger<unknown, void
     write(`${withoutPaths(JSON.stringify(line))}\n`)
   })
 
-/** Text that is kept until it is written, UTF-16 units, and for how long, milliseconds. */
+/** Most buffered text, in UTF-16 units, and longest delay, in ms. */
 const most = { units: 65_536, millis: 5 }
 
-/** Writes lines together that come together: each `write` is a call of the system. */
+/** Joins lines into one `write`: each is a system call. */
 export const batched = (
   write: (lines: string) => void
 ): { readonly write: (line: string) => void; readonly flush: () => void } => {
@@ -46,7 +46,7 @@ export const batched = (
   }
 }
 
-/** Replaces the default logger, on standard output. */
+/** Replaces the default logger; writes to standard output. */
 export const layer: Layer.Layer<never> = Layer.unwrap(
   Effect.gen(function* () {
     const { flush, write } = batched((lines) => void process.stdout.write(lines))
@@ -66,7 +66,7 @@ const plain = (value: unknown): unknown =>
     ? value
     : text(value)
 
-/** A logger that throws takes down whoever logs: bigints and cycles inside of what is logged must not. */
+/** Never throws: a throwing logger crashes its caller, and logged values may hold bigints and cycles. */
 const text = (value: unknown): string => {
   try {
     return typeof value === "object" && value !== null ? print(value) : String(value)

@@ -19,7 +19,7 @@ const chainRow = (profile: NetworkProfile) => [
   profile.remoteBundler === null ? "castellan's own" : "another one"
 ]
 
-/** The EOAs whose lanes or balances have been measured. */
+/** EOAs with measured lanes or balances. */
 const eoas = (found: Found) => {
   const by = (name: string) =>
     new Map((found.get(name) ?? []).map(({ labels, value }) => [`${labels.chain} ${labels.signer}`, value]))
@@ -38,7 +38,7 @@ const eoas = (found: Found) => {
   })
 }
 
-/** Requests since the start, by endpoint: how many, and how many of them the service failed. */
+/** Requests since the start, by endpoint, with the numbers refused and failed. */
 const endpoints = (found: Found) => {
   const rows = new Map<string, { all: number; refused: number; failed: number }>()
   for (const { labels, value } of found.get("requests_total") ?? []) {

@@ -8,7 +8,7 @@ import { code, native, table, time } from "./Page.js"
 const sum = (holds: ReadonlyArray<Hold>): bigint =>
   holds.reduce((total, { landed, wei }) => total + (landed ?? wei), 0n)
 
-/** What is held of the operator's money, by whose it is and by budget. */
+/** Reserved amounts, by owner and budget. */
 export const budgets = (data: Data, _view: View): Effect.Effect<Html, Missing> =>
   Effect.map(
     Effect.forEach(data.profiles, ({ chainId }) =>

@@ -5,12 +5,12 @@ import * as Figures from "./Figures.js"
 import { type Html, html } from "./Html.js"
 import { age, code, facts, table, time } from "./Page.js"
 
-/** Undeliverable events, and changes, that the page shows. */
+/** Most undeliverable events, and most changes, shown. */
 const most = 100
 
 const marked = (count: number) => (count === 0 ? 0 : html`<span class="wrong">${count}</span>`)
 
-/** Endpoints of all accounts, what is owed to them, what was given up, and who changed them. */
+/** Endpoints of all accounts, with pending and undeliverable events and the changes to the endpoints. */
 export const webhooks = (data: Data, { now }: View): Effect.Effect<Html, Missing> =>
   Effect.gen(function* () {
     const all = yield* data.webhooks.list(null)
