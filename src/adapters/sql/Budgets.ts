@@ -33,7 +33,7 @@ interface Row {
   readonly expires_at: number | string
 }
 
-/** How many days what has ended is still known. */
+/** Days for which settled reservations are kept. */
 const keptDays = 2
 
 const columns = ({ accountId, chainId, name }: Budget) => ({
@@ -56,12 +56,12 @@ const holdOf = (row: Row): Hold => ({
   note: row.note
 })
 
-/** Budgets in the database of the client. */
+/** Stores budgets in the client's database. */
 export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const lock = Store.lock(sql)
   const { mayDelete } = yield* ClockTrust
-  /** This instance among the holders of a reservation. */
+  /** This instance's entry among a reservation's holders. */
   const self = `${randomUUID()} `
 
   const answered =
@@ -76,7 +76,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
   const transaction = answered(Store.transaction(sql))
   const reading = answered(Store.reading(sql))
 
-  /** Locks the budgets in one order, so that no two calls wait for each other. */
+  /** Locks budgets in a fixed order, to prevent deadlocks. */
   const lockAll = (budgets: ReadonlyArray<Budget>) =>
     Effect.forEach([...new Set(budgets.map(lockName))].sort(), lock, { discard: true })
 
@@ -92,7 +92,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
       ([row]) => BigInt(row?.booked ?? 0)
     )
 
-  /** What is held of a budget. */
+  /** Open reservations of a budget. */
   const openOf = (budget: Budget, now: number) => sql<Row>`
     select * from budget_holds
     where ${of(budget)} and state <> 'settled' and (state = 'bound' or expires_at > ${now})`
@@ -121,7 +121,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
                 holders = replace(holders, ${self}, '') || ${self}
               where hold_no = ${own.hold_no} and state <> 'settled'
               returning hold_no`
-      // Its other holder may have given it back in the meantime.
+      // Its other holder may have released it in the meantime.
       if (raised.length === 0)
         yield* sql`insert into budget_holds ${sql.insert({
           ...columns(entry),
@@ -147,7 +147,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
             delete from budget_holds where state = 'settled' and day < ${dayOf(now) - keptDays}`
         for (const entry of entries) {
           const lack = yield* hold(entry, now)
-          // Failing undoes what was held before.
+          // The failure rolls back earlier reservations.
           if (lack !== null) return yield* Effect.fail({ lack })
         }
         return null
