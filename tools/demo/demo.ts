@@ -34,7 +34,7 @@ interface Setting {
   readonly proxy: CountingProxy.CountingProxy
 }
 
-/** A stack of its own on free ports, whose service reaches the chain through the proxy. */
+/** A new stack on free ports, whose service reaches the chain through the proxy. */
 const ownStack = Effect.gen(function* () {
   const opened: Array<Omit<Setting, "info">> = []
   const info = yield* DevStack.start({
