@@ -34,7 +34,7 @@ const [seconds = 0, callers = 0, wallets = 0, concurrentRequests = 0] = [
 if (
   ![seconds, callers, wallets, concurrentRequests].every((value) => Number.isSafeInteger(value) && value > 0)
 ) {
-  console.error("--seconds, --callers, --wallets and --concurrent are whole numbers above 0")
+  console.error("--seconds, --callers, --wallets, --concurrent: expected integers above 0")
   process.exit(2)
 }
 
@@ -83,7 +83,7 @@ for (const replicas of values.replicas.split(",").map(Number)) {
       console.log(
         `503 after p50 ${quantile(report.refusedAfter, 0.5).toFixed(0)} ms, p99 ${quantile(report.refusedAfter, 0.99).toFixed(0)} ms`
       )
-    console.log(`executed ${report.executed.length}, of which not exactly once ${wrong}`)
+    console.log(`executed ${report.executed.length}, not exactly once: ${wrong}`)
     const mib = (sizes: ReadonlyArray<number>) =>
       sizes.map((bytes) => (bytes / 1_048_576).toFixed(0)).join(" ")
     for (const [at, sizes] of report.memory.entries())

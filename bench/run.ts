@@ -24,9 +24,9 @@ import * as Report from "./harness/Report.js"
 
 const usage = `npm run bench -- [--quick] [--no-peers] [--profile FOLDER] [NAME...]
 
-Measures castellan against what would be used in its place, and writes docs/performance.md. Names choose claims.
+Measures castellan against its alternatives and writes docs/performance.md. Names choose claims.
 --quick     checks the results only, with little load and without peers; writes nothing
---no-peers  measures castellan alone
+--no-peers  measures only castellan
 --profile   takes CPU profiles of the service into the folder`
 
 const claims: ReadonlyArray<Claim> = [

@@ -64,7 +64,7 @@ export const entries = (): ReadonlyArray<Entry> => {
   return [...files].map(([path, source]) => {
     const file = program.getSourceFile(join(root, source))
     const module = file === undefined ? undefined : checker.getSymbolAtLocation(file)
-    if (module === undefined) throw new Error(`${source} is exported and is no module`)
+    if (module === undefined) throw new Error(`${source} is exported but is not a module`)
     const symbols = checker.getExportsOfModule(module)
     const named = (isValue: boolean) =>
       symbols

@@ -64,7 +64,7 @@ const notice = (place: string): string => {
 writeFileSync(
   join(dist, "executable/LICENSES.txt"),
   `${[
-    "Packages of which there are parts in the files of this folder.",
+    "Packages with code in the files of this folder.",
     ...[...packages].sort().map(notice)
   ].join(`\n\n${"-".repeat(80)}\n\n`)}\n`
 )

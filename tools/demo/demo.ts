@@ -14,8 +14,8 @@ import * as Story from "./Story.js"
 
 const usage = `npm run demo -- [--dev path/to/dev.json]
 
-Runs the story of five wallets over HTTP and checks every step on the chain. Starts a development stack of its own,
-or uses the running one that the file describes.`
+Runs the story of five wallets over HTTP and checks every step on the chain. Starts a development stack,
+or uses the running stack of the file.`
 
 class DemoError extends Data.TaggedError("DemoError")<{ readonly message: string }> {}
 

@@ -118,7 +118,7 @@ export const make = <H extends Handlers>(
       app: Answering.make(parts, (request, endpoint, known, params) =>
         endpoint.needsKey
           ? Effect.flatMap(admit(request, endpoint, known), () => useCase(request, endpoint, known, params))
-          : (open[endpoint.name] ?? Effect.die(new Error(`nobody answers ${endpoint.name}`)))
+          : (open[endpoint.name] ?? Effect.die(new Error(`${endpoint.name}: no handler`)))
       ),
       stop: (drain) => inFlight.stop(drain),
       underWay: () => inFlight.size
