@@ -140,7 +140,8 @@ const connectionsOf = (
   )
 
 /**
- * The application's tokens, or the SDK's default chain (environment, workload and managed identity, developer tools). Tokens come only from the application's own authority.
+ * The application's tokens, or the SDK's default chain (environment, workload and managed identity, developer tools).
+ * An application's tokens come only from its own authority.
  */
 const tokensOf = (credentials: Credentials | undefined, connections: Connections) =>
   Effect.tryPromise({

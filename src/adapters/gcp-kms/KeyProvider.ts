@@ -60,8 +60,8 @@ const reasonOf = (name: string, status: number): KeyProviderError["reason"] => {
 }
 
 /**
- * Error name in a response, of the API (`{"error": {"status": "NOT_FOUND"}}`) or the token endpoint (`{"error":
- * "invalid_grant"}`). Empty when there is no valid name.
+ * Error name in a response of the API (`{"error": {"status": "NOT_FOUND"}}`) or of the token endpoint
+ * (`{"error": "invalid_grant"}`). Empty when there is no valid name.
  */
 const nameOf = (data: unknown): string => {
   const parsed = Result.try((): unknown => (typeof data === "string" ? JSON.parse(data) : data))

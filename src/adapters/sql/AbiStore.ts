@@ -23,7 +23,7 @@ interface Row {
 /** Cache of an account's first `ordinal` definitions; never stale, since rows never change. */
 interface Known {
   readonly turn: Semaphore.Semaphore
-  /** Number of reads started, and number of the first reads covered by a refresh. */
+  /** Reads begun, and the count of the first ones that a refresh covers. */
   asked: number
   answered: number
   readonly canonical: Set<string>

@@ -27,7 +27,7 @@ export interface Options {
   readonly requestTimeoutMillis?: number
   /** Time-out of an idle connection. Default 65 s, above the usual one of load balancers. */
   readonly keepAliveTimeoutMillis?: number
-  /** Time for a client to read a response, and further time per bytes left. Default 60 s and 16 KiB a second. */
+  /** Time for a client to read a response, plus its length at a minimum rate. Default 60 s and 16 KiB a second. */
   readonly answerMillis?: number
   readonly answerBytesPerSecond?: number
   /** Most open connections. Default 4,096. */
