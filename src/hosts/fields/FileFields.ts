@@ -23,7 +23,6 @@ export const Name = Schema.Trimmed.check(Schema.isNonEmpty(), Schema.isMaxLength
   says("expected 1 to 128 characters without outer white space")
 )
 
-/** Whether requests can be sent to the text; `Secret` covers URLs with credentials. */
 export const isHttpUrl = (text: string): boolean => {
   if (!URL.canParse(text)) return false
   const { password, protocol, username } = new URL(text)

@@ -133,7 +133,7 @@ const list = Command.make("list", { json }).pipe(
   })
 )
 
-/** The account's signers and networks: listed for the database, a reference for the file. */
+/** A database account's networks and signers; empty for an account of the file, which lists them. */
 const ownOf = ({ accountId, origin }: OperatorContext.Account, { networks, signers }: Content) => {
   const isIts = (each: { readonly accountId: AccountId }) =>
     origin === "database" && each.accountId === accountId

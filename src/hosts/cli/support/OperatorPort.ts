@@ -10,7 +10,7 @@ const patience = 120_000
 
 const wildcards: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" }
 
-/** Uses `node:http`: `fetch` sets the Host header from the address, and the port accepts only loopback names. */
+/** Uses `node:http`: `fetch` sets the Host header from the address, and the port expects a loopback name. */
 const send = (
   { host, port, token }: NonNullable<Config["operations"]["admin"]>,
   path: string,

@@ -12,7 +12,7 @@ interface Kind {
   readonly kind: Exclude<Pause["kind"], "account">
   readonly operand: Argument.Argument<string>
   readonly what: string
-  /** `what` with an indefinite article. */
+  /** The paused work in the help text, for example "on a chain". */
   readonly anyWhat: string
   readonly example: string
   /** Subject in the store's form. */
