@@ -54,7 +54,7 @@ const isOperator =
 const isNamed = ({ headers }: HttpServerRequest.HttpServerRequest, { hosts }: Options): boolean =>
   HostPattern.matches([...loopback, ...hosts], headers.host ?? "")
 
-/** Reason to refuse a request from another site's page; null: none. */
+/** Refuses requests from other sites' pages, and requests without the operator's token; null: allowed. */
 const refusalOfOrigin = (
   { headers }: HttpServerRequest.HttpServerRequest,
   options: Options
@@ -223,7 +223,7 @@ const routed = (
   const allowed = expected === "GET" ? ["GET", "HEAD"] : [expected]
   if (!allowed.includes(method))
     return Effect.succeed(refuse(405, `expected ${expected}`, { allow: allowed.join(", ") }))
-  // A client that leaves interrupts its request.
+  // Stops when the client leaves.
   return route === undefined
     ? Effect.succeed(refuse(404, "expected /metrics, /audit, /lanes/unstick or /console"))
     : Effect.interruptible(route.answer(searchParams))
