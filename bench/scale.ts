@@ -30,7 +30,7 @@ for (const { measured, name, setup } of Measured.points) {
   )
 }
 
-/** The outcome if all demand is served within three blocks, otherwise null. */
+/** The outcome if 90% of the demand is served, and 99% of the ops within three blocks; otherwise null. */
 const answers = (setup: Model.Setup): Model.Outcome | null => {
   const found = Model.simulate(setup)
   const asked = "perSecond" in setup.demand ? setup.demand.perSecond : 0

@@ -30,7 +30,7 @@ export interface Store {
   readonly durable: Effect.Effect<void, JournalError>
   /** Holds the named lock until the transaction ends. */
   readonly lock: (name: string) => Effect.Effect<void, SqlError>
-  /** Suffix of a query that locks its rows against reads for update until the transaction ends. */
+  /** Suffix of a query that locks its rows exclusively until the transaction ends. */
   readonly forUpdate: Fragment
   /** Suffix of a query that locks its rows against changes until the transaction ends. */
   readonly forShare: Fragment
@@ -56,7 +56,7 @@ export const isBroken = (error: unknown): boolean =>
 
 export const isSqlite = (client: SqlClient.SqlClient): client is SqliteClient => "read" in client
 
-/** Recognises the client without loading its module, which SQLite processes lack. */
+/** Recognises the client without its module, which a SQLite process does not load. */
 export const isPostgres = (client: SqlClient.SqlClient): client is PostgresClient => "ofOneMoment" in client
 
 type Run = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>

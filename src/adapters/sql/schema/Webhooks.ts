@@ -57,7 +57,7 @@ export const webhookSecrets = step((sql) => [
     )`
 ])
 
-/** Authors of endpoint changes. As with `audit`, the database refuses to change or delete rows. */
+/** Changes of endpoints, with authors. As with `audit`, the database refuses to change or delete rows. */
 export const webhookChanges = step((sql) => [
   sql`
     create table webhook_changes (
