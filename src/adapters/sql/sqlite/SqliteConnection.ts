@@ -103,7 +103,7 @@ export const open = (filename: string): Effect.Effect<SqliteConnection, SqlError
     }
   )
 
-/** A connection that runs each statement with `run`; supports only rows as objects. */
+/** A connection that runs each statement with `run`, which returns rows as objects. */
 export const connectionOf = (
   run: (text: string, parameters: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>
 ): Connection => {

@@ -22,7 +22,7 @@ export type Read = (
   limits: Limits
 ) => Effect.Effect<Uint8Array<ArrayBufferLike> | null, Broken>
 
-/** Reads a body in the transport's own way, where it has one. Times out after a minute, as node's server does. */
+/** Reads a body; transports may replace it. The default times out after a minute, like node's server. */
 export const Reader = Context.Reference<Read>("castellan/http/Body/Reader", {
   defaultValue:
     () =>
