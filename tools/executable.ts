@@ -63,8 +63,7 @@ const notice = (place: string): string => {
 
 writeFileSync(
   join(dist, "executable/LICENSES.txt"),
-  `${[
-    "Packages with code in the files of this folder.",
-    ...[...packages].sort().map(notice)
-  ].join(`\n\n${"-".repeat(80)}\n\n`)}\n`
+  `${["Packages with code in the files of this folder.", ...[...packages].sort().map(notice)].join(
+    `\n\n${"-".repeat(80)}\n\n`
+  )}\n`
 )
