@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @title Calls whose success hangs on the gas that they are given, for development chains
-/// @notice Each needs more than it uses, or does something else with less.
+/// @title Calls whose success depends on their gas limit, for development chains
+/// @notice Each call needs more gas than it uses, or takes another path with less.
 contract GasGuard {
-    /// @notice `needed` gas was to be left, and `left` was.
+    /// @notice `left` gas was left, less than `needed`.
     error TooLittleGas(uint256 needed, uint256 left);
 
     /// @notice A forwarded call failed.
@@ -13,7 +13,7 @@ contract GasGuard {
     /// @notice How often each function was carried out in full.
     uint256 public done;
 
-    /// @notice How often `attempt` took the other way.
+    /// @notice Number of inner calls that failed without a revert here.
     uint256 public missed;
 
     /// @notice Counts, if enough gas is left.
@@ -24,7 +24,7 @@ contract GasGuard {
         done++;
     }
 
-    /// @notice Counts at the end of `depth` calls of itself, each of which is given 63 of 64 parts (EIP-150).
+    /// @notice Counts at the end of `depth` calls of itself, each with 63/64 of its caller's gas (EIP-150).
     /// @param depth how many calls lie inside each other
     /// @param least gas that must be left in the innermost
     function nested(uint256 depth, uint256 least) external {
@@ -33,7 +33,7 @@ contract GasGuard {
     }
 
     /// @notice Calls as a forwarder of meta-transactions does: with exactly `gas`, and not with less.
-    /// @param gas what the inner call is given
+    /// @param gas gas limit of the inner call
     /// @param least gas that must be left inside
     function forwarded(uint256 gas, uint256 least) external {
         (bool ok, bytes memory data) = address(this).call{gas: gas}(abi.encodeCall(this.guarded, (least)));
@@ -51,7 +51,7 @@ contract GasGuard {
         }
     }
 
-    /// @notice The same with work inside that uses up gas: `rounds` new slots are written.
+    /// @notice Likewise with inner work that uses up gas: writes `rounds` new slots.
     /// @param rounds how many
     function attemptedWork(uint256 rounds) external {
         try this.work(rounds) {

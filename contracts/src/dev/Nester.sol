@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @title A contract that makes a call chosen by somebody else, for tests of nested EntryPoints
+/// @title A contract that makes a call chosen in advance, for tests of nested EntryPoints
 /// @notice An operation that calls `run` only burns gas until a call is loaded: its simulation shows no harm.
 contract Nester {
     /// @notice A loaded call was made.
