@@ -42,7 +42,7 @@ const tokenize = (text: string): ReadonlyArray<string> => {
   return tokens
 }
 
-/** What a definition's reader may ask of the text. */
+/** Operations of a definition's reader on the text. */
 export interface Reader {
   /** The next token, not consumed; empty at the end. */
   readonly peek: () => string
@@ -52,7 +52,7 @@ export interface Reader {
   readonly take: (token: string) => boolean
   /** Consumes a name; `what` it names stands in the refusal. */
   readonly name: (what: string) => string
-  /** Consumes the next word that is one of these; empty when the next token is none of them. */
+  /** Consumes the next word if it is in the set; otherwise returns the empty string. */
   readonly oneOf: (words: ReadonlySet<string>) => string
   /** Consumes a number; `what` it is stands in the refusal. */
   readonly number: (what: string) => void
@@ -223,7 +223,7 @@ export const read = <A>(
 const inline = /^(?:tuple)?\(/
 
 /**
- * The type that a JSON fragment's `type` field spells: `uint256[2]`, `tuple[]` with the tuple's components beside it,
+ * The type that a JSON fragment's `type` field spells: `uint256[2]`, `tuple[]` with the tuple's components next to it,
  * `(address,uint256)[]` with or without them.
  */
 export const readJsonType = (

@@ -127,7 +127,7 @@ export const readTopics = (definition: EventDefinition, log: RawLog): DecodedLog
   return args === null ? null : decoded(definition, log, args)
 }
 
-/** What decides whether a log fits: definitions that agree in it differ in names only. */
+/** Decides whether a log fits: definitions of one shape differ only in names. */
 const shape = ({ anonymous, inputs, topic }: EventDefinition): string =>
   `${topic}${anonymous ? Parameter.canonicalList(inputs) : ""} ${inputs.map(({ indexed }) => (indexed === true ? 1 : 0)).join("")}`
 

@@ -1,5 +1,5 @@
 /**
- * What an ABI parameter is: its name and its type, and how a type lies in ABI-encoded bytes
+ * An ABI parameter: its name and type, and the layout of the type in ABI-encoded bytes
  * (Solidity's "Contract ABI Specification").
  */
 
@@ -168,8 +168,8 @@ const named = ({ indexed, name }: Parameter): string => {
 }
 
 /**
- * `(type indexed name, (type name, type) name)`: canonical types, one space between words, all names kept but
- * `indexed` of a parameter of an event that is no topic.
+ * `(type indexed name, (type name, type) name)`: canonical types, one space between words. Keeps all names, except
+ * `indexed` as the name of an event's parameter that is not a topic.
  */
 export const fullList = (parameters: ReadonlyArray<Parameter>): string =>
   `(${parameters.map((parameter) => `${fullType(parameter.base)}${named(parameter)}`).join(", ")})`

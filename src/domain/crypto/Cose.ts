@@ -30,8 +30,8 @@ interface Head {
 }
 
 /**
- * Bytes of the argument that follow, and the least that is said in so many, by the low five bits from 24 on: no key has
- * integers or lengths above 2^32.
+ * Following bytes of the argument, and the least value of that size, by the low five bits from 24 on: no key has integers
+ * or lengths above 2^32.
  */
 const following = new Map([
   [24, { bytes: 1, least: 24 }],
@@ -94,7 +94,7 @@ const members = (digits: string): ReadonlyMap<number, Value> | null => {
  */
 export type PublicKeyProblem = "malformed" | "otherKind"
 
-/** The key. `y` may be its sign alone; the algorithm may be absent, else it is ES256. */
+/** The key. `y` may be only its sign; the algorithm may be absent, which means ES256. */
 export const p256PublicKey = (cbor: Hex): Result.Result<P256.PublicKey, PublicKeyProblem> => {
   const found = members(cbor.slice(2))
   if (found === null) return Result.fail("malformed")

@@ -4,7 +4,7 @@ import * as P256 from "./P256.js"
 import * as Secp256k1 from "./Secp256k1.js"
 
 /**
- * What key providers write in DER: signatures (ECDSA-Sig-Value of RFC 3279) and public keys (SubjectPublicKeyInfo of
+ * DER of key providers: signatures (ECDSA-Sig-Value of RFC 3279) and public keys (SubjectPublicKeyInfo of
  * RFC 5480). Every value has exactly one form here; any other spelling of it is refused.
  */
 
@@ -57,7 +57,7 @@ const positive = (body: string): bigint | null => {
   return digits.length > 64 ? null : BigInt(`0x${digits}`)
 }
 
-/** A signature as a provider made it; whether r and s are below the order is for who proves it. */
+/** A provider's signature; the caller proves that r and s are below the order. */
 export interface Signature {
   readonly r: bigint
   readonly s: bigint
