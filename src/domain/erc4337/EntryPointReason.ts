@@ -7,7 +7,7 @@ export interface EntryPointReason {
   /** `AA24` */
   readonly code: string
   readonly meaning: string
-  /** What the caller or the operator can do. */
+  /** Remedy for the caller or the operator. */
   readonly remedy: string
 }
 
@@ -106,6 +106,6 @@ export const all: ReadonlyArray<EntryPointReason> = table.map(([code, meaning, r
 
 const byCode: ReadonlyMap<string, EntryPointReason> = new Map(all.map((entry) => [entry.code, entry]))
 
-/** What the code at the beginning of an EntryPoint's reason says; null when there is none, or an unknown one. */
+/** The entry of the code that begins an EntryPoint's reason; null without a known code. */
 export const find = (reason: string): EntryPointReason | null =>
   byCode.get(/^AA[0-9]{2}(?![0-9A-Za-z])/.exec(reason)?.[0] ?? "") ?? null

@@ -59,7 +59,7 @@ const hashedWords = (version: Version, op: UserOperation): ReadonlyArray<string>
 ]
 
 /**
- * The ERC-4337 userOpHash, as `getUserOpHash` of that EntryPoint gives it. The signature is no part of it.
+ * The ERC-4337 userOpHash, as `getUserOpHash` of that EntryPoint gives it. It does not cover the signature.
  *
  * Does not hold for EIP-7702 accounts of v0.8 (initCode beginning with 0x7702), whose hash depends on chain state:
  * `fits` refuses them.
@@ -87,7 +87,7 @@ export interface AggregatedOps {
   readonly ops: ReadonlyArray<UserOperation>
   /** Zero: none, each op is signed for itself, as with `handleOps`. */
   readonly aggregator: Address.Address
-  /** What the aggregator verifies in the place of the ops' own signatures. */
+  /** Signature that the aggregator verifies instead of the ops' own. */
   readonly signature: Hex.Hex
 }
 
@@ -119,9 +119,9 @@ export const validateCall = (version: Version, op: UserOperation, userOpHash: He
   ])
 
 /**
- * Whether the EntryPoint can take the op at all, whatever wallet and paymaster say: nonce within 256 bits, every gas
- * limit and fee within 120 (else AA94), initCode empty or at least a factory's 20 bytes, paymasterAndData empty or
- * with all its fixed fields (else AA93), and what the version's own `objection` says. `Failure` says what is wrong.
+ * Whether the EntryPoint can take the op at all, whatever wallet and paymaster say. The nonce fits 256 bits, every gas
+ * limit and fee 120 (otherwise AA94). initCode is empty or at least a factory's 20 bytes; paymasterAndData is empty or
+ * has all its fixed fields (otherwise AA93). The version's own `objection` applies too. `Failure` names the problem.
  */
 export const fits = (version: Version, op: UserOperation): Result.Result<void, string> => {
   if (!Uint.fits(op.nonce, 256)) return Result.fail("nonce does not fit in 256 bits")

@@ -35,7 +35,7 @@ export interface Signed {
   readonly hash: Hex.Bytes32
 }
 
-/** Bytes that are no signed transaction of these kinds. */
+/** Bytes that are not a signed transaction of these kinds. */
 export class MalformedTransaction extends Data.TaggedError("MalformedTransaction")<{
   readonly reason: string
 }> {}
@@ -75,7 +75,7 @@ const fields = (tx: Transaction): Fields => [
 
 const envelope = (payload: Fields): Hex.Hex => Hex.concat(type, Rlp.encode(payload))
 
-/** What the sender signs: keccak256(0x02 || rlp(fields)), or keccak256(rlp(fields, chainId, 0, 0)) of a legacy one. */
+/** The sender's signing digest: keccak256(0x02 || rlp(fields)), or keccak256(rlp(fields, chainId, 0, 0)) if legacy. */
 export const signingDigest = (tx: Transaction): Hex.Bytes32 =>
   Keccak.hash(
     tx.legacy
@@ -106,7 +106,7 @@ interface Unverified {
   readonly s: bigint
 }
 
-/** The parts of an RLP list by their place; what is not there is empty. */
+/** The parts of an RLP list by their place; missing parts are empty. */
 const list = (raw: string) => {
   const items = decodeRlp(raw)
   const bytes = (at: number): string => {

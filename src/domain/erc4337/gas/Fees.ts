@@ -2,7 +2,7 @@ import * as BigInts from "effect/BigInt"
 import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 
-/** What a gas unit is paid, wei. maxPriorityFeePerGas is never above maxFeePerGas. */
+/** Price of a gas unit, wei. maxPriorityFeePerGas is never above maxFeePerGas. */
 export interface FeePrices {
   readonly maxFeePerGas: bigint
   readonly maxPriorityFeePerGas: bigint
@@ -10,15 +10,15 @@ export interface FeePrices {
   readonly legacy: boolean
 }
 
-/** What the chain asks for a gas unit in its next block, wei. */
+/** The chain's price of a gas unit in its next block, wei. */
 export interface Market {
   /** Null without EIP-1559. */
   readonly nextBaseFee: bigint | null
-  /** What the block's author is to get: maxPriorityFeePerGas, or the whole gas price where there is no base fee. */
+  /** The block author's share: maxPriorityFeePerGas, or the whole gas price without a base fee. */
   readonly tip: bigint
 }
 
-/** What the operator lets a gas unit cost, wei. */
+/** The operator's bounds on the price of a gas unit, wei. */
 export interface Bounds {
   readonly maxFeePerGas: bigint
   readonly maxPriorityFeePerGas: bigint
@@ -28,7 +28,7 @@ export interface Bounds {
 
 /** The chain asks for more than the operator allows; both in wei per gas unit. */
 export class AboveCap extends Data.TaggedError("AboveCap")<{
-  /** What the next block takes, without any buffer. */
+  /** Price of the next block, without any buffer. */
   readonly needed: bigint
   readonly cap: bigint
 }> {}

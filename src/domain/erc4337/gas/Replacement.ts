@@ -10,7 +10,7 @@ const raised = (price: bigint): bigint => BigInts.max((price * 11n + 9n) / 10n, 
  * ever signed for that nonce, and not below what the chain asks for now. `Failure` when the caps do not allow that.
  */
 export const prices = (options: {
-  /** Each the highest of all that was signed for the nonce, wei per gas unit. */
+  /** The highest of each price signed for the nonce, wei per gas unit. */
   readonly highest: Omit<FeePrices, "legacy">
   /** A quote of the moment; null when there is none to be had. */
   readonly quote: FeePrices | null

@@ -13,7 +13,7 @@ const bySelector: ReadonlyMap<string, Functions> = new Map(
 const functionsOf = (validateCall: Hex.Hex): Functions =>
   bySelector.get(validateCall.slice(0, 10)) ?? latest.functions
 
-/** Where the third argument is in the hex text. */
+/** Place of the third argument in the hex text. */
 const third = { from: 2 + 2 * 68, to: 2 + 2 * 100 }
 
 /** `validateUserOp(op, userOpHash, missingAccountFunds)` with another third argument. */
@@ -26,7 +26,7 @@ export const approve = (validateCall: Hex.Hex, maxCost: bigint): Hex.Hex =>
     `${functionsOf(validateCall).validatePaymasterUserOp}${withMissing(validateCall, maxCost).slice(10)}`
   )
 
-/** What it answers: what the paymaster wants to be given in postOp, empty: none, and ERC-4337 validation data. */
+/** Its answer: the paymaster's context for postOp, empty for no postOp, and ERC-4337 validation data. */
 export const readApproval = (
   answer: Hex.Hex
 ): { readonly context: Hex.Hex; readonly validationData: bigint } | null => {
