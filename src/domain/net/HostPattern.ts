@@ -3,15 +3,14 @@ import * as IpAddress from "./IpAddress.js"
 
 /**
  * Which `Host` headers are meant: one name, all names below one (`.svc.cluster.local`), or the addresses of a network.
- * A network is of addresses that the header itself has: no name is resolved, since whoever owns a name may let it resolve
- * to anything.
+ * A network matches only addresses in the header itself. No name is resolved: its owner may let it resolve to anything.
  */
 export type HostPattern =
   | { readonly _tag: "name"; readonly name: string }
   | { readonly _tag: "suffix"; readonly suffix: string }
   | { readonly _tag: "network"; readonly range: IpAddress.Range }
 
-/** Of letters, digits, hyphens and underscores; a last label of digits alone makes it an address that is none. */
+/** Letters, digits, hyphens and underscores; a last label of only digits makes it a malformed address. */
 const isName = (text: string): boolean =>
   text.length <= 253 &&
   text.split(".").every((label) => /^[a-z0-9_-]{1,63}$/.test(label)) &&
@@ -23,7 +22,7 @@ const plain = (text: string): string => text.toLowerCase().replace(/(?<=[^.])\.$
 /** An IPv6 address is written with and without brackets. */
 const unbracketed = (text: string): string => text.replace(/^\[([^\]]*)\](?=$|\/)/, "$1")
 
-/** What was perhaps meant by a text that no header can match. */
+/** The likely intention behind a text that no header can match. */
 const refusal = (text: string): string => {
   if (text.includes("*"))
     return 'a * is compared as it is; ".example.internal" stands for every name below example.internal'
@@ -54,7 +53,7 @@ export const parse = (text: string): Result.Result<HostPattern, string> => {
   return Result.fail(refusal(text))
 }
 
-/** Whether one of the patterns is met by the header. Its port is that of the connection, whatever it says. */
+/** Whether the header meets one of the patterns. Its port is ignored: the connection's port counts. */
 export const matches = (patterns: ReadonlyArray<HostPattern>, header: string): boolean => {
   const host = header.replace(/:[0-9]*$/, "")
   const address = IpAddress.parse(unbracketed(host))

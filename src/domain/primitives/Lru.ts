@@ -40,18 +40,18 @@ export class Lru<K, V> {
   private readonly ring = ringOf<K, V>()
   private total = 0
 
-  /** `weigh`: what a value weighs when it is set; without it `most` is a number of values. */
+  /** `weigh`: the weight of a value when it is set; without it `most` is a number of values. */
   constructor(
     private readonly most: number,
     private readonly weigh: (value: V) => number = () => 1
   ) {}
 
-  /** How many values there are. */
+  /** Number of values. */
   get size(): number {
     return this.entries.size
   }
 
-  /** What they weigh together. */
+  /** Total weight of the values. */
   get weight(): number {
     return this.total
   }
@@ -65,7 +65,7 @@ export class Lru<K, V> {
     return entry.value
   }
 
-  /** Sets the value, or weighs it anew. */
+  /** Sets the value and its weight. */
   set(key: K, value: V): void {
     this.delete(key)
     const weight = this.weigh(value)

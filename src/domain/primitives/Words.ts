@@ -83,7 +83,7 @@ export const readBytes32 = (cursor: Cursor, at: number): Hex.Bytes32 =>
 export const readAddress = (cursor: Cursor, at: number): Address.Address =>
   Address.fromWord(wordAt(cursor, at))
 
-/** An offset, length or count; one that points past the end of the data is the end of the data. */
+/** An offset, length or count; a value past the end of the data becomes the end of the data. */
 const readSize = (cursor: Cursor, at: number): number =>
   Math.min(Number(readUint(cursor, at)), cursor.digits.length / 2)
 

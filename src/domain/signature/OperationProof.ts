@@ -5,7 +5,7 @@ import type { Document } from "./typed/TypedData.js"
 /**
  * Messages whose signature could be the proof of an operation, a deployment, a sponsorship or an approval.
  *
- * Gotchas: who asks for a signature of "a message" need not know what it is; whoever gave it to them may.
+ * Gotchas: a caller who asks for a signature of "a message" may not know its meaning; the author of the message may.
  */
 
 /**

@@ -10,7 +10,7 @@ import * as Hex from "../primitives/Hex.js"
  * point (33), SubjectPublicKeyInfo in DER, or a COSE_Key in CBOR. Two entries of 32 bytes are X and Y of one key.
  */
 
-/** What is wrong, and with which entry. */
+/** The index of the invalid entry, and its problem. */
 export interface Problem {
   readonly index: number
   readonly message: string
@@ -18,7 +18,7 @@ export interface Problem {
 
 const offCurve = "the coordinates are of no point of the curve P-256"
 
-/** Longest text that is looked at: every encoding of a key is far below. */
+/** Longest text that is decoded: every encoding of a key is far below. */
 const maxLength = 1024
 
 const ofDer = (der: Hex.Hex): Result.Result<P256.PublicKey, string> =>
