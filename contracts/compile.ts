@@ -12,7 +12,7 @@ export interface Artifact {
   readonly bytecode: string
   /** Runtime code; immutables are zero words at `immutableReferences`. */
   readonly deployedBytecode: string
-  /** By immutable's name: where the constructor writes its words into the runtime code, in bytes. */
+  /** By immutable's name: places in the runtime code that the constructor fills, in bytes. */
   readonly immutableReferences?: Readonly<Record<string, ReadonlyArray<Range>>>
 }
 
@@ -181,7 +181,7 @@ export const outputs = (artifacts: ReadonlyArray<Artifact>): ReadonlyMap<string,
   return files
 }
 
-/** Recompiles and names every committed file that differs, is missing, or has no source any more. */
+/** Recompiles and names every committed file that differs, is missing, or no longer has a source. */
 const differences = (): ReadonlyArray<string> => {
   const expected = new Map([...outputs(compile()), [Reference.path, Reference.page()]])
   const stray = readdirSync(artifactRoot)

@@ -61,7 +61,7 @@ export type ExecuteResult = Writes["execute"]["response"]
 /** Outcome of one operation. */
 export type Outcome = ExecuteResult["outcomes"][number]
 
-/** Endpoints whose repetition does nothing twice. */
+/** Endpoints that are safe to repeat. */
 export interface Reads {
   readonly predict: Of<typeof PredictWallets>
   readonly check: Of<typeof CheckWallets>

@@ -25,7 +25,7 @@ export interface EventsOptions extends Transport.CallOptions {
 /** Kinds after which the request has its answer, as in the service. */
 const ends: ReadonlyArray<EventKind> = ["final", "cancelled", "expired"]
 
-/** The events in blocks of `text/event-stream`, and what is left of the last one. */
+/** The events in blocks of `text/event-stream`, and the rest of the last block. */
 const blocksOf = (text: string): readonly [ReadonlyArray<RequestEvent>, string] => {
   const blocks = text.split(/\r?\n\r?\n/)
   const rest = blocks.pop() ?? ""

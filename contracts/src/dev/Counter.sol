@@ -10,7 +10,7 @@ contract Counter {
     /// @notice The gate was closed when the call was executed.
     error Closed(bytes32 id);
 
-    /// @notice An id was counted once more.
+    /// @notice An id was counted.
     event Hit(bytes32 indexed id, address indexed caller, uint256 count);
 
     /// @notice How often an id was counted.

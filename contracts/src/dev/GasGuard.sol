@@ -25,7 +25,7 @@ contract GasGuard {
     }
 
     /// @notice Counts at the end of `depth` calls of itself, each with 63/64 of its caller's gas (EIP-150).
-    /// @param depth how many calls lie inside each other
+    /// @param depth number of nested calls
     /// @param least gas that must be left in the innermost
     function nested(uint256 depth, uint256 least) external {
         if (depth == 0) guarded(least);
@@ -52,7 +52,7 @@ contract GasGuard {
     }
 
     /// @notice Likewise with inner work that uses up gas: writes `rounds` new slots.
-    /// @param rounds how many
+    /// @param rounds number of slots
     function attemptedWork(uint256 rounds) external {
         try this.work(rounds) {
             done++;
@@ -65,14 +65,14 @@ contract GasGuard {
     mapping(uint256 index => uint256 value) public slots;
 
     /// @notice Writes `rounds` slots.
-    /// @param rounds how many
+    /// @param rounds number of slots
     function work(uint256 rounds) external {
         for (uint256 i = 0; i < rounds; i++) {
             slots[i] = block.number + 1;
         }
     }
 
-    /// @notice Counts, and returns the gas that was left: no two limits give the same answer.
+    /// @notice Counts, and returns the gas left: no two limits return the same value.
     /// @return left gas
     function told() external returns (uint256 left) {
         done++;

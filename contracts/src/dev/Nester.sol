@@ -15,7 +15,7 @@ contract Nester {
         (_target, _data) = (target, data);
     }
 
-    /// @notice Makes the loaded call, whatever comes of it; without one it burns the gas that the call would need.
+    /// @notice Makes the loaded call and ignores its failure; without one it burns the gas that the call would need.
     function run(uint256 gasToBurn) external payable {
         uint256 start = gasleft();
         if (_target == address(0)) {

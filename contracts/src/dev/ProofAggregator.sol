@@ -22,8 +22,8 @@ interface IProven {
 /// signature is abi.encode(bytes[] proofs), one per operation. A real one would hold one BLS signature there.
 /// @dev A bundler calls from the EntryPoint's address, since the aggregator asks its caller for operation hashes:
 /// 1. `aggregateSignatures` of the signed operations is the group's signature;
-/// 2. `validateUserOpSignature` of each verifies it, and is what the operation carries as its signature in the bundle
-///    (behind which a sponsor's signature comes as ever);
+/// 2. `validateUserOpSignature` of each verifies it, and returns the operation's signature in the bundle (a sponsor's
+///    signature follows it as usual);
 /// 3. `handleAggregatedOps` with [{userOps, aggregator, signature}], which calls `validateSignatures`.
 contract ProofAggregator is IAggregator {
     /// @notice An operation's proof is not by its wallet's validators.

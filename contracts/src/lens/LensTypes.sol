@@ -97,7 +97,7 @@ struct WalletState {
 /// @param chainId EIP-155 chain id
 /// @param number block number
 /// @param timestamp block timestamp, Unix seconds
-/// @param baseFee base fee, wei; nodes may say 0 in a call without a gas price
+/// @param baseFee base fee, wei; nodes may report 0 in a call without a gas price
 /// @param gasLimit block gas limit
 /// @param implementation the beacon's implementation; zero without a beacon or without its answer
 /// @param implementationHash EXTCODEHASH of the implementation

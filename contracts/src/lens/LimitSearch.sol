@@ -63,8 +63,8 @@ abstract contract LimitSearch is StateReader {
         Frames.revertWith(abi.encode(ok, used, digest, answer));
     }
 
-    /// @dev Runs a call with the least gas at which it does what it does with `grant`; with `grant` itself when limits are
-    /// declared. Two executions when it needs little more than it uses, and at most TRIALS + 5.
+    /// @dev Runs a call with the least gas at which it behaves as with `grant`; with `grant` itself when limits are declared.
+    /// Two executions when it needs little more than it uses, and at most TRIALS + 5.
     function _runLeast(address target, uint256 grant, bytes memory data, uint256 cap)
         internal
         returns (Outcome memory seen)
@@ -129,7 +129,7 @@ abstract contract LimitSearch is StateReader {
         return wanted == 0 || wanted == found;
     }
 
-    /// @dev Whether the call does as the task says within `limit`; its effects are undone.
+    /// @dev Whether the call matches the task within `limit`; its effects are undone.
     function _does(Task memory task, uint256 limit) private returns (bool) {
         (bool ok, uint256 used, bytes32 digest) = _try(task, limit);
         return ok && _same(task.used, used) && _same(uint256(task.digest), uint256(digest));
@@ -143,7 +143,7 @@ abstract contract LimitSearch is StateReader {
         _release(free);
     }
 
-    /// @dev Runs the call within `limit`, and undoes it unless it does as the task says.
+    /// @dev Runs the call within `limit`, and undoes it unless it matches the task.
     function _keeps(Task memory task, uint256 limit) private returns (bool kept) {
         uint256 free = _free();
         (kept,) = address(this).call(abi.encodeCall(this.attempt, (task, limit, 0, true)));

@@ -10,10 +10,9 @@ import * as Parameters from "./Parameters.js"
 import * as Values from "./Values.js"
 
 /**
- * Conditions on the parameters of one event. A parameter is given one value or a list of values, any of which will
- * do; the list is always the outermost array. Values are written as `Parameters` takes them; one value of an array
- * type is JSON text or an array inside of the list: `"[1,2]"`, `[["1","2"]]`. Booleans and safe integers may be
- * written plainly.
+ * Conditions on the parameters of one event. A condition is one value or a list of alternatives; the list is always the
+ * outermost array. `Parameters` defines the spelling of values; one value of an array type is JSON text or an array
+ * inside the list: `"[1,2]"`, `[["1","2"]]`. Booleans and safe integers may be written plainly.
  */
 export interface EventFilter {
   readonly definition: EventDefinition

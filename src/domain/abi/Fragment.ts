@@ -8,7 +8,7 @@ import * as Parameter from "./Parameter.js"
 export interface Fragment {
   readonly name: string
   readonly inputs: ReadonlyArray<Parameter.Parameter>
-  /** Null when the fragment does not say. */
+  /** Null when the fragment omits them. */
   readonly outputs: ReadonlyArray<Parameter.Parameter> | null
   readonly anonymous: boolean
 }

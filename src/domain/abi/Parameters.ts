@@ -127,7 +127,7 @@ const elementary = (
   }
 }
 
-/** A JSON number or boolean as the string that stands for it; null when it stands for none. */
+/** The string form of a value of a simple type: a string, boolean or safe integer of JSON. */
 const plainly = (type: Parameter.Type, value: unknown): Encoded => {
   if (typeof value === "string") return Result.succeed(value)
   if (typeof value === "boolean" && type.kind === "bool") return Result.succeed(String(value))
@@ -235,7 +235,7 @@ const countNames = (value: unknown): number => {
 /** Longest example of a value in a refusal, in characters. */
 const maxExample = 200
 
-/** A value of the type as JSON, as long as there is room for it. */
+/** A value of the type as JSON, while there is room for it. */
 const example = (type: Parameter.Type, room: Room): string => {
   const list = (types: ReadonlyArray<Parameter.Type>) => {
     const shown: Array<string> = []

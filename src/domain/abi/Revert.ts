@@ -14,7 +14,7 @@ export interface Revert {
   readonly args: Values.Json
   /** One line of at most `maxMessage` characters without control characters, for the API's callers. */
   readonly message: string
-  /** `AA24`, when the EntryPoint says so. */
+  /** `AA24`, from the EntryPoint. */
   readonly code: string | null
 }
 
@@ -25,7 +25,7 @@ const maxText = 256
 const maxShownBytes = 68
 const maxShownElements = 8
 
-/** Reverts inside of one revert (`FailedOpWithRevert`, `PostOpReverted`) that are looked into, at all levels. */
+/** Inner reverts (`FailedOpWithRevert`, `PostOpReverted`) decoded per revert, at all levels. */
 const maxInner = 8
 
 /** Errors of one selector that are tried: four bytes collide, by chance or by design. */
@@ -57,7 +57,7 @@ const standard: ReadonlyArray<ErrorDefinition.ErrorDefinition> = [
 // A contract chooses its reasons: line breaks would forge log lines, direction marks reorder what is displayed.
 const unsafeCharacters = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\u2028\u2029]/gu
 
-/** Whole characters up to `length`, `...` where some are left out. */
+/** Whole characters up to `length`, `...` for omitted text. */
 const shorten = (text: string, length: number): string => {
   if (text.length <= length) return text
   const cut = text.slice(0, length - 3)
@@ -85,12 +85,12 @@ const cutFrom = 512
 /** Source of definitions, and the number of inner reverts still to decode. */
 interface Decoding {
   readonly candidates: (selector: string) => ReadonlyArray<ErrorDefinition.ErrorDefinition>
-  /** Whether the data stand inside of shortened ones. */
+  /** Whether the data are part of shortened data. */
   cut: boolean
   innerLeft: number
 }
 
-/** The message of revert data that stand inside of others; null when they say nothing. */
+/** The message of inner revert data; null when they have none. */
 const innerMessage = (decoding: Decoding, data: Values.Json | undefined): string | null => {
   if (decoding.innerLeft === 0 || typeof data !== "string") return null
   decoding.innerLeft -= 1
@@ -242,9 +242,9 @@ const standardIndex = index(standard)
  *
  * - a reason unchanged; a panic as `Panic(0x11): arithmetic overflow or underflow`
  * - a custom error as `NotEnough(available: 5, required: 7)`
- * - an EntryPoint's failure as its reason, what that means and what to do
- * - revert data inside of `bytes` arguments are decoded in their turn, a few levels deep
- * - of long data that were cut, text and bytes are what is left of them
+ * - an EntryPoint's failure as its reason, the meaning and the remedy
+ * - revert data inside `bytes` arguments decoded as well, a few levels deep
+ * - of shortened data, the remaining text and bytes
  */
 export const layered = (indexes: ReadonlyArray<Index>): ((data: Hex.Hex) => Revert) => {
   const candidates = (selector: string): ReadonlyArray<ErrorDefinition.ErrorDefinition> => {

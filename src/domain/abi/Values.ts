@@ -58,12 +58,12 @@ const refuse = (why: string): never => {
   throw new Refusal(why)
 }
 
-/** Hex digits without 0x, and what may still be spent on them. */
+/** Hex digits without 0x, and the remaining budgets. */
 interface Source {
   readonly digits: string
   readonly size: number
   readonly bound: string
-  /** Whether the last text or bytes may end with the data instead of where their length says. */
+  /** Whether the last text or bytes may end with the data, before their length. */
   readonly cut: boolean
   readsLeft: number
   valuesLeft: number
@@ -202,7 +202,7 @@ export interface Options {
   readonly allowance?: Allowance
 }
 
-/** Decodes one value per output. Never throws, whatever the bytes are. */
+/** Decodes one value per output. Never throws. */
 export const decode = (
   outputs: ReadonlyArray<Parameter.Parameter>,
   data: Hex.Hex,

@@ -19,7 +19,7 @@ type Value = number | string | boolean
 
 interface Item<A> {
   readonly value: A
-  /** The digits behind it. */
+  /** The following digits. */
   readonly rest: string
 }
 
@@ -68,10 +68,10 @@ const value = (digits: string): Item<Value> | null => {
   return end > first.rest.length ? null : { value: first.rest.slice(0, end), rest: first.rest.slice(end) }
 }
 
-/** Longest map that is read: five members say all of a key, and others are few. */
+/** Longest map that is read: a key needs five members, and others are few. */
 const maxMembers = 16
 
-/** The members of the one map that the digits are. */
+/** The members, if the digits are exactly one map. */
 const members = (digits: string): ReadonlyMap<number, Value> | null => {
   const first = head(digits)
   if (first === null || first.major !== map || first.argument > maxMembers) return null

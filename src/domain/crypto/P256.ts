@@ -33,7 +33,7 @@ export const fromPoint = (digits: string): PublicKey | null => {
   return y !== null && isPublicKey({ x, y }) ? { x, y } : null
 }
 
-/** The y of this sign above x. The library's own reader of compressed points takes none with x = 0. */
+/** The y of this sign above x. The library's own reader of compressed points rejects x = 0. */
 const yOf = (x: bigint, odd: boolean): Hex.Bytes32 | null =>
   Result.match(
     Result.try(() => Fp.sqrt(Fp.create(x ** 3n + a * x + b))),

@@ -46,7 +46,7 @@ export const check = (dependencies: Dependencies): Result.Result<void, Problem> 
   return Result.succeed(undefined)
 }
 
-/** Once around the cycle that begins at this element. */
+/** The cycle that begins at this element. */
 const walk = (dependencies: Dependencies, from: number): ReadonlyArray<number> => {
   const path = [from]
   for (let at = dependencies[from] ?? from; at !== from; at = dependencies[at] ?? from) path.push(at)

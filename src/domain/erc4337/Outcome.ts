@@ -19,7 +19,7 @@ export interface Outcome {
   readonly actualGasUsed: bigint
   /**
    * Revert data of the failed call, or of the failed postOp (then `PostOpReverted(bytes)`, v0.7 and later); at most
-   * 2048 bytes (the EntryPoint cuts). Null when nothing reverted, or reverted without data.
+   * 2048 bytes (the EntryPoint cuts). Null without a revert, or for a revert without data.
    */
   readonly revertData: Hex.Hex | null
   /**

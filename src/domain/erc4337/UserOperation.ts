@@ -9,7 +9,7 @@ import type { UserOperation } from "./entrypoint/Op.js"
 
 export type { UserOperation }
 
-/** Its type, as it stands in the signatures of functions. */
+/** Its type in function signatures. */
 export const structOf = (version: Version): string => EntryPointSpec[version].layout.struct
 
 /** The op's struct inside a tuple: UserOperation of v0.6, PackedUserOperation of v0.7 and v0.8. */
@@ -26,13 +26,13 @@ export const part = (version: Version, op: UserOperation): Words.Part =>
 
 /**
  * Solidity's `abi.encode(userOp)` of that version's struct, so it begins with the offset 0x20. Integers wider than
- * their field are reduced to it: `fits` says beforehand whether they are.
+ * their field are reduced to it: check with `fits` first.
  */
 export const encode = (version: Version, op: UserOperation): Hex.Hex => Words.encode([part(version, op)])
 
 /**
- * The op in `abi.encode(userOp)` of that version's struct. Strict: only the canonical encoding, the one that
- * `encode` gives for the result, is accepted, so that an op has one text and its parts no hidden bytes.
+ * The op in `abi.encode(userOp)` of that version's struct. Strict: accepts only the canonical encoding, `encode` of the
+ * result, so that an op has one text and its parts no hidden bytes.
  */
 export const decode = (version: Version, encoded: Hex.Hex): Result.Result<UserOperation, string> => {
   const cursor = Words.readTail(Words.read(encoded), 0)

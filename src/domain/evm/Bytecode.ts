@@ -4,7 +4,7 @@ import * as Hex from "../primitives/Hex.js"
 
 const push1 = 0x60
 const push32 = 0x7f
-/** CALLCODE, DELEGATECALL: the code of others runs in this one's place. */
+/** CALLCODE, DELEGATECALL: they run other code in this context. */
 const delegating = new Set([0xf2, 0xf4])
 
 /** Cuts the metadata that Solidity writes behind the code: a map in CBOR, and its length. It is never run. */

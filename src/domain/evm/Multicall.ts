@@ -4,7 +4,7 @@ import * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
 import * as Words from "../primitives/Words.js"
 
-/** Multicall3: many calls in one `eth_call`. Inside of it `msg.sender` is the address at which its code runs. */
+/** Multicall3: many calls in one `eth_call`. Their `msg.sender` is the address at which its code runs. */
 
 /** Its address, with the same code on nearly every chain. */
 export const address: Address.Address = Address.unsafe("0xcA11bde05977b3631167028862bE2a173976CA11")
@@ -24,7 +24,7 @@ const aggregateSelector = Keccak.selector("aggregate3((address,bool,bytes)[])")
 
 /**
  * A call that takes 45,000 gas and does nothing: the pairing check (EIP-197, EIP-1108) of no points. As the last calls
- * they prove how much gas those before them have left.
+ * they prove how much gas the calls before them have left.
  */
 export const toll: Call = {
   to: Address.unsafe("0x0000000000000000000000000000000000000008"),

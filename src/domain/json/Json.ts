@@ -55,7 +55,7 @@ export const member = (path: string, name: string): string => {
   return `${path}[${JSON.stringify(name.length > echo ? `${name.slice(0, echo)}...` : name)}]`
 }
 
-/** An array or object that the walk is inside of. */
+/** An enclosing array or object of the walk. */
 interface Frame {
   /** Members seen so far; null: an array. */
   readonly names: Set<string> | null
@@ -123,7 +123,7 @@ const close = { object: 0x7d, array: 0x5d }
 const comma = 0x2c
 const minus = 0x2d
 
-/** Walks text that is known to be JSON, and says where it breaks the rules, in order. */
+/** Walks valid JSON text, and yields each break of the rules, in order. */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: a walk over bytes; calls in its loop cost as much as the work.
 function* refusals(
   text: string,
@@ -221,7 +221,7 @@ export const parse = (text: string, bounds: Bounds): Result.Result<unknown, Refu
 export const print = (value: unknown): string =>
   JSON.stringify(value, (_, part: unknown) => (typeof part === "bigint" ? part.toString() : part))
 
-/** Whether text, JSON or not, holds more values than that: they follow commas and begin arrays and objects. */
+/** Whether text, JSON or not, holds more values than that: commas and openings of arrays and objects precede values. */
 export const holdsMore = (text: string, most: number): boolean => {
   let count = 1
   for (let at = 0; at < text.length && count <= most; at++) {

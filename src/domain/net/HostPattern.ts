@@ -16,7 +16,7 @@ const isName = (text: string): boolean =>
   text.split(".").every((label) => /^[a-z0-9_-]{1,63}$/.test(label)) &&
   !/(^|\.)[0-9]+$/.test(text)
 
-/** Names are the same with a dot at their end, and whatever the case of their letters. */
+/** Names are equal with a dot at their end, and in any case of letters. */
 const plain = (text: string): string => text.toLowerCase().replace(/(?<=[^.])\.$/, "")
 
 /** An IPv6 address is written with and without brackets. */

@@ -16,7 +16,7 @@ export interface IpAddress {
  */
 export type Reach = "public" | "loopback" | "other"
 
-/** Addresses that begin alike. */
+/** Addresses with a common prefix. */
 export interface Range {
   readonly bits: 32 | 128
   readonly base: bigint

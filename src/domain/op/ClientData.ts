@@ -17,7 +17,7 @@ const behindString = (bytes: Uint8Array, begin: number): number => {
   return at + 1
 }
 
-/** Bytes at which strings of the outermost object begin, in their order. They end where the object does. */
+/** Bytes at which strings of the outermost object begin, in order, up to the end of the object. */
 export const outermostStrings = (bytes: Uint8Array): ReadonlyArray<number> => {
   const found: Array<number> = []
   let depth = 0
@@ -65,7 +65,7 @@ export const steps = (bytes: Uint8Array, typeIndex: bigint, challengeIndex: bigi
   return count
 }
 
-/** How every serialisation of the WebAuthn specification begins: `{"type":"webauthn.get","challenge":"`. */
+/** Beginning of every serialisation by the WebAuthn specification: `{"type":"webauthn.get","challenge":"`. */
 const [first, second] = [1n, 23n] as const
 
 /**

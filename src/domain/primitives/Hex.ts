@@ -48,7 +48,7 @@ export const concat = (...parts: ReadonlyArray<Hex>): Hex =>
 
 const ascii = new TextDecoder("latin1")
 
-/** Bytes in hex. By way of an array: a text that is put together of many parts takes long to be read. */
+/** Bytes in hex. By way of an array: a string concatenated from many parts is slow to read. */
 export const fromBytes = (bytes: Uint8Array): Hex => {
   const units = new Uint8Array(2 + 2 * bytes.length)
   units.set([0x30, 0x78])

@@ -10,7 +10,7 @@ export class InvalidValue extends Data.TaggedError("InvalidValue")<{
   readonly message: string
 }> {}
 
-/** Longest text that is quoted whole, and how much is quoted of a longer one, which may be a secret; in characters. */
+/** Longest text that is quoted whole, and the quoted length of a longer one, which may be a secret; in characters. */
 const quoted = { whole: 24, beginning: 8 }
 
 /** A given text, as far as it may be repeated, and its first character outside printable ASCII. */

@@ -31,12 +31,12 @@ const put = <K, V>(entry: Entry<K, V>, ring: Place<K, V>): void => {
 }
 
 /**
- * Values by key, in order of their use. When all of them together weigh more than `most`, the least recently used ones
- * leave; a value that weighs more by itself is not kept at all.
+ * Values by key, in order of their use. When their total weight exceeds `most`, the least recently used values leave; a
+ * value heavier than `most` is not kept.
  */
 export class Lru<K, V> {
   private readonly entries = new Map<K, Entry<K, V>>()
-  /** A ring through all of them, from the least recently used one: a map whose entries change places grows and shrinks. */
+  /** A ring through all entries, from the least recently used: a map whose entries change places grows and shrinks. */
   private readonly ring = ringOf<K, V>()
   private total = 0
 

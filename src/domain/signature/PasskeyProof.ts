@@ -18,7 +18,7 @@ export interface PasskeyPart {
 
 /** The parts of a proof, all over the same signing hash. */
 export interface Parts {
-  /** r || s || v of 65 bytes each, concatenated, or nothing. */
+  /** r || s || v of 65 bytes each, concatenated, or empty. */
   readonly ecdsa: Hex.Hex
   readonly passkeys: ReadonlyArray<PasskeyPart>
 }

@@ -128,7 +128,8 @@ const isCompactProof = (proof: Hex.Hex): boolean =>
 
 /**
  * The proof as the wallets accept it: every v 27 or 28 (0 and 1 are raised), the ECDSA form where there are no
- * passkeys, and signatures of 65 bytes where all of them have 64. `Failure` says what is wrong: neither form, r or s out of range, s in the upper half, another v.
+ * passkeys, and signatures of 65 bytes where all of them have 64. `Failure` names the problem: neither form, r or s out of
+ * range, s in the upper half, another v.
  */
 export const normalise = (proof: Hex.Hex): Result.Result<Hex.Hex, string> =>
   Result.flatMap(
@@ -159,7 +160,7 @@ export const signer = (hash: Hex.Bytes32, ecdsa: Hex.Hex, index: number): Addres
   return recoverAddress(hash, { r: BigInt(`0x${r}`), s: BigInt(`0x${s}`), v: even ? 27 : 28 })
 }
 
-/** The x of secp256k1's generator: a valid r in which no byte is zero, so calldata costs what it does for real. */
+/** The x of secp256k1's generator: a valid r without a zero byte, so calldata has its real cost. */
 const dummyR = "79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798"
 
 /**
@@ -176,12 +177,12 @@ const ecdsaDummies = (count: number): Hex.Hex =>
     `0x${Array.from({ length: count }, (_, index) => `${dummyR}${(largestS - BigInt(index)).toString(16)}1b`).join("")}`
   )
 
-/** The challenge of dummies, until `challenged` puts the right one there. */
+/** The challenge of dummies, until `challenged` replaces it. */
 const placeholder = Base64.encodeUrl(Keccak.hashText("castellan dummy challenge"))
 
 /**
- * The longest client data, in an order that no specification has: wallets read all of it, and of what they read one by
- * one brackets cost most.
+ * The longest client data, in a nonstandard order of members: wallets read all of it, and brackets are the costliest
+ * characters of the text that they read one by one.
  */
 const dummyJson = (() => {
   const end = `":${"[".repeat(23)}${"]".repeat(23)}, "challenge":"${placeholder}","type":"webauthn.get"}`

@@ -33,7 +33,7 @@ export interface Auth {
  */
 export const maxClientData = 512
 
-/** Most bytes of `authenticatorData`: 37, and room for what an extension such as `prf` adds, 95. */
+/** Most bytes of `authenticatorData`: 37, and room for an extension such as `prf`, which adds 95. */
 export const maxAuthenticatorData = 160
 
 /** Most `ClientData.steps`: browsers that deviated from the specification's order needed 35 to 60. */
@@ -76,7 +76,7 @@ const noObject = "expected a JSON object with type and challenge"
 const spelled =
   'expected "type":"..." and "challenge":"..." as browsers write them, without white space or escapes'
 
-/** Byte at which the member of the object itself stands, spelled as wallets look for it. */
+/** Byte at which the member of the object itself begins, in the spelling that wallets expect. */
 const find = (bytes: Uint8Array, name: string, value: string): bigint | null => {
   const text = utf8Bytes.encode(`"${name}":"${value}"`)
   const at = ClientData.outermostStrings(bytes).find((begin) => standsAt(bytes, begin, text))
@@ -202,7 +202,7 @@ const shownLength = 100
 const shown = (text: string): string =>
   text.length > shownLength ? JSON.stringify(`${text.slice(0, shownLength)}...`) : JSON.stringify(text)
 
-/** Whether this ASCII text stands at this byte. */
+/** Whether this ASCII text is at this byte. */
 const isAt = (bytes: Uint8Array, index: bigint, text: string): boolean =>
   index <= BigInt(bytes.length - text.length) && standsAt(bytes, Number(index), utf8Bytes.encode(text))
 

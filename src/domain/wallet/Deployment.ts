@@ -9,7 +9,7 @@ import * as Words from "../primitives/Words.js"
 import * as Custody from "./Custody.js"
 import * as WalletConfig from "./WalletConfig.js"
 
-/** A wallet to be deployed, and until when the deployer's authorisation for it holds. */
+/** A wallet to be deployed, and the end of the deployer's authorisation for it. */
 export interface Deployment {
   /** keccak256 of the salt's UTF-8 bytes. */
   readonly saltHash: Hex.Bytes32
@@ -88,7 +88,7 @@ export interface Parsed {
   readonly authorization: Hex.Hex
 }
 
-/** Reads an `initCode` back. Strict: `Failure` unless it is exactly what `initCode` gives for the result. */
+/** Reads an `initCode` back. Strict: `Failure` unless `initCode` of the result is the same. */
 export const parse = (code: Hex.Hex): Result.Result<Parsed, string> => {
   const problem = "expected an initCode of factory ++ createWallet calldata"
   if (Hex.size(code) < 24) return Result.fail(problem)

@@ -5,8 +5,8 @@ import * as Words from "../primitives/Words.js"
 import * as WalletCalls from "./WalletCalls.js"
 
 /**
- * The OperationLedger, by which one op of a transaction depends on another: the first one's batch ends with `record` of
- * its key, the other's begins with `requireRecorded` of that key by the first one's wallet.
+ * The OperationLedger makes one op of a transaction depend on another: the first op's batch ends with `record` of its key,
+ * and the dependent op's batch begins with `requireRecorded` of that key by the first op's wallet.
  */
 
 /** The keys that an op records and requires. */
@@ -48,7 +48,7 @@ export const record = (of: Hex.Bytes32): Hex.Hex => Words.call(recordSelector, [
 export const requireRecorded = ({ key: of, wallet }: Requirement): Hex.Hex =>
   Words.call(requireSelector, [Words.address(wallet), Words.bytes32(of)])
 
-/** The wallet's calldata: `execute` of the call, or a batch with what links it. */
+/** The wallet's calldata: `execute` of the call, or a batch with its links. */
 export const callData = (ledger: Address, call: WalletCalls.Call, { records, requires }: Links): Hex.Hex => {
   if (records === null && requires === null) return WalletCalls.execute(call.target, call.value, call.data)
   const own = (data: Hex.Hex): WalletCalls.Call => ({ target: ledger, value: 0n, data })

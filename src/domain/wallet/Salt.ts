@@ -28,7 +28,7 @@ const controlCharacter = /\p{Cc}/u
 export const from = (text: string): Result.Result<Salt, InvalidValue> =>
   isSalt(text) ? Result.succeed(text) : Result.fail(new InvalidValue({ type: "Salt", message: invalid }))
 
-// The length goes first: nothing below works on a megabyte. A UTF-16 unit takes at least a byte of UTF-8.
+// The length goes first, so that no later check reads a megabyte. A UTF-16 unit takes at least a byte of UTF-8.
 const isSalt = (text: string): text is Salt =>
   text.length > 0 &&
   text.length <= maxBytes &&

@@ -19,7 +19,7 @@ export interface Sight {
   readonly data: Hex.Hex
 }
 
-/** Calldata is a word for each address; of each come three words and the data, in whole words. */
+/** Calldata is a word per address; the result is three words and the data per address, in whole words. */
 export const program = `0x${[
   // mstore(0, the selector); at = 32; place = 0
   ["63", WalletCalls.configuration.slice(2), "60e0", "1b", "6000", "52", "6020", "6000"],

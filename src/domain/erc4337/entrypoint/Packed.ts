@@ -75,7 +75,7 @@ export const objection: Spec["objection"] = ({ paymasterAndData }) => {
     : "the paymaster's gas limits do not fit in 120 bits"
 }
 
-/** The rules that do not depend on how much gas the EntryPoint's own code needs. */
+/** The rules that are independent of the gas of the EntryPoint's own code. */
 export const gas: Pick<GasRules, "verificationGasLimit" | "paymasterPrefund" | "declared"> = {
   verificationGasLimit: (own) => own,
   paymasterPrefund: (_, { postOpGasLimit, verificationGasLimit }) => verificationGasLimit + postOpGasLimit,

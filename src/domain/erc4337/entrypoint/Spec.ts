@@ -4,8 +4,8 @@ import type * as Words from "../../primitives/Words.js"
 import type { GasFields, PaymasterLimits, UserOperation } from "./Op.js"
 
 /**
- * Everything by which one version of the EntryPoint differs from the others. Gas in gas units, measured on anvil where
- * it is a figure of the contract's own code.
+ * All differences between versions of the EntryPoint. Gas in gas units; figures of the contract's own code are measured on
+ * anvil.
  */
 export interface Spec {
   /** Address of the reference EntryPoint, the same on every chain (eth-infinitism releases). */
@@ -21,7 +21,7 @@ export interface Spec {
   ) => Hex.Bytes32
   /** Objection of this EntryPoint to the op, in addition to the rules of all versions; null: none. */
   readonly objection: (op: Pick<UserOperation, "initCode" | "paymasterAndData">) => string | null
-  /** Whether a window that begins with that second has begun at this one. Without a beginning (0) it always has. */
+  /** Whether a window that begins at `validAfter` has begun at `timestamp`. Without a beginning (0) it always has. */
   readonly hasBegun: (validAfter: bigint, timestamp: bigint) => boolean
   readonly paymaster: PaymasterFields
   readonly gas: GasRules
@@ -30,7 +30,7 @@ export interface Spec {
 
 /** The op's struct. All versions begin it with sender, nonce, initCode and callData. */
 export interface Layout {
-  /** Its type, as it stands in the signatures of functions. */
+  /** Its type in function signatures. */
   readonly struct: string
   /** The words between callData and paymasterAndData. Integers wider than their field are reduced to it. */
   readonly gasWords: (op: GasFields) => ReadonlyArray<string>
@@ -52,7 +52,7 @@ export interface Functions {
   readonly validateUserOpSignature: Hex.Hex
   readonly aggregateSignatures: Hex.Hex
   readonly validateSignatures: Hex.Hex
-  /** Calldata of the paymaster's postOp behind a call that succeeded; wei, and wei per gas unit. */
+  /** Calldata of the paymaster's postOp after a successful call; wei, and wei per gas unit. */
   readonly postOp: (context: Hex.Hex, actualGasCost: bigint, feePerGas: bigint) => Hex.Hex
 }
 
@@ -74,7 +74,7 @@ export interface Declared {
   readonly verification: bigint
   /** While its call and its paymaster's postOp run, */
   readonly execution: bigint
-  /** and what the EntryPoint demands before that (AA95), through the two calls that stand above the wallet's. */
+  /** and the gas that the EntryPoint demands before that (AA95), through the two calls above the wallet's. */
   readonly inHand: bigint
 }
 

@@ -9,7 +9,7 @@ export interface DataCost {
   readonly bytes: bigint
 }
 
-/** The limits of an op, which stand for themselves only once they are known. */
+/** The limits of an op, whose own bytes count only once they are known. */
 type Limits = Pick<GasFields, "callGasLimit" | "verificationGasLimit" | "preVerificationGas">
 
 /** The op's data fields, without gas limits. `signature` of real length (a dummy proof will do). */
@@ -73,7 +73,7 @@ const ofUnknownOp = (layout: Layout, op: OpData): DataCost =>
 /** Layout and cost of an op: bundles are tried in many sizes, each time with the same ops. An op never changes. */
 const known = new WeakMap<OpData, { readonly layout: Layout; readonly cost: DataCost }>()
 
-/** An op inside the ABI array of `handleOps`, with gas limits below 2^24 whatever they are. */
+/** An op inside the ABI array of `handleOps`, with any gas limits below 2^24. */
 export const ofOp = (version: Version, op: OpData): DataCost => {
   const { layout } = EntryPointSpec[version]
   const found = known.get(op)
@@ -86,5 +86,5 @@ export const ofOp = (version: Version, op: OpData): DataCost => {
 /** Selector, offset of the array, beneficiary, length of the array. */
 export const handleOpsFrame: DataCost = add({ gas: 64n, bytes: 4n }, ofWord(1n), ofWord(20n), ofWord(1n))
 
-/** EIP-7623: 10 gas per token, where a byte that is not zero has four tokens and a zero byte one. */
+/** EIP-7623: 10 gas per token, where a nonzero byte has four tokens and a zero byte one. */
 export const floorOf = (data: DataCost): bigint => (data.gas / 4n) * 10n

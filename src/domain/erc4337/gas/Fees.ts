@@ -35,9 +35,9 @@ export class AboveCap extends Data.TaggedError("AboveCap")<{
 
 /**
  * Prices for a transaction in the next block: maxFeePerGas = overshoot(nextBaseFee + tip), cut to the operator's
- * absolute cap. A tip is what the chain asks, cut to the operator's cap on tips and raised to the least that the
- * chain takes. `Failure` when the price without any buffer is above the cap already: such a transaction would only
- * wait; and when the least tip is above its cap.
+ * absolute cap. The tip is the chain's, cut to the operator's cap on tips and raised to the chain's least tip. `Failure`
+ * when the price without any buffer is above the cap, since such a transaction would only wait, or when the least tip is
+ * above its cap.
  */
 export const quote = (
   { nextBaseFee, tip: asked }: Market,
@@ -69,8 +69,8 @@ export interface PastBlock {
 }
 
 /**
- * The tip for the next block: the median of what recent blocks took, or what the node suggests if that is more.
- * Empty blocks say nothing. Null when neither says anything.
+ * The tip for the next block: the median of recent blocks, or the node's suggestion if that is more. Empty blocks do not
+ * count. Null without either.
  */
 export const tipOf = (blocks: ReadonlyArray<PastBlock>, suggested: bigint | null): bigint | null => {
   const paid = blocks

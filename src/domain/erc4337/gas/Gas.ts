@@ -39,7 +39,7 @@ const entryPointCreation = 6_200n
 /** More of it with a paymaster: its data are checked, and the wallet's deposit is not read before. */
 const entryPointSponsored = 3_000n
 
-/** Up to here a validation is by precompiles, whose cost is the same for every signature. */
+/** Up to here a validation uses precompiles, whose cost is the same for every signature. */
 const costlyValidation = 100_000n
 
 /** Gas that a real signature may cost beyond the measured dummy: wallets refuse some dummies a little sooner. */
@@ -163,7 +163,7 @@ const transactionBase = 21_000n
 /** Gas that a transaction with this data costs before anything runs: 21,000 and EIP-2028. */
 export const intrinsic = (data: Hex.Hex): bigint => transactionBase + DataCost.ofBytes(data).gas
 
-/** The least that a transaction with this data costs, whatever runs: its intrinsic gas, and EIP-7623's floor. */
+/** The least cost of a transaction with this data: its intrinsic gas, and EIP-7623's floor. */
 export const leastOf = (data: Hex.Hex): bigint =>
   BigInts.max(intrinsic(data), transactionBase + DataCost.floorOf(DataCost.ofBytes(data)))
 

@@ -7,7 +7,7 @@ import * as Words from "../../primitives/Words.js"
 import * as EntryPoint from "../EntryPoint.js"
 
 /**
- * Codec of `contracts/src/lens/GasLens.sol`, which stands over the EntryPoint in one `eth_call` and measures ops.
+ * Codec of `contracts/src/lens/GasLens.sol`, which replaces the EntryPoint in one `eth_call` and measures ops.
  */
 
 /** One op to measure, with its own fields; the two gas figures are the limits of its frames. */
@@ -25,7 +25,7 @@ export interface Probe {
   readonly requiredPrefund: bigint
   /**
    * Gas for creation and validation together: generous to measure, the declared limit to re-simulate. On v0.6 the
-   * paymaster's validation has what they leave of it, and its postOp as much once more.
+   * paymaster's validation has the rest of it, and its postOp the whole amount again.
    */
   readonly verificationGas: bigint
   /** Gas for the call: generous to measure, the declared limit to re-simulate. */
@@ -50,7 +50,7 @@ export interface Request {
   readonly entryPoint: Address.Address
   /** In the order of the bundle: all are validated first, then all are executed. May be empty. */
   readonly probes: ReadonlyArray<Probe>
-  /** Wallets and paymasters whose state before the probes is reported; repeats are allowed and answered each. */
+  /** Wallets and paymasters whose state before the probes is reported; repeats are allowed. */
   readonly wallets: ReadonlyArray<Address.Address>
   /** uint192 nonce keys whose sequences are reported for each wallet; absent: `defaultNonceKeys`. */
   readonly nonceKeys?: ReadonlyArray<bigint>

@@ -32,7 +32,7 @@ export interface OperatorFee {
 /** Gas of the oracle's second query, after 0 gas: however the scalar is divided, the fee of a unit is exact by it. */
 export const operatorUnits = 10n ** 12n
 
-/** The fee by what the oracle takes for no gas, and for `operatorUnits`. */
+/** The fee from the oracle's answers for no gas and for `operatorUnits`. */
 export const operatorFee = (ofNone: bigint, ofUnits: bigint): OperatorFee => ({
   constant: ofNone,
   ofUnits: ofUnits > ofNone ? ofUnits - ofNone : 0n

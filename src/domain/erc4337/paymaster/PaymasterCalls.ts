@@ -3,13 +3,13 @@ import * as Words from "../../primitives/Words.js"
 import { EntryPointSpec, latest } from "../entrypoint/EntryPointSpec.js"
 import type { Functions } from "../entrypoint/Spec.js"
 
-/** The EntryPoint's calls of a paymaster, made of its call of the wallet: so they are of the same version. */
+/** The EntryPoint's calls of a paymaster, made from its call of the wallet, and so of the same version. */
 
 const bySelector: ReadonlyMap<string, Functions> = new Map(
   Object.values(EntryPointSpec).map(({ functions }) => [functions.validateUserOp, functions])
 )
 
-/** The functions of the version that calls the wallet so; of the latest one where none does. */
+/** The functions of the version with this call of the wallet; otherwise the latest version's. */
 const functionsOf = (validateCall: Hex.Hex): Functions =>
   bySelector.get(validateCall.slice(0, 10)) ?? latest.functions
 

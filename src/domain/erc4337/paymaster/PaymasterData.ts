@@ -29,7 +29,7 @@ export const objection = (data: Hex.Hex): string | null =>
     ? `expected at most ${maxData} bytes of the paymaster's data, but there are ${Hex.size(data)}`
     : null
 
-/** Limits wider than their field are reduced to it: `UserOperation.fits` says whether they are. v0.6 drops them. */
+/** Limits wider than their field are reduced to it: check with `UserOperation.fits`. v0.6 drops them. */
 export const make = (version: Version, { data, limits, paymaster }: PaymasterData): Hex.Hex =>
   Hex.concat(Hex.unsafe(paymaster), EntryPointSpec[version].paymaster.write(limits), data)
 

@@ -52,7 +52,7 @@ export const paymasterData = (version: Version, terms: Terms): Hex.Hex => {
   return PaymasterData.make(version, { paymaster, limits, data })
 }
 
-/** The terms of a paymasterAndData, which has no byte more. Whether the paymaster is a sponsor it does not say. */
+/** The terms of a paymasterAndData without extra bytes. It does not show whether the paymaster is a sponsor. */
 export const read = (version: Version, paymasterAndData: Hex.Hex): Result.Result<Terms, string> => {
   const fields = EntryPointSpec[version].paymaster
   const parts = PaymasterData.read(version, paymasterAndData)

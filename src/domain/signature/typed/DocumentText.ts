@@ -51,7 +51,7 @@ const mostTexts = 3
 const parsed = (text: string): Result.Result<unknown, unknown> =>
   Result.try(() => JSON.parse(text) as unknown)
 
-/** Whether a text that stands inside of JSON means to be a document. */
+/** Whether a string inside JSON means to be a document. */
 const isInText = (text: string, texts: number): boolean => {
   if (texts >= mostTexts || !opening.test(text) || !isNamed(text)) return false
   return Result.match(parsed(text), {

@@ -9,8 +9,8 @@ import * as Words from "../../primitives/Words.js"
 import type { Type, TypeTable } from "./TypeTable.js"
 
 /**
- * `hashStruct` of EIP-712 over JSON values. Every value must be one of its member's type, so that what is signed is
- * what was written: nothing is missing, nothing is left over, nothing is rounded or taken for something else.
+ * `hashStruct` of EIP-712 over JSON values. Every value must fit its member's type exactly, so that the signed values are
+ * the written ones: none missing, none left over, none rounded or converted.
  */
 
 type Word = Result.Result<string, string>

@@ -106,7 +106,7 @@ export const digest = (document: Document, given: Given): Result.Result<Hex.Byte
   return Result.map(struct, (hash) => Eip712.digest(separator.success, hash))
 }
 
-/** The document that any other text is wrapped in, so that its signature means nothing to a contract but this. */
+/** The document that wraps any other text, so that to a contract its signature means only that text. */
 export const wrapped = (contents: string): Document => ({
   types: { Message: [{ name: "contents", type: "string" }] },
   primaryType: "Message",
