@@ -44,7 +44,7 @@ describe("castellan config check --connect on PostgreSQL", () => {
     })
   )
 
-  it.effect("leaves the schema of an older version as it is, and tells of one of a newer version", () =>
+  it.effect("leaves an older schema unchanged, and reports a newer one", () =>
     Effect.gen(function* () {
       const address = yield* databases.fresh
       const sql = yield* Effect.provide(Migrations.client, Postgres.layer(address))

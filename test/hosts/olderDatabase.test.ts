@@ -65,7 +65,7 @@ const migrations = Effect.flatMap(
 
 const known = Object.keys(Migrations.migrations).length
 
-/** One that opens each of the ports. */
+/** Commands that together open every port. */
 const commands = [
   ["requests", "list"],
   ["lanes", "list"],

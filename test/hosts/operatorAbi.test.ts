@@ -102,7 +102,7 @@ describe("the operator's definitions", () => {
     })
   )
 
-  it("that are none stop the start, by their place", () => {
+  it("invalid definitions stop the start, and the error names their place", () => {
     const result = configured(["event Rated(uint256 stars)", "event Rated(uint7 stars)"])
     expect(Result.isFailure(result) && result.failure.problems).toEqual([
       { path: "abi[1]", message: expect.stringContaining("uint7") }

@@ -21,7 +21,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** An account of the free tier on a service of its own, and how it is asked. */
+/** A free-tier account on a separate service, and its caller. */
 const served = async (file: Readonly<Record<string, unknown>>, url: string) => {
   const accounts = [{ id: "acme", name: "Acme", tier: "free", keys: [] }]
   const castellan = make(folder, { accounts, ...file }, { DATABASE: url, REDIS: redis.url })
@@ -65,7 +65,7 @@ describe("the requests of an account", () => {
 })
 
 describe("a database that goes away", () => {
-  it("lets nobody in, and says so in the envelope", async () => {
+  it("an unavailable database refuses every request with an envelope", async () => {
     const server = await PostgresServer.start()
     const { stop, unavailable } = await served(
       { database: { url: { env: "DATABASE" } } },

@@ -75,7 +75,7 @@ describe("the routes of the operator's port", () => {
     })
   )
 
-  it.live("answer what their own code did not expect with 500, and tell nothing of it", () =>
+  it.live("routes return 500 without detail on a defect in their own code", () =>
     Effect.gen(function* () {
       const { answer, text } = yield* asked("/audit")
       expect([answer.status, answer.headers.get("content-type"), text]).toEqual([
@@ -99,7 +99,7 @@ describe("the routes of the operator's port", () => {
     })
   )
 
-  it.live("tell a request by another name which field has the names", () =>
+  it.live("a request with an unknown host name is rejected, with the setting of the names", () =>
     Effect.gen(function* () {
       const { url } = yield* Admin.serve(options)
       const answer = yield* Effect.promise(

@@ -72,7 +72,7 @@ const signerOf = async (key: string, versionId: string) => {
 
 const networks = async (key: string) => ({ code: (await call(key, "/networks")).text })
 
-/** Waits until the account is told of the text, or is told of it no more. */
+/** Waits until the account's networks contain the text, or no longer do. */
 const told = (key: string, text: string, yes: boolean) =>
   until("as expected", async () => ({
     code: (await networks(key)).code.includes(text) === yes ? "as expected" : "otherwise"
@@ -89,7 +89,7 @@ describe("without a restart", () => {
     await told(keys.acme, own, false)
   })
 
-  it("a signer answers to its account once it is added, and to nobody once it is removed", async () => {
+  it("an account can use a signer from its addition to its removal", async () => {
     expect(await signerOf(keys.acme, "1")).toEqual({ code: "client_id_incorrect" })
     await json("accounts add-signer acme --client-id c --version-id 1 --provider vault --key one")
     await until(new Wallet(one).address, () => signerOf(keys.acme, "1"))

@@ -44,7 +44,7 @@ describe("the factory of an account's own network", () => {
     expect(Result.getOrThrow(read({}, { sharedFactories })).profile.factory).toBe(ofChain)
   })
 
-  it("is held against those of its own chain only", () => {
+  it("an account's factory is checked only against factories of its own chain", () => {
     const elsewhere = { ...profile, chainId: 137n }
     const networks = [elsewhere, { ...profile, factory: null }]
     const accountNetworks = [
@@ -56,7 +56,7 @@ describe("the factory of an account's own network", () => {
 })
 
 describe("the URLs of an account's own network", () => {
-  it("are ones that can be asked, and are not repeated otherwise", () => {
+  it("URLs of an account's network must be http(s), and errors do not repeat them", () => {
     const message = "expected an http or https URL without user information"
     const readSecret = () => Result.succeed(Redacted.make("node.example/secret"))
     expect(read({ rpc: { env: "RPC" }, bundler: { url: { env: "BUNDLER" } } }, { readSecret })).toEqual(

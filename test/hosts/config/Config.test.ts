@@ -76,7 +76,7 @@ const problems = (file: unknown, variables?: Readonly<Record<string, string>>): 
   })
 
 describe("a file that its schema refuses", () => {
-  it("is told of the secrets that cannot be read as well, and not twice of one place", () => {
+  it("reports unreadable secrets too, each place once", () => {
     const [first] = production.networks
     const file = {
       ...production,
@@ -175,7 +175,7 @@ describe("a configuration", () => {
     expect(valid(development).networks.map(({ chainId }) => chainId)).not.toContain(31_337n)
   })
 
-  it("asks for the tips that Polygon's nodes want, and for the layer 1 fee on OP-stack chains, unless told otherwise", () => {
+  it("requires Polygon's minimum tips and OP-stack layer 1 fees by default", () => {
     const of = (networks: ReadonlyArray<unknown>, chainId: bigint) => {
       const found = valid({ ...development, networks }).networks.find((each) => each.chainId === chainId)
       return [found?.minPriorityFeePerGas, found?.l1Fee]
@@ -353,7 +353,7 @@ describe("a configuration", () => {
     ])
   })
 
-  it("reads secrets from files beside it, without the line break at their end", () => {
+  it("reads secrets from files without the trailing line break", () => {
     writeFileSync(join(folder, "pepper"), "a pepper from a file\n")
     const config = valid({ ...production, keyPepper: { file: "pepper" } })
     expect(Redacted.value(config.keyPepper)).toBe("a pepper from a file")
@@ -476,7 +476,7 @@ describe("a configuration that cannot be used", () => {
     ])
   })
 
-  it("names URLs that nothing can be asked at, and repeats none of them", () => {
+  it("names invalid URLs without repeating them", () => {
     const why = "expected an http or https URL without user information"
     for (const secret of [
       "node.example/v1/secret",

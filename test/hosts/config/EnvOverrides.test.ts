@@ -30,7 +30,7 @@ describe("overrides of the environment", () => {
     })
   })
 
-  it("are JSON where they are JSON, else texts", () => {
+  it("overrides are parsed as JSON, or as strings if they are not JSON", () => {
     const values = {
       a: "true",
       b: "null",
@@ -55,7 +55,7 @@ describe("overrides of the environment", () => {
     })
   })
 
-  it("name the variable that leads nowhere, all of them at once", () => {
+  it("errors name every variable with an unknown path", () => {
     const { problems } = applied({
       CASTELLAN__networks__4: "{}",
       CASTELLAN__networks__x__chainId: "1",
@@ -70,7 +70,7 @@ describe("overrides of the environment", () => {
     ])
   })
 
-  it("leave other variables alone", () => {
+  it("overrides ignore other variables", () => {
     expect(applied({ CASTELLAN_CONFIG: "x", PATH: "y", castellan__listen: "z" }).file).toEqual(file)
   })
 

@@ -12,7 +12,7 @@ import * as LoopMonitor from "../../support/LoopMonitor.js"
 /** Milliseconds of work between two turns of the event loop. */
 export const most = 100
 
-/** What the node answers to a method, as JSON. */
+/** The node's reply to a method, as JSON. */
 export type Says = (method: string) => Buffer
 
 export interface Answer {
@@ -22,16 +22,16 @@ export interface Answer {
 
 /** The service in memory and a node that says what a test wants, with a watch on the event loop. */
 export interface Holding {
-  /** URL of the node. It has no Multicall3, so that each read is a call of its own. */
+  /** URL of the node. It lacks Multicall3, so each read is a separate call. */
   readonly rpc: string
-  /** What the node answers from now on. */
+  /** Sets the node's later replies. */
   readonly says: (says: Says) => void
   readonly ask: (
     path: string,
     body: string | null,
     more?: Readonly<Record<string, string>>
   ) => Promise<Answer>
-  /** The longest hold while all are asked at once; a null body is a GET. */
+  /** The longest hold under concurrent requests; a null body is a GET. */
   readonly held: (
     path: string,
     bodies: ReadonlyArray<string | null>,

@@ -47,7 +47,7 @@ const withKey = (change: Partial<Service.Asked> = {}): Partial<Service.Asked> =>
   ...change
 })
 
-/** A body that nobody may read. */
+/** A body that must stay unread. */
 const unread = () =>
   new ReadableStream(
     {
@@ -95,7 +95,7 @@ describe("requests without a valid key", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.effect("are refused before the key is looked at and the body is read", () =>
+  it.effect("unauthenticated requests are refused before the key lookup and before the body is read", () =>
     Effect.gen(function* () {
       const front = yield* makeFront({ front: { anonymousPerMinute: 1 } })
       yield* ask(front)
@@ -111,13 +111,13 @@ describe("requests without a valid key", () => {
       expect(yield* times(3, front)).toEqual([404, 404, 429])
       expect(yield* ask(front, withKey())).toBe(200)
       expect(yield* ask(front, withKey({ remoteAddress: "203.0.113.9" }))).toBe(200)
-      // A key that begins alike is looked at, and is wrong all the same.
+      // A wrong key with a valid prefix is looked up and refused.
       const alike = { headers: { ...withKey().headers, "x-api-key": `${key.slice(0, 20)}${"0".repeat(44)}` } }
       expect(yield* ask(front, withKey(alike))).toBe(401)
     }).pipe(Effect.provide(quiet))
   )
 
-  it.effect("that are refused leave one line in the log, however many they are", () => {
+  it.effect("refused requests of an address leave one log line for any number of refusals", () => {
     const log = Log.make()
     return Effect.gen(function* () {
       const front = yield* makeFront({ front: { anonymousPerMinute: 2 } })
@@ -173,7 +173,7 @@ describe("requests without a valid key", () => {
   )
 })
 
-describe("what is remembered of strangers", () => {
+describe("the memory of unknown clients", () => {
   it("is bounded: the address and the key not seen for longest are forgotten first", () => {
     const strangers = new AnonymousRateLimit({ perMinute: 2, addresses: 100, keys: 10 })
     for (let n = 0; n < 100_000; n++) {
@@ -253,7 +253,7 @@ describe("the address of a client", () => {
     expect(clientOf("::1")).not.toBe(clientOf("0.0.0.1"))
   })
 
-  it("is unknown where the transport does not tell it", () => {
+  it("a client's address is unknown if the transport does not report it", () => {
     for (const none of [null, "", "/run/castellan.sock"]) expect(clientOf(none, "203.0.113.1")).toBeNull()
   })
 
@@ -261,7 +261,7 @@ describe("the address of a client", () => {
     expect(clientOf("10.0.0.1", ["1.1.1.1", "203.0.113.1"])).toBe(four("203.0.113.1"))
   })
 
-  it("looks at no more than 32 entries", () => {
+  it("the address is looked up in at most 32 entries", () => {
     const chain = Array.from({ length: 5_000 }, () => "10.0.0.9").join(",")
     expect(clientOf("10.0.0.1", `203.0.113.1,${chain}`)).toBe(four("10.0.0.9"))
   })
@@ -297,7 +297,7 @@ describe("the connections of one address", () => {
       ({ end }) => Effect.sync(end)
     )
 
-  it.live("are bounded, and those of others go on", () =>
+  it.live("connections are limited per address, without affecting other addresses", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ server: { host: "::", maxConnectionsPerAddress: 2 } })
       const first = yield* open(port, "127.0.0.1")

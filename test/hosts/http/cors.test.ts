@@ -48,7 +48,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("are told by a preflight what they may send, on every path", () =>
+  it.live("other origins get the allowed methods and headers by preflight on every path", () =>
     Effect.gen(function* () {
       const { port } = yield* started
       for (const endpoint of endpoints) {
@@ -107,7 +107,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("each get their own origin back, and caches are told that the answer depends on it", () =>
+  it.live("each origin gets itself back, with Vary: Origin for caches", () =>
     Effect.gen(function* () {
       const { port } = yield* started
       const other = yield* browser(port, "GET", "/health/live", { origin: "http://localhost:5173" })
@@ -117,7 +117,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("that send OPTIONS without asking for a method are no preflight; an unknown path is 404", () =>
+  it.live("OPTIONS without a requested method is 405, an unknown path 404", () =>
     Effect.gen(function* () {
       const { port } = yield* started
       const plain = yield* browser(port, "OPTIONS", "/predict", { origin })

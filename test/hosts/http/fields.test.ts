@@ -132,7 +132,7 @@ const value = [...text, "1.5", "-1", "", "x", "1e18", " 1", "0x", `0x1${"0".repe
 const url = [...text, "", "x", "ftp://127.0.0.1/", "file:///etc/passwd", "http://", "http://a:b@127.0.0.1/"]
 const no = undefined
 
-/** What cannot be at a place. */
+/** Invalid values by path. */
 type Fields = Readonly<Record<string, ReadonlyArray<unknown>>>
 
 const signerFields = (at: string): Fields => ({
@@ -190,7 +190,7 @@ const fields: Readonly<Record<Path, Fields>> = {
     "settings.beaconAdminAddress": [...address, "", no],
     "settings.beaconAdminCreationCode": [...text, no]
   },
-  // What can be wrong with one account alone is told in its element.
+  // Faults of single accounts are reported in their elements.
   "/check": {
     ...unsalted,
     ...settingsFields,
@@ -329,7 +329,7 @@ it.each<readonly [Path, string, string, string]>([
 })
 
 describe("every fault of a request", () => {
-  it("is named at once", async () => {
+  it("all faults are named in one response", async () => {
     const { details } = await refused("/execute", {
       operations: [
         { ...operation, to: "0x12", value: 1 },
@@ -345,7 +345,7 @@ describe("every fault of a request", () => {
     ])
   })
 
-  it("that is missing says so by its name", async () => {
+  it("a missing field is named", async () => {
     const { details } = await refused("/execute", { operations: [{}], settings: {} })
     const required = [
       "settings.entryPoint",

@@ -13,7 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const local = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
-/** What the linter says of a document; it is told to speak to nobody. */
+/** The linter's findings on a document; its network access is off. */
 const lint = (content: unknown) => {
   const file = join(folder, "openapi.json")
   writeFileSync(file, JSON.stringify(content))
@@ -115,7 +115,7 @@ describe("an exchange", () => {
     expect(untruths(exchange(change))).not.toEqual([])
   })
 
-  it("is held against the document whenever a test fetches from the service, in every test file", async () => {
+  it("an exchange is checked against the document on every fetch from the service, in every test file", async () => {
     const voice = {
       fetch: async () =>
         new Response(JSON.stringify({ status: "well" }), {

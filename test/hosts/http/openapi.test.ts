@@ -123,7 +123,7 @@ describe("the OpenAPI document", () => {
     })
   })
 
-  it("tells the defaults of the interface", () => {
+  it("states the defaults of the interface", () => {
     const defaults = (name: string) =>
       Object.fromEntries(
         Object.entries(document.components.schemas[name]?.properties ?? {}).flatMap(([field, schema]) =>
@@ -168,7 +168,7 @@ describe("the OpenAPI document", () => {
 })
 
 describe("the documentation page", () => {
-  it.live("loads files of the service alone, by paths that hold under any base path", () =>
+  it.live("loads only the service's own files, by paths that work under any base path", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const { headers, text } = yield* send(url, "/docs", { method: "GET" })
@@ -194,7 +194,7 @@ describe("the documentation page", () => {
     })
   )
 
-  it("shows with the document what no schema tells", () => {
+  it("shows rules that no schema states next to the document", () => {
     for (const { title } of Guide.chapters) expect(document.info.description).toContain(`## ${title}\n`)
     expect(document.info.summary).toContain("ERC-4337")
   })

@@ -94,7 +94,7 @@ describe("registration", () => {
     })
   )
 
-  it.live("of what cannot be is refused, and the place that is wrong is named", () =>
+  it.live("a registration with impossible values is refused at its place", () =>
     Effect.gen(function* () {
       const { store, url } = yield* service
       const input = (change: object) => ({ ...event, inputs: [{ ...uint, ...change }] })

@@ -22,7 +22,7 @@ const event = (sequence: number): RequestEvent => ({
 const block = (n: number, requestId: string) =>
   `id: ${n}\nevent: included\ndata: {"requestId":"${requestId}","sequence":${n},"type":"included","at":7,"data":{"n":${n}}}\n\n`
 
-/** What comes over the connection, bit by bit; ends with it. */
+/** Bytes from the connection as they arrive; ends with it. */
 const open = (url: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.gen(function* () {
     const bits = yield* Queue.unbounded<string>()
@@ -53,7 +53,7 @@ const open = (url: string, headers: Readonly<Record<string, string>> = {}) =>
   })
 
 describe("streams of events", () => {
-  it.live("are told as they come, and the answer ends with them", () =>
+  it.live("events are sent as they occur, and the response ends with the last event", () =>
     Effect.gen(function* () {
       const events = yield* Queue.unbounded<RequestEvent>()
       const { url } = yield* Service.start({
@@ -72,7 +72,7 @@ describe("streams of events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("go on after the event that Last-Event-ID names, and 204 says that there will be no more", () =>
+  it.live("a stream resumes after the event in Last-Event-ID, and 204 marks the end", () =>
     Effect.gen(function* () {
       const seen: Array<unknown> = []
       const { url } = yield* Service.start({
@@ -107,7 +107,7 @@ describe("streams of events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("of one account are bounded, and count as no requests under way", () =>
+  it.live("streams are limited per account, and do not count as concurrent requests", () =>
     Effect.gen(function* () {
       const { url } = yield* Service.start({
         handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.never)) },
@@ -123,7 +123,7 @@ describe("streams of events", () => {
       // Another account has its own.
       const other = yield* open(url, { "x-api-key": Service.readOnlyKey })
       yield* other.until(": events")
-      // Who leaves makes room.
+      // A closed stream frees its slot.
       first.answer.destroy()
       const again: Effect.Effect<void> = Effect.suspend(() =>
         Effect.flatMap(open(url), (it) =>
@@ -146,7 +146,7 @@ describe("streams of events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("are held up by a client that does not read: nothing is made for it meanwhile", () =>
+  it.live("a stream pauses production for a client that does not read", () =>
     Effect.gen(function* () {
       let made = 0
       const text = "x".repeat(100_000)
@@ -199,7 +199,7 @@ describe("streams of events", () => {
     })
   )
 
-  it.live("that break off tell the operator why, and nobody else", () => {
+  it.live("a broken stream reports its reason only to the operator", () => {
     const lines: Array<string> = []
     const logger = Logger.layer([JsonLog.make((line) => void lines.push(line))])
     return Effect.gen(function* () {

@@ -26,7 +26,7 @@ const stream = (body: string | Uint8Array): RequestInit =>
   ({ body: chunked(body), duplex: "half" }) as RequestInit
 
 describe("numbers", () => {
-  it.live("that are integers are written as such, in bodies as in parameters that are JSON text", () =>
+  it.live("integers are written as integers, in bodies and in JSON parameters", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const told = (path: string, body: string) => Effect.map(send(url, path, { body }), envelope)
@@ -44,7 +44,7 @@ describe("numbers", () => {
     })
   )
 
-  it.live("that JSON.parse would round are 400 at their place, wherever they stand", () =>
+  it.live("numbers are 400 at their place if JSON.parse would round them", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const cases: ReadonlyArray<readonly [string, string]> = [
@@ -181,7 +181,7 @@ describe("bodies", () => {
     })
   )
 
-  it.live("that are no JSON document in UTF-8 are refused", () =>
+  it.live("bodies are refused if they are not JSON in UTF-8", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const bytes = (...parts: ReadonlyArray<number | string>) =>
@@ -227,7 +227,7 @@ describe("bodies", () => {
     })
   )
 
-  it.live("of exactly the limit are read, one byte more is too large, with and without a length", () =>
+  it.live("bodies are read up to the limit and refused one byte above it, with and without a length", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const code = (init: RequestInit) =>
@@ -292,7 +292,7 @@ describe("bodies", () => {
 })
 
 describe("headers", () => {
-  it.live("of every answer keep it out of caches, frames and sniffing", () =>
+  it.live("headers prevent caching, framing and sniffing of every answer", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       for (const answer of [

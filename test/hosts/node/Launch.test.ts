@@ -33,7 +33,7 @@ describe("a process of castellan", () => {
     expect(Launch.problem(`${major}.${minor - 1}.0`)).not.toBeNull()
   })
 
-  it("loads nothing before it has looked: neither Launch nor an entry imports anything else at once", () => {
+  it("Launch imports no module, and each entry imports only Launch, before the version check", () => {
     expect(readFileSync(source, "utf8")).not.toMatch(/\bimport\b/)
     for (const entry of ["node/main.ts", "cli/castellan.ts"]) {
       const text = readFileSync(join(root, "src/hosts", entry), "utf8")
@@ -43,7 +43,7 @@ describe("a process of castellan", () => {
     }
   })
 
-  it("bounds the young generation, unless somebody has chosen", () => {
+  it("the young generation is limited unless an option sets its size", () => {
     expect(Launch.bounded(["--enable-source-maps"], undefined)).toEqual([
       "--max-semi-space-size=8",
       "--enable-source-maps"

@@ -61,7 +61,7 @@ describe("httpApp", () => {
     }).pipe(Effect.provide(ports))
   )
 
-  it.live("has no routes beside its path, made within the layers of the other server", () =>
+  it.live("has no routes outside its path, within the layers of the other server", () =>
     Effect.gen(function* () {
       const routes = HttpRouter.use((router) =>
         Effect.flatMap(Http.httpApp({ basePath: "/wallets", drain: 0 }), (app) =>

@@ -14,7 +14,7 @@ import * as Configured from "../../support/web/Configured.js"
 const predict = JSON.stringify(posts.find(({ name }) => name === "predict")?.example)
 const ends: Array<() => unknown> = []
 
-/** A service of its own as a fetch handler, ended after the test. */
+/** A separate service as a fetch handler, ended after the test. */
 const start = (file: Partial<Http.Config.File> = {}, options: Http.WebHandlerOptions = {}) => {
   const lines: Array<Record<string, unknown>> = []
   const { config, key, remove } = Configured.make(file)
@@ -132,7 +132,7 @@ describe("toWebHandler", () => {
     ])
   })
 
-  it("stands under a path, and has nothing beside it", async () => {
+  it("serves its base path and no other path", async () => {
     const { ask } = start({}, { basePath: "/api/wallets" })
     expect((await ask("/api/wallets/predict", { body: predict })).status).toBe(200)
     for (const path of ["/predict", "/api/walletspredict", "/api/wallets"])

@@ -99,7 +99,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("shows nothing to whoever has not brought the token", () =>
+  it.live("shows no data without the token", () =>
     Effect.gen(function* () {
       const { get, post, signIn } = yield* browser({ ...Empty.empty, accounts: [account] })
       const first = yield* get("/console")
@@ -118,7 +118,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("has the webhooks of all accounts, what was given up, and who changed them", () =>
+  it.live("shows webhooks of all accounts, discarded events and the actors of changes", () =>
     Effect.gen(function* () {
       const webhook = {
         webhookId: "w1",
@@ -208,7 +208,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("says that nothing is sent unless a form says so in so many words", () =>
+  it.live("states that a form is a dry run by default", () =>
     Effect.gen(function* () {
       const asked: Array<boolean> = []
       const { formToken, post, signIn } = yield* browser({
@@ -299,7 +299,7 @@ describe("a page", () => {
     )
   })
 
-  it("tells ages and wei in units that say enough", () => {
+  it("formats ages and wei in readable units", () => {
     expect([-1, 119, 120, 7_199, 7_200, 172_799, 172_800].map(Page.age)).toEqual([
       "0 s",
       "119 s",

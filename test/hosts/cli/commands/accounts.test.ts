@@ -22,7 +22,7 @@ const sponsor = computeAddress(`0x${"5e".repeat(32)}`)
 const variables = {
   KEY: privateKey,
   SPONSOR: `0x${"5e".repeat(32)}`,
-  // Nobody listens there.
+  // No server listens there.
   NODE: "http://127.0.0.1:9"
 }
 
@@ -141,7 +141,7 @@ const takenAndRefused = async (
       ["listed", "Listed", "pro", "300", "10000", "active", "file"],
       ["acme", "Acme Ltd", "pro", "300", "10000", "active", "database"]
     ])
-    // What was shown once is not shown again.
+    // Secrets are shown only once.
     const shown = JSON.stringify(await json("accounts show acme"))
     for (const { key } of [issued, rotated]) expect(shown).not.toContain(key)
   } finally {
@@ -230,7 +230,7 @@ describe("the commands", () => {
     for (const [line, remedy] of remedies) expect(await refused(line), line).toContain(remedy)
   })
 
-  it("tell programs what they tell people", async () => {
+  it("print the same facts as JSON and as text", async () => {
     expect(JSON.parse(await refused("accounts show nobody --json"))).toEqual({
       error: expect.stringContaining("there is no account called nobody; there are: listed")
     })
@@ -287,7 +287,7 @@ describe("the commands", () => {
     ])
     expect(await json(`signers pause ${added.address}`)).toMatchObject({ paused: true })
     await ok("accounts remove-signer west --client-id c --version-id 1")
-    // What is paused can be resumed when it is no key any more; once.
+    // A paused signer can be resumed after its removal, once.
     await ok(`signers resume ${added.address}`)
     expect(await refused(`signers resume ${added.address}`)).toContain("no key of the service")
   })

@@ -46,7 +46,7 @@ const call = (...args: ReadonlyArray<string>) => CommandLine.run(["call", ...arg
 const signer = { clientId: "c", versionId: "1" }
 const networks = expect.arrayContaining([expect.objectContaining({ chainId: 137 })])
 
-/** What a service gets that loses its first answer. */
+/** Requests at a service whose first response is lost. */
 const received = async (...args: ReadonlyArray<string>) => {
   const requests: Array<string> = []
   const server = createServer(({ headers, method, socket, url }, response) => {
@@ -65,7 +65,7 @@ const received = async (...args: ReadonlyArray<string>) => {
   }
 }
 
-/** What the command says whose standard input is a pipe. */
+/** Standard output of the command with a pipe as standard input. */
 const piped = async (args: ReadonlyArray<string>, input: Buffer): Promise<string> => {
   const program = await Bundle.of("src/hosts/cli/castellan.ts")
   const child = spawn(process.execPath, [program, ...args], { env: { ...process.env, ...env() } })
@@ -171,7 +171,7 @@ describe("castellan call", () => {
     )
   })
 
-  it("asks the development stack of the folder, with its settings, and gives its key to nobody else", async () => {
+  it("calls the folder's development stack with its settings, and sends its key to no other URL", async () => {
     const at = join(folder, ".castellan")
     mkdirSync(at)
     const dev = {

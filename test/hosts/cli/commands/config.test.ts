@@ -34,7 +34,7 @@ describe("castellan config", () => {
     })
   )
 
-  it.effect("check lists all problems at once, with their places", () =>
+  it.effect("check lists all problems with their paths in one run", () =>
     Effect.gen(function* () {
       const said = yield* check({
         ...usable,

@@ -121,7 +121,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("says why the node cannot be asked, and repeats nothing of its URL", () =>
+  it.effect("reports an unreachable node without its URL", () =>
     Effect.gen(function* () {
       const words = ["deploy", ...keys, "--dry-run", "--rpc"]
       const closed = `http://127.0.0.1:${yield* Effect.promise(Port.free)}`
@@ -137,10 +137,10 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("goes on where an earlier run stopped, at no more than the plan's cost", () =>
+  it.effect("resumes an interrupted run within the plan's cost", () =>
     Effect.gen(function* () {
       const half = yield* Effect.promise(balance)
-      // The node takes nothing any more after some blocks, as one that went away would.
+      // After some blocks the node rejects everything, like a lost node.
       const cost = BigInt(reportOf(yield* deploy([...payer, "--dry-run", "--json"])).plan.cost)
       const stopped = yield* Effect.promise(async () => {
         const cut = await cutAfter(4)
@@ -210,7 +210,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("gives each account a factory of its own on the same beacon", () =>
+  it.effect("gives each account its own factory on the shared beacon", () =>
     Effect.gen(function* () {
       const report = reportOf(
         yield* deploy([...payer, "--account", "a", "--account", "b", "--yes", "--json"])

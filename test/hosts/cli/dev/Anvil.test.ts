@@ -7,7 +7,7 @@ import { remember } from "../../../support/LeftBehind.js"
 
 const files = (folder: string) => readdirSync(folder, { recursive: true })
 
-test("a chain that is stopped leaves nothing of its old blocks on the disk", async () => {
+test("a stopped chain leaves none of its old blocks on disk", async () => {
   const folder = mkdtempSync(join(tmpdir(), "anvil-"))
   const before = process.env.TMPDIR
   const undo = remember(() => {

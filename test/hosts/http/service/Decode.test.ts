@@ -91,7 +91,7 @@ describe("decode failures", () => {
 
   const outOfTime =
     "expected Unix seconds and no milliseconds: an integer from 0 to 7289654399 (the end of the year 2200)"
-  it.each(["validAfter", "validUnitl"])("say that %s in milliseconds is none, in every endpoint", (name) => {
+  it.each(["validAfter", "validUnitl"])("decoding rejects %s in milliseconds in every endpoint", (name) => {
     for (const time of [7_289_654_400, 1_790_000_000_000, 2 ** 48 - 1, 1e21]) {
       const told = (path: string) => [`operations[0].${path}${name}: ${outOfTime}, got ${time}`]
       expect(execute({ [name]: time })?.details).toEqual(told(""))
@@ -145,7 +145,7 @@ describe("decode failures", () => {
     }
   )
 
-  it("refuse custody 0 where a wallet's own custody is asked for", () => {
+  it("decoding rejects custody 0 where a request needs a wallet's real custody", () => {
     const problem = problemOf(PredictWallets.Request, {
       accounts: [{ salt: "a", walletCustody: 0 }],
       settings: { factory: address, beaconAdminAddress: address, beaconAdminCreationCode: "0x00" }

@@ -29,7 +29,7 @@ const name = (at: Path): string =>
     ""
   )
 
-/** A request with nothing but a value at a place. */
+/** A request with only a value at a path. */
 const holding = ([step, ...rest]: Path, value: unknown): unknown => {
   if (step === undefined) return value
   return typeof step === "number" ? [holding(rest, value)] : { [step]: holding(rest, value) }
@@ -48,7 +48,7 @@ const told = (decode: ReturnType<typeof Decode.decoder>, at: Path, value: unknow
 
 const values = [null, 7, 1.5, "x"]
 
-/** What is told of each of these values, and the places of which it is told; with the endpoint where another one tells something else. */
+/** The expected messages for these values, and their paths; with the endpoint if another endpoint's message differs. */
 interface Row {
   readonly told: ReadonlyArray<string>
   readonly places: ReadonlyArray<string>
@@ -524,6 +524,6 @@ const found = (): ReadonlyArray<Row> => {
 const byText = (rows: ReadonlyArray<Row>): ReadonlyArray<Row> =>
   rows.toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1))
 
-it("every field tells what is wrong with it by its own code and text", () => {
+it("every field has its own error code and text", () => {
   expect(byText(found())).toEqual(byText(table))
 })

@@ -25,7 +25,7 @@ describe("the body of a fetch request", () => {
     })
   )
 
-  it.effect("has a request without a body done at once", () =>
+  it.effect("a request without a body is read immediately", () =>
     Effect.gen(function* () {
       expect(yield* read(post(null))).toEqual(new Uint8Array())
     })
@@ -62,7 +62,7 @@ describe("the body of a fetch request", () => {
     })
   )
 
-  it.effect("takes a body that somebody else has read for a broken one", () =>
+  it.effect("a body that another reader has consumed is broken", () =>
     Effect.gen(function* () {
       const request = new Request("http://x/predict", { method: "POST", body: "a body" })
       yield* Effect.promise(() => request.text())

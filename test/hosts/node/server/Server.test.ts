@@ -30,7 +30,7 @@ import {
 const example = (name: string) => posts.find((endpoint) => endpoint.name === name)?.example
 const predict = JSON.stringify(example("predict"))
 
-/** A use case that tells that it was entered, and waits until it is released. */
+/** A use case that signals its start and waits for its release. */
 const blocked = Effect.gen(function* () {
   const entered = yield* Deferred.make<void>()
   const release = yield* Deferred.make<void>()
@@ -62,7 +62,7 @@ const stoppable = (options: StartOptions = {}) =>
 const stopping = (front: Effect.Success<ReturnType<typeof makeFront>>) =>
   Effect.repeat(ask(front, { target: "/health/ready" }), { until: ({ status }) => status === 503 })
 
-describe("what never becomes a request", () => {
+describe("connections without a valid request", () => {
   const malformed: ReadonlyArray<readonly [string, ReadonlyArray<string>, string]> = [
     [
       "no HTTP at all",
@@ -144,7 +144,7 @@ describe("a slow client", () => {
     ["its headers", ["POST /predict HTTP/1.1\r\nhost: x\r\nx-a: "]],
     ["its body", [head("/predict", { "content-length": "100" }), "{"]],
     ["its chunks", [head("/predict", { "transfer-encoding": "chunked" }), "1\r\n{\r\n"]]
-  ] as const)("that never ends %s is answered 503 and let go, while others are served", ([, parts]) =>
+  ] as const)("a request that never ends %s is cut off with 503, while others are served", ([, parts]) =>
     Effect.gen(function* () {
       const { port, url } = yield* start({ server: patience })
       const slow = yield* Effect.forkChild(
@@ -162,7 +162,7 @@ describe("a slow client", () => {
     })
   )
 
-  it.live("that was answered and goes on sending is cut off", () =>
+  it.live("a client is cut off if it still sends after its answer", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const text = yield* raw(port, [head("/nope", { "content-length": "1000000" }), "{"])
@@ -170,7 +170,7 @@ describe("a slow client", () => {
     })
   )
 
-  it.live("that does not read its answer is cut off, whatever it asked for behind it", () =>
+  it.live("a client is cut off if it does not read its answer, even with pipelined requests", () =>
     Effect.gen(function* () {
       const { around, entered } = yield* blocked
       const { port } = yield* start({
@@ -192,7 +192,7 @@ describe("a slow client", () => {
       yield* Effect.promise(() => once(socket, "close"))
       expect(read).toBeLessThan(16 * 1_700_000)
 
-      // What waits behind an answer that takes its time is no slow reader.
+      // Waiting behind a slow answer is not slow reading.
       const patient = connect(port, "127.0.0.1").on("error", () => {})
       const body = JSON.stringify(example("execute"))
       patient.write(`${head("/execute", { "content-length": String(body.length) })}${body}${bundle}`)
@@ -237,7 +237,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("that expect something are answered: 100-continue, and what nobody knows", () =>
+  it.live("Expect: 100-continue and unknown expectations get an answer", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       for (const expectation of ["100-continue", "miracles"]) {
@@ -254,7 +254,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("whose client goes away end a read, and not a write", () =>
+  it.live("a client that disconnects ends its read, not its write", () =>
     Effect.gen(function* () {
       const read = yield* blocked
       const write = yield* blocked
@@ -292,7 +292,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("of a client that goes away while it sends leave nothing behind", () =>
+  it.live("a client that disconnects while sending leaves nothing behind", () =>
     Effect.gen(function* () {
       const { port, url } = yield* start({ front: { maxConcurrent: 1 } })
       const half = yield* Effect.forkChild(raw(port, [head("/predict", { "content-length": "100" }), "{"]))
@@ -407,7 +407,7 @@ describe("stopping", () => {
       })
   )
 
-  it.live("of an idle server is immediate, with connections that are kept open", () =>
+  it.live("an idle server stops immediately despite open connections", () =>
     Effect.gen(function* () {
       const { stop, url } = yield* stoppable()
       expect((yield* send(url, "/predict", { body: predict })).status).toBe(200)
@@ -418,7 +418,7 @@ describe("stopping", () => {
 })
 
 describe("listening", () => {
-  it.live("goes on when the system has a connection that cannot be accepted, and the log says so", () =>
+  it.live("the listener continues after a failed accept, and logs it", () =>
     Effect.gen(function* () {
       const lines: Array<string> = []
       const log = Logger.layer([JsonLog.make((line) => void lines.push(line))])
@@ -434,7 +434,7 @@ describe("listening", () => {
     })
   )
 
-  it.live("tells where, also over IPv6", () =>
+  it.live("the listener reports its address, also over IPv6", () =>
     Effect.gen(function* () {
       const { url, port } = yield* start({ server: { host: "::1" } })
       expect(url).toBe(`http://[::1]:${port}`)
