@@ -147,7 +147,7 @@ describe("the operator's console in a browser", () => {
     }
   })
 
-  test("is used by keyboard alone, and seen in the dark", async () => {
+  test("works by keyboard only, and in a dark colour scheme", async () => {
     const { complaints, page, picture } = browser
     await open("Accounts")
     const path = await Accessibility.walk(page, 8)
@@ -161,7 +161,7 @@ describe("the operator's console in a browser", () => {
     await picture("console-narrow")
     await page.getByRole("button", { name: "Sign out" }).click()
     expect(await heading()).toBe("Sign in")
-    // What was refused on purpose is no complaint.
+    // Expected refusals are not complaints.
     expect(complaints.filter((text) => !text.includes("401"))).toEqual([])
   })
 })

@@ -48,7 +48,7 @@ describe("A passkey in a browser", () => {
     await picture("1-passkey")
   })
 
-  test("becomes the only key of a wallet that nobody has funded", async () => {
+  test("becomes the only key of an unfunded wallet", async () => {
     const { page, picture } = browser
     await page.getByLabel("Salt", { exact: true }).fill("browser")
     expect(await press("Predict the address")).toMatch(/^The address is 0x[0-9a-fA-F]{40}\.$/)
@@ -111,7 +111,7 @@ describe("A passkey in a browser", () => {
     await picture("3-transfer")
   })
 
-  test("is used on a page that is for everybody: named, labelled, in contrast, in both schemes and on a phone", async () => {
+  test("the page is accessible: names, labels, contrast, in both schemes and on a phone", async () => {
     const { page, picture } = browser
     for (const colorScheme of ["light", "dark"] as const)
       for (const width of [1024, 360]) {
@@ -124,7 +124,7 @@ describe("A passkey in a browser", () => {
     await page.setViewportSize({ width: 1024, height: 900 })
   })
 
-  test("would not be, and the check would tell", async () => {
+  test("the accessibility check finds planted breaches", async () => {
     const { page } = browser
     const spoilt = await page.context().newPage()
     await spoilt.goto(Tour.playground(service.info))
@@ -146,7 +146,7 @@ describe("A passkey in a browser", () => {
     await spoilt.close()
   })
 
-  test("is used by keyboard alone, from top to bottom, and the focus shows", async () => {
+  test("the page works by keyboard only, from top to bottom, with visible focus", async () => {
     const path = await Accessibility.walk(browser.page, 19)
     expect(path.map(({ name }) => name)).toEqual([
       "Skip to the content",
@@ -183,7 +183,7 @@ describe("A passkey in a browser", () => {
     await picture("6-refused")
   })
 
-  test("survives the page, and what the service refuses is told with its reason", async () => {
+  test("a passkey survives a reload, and the page shows the reason of a refusal", async () => {
     const { page } = browser
     const publicKey = await text("publicKey")
     await page.reload()
@@ -196,7 +196,7 @@ describe("A passkey in a browser", () => {
     expect(await press("Predict the address")).toContain("invalid")
   })
 
-  test("asked nobody but the service, and the page's policy blocked nothing", () => {
+  test("the page made no request to another host, and its policy blocked no request", () => {
     expect(browser.complaints.filter((complaint) => !/status of (401|422)/.test(complaint))).toEqual([])
   })
 })

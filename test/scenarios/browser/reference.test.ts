@@ -15,7 +15,7 @@ afterAll(async () => {
   await service?.stop()
 })
 
-/** The page, as one who comes to it anew sees it. */
+/** The page as a first visitor sees it. */
 const open = async () => {
   const { page } = browser
   await page.goto("about:blank")
@@ -38,7 +38,7 @@ const tryOut = async (name: string): Promise<{ readonly status: string; readonly
 }
 
 describe("The page of the interface in a browser", () => {
-  test("shows every operation of the document, under the service's own policy, and asks nobody else", async () => {
+  test("shows every operation of the document under the service's own policy, without other hosts", async () => {
     const { complaints, page, picture } = browser
     await open()
     const document = (await (await fetch(`${service.info.baseUrl}/openapi.json`)).json()) as {

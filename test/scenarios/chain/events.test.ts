@@ -7,7 +7,7 @@ import { aloneInFile } from "../../support/http/SharedService.js"
 import { type Fault, type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
 import * as EventChain from "./Chain.js"
 
-/** 10,000 events over 5,000 blocks; what the service answers is compared with a look at every block. */
+/** 10,000 events over 5,000 blocks; the service's answer must equal a scan of every block. */
 
 interface Found {
   readonly txHash: string
@@ -207,7 +207,7 @@ const agrees = async (query: Query, truth: Truth, rpc?: string) => {
   return { events: events.events, expected }
 }
 
-/** What ethers decodes, as the service shows it: tuples with names by name, hashes of indexed references. */
+/** Values that ethers decodes, in the service's format: named tuples by name, indexed references as hashes. */
 const shown = (value: unknown, type: ParamType): unknown => {
   if (typeof value === "bigint") return value.toString()
   if (typeof value === "object" && value !== null && "hash" in value) return value.hash
@@ -243,12 +243,12 @@ describe("events", () => {
     }
   })
 
-  it("of the latest block are meant when no block is named", async () => {
+  it("the latest block is the default range", async () => {
     const query = { eventName: "Transfer", rpc: service.info.rpc }
     expect(await service.ok("/filterEvent", query)).toEqual({ requestStatus: 200, txHashes: [] })
   })
 
-  it("of the whole chain are meant by earliest to latest or pending", async () => {
+  it("earliest to latest or pending covers the whole chain", async () => {
     for (const toBlock of ["latest", "pending"])
       await agrees(
         { contracts: [...chain.emitters, chain.nft], eventName: "Transfer", fromBlock: "earliest", toBlock },
@@ -304,7 +304,7 @@ describe("events behind a node that takes 500 blocks and gives 1,000 results", (
     expect(asked).toBeLessThan(40)
   })
 
-  it("cost two calls where the node takes the range; where it tells its limit, the parts, one refusal and two looks at the last block", async () => {
+  it("cost two calls within the node's range limit; otherwise the parts, one refusal and two queries of the last block", async () => {
     const query = { eventName: "Transfer", fields: { from: addressOf(3) } }
     const costs: Record<string, ReadonlyMap<string, number>> = {}
     for (const [name, fault] of [

@@ -166,7 +166,7 @@ describe("signatures that were collected before", () => {
     expect(await post()).toMatchObject({ status: 1, txHash: first.txHash })
   })
 
-  it("everything goes on as ever after several rotations, in parallel too", async () => {
+  it("every operation still works after several rotations, in parallel too", async () => {
     const journey = Journey.make(stack, "v0.7")
     const account = { walletCustody: 2 as const, passkeyPubKey: [phone.spki.toString("base64")] }
     const wallet = await journey.created({ salt: `goes on`, ...account })

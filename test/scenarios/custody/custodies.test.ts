@@ -10,7 +10,7 @@ import { keyOf, type Ports, type Stack, startStack } from "../../support/stack/S
 import { assertion, configOf, ecdsa, indexIn, newPasskey, personal } from "../../support/suite/Keys.js"
 import { type Config, mixedProof } from "../../support/suite/Layouts.js"
 
-/** Who may move a wallet of each custody, and how; on the other EntryPoints a sponsored one of each moves (sponsor/entryPoints). */
+/** Authorised signers of each custody; sponsor/entryPoints covers sponsored wallets on the other EntryPoints. */
 
 let stack: Stack
 let journey: Journey.Journey

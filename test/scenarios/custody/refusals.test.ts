@@ -19,7 +19,7 @@ const problems = ({ code, details, error }: Envelope) => ({
   error,
   details: details.map(({ message, path }) => `${path}: ${message}`)
 })
-/** Why accounts are not created. */
+/** Refusal of an account's creation. */
 const create = async (...accounts: ReadonlyArray<object>) =>
   problems(await service.refused(400, "/create", { accounts, settings: service.info.settings }))
 
@@ -58,7 +58,7 @@ const needs: Readonly<Record<number, ReadonlyArray<Field>>> = {
 }
 
 describe("create", () => {
-  it.each([0, 1, 2, 3, 4, 5])("of custody %d takes no other fields than its own", async (walletCustody) => {
+  it.each([0, 1, 2, 3, 4, 5])("custody %d accepts only its own fields", async (walletCustody) => {
     const custody = walletCustody === 0 ? 1 : walletCustody
     const needed = needs[custody] ?? []
     const sets = Array.from({ length: 8 }, (_, bits) => fields.filter((__, at) => (bits >> at) % 2 === 1))
@@ -110,7 +110,7 @@ describe("a field", () => {
     ],
     ["no validator at all", "threshold", "0", "", "expected 1 to 3, the number of validators"],
     ["a leading zero", "threshold", "02", "", 'expected a decimal integer in a string, got "02"']
-  ])("of %s in %s is refused", async (_, field, value, place, message) => {
+  ])("%s in %s is refused", async (_, field, value, place, message) => {
     const account = {
       salt: "a",
       walletCustody: 4,
@@ -133,7 +133,7 @@ describe("a field", () => {
   it.each([
     [{ clientId: "nobody", versionId: "1" }, "invalid client ID: client ID incorrect", "clientId"],
     [{ clientId: "dev", versionId: "99" }, "version not found: HSM version does not exist", "versionId"]
-  ])("names nobody of this account by %j", async (signer, error, field) => {
+  ])("%j is not a signer of this account", async (signer, error, field) => {
     const refusal = await service.refused(401, "/create", {
       accounts: [{ salt: "a", walletCustody: 3, signers: [alice, signer], threshold: "1" }],
       settings: service.info.settings

@@ -20,7 +20,7 @@ const parametersOf = ({ custody, owners, passkeys, threshold }: Config) => [
   [String(custody), String(threshold), owners, passkeys.map(({ x, y }) => [x, y])]
 ]
 
-/** The wallet tells itself to be configured so. */
+/** The wallet's call to configure itself. */
 const setConfig = (wallet: Address.Address, config: Config) => ({
   wallet,
   walletCustody: 0 as const,
@@ -73,7 +73,7 @@ describe("a new version of an HSM key", () => {
     await journey.transferred(await stack.ask(signed), wallet, to)
   })
 
-  it("is the old one: the next op names the configuration that there is now, not the one seen last", async () => {
+  it("the same key version as before keeps working: the next op uses the current configuration", async () => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.created({ salt: "same version", walletCustody: 1 })
     for (let n = 0; n < 2; n += 1) {
@@ -121,7 +121,7 @@ describe("signers and threshold", () => {
     expect(await journey.configurationOf(wallet)).toEqual(configOf(3, [own]))
   })
 
-  it("change by nobody but the wallet itself", async () => {
+  it("only the wallet itself can change signers and threshold", async () => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.created({ salt: "by itself", walletCustody: 1 })
     const failure = await stack.refused(

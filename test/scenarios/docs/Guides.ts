@@ -29,7 +29,7 @@ const onPath = (program: string): string => execFileSync("which", [program], { e
 
 const answers = (folder: string): string => join(folder, "answers")
 
-/** What the service has refused, an answer a line. */
+/** Refusals by the service, one per line. */
 export const refusals = (folder: string): ReadonlyArray<string> =>
   readFileSync(answers(folder), "utf8")
     .split("\n")
@@ -41,10 +41,10 @@ const tarball = `castellan-${version}.tgz`
 /** A folder in which `castellan` and what it depends on are installed: the command line of the present sources. */
 export const prepare = async (folder: string): Promise<void> => {
   const shims = {
-    // What a guide leaves out of an answer may say why a test of it fails.
+    // Parts of a response that a guide discards may explain a failed test.
     curl: `set -o pipefail; "${onPath("curl")}" "$@" | tee -a "${answers(folder)}"`,
     castellan: `exec "${join(folder, "node_modules/.bin/castellan")}" "$@"`,
-    // No registry has the package; what it installs is tried by npm run test:package.
+    // The package is in no registry; npm run test:package tests its installation.
     npm: `if [ "$1" = run ]; then
   shift; [ "$1" = --silent ] && shift
   [ "$1 $2" = "castellan --" ] || { echo "npm run $* is not of the guides" >&2; exit 1; }
@@ -64,13 +64,10 @@ esac`
 
 const limitSeconds = 400
 
-/** What a guide leaves to its reader, and what the test says for it. */
+/** Placeholders of a guide, and their values in the test. */
 export type Choices = ReadonlyArray<readonly [written: string, here: string]>
 
-/**
- * Runs the commands of pages in one shell, in which each has to succeed. What they start in the background ends with
- * the shell.
- */
+/** Runs the commands of pages in one shell, where each must succeed. Background jobs end with the shell. */
 export const run = (
   folder: string,
   pages: ReadonlyArray<string>,
@@ -98,10 +95,10 @@ export const perform = (folder: string, text: string, choices: Choices): Promise
   )
 }
 
-/** For a message: what was said last. */
+/** The last output, for a message. */
 export const lastLines = ({ stderr, stdout }: Finished.Finished): string =>
   [stdout, stderr].map((text) => text.split("\n").slice(-25).join("\n")).join("\n---\n")
 
-/** What the service has said of the requests of a guide. */
+/** Statuses of the guide's requests. */
 export const statuses = (stdout: string): ReadonlyArray<string> =>
   [...stdout.matchAll(/"status": (\S+?),?$/gm)].flatMap(([, status = ""]) => [status])

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../../support/process/Program.js"
 
-/** What a page shows as code. */
+/** A code block of a page. */
 export interface Snippet {
   readonly page: string
   /** The heading above it. */

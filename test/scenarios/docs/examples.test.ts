@@ -11,7 +11,7 @@ interface Estimate {
   readonly userOps: ReadonlyArray<{ readonly encodedUserOp: string; readonly userOpHash: string }>
 }
 
-describe("what the reference shows of endpoints whose answers depend on the moment", () => {
+describe("reference examples of endpoints whose answers depend on the moment", () => {
   it("was answered like this, and has the same members today", async () => {
     const { info } = service
     const { entryPoint, rpc, signer } = info.settings

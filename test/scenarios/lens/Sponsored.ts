@@ -12,7 +12,7 @@ const until = 4_000_000_000
 /** Whose paymasterAndData: of these limits, and data behind them. */
 export interface Payer {
   readonly data: (version: Version, limits: PaymasterData.Limits) => Hex.Hex
-  /** What it wants behind the wallet's signature. */
+  /** Paymaster data that the paymaster expects after the wallet's signature. */
   readonly seal: (version: Version, op: Op) => Hex.Hex
 }
 

@@ -39,7 +39,7 @@ export interface Given {
   readonly postOpGas?: bigint
 }
 
-/** What the real EntryPoint made of a bundle. */
+/** Outcome of a bundle at the real EntryPoint. */
 export interface Outcome {
   /** All calls succeeded, as the UserOperationEvents say. False also when the whole bundle reverts. */
   readonly success: boolean
@@ -232,7 +232,7 @@ export class World {
     return Result.getOrThrow(GasLens.decode(await this.lensCall(version, data, options), request))
   }
 
-  /** Several looks in one eth_call; what the lens answered to each. */
+  /** Several lens calls in one eth_call, with the result of each. */
   async lookEach(
     version: Version,
     requests: ReadonlyArray<Omit<GasLens.Request, "entryPoint">>,

@@ -22,7 +22,7 @@ const world = useWorld()
 /** Bundles of each version. */
 const bundles = 24
 
-/** What one op of a random bundle does. */
+/** Action of one op of a random bundle. */
 type Deed =
   | { readonly kind: "create" }
   | { readonly kind: "fail"; readonly by: number }
@@ -116,7 +116,7 @@ class Scribe {
   }
 }
 
-/** Measured all in one look with dummy proofs, then signed under the limits of the formulas. */
+/** Measures all ops in one lens call with dummy proofs, then signs them under the limits of the formulas. */
 const limited = async (
   version: Version,
   steps: ReadonlyArray<Step>,
@@ -183,7 +183,7 @@ describe.each(versions)("the ops of random bundles on %s", (version) => {
       expect(outcome.events, `bundle ${turn}`).toBe(ops.length)
       const over = Number(outcome.paidGas - outcome.usedGas)
       expect(over, `bundle ${turn} of ${ops.length}`).toBeGreaterThanOrEqual(0)
-      // Shared: the fixed margins of the formula. Alone: each op pays the frame, and a new beneficiary, once more.
+      // Shared: the fixed margins of the formula. Separate: each op also pays for the frame and a new beneficiary.
       const most = alone ? ops.length * (empty ? 60_000 : 36_000) : ops.length * 2_500
       expect(over, `bundle ${turn} of ${ops.length}`).toBeLessThanOrEqual(most)
     }

@@ -7,7 +7,7 @@ import { type Config, mixedProof } from "../../support/suite/Layouts.js"
 import { created, opOf, type TestWallet, walletOf, withLimits } from "./Wallets.js"
 import { useWorld } from "./World.js"
 
-/** The service's own dummies, measured through the lens: what they ask for is enough for real proofs, without any buffer. */
+/** The service's dummy proofs, measured through the lens: their limits suffice for real proofs without any buffer. */
 
 const owners = Array.from({ length: 16 }, () => Wallet.createRandom())
 const [p, q] = [newPasskey(), newPasskey()]

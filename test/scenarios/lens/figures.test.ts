@@ -54,7 +54,7 @@ const holds = async (version: Version, { name, op, prove, dummy }: Case) => {
 }
 
 const stranger = "0x00000000000000000000000000000000000b0b01"
-/** What a wallet that exists does, with a key that it has used or not. */
+/** Calls of an existing wallet, with a used or unused key. */
 const casesOf = (wallet: TestWallet): ReadonlyArray<Case> => {
   const token = (name: string, ...args: ReadonlyArray<unknown>) => ({
     target: world.token,

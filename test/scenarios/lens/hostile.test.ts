@@ -48,7 +48,7 @@ const hostileOp = (sender: Address.Address, whenCalled: Act): Op => ({
 
 const given = { verificationGas: 1_000_000n, callGas: 2_000_000n }
 
-describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) => {
+describe.each(EntryPoint.versions)("next to a hostile wallet on %s", (version) => {
   let victim: TestWallet
   let honest: GasLens.Probe
   let undisturbed: GasLens.Measure | undefined
@@ -66,7 +66,7 @@ describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) =>
     expect(undisturbed?.stage).toBe("ok")
   })
 
-  /** Measures [hostile, honest] and checks that the honest one is measured as if alone. */
+  /** Measures [hostile, honest] and checks that the honest wallet has the same measure as without the hostile one. */
   const beside = async (whenValidating: Act, whenCalled: Act): Promise<GasLens.Measure> => {
     const sender = await hostile(whenValidating)
     const probes = [await world.probe(version, hostileOp(sender, whenCalled), given), honest]
@@ -120,7 +120,7 @@ describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) =>
     ])
   })
 
-  it("absurd figures hurt nobody else", async () => {
+  it("absurd figures do not affect other ops", async () => {
     const sender = await hostile(nothing)
     const most = (1n << 256n) - 1n
     const greedy = {

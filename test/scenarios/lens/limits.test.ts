@@ -14,7 +14,7 @@ const generous = { callGasLimit: 300_000n, verificationGasLimit: 500_000n }
 const create = async (version: Version, salt: string): Promise<TestWallet> =>
   created(world, version, await ecdsaWallet(world, `${salt} ${version}`))
 
-/** Signed under the limits that one look at all of them gives. */
+/** Ops signed under the limits from one lens call over all of them. */
 const estimated = async (
   version: Version,
   steps: ReadonlyArray<readonly [TestWallet, Op]>
@@ -114,7 +114,7 @@ describe.each(versions)("estimated limits on %s", (version) => {
     expect((await world.simulate(version, [signed])).success).toBe(true)
   })
 
-  it("of the transaction are near what it needs when calls use what they declare", async () => {
+  it("limits of the transaction are close to its use when calls use their declared gas", async () => {
     const wallet = await create(version, "burning")
     const burn = execute(world.reverter, 0n, reverterAbi.encodeFunctionData("failOutOfGas"))
     const limits = { verificationGasLimit: 150_000n, callGasLimit: 2_000_000n }

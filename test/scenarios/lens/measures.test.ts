@@ -110,7 +110,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     }
   })
 
-  it("tells a failed signature from a good one, and has the return data of the wallet's call", async () => {
+  it("distinguishes a failed signature from a valid one, and includes the return data of the wallet's call", async () => {
     const data = reverterAbi.encodeFunctionData("succeed", ["hello"])
     const measure = await one(opFrom(wallet, sequence, world.reverter, data, 3n))
     expect(measure.stage).toBe("ok")
@@ -148,7 +148,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
       expect(named((await one(op, op === nobody ? { requiredPrefund: 0n } : {})).data)).toEqual([0n, reason])
   })
 
-  it("runs ops on the state that their predecessors left, and is no smaller for it", async () => {
+  it("runs each op on the state that its predecessors left, and is not smaller for it", async () => {
     const first = opFrom(wallet, sequence, world.token, token("approve", peer.address, 7n))
     const second = opFrom(peer, 1n, world.token, token("transferFrom", wallet.address, holder, 7n))
     expect(await look([first, second])).toMatchObject([
@@ -164,7 +164,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(behind).toEqual(await one(theirs))
   })
 
-  it("does not run an op that fails validation, and leaves nothing of it", async () => {
+  it("does not run an op that fails validation, and keeps none of its state", async () => {
     const approving = opFrom(wallet, sequence, world.token, token("approve", peer.address, 7n))
     const broken = { ...approving, signature: Hex.unsafe("0x1234") }
     const spend = opFrom(peer, 1n, world.token, token("transferFrom", wallet.address, holder, 7n))
@@ -237,7 +237,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(await tried({ callGas: 500_000n })).toEqual(["ok", "starved"])
   })
 
-  it("of ops behind the creation of their wallet is marked as one of the company only", async () => {
+  it("a measure after the creation of its wallet is marked as measured in company", async () => {
     const unborn = await fresh("followed")
     const first = await world.sign(version, creationOf(unborn), world.deployerProof)
     expect(await look([first, opFrom(unborn, 1n << 64n, holder, "0x")])).toMatchObject([
@@ -246,7 +246,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     ])
   })
 
-  it("of many ops in too little gas is given for those that the gas suffices for", async () => {
+  it("many ops in too little gas get measures as far as the gas lasts", async () => {
     const given = { verificationGas: 300_000n, callGas: 300_000n, requiredPrefund: 1n }
     const probes = await Promise.all(
       Array.from({ length: 256 }, (_, i) =>

@@ -32,7 +32,7 @@ describe.each(versions)("looks in one call on %s", (version) => {
     wallets: [op.sender]
   })
 
-  it("measure what each measures alone, whatever stands before it", async () => {
+  it("measure each op as if it were measured separately, whatever precedes it", async () => {
     const [wallet, peer] = [await make("together"), await make("beside")]
     const fresh = await ecdsaWallet(world, `fresh ${version}`)
     await world.setBalance(fresh.address, 10n ** 18n)
@@ -43,7 +43,7 @@ describe.each(versions)("looks in one call on %s", (version) => {
     const creation = (of: TestWallet) => world.sign(version, creationOf(of), world.deployerProof)
     const ops = [
       dummied(wallet, 1n, transfer()),
-      // The same wallet, nonce and tokens again: alone each of them goes through.
+      // The same wallet, nonce and tokens again: each op passes when measured separately.
       dummied(wallet, 1n, transfer(1_000n)),
       dummied(wallet, 1n, transfer()),
       dummied(wallet, 9n << 64n, execute(holder, 5n, "0x")),

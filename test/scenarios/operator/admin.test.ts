@@ -172,7 +172,7 @@ describe("the operator's port", () => {
     }
   })
 
-  it("tells what one request did: figures, signatures, the transaction, and its trace", async () => {
+  it("shows figures, signatures, transaction and trace of a request", async () => {
     const before = await figures()
     const answer = await post("/transactSigner", {
       to: "0x000000000000000000000000000000000000dEaD",

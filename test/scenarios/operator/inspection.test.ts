@@ -119,7 +119,7 @@ const messages = (found: ReadonlyArray<Inspections.Told>) =>
 
 const nobody = "0x1000000000000000000000000000000000000001"
 
-describe("what is wrong with a network", () => {
+describe("problems of a network", () => {
   it.live("is nothing on a chain of the suite, but for what its node lacks", () =>
     Effect.gen(function* () {
       const found = yield* inspect([network()])
@@ -129,7 +129,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is all told at once: code, beacon, factory, paymaster, ledger, keys and money", () =>
+  it.live("problems of code, beacon, factory, paymaster, ledger, keys and funds appear together", () =>
     Effect.gen(function* () {
       const told = messages(
         yield* inspect(
@@ -197,7 +197,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is a budget of which nothing is sponsored", () =>
+  it.live("a daily budget that covers no operation is reported", () =>
     Effect.gen(function* () {
       const sponsoring = (dailyBudget?: string) =>
         Effect.map(
@@ -262,7 +262,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is a node of another chain, and one that is away, each in words of its own", () =>
+  it.live("a node of another chain and an unreachable node have separate messages", () =>
     Effect.gen(function* () {
       const told = yield* inspect([
         { chainId: 137, rpc: dev.url },
@@ -275,7 +275,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is told beside keys that cannot be used, by those that can", () =>
+  it.live("network problems are found with the usable keys, and unusable keys are reported", () =>
     Effect.gen(function* () {
       const told = yield* inspect([{ ...network(), validator: nobody }], {
         providers: [{ kind: "pkcs11", name: "hsm", module: "/nowhere/hsm.so", token: "none", pin: "0000" }],
@@ -293,7 +293,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is told of all that a node answers, whatever it refuses beside that", () =>
+  it.live("problems are reported from all replies of a node that refuses others", () =>
     Effect.gen(function* () {
       const moody = yield* Effect.promise(() => startFaultyNode(dev.url))
       moody.behave((question, ask) =>
@@ -320,7 +320,7 @@ describe("what is wrong with a network", () => {
 describe("the start of a service", () => {
   const away = { rpc: "http://127.0.0.1:9/", redis: "redis://127.0.0.1:9" }
 
-  it.live("that is refused tells what else is wrong", () =>
+  it.live("a refused start reports the other problems too", () =>
     Effect.gen(function* () {
       const url = "postgres://nobody@127.0.0.1:9/none"
       const text = JSON.stringify(
@@ -381,7 +381,7 @@ describe("castellan config check --connect", () => {
     })
   )
 
-  it.live("shows the chains of the file, and notes those that nobody has configured", () =>
+  it.live("shows the chains of the file, and notes chains without configuration", () =>
     Effect.gen(function* () {
       const said = yield* check(file([network(), { chainId: 137, rpc: poor.url }]), "--json")
       expect(said).toMatchObject({ failure: expect.stringContaining("chain 137") })

@@ -91,7 +91,7 @@ const send = (url: string, prefer: Readonly<Record<string, string>>) =>
   })
 
 describe("a stop by SIGTERM", () => {
-  it("says that it stops, that nothing is open, and last of all that it has stopped", async () => {
+  it("logs the stop, the end of open work, and last the completed stop", async () => {
     const { program } = await service()
     expect(await ended(program)).toEqual([
       expect.objectContaining({ message: "stopping", requests: 0, acceptedRequests: 0, transactions: 0 }),
