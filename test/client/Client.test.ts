@@ -60,7 +60,7 @@ describe("a request", () => {
     expect(sent[0]?.headers.has("idempotency-key")).toBe(false)
   })
 
-  it("that is refused rejects with the service's code, details and all of its body", async () => {
+  it("a refused request rejects with the service's code, details and whole body", async () => {
     const body = problem("invalid_rpc", { txHash: "0xab" })
     const { client, sent } = scripted(json(400, body))
     const error = await client.predict(prediction).catch((why) => why)
@@ -70,14 +70,14 @@ describe("a request", () => {
     expect(sent).toHaveLength(1)
   })
 
-  it("whose answer is of something in front of the service has no code of the service's", async () => {
+  it("a reply of a proxy has no error code of the service", async () => {
     const { client } = scripted(new Response("<html>", { status: 403 }))
     await expect(client.predict(prediction)).rejects.toMatchObject({ code: "no_answer", status: 403 })
   })
 })
 
 describe("a write", () => {
-  it("has an idempotency key of its own, the same in every repeat", async () => {
+  it("a write keeps its own idempotency key in every repeat", async () => {
     const { client, sent } = scripted("broken", json(503, problem("overloaded"), soon), json(200, result))
     expect(await client.transactSigner(writing)).toEqual(result)
     const keys = sent.map(({ headers }) => headers.get("idempotency-key"))
@@ -96,7 +96,7 @@ describe("a write", () => {
     expect(JSON.parse(header)).toEqual({ order: "№ 4711 🏰" })
   })
 
-  it("takes the caller's key, and names it when nobody knows what became of it", async () => {
+  it("a write takes the caller's key, and names it when the outcome is unknown", async () => {
     const { client } = scripted(
       ...Array.from({ length: 5 }, () => new Response("", { status: 502, headers: soon }))
     )
@@ -124,7 +124,7 @@ describe("a write", () => {
     expect(sent[1]?.url).toBe("https://castellan.example/wallets/requests/r7?wait=30")
   })
 
-  it("that failed rejects when it is waited for as it would have at once", async () => {
+  it("waitFor rejects a failed write as a synchronous call does", async () => {
     const answer = problem("request_cancelled")
     const { client } = scripted(json(200, { requestId: "r7", state: "final", httpStatus: 422, answer }))
     await expect(client.waitFor("r7")).rejects.toMatchObject({ code: "request_cancelled", status: 422 })
@@ -174,7 +174,7 @@ describe("a client", () => {
     () =>
       Client.make({ baseUrl, apiKey })
 
-  it("is not made for what no request can be made to, and repeats nothing of it", () => {
+  it("a client refuses an unusable URL or key without its value", () => {
     for (const baseUrl of [
       "",
       "/wallets",
@@ -206,7 +206,7 @@ describe("a client", () => {
     expect(asked).toEqual(["/wallets/predict"])
   })
 
-  it("of a page is made for a path of the page's own origin", () => {
+  it("a client in a web page takes a path of the page's origin", () => {
     vi.stubGlobal("location", { href: "https://castellan.example/page" })
     try {
       expect(made("/wallets")).not.toThrow()

@@ -1,7 +1,7 @@
 import * as Passkeys from "castellan/passkeys"
 import { afterEach, describe, expect, it, vi } from "vitest"
 
-/** A browser does this in the scenario of the playground; here is what it is asked. */
+/** The playground's scenario has a real browser; this file checks the calls to it. */
 
 const bytes = (...values: ReadonlyArray<number>) => Uint8Array.from(values).buffer
 const credential = (publicKey: ArrayBuffer | null) => ({
@@ -71,7 +71,7 @@ describe("sign", () => {
     })
   })
 
-  it("signs nothing but 32 bytes, and rejects without a signature", async () => {
+  it("sign takes only 32 bytes, and rejects without a signature", async () => {
     const asked = browser(null)
     await expect(Passkeys.sign({ signingHash: "0x00", ids: [] })).rejects.toThrow("expected 32 bytes")
     expect(asked).toEqual([])

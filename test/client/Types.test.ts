@@ -67,7 +67,7 @@ describe("an asynchronous write", () => {
     expect(accepted.requestId).toBe("r1")
   })
 
-  it("that is final at once is waited for by its requestId as any other", async () => {
+  it("an asynchronous write that is final immediately is awaited by its requestId too", async () => {
     const whole = { ...answer, outcomes: [done, failed] }
     for (const headers of [{ "x-request-id": "r2" }, {}]) {
       const client = clientOf(json(200, answer, headers))

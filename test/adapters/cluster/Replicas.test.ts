@@ -61,7 +61,7 @@ const until = (isSo: () => boolean) =>
 
 describe("processes that share a PostgreSQL database", () => {
   it.live(
-    "of one group have each lane once, and who is given those of another one that ends is told",
+    "processes of one group own each lane once; a survivor is notified of an ended one's lanes",
     () =>
       Effect.gen(function* () {
         const { url } = yield* databases.fresh
@@ -82,7 +82,7 @@ describe("processes that share a PostgreSQL database", () => {
   )
 
   it.live(
-    "of two groups have their lanes each, and know of each other",
+    "processes of two groups own all lanes each and see each other",
     () =>
       Effect.gen(function* () {
         const { url } = yield* databases.fresh
@@ -91,7 +91,7 @@ describe("processes that share a PostgreSQL database", () => {
         yield* until(() => owned(one.replicas) === lanes.length && owned(other.replicas) === lanes.length)
         expect(yield* one.replicas.independent).toEqual([other.replicas.process])
         expect(yield* other.replicas.independent).toEqual([one.replicas.process])
-        // A look that fails does not say that there is nobody else.
+        // A failed query keeps the last known processes.
         const sql = yield* Effect.provide(Postgres.make({ url }), Reactivity.layer)
         yield* sql`alter table castellan_cluster_runners rename to somewhere_else`
         expect(yield* one.replicas.independent).toEqual([other.replicas.process])

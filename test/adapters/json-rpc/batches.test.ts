@@ -53,7 +53,7 @@ describe("the answers to a batch", () => {
     )
   )
 
-  it.live("one that is left out fails its call alone", () =>
+  it.live("a reply missing from a batch fails only its call", () =>
     Effect.map(
       results((answers) => answers.filter((_, place) => place !== 2)),
       (found) => expect(found).toEqual([0n, 1n, "notAnRpc", 3n])
@@ -82,7 +82,7 @@ describe("the answers to a batch", () => {
     )
   )
 
-  it.live("a node that takes few calls at once gets few, and from then on at once", () =>
+  it.live("a node that takes few concurrent calls gets small batches from then on", () =>
     Effect.gen(function* () {
       const refusals = [
         { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "batch too large" } },
@@ -105,40 +105,38 @@ describe("the answers to a batch", () => {
     })
   )
 
-  it.effect(
-    "a node that took few calls at once for a moment gets more again, twice as many every ten minutes",
-    () =>
-      Effect.gen(function* () {
-        const trouble = { takes: 1 }
-        const node = yield* http((response, body) => {
-          if (callsOf(body).length > trouble.takes) response.writeHead(413).end("too large")
-          else honest(response, body, () => "0x1")
-        })
-        const chain = yield* connect(node)
-        const sizes = Effect.gen(function* () {
-          const before = node.seen.length
-          expect((yield* balances(chain, 8)).every(({ _tag }) => _tag === "Success")).toBe(true)
-          return node.seen.slice(before).map(({ body }) => callsOf(body).length)
-        })
-        expect((yield* sizes).slice(0, 5)).toEqual([8, 4, 2, 1, 1])
-        yield* Time.adjust("10 minutes")
-        const again = yield* sizes
-        expect([again.filter((size) => size === 2), again.filter((size) => size === 1).length]).toEqual([
-          [2],
-          8
-        ])
-        trouble.takes = 256
-        yield* Time.adjust("9 minutes")
-        expect((yield* sizes).length).toBe(8)
-        // The first of a larger size goes alone.
-        for (const expected of [[2, 2, 2, 2], [4, 4], [8], [8]]) {
-          yield* Time.adjust("10 minutes")
-          expect(yield* sizes).toEqual(expected)
-        }
+  it.effect("a node that took few calls for a moment gets twice as many every ten minutes", () =>
+    Effect.gen(function* () {
+      const trouble = { takes: 1 }
+      const node = yield* http((response, body) => {
+        if (callsOf(body).length > trouble.takes) response.writeHead(413).end("too large")
+        else honest(response, body, () => "0x1")
       })
+      const chain = yield* connect(node)
+      const sizes = Effect.gen(function* () {
+        const before = node.seen.length
+        expect((yield* balances(chain, 8)).every(({ _tag }) => _tag === "Success")).toBe(true)
+        return node.seen.slice(before).map(({ body }) => callsOf(body).length)
+      })
+      expect((yield* sizes).slice(0, 5)).toEqual([8, 4, 2, 1, 1])
+      yield* Time.adjust("10 minutes")
+      const again = yield* sizes
+      expect([again.filter((size) => size === 2), again.filter((size) => size === 1).length]).toEqual([
+        [2],
+        8
+      ])
+      trouble.takes = 256
+      yield* Time.adjust("9 minutes")
+      expect((yield* sizes).length).toBe(8)
+      // The first request of a larger size goes out unaccompanied.
+      for (const expected of [[2, 2, 2, 2], [4, 4], [8], [8]]) {
+        yield* Time.adjust("10 minutes")
+        expect(yield* sizes).toEqual(expected)
+      }
+    })
   )
 
-  it.live("a node that takes no batches, or says 413, is asked one by one", () =>
+  it.live("a node that takes no batches, or replies 413, gets single calls", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => {
         if (body.startsWith("[")) response.writeHead(413).end("too large")
@@ -210,7 +208,7 @@ describe("a moment", () => {
     })
   )
 
-  it.live("that ends with the scope tells those whose call was not asked for yet", () =>
+  it.live("calls not yet sent when the scope ends fail", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x1"))
       const scope = yield* Scope.make()
@@ -285,7 +283,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("to one host are bounded, and nothing is lost over that", () =>
+  it.live("connections to one host are bounded, and all calls succeed", () =>
     Effect.gen(function* () {
       let most = 0
       const node: HostileNode = yield* http((response, body) => {
@@ -300,7 +298,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("all end with the scope, and whoever waits or comes later is told", () =>
+  it.live("all connections end with the scope; pending and later calls fail", () =>
     Effect.gen(function* () {
       const arrived = yield* Deferred.make<void>()
       const node = yield* http(() => Deferred.doneUnsafe(arrived, Effect.void))
@@ -325,7 +323,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("what several ask at one moment is asked once, and each of them is answered", () =>
+  it.live("concurrent equal calls are sent once, and every caller gets the reply", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) =>
         honest(response, body, ({ params }) => `0x${String(params[0]).slice(-2)}`)
@@ -343,7 +341,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("what nobody waits for any more is not asked, what somebody still waits for is", () =>
+  it.live("calls without waiting callers are not sent, calls with one are", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x7"))
       const chain = yield* connect(node)
@@ -362,7 +360,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("an asker who goes away takes nobody's answer along", () =>
+  it.live("an interrupted caller does not cancel another caller's reply", () =>
     Effect.gen(function* () {
       const arrived = yield* Deferred.make<void>()
       const go = yield* Deferred.make<void>()
@@ -391,7 +389,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("a failed chain id is asked for again", () =>
+  it.live("a failed chain id is read again", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body, turn) =>
         honest(response, body, () => (turn === 0 ? "nonsense" : "0x1"))
@@ -422,7 +420,7 @@ describe("clients", () => {
     })
   )
 
-  it.live("of two accounts share no connection, those of one account do", () =>
+  it.live("clients of two accounts share no connection, clients of one account do", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x1"))
       const rpc = yield* EthersChainRpc.make(options)

@@ -47,7 +47,7 @@ describe("the URL of a caller", () => {
     expect(target("http://notlocalhost", "caller")).toBe("http://notlocalhost")
   })
 
-  it("may be of the networks that the operator allows: every account, or this one alone", () => {
+  it("a caller's URL may be in networks that the operator allows to all accounts or to this one", () => {
     const reaches = (host: string, account: string) =>
       Result.isSuccess(Egress.target(`http://${host}:8545`, "caller", allowing, account))
     expect(

@@ -29,7 +29,7 @@ const missing = new Error("the method does not exist/is not available")
 
 type Said = Partial<Record<string, unknown>>
 
-/** A node that says this; what is an error is refused. Counts what it is asked. */
+/** A node with these replies, errors refused; counts the calls. */
 const node = (said: () => Said) => {
   const asked: Array<string> = []
   const started = http((response, body) => {
@@ -95,7 +95,7 @@ describe("the fees of a chain with a base fee", () => {
     })
   )
 
-  it.live("have the tips that were paid when the node suggests none; it is asked for a suggestion once", () =>
+  it.live("fees use the paid tips when the node suggests none; the suggestion is read once", () =>
     asking(
       () => ({ ...market, eth_maxPriorityFeePerGas: missing }),
       (chain, asked) =>
@@ -215,19 +215,17 @@ describe("the fees of a chain without a base fee", () => {
     eth_feeHistory: { ...history([0, 7]), baseFeePerGas: ["0x0", "0x0", "0x0"] }
   }
 
-  it.live(
-    "are the gas price, whatever the fee history says; after the first time nothing else is asked for",
-    () =>
-      asking(
-        () => legacy,
-        (chain, asked) =>
-          Effect.gen(function* () {
-            expect(yield* chain.fees).toEqual({ nextBaseFee: null, tip: 0x70n })
-            asked.length = 0
-            expect(yield* chain.fees).toEqual({ nextBaseFee: null, tip: 0x70n })
-            expect(asked).toEqual(["eth_gasPrice"])
-          })
-      )
+  it.live("fees without a base fee are the gas price; later reads query nothing more", () =>
+    asking(
+      () => legacy,
+      (chain, asked) =>
+        Effect.gen(function* () {
+          expect(yield* chain.fees).toEqual({ nextBaseFee: null, tip: 0x70n })
+          asked.length = 0
+          expect(yield* chain.fees).toEqual({ nextBaseFee: null, tip: 0x70n })
+          expect(asked).toEqual(["eth_gasPrice"])
+        })
+    )
   )
 })
 

@@ -121,7 +121,7 @@ describe("a caller's node that answers at length", () => {
         expect(answers).toBe(100)
         expect(inUse).toBeLessThan(256 * MiB)
       }),
-    // Nearly a gigabyte, and a process of its own.
+    // Nearly a gigabyte, in a separate process.
     240_000
   )
 })

@@ -92,7 +92,7 @@ describe("an error of a node", () => {
     })
   )
 
-  it.live("that wraps another one is told with its words", () =>
+  it.live("an error that wraps another error includes its message", () =>
     Effect.gen(function* () {
       const data = { code: -32_000, message: "nonce too low: next nonce 7" }
       const node = yield* saying({ code: -32_603, message: "Internal JSON-RPC error.", data })
@@ -102,7 +102,7 @@ describe("an error of a node", () => {
     })
   )
 
-  it.live("of a method that it need not have leaves it priced by what it has", () =>
+  it.live("a node that fails an optional fee method is priced by its other methods", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => {
         const told = callsOf(body).map(({ id, method }) => {
@@ -138,7 +138,7 @@ describe("a gateway without a node", () => {
     })
   )
 
-  it.live("is no node where its page says something else", () =>
+  it.live("a gateway whose page has other text is not an RPC node", () =>
     Effect.gen(function* () {
       for (const page of ["<html>", "welcome", "", '{"status":"ok"}']) {
         const node = yield* http((response) => response.writeHead(200).end(page))

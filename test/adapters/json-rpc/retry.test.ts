@@ -13,7 +13,7 @@ import * as Time from "../../support/Time.js"
 
 const start = Date.parse("2026-01-01T00:00:00Z")
 
-/** A node that answers at once, by the number of the attempt; `times` are milliseconds since it was made. */
+/** A node that replies immediately, by attempt; `times` are milliseconds since its creation. */
 const node = (answer: (turn: number) => Result.Result<Answer, HttpFailure>) =>
   Effect.gen(function* () {
     const made = yield* Clock.currentTimeMillis
@@ -92,7 +92,7 @@ describe("reads that the node limits", () => {
   )
 
   fact(
-    "wait as long as the error asks, and not at all for what is no rate limit",
+    "reads wait as long as a rate-limit error asks, and not for other errors",
     Effect.gen(function* () {
       const limited = (id: unknown, code: number, seconds: unknown) =>
         Result.succeed({
@@ -121,7 +121,7 @@ describe("reads that the node limits", () => {
   )
 
   fact(
-    "fail at once when the node asks for more time than there is",
+    "reads fail immediately when the node asks for more time than is left",
     Effect.gen(function* () {
       const { batches, times } = yield* node(() => status(429, "21"))
       const result = yield* outcome(batches.read("eth_chainId", []))
@@ -155,7 +155,7 @@ describe("reads that meet a refused or cut connection", () => {
   )
 
   fact(
-    "are not repeated when the failure is no passing one",
+    "reads are not repeated after a permanent failure",
     Effect.gen(function* () {
       const { batches, times } = yield* node(() =>
         Result.fail(new HttpFailure({ reason: "unreachable", message: "no answer", passing: false }))
@@ -234,7 +234,7 @@ describe("a send", () => {
   )
 })
 
-describe("a read that nobody waits for any more", () => {
+describe("a read whose caller was interrupted", () => {
   fact(
     "is not repeated",
     Effect.gen(function* () {

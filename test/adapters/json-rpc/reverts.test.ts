@@ -193,7 +193,7 @@ describe("the text of a node", () => {
 })
 
 describe("decoding what a node sends", () => {
-  it("never throws, and takes nothing but answers to what was asked", () => {
+  it("decoding replies of a node never throws, and takes only replies to its calls", () => {
     const calls = [1, 2].map((id) => ({ id, method: "m", params: [] }))
     fc.assert(
       fc.property(

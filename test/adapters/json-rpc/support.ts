@@ -34,7 +34,6 @@ export const balances = (chain: ChainClient, count: number) =>
     { concurrency: "unbounded" }
   )
 
-/** What a whole answer has. */
 export const hash = Hex.unsafe32(`0x${"5e".repeat(32)}`)
 export const other = `0x${"0d".repeat(32)}`
 export const address = Address.unsafe(`0x${"ad".repeat(20)}`)

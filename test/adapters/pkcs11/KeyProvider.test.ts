@@ -115,7 +115,7 @@ describe("PKCS #11", () => {
     )
   )
 
-  it.live("keys of the same label are told apart by their ids", () =>
+  it.live("PKCS #11 distinguishes keys of the same label by their ids", () =>
     over((provider) =>
       Effect.gen(function* () {
         const [one, two] = yield* Effect.all([
@@ -127,7 +127,7 @@ describe("PKCS #11", () => {
     )
   )
 
-  it.live("a key that cannot be used takes nothing away from those that can", () =>
+  it.live("an unusable PKCS #11 key leaves the other keys usable", () =>
     over((provider) =>
       Effect.gen(function* () {
         for (const name of ["nist", "twin", "idle", "nobody", "nist", "twin", "idle", "nobody"])
@@ -137,7 +137,7 @@ describe("PKCS #11", () => {
     )
   )
 
-  it.live("signs over any number of sessions at once, from one to more than are asked for", () =>
+  it.live("PKCS #11 signs over any number of concurrent sessions, from one to more than requested", () =>
     Effect.forEach([1, 2, 8], (sessions) =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -177,7 +177,7 @@ describe("the start of a PKCS #11 provider", () => {
     })
   )
 
-  it.live("says that a library is missing or is none, and not where", () =>
+  it.live("a PKCS #11 provider reports a missing or invalid library without its path", () =>
     Effect.gen(function* () {
       for (const module of ["/nowhere/libnothing.so", process.execPath, hsm.folder])
         expect(yield* refused({ module })).toEqual({

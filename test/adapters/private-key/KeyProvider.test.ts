@@ -36,7 +36,7 @@ describe("a private key", () => {
     })
   )
 
-  it.effect("that is none is refused without telling it", () =>
+  it.effect("a malformed private key is refused without its value", () =>
     Effect.gen(function* () {
       for (const wrong of [
         "",
@@ -90,14 +90,14 @@ describe("a private key", () => {
 
 describe("a keystore file", () => {
   for (const { json, kdf, password, privateKey } of vectors)
-    it.effect(`of others opens: ${kdf}`, () =>
+    it.effect(`a foreign keystore file opens: ${kdf}`, () =>
       Effect.gen(function* () {
         const key = yield* publicKey({ json: Redacted.make(json), password: Redacted.make(password) })
         expect(`0x${key}`).toBe(new SigningKey(privateKey).publicKey)
       })
     )
 
-  it.effect("does not open with another password, and neither is told", () =>
+  it.effect("a keystore file does not open with another password, and shows neither", () =>
     Effect.gen(function* () {
       const { json } = keystore(text, "a password")
       for (const password of ["another one", "", "a password "]) {
@@ -174,7 +174,7 @@ describe("a keystore file", () => {
       })
     )
 
-  it.effect("that cannot be used leaves the provider's other keys usable", () =>
+  it.effect("an unusable keystore file leaves the provider's other keys usable", () =>
     Effect.gen(function* () {
       const provider = yield* PrivateKeys.make({
         keys: { bad: { json: Redacted.make(""), password: Redacted.make("") }, good: Redacted.make(text) }

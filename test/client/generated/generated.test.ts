@@ -9,7 +9,7 @@ import * as DevService from "../../support/http/DevService.js"
 import { root } from "../../support/process/Program.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-generated-"))
-/** What has a default may be left out of a request: --default-non-nullable=false on the command line. */
+/** Fields with a default are optional in a request: --default-non-nullable=false on the command line. */
 const options = { defaultNonNullable: false }
 
 const source = join(folder, "tour.ts")
