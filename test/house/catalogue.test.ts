@@ -24,7 +24,7 @@ describe("the reasons of refusals", () => {
     )
     const using = (pattern: RegExp) =>
       files.filter((path) => pattern.test(readFileSync(`${root}/${path}`, "utf8"))).sort()
-    // Texts of failures that were made here before, or are kept in the journal.
+    // Messages of failures that were made here before, or are in the journal.
     expect(using(/Reasons\.known\(/)).toEqual([
       "application/intake/encoded/ExternalProofs.ts",
       "application/lanes/requests/Delays.ts",
@@ -59,7 +59,7 @@ describe("the catalogue of errors", () => {
     expect(source).toContain(`"${code}"`)
   })
 
-  it("has a text, a condition and a remedy for each, no two texts alike", () => {
+  it("the catalogue has a unique message, a condition and a remedy for each code", () => {
     for (const { remedy, text, when } of Object.values(catalogue)) {
       expect(text).toMatch(/^[^.]+$/)
       expect(when).toMatch(/\.$/)
@@ -69,7 +69,7 @@ describe("the catalogue of errors", () => {
     expect(new Set(texts).size).toBe(texts.length)
   })
 
-  it("has the texts of the interface, to the letter", () => {
+  it("the catalogue has the interface's exact messages", () => {
     const texts = codes.map((code) => `${Statuses.of(code)} ${catalogue[code].text}`)
     for (const text of [
       "400 invalid salt format",

@@ -5,7 +5,7 @@ import { closure, installed, manifest, optIn, packages } from "../support/Lockfi
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")
 const withThem = closure([...installed, ...optIn])
 
-/** What a product under MIT may be used with, no conditions on its own code. */
+/** Licences of dependencies that put no conditions on the code of an MIT product. */
 const compatible =
   /^(0BSD|Apache-2\.0|BlueOak-1\.0\.0|BSD-[23]-Clause|CC0-1\.0|ISC|MIT|MIT License|Unlicense)$/
 
@@ -35,7 +35,7 @@ describe("what runs", () => {
       expect(manifest.peerDependencies?.[name], name).toBe(`^${manifest.devDependencies?.[name]}`)
   })
 
-  it("is told in docs/dependencies.md, each package with its licence", () => {
+  it("docs/dependencies.md lists each runtime package with its licence", () => {
     const rows = read("docs/dependencies.md").matchAll(/^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)
     const told = [...rows].map(([, name = "", , licence = ""]) => [name, licence.trim()])
     const declared = [...installed, ...optIn].map((name) => [name, packages[`node_modules/${name}`]?.license])
@@ -57,7 +57,7 @@ describe("what runs", () => {
   })
 })
 
-describe("what is for development", () => {
+describe("development packages", () => {
   it("has the few packages of other licences: sources that a test compiles against, and that nothing ships", () => {
     const others = Object.entries(packages)
       .filter(([path, { license = "" }]) => path !== "" && /GPL|BUSL/.test(license))

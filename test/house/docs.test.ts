@@ -33,7 +33,7 @@ const env = {
 }
 
 describe("docs/security.md", () => {
-  it("names tests that there are", () => {
+  it("docs/security.md names existing tests", () => {
     const page = readFileSync(new URL("docs/security.md", root), "utf8")
     const named = [...page.matchAll(/\[(test\/[^\]]+)\]/g)].flatMap(([, list = ""]) => list.split(", "))
     expect(named.length).toBeGreaterThan(10)
@@ -55,7 +55,7 @@ describe("docs/comparison.md", () => {
 })
 
 describe("docs/architecture.md", () => {
-  it("names folders and files that there are", () => {
+  it("docs/architecture.md names existing folders and files", () => {
     const page = readFileSync(new URL("docs/architecture.md", root), "utf8")
     const files = [...page.matchAll(/\b(?:hosts|usecases|lanes|intake|application)\/[\w/]+\.ts/g)].map(
       ([path]) =>
@@ -73,7 +73,7 @@ describe("docs/architecture.md", () => {
 })
 
 describe("docs/signers.md", () => {
-  it("tells of every kind of key provider what its record says", () => {
+  it("docs/signers.md matches the record of every kind of key provider", () => {
     const rows = signers.split("\n").filter((line) => line.startsWith("| `"))
     const names = Object.keys(KeyProviders.kinds) as ReadonlyArray<KeyProviders.Kind>
     expect(names.length).toBeGreaterThan(5)
@@ -105,7 +105,7 @@ describe("docs/operations.md", () => {
     expect(Result.isSuccess(read) ? [] : read.failure.problems).toEqual([])
   })
 
-  it("tells the defaults as they are", () => {
+  it("docs/operations.md states the actual defaults", () => {
     const plain = Result.getOrThrow(
       Config.fromText(
         JSON.stringify({

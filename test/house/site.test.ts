@@ -53,7 +53,7 @@ describe("the pages of docs/", () => {
     )
   })
 
-  it("link to headings that there are; the site's build holds the links to pages", () => {
+  it("pages link to existing headings; the site's build checks links to pages", () => {
     const dead = [...texts].flatMap(([path, text]) =>
       links(text).flatMap((target) => {
         const [file = "", heading] = target.split("#")

@@ -29,7 +29,7 @@ describe("the tests in Solidity", () => {
     expect(absent).toEqual([])
   })
 
-  it("are counted by forge's own report, and a report that breaks off is no success", () => {
+  it("tests are counted by forge's report, and a truncated report is a failure", () => {
     const report = [
       "[PASS] test_a() (gas: 1)",
       "[PASS] testFuzz_b(bytes32,(uint8,bytes)[]) (runs: 48, μ: 1, ~: 1)",

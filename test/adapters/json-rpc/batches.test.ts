@@ -62,10 +62,10 @@ describe("the answers to a batch", () => {
 
   const unbelievable: ReadonlyArray<readonly [string, (answers: Array<unknown>) => unknown]> = [
     ["one twice", (answers) => [...answers, answers[0]]],
-    ["one that nobody asked for", (answers) => [...answers, { jsonrpc: "2.0", id: 1_000, result: "0x0" }]],
+    ["an unrequested reply", (answers) => [...answers, { jsonrpc: "2.0", id: 1_000, result: "0x0" }]],
     ["one without an id", (answers) => [...answers.slice(1), { jsonrpc: "2.0", result: "0x0" }]],
-    ["something that is no answer", (answers) => [...answers.slice(1), 7]],
-    ["the first alone", (answers) => answers[0]],
+    ["a number", (answers) => [...answers.slice(1), 7]],
+    ["only the first", (answers) => answers[0]],
     ["an object of them", (answers) => ({ ...answers })]
   ]
   for (const [name, change] of unbelievable)

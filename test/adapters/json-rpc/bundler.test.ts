@@ -101,7 +101,7 @@ describe("sending an op", () => {
       "a gateway's error",
       (response: ServerResponse): void => void response.writeHead(502).end("bad gateway")
     ],
-    ["text that is no JSON", (response: ServerResponse): void => void response.end("<html>")],
+    ["text other than JSON", (response: ServerResponse): void => void response.end("<html>")],
     ["an answer without end", (response: ServerResponse): void => void response.end("[".repeat(70_000))]
   ] as const)("%s leaves it unknown, and the op was sent once", ([_, answer]) =>
     Effect.gen(function* () {
@@ -183,7 +183,7 @@ describe("asking a bundler", () => {
   it.effect.each([
     ["nothing", null, null],
     ["an op in its pool", { transactionHash: null }, { txHash: null }],
-    ["an op of which it tells no transaction", { userOperation: {} }, { txHash: null }]
+    ["an op without a transaction", { userOperation: {} }, { txHash: null }]
   ] as const)("a bundler that may know an op returns %s", ([_, result, found]) =>
     Effect.gen(function* () {
       const node = yield* answering({ result })

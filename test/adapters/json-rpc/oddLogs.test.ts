@@ -87,22 +87,20 @@ describe("a log that cannot be read", () => {
     })
   )
 
-  it.live.each(ours)(
-    "a malformed log is returned incomplete only when its place is known: %s",
-    ([place, odd]) =>
-      Effect.gen(function* () {
-        const chain = yield* telling(odd, whole)
-        const name = place.slice(2)
-        for (const read of [chain.logs(filter, "placed"), chain.logsOf(word("0b"), filter, "placed")]) {
-          const found = yield* Effect.result(read)
-          expect(
-            found._tag === "Success" ? found.success.map(({ missing }) => missing) : found.failure.message
-          ).toEqual(
-            ["data", "transactionHash", "removed"].includes(name)
-              ? [undefined, [name]]
-              : expect.stringContaining(`is malformed at ${place}`)
-          )
-        }
-      })
+  it.live.each(ours)("a malformed log is returned only when its place is known: %s", ([place, odd]) =>
+    Effect.gen(function* () {
+      const chain = yield* telling(odd, whole)
+      const name = place.slice(2)
+      for (const read of [chain.logs(filter, "placed"), chain.logsOf(word("0b"), filter, "placed")]) {
+        const found = yield* Effect.result(read)
+        expect(
+          found._tag === "Success" ? found.success.map(({ missing }) => missing) : found.failure.message
+        ).toEqual(
+          ["data", "transactionHash", "removed"].includes(name)
+            ? [undefined, [name]]
+            : expect.stringContaining(`is malformed at ${place}`)
+        )
+      }
+    })
   )
 })

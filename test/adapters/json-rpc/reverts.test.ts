@@ -48,7 +48,7 @@ describe("an error of eth_call is a revert", () => {
       data
     ],
     ["a library", error(-32_000, "call failed", { error: { data: { data } } }), data],
-    ["data that tell it alone", error(-32_603, "failed", "0xdeadbeef"), "0xdeadbeef"],
+    ["bare revert data", error(-32_603, "failed", "0xdeadbeef"), "0xdeadbeef"],
     ["odd data of a revert", error(3, "execution reverted", "0xabc"), "0x"],
     ["a revert that talks of rate limits", error(3, "execution reverted: rate limit exceeded", data), data]
   ]

@@ -68,7 +68,7 @@ export const transaction = {
   blockNumber: "0x5"
 }
 
-/** The failure of a read; nothing of the URL but its origin may be in it. */
+/** The failure of a read; it contains only the origin of the URL. */
 export const failure = (effect: Effect.Effect<unknown, ChainRpcError>, node: HostileNode) =>
   Effect.map(Effect.flip(effect), (error) => {
     expect(error._tag).toBe("ChainRpcError")

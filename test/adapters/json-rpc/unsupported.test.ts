@@ -84,7 +84,7 @@ const words: ReadonlyArray<readonly [number, string]> = [
 ]
 
 describe("a node without eth_simulateV1", () => {
-  it.live.each(words)("a node that refuses eth_simulateV1 with %i %s is asked once", ([code, message]) =>
+  it.live.each(words)("a node that refuses eth_simulateV1 with %i %s is not asked again", ([code, message]) =>
     asking(refusingEach({ code, message }), (chain, bodies) =>
       Effect.gen(function* () {
         for (let n = 0; n < 3; n += 1) {
@@ -100,7 +100,7 @@ describe("a node without eth_simulateV1", () => {
     )
   )
 
-  it.live("a node without eth_simulateV1 is asked again after the clock was set back", () =>
+  it.live("a node without eth_simulateV1 gets it again after the clock was set back", () =>
     asking(refusingEach({ code: -32_601, message: "Method not found" }), (chain, bodies) =>
       Effect.gen(function* () {
         yield* beside(chain)
@@ -130,7 +130,7 @@ describe("a node without eth_simulateV1", () => {
             expect([nonce, balance]).toEqual([7n, 7n])
           }
           const rest = ["eth_getTransactionCount", "eth_getBalance"]
-          // All three calls; the other calls and the refused call separately; then only the other calls, together.
+          // All three calls, then separately the refused call and the others, then only the others, together.
           expect([...bodies].sort((a, b) => b.length - a.length)).toEqual([
             [simulating, ...rest],
             rest,
@@ -142,7 +142,7 @@ describe("a node without eth_simulateV1", () => {
       )
   )
 
-  it.effect("a node without eth_simulateV1 is asked again after an hour", () =>
+  it.effect("a node without eth_simulateV1 gets it again after an hour", () =>
     asking(refusingEach({ code: -32_601, message: "" }), (chain, bodies) =>
       Effect.gen(function* () {
         const ask = Effect.result(chain.simulate([call]))
@@ -167,7 +167,7 @@ describe("a node that has the method", () => {
     [-32_602, "invalid params: unknown field `validation`"],
     [-32_000, "missing trie node: state is not available"],
     [-32_603, "invalid params in method handler"]
-  ] as const)("a node that refuses eth_simulateV1 with %i %s is asked again", ([code, message]) =>
+  ] as const)("a node that refuses eth_simulateV1 with %i %s gets it again", ([code, message]) =>
     asking(refusingEach({ code, message }), (chain, bodies) =>
       Effect.gen(function* () {
         for (let n = 0; n < 2; n += 1)

@@ -83,13 +83,8 @@ describe("PKCS #11", () => {
       "unsuitable",
       "CKA_ALWAYS_AUTHENTICATE: the key wants a login for each signature"
     ],
-    [
-      "of which there is only a public half",
-      "somebody else's",
-      "notFound",
-      "there is no private key of this name"
-    ],
-    ["that is no key", "data", "notFound", "there is no private key of this name"],
+    ["with only a public half", "somebody else's", "notFound", "there is no private key of this name"],
+    ["that is not a key", "data", "notFound", "there is no private key of this name"],
     ["of an id that nothing has", "id:0badc0de", "notFound", "there is no private key of this name"]
   ]
   for (const [what, name, reason, message] of unusable)

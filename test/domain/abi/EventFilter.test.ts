@@ -141,7 +141,7 @@ describe("the filter of an event", () => {
     expect(filter(transfer, {}).match(log([topic, `0x${"ff".repeat(32)}`, word(bob)], word(5n)))).toBeNull()
   })
 
-  it("of an anonymous event has no topic of the event's own", () => {
+  it("the filter of an anonymous event has no event topic", () => {
     const made = filter("event A(address indexed who, uint256 x) anonymous", { who: alice })
     expect(made.topics).toEqual([[word(alice)]])
     expect(made.match(log([word(alice)], word(3n)))?.args).toEqual({ who: alice, x: "3" })
@@ -181,7 +181,7 @@ describe("the filter of an event", () => {
     ["value", true, null],
     ["value", ["1", { a: 1 }], 1],
     ["value", Array.from({ length: 257 }, (_, i) => String(i)), null]
-  ] as const)("refuses what is no value of %s: %j", (name, given, index) => {
+  ] as const)("an event filter refuses a malformed value of %s: %j", (name, given, index) => {
     const found = problem(transfer, { [name]: given })
     expect(found).toMatchObject({ _tag: "InvalidValue", name, index })
     expect(found._tag === "InvalidValue" && found.message).toMatch(/^(address|uint256): (?!.*element 0)/)
@@ -199,7 +199,7 @@ describe("the filter of an event", () => {
     })
   })
 
-  it("is made of anything or refused, and matches or not, and never throws", () => {
+  it("an event filter accepts or refuses any input, and never throws", () => {
     forAll(
       [
         generators.types,

@@ -60,7 +60,7 @@ describe("a COSE key of P-256", () => {
     expect(of(odd ? "f4" : "f5")).not.toEqual(Result.succeed(key))
   })
 
-  it("of another type, curve or algorithm is told apart from what is none", () => {
+  it("a COSE key of another type, curve or algorithm differs from a malformed one", () => {
     const of = (...of: ReadonlyArray<string>) => Cose.p256PublicKey(map(...of))
     for (const other of [
       [integer(1) + integer(3), alg, crv, xMember, yMember],

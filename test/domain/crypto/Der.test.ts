@@ -114,7 +114,7 @@ describe("a DER signature", () => {
       der(sequence(integer("01"), integer("00"))),
       "expected r and s as positive integers of at most 32 bytes, in their shortest form"
     ]
-  ])("that is none is told what is wrong: %s", (text, message) => {
+  ])("a malformed DER signature fails with its reason: %s", (text, message) => {
     expect(Der.signature(text)).toEqual(Result.fail(message))
   })
 })
@@ -140,7 +140,7 @@ describe("a DER public key", () => {
     )
   })
 
-  it("of another curve or algorithm is told apart from garbage", () => {
+  it("a DER key of another curve or algorithm differs from garbage", () => {
     const others = [
       ofCurve("prime256v1"),
       ofCurve("secp384r1"),
@@ -198,7 +198,7 @@ describe("a DER public key", () => {
     for (let end = 2; end < whole.length; end += 2) expect(problem(whole.slice(0, end))).toBe("malformed")
   })
 
-  it("of P-256 is malformed with a point that is none", () => {
+  it("a DER key of P-256 with an invalid point is malformed", () => {
     const p256 = ofCurve("prime256v1")
     expect(Result.isSuccess(Der.p256PublicKey(p256))).toBe(true)
     const bent = Hex.unsafe(`${p256.slice(0, -128)}${"ff".repeat(64)}`)

@@ -118,7 +118,7 @@ describe("P-256", () => {
     }
   })
 
-  it("takes no signature by what is no key", () => {
+  it("P-256 takes no signature by an invalid key", () => {
     const signature = { r: word(1n), s: word(1n) }
     for (const off of [word(0n), word(1n), word(field), word(2n ** 256n - 1n)])
       expect(P256.verify({ x: off, y: off }, word(1n), signature)).toBe(false)
@@ -131,7 +131,7 @@ describe("P-256", () => {
   })
 })
 
-describe("who of several keys has signed", () => {
+describe("the signer among several keys", () => {
   afterEach(() => Accelerated.use(Accelerated.none))
 
   const message = word(42n)
@@ -145,7 +145,7 @@ describe("who of several keys has signed", () => {
     { x: signer.y, y: signer.y }
   ]
 
-  it("is told by both coordinates", () => {
+  it("the signer is identified by both coordinates", () => {
     expect(P256.signedBy([signer], message, signature)).toBe(0)
     expect(P256.signedBy(near.slice(0, 1), message, signature)).toBeNull()
     expect(P256.signedBy(near, message, signature)).toBeNull()
@@ -154,7 +154,7 @@ describe("who of several keys has signed", () => {
     expect(P256.signedBy([], message, signature)).toBeNull()
   })
 
-  it("is asked of native code, and only about what is a signature", () => {
+  it("native code recovers the signer of well-formed signatures only", () => {
     const asked: Array<ReadonlyArray<string>> = []
     const verify = (...given: ReadonlyArray<Uint8Array>) => {
       asked.push(given.map(Hex.fromBytes))

@@ -9,7 +9,7 @@ import { forAll, hex, op } from "../generators.js"
 
 const require = createRequire(import.meta.url)
 
-describe.each(versions)("what an aggregator is asked on %s", (version) => {
+describe.each(versions)("calls to an aggregator on %s", (version) => {
   const { abi } = require(`@account-abstraction/contracts-${version}/artifacts/IAggregator.json`)
   const aggregator = new Interface(abi)
   const tupleOf = (one: UserOperation.UserOperation) =>

@@ -38,7 +38,7 @@ describe.each(EntryPoint.versions)("the ops in a transaction's data, of EntryPoi
     })
   })
 
-  it("are none that end the reading, whatever the data are", () => {
+  it("reading ops of any data ends with at most 4,096 ops", () => {
     forAll([hex(400), ops, address, fc.nat()], (data, all, beneficiary, cut) => {
       const bundle = UserOperation.handleOps(version, all, beneficiary)
       const hostile = Hex.unsafe(`${bundle.slice(0, 10 + (cut % 64) * 2)}${data.slice(2)}`)

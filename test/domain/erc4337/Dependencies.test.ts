@@ -4,7 +4,7 @@ import * as fc from "fast-check"
 import * as Dependencies from "../../../src/domain/erc4337/Dependencies.js"
 import { forAll } from "../generators.js"
 
-/** A forest under random names: each element depends on one that was drawn before it, or on nothing. */
+/** A forest under random names: each element depends on an earlier element or on nothing. */
 const forest: fc.Arbitrary<Dependencies.Dependencies> = fc.integer({ min: 0, max: 40 }).chain((size) =>
   fc
     .tuple(
@@ -31,7 +31,7 @@ const anything: fc.Arbitrary<Dependencies.Dependencies> = fc.integer({ min: 0, m
   })
 )
 
-/** Everything that an element hangs on, itself last; null: it goes round in circles. */
+/** All elements that an element depends on, itself last; null for a cycle. */
 const chainOf = (on: Dependencies.Dependencies, index: number): ReadonlyArray<number> | null => {
   const chain = [index]
   for (let at = on[index] ?? null; at !== null; at = on[at] ?? null) {
@@ -64,7 +64,7 @@ describe("dependencies", () => {
     ...[-1, 2, 0.5].map((on) => [[null, on], 1, "expected the index of another operation, 0 to 1"] as const),
     ...[-1, 1, 0.5].map((on) => [[on], 0, "there is no other operation on which it could depend"] as const),
     [[null, 1], 1, "an operation cannot depend on itself"]
-  ] as const)("%j are told what is wrong", (on, index, message) => {
+  ] as const)("dependencies %j are refused with element and reason", (on, index, message) => {
     expect(Dependencies.check(on)).toEqual(Result.fail({ index, message }))
   })
 
@@ -80,7 +80,7 @@ describe("dependencies", () => {
     expect(Dependencies.within(on, on.keys())).toEqual(on)
   })
 
-  it("of 256 in a chain or a star are judged as soon as any", () => {
+  it("dependencies of 256 in a chain or a star are ordered and grouped", () => {
     const chain = Array.from({ length: 256 }, (_, index) => (index === 255 ? null : index + 1))
     expect(Dependencies.order(chain)).toEqual(chain.map((_, index) => 255 - index))
     const star = chain.map((_, index) => (index === 7 ? null : 7))
@@ -102,7 +102,7 @@ describe("the order", () => {
   it("is that of the request where nothing speaks against it", () => {
     forAll([forest], (on) => {
       const order = Dependencies.order(on)
-      // At every place the lowest of those that may go.
+      // Each place has the lowest free element.
       const done = new Set<number>()
       for (const index of order) {
         const free = on.flatMap((before, each) =>
@@ -115,7 +115,7 @@ describe("the order", () => {
     expect(Dependencies.order([2, null, null])).toEqual([1, 2, 0])
   })
 
-  it("of some of them counts only what they depend on among each other", () => {
+  it("the order of some elements counts only dependencies among them", () => {
     forAll([forest, fc.infiniteStream(fc.boolean())], (on, stream) => {
       const some = on.flatMap((_, index) => (stream.next().value === true ? [index] : []))
       const order = Dependencies.order(on, some)
@@ -125,7 +125,7 @@ describe("the order", () => {
   })
 })
 
-describe("what hangs together", () => {
+describe("connected elements", () => {
   it("has one number, and no two trees have the same", () => {
     forAll([forest], (on) => {
       const components = Dependencies.components(on)

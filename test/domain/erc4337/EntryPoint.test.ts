@@ -10,7 +10,7 @@ describe("EntryPoint", () => {
     forAll([address], (other) => EntryPoint.versionOf(other) === undefined)
   })
 
-  it("names all versions in texts, oldest first", () => {
+  it("anyVersion lists all versions, oldest first", () => {
     expect(EntryPoint.anyVersion).toBe("v0.6, v0.7 or v0.8")
   })
 

@@ -15,14 +15,14 @@ describe("Nonce", () => {
     })
   })
 
-  it("is asked for by getNonce of the EntryPoint", () => {
+  it("a nonce is read by the EntryPoint's getNonce", () => {
     const abi = new Interface(["function getNonce(address sender, uint192 key) view returns (uint256)"])
     forAll([address, uint(192)], (wallet, key) => {
       expect(Nonce.question(wallet, key)).toBe(abi.encodeFunctionData("getNonce", [wallet, key]))
     })
   })
 
-  it("of a key is answered whole, of which the sequence counts", () => {
+  it("a reply of getNonce yields the sequence, only when whole", () => {
     const abi = new Interface(["function getNonce(address sender, uint192 key) view returns (uint256)"])
     forAll([uint(192), uint(64)], (key, sequence) => {
       const data = abi.encodeFunctionResult("getNonce", [Nonce.make(key, sequence)]) as Hex

@@ -22,7 +22,7 @@ describe("a percentage", () => {
       expect(Percent.from(value)).toEqual(Result.succeed(units))
   })
 
-  it("is nothing else than a plain decimal from 0 to 1000 with at most four decimals", () => {
+  it("a percentage is only a plain decimal from 0 to 1000 with at most four decimals", () => {
     const bad = words("-1 +1 1e2 0x10 1,5 .5 5. 05 1000.0001 1001 99999 0.00001 ٥ 1_0 NaN Infinity 5%")
     for (const text of ["", " 5", "5 ", "5\n", ...bad])
       expect(Result.isFailure(Percent.from(text)), JSON.stringify(text)).toBe(true)
@@ -41,14 +41,14 @@ describe("a percentage", () => {
     })
   })
 
-  it("is told as short as it can be", () => {
+  it("a percentage is formatted as short as possible", () => {
     const texts = [0n, 1n, 500_000n, 505_000n, 10_000_000n].map((units) =>
       Percent.format(units as Percent.Percent)
     )
     expect(texts).toEqual(["0", "0.0001", "50", "50.5", "1000"])
   })
 
-  it("that is none is told what one is", () => {
+  it("a malformed percentage is refused with the expected form", () => {
     const message = "expected a percentage from 0 to 1000 with at most four decimals"
     for (const value of ["x", 1001]) {
       expect(Percent.from(value)).toMatchObject(Result.fail({ type: "Percent", message }))

@@ -176,7 +176,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
 })
 
 describe("UserOperation", () => {
-  it("of v0.6 is never read as one of v0.7, nor the other way round", () => {
+  it("a v0.6 op is never read as a v0.7 op, nor the reverse", () => {
     forAll([op("v0.6"), op("v0.7")], (old, packedOp) => {
       expect(Result.isFailure(UserOperation.decode("v0.7", UserOperation.encode("v0.6", old)))).toBe(true)
       expect(Result.isFailure(UserOperation.decode("v0.6", UserOperation.encode("v0.7", packedOp)))).toBe(
@@ -185,7 +185,7 @@ describe("UserOperation", () => {
     })
   })
 
-  it("of an EIP-7702 account does not fit v0.8, whose hash would depend on the chain's state", () => {
+  it("an op of an EIP-7702 account does not fit v0.8: its hash would depend on chain state", () => {
     for (const initCode of ["0x7702".padEnd(42, "0"), `${"0x7702".padEnd(42, "0")}abcd`])
       expect(UserOperation.fits("v0.8", { ...plain, initCode: Hex.unsafe(initCode) })).toEqual(
         Result.fail("EIP-7702 accounts are not supported")

@@ -7,7 +7,7 @@ const dispatch = (selector: string) => `8063${selector}14`
 const code = (...parts: ReadonlyArray<string>) => Hex.unsafe(`0x${parts.join("")}`)
 
 describe("code lacks a function", () => {
-  it("whose selector is nowhere in it", () => {
+  it("code without the selector lacks the function", () => {
     const own = code(dispatch("a9059cbb"), "00")
     expect(Bytecode.lacks(own, "0xa9059cbb")).toBe(false)
     expect(Bytecode.lacks(own, "0x70a08231")).toBe(true)
@@ -25,7 +25,7 @@ describe("code lacks a function", () => {
     expect(Bytecode.lacks(code("ef0100", "11".repeat(20)), "0x70a08231")).toBe(false)
   })
 
-  it("also where such an opcode is data of a PUSH, or of the compiler's metadata", () => {
+  it("code lacks a function also when such an opcode is data of a PUSH or compiler metadata", () => {
     expect(Bytecode.lacks(code("60f4", "61f2f4", "00"), "0x70a08231")).toBe(true)
     expect(Bytecode.lacks(code("00fe", "a250f4f4f4f4", "0006"), "0x70a08231")).toBe(true)
     expect(Bytecode.lacks(code("00fe", "a250f4f4f4f4", "0007"), "0x70a08231")).toBe(false)

@@ -39,7 +39,7 @@ describe("Multicall3", () => {
     })
   })
 
-  it("is not believed when a byte is missing, added or of another value than its type allows", () => {
+  it("a Multicall3 reply is rejected when a byte is missing, added or outside its type", () => {
     forAll([results, fc.nat(), hex(40)], (list, cut, more) => {
       const data = encode(list)
       const shorter = Hex.unsafe(data.slice(0, 2 + 2 * (cut % Hex.size(data))))

@@ -74,13 +74,13 @@ describe("Transaction", () => {
         v
       })
       const expected = reference(tx)
-      // Assigning the signature makes ethers encode it without recovering anybody.
+      // Assigning the signature makes ethers encode it without recovering the signer.
       expected.signature = signature
       expect(Transaction.serialize(tx, Hex.unsafe(signature.serialized))).toBe(expected.serialized)
     }
   })
 
-  it("parsing takes nothing but what serializing writes", () => {
+  it("parsing takes only serialized transactions", () => {
     const any = fc.tuple(transaction, key).map(([tx, signer]) => signed(tx, signer))
     forAll(
       [mutated(any)],

@@ -155,7 +155,7 @@ describe("strict JSON", () => {
     })
   })
 
-  it("counts what is no JSON as well, and nothing behind a quote that never closes", () => {
+  it("counting includes invalid JSON, and stops at a quote that never closes", () => {
     for (const [text, values] of [
       ["", 1],
       [",,[{", 5],

@@ -44,7 +44,7 @@ describe("a Host header", () => {
     for (const header of ["", "a b.svc.cluster.local"]) expect(isMet(pattern, header), header).toBe(false)
   })
 
-  it("that is an address meets the network of it alone, and one that is a name meets no network", () => {
+  it("a Host header with an address matches only its network, a name matches no network", () => {
     forAll([fc.oneof(fc.ipV4(), fc.ipV6()), fc.domain()], (address, name) => {
       const header = address.includes(":") ? `[${address}]:9464` : `${address}:9464`
       expect(isMet(address, header)).toBe(true)
@@ -74,7 +74,7 @@ describe("a pattern that no Host header can match", () => {
     ["a b", "expected a name"],
     ["fe80::1%eth0", "expected a name"],
     [`${"a".repeat(64)}.internal`, "expected a name"]
-  ])("%s is told why", (text, why) => {
+  ])("pattern %s is refused with its reason", (text, why) => {
     expect(HostPattern.parse(text)).toMatchObject({ _tag: "Failure", failure: expect.stringContaining(why) })
   })
 })

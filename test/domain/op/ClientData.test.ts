@@ -33,7 +33,7 @@ describe("the strings of the outermost object", () => {
     ['{"a\\\\":"c"}', [1, 7]],
     ['{"a', [1]],
     ['{"a\\', [1]]
-  ])("of %j begin at %j", (text, places) => {
+  ])("outermost strings of %j begin at %j", (text, places) => {
     expect(ClientData.outermostStrings(bytesOf(text))).toEqual(places)
   })
 })
@@ -51,7 +51,7 @@ describe("members", () => {
   it("stand there only in an object, and behind a comma", () => {
     expect(ClientData.areMembers(bytesOf(usual.replace("{", "[")), 1n, 23n)).toBe(false)
     expect(ClientData.areMembers(bytesOf(usual.replace(",", ":")), 1n, 23n)).toBe(false)
-    // By those two bytes alone, as the wallets do: what is between them is held against the type's own bytes elsewhere.
+    // Like the wallets, only those two bytes are checked here; the bytes between are compared with the type elsewhere.
     expect(ClientData.areMembers(bytesOf(`{${"x".repeat(21)},"challenge":"abc"}`), 1n, 23n)).toBe(true)
   })
 

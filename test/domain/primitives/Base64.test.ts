@@ -50,7 +50,7 @@ describe("Base64", () => {
     })
   })
 
-  it("of any text is bytes or a refusal, and a long one takes little work", () => {
+  it("Base64 decodes any text to bytes or refuses it, a long one with little work", () => {
     forAll([fc.string()], (text) => Result.isResult(Base64.decode(text)))
     const work = Work.of(() => {
       for (const long of ["A".repeat(1_000_001), `${"A".repeat(1_000_000)}-+`, "=".repeat(1_000_000)])

@@ -21,7 +21,7 @@ describe("Hex", () => {
     }
   )
 
-  it("takes exactly 32 bytes where 32 bytes are asked for", () => {
+  it("Hex takes exactly 32 bytes for a 32-byte type", () => {
     const word = `0x${"Ab".repeat(32)}`
     expect(Result.getOrNull(Hex.from32(word))).toBe(word.toLowerCase())
     for (const text of [word.slice(0, -2), `${word}00`, word.slice(2), `${word.slice(0, -1)}g`, "0x"]) {
@@ -48,7 +48,7 @@ describe("Hex", () => {
     })
   })
 
-  it("is written and read as Node does, of every length around the one up to which texts are short", () => {
+  it("Hex is written and read as in Node, of lengths around the short-string limit", () => {
     for (const length of [0, 1, 2, 255, 256, 1_023, 1_024, 1_025, 5_000]) {
       const bytes = Uint8Array.from({ length }, (_, at) => (at * 7 + length) % 256)
       const text = Hex.fromBytes(bytes)

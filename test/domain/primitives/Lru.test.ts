@@ -16,7 +16,7 @@ describe("values in order of their use", () => {
     expect([...lru.values()]).toEqual([3, 7, 4])
   })
 
-  it("are weighed anew when they are set again", () => {
+  it("cached values are weighed again when set again", () => {
     const lru = new Lru<string, Array<number>>(4, ({ length }) => length)
     const grown = [1]
     lru.set("a", [1])

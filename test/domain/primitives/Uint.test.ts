@@ -41,14 +41,14 @@ describe("Uint", () => {
       "\ud83d\ude00".repeat(100),
       /^got "(\ud83d\ude00){8}" \(the first 8 of 200 characters\), with the character U\+1F600$/u
     ]
-  ])("%j is no integer, and the refusal says what it is", (text, what) => {
+  ])("%j is refused as an integer, with the reason", (text, what) => {
     const { message } = Result.getOrThrow(Result.flip(Uint.from(text)))
     const [expected, ...got] = message.split(", got")
     expect(expected).toBe("expected a non-negative integer as a decimal or 0x-hex string")
     expect(`got${got.join(", got")}`).toEqual(typeof what === "string" ? what : expect.stringMatching(what))
   })
 
-  it("has at most 78 decimal digits before its size is looked at", () => {
+  it("Uint checks for at most 78 decimal digits before the size", () => {
     for (const text of ["9".repeat(78), "9".repeat(79), `1${"0".repeat(80)}`, `0x1${"0".repeat(64)}`])
       expect(Result.flip(Uint.from(text))).toMatchObject({
         success: { message: "the integer does not fit uint256" }
@@ -81,7 +81,7 @@ describe("Uint", () => {
     })
   })
 
-  it("tells a uint48 from every other number", () => {
+  it("Uint distinguishes a uint48 from other numbers", () => {
     for (const value of [0, -0, 1, 2 ** 32, 2 ** 48 - 1]) expect(Uint.isUint48(value)).toBe(true)
     for (const value of [-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_INFINITY, Number.MAX_VALUE])
       expect(Uint.isUint48(value)).toBe(false)

@@ -23,7 +23,7 @@ describe("a personal message", () => {
     expect(digestOf("")).toEqual(Result.succeed(hashMessage("")))
   })
 
-  it("of 0x and an even number of hex digits is their bytes, of either case", () => {
+  it("a 0x message with an even number of hex digits is bytes, of either case", () => {
     forAll([fc.uint8Array({ maxLength: 300 }), fc.boolean()], (bytes, upper) => {
       const digits = Buffer.from(bytes).toString("hex")
       const text = `0x${upper ? digits.toUpperCase() : digits}`
@@ -39,7 +39,7 @@ describe("a personal message", () => {
   })
 })
 
-/** Signatures, also of small r and s, which nobody's key made. */
+/** Signatures, also of small r and s, which are not made by a key. */
 const small = fc.integer({ min: 1, max: 300 }).map((n) => `0x${n.toString(16).padStart(64, "0")}`)
 const scalar = fc.oneof(bytes32, small)
 const signatures = fc.tuple(scalar, scalar, fc.constantFrom(27, 28)).map(([r, s, v]) => {
@@ -48,7 +48,7 @@ const signatures = fc.tuple(scalar, scalar, fc.constantFrom(27, 28)).map(([r, s,
 })
 
 describe("a signature", () => {
-  it("is written compactly as EIP-2098 has it", () => {
+  it("a signature is compacted as EIP-2098 defines", () => {
     // The vectors of EIP-2098.
     const key = new SigningKey("0x1234567890123456789012345678901234567890123456789012345678901234")
     for (const [message, compact] of [

@@ -37,7 +37,7 @@ describe("Conditions", () => {
     forAll([bytes32], (hash) => Conditions.signingHash(hash, Conditions.none) === hash)
   })
 
-  it("give another signing hash when any of them, or the op, is another", () => {
+  it("a change of any condition, or of the op, changes the signing hash", () => {
     forAll([bytes32, bytes32, conditions, conditions], (hashA, hashB, a, b) => {
       const same = hashA === hashB && JSON.stringify(a) === JSON.stringify(b)
       fc.pre(!Conditions.isNone(a) || !Conditions.isNone(b))
@@ -45,7 +45,7 @@ describe("Conditions", () => {
     })
   })
 
-  it("and the proof are the op's signature as ethers encodes it, and come back out of it", () => {
+  it("conditions and proof form the op's signature as ethers encodes it, and are parsed back", () => {
     forAll([conditions, hex(1200)], (given, proof) => {
       const signature = Conditions.encodeSignature(given, proof)
       const { validUntil, validAfter, bundler } = given

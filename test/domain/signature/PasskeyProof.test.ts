@@ -35,7 +35,7 @@ const parts = fc.record({ ecdsa, passkeys: fc.array(part, { minLength: 1, maxLen
 const why = (proof: Hex.Hex) => Result.getOrThrow(Result.flip(Proof.decode(proof)))
 
 describe("A proof with passkeys", () => {
-  it("is encoded as ethers encodes it, and comes apart again", () => {
+  it("a proof is encoded as by ethers, and parsed back", () => {
     forAll([parts], (it) => {
       const proof = Proof.encode(it)
       expect(proof).toBe(ethersProof(it))
@@ -44,7 +44,7 @@ describe("A proof with passkeys", () => {
     })
   })
 
-  it("without passkeys is its signatures alone, and the other form of that is read too", () => {
+  it("a proof without passkeys is only its signatures, and its ABI form is read too", () => {
     forAll([ecdsa.filter((it) => it !== Hex.empty)], (it) => {
       const alone = { ecdsa: it, passkeys: [] }
       expect(Proof.encode(alone)).toBe(it)
@@ -54,7 +54,7 @@ describe("A proof with passkeys", () => {
     })
   })
 
-  it("has one encoding: whatever else is read says something else", () => {
+  it("a proof has one encoding: a changed one decodes to another proof", () => {
     forAll(
       [mutated(parts.map(Proof.encode))],
       ([right, wrong]) => {
@@ -66,7 +66,7 @@ describe("A proof with passkeys", () => {
     )
   })
 
-  it("is refused where its bytes are none, with what was expected", () => {
+  it("a malformed proof is refused with the expected form", () => {
     expect(why(Hex.empty)).toContain("or the ABI form with passkeys, but the proof has 0 bytes")
     expect(why(Hex.unsafe(`0x${"11".repeat(66)}`))).toContain("but the proof has 66 bytes")
     expect(why(Hex.unsafe(`0x${"11".repeat(64)}`))).toContain(
@@ -86,7 +86,7 @@ describe("A proof with passkeys", () => {
     expect(why(Hex.unsafe(latin1))).toBe("passkey 0: expected clientDataJSON in UTF-8")
   })
 
-  it("of hostile bytes is refused with little work", () => {
+  it("a proof of hostile bytes is refused with little work", () => {
     const word = (value: bigint) => Words.uint(value)
     const work = Work.of(() => {
       // Each of many parts claims the same long tail.
@@ -122,7 +122,7 @@ describe("A dummy", () => {
   }))
   const config = { custody: 4, threshold: 2, owners: [], passkeys } as const
 
-  it("of owners alone is that of signatures", () => {
+  it("a dummy proof of owners only is a dummy of signatures", () => {
     for (const owners of [1, 3, 16])
       expect(Proof.dummy(config, { owners, passkeys: 0 })).toBe(Proof.dummyEcdsa(owners))
     expect(Proof.dummy({ ...config, passkeys: [] }, { owners: 0, passkeys: 2 })).toBe(Proof.dummyEcdsa(1))

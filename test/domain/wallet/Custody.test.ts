@@ -24,7 +24,7 @@ describe("Custody", () => {
     expect(refusal(Custody.stored(0))).toEqual(["Custody", "invalid wallet custody type"])
   })
 
-  it("that is unknown is refused on the wire in the API's words", () => {
+  it("an unknown custody is refused on the wire in the API's words", () => {
     for (const decode of [
       Schema.decodeUnknownResult(Custody.schema),
       Schema.decodeUnknownResult(Custody.storedSchema)

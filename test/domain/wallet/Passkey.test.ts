@@ -129,7 +129,7 @@ describe("A passkey's public key", () => {
     expect(read(`04${x}${x}`)).toBe("the coordinates are of no point of the curve P-256")
   })
 
-  it("of any bytes is a key or a refusal", () => {
+  it("a passkey of any bytes is a key or refused", () => {
     const start = fc.constantFrom("", "02", "04", "30", "3059", "a5", "a5010203", "bf")
     forAll(
       [start, fc.uint8Array({ maxLength: 120 })],

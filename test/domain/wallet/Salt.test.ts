@@ -37,7 +37,7 @@ describe("Salt", () => {
     ["decomposed Hangul", "\u1112\u1161\u11ab"],
     ["a compatibility singleton", "\u212b"],
     ["marks in another order", "a\u0315\u0300"],
-    ["a high surrogate alone", "\ud83d"],
+    ["a lone high surrogate", "\ud83d"],
     ["surrogates the wrong way round", "\ude00\ud83d"],
     ["258 bytes of two-byte letters", "ß".repeat(129)],
     ["260 bytes of emoji", "\u{1f600}".repeat(65)],
@@ -51,7 +51,7 @@ describe("Salt", () => {
     expect(Result.isFailure(Schema.decodeResult(Salt.schema)(text))).toBe(true)
   })
 
-  it("that is accepted has 1 to 256 UTF-8 bytes, is in NFC and survives UTF-8", () => {
+  it("an accepted salt has 1 to 256 UTF-8 bytes, is in NFC and survives UTF-8", () => {
     const text = fc.oneof(
       fc.fullUnicodeString({ maxLength: 130 }),
       fc.string16bits({ maxLength: 130 }),

@@ -65,7 +65,7 @@ describe("WalletAddress", () => {
     })
   })
 
-  it("of many salts is the CREATE2 address that ethers derives from each", () => {
+  it("addresses of many salts are the CREATE2 addresses that ethers derives", () => {
     const salts = fc
       .string({ unit: "grapheme", minLength: 1, maxLength: 256 })
       .filter((text) => Result.isSuccess(Salt.from(text))) as fc.Arbitrary<Salt.Salt>

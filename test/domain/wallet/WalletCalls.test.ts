@@ -47,7 +47,7 @@ describe("WalletCalls", () => {
     expect(WalletCalls.validator).toBe(abi.encodeFunctionData("validator"))
   })
 
-  it("that share their bytes are read until these would be more than all of the calldata", () => {
+  it("calls that share bytes are read until their total exceeds the calldata", () => {
     const [count, size] = [1_000, 4_096]
     const text = [
       Words.uint(32n),
@@ -66,7 +66,7 @@ describe("WalletCalls", () => {
     expect(WalletCalls.read(callData)).toEqual(Array(most).fill({ target, value: 2n, data }))
   })
 
-  it("give back what the inner calls returned", () => {
+  it("results of the inner calls are decoded", () => {
     forAll([hex(500), fc.array(hex(), { maxLength: 5 })], (data, results) => {
       expect(WalletCalls.decodeExecuteResult(Hex.unsafe(coder.encode(["bytes"], [data])))).toEqual(
         Result.succeed(data)
@@ -77,7 +77,7 @@ describe("WalletCalls", () => {
     })
   })
 
-  it("give back nothing out of other data", () => {
+  it("results are not decoded from other data", () => {
     const one = hex(300).map((data) => Hex.unsafe(coder.encode(["bytes"], [data])))
     const many = fc.array(hex(70)).map((data) => Hex.unsafe(coder.encode(["bytes[]"], [data])))
     forAll(

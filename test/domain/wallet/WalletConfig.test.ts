@@ -47,7 +47,7 @@ describe("WalletConfig", () => {
     })
   })
 
-  it("of an unknown custody, and counts beyond the data, are refused at once", () => {
+  it("an unknown custody, or a count beyond the data, is refused immediately", () => {
     const huge = Words.uint((1n << 256n) - 1n)
     const head = (custody: bigint) => [0x40n, 1n, custody, 1n].map((word) => Words.uint(word)).join("")
     const texts = [
@@ -61,7 +61,7 @@ describe("WalletConfig", () => {
     for (const text of texts) expect(Result.isFailure(WalletConfig.decode(Hex.unsafe(text)))).toBe(true)
   })
 
-  it("with a threshold that is no uint8 is encoded with 0, which no wallet accepts", () => {
+  it("a threshold that is not a uint8 is encoded as 0, which no wallet accepts", () => {
     forAll(
       [config, fc.constantFrom(-1, 0, 0.5, 256, Number.NaN, Number.POSITIVE_INFINITY)],
       (it, threshold) => {
@@ -80,7 +80,7 @@ describe("WalletConfig", () => {
   const byKey = (one: WalletConfig.PublicKey, two: WalletConfig.PublicKey) =>
     one.x + one.y < two.x + two.y ? -1 : 1
 
-  it("is made of validators in any order, each list in its own", () => {
+  it("a config takes validators in any order, each list in its own", () => {
     forAll(
       [fc.shuffledSubarray(owners, { minLength: 1 }), fc.integer({ min: 1, max: 16 })],
       (some, count) => {

@@ -25,8 +25,8 @@ const returned = (sights: ReadonlyArray<WalletReader.Sight>): Hex.Hex =>
       .join("")}`
   )
 
-describe("what the program that reads wallets returns", () => {
-  it("is read as it was written, for as many addresses as were asked for", () => {
+describe("wallet reader results", () => {
+  it("wallet reader results are decoded for exactly the requested addresses", () => {
     forAll([fc.array(sight, { maxLength: 8 })], (sights) => {
       expect(Result.getOrThrow(WalletReader.decode(returned(sights), sights.length))).toEqual(sights)
       expect(Result.isFailure(WalletReader.decode(returned(sights), sights.length + 1))).toBe(true)
@@ -46,7 +46,7 @@ describe("what the program that reads wallets returns", () => {
       expect(Result.isFailure(WalletReader.decode(other, 1))).toBe(true)
   })
 
-  it("tells an address without code, used or not", () => {
+  it("an address without code is absent, used or not", () => {
     const at = (codeHash: string) =>
       WalletReader.isAbsent({ codeHash: Hex.unsafe32(codeHash), success: true, data: Hex.empty })
     expect([

@@ -67,7 +67,7 @@ describe("Fees", () => {
     [null, 100n, { maxFeePerGas: 100n, maxPriorityFeePerGas: 100n, legacy: true }],
     [null, 101n, new Fees.AboveCap({ needed: 101n, cap: 100n })]
   ])(
-    "of %s and %s are quoted at exactly the cap, or refused one wei above it",
+    "fees of %s and %s are quoted at exactly the cap, or refused one wei above it",
     (nextBaseFee, tip, expected) => {
       const quote = Fees.quote({ nextBaseFee, tip }, within(100n), (price) => price * 2n)
       expect(Result.merge(quote)).toEqual(expected)
@@ -85,7 +85,7 @@ describe("Fees", () => {
     [40n, 30n, { maxFeePerGas: 140n, maxPriorityFeePerGas: 40n, legacy: false }],
     [99n, 30n, { maxFeePerGas: 150n, maxPriorityFeePerGas: 50n, legacy: false }],
     [1n, 51n, new Fees.AboveCap({ needed: 51n, cap: 50n })]
-  ])("of a tip of %s where nodes take %s are within the cap on tips, or refused", (tip, least, expected) => {
+  ])("fees of tip %s, where nodes take %s, are within the tip cap or refused", (tip, least, expected) => {
     const quote = Fees.quote({ nextBaseFee: 100n, tip }, within(1_000n, 50n, least), (price) => price)
     expect(Result.merge(quote)).toEqual(expected)
   })

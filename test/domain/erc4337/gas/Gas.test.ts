@@ -148,7 +148,7 @@ describe("op gas limits", () => {
     expect(Gas.unverifiedLimit(20_000n)).toBe(27_000n)
   })
 
-  it("of a paymaster are its own from v0.7 on, where they are not lowered, and shared on v0.6", () => {
+  it("gas limits of a paymaster are separate and not lowered from v0.7 on, shared on v0.6", () => {
     const whole = {
       ...measure,
       stage: "ok" as const,
@@ -360,7 +360,7 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
     expect(limitFor(large, small)).toBe(
       verification + both.verification + 20_000n + after.reduce((x, y) => BigInts.max(x, y))
     )
-    // Nobody's deposit is written for the first time where a paymaster pays.
+    // With a paymaster, no deposit is written for the first time.
     const sponsored = paid(large, [0n, 0n])
     const payer = { limits: PaymasterData.noLimits, settles: true }
     const of = EntryPointSpec[version].gas.declared(sponsored, payer)
@@ -391,7 +391,7 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
     })
   })
 
-  it("is at most the sum of what its ops declare, a fiftieth of the largest, and what it costs beside", () => {
+  it("the gas limit is at most the ops' declared gas, a fiftieth of the largest, and overhead", () => {
     forAll([bundles], (bundle) => {
       const declared = bundle.map((op) => op.callGasLimit + op.verificationGasLimit)
       const { floor, usual } = intrinsic(UserOperation.handleOps(version, bundle, beneficiary))
@@ -405,7 +405,7 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
     })
   })
 
-  it("is overshot beside what the ops declare up to the bound, and refused only when it is above the bound without", () => {
+  it("the gas limit is overshot up to the bound, and refused only when it exceeds the bound without the overshoot", () => {
     forAll([bundles, percents], (bundle, { percent }) => {
       const needed = limitOf(bundle)
       const wished = limitOf(bundle, percent)

@@ -15,7 +15,7 @@ import { address, bytes32, forAll, hex, uint } from "../../generators.js"
 
 const abi = new Interface(lens.abi)
 const entryPoint = EntryPoint.canonical["v0.7"]
-/** EXTCODEHASH (EIP-1052) of an account that does not exist, and of one that has no code. */
+/** EXTCODEHASH (EIP-1052) of a missing account, and of an account without code. */
 const codeless: ReadonlyArray<Hex.Hex> = [
   Hex.unsafe(`0x${"00".repeat(32)}`),
   Hex.unsafe("0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
@@ -155,7 +155,7 @@ describe("an answer of a lying node", () => {
     return { _tag: tag, quick: work < 2_000 }
   }
 
-  it("whose rows all lead to the same bytes is refused before they are read", () => {
+  it("a lying reply whose rows share the same bytes is refused unread", () => {
     const rows = 256
     const bytes = 100_000
     const measures = `${word(11 * 32)}${word(9 * 32)}${word(rows)}${word(0)}${word(bytes)}`
@@ -165,7 +165,7 @@ describe("an answer of a lying node", () => {
     })
   })
 
-  it("that tells more than it was asked is refused", () => {
+  it("a lying reply with more values than requested is refused", () => {
     const [state] = fc.sample(states, 1)
     const [measure] = fc.sample(measures, 1)
     const [chain] = fc.sample(chains, 1)
@@ -180,7 +180,7 @@ describe("an answer of a lying node", () => {
     expect(tags).toEqual(["Success", "Failure", "Failure", "Failure"])
   })
 
-  it("that is long and honest takes work as its length, not as its square", () => {
+  it("a long honest reply takes linear work", () => {
     const row = `${word(1)}${word(2)}${"11".repeat(32)}${word(128)}${word(256)}${word(7).repeat(256)}`
     const offsets = Array.from({ length: 256 }, (_, n) => word(256 * 32 + n * (row.length / 2))).join("")
     const end = 9 * 32 + 32 + (offsets.length + row.length * 256) / 2
@@ -202,7 +202,7 @@ describe("the state override", () => {
     })
   })
 
-  it("merges balances and slots per address, of any case, and leaves the code alone", () => {
+  it("the state override merges balances and slots per address, of any case, and keeps the code", () => {
     const wallet = Address.unsafe(`0x${"ab".repeat(20)}`)
     const slot = `0x${"00".repeat(32)}`
     const merged = LensOverrides.overrides({

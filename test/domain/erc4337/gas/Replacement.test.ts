@@ -34,7 +34,7 @@ describe("the prices of a replacement", () => {
     })
   })
 
-  it("are no higher than that takes", () => {
+  it("replacement prices are the lowest that nodes take", () => {
     forAll([options], (given) => {
       const { highest, legacy } = given
       const found = Result.getOrThrow(Replacement.prices({ ...given, quote: null, caps: unbounded }))
@@ -43,7 +43,7 @@ describe("the prices of a replacement", () => {
     })
   })
 
-  it("are never above a cap: what would be is refused with the price that is needed", () => {
+  it("replacement prices never exceed a cap; the refusal states the needed price", () => {
     forAll([options], (given) => {
       const { caps, legacy } = given
       Result.match(Replacement.prices(given), {
@@ -62,14 +62,17 @@ describe("the prices of a replacement", () => {
   it.each([
     [100n, 10n, { maxFeePerGas: 110n, maxPriorityFeePerGas: 11n }],
     [0n, 0n, { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }]
-  ])("of %s and %s may be exactly at the caps", (maxFeePerGas, maxPriorityFeePerGas, caps) => {
-    const highest = { maxFeePerGas, maxPriorityFeePerGas }
-    expect(Replacement.prices({ highest, quote: null, legacy: false, caps })).toEqual(
-      Result.succeed({ ...caps, legacy: false })
-    )
-  })
+  ])(
+    "replacement prices of %s and %s may be exactly at the caps",
+    (maxFeePerGas, maxPriorityFeePerGas, caps) => {
+      const highest = { maxFeePerGas, maxPriorityFeePerGas }
+      expect(Replacement.prices({ highest, quote: null, legacy: false, caps })).toEqual(
+        Result.succeed({ ...caps, legacy: false })
+      )
+    }
+  )
 
-  it("of type 0 are one price, and the type stays", () => {
+  it("replacement prices of type 0 are equal, and the type is kept", () => {
     forAll([options], (given) => {
       const found = Result.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
       expect(found.legacy).toBe(given.legacy)

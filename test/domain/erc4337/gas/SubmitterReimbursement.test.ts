@@ -13,7 +13,7 @@ const fees: fc.Arbitrary<FeePrices> = fc.tuple(wei, wei).map(([a, b]) => ({
   legacy: false
 }))
 
-/** What a gas unit costs in a block of that base fee. */
+/** Price of a gas unit in a block of that base fee. */
 const paid = ({ maxFeePerGas, maxPriorityFeePerGas }: FeePrices, baseFee: bigint): bigint =>
   maxFeePerGas < baseFee + maxPriorityFeePerGas ? maxFeePerGas : baseFee + maxPriorityFeePerGas
 
@@ -48,7 +48,7 @@ describe("the prices of a transaction that its ops pay for", () => {
 })
 
 describe("a transaction is paid for", () => {
-  it("when its ops give back more than it costs: what is refused would lose less than the margin at most", () => {
+  it("a transaction is paid for when its ops refund its cost; a refused one lacks at most the margin", () => {
     forAll([gas, gas, wei, wei], (used, charged, gasPrice, l1Fee) => {
       const [income, cost] = [charged * gasPrice, used * gasPrice + l1Fee]
       const covered = SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee })
@@ -57,7 +57,7 @@ describe("a transaction is paid for", () => {
     })
   })
 
-  it("when an op is charged the margin of its limits beside what it uses", () => {
+  it("a transaction is paid for when an op is charged the margin of its limits on top", () => {
     forAll([gas, fc.bigInt({ min: 0n, max: 10n ** 7n }), wei], (used, unused, gasPrice) => {
       const charged = used + SubmitterReimbursement.margin(used + unused)
       expect(SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee: 0n })).toBe(true)

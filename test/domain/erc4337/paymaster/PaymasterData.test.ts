@@ -16,7 +16,7 @@ const parts = fc.record({ paymaster: address, limits, data: hex() })
 describe.each(versions)("paymasterAndData of %s", (version) => {
   const least = version === "v0.6" ? 20 : 52
 
-  it("is packed as Solidity packs its parts, and comes apart again", () => {
+  it("paymasterAndData is packed as in Solidity, and parsed back", () => {
     forAll([parts], (given) => {
       const { data, limits, paymaster } = given
       const packed = PaymasterData.make(version, given)
@@ -89,7 +89,7 @@ describe("the data of a paymaster", () => {
     )
   })
 
-  it("that are none stay none when they are priced", () => {
+  it("empty paymaster data stay empty when they are priced", () => {
     for (const version of versions) expect(PaymasterData.dearest(version, Hex.empty)).toBe(Hex.empty)
   })
 })

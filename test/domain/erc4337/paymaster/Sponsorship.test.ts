@@ -90,14 +90,14 @@ describe("Sponsorship", () => {
       expect(Result.isFailure(Sponsorship.split(Hex.unsafe(`0x${"11".repeat(length)}`)))).toBe(true)
   })
 
-  it("has a dummy that costs as much as a signature and is by an account nobody has", () => {
+  it("a sponsorship's dummy costs as much as a signature, by an unowned account", () => {
     expect(Hex.size(Sponsorship.dummy)).toBe(65)
     expect(Sponsorship.dummy.slice(2).match(/../g)).not.toContain("00")
     const hash = `0x${"42".repeat(32)}`
     expect(recoverAddress(hash, Sponsorship.dummy)).toMatch(/^0x/)
   })
 
-  it("is as the published vectors have it", () => {
+  it("a sponsorship matches the published vectors", () => {
     expect(vectors.vectors.length).toBeGreaterThan(3)
     for (const each of vectors.vectors) {
       const { limits, ...terms } = each.terms
@@ -122,8 +122,8 @@ describe("Sponsorship", () => {
   })
 })
 
-describe("what is no sponsorship", () => {
-  it("is told what one is", () => {
+describe("a malformed sponsorship", () => {
+  it("a malformed sponsorship is refused with the expected form", () => {
     const texts = (["v0.6", "v0.7"] as const).map((version) => Sponsorship.read(version, Hex.empty))
     expect(texts).toEqual([
       Result.fail(
