@@ -22,7 +22,7 @@ export const acceptOp = (requestId: string, n: number) =>
     )
   )
 
-/** Accepts such ops and stores a transaction that carries them: nonce 0 unless it is said. */
+/** Accepts such ops and stores a transaction that carries them, with nonce 0 by default. */
 export const signOps = (requestId: string, ns: ReadonlyArray<number>, nonce = 0n) =>
   Effect.gen(function* () {
     const journal = yield* Journals.all

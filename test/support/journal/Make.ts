@@ -37,7 +37,7 @@ export const bob = accountId("bob")
 export const chainId = 31_337n
 export const entryPoint = address(0xe7)
 export const otherEntryPoint = address(0xe8)
-/** Far above what fits in 64 bits. */
+/** Exceeds 64 bits. */
 export const ether = 10n ** 18n
 export const plenty = 10n ** 60n
 
@@ -108,7 +108,7 @@ export const leaseRequest = (holder: string, over: Partial<LeaseRequest> = {}): 
   ...over
 })
 
-/** The keys that one request is leased; null: there are too few. */
+/** Leases keys for one request; null if too few are free. */
 export const lease = (
   journal: Pick<OpJournal["Service"], "lease">,
   request: LeaseRequest
@@ -135,7 +135,7 @@ export const handing = (requestId: string, indexes: ReadonlyArray<number>): Remo
   ops: indexes.map((index) => ({ index, signed: Hex.unsafe(`0x51${index.toString(16).padStart(2, "0")}`) }))
 })
 
-/** The allocation of a transaction that carries ops of one request: the indexes that are given. */
+/** The allocation of a transaction that carries the given indexes of one request. */
 export const allocation = (
   requestId: string,
   { ops, ...over }: Partial<Omit<AllocationRequest, "ops">> & { readonly ops?: ReadonlyArray<number> } = {}
@@ -159,7 +159,7 @@ export const failed = (index: number, over: Partial<FailedElement> = {}): Failed
   ...over
 })
 
-/** With a hash of its own it is another version of what was signed under the nonce before. */
+/** A different hash makes another version under the same nonce. */
 export const signed = (nonce: bigint, over: Partial<SignedTransaction> = {}): SignedTransaction => ({
   ...lane,
   nonce,
@@ -210,7 +210,7 @@ export const deep = (userOpHash: Hex.Bytes32) => ({
   confirmations: settledDepth
 })
 
-/** The ids of all accepted requests that are not final, as the lanes' work names them. */
+/** The ids of accepted requests without a final state, as the lanes list them. */
 export const unfinished = (
   journal: LaneJournal["Service"]
 ): Effect.Effect<ReadonlyArray<string>, JournalError> =>
