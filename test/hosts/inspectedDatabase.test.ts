@@ -36,7 +36,7 @@ const tables = Effect.flatMap(
 )
 
 describe("castellan config check --connect on PostgreSQL", () => {
-  it.effect("makes no table in a database that a service has not begun", () =>
+  it.effect("creates no table in an unused database", () =>
     Effect.gen(function* () {
       const address = yield* databases.fresh
       expect(Result.isSuccess(yield* check(address.url))).toBe(true)

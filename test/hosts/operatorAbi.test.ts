@@ -64,7 +64,7 @@ const log = {
 const rpc = "http://127.0.0.1:8545"
 
 describe("the operator's definitions", () => {
-  it.effect("are every account's: before the built-in ones, behind its own and the request's", () =>
+  it.effect("operator definitions rank after the request's and account's, before built-in ones", () =>
     Effect.gen(function* () {
       const config = Result.getOrThrow(
         configured([

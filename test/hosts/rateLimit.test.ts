@@ -39,7 +39,7 @@ const served = async (file: Readonly<Record<string, unknown>>, url: string) => {
 }
 
 describe("the requests of an account", () => {
-  it("are counted by the database while Redis is away, and refused where there is none to count them", async () => {
+  it("requests are counted in the database while Redis is down, and refused without any counter", async () => {
     const rateLimit = { redis: { env: "REDIS" } }
     const options = await Effect.runPromise(databases.fresh)
     const url = "url" in options ? Redacted.value(options.url) : ""

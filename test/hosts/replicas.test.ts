@@ -78,7 +78,7 @@ describe.each(Object.entries(counted))("two services whose requests %s counts", 
     if (by.includes("away")) await redis.begin()
   })
 
-  it("let in exactly as many in a minute as the account's tier has", async () => {
+  it("two services together admit exactly the tier's requests per minute", async () => {
     const minute = () => Math.floor(Date.now() / 60_000)
     for (;;) {
       const { key } = await both.account("free")
@@ -96,7 +96,7 @@ describe.each(Object.entries(counted))("two services whose requests %s counts", 
     }
   })
 
-  it("both hear of a pause, a changed tier and a revoked key", async () => {
+  it("both services follow a pause, a changed tier and a revoked key", async () => {
     const { id, key, keyId } = await both.account("pro")
     const everywhere = (code: string) => Promise.all(both.urls.map((url) => until(code, () => ask(url, key))))
     await everywhere("invalid_request")

@@ -41,7 +41,7 @@ describe("help", () => {
     })
   )
 
-  it.effect("says which flags have to be there, and which part of the environment a command reads", () =>
+  it.effect("help names required flags and the environment that a command reads", () =>
     Effect.gen(function* () {
       expect(yield* said("deploy", "--help")).toMatch(/^ {2}--rpc URL +the node of the chain \(required\)$/m)
       const call = yield* said("call", "--help")
@@ -102,7 +102,7 @@ describe("a mistyped command line", () => {
     })
   )
 
-  it.effect("is not repeated where it may be a secret", () =>
+  it.effect("possible secrets are not repeated", () =>
     Effect.gen(function* () {
       const secret = "Tr0ub4dor&3"
       for (const args of [
@@ -175,7 +175,7 @@ describe("completions", () => {
     expect(offered("castellan", "keys", "list", "--")).toBe("--json")
   })
 
-  it.effect("are for shells that are known", () =>
+  it.effect("completions exist for known shells only", () =>
     Effect.gen(function* () {
       for (const args of [["--completions"], ["--completions", "tcsh"]])
         expect(yield* refused(...args)).toMatch(/--completions.*bash.*zsh.*fish/)

@@ -79,7 +79,7 @@ const told = (key: string, text: string, yes: boolean) =>
   }))
 
 describe("without a restart", () => {
-  it("an account of the database has no factory but its own, and that as soon as it is said", async () => {
+  it("an account of the database has only its own factory, in effect without a restart", async () => {
     expect((await networks(keys.listed)).code).toContain(shared)
     expect((await networks(keys.acme)).code).not.toContain(shared)
     await json(`accounts set-network acme 137 factory=${own}`)
@@ -99,7 +99,7 @@ describe("without a restart", () => {
     expect(await signerOf(keys.listed, "1")).toEqual({ code: computeAddress(two) })
   })
 
-  it("a signer that another account of the file has is not given away", async () => {
+  it("a signer of another account of the file cannot be added", async () => {
     await expect(
       json("accounts add-signer acme --client-id c --version-id 2 --provider vault --key two")
     ).rejects.toThrow(/reach one EOA/)

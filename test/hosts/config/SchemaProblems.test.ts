@@ -19,7 +19,7 @@ const Key = Schema.Union([
 ])
 
 describe("the problems of a value", () => {
-  it("is said in the words of its schema, whichever of the checks fails and whatever is below", () => {
+  it("problems use the words of the schema, whichever check fails", () => {
     for (const name of [7, "", " a", "a".repeat(129)])
       expect(told(Item, { name })).toEqual(["name: expected 1 to 128 characters without outer white space"])
     const Pair = Schema.Struct({ items: Schema.Array(Item) }).annotate(says('expected {"items": [item]}'))
@@ -82,7 +82,7 @@ describe("the problems of a value", () => {
     expect(told(Schema.Literals(["read", "write"]), {})).toEqual(['expected "read" | "write"'])
   })
 
-  it("takes a field of another kind for no typing mistake", () => {
+  it("a field of another union member is not taken for a typo", () => {
     expect(told(Key, { kind: "file", path: "a", label: "b" })).toEqual(["label: is not a known field"])
     expect(told(Key, { kind: "file", path: "a", labl: "b" })).toEqual([
       "labl: is not a known field; did you mean label?"

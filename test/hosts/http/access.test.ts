@@ -158,7 +158,7 @@ describe("access", () => {
     })
   )
 
-  it("an idempotency key is taken by the endpoints that send transactions", () => {
+  it("endpoints that send transactions accept an idempotency key", () => {
     expect(idempotent.map(({ path }) => path)).toEqual([
       "/create",
       "/execute",

@@ -34,7 +34,7 @@ const corsHeaders = ({ headers }: Answered) =>
   [...headers].filter(([name]) => name.startsWith("access-control-") || name === "vary")
 
 describe("pages of other origins", () => {
-  it.live("may not use the service unless the operator names them: no header, no preflight", () =>
+  it.live("other origins have no access unless the operator names them: no header, no preflight", () =>
     Effect.gen(function* () {
       const { port, url } = yield* start()
       const asked = yield* preflight(port, "/predict", origin)
@@ -69,7 +69,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("may read answers, errors too, and what the headers say of limits", () =>
+  it.live("named origins can read answers, errors and limit headers", () =>
     Effect.gen(function* () {
       const { port } = yield* started
       for (const [method, path, status] of [
@@ -126,7 +126,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("are limited like every stranger", () =>
+  it.live("preflights are limited like unauthenticated requests", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ front: { corsOrigins: [origin], anonymousPerMinute: 2 } })
       const statuses = []

@@ -105,7 +105,7 @@ describe("a use case's failure", () => {
       })
   )
 
-  it.live("words itself where the rule of its code says so, and never overwrites the envelope", () =>
+  it.live("a failure uses its own message where its code allows, and never overwrites the envelope", () =>
     Effect.gen(function* () {
       const chain = envelope(yield* failing(invalid("unsupported_chain", [], "unsupported chain id 7")))
       expect(chain).toMatchObject({ error: "unsupported chain id 7", code: "unsupported_chain" })

@@ -279,7 +279,7 @@ const fields: Readonly<Record<Path, Fields>> = {
 }
 
 describe.each(Object.keys(fields) as ReadonlyArray<Path>)("%s", (path) => {
-  it("refuses at every place what cannot be there, and names the place", async () => {
+  it("refuses impossible values at every place, and names the place", async () => {
     for (const [at, values] of Object.entries(fields[path]))
       for (const value of values) {
         const { details } = await refused(
@@ -291,7 +291,7 @@ describe.each(Object.keys(fields) as ReadonlyArray<Path>)("%s", (path) => {
       }
   })
 
-  it("refuses a name that it does not know at every level", async () => {
+  it("refuses unknown fields at every level", async () => {
     const find = (value: unknown, at: string): ReadonlyArray<string> => {
       if (typeof value !== "object" || value === null) return []
       if (Array.isArray(value)) return value.flatMap((each, n) => find(each, `${at}[${n}]`))

@@ -30,7 +30,7 @@ describe("the playground", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has nothing inline, and nothing from elsewhere", () =>
+  it.live("the playground has no inline code and no foreign resources", () =>
     Effect.sync(() => {
       const [page, passkeys, script, style] = [...Playground.pages.values()].map(({ body }) =>
         new TextDecoder().decode(body)

@@ -134,7 +134,7 @@ describe("streams of events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("end when the service stops", () =>
+  it.live("streams end when the service stops", () =>
     Effect.gen(function* () {
       const { front, url } = yield* Service.start({
         handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.never)) }
@@ -176,7 +176,7 @@ describe("streams of events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("reach clients of the fetch handler the same way", () =>
+  it.live("streams work the same through the fetch handler", () =>
     Effect.gen(function* () {
       const front = yield* Service.makeFront({
         handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.make(event(1), event(2)))) }
@@ -220,7 +220,7 @@ describe("streams of events", () => {
     }).pipe(Effect.scoped, Effect.provide(logger))
   })
 
-  it.effect("have a comment now and then, while nothing happens", () =>
+  it.effect("idle streams carry a comment from time to time", () =>
     Effect.gen(function* () {
       const front = yield* Service.makeFront({
         handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.never)) }

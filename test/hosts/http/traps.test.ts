@@ -254,7 +254,7 @@ describe("bodies", () => {
     })
   )
 
-  it.live("beyond what is drained the answer still goes out, and the connection ends", () =>
+  it.live("a body beyond the drain limit still gets an answer, and the connection ends", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const answer = parseRaw(
@@ -268,7 +268,7 @@ describe("bodies", () => {
     })
   )
 
-  it.live("a length that lies changes nothing", () =>
+  it.live("a false length has no effect", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ server: { requestTimeoutMillis: 300, headersTimeoutMillis: 300 } })
       const short = parseRaw(
@@ -280,7 +280,7 @@ describe("bodies", () => {
     })
   )
 
-  it.live("refused before they are read do not keep the refusal from arriving", () =>
+  it.live("a refusal arrives even if the body was not read", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const body = padded(4 * MiB)

@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const source = join(root, "src/hosts/node/Launch.ts")
 
 describe("a process of castellan", () => {
-  it("tells an older Node what it needs and how to get it", () => {
+  it("an older Node gets the required version and the way to install it", () => {
     for (const version of ["22.19.0", "22.22.1", "24.0.0", "24.21.0", "26.1.0"])
       expect(Launch.problem(version), version).toBeNull()
     for (const version of ["16.20.2", "20.20.2", "22.18.0"]) {
@@ -25,7 +25,7 @@ describe("a process of castellan", () => {
     }
   })
 
-  it("needs what package.json says", () => {
+  it("the required version is that of package.json", () => {
     const { engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
     const floor = engines.node.replace(">=", "")
     expect(Launch.problem(`${floor}.0`)).toBeNull()

@@ -65,7 +65,7 @@ describe("forms of requests", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("HEAD of every page says what GET says, but for the body", () =>
+  it.live("HEAD of every page returns the headers of GET without the body", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const ask = (method: string, path: string) =>

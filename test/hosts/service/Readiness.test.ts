@@ -10,7 +10,7 @@ import * as Time from "../../support/Time.js"
 const get = (url: string) => send(url, "/health/ready", { method: "GET" })
 
 describe("a service is ready", () => {
-  it.effect("while its journal answers, and asks it once in a second however many want to know", () =>
+  it.effect("a service is ready while its journal answers one query per second", () =>
     Effect.gen(function* () {
       let asked = 0
       let works = true

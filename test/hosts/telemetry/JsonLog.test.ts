@@ -21,14 +21,14 @@ describe("lines of the log", () => {
     expect(written).toEqual(["a\nb\n", "c\n"])
   })
 
-  it("do not pile up: many are written before their time", () => {
+  it("a large backlog of lines is written early", () => {
     const written: Array<string> = []
     const { write } = JsonLog.batched((lines) => void written.push(lines))
     for (let count = 0; count < 1_000; count++) write(`${"x".repeat(99)}\n`)
     expect(written.join("").length).toBeGreaterThan(60_000)
   })
 
-  it("are written when the process ends, none twice", () => {
+  it("lines are written once when the process ends", () => {
     const written: Array<string> = []
     const { flush, write } = JsonLog.batched((lines) => void written.push(lines))
     write("last\n")

@@ -47,7 +47,7 @@ const signer = {
 }
 
 describe("httpApp", () => {
-  it.live("stands in another server of Effect, over the program's own ports and keys", () =>
+  it.live("runs in another Effect server over the program's own ports and keys", () =>
     Effect.gen(function* () {
       const ask = yield* make
       expect((yield* ask("/")).text).toBe("another page")

@@ -61,7 +61,7 @@ const browser = (data: Data) =>
   })
 
 describe("the operator's console", () => {
-  it.live("shows that a request is held, why, and the commands that decide", () =>
+  it.live("shows a held request with its reason and the commands to decide it", () =>
     Effect.gen(function* () {
       const held = {
         requestId: "r-1",
@@ -170,7 +170,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("ends a session when it is signed out", () =>
+  it.live("sign-out ends the session", () =>
     Effect.gen(function* () {
       const { formToken, get, post, signIn } = yield* browser(Empty.empty)
       yield* signIn
@@ -180,7 +180,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("takes a form from its own pages and its own session only", () =>
+  it.live("accepts a form only from its own pages and its own session", () =>
     Effect.gen(function* () {
       const thrown: Array<string> = []
       const { formToken, post, signIn, url } = yield* browser({
@@ -231,7 +231,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("writes what others have chosen as text", () =>
+  it.live("escapes foreign input as text", () =>
     Effect.gen(function* () {
       const { get, signIn } = yield* browser({ ...Empty.empty, accounts: [account] })
       yield* signIn
@@ -245,7 +245,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("says what cannot be read, and what is not there", () =>
+  it.live("reports unreadable and missing data", () =>
     Effect.gen(function* () {
       const { get, signIn } = yield* browser({
         ...Empty.empty,
@@ -271,7 +271,7 @@ describe("the operator's console", () => {
 })
 
 describe("sessions", () => {
-  it("end after their time, and the oldest when there are too many", () => {
+  it("sessions end after their time, the oldest first when there are too many", () => {
     const sessions = Sessions.make()
     const first = sessions.begin(0)
     expect(sessions.find(first, Sessions.life * 1_000 - 1)).not.toBeNull()
@@ -284,7 +284,7 @@ describe("sessions", () => {
     expect(new Set(secrets.map((secret) => sessions.find(secret, 1)?.formToken)).size).toBe(33)
   })
 
-  it("take twenty tokens a minute", () => {
+  it("sign-in accepts twenty tokens a minute", () => {
     const sessions = Sessions.make()
     expect(Array.from({ length: 21 }, () => sessions.mayTry(0)).filter((may) => may)).toHaveLength(20)
     expect(sessions.mayTry(30_000)).toBe(false)
@@ -293,7 +293,7 @@ describe("sessions", () => {
 })
 
 describe("a page", () => {
-  it("escapes parts wherever they stand, and lists of them", () => {
+  it("a page escapes values and lists of values everywhere", () => {
     expect(html`<a href="${`"'`}">${["<", html`<b>`, 1n, null, 2]}</a>`.text).toBe(
       `<a href="&quot;&#39;">&lt;<b>12</a>`
     )

@@ -149,7 +149,7 @@ const takenAndRefused = async (
   }
 }
 
-describe("accounts and keys of the command line are soon taken, and soon refused, by a service on", () => {
+describe("accounts and keys from the command line soon take effect in a service on", () => {
   it("SQLite", () => takenAndRefused(sqlite), 240_000)
   it("PostgreSQL", () => takenAndRefused(postgres), 240_000)
 })
@@ -161,7 +161,7 @@ describe("the commands", () => {
   const json = async <A = unknown>(line: string): Promise<A> => JSON.parse(await ok(`${line} --json`))
   const refused = (line: string) => Effect.runPromise(Effect.flip(run(line)))
 
-  it("name the remedy of what they refuse", async () => {
+  it("refusals name the remedy", async () => {
     await ok("accounts create bolt")
     const remedies: ReadonlyArray<readonly [string, string]> = [
       ["accounts create", "Missing required argument: ID"],
@@ -245,7 +245,7 @@ describe("the commands", () => {
     await ok(`signers resume ${sponsor}`)
   })
 
-  it("give an account its own values on a chain, field by field", async () => {
+  it("an account gets its own values on a chain, field by field", async () => {
     await ok("accounts create cord")
     await ok(
       "accounts set-network cord 137 factory=0x1000000000000000000000000000000000000001 confirmations=3"
@@ -269,7 +269,7 @@ describe("the commands", () => {
     await ok("accounts set-network dust 137 factory=0x1000000000000000000000000000000000000001")
   })
 
-  it("give one EOA to one account", async () => {
+  it("an EOA belongs to one account", async () => {
     await ok("accounts create east")
     await ok("accounts create west")
     const signer = "--client-id c --version-id 1 --provider vault --key one"
@@ -292,7 +292,7 @@ describe("the commands", () => {
     expect(await refused(`signers resume ${added.address}`)).toContain("no key of the service")
   })
 
-  it("rotate and revoke keys of the file, which stay so", async () => {
+  it("keys of the file stay rotated and revoked", async () => {
     const rotated = await json<Issued>("keys rotate abababab --overlap 30m")
     expect(rotated).toMatchObject({ account: "listed", replaces: "abababababab" })
     expect(await json("keys show abababab")).toMatchObject({ state: "ending", origin: "file" })
@@ -302,7 +302,7 @@ describe("the commands", () => {
     expect(await json(`keys scopes ${rotated.id} --scopes sign`)).toMatchObject({ scopes: ["sign"] })
   })
 
-  it("say that a configuration cannot be read", async () => {
+  it("an unreadable configuration is reported", async () => {
     expect(await Effect.runPromise(Effect.flip(CommandLine.run(["keys", "list"], {})))).toContain(
       "CASTELLAN_CONFIG is not set"
     )

@@ -74,7 +74,7 @@ const piped = async (args: ReadonlyArray<string>, input: Buffer): Promise<string
 }
 
 describe("castellan call", () => {
-  it("sends again what does nothing twice, and nothing else", async () => {
+  it("retries only idempotent calls", async () => {
     for (const args of [
       ["webhooks", "{}"],
       ["watches", "{}"],
@@ -94,13 +94,13 @@ describe("castellan call", () => {
       expect(await received(...args), args.join(" ")).toHaveLength(2)
   })
 
-  it("gives a write its idempotency key, whatever stands behind its path", async () => {
+  it("gives a write its idempotency key, with any query after its path", async () => {
     const [first = "", second] = await received("execute?of=mine", "{}")
     expect(first).toMatch(/^POST \/execute\?of=mine [0-9a-f-]{36}$/)
     expect(second).toBe(first)
   })
 
-  it("has the method of every endpoint", async () => {
+  it("uses the method of every endpoint", async () => {
     const text = await Effect.runPromise(CommandLine.run(["call", "--help"], {}))
     const asked = new Set<string>()
     HttpApi.reflect(api, {
@@ -118,12 +118,12 @@ describe("castellan call", () => {
     }
   })
 
-  it("takes paths with a query, and endpoints that need no body", async () => {
+  it("accepts paths with a query, and endpoints without a body", async () => {
     expect(JSON.parse(await Effect.runPromise(call("requests?limit=5")))).toMatchObject({ requests: [] })
     expect(JSON.parse(await Effect.runPromise(call("/networks")))).toEqual(networks)
   })
 
-  it("says the reason of a refusal with its code, status, and what to ask with again", async () => {
+  it("prints a refusal with its code, status and request id", async () => {
     const none = "requests/5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"
     expect(await Effect.runPromise(Effect.flip(call(none)))).toMatch(/HTTP 404, request_not_found, request /)
     const cancelled = await Effect.runPromise(Effect.flip(call(none, "--method", "DELETE")))
@@ -132,7 +132,7 @@ describe("castellan call", () => {
     expect(await Effect.runPromise(Effect.flip(write))).toMatch(/HTTP 400, .*idempotency key mine/)
   })
 
-  it("refuses by itself what cannot be sent", async () => {
+  it("refuses invalid calls without a request", async () => {
     const refused = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>) =>
       Effect.runPromise(Effect.flip(CommandLine.run(["call", ...args], env)))
     expect(await refused(["networks"], {})).toContain("CASTELLAN_URL")
@@ -142,7 +142,7 @@ describe("castellan call", () => {
     expect(await refused(["predict", "{}", "--async"], env())).toContain("are for writes")
   })
 
-  it("sends no other document than the one that was written", async () => {
+  it("rejects a body with duplicate names, imprecise numbers or invalid UTF-8", async () => {
     const refused = (body: string) => Effect.runPromise(Effect.flip(call("predict", body)))
     expect(await refused('{"accounts": [{"salt": "a", "salt": "b", "walletCustody": 1}]}')).toBe(
       "the body is not valid: accounts[0].salt: the name occurs twice in one object"
@@ -154,7 +154,7 @@ describe("castellan call", () => {
     expect(await piped(["call", "predict", "@-"], Buffer.from(utf8))).not.toContain("UTF-8")
   })
 
-  it("says where no service answered and why, and shows no secret of the URL or the key", async () => {
+  it("reports an unreachable service without secrets of the URL or the key", async () => {
     const refused = (url: string, key: string) =>
       Effect.runPromise(
         Effect.flip(CommandLine.run(["call", "networks", "--url", url], { CASTELLAN_API_KEY: key }))

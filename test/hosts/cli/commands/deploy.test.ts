@@ -89,7 +89,7 @@ const cutAfter = async (transactions: number) => {
 const balance = () => provider.getBalance(devKeys.faucet.address)
 
 describe("castellan deploy on a chain with nothing on it", () => {
-  it.effect("shows the plan with its cost, and sends nothing in a dry run", () =>
+  it.effect("shows the plan with its cost, and sends no transaction in a dry run", () =>
     Effect.gen(function* () {
       const before = yield* Effect.promise(() => provider.getBlockNumber())
       const said = yield* deploy([...payer, "--dry-run"])
@@ -102,7 +102,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("sends nothing without a yes, for a payer without money, or without a payer", () =>
+  it.effect("sends no transaction without confirmation, for an empty payer or without a payer", () =>
     Effect.gen(function* () {
       expect(yield* deploy(payer)).toMatchObject({ failure: expect.stringContaining("nothing was sent") })
       expect(yield* deploy(["--payer", "env:POOR", "--yes"])).toMatchObject({
@@ -113,7 +113,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("never repeats a payer's key, and says what it expects in its place", () =>
+  it.effect("never repeats a payer's key, and names the expected form", () =>
     Effect.gen(function* () {
       const said = yield* deploy(["--payer", devKeys.faucet.privateKey, "--yes"])
       expect(said).toMatchObject({ failure: expect.stringContaining("env:NAME") })
@@ -167,7 +167,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("has put everything where it belongs, and writes a network that the service reads", () =>
+  it.effect("deploys everything in place, and writes a network that the service reads", () =>
     Effect.gen(function* () {
       for (const address of [deterministicDeployer, ...Object.values(entryPoints), Multicall.address])
         expect(yield* Effect.promise(() => provider.getCode(address))).not.toBe("0x")
@@ -201,7 +201,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("costs nothing when all is there, and needs no payer then", () =>
+  it.effect("a complete deployment costs nothing and needs no payer", () =>
     Effect.gen(function* () {
       const before = yield* Effect.promise(balance)
       const report = reportOf(yield* deploy(["--json"]))
@@ -223,7 +223,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("refuses code at its addresses that is another one", () =>
+  it.effect("refuses foreign code at its addresses", () =>
     Effect.gen(function* () {
       const ledger = reportOf(yield* deploy(["--json"])).plan.steps.find(({ name }) => name === "ledger")
       const code = yield* Effect.promise(() => provider.getCode(ledger?.address ?? ""))

@@ -138,7 +138,7 @@ describe("the command that makes a key", () => {
     })
   })
 
-  it("counts the client's versions on", async () => {
+  it("continues the client's version numbers", async () => {
     const signers = [signer("1", "hsm", "taken"), signer("7", "hsm", "taken"), signer("old", "hsm", "taken")]
     const next = await command(["create", "--provider", "hsm", "--key", "acme-8"], { signers })
     expect(JSON.parse(next.stdout.slice(next.stdout.indexOf("{")))).toMatchObject({ versionId: "8" })
@@ -153,7 +153,7 @@ describe("the command that makes a key", () => {
     })
   })
 
-  it("refuses a label that the token has, and makes nothing", async () => {
+  it("refuses a label that exists on the token, and creates no key", async () => {
     const count = () =>
       SoftHsm.within(hsm, (pkcs11, session) => {
         pkcs11.C_FindObjectsInit(session, [{ type: SoftHsm.binding.CKA_LABEL, value: "taken" }])
@@ -167,14 +167,14 @@ describe("the command that makes a key", () => {
     expect(count()).toBe(2)
   })
 
-  it("refuses names that no key could be found under again", async () => {
+  it("refuses names that no key could be found under", async () => {
     const named = (name: string) => refusal(["create", "--provider", "hsm", "--key", name])
     expect(await named("id:01")).toBe("no key was made: PKCS #11: a label cannot look like an id")
     for (const name of ["", " x", "x".repeat(513)])
       expect(await named(name)).toBe("--key: expected 1 to 512 characters without outer white space")
   })
 
-  it("says where keys of other kinds are made", async () => {
+  it("names the place where keys of other kinds are made", async () => {
     expect(await refusal(["create", "--provider", "kms", "--key", "x"])).toBe(
       "keys of kind aws-kms are not made by this command: see docs/signers/aws-kms.md"
     )

@@ -110,7 +110,7 @@ describe("connections without a valid request", () => {
     })
   )
 
-  it.live("is answered in the envelope: a request without a host, a tunnel", () =>
+  it.live("a request without a host and a tunnel get an envelope", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const none = parseRaw(yield* raw(port, ["GET /health/live HTTP/1.1\r\nconnection: close\r\n\r\n"]))
@@ -120,7 +120,7 @@ describe("connections without a valid request", () => {
     })
   )
 
-  it.live("does not replace the answer to the request before it", () =>
+  it.live("a malformed request does not replace the answer to the request before it", () =>
     Effect.gen(function* () {
       const { ended, entered, release, around } = yield* blocked
       const { port } = yield* start({ handlers: { execute: () => around(handlers.execute()) } })
@@ -203,7 +203,7 @@ describe("a slow client", () => {
     })
   )
 
-  it.live("is bounded in sending only, not in how long its request takes", () =>
+  it.live("a client is timed only while sending, not while its request runs", () =>
     Effect.gen(function* () {
       const { around, entered, release } = yield* blocked
       const { port, url } = yield* start({
@@ -221,7 +221,7 @@ describe("a slow client", () => {
 })
 
 describe("connections", () => {
-  it.live("are kept between requests, and pipelined requests are answered in order", () =>
+  it.live("connections are kept between requests, and pipelined requests are answered in order", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const length = { "content-length": String(predict.length) }
@@ -309,7 +309,7 @@ describe("connections", () => {
 })
 
 describe("stopping", () => {
-  it.live("lets requests under way finish, refuses new ones, and then the port is free", () =>
+  it.live("stopping lets running requests finish, refuses new ones and frees the port", () =>
     Effect.gen(function* () {
       const write = yield* blocked
       const { front, port, stop, url } = yield* stoppable({
@@ -353,7 +353,7 @@ describe("stopping", () => {
     })
   )
 
-  it.live("answers 503 to what is still under way after the drain time, read or write", () =>
+  it.live("stopping answers 503 to requests still running after the drain time, read or write", () =>
     Effect.gen(function* () {
       const write = yield* blocked
       const read = yield* blocked
@@ -442,7 +442,7 @@ describe("listening", () => {
     })
   )
 
-  it.live("fails with the system's code when the port is taken", () =>
+  it.live("listening fails with the system's code when the port is taken", () =>
     Effect.gen(function* () {
       const other = createServer()
       yield* Effect.callback<void>((resume) => void other.listen(0, "127.0.0.1", () => resume(Effect.void)))
