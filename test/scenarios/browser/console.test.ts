@@ -56,7 +56,7 @@ const open = async (section: string) => {
 const isSound = async () => expect(await Accessibility.breaches(browser.page)).toEqual([])
 
 describe("the operator's console in a browser", () => {
-  test("asks for the token, and refuses another one", async () => {
+  test("requires the token, and refuses a wrong one", async () => {
     const { page, picture } = browser
     await page.goto(console_)
     expect(await heading()).toBe("Sign in")
@@ -72,7 +72,7 @@ describe("the operator's console in a browser", () => {
     expect(await heading()).toBe("Overview")
   })
 
-  test("shows the chain, the EOA and what was executed", async () => {
+  test("shows the chain, the EOA and the executed operations", async () => {
     const { page, picture } = browser
     expect((await transfer()).status).toBe(200)
     await open("Overview")
@@ -98,7 +98,7 @@ describe("the operator's console in a browser", () => {
     await isSound()
   })
 
-  test("pauses an account, whose writes are refused then, and resumes it", async () => {
+  test("pauses an account, which stops its writes, and resumes it", async () => {
     const { page, picture } = browser
     await open("Accounts")
     await page.getByRole("button", { name: "pause account enterprise" }).click()
@@ -115,7 +115,7 @@ describe("the operator's console in a browser", () => {
     await expect.poll(async () => (await transfer()).status, { timeout: 10_000 }).toBe(200)
   })
 
-  test("shows a transaction that waits, and what new prices would be, without sending any", async () => {
+  test("shows a waiting transaction and its new prices without sending one", async () => {
     const { page, picture } = browser
     const signer = computeAddress(devKeys.signer.privateKey)
     await service.provider.send("evm_setAutomine", [false])

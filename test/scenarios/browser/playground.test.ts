@@ -36,7 +36,7 @@ const press = async (name: string): Promise<string> => {
 const exchanges = async () => (await browser.page.locator("#exchange summary").allTextContents()).toReversed()
 
 describe("A passkey in a browser", () => {
-  test("is made on the page that the development stack links to", async () => {
+  test("a passkey is created on the page that the development stack links to", async () => {
     const { authenticator, page, picture } = browser
     await page.goto(Tour.playground(service.info))
     expect(page.url()).toBe(`http://localhost:${new URL(service.info.baseUrl).port}/playground`)
@@ -48,7 +48,7 @@ describe("A passkey in a browser", () => {
     await picture("1-passkey")
   })
 
-  test("becomes the only key of an unfunded wallet", async () => {
+  test("a passkey becomes the only key of an unfunded wallet", async () => {
     const { page, picture } = browser
     await page.getByLabel("Salt", { exact: true }).fill("browser")
     expect(await press("Predict the address")).toMatch(/^The address is 0x[0-9a-fA-F]{40}\.$/)
@@ -75,7 +75,7 @@ describe("A passkey in a browser", () => {
     expect(await service.provider.getBalance(wallet)).toBe(0n)
   })
 
-  test("mints and transfers its tokens, and shows what happened", async () => {
+  test("a passkey mints and transfers its tokens, and the page shows the result", async () => {
     const { page, picture } = browser
     const recipient = "0x00000000000000000000000000000000ca57e11a"
     const wallet = await text("address")
@@ -172,7 +172,7 @@ describe("A passkey in a browser", () => {
     expect(path.filter(({ inView, outlined }) => !(inView && outlined))).toEqual([])
   })
 
-  test("signs nothing for a user who is not verified, and the page says so", async () => {
+  test("a passkey signs nothing for an unverified user, and the page says so", async () => {
     const { authenticator, picture } = browser
     const before = (await exchanges()).length
     await authenticator.userIsVerified(false)

@@ -51,7 +51,7 @@ describe("The page of the interface in a browser", () => {
     await picture("reference")
   })
 
-  test("sends a request with the key that is entered, and none with another", async () => {
+  test("sends a request with the entered key only", async () => {
     const { complaints, page, picture } = browser
     const enter = async (key: string) => {
       await page.getByRole("button", { name: "Authorize" }).first().click()

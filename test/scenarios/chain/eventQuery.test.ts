@@ -165,7 +165,7 @@ describe("a request for events", () => {
     expect([code, details[0]?.path]).toEqual(["invalid_json", "fields.__proto__"])
   })
 
-  it("may leave out what has a default, and name a block in every way", async () => {
+  it("defaults may be omitted, and blocks named in every form", async () => {
     expect(await find({ contracts: [], fields: {}, toBlock: "latest" })).toEqual(
       expect.arrayContaining([...minted])
     )
@@ -356,7 +356,7 @@ describe("a log that cannot be read", () => {
   const shown = async (rest: object = {}) =>
     (await service.ok<{ events: ReadonlyArray<Shown> }>("/getEvents", query({ ...asked(), ...rest }))).events
 
-  it("is left out where it is foreign, and hides none of the others", async () => {
+  it("a foreign log is left out, and hides none of the other logs", async () => {
     const bare = { address: service.info.token, topics: [id("Other()")], logIndex: "0x0" }
     const elsewhere = { ...bare, address: owners[0], topics: [id("Transfer(address,address,uint256)")] }
     for (const odd of [null, {}, "log", bare, elsewhere, { topics: bare.topics }]) {

@@ -218,19 +218,19 @@ const shown = (value: unknown, type: ParamType): unknown => {
 }
 
 describe("events", () => {
-  it("are 10,000 in 5,000 blocks", () => {
+  it("10,000 events lie in 5,000 blocks", () => {
     expect(chain.truth).toHaveLength(EventChain.events)
     expect(chain.last - chain.first + 1).toBe(EventChain.blocks)
     const kinds = chain.truth.map(({ name, topics }) => `${name} ${topics.length}`)
     expect([...new Set(kinds)].sort()).toEqual(["Drawn 3", "Noted 3", "Shaped 4", "Transfer 3", "Transfer 4"])
   })
 
-  it.each(cases)("are found by %s", async (name, query, truth) => {
+  it.each(cases)("events are found by %s", async (name, query, truth) => {
     const { expected } = await agrees(query(), truth)
     if (!["no block that is there", "nothing"].includes(name)) expect(expected.length).toBeGreaterThan(0)
   })
 
-  it("are shown with the values that ethers reads from them", async () => {
+  it("events carry the values that ethers decodes", async () => {
     for (const eventName of ["Transfer", "Noted", "Shaped", "Drawn"]) {
       const { events, expected } = await agrees({ eventName }, ({ name }) => name === eventName)
       for (const [i, event] of events.entries()) {
@@ -279,12 +279,12 @@ const limited =
   }
 
 describe("events behind a node that takes 500 blocks and gives 1,000 results", () => {
-  it.each(cases)("are found by %s", async (_, query, truth) => {
+  it.each(cases)("events behind the limits are found by %s", async (_, query, truth) => {
     node.behave(limited(vendorOf("Infura")))
     await agrees(query(), truth, node.url)
   })
 
-  it.each(vendors)("are found in the words of $name", async (vendor) => {
+  it.each(vendors)("events behind the limits are found with the messages of $name", async (vendor) => {
     // The dense blocks hold more than 500 transfers, all others fewer.
     node.behave(limited(vendor, 500))
     proxy.take()
@@ -304,7 +304,7 @@ describe("events behind a node that takes 500 blocks and gives 1,000 results", (
     expect(asked).toBeLessThan(40)
   })
 
-  it("cost two calls within the node's range limit; otherwise the parts, one refusal and two queries of the last block", async () => {
+  it("queries take two calls within the range limit; otherwise the parts, a refusal and two queries of the last block", async () => {
     const query = { eventName: "Transfer", fields: { from: addressOf(3) } }
     const costs: Record<string, ReadonlyMap<string, number>> = {}
     for (const [name, fault] of [

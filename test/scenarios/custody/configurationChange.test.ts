@@ -83,7 +83,7 @@ describe("signatures that were collected before", () => {
     expect(await stack.provider.getBalance(to)).toBe(5n * ether)
   })
 
-  it("a passkey, and an owner with a passkey, do not once they would do", async () => {
+  it("a passkey, and an owner with a passkey, do not pay once they would suffice", async () => {
     const journey = Journey.make(stack, "v0.7")
     const config = configOf(4, [own, spare], [phone.passkey], 3)
     const wallet = await journey.created({
@@ -120,7 +120,7 @@ describe("signatures that were collected before", () => {
     expect((await stack.ask(journey.executeEncoded(fresh, mixed(fresh.signingHash)))).status).toBe(1)
   })
 
-  it("a recovery ends what was signed before it", async () => {
+  it("a recovery invalidates earlier signatures", async () => {
     const journey = Journey.make(stack, "v0.7")
     const owners = [own, alice]
     const wallet = await journey.created({
@@ -155,7 +155,7 @@ describe("signatures that were collected before", () => {
     expect((await stack.ask(journey.execute(pay(wallet, to)))).status).toBe(1)
   })
 
-  it("an op that landed before a rotation keeps its outcome when it is posted again", async () => {
+  it("an op landed before a rotation keeps its outcome when posted again", async () => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.created({ salt: `landed`, walletCustody: 1 })
     const op = await journey.estimated(journey.transfer(wallet, Journey.recipient()))

@@ -75,7 +75,7 @@ describe.each(entryPointVersions)("through EntryPoint %s", (version) => {
 })
 
 describe("a wallet that exists", () => {
-  it("is the same wallet when its validators are named in another order and encoding", async () => {
+  it("the same validators in another order and encoding name the same wallet", async () => {
     const salt = "order"
     await journey.created({
       salt,
@@ -132,7 +132,7 @@ describe("a legacy wallet", () => {
     expect(await journey.check({ salt, walletCustody: 5 })).toMatchObject({ exists: false })
   })
 
-  it("is 422 account already exists under another custody, whose address would be the same", async () => {
+  it("a legacy wallet is 422 account already exists for another custody with the same address", async () => {
     await journey.created({ salt: "one legacy", walletCustody: 1, legacyWallet: true })
     const failure = await stack.refused(
       journey.create([{ salt: "one legacy", walletCustody: 5, passkeyPubKey: passkeys, legacyWallet: true }])
@@ -142,7 +142,7 @@ describe("a legacy wallet", () => {
 })
 
 describe("custody 0 with a salt", () => {
-  it("is the operator's default custody, with its fields", async () => {
+  it("custody 0 is the operator's default custody, with its fields", async () => {
     const life = stack.begin({ profile: { defaultCustody: 5 } })
     try {
       const wallet = await journey.addressOf("by default", 5)
@@ -160,7 +160,7 @@ describe("custody 0 with a salt", () => {
 })
 
 describe("a wallet named only by its address", () => {
-  it("exists already when it stands, whatever its custody; its salt in the answer is empty", async () => {
+  it("a wallet of any custody named by address exists already, with an empty salt in the answer", async () => {
     const wallet = await journey.created({ salt: "stands", walletCustody: 5, passkeyPubKey: passkeys })
     for (const walletCustody of [0, 5] as const)
       expect(await stack.ask(journey.create([{ wallet, walletCustody }]))).toMatchObject({
@@ -219,7 +219,7 @@ describe("a wallet named only by its address", () => {
     expect(failure.message).toBe("account already exists")
   })
 
-  it("at other code is not supported", async () => {
+  it("an address with other code is not supported", async () => {
     const wallet = stack.suite.factory
     const failure = await stack.refused(journey.create([{ wallet, walletCustody: 0 }]))
     expect(failure.message).toBe("wallet not supported")

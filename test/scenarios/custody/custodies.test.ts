@@ -181,16 +181,16 @@ describe.each(cases)("a wallet of custody $custody", ({ account, config, custody
     })
   })
 
-  it("is configured as its account says", async () => {
+  it("the configuration is that of its account", async () => {
     expect(await journey.configurationOf(wallet)).toEqual(config)
   })
 
-  it.each(Object.entries(moves))("is moved by %s", async (_, way) => {
+  it.each(Object.entries(moves))("the wallet is moved by %s", async (_, way) => {
     const to = Journey.recipient()
     await journey.transferred(await stack.ask(await way(journey.transfer(wallet, to))), wallet, to)
   })
 
-  it.each(Object.entries(stays))("is not moved by %s", async (_, [way, failure]) => {
+  it.each(Object.entries(stays))("the wallet is not moved by %s", async (_, [way, failure]) => {
     const to = Journey.recipient()
     expect(await stack.refused(await way(journey.transfer(wallet, to)))).toMatchObject(failure)
     expect(await stack.balanceOf(to)).toBe(0n)

@@ -103,7 +103,7 @@ describe("where something at 0x100 answers 1 to everything", () => {
     expect(estimate).toMatchObject({ status: 0, error: expect.stringContaining(refused.message) })
   })
 
-  it("wallets without passkeys write, in one request with others too, and existing ones are found", async () => {
+  it("wallets without passkeys write, also in a request with others, and existing wallets are found", async () => {
     await put(codes[0][1])
     const to = Journey.recipient()
     const operations = [journey.transfer(wallets[2], to), journey.transfer(wallets[1], to)]
@@ -119,7 +119,7 @@ describe("where something at 0x100 answers 1 to everything", () => {
   })
 })
 
-it("wallets with passkeys write as soon as the place is free again", async () => {
+it("wallets with passkeys write as soon as the address is empty again", async () => {
   await put(codes[0][1])
   const to = Journey.recipient()
   expect(await stack.refused(journey.execute(journey.transfer(wallets[2], to)))).toMatchObject(refused)

@@ -77,7 +77,7 @@ describe("create", () => {
     }
   })
 
-  it("names the account that is wrong, and a custody that there is not", async () => {
+  it("a refusal names the wrong account, and an unknown custody", async () => {
     expect(await create({ salt: "good", walletCustody: 1 }, { salt: "bad", walletCustody: 5 })).toEqual(
       invalidRequest("accounts[1].passkeyPubKey: is required for custody 5")
     )
@@ -123,7 +123,7 @@ describe("a field", () => {
     )
   })
 
-  it("names a signer and its own address as one", async () => {
+  it("a signer and its own address count as one", async () => {
     const signers = [service.signer.address.toLowerCase(), own]
     expect(await create({ salt: "a", walletCustody: 3, signers, threshold: "2" })).toEqual(
       invalidRequest(`accounts[0].signers: ${service.signer.address} is named twice`)
@@ -145,13 +145,13 @@ describe("a field", () => {
 describe("a wallet without a salt", () => {
   const wallet = bob
 
-  it("wants its salt whatever its custody, where it is not deployed or not named", async () => {
+  it("a wallet that is not deployed or not named needs its salt under every custody", async () => {
     for (const walletCustody of [0, 1, 2, 3, 4, 5])
       expect(await create({ wallet, walletCustody })).toEqual(saltRequired(": the wallet is not deployed"))
     expect(await create({ walletCustody: 1 })).toEqual(saltRequired())
   })
 
-  it("is described wholly or not at all", async () => {
+  it("a wallet without a salt needs all of its fields or none", async () => {
     expect(await create({ wallet, walletCustody: 3, threshold: "1" })).toEqual(
       invalidRequest("accounts[0].signers: is required for custody 3")
     )
@@ -160,7 +160,7 @@ describe("a wallet without a salt", () => {
     )
   })
 
-  it("is one wallet of a request, by its address, by its salt and as a legacy one", async () => {
+  it("a wallet by address, by salt and as a legacy one is one wallet of a request", async () => {
     const [named = ""] = await service.predict("named")
     expect(await create({ salt: "named", walletCustody: 1 }, { wallet: named, walletCustody: 1 })).toEqual(
       invalidRequest("accounts[1].wallet: accounts[0] names the same wallet")
@@ -176,7 +176,7 @@ describe.each(["/predict", "/check"])("%s", (path) => {
   const ask = (account: object) =>
     service.refused(400, path, { accounts: [account], settings: service.info.settings })
 
-  it("takes no custody 0, and no field of a creation", async () => {
+  it("custody 0 and fields of a creation are refused", async () => {
     expect(problems(await ask({ salt: "a", walletCustody: 0 }))).toEqual(wrongCustody(0, 1))
     for (const [field, value] of Object.entries({ ...given, legacyWallet: true })) {
       const { code, details } = await ask({ salt: "a", walletCustody: 4, [field]: value })
@@ -185,7 +185,7 @@ describe.each(["/predict", "/check"])("%s", (path) => {
   })
 })
 
-it("a custody that there is not is refused by predict, and an element's error in check", async () => {
+it("an unknown custody is refused by predict, and an element's error in check", async () => {
   const { settings } = service.info
   for (const walletCustody of [-1, 6, 255, 1.5]) {
     const accounts = [{ salt: "a", walletCustody }]

@@ -30,7 +30,7 @@ const setConfig = (wallet: Address.Address, config: Config) => ({
 })
 
 describe("a phone that is lost", () => {
-  it("is replaced by the tablet's word: the new one signs, the lost one does not", async () => {
+  it("the tablet replaces the lost phone: the new phone signs, the lost one cannot", async () => {
     const journey = Journey.make(stack, "v0.7")
     const [lost, tablet, found] = [Authenticator.make(), Authenticator.make(), Authenticator.make()]
     const account = {
@@ -61,7 +61,7 @@ describe("a phone that is lost", () => {
 })
 
 describe("a new version of an HSM key", () => {
-  it("takes over a wallet when the old one says so", async () => {
+  it("a new key version takes over a wallet by an op of the old version", async () => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.created({ salt: "new version", walletCustody: 1 })
     const answer = await stack.ask(journey.execute(setConfig(wallet, configOf(1, [spare]))))
@@ -85,7 +85,7 @@ describe("a new version of an HSM key", () => {
 })
 
 describe("signers and threshold", () => {
-  it("change by as many as the old threshold asks for; from then on the new one counts", async () => {
+  it("the old threshold changes signers and threshold; later ops need the new threshold", async () => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.created({
       salt: "threshold",
@@ -167,7 +167,7 @@ describe("recovery", () => {
     return { journey, phone, wallet }
   }
 
-  it("gives a wallet whose only passkey is lost to a new one, 48 hours later and not before", async () => {
+  it("recovery gives a wallet with a lost passkey to a new one after 48 hours, not earlier", async () => {
     const { journey, wallet } = await guarded("recovered")
     const found = Authenticator.make()
     const config = configOf(5, [], [found.passkey])
@@ -182,7 +182,7 @@ describe("recovery", () => {
     await journey.transferred(answer, wallet, to)
   })
 
-  it("is called off by the wallet", async () => {
+  it("the wallet can cancel a recovery", async () => {
     const { journey, phone, wallet } = await guarded("not lost at all")
     const config = configOf(5, [], [Authenticator.make().passkey])
     expect((await stack.ask(recovering(wallet, "startRecovery", config))).status).toBe(1)

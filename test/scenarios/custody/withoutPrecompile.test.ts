@@ -18,7 +18,7 @@ const [phone, tablet] = [Authenticator.make(), Authenticator.make()]
 const passkeyPubKey = [phone, tablet].map(({ spki }) => spki.toString("base64"))
 
 describe("on a chain without the P-256 precompile", () => {
-  it("a passkey wallet with no balance executes, and its gas was foreseen", async () => {
+  it("a passkey wallet without a balance executes within its estimated gas", async () => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.createdPoor({ salt: "plain", walletCustody: 5, passkeyPubKey })
     const to = Journey.recipient()
@@ -28,7 +28,7 @@ describe("on a chain without the P-256 precompile", () => {
     expect(answer.gasUsed).toBeGreaterThan(300_000)
   })
 
-  it("signers and passkeys together execute", async () => {
+  it("signers and passkeys execute together", async () => {
     const journey = Journey.make(stack, "v0.7")
     const config = configOf(4, [alice], [phone.passkey, tablet.passkey], 3)
     const wallet = await journey.created({

@@ -54,7 +54,7 @@ describe("guides in an empty folder", () => {
     expectDone(ran)
   }, 480_000)
 
-  it("the guide of Base Sepolia does what it says; the local chain has no fees of a layer 1", async () => {
+  it("the guide of Base Sepolia works; the local chain has no layer 1 fees", async () => {
     await anvil.stop()
     anvil = await startAnvil({ chainId: 84_532, ...blocks })
     const ran = await Guides.run(folder, Guides.onBase, [

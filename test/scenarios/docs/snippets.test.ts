@@ -61,7 +61,7 @@ const block = (page: string, heading: string, language = "sh"): string => {
 }
 
 describe("the commands of the pages about keys and accounts", () => {
-  it("make a key in an HSM, an account that has it, a webhook and a watch", async () => {
+  it("commands make a key in an HSM, an account with the key, a webhook and a watch", async () => {
     const provider = JSON.parse(block("docs/signers/pkcs11.md", "2. Configuration of the provider", "json"))
     const [hsm] = provider.providers
     const pin = join(folder, "hsm-pin")
@@ -147,7 +147,7 @@ describe("the commands of a deployment", () => {
 })
 
 describe("the programs of docs/operations.md and docs/watches.md", () => {
-  it("mount the service, and call it", async () => {
+  it("programs mount the service and call it", async () => {
     const { hash, key } = Effect.runSync(Wiring.issueKey(Redacted.make(pepper)))
     const signer = { clientId: "treasury", versionId: "1", privateKey: { env: "TREASURY" } }
     const path = write("mounted.json", {

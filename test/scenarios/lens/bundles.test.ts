@@ -149,7 +149,7 @@ const limited = async (
 }
 
 describe.each(versions)("the ops of random bundles on %s", (version) => {
-  it("pay for all of the transaction's gas and hardly more when they share it, each at most a frame more when they do not", async () => {
+  it("ops pay for all of the transaction's gas, with a small excess together and at most a frame more each if separate", async () => {
     const wallets = [
       await created(world, version, await ecdsaWallet(world, `pays a ${version}`)),
       await created(world, version, await ecdsaWallet(world, `pays b ${version}`)),

@@ -61,7 +61,7 @@ describe.each([
 ] as const)("%s the P-256 precompile", (_, args) => {
   const world = useWorld(args)
 
-  it.each(cases)("a dummy of custody $name asks for enough, and not for much more", async (one) => {
+  it.each(cases)("a dummy of custody $name needs enough gas, and little more", async (one) => {
     const proof = prove(one)
     const wallet: TestWallet = await created(
       world,

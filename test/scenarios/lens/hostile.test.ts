@@ -78,7 +78,7 @@ describe.each(EntryPoint.versions)("next to a hostile wallet on %s", (version) =
 
   const called = (measure: GasLens.Measure) => hostileAbi.decodeFunctionResult("perform", measure.data)
 
-  it("a wallet that does nothing wrong is measured like any other", async () => {
+  it("a harmless wallet is measured like any other", async () => {
     expect(await beside(nothing, nothing)).toMatchObject({
       stage: "ok",
       coldValidation: true,
@@ -87,7 +87,7 @@ describe.each(EntryPoint.versions)("next to a hostile wallet on %s", (version) =
     })
   })
 
-  it("a wallet that burns gas burns only what it was given", async () => {
+  it("a wallet that burns gas burns only its own gas", async () => {
     const validating = await beside({ kind: 1 }, nothing)
     expect(validating.stage).toBe("validation")
     expect(validating.validationGas).toBeLessThan(given.verificationGas + 10_000n)
@@ -197,7 +197,7 @@ describe.each(EntryPoint.versions)("next to a hostile wallet on %s", (version) =
     expect([...called(await beside(act, act))]).toEqual([false, "0x3ee5aeb5"])
   })
 
-  it("the EntryPoint's functions work as ever", async () => {
+  it("the EntryPoint's functions still work", async () => {
     const entryPoint = world.entryPoint(version)
     const abi = npmInterface(version, "EntryPoint")
     const call = (name: string, ...args: ReadonlyArray<unknown>): Act => ({

@@ -71,7 +71,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     peer = await create("peer")
   })
 
-  it("is what then happens, frame by frame", async () => {
+  it("a measure equals the later execution, frame by frame", async () => {
     const creation = creationOf(await fresh("traced"))
     const signed = (target: string, value: bigint, data: string) =>
       world.sign(
@@ -119,7 +119,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(reverterAbi.decodeFunctionResult("succeed", inner).toArray()).toEqual([3n])
   })
 
-  it("has the inner revert data of the wallet's call", async () => {
+  it("a measure includes the inner revert data of the wallet's call", async () => {
     const failed = async (name: string, ...args: ReadonlyArray<unknown>) => {
       const { data, stage } = await one(reverter(name, ...args), { callGas: 300_000n })
       expect(stage).toBe("call")
@@ -132,7 +132,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(await failed("failOutOfGas")).toBe("0x")
   })
 
-  it("names a creation that fails, with the factory's own revert data", async () => {
+  it("a measure names a failed creation, with the factory's own revert data", async () => {
     const unborn = await fresh("refused")
     const other = await ecdsaWallet(world, `another ${version}`)
     const of = (initCode: Hex.Hex) => world.dummied(creationOf({ ...unborn, initCode }))
@@ -181,7 +181,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(new Set(stages(measures))).toEqual(new Set(["ok"]))
   })
 
-  it("counts what earlier ops of the same wallet have claimed", async () => {
+  it("a measure counts the claims of earlier ops of the same wallet", async () => {
     const poor = await create("poor")
     await world.clearDeposit(version, poor.address)
     await world.setBalance(poor.address, 1000n)
@@ -201,7 +201,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     }
   })
 
-  it("is that of an op which pays for itself when the earlier ops have claimed the deposit", async () => {
+  it("an op pays for itself once earlier ops have claimed the deposit", async () => {
     const payer = await create("payer")
     await world.clearDeposit(version, payer.address)
     await deposit(payer.address, 900n)
@@ -212,7 +212,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(second?.validationGas).toBe(paying.validationGas)
   })
 
-  it("re-simulates with declared limits: the same that the EntryPoint does with them", async () => {
+  it("the lens re-simulates declared limits as the EntryPoint executes them", async () => {
     const op = opFrom(wallet, sequence, world.token, token("transfer", holder, 1n))
     const { creationGas, validationGas, bookkeepingGas, callGas, stage } = await one(op)
     expect([stage, creationGas]).toEqual(["ok", 0n])
@@ -225,7 +225,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect((await one(op, { verificationGas: validationGas - 6_000n })).stage).toBe("validation")
   })
 
-  it("says so when the call has too little gas left to try an op", async () => {
+  it("a measure reports that the call has too little gas left to try an op", async () => {
     const op = opFrom(wallet, sequence, holder, "0x")
     const next = { ...op, nonce: op.nonce + 1n }
     const tried = async (given: Given) => {
@@ -267,7 +267,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(await count(16_000_000n)).toEqual({ ok: 0, cold: 0 })
   })
 
-  it("comes with the state of the chain, the wallets and the beacon before the ops", async () => {
+  it("a measure includes the state of chain, wallets and beacon before the ops", async () => {
     const { beacon, implementation } = world.suite
     const ask = async (name: string, ...args: ReadonlyArray<unknown>): Promise<bigint> => {
       const data = entryPointAbi.encodeFunctionData(name, args)
@@ -300,14 +300,14 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(report.wallets).toEqual([state, expect.objectContaining(empty), state])
   })
 
-  it("needs no op, and no beacon that answers", async () => {
+  it("a measure needs neither an op nor a working beacon", async () => {
     const none = await world.look(version, { probes: [], wallets: [wallet.address] })
     expect([none.implementation, none.wallets[0]?.sequences.length]).toEqual([null, 16])
     for (const beacon of [world.token, nowhere])
       expect((await world.look(version, { probes: [], wallets: [], beacon })).implementation).toBe(null)
   })
 
-  it("sees overridden balances and slots, those of the EntryPoint included", async () => {
+  it("a measure sees overridden balances and slots, including the EntryPoint's", async () => {
     const pauper = await ecdsaWallet(world, `pauper ${version}`)
     const creation = await world.sign(version, creationOf(pauper), world.deployerProof)
     const request = { probes: [await world.probe(version, creation)], wallets: [pauper.address] }

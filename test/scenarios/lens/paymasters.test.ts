@@ -159,7 +159,7 @@ describe.each(versions)("a paymaster under the lens on %s", (version: Version) =
     expect(reasonOf(measure?.data ?? Hex.empty)).toBe("AA30 paymaster not deployed")
   })
 
-  it("is charged for ops in order; a lack of deposit is reported, and the wallet pays no fee", async () => {
+  it("a paymaster pays for ops in order; a lack of deposit is reported, and the wallet pays no fee", async () => {
     const poor = await world.deploy(initCode("HostilePaymaster", [0]))
     const op = await opBy(poor)
     const prefund = (await world.probe(version, op)).requiredPrefund
@@ -175,7 +175,7 @@ describe.each(versions)("a paymaster under the lens on %s", (version: Version) =
     expect(reasonOf(Hex.unsafe(both.reverted ?? "0x"))).toBe("AA31 paymaster deposit too low")
   })
 
-  it("has its own limit, or on v0.6 what the wallet leaves of its limit", async () => {
+  it("a paymaster has its own limit, or on v0.6 the rest of the wallet's limit", async () => {
     const op = await opBy(paymasterOf("none"))
     const [measure] = await world.measure(version, [op], given)
     const { bookkeepingGas = 0n, paymasterGas = 0n, validationGas = 0n } = measure ?? {}

@@ -65,7 +65,7 @@ describe.each(versions)("looks in one call on %s", (version) => {
     expect(alone[6]?.measures[0]?.shortfall).toBeGreaterThan(0n)
   })
 
-  it("32 usual ones have enough in 50 million gas", async () => {
+  it("32 typical calls fit into 50 million gas", async () => {
     const request = await requestOf(dummied(await make("many"), 1n, transfer()))
     const requests = Array.from({ length: 32 }, () => request)
     const told = await world.lookEach(version, requests, 50_000_000n)
@@ -73,7 +73,7 @@ describe.each(versions)("looks in one call on %s", (version) => {
     expect(told?.map((each, at) => decoded(each, requests[at]))).toEqual(requests.map(() => alone))
   })
 
-  it("say so where there is too little gas for one behind another", async () => {
+  it("a lens call after another reports too little gas", async () => {
     const wallet = await make("starved")
     const first = await requestOf(dummied(wallet, 1n, failing("failOutOfGas")))
     const second = await requestOf(dummied(wallet, 1n, transfer()))
@@ -84,7 +84,7 @@ describe.each(versions)("looks in one call on %s", (version) => {
     expect((await world.look(version, second, { gas: 20_000_000n })).measures[0]?.stage).toBe("ok")
   })
 
-  it("are the EntryPoint's own for a wallet that calls the lens from its op", async () => {
+  it("a nested lens call by a wallet's op fails", async () => {
     const wallet = await make("nested")
     const inner = await requestOf(dummied(wallet, 1n, transfer()))
     const entryPoint = world.entryPoint(version)

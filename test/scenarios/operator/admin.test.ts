@@ -130,7 +130,7 @@ const post = (path: string, body: unknown) =>
   })
 
 describe("the operator's port", () => {
-  it("wants the operator's token", async () => {
+  it("requires the operator's token", async () => {
     expect((await get("/metrics", {})).status).toBe(401)
     expect((await get("/metrics", { authorization: "Bearer something else" })).status).toBe(401)
     expect((await get("/metrics", { authorization: `Basic ${token}` })).status).toBe(401)
@@ -138,7 +138,7 @@ describe("the operator's port", () => {
     expect((await get("/metrics")).status).toBe(200)
   })
 
-  it("is not for pages of other sites, nor under another name", async () => {
+  it("refuses pages of other sites and other host names", async () => {
     const authorization = `Bearer ${token}`
     const status = async (headers: Readonly<Record<string, string>>) =>
       new Promise<number>((resolve, reject) => {
@@ -160,7 +160,7 @@ describe("the operator's port", () => {
     expect(await status({ "sec-fetch-site": "same-site" })).toBe(403)
   })
 
-  it("knows its pages, their methods and their questions", async () => {
+  it("validates paths, methods and parameters", async () => {
     const headers = { authorization: `Bearer ${token}` }
     expect((await fetch(`${admin}/metrics`, { method: "POST", headers })).status).toBe(405)
     expect((await get("/other")).status).toBe(404)
@@ -215,14 +215,14 @@ describe("the operator's port", () => {
     )
   })
 
-  it("has every digest of /sign in the audit log", async () => {
+  it("records every digest of /sign in the audit log", async () => {
     const answer = await post("/sign", { messages: ["a", "b"], signer: service.info.settings.signer })
     expect(answer.status).toBe(200)
     const entries = await audit(`request=${answer.headers.get("x-request-id")}`)
     expect(entries.map(({ by, kind }) => `${kind} ${by}`)).toEqual(["signature /sign", "signature /sign"])
   })
 
-  it("has in the audit log which digests could prove an operation, and who allowed it", async () => {
+  it("records digests that could prove an operation, and who allowed them", async () => {
     const { signer } = service.info.settings
     const hash = `0x${"5a".repeat(32)}`
     const by = async (body: object) => {
@@ -238,7 +238,7 @@ describe("the operator's port", () => {
     expect(await by({ messages: [hash], hashed: true, allowOperationHash: true })).toEqual(["/sign"])
   })
 
-  it("gives figures in the words of Prometheus, each family said once", async () => {
+  it("returns Prometheus metrics, with each family declared once", async () => {
     const text = await (await get("/metrics")).text()
     const types = text.split("\n").filter((line) => line.startsWith("# TYPE "))
     expect(new Set(types.map((line) => line.split(" ")[2])).size).toBe(types.length)
@@ -246,7 +246,7 @@ describe("the operator's port", () => {
       expect(line).toMatch(/^castellan_[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [-+0-9.eInf]+$/)
   })
 
-  it("gives the buckets of a histogram in their order, each holding those below it", async () => {
+  it("returns the buckets of a histogram in order and cumulatively", async () => {
     const text = await (await get("/metrics")).text()
     const buckets = new Map<string, ReadonlyArray<readonly [le: number, count: number]>>()
     for (const [, name = "", le = "", count = ""] of text.matchAll(
@@ -264,7 +264,7 @@ describe("the operator's port", () => {
     }
   })
 
-  it("sends figures and traces to the collector, and no secret with them", async () => {
+  it("exports metrics and traces to the collector without secrets", async () => {
     await collector.until(() => collector.bodies.some(({ path }) => path === "/otlp/v1/metrics"))
     expect(new Set(collector.bodies.map(({ authorization }) => authorization))).toEqual(
       new Set(["Bearer of the collector"])

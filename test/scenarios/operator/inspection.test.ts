@@ -120,7 +120,7 @@ const messages = (found: ReadonlyArray<Inspections.Told>) =>
 const nobody = "0x1000000000000000000000000000000000000001"
 
 describe("problems of a network", () => {
-  it.live("is nothing on a chain of the suite, but for what its node lacks", () =>
+  it.live("a chain of the suite has no problems except its node's limits", () =>
     Effect.gen(function* () {
       const found = yield* inspect([network()])
       expect(messages(found.filter(({ severity }) => severity === "broken"))).toBe("")
@@ -160,7 +160,7 @@ describe("problems of a network", () => {
     })
   )
 
-  it.live("is an account's signer without money, on the chain where it has none", () =>
+  it.live("an account's signer without funds is reported for its chain", () =>
     Effect.gen(function* () {
       const signer = (versionId: string, privateKey: string) => ({
         accounts: ["acme"],
@@ -179,7 +179,7 @@ describe("problems of a network", () => {
     })
   )
 
-  it.live("is a contract of another kind or none at all", () =>
+  it.live("a contract of another kind or without code is reported", () =>
     Effect.gen(function* () {
       const told = messages(
         yield* inspect([
@@ -211,7 +211,7 @@ describe("problems of a network", () => {
     })
   )
 
-  it.live("is a price that was written in gwei, or that the chain does not take", () =>
+  it.live("a price written in gwei or rejected by the chain is reported", () =>
     Effect.gen(function* () {
       const priced = (fields: object) => Effect.map(inspect([{ ...network(), ...fields }]), messages)
       yield* Effect.promise(() => provider.send("anvil_setNextBlockBaseFeePerGas", ["0x3b9aca00"]))
@@ -235,7 +235,7 @@ describe("problems of a network", () => {
     })
   )
 
-  it.live("is an OP chain whose oracle is not asked, and an oracle that is not there", () =>
+  it.live("an unset OP-stack layer 1 fee and a missing oracle are reported", () =>
     Effect.gen(function* () {
       const oracle = "0x420000000000000000000000000000000000000F"
       const told = (fields: object) => Effect.map(inspect([{ ...network(), ...fields }]), messages)
@@ -251,7 +251,7 @@ describe("problems of a network", () => {
     })
   )
 
-  it.live("is an EntryPoint without code", () =>
+  it.live("an EntryPoint without code is reported", () =>
     Effect.gen(function* () {
       const [entryPoint] = Object.values(dev.entryPoints)
       const code = yield* Effect.promise(() => provider.getCode(entryPoint ?? ""))
@@ -306,7 +306,7 @@ describe("problems of a network", () => {
     })
   )
 
-  it.live("is what its node cannot do, with what will not work for it", () =>
+  it.live("limits of a node are reported with their consequences", () =>
     Effect.gen(function* () {
       const told = messages(yield* inspect([{ ...network(), rpc: poor.url }]))
       expect(told).toMatch(/limited: .* has no eth_simulateV1: .*the service's own EOA does not/)
@@ -341,7 +341,7 @@ describe("the start of a service", () => {
     })
   )
 
-  it.live("says in the log that Redis is away", () =>
+  it.live("an unreachable Redis is logged", () =>
     Effect.gen(function* () {
       const config = yield* Effect.fromResult(
         Config.fromText(
@@ -374,7 +374,7 @@ describe("castellan config check --connect", () => {
     return Effect.result(CommandLine.run(["config", "check", path, "--connect", ...args], {}))
   }
 
-  it.live("succeeds with notes where things are merely limited", () =>
+  it.live("succeeds with notes on limits", () =>
     Effect.gen(function* () {
       const said = yield* check(file([{ ...network(), rpc: poor.url }]))
       expect(said).toMatchObject({ success: expect.stringMatching(/note +chain 31337: .*eth_simulateV1/) })
@@ -399,7 +399,7 @@ describe("castellan config check --connect", () => {
     })
   )
 
-  it.live("fails with a database file that cannot be opened, and makes none that can", () =>
+  it.live("fails on a database file that it cannot open, and creates no file", () =>
     Effect.gen(function* () {
       const path = join(folder, "nowhere/castellan.sqlite")
       const said = yield* check(file([network()], { database: { path } }))

@@ -244,7 +244,7 @@ describe("castellan requests cancel", () => {
 })
 
 describe("castellan requests release and drop", () => {
-  it("decide about what is held, which the list and the request name", async () => {
+  it("release and drop decide on held requests, which the list and the request name", async () => {
     const { rpc, settings, token: erc20 } = service.info
     const transfer = () =>
       service.ask<DevService.Envelope>("/execute", {
