@@ -47,7 +47,7 @@ const writing = { to: "0x1", value: "1", settings: { rpc: "https://node.example"
 const result = { status: 1, txHash: "0xab" }
 
 describe("a request", () => {
-  it("goes to its path below the base with the key, and answers with the body", async () => {
+  it("a request goes to its path below the base with the key, and returns the body", async () => {
     const { client, sent } = scripted(json(200, [{ salt: "bob", wallet: "0x3", error: null }]))
     const [predicted] = await client.predict(prediction)
     expect(predicted?.wallet).toBe("0x3")
@@ -88,7 +88,7 @@ describe("a write", () => {
     expect(other.sent[0]?.headers.get("idempotency-key")).not.toBe(keys[0])
   })
 
-  it("says its metadata in ASCII", async () => {
+  it("a write sends its metadata in ASCII", async () => {
     const { client, sent } = scripted(json(200, result))
     await client.transactSigner(writing, { metadata: { order: "№ 4711 🏰" } })
     const header = sent[0]?.headers.get("request-metadata") ?? ""
@@ -106,13 +106,13 @@ describe("a write", () => {
     })
   })
 
-  it("is not sent again after a refusal", async () => {
+  it("a write is not sent again after a refusal", async () => {
     const { client, sent } = scripted(json(422, problem("insufficient_funds")))
     await expect(client.transactSigner(writing)).rejects.toMatchObject({ code: "insufficient_funds" })
     expect(sent).toHaveLength(1)
   })
 
-  it("is accepted in asynchronous mode, and waited for until it is final", async () => {
+  it("an asynchronous write is accepted, and awaited until it is final", async () => {
     const { client, sent } = scripted(
       json(202, { requestId: "r7" }),
       json(200, { requestId: "r7", state: "pending", httpStatus: null, answer: null }),
@@ -140,7 +140,7 @@ describe("a repeat", () => {
     expect(sent).toHaveLength(1)
   })
 
-  it("is not made of a signature whose answer was lost", async () => {
+  it("a signature whose reply was lost is not repeated", async () => {
     const { client, sent } = scripted("broken")
     await expect(client.sign({ messages: ["m"], signer })).rejects.toMatchObject({
       code: "no_answer",
@@ -149,7 +149,7 @@ describe("a repeat", () => {
     expect(sent).toHaveLength(1)
   })
 
-  it("ends with the caller's signal", async () => {
+  it("a repeat ends with the caller's signal", async () => {
     const abort = new AbortController()
     const { client, sent } = scripted(json(429, problem("rate_limited"), { "retry-after": "9" }))
     const asked = client.predict(prediction, { signal: abort.signal })
@@ -194,7 +194,7 @@ describe("a client", () => {
       )
   })
 
-  it("is made for a URL of the service, and for whatever a fetch of one's own takes", async () => {
+  it("a client takes a URL of the service, and any URL with a custom fetch", async () => {
     for (const baseUrl of ["https://castellan.example", "http://[::1]:8080/wallets/"])
       expect(made(baseUrl)).not.toThrow()
     const asked: Array<string> = []

@@ -89,7 +89,7 @@ describe("events of a request", () => {
     expect(await all(known.client.events("r", { after: 6 }))).toEqual([])
   })
 
-  it("reject when the connection breaks too often in a row without one", async () => {
+  it("events reject when the connection breaks too often in a row without one", async () => {
     const broken = { pieces: [], ending: "break" } as const
     const { asked, client } = scripted({ pieces: [block(1, "accepted")], ending: "break" }, broken, broken)
     const told: Array<number> = []

@@ -28,7 +28,7 @@ afterEach(() => void vi.unstubAllGlobals())
 const signingHash = `0x${"0a".repeat(32)}`
 
 describe("register", () => {
-  it("asks for a key on P-256 of a verified user, at the domain that is named", async () => {
+  it("register requests a P-256 key of a verified user, at the given domain", async () => {
     const asked = browser(credential(bytes(7)))
     const made = await Passkeys.register({ name: "App", domain: "app.test", user: { name: "bob" } })
     expect(made).toEqual({ id: "+/8=", publicKey: "Bw==" })
@@ -46,7 +46,7 @@ describe("register", () => {
     expect(second?.rp).toEqual({ name: "App" })
   })
 
-  it("rejects where there is no passkey, or one of another kind", async () => {
+  it("register rejects without a passkey, or with a passkey of another kind", async () => {
     for (const answer of [null, credential(null)]) {
       browser(answer)
       await expect(Passkeys.register({ name: "App", user: { name: "bob" } })).rejects.toThrow("no passkey")

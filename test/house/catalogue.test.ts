@@ -18,7 +18,7 @@ const codes = Object.keys(catalogue) as ReadonlyArray<Code>
 const listed = Object.entries(Reasons.reasons)
 
 describe("the reasons of refusals", () => {
-  it("are all that a refusal says: no other text becomes one", () => {
+  it("refusal reasons are the only messages of refusals", () => {
     const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((path) =>
       path.endsWith(".ts")
     )
@@ -39,7 +39,7 @@ describe("the reasons of refusals", () => {
     expect(source).toContain(`"${name}"`)
   })
 
-  it("have one line each, no two alike, and free text only where others speak", () => {
+  it("refusal reasons are unique single lines, with free text only from third parties", () => {
     const texts = listed.map(([, { code, text }]) => `${code}: ${text}`)
     expect(new Set(texts).size).toBe(texts.length)
     const free = texts.flatMap((text) => text.match(/\{(?:reason|message|problem|text)\}/g) ?? [])
@@ -47,7 +47,7 @@ describe("the reasons of refusals", () => {
     for (const text of texts) expect(text).toMatch(/^[^\n]*[^.\n]$/)
   })
 
-  it("show values in one line of bounded length", () => {
+  it("refusal reasons show values in one line of bounded length", () => {
     const said = Reasons.text("nodeRefused", { message: `bad\nthing\u202e${"x".repeat(5_000)}` })
     expect(said).toMatch(/^the node refused the request: bad thing x+\.\.\.$/)
     expect(said.length).toBeLessThan(1_100)

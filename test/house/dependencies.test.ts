@@ -13,7 +13,7 @@ const compatible =
 const choices = (licence: string): ReadonlyArray<string> => licence.replace(/^\((.*)\)$/, "$1").split(" OR ")
 
 describe("what runs", () => {
-  it("has licences that are compatible with MIT, and all said", () => {
+  it("runtime packages have stated licences compatible with MIT", () => {
     expect(withThem.size).toBeGreaterThan(100)
     const others = [...withThem].filter(
       ([, { license = "unknown" }]) => !choices(license).some((one) => compatible.test(one))

@@ -42,7 +42,7 @@ describe("docs/security.md", () => {
 })
 
 describe("docs/comparison.md", () => {
-  it("has the figures of docs/performance.md and no others", () => {
+  it("docs/comparison.md has the figures of docs/performance.md and no others", () => {
     const [page, measured] = ["comparison", "performance"].map((name) =>
       readFileSync(new URL(`docs/${name}.md`, root), "utf8")
     )
@@ -87,13 +87,13 @@ describe("docs/signers.md", () => {
 })
 
 describe("docs/operations.md", () => {
-  it("names every field of the configuration, together with docs/signers.md", () => {
+  it("docs/operations.md names every field of the configuration, together with docs/signers.md", () => {
     const fields = new Set(fieldsOf(SchemaAST.toEncoded(ConfigFile.ast)))
     expect(fields.size).toBeGreaterThan(40)
     expect([...fields].filter((field) => !`${operating}${signers}`.includes(field))).toEqual([])
   })
 
-  it("shows a configuration that the service starts with", () => {
+  it("docs/operations.md shows a configuration that the service starts with", () => {
     const example = /```json\n([\s\S]*?)```/.exec(operating)?.[1] ?? ""
     const pepper = JSON.stringify(fileURLToPath(new URL("package.json", root)))
     const read = Config.fromText(

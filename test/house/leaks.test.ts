@@ -14,7 +14,7 @@ const found = (what: unknown) => {
 }
 
 describe("the search for leaks", () => {
-  it("finds a key in every guise", () => {
+  it("the search finds a key in every guise", () => {
     const bytes = Buffer.from(key.slice(2), "hex")
     for (const said of [
       key,

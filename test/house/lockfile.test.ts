@@ -21,7 +21,7 @@ describe("package-lock.json", () => {
     expect(missing).toEqual([])
   })
 
-  it("names no download address", () => {
+  it("package-lock.json names no download address", () => {
     expect(Object.values(packages).filter(({ resolved }) => resolved?.startsWith("http"))).toEqual([])
   })
 

@@ -15,7 +15,7 @@ const namespaces = new Map(
 )
 
 describe("the public surface", () => {
-  it("is listed in docs/public-api.md", () => {
+  it("the public surface is listed in docs/public-api.md", () => {
     expect(read("docs/public-api.md")).toBe(PublicApi.page(PublicApi.entries()))
   })
 

@@ -107,7 +107,7 @@ const isRun = (snippet: Snippets.Snippet): boolean =>
   isListed(snippet)
 
 describe("the snippets of README.md and docs/", () => {
-  it("are run by something, or are listed with a reason", () => {
+  it("snippets are run, or listed with a reason", () => {
     const left = all.filter((snippet) => !isRun(snippet) && !isExcepted(snippet))
     expect(all.length).toBeGreaterThan(200)
     expect(

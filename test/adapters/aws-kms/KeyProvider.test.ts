@@ -89,7 +89,7 @@ const { expectError, within } = hosted({
 })
 
 describe("AWS KMS", () => {
-  it.live("knows a key by its id, its ARN and its alias, and asks with a session token", () =>
+  it.live("AWS KMS knows a key by its id, its ARN and its alias, and asks with a session token", () =>
     within(
       (key, server) =>
         Effect.gen(function* () {

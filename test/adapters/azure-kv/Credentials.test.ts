@@ -41,7 +41,7 @@ describe("an application of Microsoft Entra", () => {
     )
   )
 
-  it.live("with a wrong secret is refused, and shown neither", () =>
+  it.live("an application of Microsoft Entra with a wrong secret is refused, and shown neither", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const server = yield* serve

@@ -111,7 +111,7 @@ const { expectError, within } = hosted({
 })
 
 describe("Azure Key Vault", () => {
-  it.live("shows its token when it is challenged, and never the digest before", () =>
+  it.live("Azure Key Vault shows its token when it is challenged, and never the digest before", () =>
     within((key, server) =>
       Effect.gen(function* () {
         expect(key(name).type).toBe("KMS")

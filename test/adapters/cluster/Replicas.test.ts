@@ -101,7 +101,7 @@ describe("processes that share a PostgreSQL database", () => {
   )
 
   it.live(
-    "start together on an empty database",
+    "processes start together on an empty database",
     () =>
       Effect.gen(function* () {
         const { url } = yield* databases.fresh
@@ -116,7 +116,7 @@ describe("processes that share a PostgreSQL database", () => {
   )
 
   it.live(
-    "take over the tables of an earlier version, and the lanes that its processes left behind",
+    "processes take over an earlier version's tables, and the lanes of its ended processes",
     () =>
       Effect.gen(function* () {
         const { url } = yield* databases.fresh
@@ -147,7 +147,7 @@ describe("processes that share a PostgreSQL database", () => {
     60_000
   )
 
-  it.live("do not start where the registry cannot be made", () =>
+  it.live("processes do not start when the registry cannot be created", () =>
     Effect.gen(function* () {
       const { url } = yield* databases.fresh
       const sql = yield* Effect.provide(Postgres.make({ url }), Reactivity.layer)

@@ -94,7 +94,7 @@ describe("signals of processes that share a PostgreSQL database", () => {
     })
   )
 
-  it.live("come again when the server was away", () =>
+  it.live("signals resume after the database server was away", () =>
     Effect.gen(function* () {
       const { one, other } = yield* pair
       const { crash } = yield* databases.server

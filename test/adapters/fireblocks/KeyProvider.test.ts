@@ -73,7 +73,7 @@ const { expectError } = hosted({
 })
 
 describe("Fireblocks", () => {
-  it.live("signs 127 digests in one transaction, each signature at its digest's place", () =>
+  it.live("Fireblocks signs 127 digests in one transaction, each signature at its digest's place", () =>
     within((signer, there) =>
       Effect.gen(function* () {
         expect(signer.maxBatch).toBe(127)
@@ -94,7 +94,7 @@ describe("Fireblocks", () => {
     "PENDING_SIGNATURE",
     "A_STATUS_OF_TOMORROW"
   ])
-    it.live(`waits while the transaction is ${status}, and signs when it is completed`, () =>
+    it.live(`Fireblocks waits while the transaction is ${status}, and signs when it is completed`, () =>
       within((signer, there) =>
         Effect.gen(function* () {
           there.policy = () => status

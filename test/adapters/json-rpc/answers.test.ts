@@ -310,7 +310,7 @@ describe("a node that lies", () => {
 })
 
 describe("traces", () => {
-  it.live("hold scheme, host and methods of the node, nothing else of its URL", () =>
+  it.live("traces contain scheme, host and methods of the node, no more of its URL", () =>
     Effect.gen(function* () {
       const seen: Array<unknown> = []
       const tracer = Tracer.make({

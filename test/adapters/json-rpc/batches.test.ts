@@ -46,7 +46,7 @@ describe("the answers to a batch", () => {
       return answers.map((answer) => (answer._tag === "Success" ? answer.success : answer.failure.reason))
     })
 
-  it.live("are matched by id, whatever their order", () =>
+  it.live("replies to a batch are matched by id, whatever their order", () =>
     Effect.map(
       results((answers) => answers.reverse()),
       (found) => expect(found).toEqual([0n, 1n, 2n, 3n])
@@ -69,7 +69,7 @@ describe("the answers to a batch", () => {
     ["an object of them", (answers) => ({ ...answers })]
   ]
   for (const [name, change] of unbelievable)
-    it.live(`with ${name} are not believed at all`, () =>
+    it.live(`replies to a batch with ${name} are all rejected`, () =>
       Effect.map(results(change), (found) =>
         expect(found).toEqual(["notAnRpc", "notAnRpc", "notAnRpc", "notAnRpc"])
       )
@@ -151,7 +151,7 @@ describe("the answers to a batch", () => {
 })
 
 describe("a moment", () => {
-  it.live("has the calls of fibers that were ready, and were stopped before they asked", () =>
+  it.live("a batch has the calls of fibers that were ready, then stopped before their call", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x1"))
       const chain = yield* connect(node)
@@ -180,7 +180,7 @@ describe("a moment", () => {
     })
   )
 
-  it.live("has the calls that functions give at its end, in the same request", () =>
+  it.live("a batch includes calls that functions return at its end", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) =>
         honest(response, body, ({ method, params }) => {
@@ -229,7 +229,7 @@ describe("a moment", () => {
 })
 
 describe("the work that answers what several ask", () => {
-  it.effect("has the span of the first to ask, and nothing else of it", () =>
+  it.effect("shared work has only the span of its first caller", () =>
     Effect.gen(function* () {
       const seen: Array<unknown> = []
       const { read, once } = Batches.make({
@@ -273,7 +273,7 @@ describe("the work that answers what several ask", () => {
 })
 
 describe("connections", () => {
-  it.live("are kept and used again", () =>
+  it.live("connections are kept and reused", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x1"))
       const chain = yield* connect(node)
@@ -402,7 +402,7 @@ describe("connections", () => {
 })
 
 describe("clients", () => {
-  it.live("are remembered by account and URL, the least used ones no longer", () =>
+  it.live("clients are cached by account and URL, except the least used ones", () =>
     Effect.gen(function* () {
       const rpc = yield* EthersChainRpc.make({ ...options, clients: 3 })
       const at = (path: string, by: NamedBy = acme) => rpc.connect(`http://127.0.0.1:1/${path}`, by)

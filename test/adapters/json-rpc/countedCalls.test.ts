@@ -54,7 +54,7 @@ describe("a gateway that counts the calls of a request", () => {
 })
 
 describe("the calls of a request", () => {
-  it("are half as many after a refusal, down to one", () => {
+  it("the calls of a request halve after a refusal, down to one", () => {
     const size = new RequestSize(20)
     const seen = [1, 2, 3, 4, 5].map((now) => {
       size.refused(size.calls, now)

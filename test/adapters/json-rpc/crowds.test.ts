@@ -30,7 +30,7 @@ describe("answers that are too large together", () => {
     })
   )
 
-  it.live("are read one at a time", () =>
+  it.live("oversized replies are read one at a time", () =>
     Effect.gen(function* () {
       let open = 0
       let most = 0
@@ -51,7 +51,7 @@ describe("answers that are too large together", () => {
     })
   )
 
-  it.live("are read in parts when each is small", () =>
+  it.live("oversized replies are read in parts when each is small", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => {
         const answers = callsOf(body).map((asked) => ({
@@ -116,7 +116,7 @@ describe("a node that breaks a batch off", () => {
       })
     )
 
-  it.live("says so of a call that is alone", () =>
+  it.live("a batch broken off at a single call fails that call", () =>
     Effect.gen(function* () {
       const error = { code: -32_002, message: "request timed out" }
       const node = yield* http((response, body) =>

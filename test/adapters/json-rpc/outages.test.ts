@@ -129,7 +129,7 @@ describe("a gateway without a node", () => {
     "no healthy upstream",
     '{"message":"Bad Gateway"}',
     '{"error":"504 Gateway Time-out"}'
-  ])("says so with HTTP 200: %s", (page) =>
+  ])("a gateway without a node is unavailable despite HTTP 200: %s", (page) =>
     Effect.gen(function* () {
       const node = yield* http((response) => response.writeHead(200).end(page))
       const chain = yield* connect(node)

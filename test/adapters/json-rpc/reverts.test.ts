@@ -165,7 +165,7 @@ describe("the text of a node", () => {
   )
   const scrub = Refusal.scrubber(target)
 
-  it("is shown without anything of its URL, however it is quoted", () => {
+  it("a node's text is shown without its URL, in any quoting", () => {
     for (const text of [
       `failed: ${target.href}`,
       `failed: ${target.path}`,
@@ -181,12 +181,12 @@ describe("the text of a node", () => {
     }
   })
 
-  it("is one bounded line of printable text", () => {
+  it("a node's text is one bounded line of printable text", () => {
     expect(scrub("a\r\nb\u0000\u001b[31mc\u202ed\u2028e")).toBe("a b [31mc d e")
     expect(scrub("x".repeat(10_000)).length).toBeLessThanOrEqual(303)
   })
 
-  it("is shown quickly, however it is made", () => {
+  it("a node's text is shown quickly, even when hostile", () => {
     for (const text of ["a".repeat(4_096), "a+".repeat(2_048), "://".repeat(1_365)])
       expect(scrub(text).length).toBeLessThanOrEqual(303)
   })

@@ -205,7 +205,7 @@ const told = (url: string) =>
   )
 
 describe("a URL that a caller names", () => {
-  it.live.each(closed)("is not followed to %s", (host) =>
+  it.live.each(closed)("a caller's URL is not followed to %s", (host) =>
     Effect.gen(function* () {
       const { connections, port } = yield* listening
       const rpc = yield* ChainRpcs.make({ egress: rules })
@@ -237,7 +237,7 @@ describe("a URL that a caller names", () => {
       )
   })
 
-  it.effect("may lead into a network that the operator allows, and into no other", () =>
+  it.effect("a caller's URL may lead into a network that the operator allows, and into no other", () =>
     Effect.gen(function* () {
       const allow = ["10.20.0.0/16", "fd00:1::/32"].map((text) => Result.getOrThrow(IpAddress.range(text)))
       const reached = (url: string) => Result.isSuccess(Egress.target(url, "caller", { ...rules, allow }))

@@ -50,7 +50,7 @@ describe("a node in memory", () => {
     })
   )
 
-  it.effect("runs code that reads and writes the node", () =>
+  it.effect("a node in memory runs code that reads and writes the node", () =>
     Effect.gen(function* () {
       const one = yield* MemoryChainRpc.make({
         ...options,

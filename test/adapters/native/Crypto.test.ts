@@ -129,7 +129,7 @@ describe("loaded native code", () => {
 describe("native code that does not load", () => {
   const real = createRequire(import.meta.url)
 
-  it("is left to the domain's own code", async () => {
+  it("native code that does not load is replaced by the domain's own code", async () => {
     const broken = await Effect.runPromise(
       Crypto.load(() => {
         throw new Error("no such package")
@@ -140,7 +140,7 @@ describe("native code that does not load", () => {
     expect(Keccak.hashText("")).toBe("0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
   })
 
-  it("is also what computes something else", async () => {
+  it("native code that computes wrong results does not load", async () => {
     const wrong = await Effect.runPromise(
       Crypto.load((name) => {
         if (name.startsWith("secp256k1"))

@@ -28,7 +28,7 @@ describe("what a PKCS #11 library refuses", () => {
     })
   })
 
-  it("has its name where the binding does not know it yet", () => {
+  it("a PKCS #11 failure has its name even when unknown to the binding", () => {
     expect(from("CKR_VENDOR_DEFINED", 0x140)).toEqual({
       reason: "unsuitable",
       text: "PKCS #11: CKR_CURVE_NOT_SUPPORTED"

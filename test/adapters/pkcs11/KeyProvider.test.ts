@@ -55,7 +55,7 @@ const over = <A, E>(body: (provider: KeyProvider) => Effect.Effect<A, E>) =>
 const told = ({ message, reason }: KeyProviderError) => ({ reason, message })
 
 describe("PKCS #11", () => {
-  it.live("knows a key by its label and by its id in hex of either case", () =>
+  it.live("PKCS #11 knows a key by its label and by its id in hex of either case", () =>
     over((provider) =>
       Effect.gen(function* () {
         const byLabel = yield* provider.key("by id").publicKey
@@ -154,7 +154,7 @@ describe("the start of a PKCS #11 provider", () => {
   const refused = (more: Partial<Pkcs11KeyProvider.Options>) =>
     Effect.map(Effect.flip(Effect.scoped(open(more))), told)
 
-  it.live("says that there is no such token, which may yet be plugged in", () =>
+  it.live("a starting PKCS #11 provider reports a missing token, which may be plugged in later", () =>
     Effect.gen(function* () {
       expect(yield* refused({ token: "nowhere" })).toEqual({
         reason: "unavailable",
@@ -163,7 +163,7 @@ describe("the start of a PKCS #11 provider", () => {
     })
   )
 
-  it.live("refuses to choose between tokens of one label", () =>
+  it.live("a starting PKCS #11 provider refuses to choose between tokens of one label", () =>
     Effect.gen(function* () {
       expect(yield* refused({ token: "double", pin: Redacted.make("1234") })).toEqual({
         reason: "refused",
@@ -184,7 +184,7 @@ describe("the start of a PKCS #11 provider", () => {
 })
 
 describe("a key on the token", () => {
-  it("cannot be read, copied out or made readable by a program that is logged in", () => {
+  it("a key on the token cannot be read, copied out or made readable by a program that is logged in", () => {
     SoftHsm.within(hsm, (pkcs11, session) => {
       const { CKA_EXTRACTABLE, CKA_SENSITIVE, CKO_PRIVATE_KEY } = SoftHsm.binding
       pkcs11.C_FindObjectsInit(session, [

@@ -78,7 +78,7 @@ describe("a PKCS #11 provider that loses its token", () => {
     ["its sessions are closed", closeSessions],
     ["it is logged out", logOut]
   ] as const) {
-    it.live(`signs at the next attempt after ${what}`, () =>
+    it.live(`a PKCS #11 provider signs at the next attempt after ${what}`, () =>
       over((provider) =>
         Effect.gen(function* () {
           yield* provider.key("main").sign([digest])
@@ -91,7 +91,7 @@ describe("a PKCS #11 provider that loses its token", () => {
       )
     )
 
-    it.live(`never takes a key for missing because ${what}`, () =>
+    it.live(`a PKCS #11 provider never takes a key for missing because ${what}`, () =>
       over((provider) =>
         Effect.gen(function* () {
           const publicKey = yield* provider.key("main").publicKey
@@ -103,7 +103,7 @@ describe("a PKCS #11 provider that loses its token", () => {
     )
   }
 
-  it.live("is unavailable while the token is away, and signs once it is back", () =>
+  it.live("a PKCS #11 provider is unavailable while the token is away, and signs once it is back", () =>
     over((provider) =>
       Effect.gen(function* () {
         yield* provider.key("main").sign([digest])
@@ -116,7 +116,7 @@ describe("a PKCS #11 provider that loses its token", () => {
     )
   )
 
-  it.live("works when the token comes after the provider was first asked for", () =>
+  it.live("a PKCS #11 provider works when the token arrives after the first use", () =>
     Effect.gen(function* () {
       yield* takeAway
       const first = yield* Effect.exit(Effect.scoped(open()))
@@ -148,7 +148,7 @@ describe("a PKCS #11 provider that loses its token", () => {
         )
       )
 
-  it.live("closes every session that it opened, whatever happened to it", () =>
+  it.live("a PKCS #11 provider closes every opened session, even a lost one", () =>
     over((provider) =>
       Effect.gen(function* () {
         for (let round = 0; round < 5; round += 1) {
@@ -217,7 +217,7 @@ describe("the library of PKCS #11 providers", () => {
     })
   )
 
-  it.live("is not finalized under a signature that is being made", () =>
+  it.live("the PKCS #11 library is not finalized under a signature that is being made", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const provider = yield* Scope.provide(open(), scope)

@@ -73,7 +73,7 @@ describe("the PIN of a token", () => {
     })
   )
 
-  it.live("is not tried while the token has one attempt left for it, or none", () =>
+  it.live("a token's PIN is not tried while the token has one attempt left for it, or none", () =>
     Effect.gen(function* () {
       const { CKF_USER_PIN_FINAL_TRY, CKF_USER_PIN_LOCKED } = SoftHsm.binding
       between.flags(CKF_USER_PIN_FINAL_TRY)

@@ -29,7 +29,7 @@ const publicKey = (key: PrivateKeys.Options["keys"][string]) =>
 const refusal = (key: PrivateKeys.Options["keys"][string]) => Effect.flip(publicKey(key))
 
 describe("a private key", () => {
-  it.effect("is taken with and without 0x, in either case", () =>
+  it.effect("a private key is taken with and without 0x, in either case", () =>
     Effect.gen(function* () {
       for (const each of [text, text.slice(2), `0x${text.slice(2).toUpperCase()}`])
         expect(computeAddress(`0x${yield* publicKey(Redacted.make(each))}`)).toBe(computeAddress(text))
@@ -62,14 +62,14 @@ describe("a private key", () => {
     })
   )
 
-  it.effect("does not sign what is not 32 bytes", () =>
+  it.effect("a private key signs only 32 bytes", () =>
     Effect.gen(function* () {
       const provider = yield* PrivateKeys.make({ keys: { key: Redacted.make(text) } })
       expect((yield* Effect.flip(provider.key("key").sign([Hex.unsafe32("0x1234")]))).reason).toBe("refused")
     })
   )
 
-  it.effect("is not seen in a provider or a key that is printed", () =>
+  it.effect("a printed provider or key does not show the private key", () =>
     Effect.gen(function* () {
       const provider = yield* PrivateKeys.make({
         keys: { key: Redacted.make(text), file: keystore(text, "a password") }

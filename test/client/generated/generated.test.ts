@@ -54,7 +54,7 @@ describe("a client generated from /openapi.json", () => {
     expect(problems(wrong).join("\n")).toContain("custodyOfWallet")
   })
 
-  it("runs the tour from a salt to a token", async () => {
+  it("a generated client runs the tour from a salt to a token", async () => {
     program(source).emit()
     const { tour }: { readonly tour: (place: unknown) => Promise<unknown> } = await import(
       pathToFileURL(join(folder, "tour.js")).href

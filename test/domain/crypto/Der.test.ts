@@ -26,7 +26,7 @@ const refused = (text: Hex.Hex) => expect(Result.isFailure(Der.signature(text)),
 const scalar = bytes32.filter((key) => BigInt(key) > 0n && BigInt(key) < 2n ** 255n)
 
 describe("a DER signature", () => {
-  it("is read as node:crypto writes it", () => {
+  it("a DER signature is read as node:crypto writes it", () => {
     const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "secp256k1" })
     forAll([hex()], (text) => {
       const message = Buffer.from(text.slice(2), "hex")
@@ -36,7 +36,7 @@ describe("a DER signature", () => {
     })
   })
 
-  it("holds the r and s that ethers wrote", () => {
+  it("a DER signature holds the r and s that ethers wrote", () => {
     forAll(
       [scalar, bytes32],
       (key, digest) => {
@@ -87,9 +87,9 @@ describe("a DER signature", () => {
     ["a length in four bytes", `3083000006${r}${s}`],
     ["a longer length of r", `300702810111${s}`],
     ["a length that is reserved", `30ff${r}${s}`]
-  ])("has not %s", (_, text) => refused(der(text)))
+  ])("a DER signature is refused with %s", (_, text) => refused(der(text)))
 
-  it("has one form, is refused when cut anywhere, and never crashes the reader", () => {
+  it("a DER signature has one form, is refused when cut anywhere, and never crashes the reader", () => {
     const whole = sequence(integer(`00${"ff".repeat(32)}`), integer("7f".repeat(32)))
     for (let end = 0; end < whole.length; end += 2) refused(der(whole.slice(0, end)))
     forAll([hex()], (garbage) => {
@@ -125,7 +125,7 @@ describe("a DER public key", () => {
   const whole = ofCurve("secp256k1")
   const problem = (text: string) => Result.getOrNull(Result.flip(Der.publicKey(Hex.unsafe(text))))
 
-  it("is read as node:crypto writes it, and is the point that ethers computes", () => {
+  it("a DER public key is read as node:crypto writes it, and is the point that ethers computes", () => {
     forAll(
       [scalar],
       (key) => {
@@ -151,7 +151,7 @@ describe("a DER public key", () => {
     for (const other of others) expect(problem(other)).toBe("otherKind")
   })
 
-  it("may be of any size below 64 KiB, which is said in the shortest way", () => {
+  it("a DER public key may have any size below 64 KiB, in its shortest form", () => {
     const algorithm = sequence(element("06", "2a"))
     /** A key of another algorithm, this many bytes long without its own tag and length. */
     const body = (bytes: number) => {
@@ -175,7 +175,7 @@ describe("a DER public key", () => {
     }
   })
 
-  it("is malformed when anything of it is missing, added or changed", () => {
+  it("a DER public key is malformed when a part is missing, added or changed", () => {
     expect(Result.isSuccess(Der.publicKey(whole))).toBe(true)
     const name = "06072a8648ce3d020106052b8104000a"
     const algorithm = sequence(name)

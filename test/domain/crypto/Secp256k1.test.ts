@@ -30,7 +30,7 @@ const power = (base: bigint, exponent: bigint): bigint => {
 }
 
 describe("a public key", () => {
-  it("is a point of the curve, and has the address that ethers computes", () => {
+  it("a public key is a point of the curve, and has the address that ethers computes", () => {
     forAll(
       [privateKey],
       (key) => {
@@ -78,7 +78,7 @@ describe("a coordinate beyond the field", () => {
 })
 
 describe("a signature", () => {
-  it("proves nothing for another key or another digest, nor with any r and s", () => {
+  it("a signature proves no other key or digest, nor do random r and s", () => {
     forAll(
       [privateKey, privateKey, bytes32, bytes32, fc.bigInt(), fc.bigInt()],
       (key, other, digest, another, r, s) => {
@@ -101,7 +101,7 @@ describe("results of the curve library", () => {
   const edge = fc.constantFrom(...ends.map((value) => Hex.unsafe32(`0x${word(value)}`)))
   const anyDigest = fc.oneof({ weight: 4, arbitrary: bytes32 }, edge)
 
-  it("is what ethers computes: key, signature, who has signed, and the proof of it", () => {
+  it("secp256k1 computes key, signature, signer and proof as ethers does", () => {
     forAll(
       [privateKey, anyDigest],
       (text, digest) => {
@@ -121,7 +121,7 @@ describe("results of the curve library", () => {
     )
   })
 
-  it("recovers what ethers recovers of any r, s and v, and nothing where ethers finds nothing", () => {
+  it("secp256k1 recovers a signer of any r, s and v exactly when ethers does", () => {
     const scalar = fc.oneof(
       fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
       fc.constantFrom(0n, 1n, 2n, Secp256k1.order, Secp256k1.order - 1n, Secp256k1.largestS)
@@ -138,7 +138,7 @@ describe("results of the curve library", () => {
     )
   })
 
-  it("takes no key of zero or beyond the order", () => {
+  it("secp256k1 refuses a key of zero or beyond the order", () => {
     for (const bytes of ["00".repeat(32), "ff".repeat(32), Secp256k1.order.toString(16)])
       expect(Secp256k1.privateKey(Hex.unsafe32(`0x${bytes}`))).toEqual(
         Result.fail("expected 1 to the order of secp256k1 less one")
@@ -148,7 +148,7 @@ describe("results of the curve library", () => {
     ).toBe(true)
   })
 
-  it("reads both forms of a point and refuses everything else", () => {
+  it("secp256k1 reads only the two forms of a point", () => {
     forAll(
       [privateKey],
       (text) => {
@@ -207,7 +207,7 @@ describe("native code", () => {
   const digest = Hex.unsafe32(`0x${"11".repeat(32)}`)
   const { largestS, order } = Secp256k1
 
-  it("signs digests modulo the order", () => {
+  it("native code signs digests modulo the order", () => {
     const { digests } = recording()
     const key = Result.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(one)))
     for (const value of [0n, 1n, order - 1n, order, order + 1n, 2n ** 256n - 1n])

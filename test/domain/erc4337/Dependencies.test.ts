@@ -68,7 +68,7 @@ describe("dependencies", () => {
     expect(Dependencies.check(on)).toEqual(Result.fail({ index, message }))
   })
 
-  it("are there when one of the elements has one", () => {
+  it("dependencies exist when one of the elements has one", () => {
     expect([[], [null, null], [null, 0], [1, null]].map(Dependencies.any)).toEqual([false, false, true, true])
     expect(Dependencies.components([])).toEqual([])
   })
@@ -89,7 +89,7 @@ describe("dependencies", () => {
 })
 
 describe("the order", () => {
-  it("has every element once, behind what it depends on", () => {
+  it("the order has every element once, behind what it depends on", () => {
     forAll([forest], (on) => {
       for (const order of [Dependencies.order(on), Dependencies.gathered(on)]) {
         expect([...order].sort((a, b) => a - b)).toEqual(on.map((_, index) => index))
@@ -99,7 +99,7 @@ describe("the order", () => {
     })
   })
 
-  it("is that of the request where nothing speaks against it", () => {
+  it("the order follows the request where dependencies allow", () => {
     forAll([forest], (on) => {
       const order = Dependencies.order(on)
       // Each place has the lowest free element.
@@ -126,7 +126,7 @@ describe("the order", () => {
 })
 
 describe("connected elements", () => {
-  it("has one number, and no two trees have the same", () => {
+  it("connected elements share one number, unique to their tree", () => {
     forAll([forest], (on) => {
       const components = Dependencies.components(on)
       for (const a of on.keys())
@@ -135,7 +135,7 @@ describe("connected elements", () => {
     })
   })
 
-  it("is in one piece once it is gathered, the pieces in the order of their first", () => {
+  it("connected elements are adjacent once gathered, groups in the order of their first", () => {
     forAll([forest], (on) => {
       const components = Dependencies.components(on)
       const gathered = Dependencies.gathered(on).map((index) => components[index])

@@ -16,7 +16,7 @@ const failedWith = (index: number | bigint, reason: string, inner: string) =>
   Hex.unsafe(abi.encodeErrorResult("FailedOpWithRevert", [index, reason, inner]))
 
 describe("the op that a reverted bundle blames", () => {
-  it("is named by both of the EntryPoint's errors", () => {
+  it("the blamed op is named by both of the EntryPoint's errors", () => {
     forAll([fc.nat(65_535), fc.string(), hex(64)], (index, reason, inner) => {
       expect(FailedOp.opIndex(failed(index, reason))).toBe(index)
       expect(FailedOp.opIndex(failedWith(index, reason, inner))).toBe(index)

@@ -5,7 +5,7 @@ import type { Hex } from "../../../src/domain/primitives/Hex.js"
 import { address, forAll, uint } from "../generators.js"
 
 describe("Nonce", () => {
-  it("is its key and its sequence", () => {
+  it("a nonce consists of key and sequence", () => {
     forAll([uint(192), uint(64)], (key, sequence) => {
       const nonce = Nonce.make(key, sequence)
       expect(nonce).toBe(key * 2n ** 64n + sequence)
@@ -33,7 +33,7 @@ describe("Nonce", () => {
     expect(Nonce.answered({ data: "0x" as Hex, success: true })).toBeNull()
   })
 
-  it("names the configuration of its wallet in its highest 64 bits, and so do ranges of keys", () => {
+  it("a nonce names the configuration of its wallet in its highest 64 bits, and so do ranges of keys", () => {
     forAll([uint(64), uint(128), uint(64)], (epoch, key, sequence) => {
       const { from, to } = Nonce.inEpoch({ from: key, to: key }, epoch)
       expect([from, to]).toEqual(Array(2).fill(epoch * 2n ** 128n + key))

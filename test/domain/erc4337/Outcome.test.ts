@@ -142,7 +142,7 @@ describe("Outcome", () => {
     })
   })
 
-  it("cannot be imitated by another contract", () => {
+  it("an outcome cannot be imitated by another contract", () => {
     forAll([ops, address], (ops, liar) => {
       const logs = bundle(ops).map((log) => ({ ...log, address: liar }))
       expect(Outcome.parse(entryPoint, receipt(0, logs)).size).toBe(0)
@@ -163,7 +163,7 @@ describe("Outcome", () => {
     expect(Outcome.parse(entryPoint, []).size).toBe(0)
   })
 
-  it("begins behind the change to its aggregator", () => {
+  it("an outcome begins behind the change to its aggregator", () => {
     const moved = emit("Transfer", [entryPoint, Address.zero, 1n], Address.zero)
     const logs = receipt(5, [begun, moved, emit("SignatureAggregatorChanged", [entryPoint]), ended])
     expect(Outcome.parse(entryPoint, logs).get(Hex.unsafe32(hash))?.logs).toEqual({ first: 8, last: 8 })
@@ -177,7 +177,7 @@ describe("Outcome", () => {
     })
   })
 
-  it("does not depend on the order in which a node lists the logs", () => {
+  it("an outcome does not depend on the order in which a node lists the logs", () => {
     forAll([ops], (ops) => {
       const logs = receipt(7, bundle(ops))
       expect(Outcome.parse(entryPoint, [...logs].reverse())).toEqual(Outcome.parse(entryPoint, logs))
@@ -196,7 +196,7 @@ describe("the logs of some of a bundle's ops", () => {
       ])
     ])
 
-  it("are a slice of the transaction's, in its order, and all of it for all ops", () => {
+  it("logs of ops are a slice of the transaction's logs in order, for all ops the whole", () => {
     forAll([ops, fc.nat(50), fc.nat(5)], (ops, first, many) => {
       const logs = logged(ops, first)
       const own = new Set(ops.slice(0, many).map(({ hash }) => hash))
@@ -207,7 +207,7 @@ describe("the logs of some of a bundle's ops", () => {
     })
   })
 
-  it("are those of its execution, and of the validation before what names its wallet", () => {
+  it("an op's logs are its execution's, and the validation's that name its wallet", () => {
     const token = Address.unsafe(`0x${"70".repeat(20)}`)
     const [a, b, c] = ["aa", "bb", "cc"].map((byte) => Address.unsafe(`0x${byte.repeat(20)}`))
     const [hashA, hashB] = ["a1", "b1"].map((byte) => Hex.unsafe32(`0x${byte.repeat(32)}`))

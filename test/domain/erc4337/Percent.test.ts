@@ -8,7 +8,7 @@ import { forAll, words } from "../generators.js"
 const some = fc.bigInt({ min: 0n, max: 10_000_000n })
 
 describe("a percentage", () => {
-  it("is read exactly, from text and from numbers", () => {
+  it("a percentage is read exactly, from text and from numbers", () => {
     for (const [value, units] of [
       ["50", 500_000n],
       [50, 500_000n],
@@ -30,7 +30,7 @@ describe("a percentage", () => {
       expect(Result.isFailure(Percent.from(number)), String(number)).toBe(true)
   })
 
-  it("survives its text form", () => {
+  it("a percentage survives its text form", () => {
     forAll([some], (units) => {
       const percent = Result.getOrThrow(
         Percent.from(`${units / 10_000n}.${(units % 10_000n).toString().padStart(4, "0")}`)
@@ -56,7 +56,7 @@ describe("a percentage", () => {
     }
   })
 
-  it("is in a JSON schema text of that shape, or a number", () => {
+  it("a percentage is a string of that form or a number in JSON schema", () => {
     expect(Schema.toJsonSchemaDocument(Percent.schema).definitions).toMatchObject({
       Percent: {
         oneOf: [
@@ -67,7 +67,7 @@ describe("a percentage", () => {
     })
   })
 
-  it("is a JSON number or text on the wire", () => {
+  it("a percentage is a JSON number or text on the wire", () => {
     const decode = Schema.decodeUnknownResult(Percent.schema)
     expect(decode(20)).toEqual(Result.succeed(200_000n))
     expect(decode("20.25")).toEqual(Result.succeed(202_500n))

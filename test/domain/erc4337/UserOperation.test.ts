@@ -44,7 +44,7 @@ const plain: UserOperation.UserOperation = {
 }
 
 describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
-  it("is encoded as ethers encodes the struct, and comes back out of it", () => {
+  it("a UserOperation is encoded like the struct in ethers, and parsed back", () => {
     forAll([op(version)], (each) => {
       const encoded = UserOperation.encode(version, each)
       expect(encoded.slice(0, 66)).toBe(toBeHex(32, 32))
@@ -53,7 +53,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
     })
   })
 
-  it("has one encoding only", () => {
+  it("a UserOperation has one encoding only", () => {
     forAll(
       [mutated(op(version).map((each) => UserOperation.encode(version, each)))],
       ([right, wrong]) => {
@@ -65,7 +65,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
     )
   })
 
-  it("is not read from garbage", () => {
+  it("a UserOperation is not read from garbage", () => {
     for (const text of ["0x", "0x00", toBeHex(32, 32), `0x${"ff".repeat(480)}`, `0x${"00".repeat(480)}`])
       expect(UserOperation.decode(version, Hex.unsafe(text))).toEqual(
         Result.fail(`expected abi.encode of the UserOperation struct of EntryPoint ${version}`)
@@ -84,7 +84,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
     }
   })
 
-  it("goes into handleOps and validateUserOp as ethers encodes those calls", () => {
+  it("a UserOperation goes into handleOps and validateUserOp as ethers encodes those calls", () => {
     const abi = new Interface([
       `function handleOps(${typeOf(version)}[] ops, address beneficiary)`,
       `function validateUserOp(${typeOf(version)} op, bytes32 userOpHash, uint256 missingAccountFunds)`
@@ -101,7 +101,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
     })
   })
 
-  it("goes into handleAggregatedOps as ethers encodes that call", () => {
+  it("a UserOperation goes into handleAggregatedOps as ethers encodes that call", () => {
     const struct = `(${typeOf(version)}[] userOps, address aggregator, bytes signature)`
     const abi = new Interface([`function handleAggregatedOps(${struct}[] groups, address beneficiary)`])
     const group = fc.record({

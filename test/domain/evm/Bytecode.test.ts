@@ -13,13 +13,13 @@ describe("code lacks a function", () => {
     expect(Bytecode.lacks(own, "0x70a08231")).toBe(true)
   })
 
-  it("only where the selector stands at whole bytes, without the zero bytes that it begins with", () => {
+  it("code has a function only with its selector at whole bytes, leading zeros excluded", () => {
     expect(Bytecode.lacks(code("0a9059cbb0"), "0xa9059cbb")).toBe(true)
     expect(Bytecode.lacks(code("8062abcdef14"), "0x00abcdef")).toBe(false)
     expect(Bytecode.lacks(code("8000"), "0x00000000")).toBe(false)
   })
 
-  it("never where it runs the code of others", () => {
+  it("code that delegates to other code lacks no function", () => {
     expect(Bytecode.lacks(code("5af4", "00"), "0x70a08231")).toBe(false)
     expect(Bytecode.lacks(code("5af2", "00"), "0x70a08231")).toBe(false)
     expect(Bytecode.lacks(code("ef0100", "11".repeat(20)), "0x70a08231")).toBe(false)

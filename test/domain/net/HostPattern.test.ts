@@ -22,7 +22,7 @@ describe("a Host header", () => {
     ["fd00::/8", "[fd12:3::4]:9464 [FDFF::]"],
     ["[fd00::]/8", "[fd12:3::4]"],
     ["fd00::1", "[fd00:0:0::1]:1"]
-  ])("meets %s: %s", (pattern, headers) => {
+  ])("a Host header meets %s: %s", (pattern, headers) => {
     for (const header of words(headers)) expect(isMet(pattern, header), header).toBe(true)
   })
 
@@ -39,7 +39,7 @@ describe("a Host header", () => {
     ["10.0.0.0/8", "11.0.0.1 10.evil.example 10.0.0.1.evil.example 10.0.0.1. 0x0a000001 167772161 [fd00::1]"],
     ["fd00::1", "[fd00::2]"],
     ["::/0", "10.0.0.1 evil.example [fe80::1%25eth0]"]
-  ])("does not meet %s: %s", (pattern, headers) => {
+  ])("a Host header does not meet %s: %s", (pattern, headers) => {
     for (const header of words(headers)) expect(isMet(pattern, header), header).toBe(false)
     for (const header of ["", "a b.svc.cluster.local"]) expect(isMet(pattern, header), header).toBe(false)
   })

@@ -77,13 +77,13 @@ const addresses: ReadonlyArray<readonly [IpAddress.Reach, string]> = [
 ]
 
 describe("the reach of an IP address", () => {
-  it.each(addresses)("is %s", (reach, texts) => {
+  it.each(addresses)("the reach of an IP address is %s", (reach, texts) => {
     for (const text of words(texts)) expect(IpAddress.reach(text), text).toBe(reach)
   })
 
   it("the reach of an empty string is other", () => expect(IpAddress.reach("")).toBe("other"))
 
-  it("does not depend on how an IPv6 address is written", () => {
+  it("the reach of an IP address does not depend on how an IPv6 address is written", () => {
     forAll(
       [
         fc.array(fc.constantFrom(0, 1, 0xffff, 0x7f00, 0x2001, 0xdb8, 0xfe80, 0x64), {
@@ -100,7 +100,7 @@ describe("the reach of an IP address", () => {
     )
   })
 
-  it("is the same for an IPv4 address and its mapped form", () => {
+  it("the reach of an IP address is the same for an IPv4 address and its mapped form", () => {
     forAll([fc.ipV4()], (text) => {
       expect(IpAddress.reach(`::ffff:${text}`)).toBe(IpAddress.reach(text))
     })
@@ -108,7 +108,7 @@ describe("the reach of an IP address", () => {
 })
 
 describe("a range of IP addresses", () => {
-  it("has the addresses that begin alike, of its own family", () => {
+  it("a range of IP addresses has the addresses with its prefix, of its own family", () => {
     const inside = [
       ["10.0.0.0/8", "10.255.0.1", "::ffff:10.1.2.3"],
       ["10.0.0.1", "10.0.0.1"],

@@ -43,12 +43,12 @@ describe("members", () => {
   const members = (text: string, type = '"type"', challenge = '"challenge"') =>
     ClientData.areMembers(bytesOf(text), BigInt(text.indexOf(type)), BigInt(text.indexOf(challenge)))
 
-  it("are where every browser writes them", () => {
+  it("clientDataJSON members are accepted where every browser writes them", () => {
     expect(members(usual)).toBe(true)
     expect(ClientData.areMembers(bytesOf(usual), 1n, 23n)).toBe(true)
   })
 
-  it("stand there only in an object, and behind a comma", () => {
+  it("clientDataJSON members are accepted only in an object, and behind a comma", () => {
     expect(ClientData.areMembers(bytesOf(usual.replace("{", "[")), 1n, 23n)).toBe(false)
     expect(ClientData.areMembers(bytesOf(usual.replace(",", ":")), 1n, 23n)).toBe(false)
     // Like the wallets, only those two bytes are checked here; the bytes between are compared with the type elsewhere.
@@ -63,11 +63,11 @@ describe("members", () => {
     [false, '{"a":{"type":"webauthn.get"},"challenge":"abc"}'],
     [false, '{"type":"webauthn.get","a":{"challenge":"abc"}}'],
     [false, '{"a":{"type":"webauthn.get","challenge":"abc"}}']
-  ])("are members of the object itself, in any order: %s of %s", (expected, text) => {
+  ])("clientDataJSON members are members of the object itself, in any order: %s of %s", (expected, text) => {
     expect(members(text)).toBe(expected)
   })
 
-  it("are not where no string begins", () => {
+  it("clientDataJSON members are refused where no string begins", () => {
     expect(ClientData.areMembers(bytesOf(usual), 2n, 23n)).toBe(false)
     expect(ClientData.areMembers(bytesOf(usual), 1n, 24n)).toBe(false)
     expect(ClientData.areMembers(bytesOf(usual), 23n, 1n)).toBe(true)

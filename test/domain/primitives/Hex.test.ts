@@ -6,13 +6,13 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { bytes32, forAll, hex } from "../generators.js"
 
 describe("Hex", () => {
-  it("takes 0x and an even number of digits of either case, and lowers them", () => {
+  it("Hex takes 0x and an even number of digits of either case, and lowers them", () => {
     expect(Result.getOrNull(Hex.from("0x"))).toBe("0x")
     expect(Result.getOrNull(Hex.from("0xAbCd"))).toBe("0xabcd")
   })
 
   it.each(["", "0", "abcd", "0X12", "0xabc", "0xzz", " 0x12", "0x12 ", "0x12\n", "\n0x12", "0x 12", "0x1२"])(
-    "refuses %j",
+    "Hex refuses %j",
     (text) => {
       const message = "expected 0x and an even number of hex digits"
       expect(Result.getFailure(Hex.from(text))).toMatchObject({ value: { type: "Hex", message } })
@@ -32,13 +32,13 @@ describe("Hex", () => {
     }
   })
 
-  it("is nothing on the way out but what it was on the way in", () => {
+  it("Hex refuses to encode malformed values", () => {
     for (const text of ["0xabc", "0xAB", "ab", "0x0"])
       expect(Result.isFailure(Schema.encodeResult(Hex.schema)(text as Hex.Hex)), text).toBe(true)
     expect(Schema.encodeResult(Hex.schema)(Hex.unsafe("0xAB"))).toEqual(Result.succeed("0xab"))
   })
 
-  it("counts and joins bytes", () => {
+  it("Hex counts and joins bytes", () => {
     forAll([fc.array(hex(40))], (parts) => {
       const joined = Hex.concat(...parts)
       expect(Hex.size(joined)).toBe(parts.reduce((sum, part) => sum + Hex.size(part), 0))
@@ -58,7 +58,7 @@ describe("Hex", () => {
     }
   })
 
-  it("is cut between two bytes, or from one to the end", () => {
+  it("Hex is sliced between two offsets, or from one to the end", () => {
     forAll([hex(80), fc.nat(90), fc.nat(90)], (bytes, from, to) => {
       const buffer = Buffer.from(bytes.slice(2), "hex")
       expect(Hex.slice(bytes, from)).toBe(`0x${buffer.subarray(from).toString("hex")}`)
@@ -66,7 +66,7 @@ describe("Hex", () => {
     })
   })
 
-  it("goes over the wire and back unchanged", () => {
+  it("Hex goes over the wire and back unchanged", () => {
     forAll([hex(), bytes32], (bytes, word) => {
       expect(Schema.decodeSync(Hex.schema)(Schema.encodeSync(Hex.schema)(bytes))).toBe(bytes)
       expect(Schema.decodeSync(Hex.schema32)(Schema.encodeSync(Hex.schema32)(word))).toBe(word)

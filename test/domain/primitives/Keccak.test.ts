@@ -34,11 +34,11 @@ describe("keccak256", () => {
     expect(Keccak.hashText(text)).toBe(keccak256(toUtf8Bytes(text)))
   })
 
-  it("begins with the selector of a signature", () => {
+  it("keccak256 begins with the selector of a signature", () => {
     expect(Keccak.selector("transfer(address,uint256)")).toBe("0xa9059cbb")
   })
 
-  it("makes the checksum of an address as ethers does", () => {
+  it("keccak256 makes the checksum of an address as ethers does", () => {
     forAll([fc.uint8Array({ minLength: 20, maxLength: 20 })], (bytes) => {
       const lower = Hex.fromBytes(bytes)
       expect(Address.unsafe(lower)).toBe(getAddress(lower))

@@ -7,7 +7,7 @@ import * as Uint from "../../../src/domain/primitives/Uint.js"
 import { forAll, uint, words } from "../generators.js"
 
 describe("Uint", () => {
-  it("reads decimal and hexadecimal text", () => {
+  it("Uint reads decimal and hexadecimal text", () => {
     forAll([uint(256)], (value) => {
       expect(Result.getOrNull(Uint.from(value.toString()))).toBe(value)
       expect(Result.getOrNull(Uint.from(toBeHex(value, 32)))).toBe(value)
@@ -17,7 +17,7 @@ describe("Uint", () => {
   })
 
   const none = `-1 -0 +1 01 00 1.0 1e3 1_000 0x -0x1 0xg 0x${"0".repeat(65)} ${1n << 256n} ٣ NaN Infinity`
-  it.each(["", " ", " 1", "1 ", "1\n", "9".repeat(1000), ...words(none)])("refuses %j", (text) => {
+  it.each(["", " ", " 1", "1 ", "1\n", "9".repeat(1000), ...words(none)])("Uint refuses %j", (text) => {
     const why = Result.getOrThrow(Result.flip(Uint.from(text)))
     expect(why.type).toBe("Uint")
     const decoded = Result.getOrThrow(Result.flip(Schema.decodeResult(Uint.schema)(text)))
@@ -55,11 +55,11 @@ describe("Uint", () => {
       })
   })
 
-  it("may have any number of bits", () => {
+  it("Uint may have any number of bits", () => {
     for (const bits of [0, 1, 8, 256, 257, 512]) expect(Uint.max(bits)).toBe((1n << BigInt(bits)) - 1n)
   })
 
-  it("holds integers to the bits asked for", () => {
+  it("Uint holds integers to the bits asked for", () => {
     forAll([uint(256), fc.integer({ min: 1, max: 256 })], (value, bits) => {
       const inside = value < 1n << BigInt(bits)
       expect(Result.isSuccess(Uint.from(value.toString(), bits))).toBe(inside)

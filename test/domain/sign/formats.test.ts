@@ -12,7 +12,7 @@ import { bytes32, forAll } from "../generators.js"
 const digestOf = (message: string) => Result.map(PersonalMessage.bytes(message), PersonalMessage.digest)
 
 describe("a personal message", () => {
-  it("has the digest that ethers gives to its text", () => {
+  it("a personal message has the digest that ethers gives to its text", () => {
     forAll([fc.fullUnicodeString({ maxLength: 200 })], (text) => {
       fc.pre(!Hex.is(text))
       expect(digestOf(text)).toEqual(Result.succeed(hashMessage(text)))
@@ -33,7 +33,7 @@ describe("a personal message", () => {
       expect(digestOf(text)).toEqual(Result.succeed(hashMessage(text)))
   })
 
-  it("is well-formed text", () => {
+  it("a personal message must be well-formed text", () => {
     for (const text of ["\ud800", "a\udc00b", "\udc00\ud800"])
       expect(Result.isFailure(digestOf(text))).toBe(true)
   })
@@ -72,7 +72,7 @@ describe("a signature", () => {
     })
   })
 
-  it("is written in DER with r and s in their shortest form", () => {
+  it("a signature is written in DER with r and s in their shortest form", () => {
     forAll([signatures], (signature) => {
       const { r, s } = Signature.from(signature)
       fc.pre(BigInt(r) > 0n && BigInt(s) > 0n)

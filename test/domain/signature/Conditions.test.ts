@@ -26,7 +26,7 @@ const blob = ["uint48", "uint48", "address", "bytes"]
 const notUint48 = fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_INFINITY, -(2 ** 60))
 
 describe("Conditions", () => {
-  it("are signed as the EIP-712 digest, or as the bare userOpHash when there are none", () => {
+  it("conditions are signed as the EIP-712 digest, or as the bare userOpHash when there are none", () => {
     forAll([bytes32, conditions], (userOpHash, given) => {
       const isNone = given.validUntil === 0 && given.validAfter === 0 && given.bundler === Address.zero
       const expected = isNone
@@ -56,7 +56,7 @@ describe("Conditions", () => {
     })
   })
 
-  it("are read from the canonical encoding only", () => {
+  it("conditions are read from the canonical encoding only", () => {
     const signatures = fc.tuple(conditions, hex()).map(([c, proof]) => Conditions.encodeSignature(c, proof))
     forAll(
       [mutated(signatures)],

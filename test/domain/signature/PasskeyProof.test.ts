@@ -105,7 +105,7 @@ describe("A proof with passkeys", () => {
     forAll([hex(2000)], (bytes) => Result.isResult(Proof.normalise(bytes)))
   })
 
-  it("with an index that is no uint8 names a passkey that no wallet has", () => {
+  it("a proof whose index is not a uint8 names a passkey that no wallet has", () => {
     const [one] = fc.sample(part, 1)
     if (one === undefined) throw new Error("no sample")
     for (const index of [-1, 256, 0.5, Number.NaN])
@@ -128,7 +128,7 @@ describe("A dummy", () => {
     expect(Proof.dummy({ ...config, passkeys: [] }, { owners: 0, passkeys: 2 })).toBe(Proof.dummyEcdsa(1))
   })
 
-  it("has the parts of the proof that it stands for, of the greatest length and without zero bytes", () => {
+  it("a dummy proof has the parts of the real proof, at maximum length without zero bytes", () => {
     const { ecdsa, passkeys: found } = Result.getOrThrow(
       Proof.decode(Proof.dummy(config, { owners: 2, passkeys: 3 }))
     )
@@ -145,7 +145,7 @@ describe("A dummy", () => {
     }
   })
 
-  it("passes every check but that of the signature once it has the op's challenge, and keeps its length", () => {
+  it("a dummy proof with the op's challenge fails only the signature check, and keeps its length", () => {
     forAll(
       [bytes32, uint48, uint48, address, hex(70)],
       (userOpHash, validUntil, validAfter, bundler, tail) => {
@@ -167,7 +167,7 @@ describe("A dummy", () => {
     )
   })
 
-  it("is put into nothing else", () => {
+  it("bytes other than a dummy proof get no challenge", () => {
     forAll([hex(600), bytes32], (bytes, hash) => Proof.challenged(bytes, hash) === bytes)
   })
 })

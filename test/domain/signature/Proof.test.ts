@@ -108,11 +108,11 @@ describe("Proof", () => {
     ["v 29", rsv(1n, 1n, 29), "signature 0: v is 29, expected"],
     ["v 37 (EIP-155)", rsv(1n, 1n, 37), "signature 0: v is 37, expected"],
     ["a bad second one", Hex.concat(rsv(1n, 1n, 27), rsv(1n, 1n, 255)), "signature 1: v is 255, expected"]
-  ])("is refused with %s", (_, proof, text) => {
+  ])("a proof is refused with %s", (_, proof, text) => {
     expect(message(Proof.normalise(proof))).toContain(text)
   })
 
-  it("has 65 bytes, or 64, 1 to 16 times", () => {
+  it("a proof has 65 bytes, or 64, 1 to 16 times", () => {
     const part = rsv(1n, 1n, 27)
     for (const count of [1, 2, 16])
       expect(Result.isSuccess(Proof.normalise(Hex.concat(...Array(count).fill(part))))).toBe(true)
@@ -127,7 +127,7 @@ describe("Proof", () => {
     })
   })
 
-  it("names the signers over the hash and over its EIP-191 form, as ethers does", () => {
+  it("a proof names the signers over the hash and over its EIP-191 form, as ethers does", () => {
     forAll(
       [bytes32, key, key],
       (hash, first, second) => {

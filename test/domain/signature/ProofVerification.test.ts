@@ -83,14 +83,14 @@ describe("A wallet consents", () => {
     ["one of two signatures", multisig, proof(ecdsa(hash, b)), 1, 2],
     ["an owner and a passkey of three", union, proof(ecdsa(hash, b), part(union, q)), 2, 3],
     ["two owners of three", union, proof(ecdsa(hash, b, a)), 2, 3]
-  ])("not by %s", (_, config, signed, have, of) => {
+  ])("a wallet refuses a proof by %s", (_, config, signed, have, of) => {
     expect(refusal(config, signed)).toEqual({
       kind: "threshold",
       message: `threshold not met: have ${have} of ${of}`
     })
   })
 
-  it("not where a stranger signs, however many others do, and says who would have", () => {
+  it("a wallet refuses a stranger's signature, however many others sign", () => {
     const { kind, message } = refusal(multisig, proof(ecdsa(hash, a, b, stranger)))
     expect(kind).toBe("invalid")
     expect(message).toMatch(
@@ -124,7 +124,7 @@ describe("A wallet consents", () => {
     )
   })
 
-  it("not by a passkey that is not its own, or under another one's index", () => {
+  it("a wallet refuses a foreign passkey, and its own under another index", () => {
     expect(refusal(passkeys, proof("0x", { index: 0, auth: auth(thief) })).message).toBe(
       "passkey 0: the signature is not by the wallet's passkey 0"
     )
@@ -140,7 +140,7 @@ describe("A wallet consents", () => {
     )
   })
 
-  it("not to an assertion that a wallet would refuse", () => {
+  it("a wallet's verification refuses the assertions that its contract refuses", () => {
     expect(refusal(passkeys, proof("0x", part(passkeys, p, { flags: 1 }))).message).toBe(
       "passkey 0: authenticatorData: the user was not verified (flag UV)"
     )

@@ -73,7 +73,7 @@ describe("An assertion", () => {
     )
   })
 
-  it("is the same out of DER and out of r || s, in whichever half s is", () => {
+  it("an assertion is the same from DER and from r || s, for both halves of s", () => {
     const response = encoded(respond(hash, passkey))
     const auth = Result.getOrThrow(WebAuthn.read(response))
     const raw = (s: bigint) =>

@@ -13,7 +13,7 @@ const refusal = <A>(result: Result.Result<A, InvalidValue>) =>
   Result.match(result, { onFailure: ({ message, type }) => [type, message], onSuccess: () => null })
 
 describe("Custody", () => {
-  it("is an integer from 0 to 5, and from 1 to 5 once stored", () => {
+  it("a custody is an integer from 0 to 5, and from 1 to 5 once stored", () => {
     forAll([fc.oneof(fc.integer(), fc.double(), fc.integer({ min: 0, max: 5 }))], (value) => {
       const known = [0, 1, 2, 3, 4, 5].includes(value)
       expect(Result.isSuccess(Custody.from(value))).toBe(known)

@@ -19,7 +19,7 @@ const links: fc.Arbitrary<Ledger.Links> = fc.record({
 })
 
 describe("the ledger", () => {
-  it("names ops as the published vectors do", () => {
+  it("the ledger names ops as the published vectors do", () => {
     const { vectors } = JSON.parse(
       readFileSync(new URL("../../vectors/ledgerKey.json", import.meta.url), "utf8")
     )
@@ -46,7 +46,7 @@ describe("the ledger", () => {
     })
   })
 
-  it("is recognised in calldata, and in no other", () => {
+  it("the ledger is recognised only in its own calldata", () => {
     forAll([address, call, links], (ledger, own, { records, requires }) => {
       fc.pre(own.target !== ledger)
       const data = Ledger.callData(ledger, own, { records, requires })
@@ -65,7 +65,7 @@ describe("the ledger", () => {
     })
   })
 
-  it("leaves the call's own return data to be read", () => {
+  it("the ledger keeps the call's return data readable", () => {
     forAll([hex(300), links], (returned, { records, requires }) => {
       const results = [...(requires === null ? [] : ["0x"]), returned, ...(records === null ? [] : ["0x"])]
       const data =
@@ -87,7 +87,7 @@ describe("the ledger", () => {
     for (const name of names) expect(name).toMatch(/^0x(?:(?!00)[0-9a-f]{2}){32}$/)
   })
 
-  it("says which op was not recorded, in nothing but its own error", () => {
+  it("the ledger names the unrecorded op only in its own error", () => {
     forAll([bytes32, hex(80)], (key, other) => {
       const data = Hex.unsafe(ledgerAbi.encodeErrorResult("DependencyFailed", [key]))
       expect(Ledger.failedKey(data)).toBe(key)

@@ -42,7 +42,7 @@ describe("WalletCalls", () => {
     })
   })
 
-  it("ask for configuration and validator as ethers does", () => {
+  it("WalletCalls ask for configuration and validator as ethers does", () => {
     expect(WalletCalls.configuration).toBe(abi.encodeFunctionData("configuration"))
     expect(WalletCalls.validator).toBe(abi.encodeFunctionData("validator"))
   })
@@ -96,7 +96,7 @@ describe("WalletCalls", () => {
     expect(Result.isFailure(WalletCalls.decodeExecuteBatchResult(Hex.empty))).toBe(true)
   })
 
-  it("refuse results that share their bytes without multiplying them", () => {
+  it("WalletCalls refuse results that share their bytes without multiplying them", () => {
     const count = 8000
     const shared = 32 * count
     const size = 256 * 1024

@@ -17,7 +17,7 @@ const returned = fc
   .map(([it, nonce]) => Hex.unsafe(coder.encode([struct, "uint64"], [it, nonce])))
 
 describe("WalletConfig", () => {
-  it("is encoded and hashed as Solidity's abi.encode(config)", () => {
+  it("WalletConfig is encoded and hashed as Solidity's abi.encode(config)", () => {
     forAll([config], (it) => {
       const encoded = coder.encode([struct], [it])
       expect(WalletConfig.encode(it)).toBe(encoded)
@@ -25,14 +25,14 @@ describe("WalletConfig", () => {
     })
   })
 
-  it("is read back from what configuration() returns", () => {
+  it("WalletConfig is read back from what configuration() returns", () => {
     forAll([config, uint(64)], (it, configNonce) => {
       const data = Hex.unsafe(coder.encode([struct, "uint64"], [it, configNonce]))
       expect(WalletConfig.decode(data)).toEqual(Result.succeed({ config: it, configNonce }))
     })
   })
 
-  it("is read from nothing that configuration() could not have returned", () => {
+  it("WalletConfig is read only from possible results of configuration()", () => {
     forAll(
       [mutated(returned)],
       ([right, wrong]) => {
@@ -135,7 +135,7 @@ describe("WalletConfig", () => {
     [1, one, [], 2, "threshold: expected 1, which custody 1 has always"],
     [2, one, keys(2), 2, "threshold: expected 1, which custody 2 has always"],
     [5, [], keys(2), 2, "threshold: expected 1, which custody 5 has always"]
-  ])("is not made of %#", (custody, owners, passkeys, threshold, problem) => {
+  ])("WalletConfig refuses validators: %#", (custody, owners, passkeys, threshold, problem) => {
     const made = WalletConfig.make({ custody, owners, passkeys, threshold })
     expect(Result.mapError(made, ({ field, message }) => `${field}: ${message}`)).toEqual(
       Result.fail(problem)
@@ -144,7 +144,7 @@ describe("WalletConfig", () => {
 })
 
 describe("the epoch of a configuration", () => {
-  it("is how many there were before it, and 0 where none is installed", () => {
+  it("a configuration's epoch counts earlier ones, and is 0 before installation", () => {
     expect([0n, 1n, 2n, 7n].map((configNonce) => WalletConfig.epochOf({ configNonce }))).toEqual([
       0n,
       0n,

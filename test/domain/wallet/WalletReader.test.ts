@@ -33,7 +33,7 @@ describe("wallet reader results", () => {
     })
   })
 
-  it("is nothing where it is cut off, longer than it says, or of huge lengths", () => {
+  it("wallet reader results are refused when cut off, too long or of huge lengths", () => {
     const [one] = fc.sample(sight, { numRuns: 1, seed: 1 })
     const whole = returned(one === undefined ? [] : [one])
     const huge = Hex.unsafe(`0x${"00".repeat(64)}${"ff".repeat(32)}`)

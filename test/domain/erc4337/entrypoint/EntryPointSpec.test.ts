@@ -44,7 +44,7 @@ describe.each(versions)("specification of EntryPoint %s", (version) => {
 })
 
 describe("an op on every EntryPoint", () => {
-  it("reserves gas for its paymaster where it has one", () => {
+  it("an op reserves gas for its paymaster where it has one", () => {
     const limits = { verificationGasLimit: 7n, postOpGasLimit: 5n }
     const op = { callGasLimit: 100n, verificationGasLimit: 10n }
     expect(versions.map((version) => EntryPointSpec[version].gas.paymasterPrefund(op, limits))).toEqual([

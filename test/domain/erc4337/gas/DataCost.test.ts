@@ -17,7 +17,7 @@ const blank = {
 }
 
 describe("the cost of data", () => {
-  it("is 4 gas per zero byte and 16 per other byte", () => {
+  it("the cost of data is 4 gas per zero byte and 16 per other byte", () => {
     expect(DataCost.ofBytes("0x")).toEqual({ gas: 0n, bytes: 0n })
     expect(DataCost.ofBytes("0x00120010a0")).toEqual({ gas: 2n * 4n + 3n * 16n, bytes: 5n })
     forAll([hex(300), hex(300)], (one, other) => {
@@ -27,7 +27,7 @@ describe("the cost of data", () => {
     })
   })
 
-  it("has a floor of 10 gas per token", () => {
+  it("the cost of data has a floor of 10 gas per token", () => {
     expect(DataCost.floorOf(DataCost.ofBytes("0x00ff"))).toBe(10n + 40n)
   })
 

@@ -74,7 +74,7 @@ describe("Fees", () => {
     }
   )
 
-  it("never have a tip above the whole, even if the buffer lowers the price", () => {
+  it("fees never have a tip above the price, even if the buffer lowers the price", () => {
     expect(Fees.quote({ nextBaseFee: 5n, tip: 10n }, within(100n), () => 3n)).toEqual(
       Result.succeed({ maxFeePerGas: 3n, maxPriorityFeePerGas: 3n, legacy: false })
     )
@@ -112,7 +112,7 @@ describe("the tip", () => {
     }
   )
 
-  it("is not moved by fewer than half of the blocks, however high or low their tips are", () => {
+  it("the tip is not moved by fewer than half of the blocks, however high or low their tips are", () => {
     forAll(
       [
         fc.array(fc.bigInt(10n, 20n), { minLength: 5, maxLength: 9 }),

@@ -57,7 +57,7 @@ const intrinsic = (data: string): { readonly usual: bigint; readonly floor: bigi
 }
 
 describe("leastOf", () => {
-  it("is what the data cost before anything runs, or the floor of EIP-7623", () => {
+  it("leastOf is the data's intrinsic cost, or the floor of EIP-7623", () => {
     forAll([bytes(400)], (data) => {
       const { usual, floor } = intrinsic(data)
       expect(Gas.intrinsic(data)).toBe(usual)
@@ -67,7 +67,7 @@ describe("leastOf", () => {
 })
 
 describe("overshoot", () => {
-  it("is the smallest integer that is not below the exact product", () => {
+  it("overshoot is the smallest integer that is not below the exact product", () => {
     forAll([fc.bigUintN(256), percents], (x, { units, percent }) => {
       const exact = x * (1_000_000n + units)
       const result = Gas.overshoot(x, percent)
@@ -75,7 +75,7 @@ describe("overshoot", () => {
     })
   })
 
-  it("is exact where floating point is not", () => {
+  it("overshoot is exact where floating point is not", () => {
     for (const [value, percent, expected] of [
       [3n, "50", 5n],
       [1_000_000n, "0.0001", 1_000_001n],
@@ -119,7 +119,7 @@ describe("op gas limits", () => {
     })
   })
 
-  it("follow the stated formulas", () => {
+  it("op gas limits follow the stated formulas", () => {
     const verification = (rest: Partial<typeof measure>) =>
       versions.map((version) => Gas.verificationGasLimit(version, { ...measure, ...rest }, data))
     expect(verification({})).toEqual([34_925n, 33_425n, 33_925n])
@@ -203,7 +203,7 @@ describe.each(versions)("preVerificationGas on %s", (version: Version) => {
     })
   })
 
-  it("covers the floor price of data when the op does next to nothing", () => {
+  it("preVerificationGas covers the floor price of data when the op executes little", () => {
     forAll([ops], (op) => {
       const { floor } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
       expect(Gas.preVerificationGas(op, { version })).toBeGreaterThanOrEqual(floor)
@@ -222,7 +222,7 @@ describe.each(versions)("preVerificationGas on %s", (version: Version) => {
     expect(Gas.preVerificationGas(op, { version, measuredGas: 7_000n })).toBe(gas - 7_000n)
   })
 
-  it("is shared by a bundle without a loss", () => {
+  it("preVerificationGas of a bundle covers its shared costs", () => {
     forAll([ops, fc.bigInt({ min: 1n, max: 20n })], (op, bundleSize) => {
       const { usual } = intrinsic(
         UserOperation.handleOps(
@@ -237,7 +237,7 @@ describe.each(versions)("preVerificationGas on %s", (version: Version) => {
     })
   })
 
-  it("has 27,500 more for an empty beneficiary and all of the layer 1 gas", () => {
+  it("preVerificationGas has 27,500 more for an empty beneficiary and all of the layer 1 gas", () => {
     forAll([ops, fc.bigUintN(40)], (op, l1Gas) => {
       const plain = Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n })
       const options = { version, measuredGas: 10_000_000n, beneficiaryEmpty: true, l1Gas }
@@ -247,7 +247,7 @@ describe.each(versions)("preVerificationGas on %s", (version: Version) => {
 })
 
 describe("l1DataGas", () => {
-  it("is the fee and a fifth in gas, rounded up", () => {
+  it("l1DataGas is the fee and a fifth in gas, rounded up", () => {
     expect(Gas.l1DataGas(1_000n, 7n)).toBe(172n)
     expect(Gas.l1DataGas(0n, 7n)).toBe(0n)
     expect(Gas.l1DataGas(1_000n, 0n)).toBe(0n)

@@ -56,7 +56,7 @@ const chains = fc.record({
 })
 
 describe("a request to the lens", () => {
-  it("is the calldata that the contract's own ABI gives", () => {
+  it("a lens request is the calldata that the contract's own ABI gives", () => {
     forAll(
       [fc.array(probes, upTo4), fc.array(address, upTo4), fc.array(uint(192), upTo4), address, fc.boolean()],
       (list, wallets, nonceKeys, beacon, declared) => {
@@ -68,7 +68,7 @@ describe("a request to the lens", () => {
     )
   })
 
-  it("asks for keys 0 to 15, no beacon, and what is found by default", () => {
+  it("a lens request defaults to keys 0 to 15 and no beacon", () => {
     const data = Result.getOrThrow(GasLens.encodeCall({ entryPoint, probes: [], wallets: [] }))
     const [, , keys, beacon, , declared] = abi.decodeFunctionData("measure", data)
     expect(declared).toBe(false)
@@ -76,7 +76,7 @@ describe("a request to the lens", () => {
     expect(beacon).toBe(Address.zero)
   })
 
-  it("is refused, not thrown, when a number does not fit", () => {
+  it("a lens request is refused, not thrown, when a number does not fit", () => {
     const [probe] = fc.sample(probes, 1)
     if (probe === undefined) throw new Error("no sample")
     const good = { ...probe, paymaster: null }
@@ -103,7 +103,7 @@ describe("a request to the lens", () => {
 describe("an answer of the lens", () => {
   const stages = ["ok", "creation", "validation", "prefund", "call", "starved", "paymaster", "postOp"]
 
-  it("is read as the contract's own ABI writes it", () => {
+  it("a lens reply is read as the contract's own ABI writes it", () => {
     forAll(
       [chains, fc.array(states, { maxLength: 3 }), fc.array(measures, { maxLength: 3 })],
       (chain, wallets, list) => {
@@ -123,7 +123,7 @@ describe("an answer of the lens", () => {
     )
   })
 
-  it("is refused, not thrown, when it is anything else", () => {
+  it("a malformed lens reply is refused, not thrown", () => {
     const [chain] = fc.sample(chains, 1)
     const [measure] = fc.sample(measures, 1)
     const whole = abi.encodeFunctionResult("measure", [chain, [], [{ ...measure, data: "0x1234" }]])
@@ -222,7 +222,7 @@ describe("the state override", () => {
     expect(Object.keys(merged)).toHaveLength(4)
   })
 
-  it("is of the committed artifact, which needs no immutables", () => {
+  it("the state override is of the committed artifact, which needs no immutables", () => {
     expect(gasLensRuntime).toBe(lens.deployedBytecode)
     expect(lens).not.toHaveProperty("immutableReferences")
     expect(lens.deployedBytecode).toContain(GasLens.spare.slice(2).toLowerCase())
@@ -231,7 +231,7 @@ describe("the state override", () => {
 })
 
 describe("validation data", () => {
-  it("are authorizer, end and beginning", () => {
+  it("validation data are authorizer, end and beginning", () => {
     forAll([address, uint(48), uint(48)], (authorizer, validUntil, validAfter) => {
       const packed = (validAfter << 208n) | (validUntil << 160n) | BigInt(authorizer)
       expect(GasLens.parseValidationData(packed)).toEqual({ authorizer, validUntil, validAfter })

@@ -174,7 +174,7 @@ describe("the fee of a chain's operator", () => {
     expect(L1Fee.operatorQuestion(77n)).toBe(own.encodeFunctionData("getOperatorFee", [77n]))
   })
 
-  it("is nothing where the oracle has none", () => {
+  it("the operator fee is zero where the oracle has none", () => {
     expect(L1Fee.operatorWei(L1Fee.operatorFee(0n, 0n), 10n ** 7n)).toBe(0n)
   })
 })

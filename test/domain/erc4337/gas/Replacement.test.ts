@@ -22,7 +22,7 @@ const unbounded = { maxFeePerGas: 2n ** 200n, maxPriorityFeePerGas: 2n ** 200n }
 const isTaken = (raised: bigint, before: bigint) => raised * 100n >= before * 110n && raised > before
 
 describe("the prices of a replacement", () => {
-  it("are both a tenth above the highest, and not below what the chain asks for", () => {
+  it("replacement prices are both a tenth above the highest, and not below what the chain asks for", () => {
     forAll([options], (given) => {
       const { highest, quote } = given
       const found = Result.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))

@@ -18,7 +18,7 @@ const paid = ({ maxFeePerGas, maxPriorityFeePerGas }: FeePrices, baseFee: bigint
   maxFeePerGas < baseFee + maxPriorityFeePerGas ? maxFeePerGas : baseFee + maxPriorityFeePerGas
 
 describe("the prices of a transaction that its ops pay for", () => {
-  it("are never above what any op pays for a gas unit, at any base fee", () => {
+  it("reimbursed prices are never above what any op pays for a gas unit, at any base fee", () => {
     forAll([fees, fc.array(fees, { maxLength: 8 }), wei], (offered, ops, baseFee) => {
       const own = SubmitterReimbursement.prices(offered, ops)
       for (const op of ops) expect(paid(own, baseFee) <= paid(op, baseFee)).toBe(true)
@@ -26,7 +26,7 @@ describe("the prices of a transaction that its ops pay for", () => {
     })
   })
 
-  it("have no tip above the whole, even where an op's own is", () => {
+  it("reimbursed prices have no tip above the whole, even where an op's own is", () => {
     const offered = { maxFeePerGas: 100n, maxPriorityFeePerGas: 50n, legacy: false }
     for (const [own, tip] of [
       [30n, 20n],
@@ -37,7 +37,7 @@ describe("the prices of a transaction that its ops pay for", () => {
       ).toEqual({ maxFeePerGas: 20n, maxPriorityFeePerGas: tip, legacy: false })
   })
 
-  it("are those offered, or an op's: never lower than both", () => {
+  it("reimbursed prices are the offered prices or an op's: never lower than both", () => {
     forAll([fees, fc.array(fees, { maxLength: 8 })], (offered, ops) => {
       const own = SubmitterReimbursement.prices(offered, ops)
       const least = ops.reduce((low, op) => BigInts.min(low, op.maxFeePerGas), offered.maxFeePerGas)

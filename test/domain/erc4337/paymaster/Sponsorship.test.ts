@@ -39,7 +39,7 @@ describe.each(versions)("Sponsorship on %s", (version) => {
     })
   })
 
-  it("is read at its own length, and at one byte more when that is 0x01", () => {
+  it("a sponsorship is read at its own length, and at one byte more when that is 0x01", () => {
     const right = version === "v0.6" ? 32 : 64
     const read = (bytes: string) => Sponsorship.read(version, Hex.unsafe(`0x${bytes}`))
     for (const length of [0, 19, 20, 31, 32, 33, 52, 63, 64, 65, 96])
@@ -79,7 +79,7 @@ describe("Sponsorship", () => {
     })
   })
 
-  it("is the last 65 bytes of the op's signature, whatever is in front", () => {
+  it("a sponsorship is the last 65 bytes of the op's signature, whatever is in front", () => {
     forAll([hex(), fc.uint8Array({ minLength: 65, maxLength: 65 })], (signature, bytes) => {
       const sponsor = Hex.unsafe(`0x${Buffer.from(bytes).toString("hex")}`)
       const whole = Sponsorship.append(signature, sponsor)

@@ -60,7 +60,7 @@ describe("typed data", () => {
     expect(digest({ ...mail, types })).toEqual(Result.succeed(mailDigest))
   })
 
-  it("has its domain completed by what the caller gives", () => {
+  it("typed data take missing domain fields from the caller", () => {
     const given = { chainId: 1n, verifyingContract: contract }
     const { EIP712Domain, ...types } = mail.types
     const { chainId, verifyingContract, ...named } = mail.domain
@@ -198,7 +198,7 @@ const domains = fc.record(
 )
 
 describe("the digest of typed data", () => {
-  it("is that of ethers, for any types, values and domain", () => {
+  it("the digest of typed data is that of ethers, for any types, values and domain", () => {
     const documents = fc.integer({ min: 0, max: 3 }).chain((depth) =>
       structs(depth).chain(({ types, values }) =>
         fc.record({
@@ -219,7 +219,7 @@ describe("the digest of typed data", () => {
     )
   })
 
-  it("leaves out of a type what it does not refer to", () => {
+  it("the digest of typed data omits types without a reference", () => {
     const types = { ...mail.types, Unused: [{ name: "x", type: "uint256" }] }
     expect(digest({ ...mail, types })).toEqual(Result.succeed(mailDigest))
   })
@@ -279,7 +279,7 @@ describe("the digest of typed data", () => {
     expect(problem(single(type, value))).not.toContain("secret")
   })
 
-  it("is there for no types that have no one meaning", () => {
+  it("the digest of typed data is refused for ambiguous types", () => {
     const of = (types: unknown, primaryType: unknown = "A") => problem({ types, primaryType, message: {} })
     const member = (type: unknown) => ({ A: [{ name: "a", type }] })
     const aType = "types.A[0].type: expected a type"
@@ -314,7 +314,7 @@ describe("the digest of typed data", () => {
     expect(problem({ types: dropped })).toBe("primaryType: expected one of types")
   })
 
-  it("costs bounded work", () => {
+  it("the digest of typed data costs bounded work", () => {
     const chain = (depth: number) =>
       Object.fromEntries(
         Array.from({ length: depth }, (_, n) => [`T${n}`, n === 0 ? [] : [{ name: "x", type: `T${n - 1}` }]])
@@ -355,7 +355,7 @@ describe("the digest of typed data", () => {
 describe("a text", () => {
   const good = JSON.stringify(mail)
 
-  it("is a document when it is an object of types and something that they describe", () => {
+  it("a text is a document when it is an object of types and a value of them", () => {
     const others = ["", "hello", "{", "[]", '"types"', "null", "7", "{}", '{"message":{},"domain":{}}']
     for (const text of [
       ...others,
@@ -452,7 +452,7 @@ describe("a text", () => {
     )
   })
 
-  it("never throws, whatever it says", () => {
+  it("reading any text as typed data never throws", () => {
     const words = fc.constantFrom(
       ..."types primaryType domain message A __proto__ EIP712Domain name".split(" ")
     )
