@@ -77,7 +77,7 @@ describe("an asynchronous write", () => {
     }
   })
 
-  it("an asynchronous write is typed as such, also with a flag known only at run time", () => {
+  it("the type of a write takes async, or only an idempotency key", () => {
     type Execute = Client.Client["execute"]
     expectTypeOf<Execute>().toBeCallableWith(writing, { async: true })
     expectTypeOf<Execute>().toBeCallableWith(writing, { idempotencyKey: "k" })
