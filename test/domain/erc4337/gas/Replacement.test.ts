@@ -62,15 +62,12 @@ describe("the prices of a replacement", () => {
   it.each([
     [100n, 10n, { maxFeePerGas: 110n, maxPriorityFeePerGas: 11n }],
     [0n, 0n, { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }]
-  ])(
-    "replacement prices of %s and %s may be exactly at the caps",
-    (maxFeePerGas, maxPriorityFeePerGas, caps) => {
-      const highest = { maxFeePerGas, maxPriorityFeePerGas }
-      expect(Replacement.prices({ highest, quote: null, legacy: false, caps })).toEqual(
-        Result.succeed({ ...caps, legacy: false })
-      )
-    }
-  )
+  ])("replacements of %s and %s may reach the caps", (maxFeePerGas, maxPriorityFeePerGas, caps) => {
+    const highest = { maxFeePerGas, maxPriorityFeePerGas }
+    expect(Replacement.prices({ highest, quote: null, legacy: false, caps })).toEqual(
+      Result.succeed({ ...caps, legacy: false })
+    )
+  })
 
   it("replacement prices of type 0 are equal, and the type is kept", () => {
     forAll([options], (given) => {
