@@ -26,7 +26,7 @@ interface Database {
   readonly client: Layer.Layer<SqlClient.SqlClient, unknown>
 }
 
-/** A configuration over the database, as the environment names it. */
+/** A configuration over the database, with the environment that names it. */
 const environment = (database: unknown, url = "") => {
   const path = join(folder, `${++files}.json`)
   const file = {
@@ -51,7 +51,7 @@ const onPostgres = Effect.map(databases.fresh, (address) => ({
   client: Postgres.layer(address)
 }))
 
-/** The schema of the version before, as a service of it leaves it. */
+/** The schema as the previous version leaves it. */
 const older = Effect.gen(function* () {
   const all = Object.entries(Migrations.migrations)
   const loader = Migrator.fromRecord(Object.fromEntries(all.slice(0, -1)))

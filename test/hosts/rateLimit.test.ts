@@ -30,7 +30,7 @@ const served = async (file: Readonly<Record<string, unknown>>, url: string) => {
   const { key }: { key: string } = JSON.parse(issued)
   const again = () => ask(service.url, key)
   await until("invalid_request", again)
-  /** The first answer that is 503, or is not any more. */
+  /** The first response whose status is 503 (`is`) or is not. */
   const unavailable = async (is: boolean) => {
     await until(String(is), async () => ({ code: String((await again()).status === 503) }))
     return again()

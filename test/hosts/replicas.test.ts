@@ -24,7 +24,7 @@ interface Two {
   readonly castellan: Castellan
   readonly urls: ReadonlyArray<string>
   readonly say: (line: string) => Promise<unknown>
-  /** A fresh account of a tier, and a key of it, which commands call `keyId`. */
+  /** A fresh account of a tier with a key, which commands name by `keyId`. */
   readonly account: (
     tier: string
   ) => Promise<{ readonly id: string; readonly key: string; readonly keyId: string }>
@@ -82,7 +82,7 @@ describe.each(Object.entries(counted))("two services whose requests %s counts", 
     const minute = () => Math.floor(Date.now() / 60_000)
     for (;;) {
       const { key } = await both.account("free")
-      // A key that is not known yet is not counted.
+      // An unknown key does not count.
       await Promise.all(both.urls.map((url) => until("invalid_request", () => ask(url, key))))
       const began = minute()
       const before = await ask(both.urls[0] ?? "", key)

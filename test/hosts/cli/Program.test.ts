@@ -158,7 +158,7 @@ describe("completions", () => {
         "bash",
         [
           "-c",
-          // Of the package bash-completion.
+          // From the package bash-completion.
           `_init_completion() { cur=\${COMP_WORDS[COMP_CWORD]} words=("\${COMP_WORDS[@]}") cword=$COMP_CWORD; }
           ${script}
           COMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")})

@@ -61,7 +61,7 @@ const call = async (key: string, path: string, body?: unknown) => {
   return { status: answer.status, text: await answer.text() }
 }
 
-/** The address, or the code of the refusal; 200 for any answer that a key gets. */
+/** The address or the refusal's code; 200 for any success. */
 const signerOf = async (key: string, versionId: string) => {
   const { status, text } = await call(key, "/getSigner", { signer: { clientId: "c", versionId } })
   const { address, code }: { address?: string; code?: string } = JSON.parse(text)

@@ -69,7 +69,7 @@ export interface Campaign {
   readonly after?: (sent: number) => void
 }
 
-/** Longest hold of the event loop while a crowd is answered, milliseconds of work. */
+/** Longest hold of the event loop during a crowd, in milliseconds of CPU time. */
 const mostHeld = 100
 
 /**
@@ -115,7 +115,7 @@ export const campaign = async (plan: Campaign): Promise<Statuses> => {
   return statuses
 }
 
-/** For the log of a run. */
+/** Formats the statuses for the log of a run. */
 export const told = (statuses: Statuses): string =>
   [...statuses]
     .sort()

@@ -9,7 +9,7 @@ import * as MemoryService from "../../support/http/MemoryService.js"
 import * as Service from "../../support/http/Service.js"
 import * as LoopMonitor from "../../support/LoopMonitor.js"
 
-/** Milliseconds of work between two turns of the event loop. */
+/** CPU milliseconds between two turns of the event loop. */
 export const most = 100
 
 /** The node's reply to a method, as JSON. */
@@ -20,7 +20,7 @@ export interface Answer {
   readonly body: string
 }
 
-/** The service in memory and a node that says what a test wants, with a watch on the event loop. */
+/** The in-memory service, a scripted node and a monitor of the event loop. */
 export interface Holding {
   /** URL of the node. It lacks Multicall3, so each read is a separate call. */
   readonly rpc: string
@@ -42,7 +42,7 @@ export interface Holding {
 
 export const hex = (value: bigint, digits: number): string => value.toString(16).padStart(digits, "0")
 
-/** Digits of addresses that are all distinct. */
+/** Digits of distinct addresses. */
 export const addressOf = (index: number): string =>
   hex(BigInt(index + 1) * 0x1_0000_0001_0000_0001_0000_0001n, 40)
 

@@ -30,7 +30,7 @@ const asked = (change: Partial<Service.Asked>): Service.Asked => ({
 const answerTo = (front: HttpService, change: Partial<Service.Asked> = {}) =>
   Service.ask(front, asked(change))
 
-/** The status that a stranger gets. */
+/** The status that an unauthenticated client gets. */
 const ask = (front: HttpService, change: Partial<Service.Asked> = {}) =>
   Effect.map(answerTo(front, change), ({ status }) => status)
 
@@ -99,7 +99,7 @@ describe("requests without a valid key", () => {
     Effect.gen(function* () {
       const front = yield* makeFront({ front: { anonymousPerMinute: 1 } })
       yield* ask(front)
-      // The key would be valid; reading the body would be a defect.
+      // The key would be valid, so reading the body would be a defect.
       expect(yield* ask(front, withKey({ body: unread() }))).toBe(429)
     }).pipe(Effect.provide(quiet))
   )

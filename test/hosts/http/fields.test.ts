@@ -48,7 +48,7 @@ const settings = {
   useABI: ["event E(uint256 x)"]
 }
 
-/** A request of each endpoint that names every field which may be named now. */
+/** A request of each endpoint with every field that may appear. */
 const requests = {
   "/predict": { accounts: [account], settings },
   "/check": { accounts: [{ ...account, wallet }], settings },
@@ -88,7 +88,7 @@ const change = (value: unknown, steps: ReadonlyArray<string>, by: (old: unknown)
     return value.map((each, n) => (String(n) === step ? change(each, rest, by) : each))
   return { ...Object(value), [step]: change(Object(value)[step], rest, by) }
 }
-/** A request with another value at a place; `undefined` leaves it out. */
+/** A request with a replaced value at a path; `undefined` removes it. */
 const changed = (path: Path, at: string, by: (old: unknown) => unknown): unknown =>
   change(requests[path], at === "" ? [] : at.split(/\[|\]?\.|\]/).filter((step) => step !== ""), by)
 

@@ -41,7 +41,7 @@ const heap = (): number => {
   return Math.round(process.memoryUsage().heapUsed / MiB)
 }
 
-/** The service, and what it logged of its own failures. */
+/** The service and its logged failures. */
 const started = async () => {
   const causes: Array<string> = []
   const logger = Logger.make(({ cause, logLevel, message }) => {
@@ -104,7 +104,7 @@ describe("every endpoint under random valid and invalid requests", () => {
     await service.stop()
     console.log(`MiB of heap at each quarter: ${sizes.join(", ")}`)
     console.log(Fuzz.told(statuses))
-    // Both sides of every endpoint were really exercised.
+    // Every endpoint returned successes and refusals.
     for (const { name, path } of posts) {
       // Only endpoints with a random id in the path may answer 404.
       const isNamed = endpoints.some((endpoint) => endpoint.name === name && endpoint.path.includes(":"))

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => holding.stop())
 
-/** Mixed-case addresses, all distinct; made once. */
+/** Distinct mixed-case addresses, computed once. */
 const addresses = Array.from({ length: 22_000 }, (_, index) =>
   Address.unsafe(`0x${Holding.addressOf(index)}`)
 )

@@ -15,7 +15,7 @@ import { send, start } from "../../support/http/Service.js"
 import { finished } from "../../support/process/Finished.js"
 import * as Tools from "../../support/Tools.js"
 
-/** Everything inside of a JSON value, with its path. */
+/** All values within a JSON value, with their paths. */
 function* parts(value: unknown, path = "#"): Generator<readonly [string, unknown]> {
   yield [path, value]
   if (typeof value === "object" && value !== null)
@@ -202,7 +202,7 @@ describe("the documentation page", () => {
 
 describe("the generated pages", () => {
   const written = pages()
-  /** The pages of all groups of endpoints, one after the other. */
+  /** The pages of all endpoint groups, concatenated. */
   const reference = Object.entries(written)
     .flatMap(([path, text]) => (path.startsWith("docs/reference/") ? [text] : []))
     .join("\n")

@@ -13,7 +13,7 @@ import * as InMemory from "../../support/journal/InMemory.js"
 
 const acme = "acme" as AccountId
 
-/** The service with its real use cases of registration, over a store in memory. */
+/** The service with its real registration use cases over an in-memory store. */
 const service = Effect.gen(function* () {
   const store = Context.get(yield* Layer.build(InMemory.abiStore), AbiStore)
   const { url } = yield* start({

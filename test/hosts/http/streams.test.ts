@@ -120,7 +120,7 @@ describe("streams of events", () => {
       const refused = yield* Service.send(url, "/requests/r1/events", { method: "GET" })
       expect([refused.status, Service.envelope(refused).code]).toEqual([429, "rate_limited"])
       expect((yield* Service.send(url, "/requests", { method: "GET" })).status).toBe(200)
-      // Another account has its own.
+      // Another account has its own limit.
       const other = yield* open(url, { "x-api-key": Service.readOnlyKey })
       yield* other.until(": events")
       // A closed stream frees its slot.
@@ -165,7 +165,7 @@ describe("streams of events", () => {
         (answer) => ({ answer })
       )
       let before = -1
-      // It comes to rest: the buffers of the connection are full.
+      // Production stops once the connection's buffers are full.
       while (made !== before) {
         before = made
         yield* Effect.sleep(200)

@@ -7,7 +7,7 @@ const example = (name: string) => posts.find((endpoint) => endpoint.name === nam
 const good = JSON.stringify(example("predict"))
 const MiB = 1024 * 1024
 
-/** Valid JSON of exactly so many bytes that any endpoint refuses for its unknown field. */
+/** Valid JSON of exactly this many bytes; every endpoint refuses its unknown field. */
 const padded = (bytes: number) => `{"padding":"${"x".repeat(bytes - 14)}"}`
 
 const chunked = (body: string | Uint8Array, size = 65_536) => {

@@ -11,7 +11,7 @@ import * as Scope from "effect/Scope"
 
 const key = "a key of the program's own"
 
-/** The program says who holds which key. */
+/** The program assigns keys to accounts. */
 const tenants = Layer.succeed(Castellan.Tenants.Tenants, {
   authenticate: (given) =>
     Effect.map(Castellan.caller(), ({ principal }) => (Redacted.value(given) === key ? principal : null))

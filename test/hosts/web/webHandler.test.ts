@@ -44,7 +44,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end()
 })
 
-/** A body that begins and does not end. */
+/** A body that starts but never ends. */
 const endless = () => {
   let sent = 0
   const body = new ReadableStream<Uint8Array>({

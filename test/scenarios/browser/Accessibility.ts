@@ -88,7 +88,7 @@ const focused = `(() => {
 
 interface Focus {
   readonly name: string
-  /** Whether one sees where the focus is. */
+  /** True if the focus is visible. */
   readonly outlined: boolean
   readonly inView: boolean
 }
@@ -97,7 +97,7 @@ interface Focus {
 export const walk = async (page: Page, steps: number): Promise<ReadonlyArray<Focus>> => {
   const path: Array<Focus> = []
   await page.evaluate("document.querySelector('body > :first-child').focus()")
-  // Browsers show a focus that the keyboard has moved.
+  // Browsers show a focus set by the keyboard.
   await page.keyboard.press("Tab")
   await page.keyboard.press("Shift+Tab")
   for (let step = 0; step < steps; step++) {

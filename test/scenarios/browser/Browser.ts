@@ -16,7 +16,7 @@ export interface Browser {
   readonly stop: () => Promise<void>
 }
 
-/** A passkey authenticator of the platform, in software. */
+/** A software platform authenticator for passkeys. */
 export interface Authenticator {
   readonly userIsVerified: (verified: boolean) => Promise<void>
   readonly credentials: () => Promise<number>

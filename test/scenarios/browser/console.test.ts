@@ -17,7 +17,7 @@ beforeAll(async () => {
   service = await Port.withFree((port) => {
     console_ = `http://127.0.0.1:${port}`
     return DevService.start({
-      // No price rises by itself while a test runs.
+      // No automatic fee bump during a test.
       network: { bumpAfterMillis: 3_600_000 },
       config: { admin: { port, token } }
     })

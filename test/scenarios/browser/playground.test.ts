@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const text = async (id: string) => (await browser.page.locator(`#${id}`).textContent()) ?? ""
 
-/** Presses a button and waits until the page has said how it ended. */
+/** Presses a button and waits for the page's result. */
 const press = async (name: string): Promise<string> => {
   const { page } = browser
   await page.getByRole("button", { name, exact: true }).click()
@@ -32,7 +32,7 @@ const press = async (name: string): Promise<string> => {
   return text("status")
 }
 
-/** Titles of the requests that the page has shown so far, the oldest first. */
+/** Titles of the requests shown so far, oldest first. */
 const exchanges = async () => (await browser.page.locator("#exchange summary").allTextContents()).toReversed()
 
 describe("A passkey in a browser", () => {

@@ -23,7 +23,7 @@ const open = async () => {
   await page.locator(".opblock").first().waitFor()
 }
 
-/** Opens an operation, sends it as it stands, and gives the status and the body that came back. */
+/** Opens an operation, sends its example, and returns the status and body shown. */
 const tryOut = async (name: string): Promise<{ readonly status: string; readonly body: string }> => {
   const operation = browser.page.locator(`[id$="-${name}"].opblock`)
   await operation.locator(".opblock-summary-control").click()
@@ -66,7 +66,7 @@ describe("The page of the interface in a browser", () => {
     expect(answered.body).toContain("chainId")
     expect(complaints).toEqual([])
     await picture("reference-answer")
-    // A key is kept no longer than the page.
+    // A key lasts as long as the page.
     await open()
     await enter("a key that nobody has issued")
     expect((await tryOut("listNetworks")).status).toBe("401")

@@ -21,7 +21,7 @@ interface Found {
 
 const service = aloneInFile()
 let chain: EventChain.EventChain
-/** A node that may refuse, and a proxy before it that counts. */
+/** A faulty node behind a counting proxy. */
 let node: FaultyNode
 let proxy: Proxy
 beforeAll(async () => {
@@ -42,7 +42,7 @@ const addressOf = (n: number) => `0x${n.toString(16).padStart(40, "0")}`
 const tags = ["red", "green", "a tag that is longer than thirty-two bytes are"]
 const hex = (n: number) => `0x${n.toString(16)}`
 
-/** Each with its own truth, in terms of the numbers from which the contracts made the events. */
+/** Cases with their expected results, by the numbers from which the contracts derive the events. */
 const cases: ReadonlyArray<readonly [string, () => Query, Truth]> = [
   ["a name that two events have", () => ({ eventName: "Transfer" }), ({ name }) => name === "Transfer"],
   [
@@ -265,7 +265,7 @@ const vendorOf = (wanted: string) => {
 
 const mostBlocks = 500
 
-/** A node that takes 500 blocks and gives 1,000 results, and says so in the words of a vendor. */
+/** A node limited to 500 blocks and 1,000 results that refuses in a vendor's words. */
 const limited =
   (vendor: Vendor, mostResults = 1_000): Fault =>
   async ({ method, params }, ask) => {
@@ -285,7 +285,7 @@ describe("events behind a node that takes 500 blocks and gives 1,000 results", (
   })
 
   it.each(vendors)("events behind the limits are found with the messages of $name", async (vendor) => {
-    // The dense blocks hold more than 500 transfers, all others fewer.
+    // Dense blocks hold more than 500 transfers, all other blocks fewer.
     node.behave(limited(vendor, 500))
     proxy.take()
     const query = { eventName: "Transfer", fields: { value: ["55", "9871", "9996"] } }

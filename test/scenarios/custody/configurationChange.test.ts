@@ -9,7 +9,7 @@ import { assertion, configOf, ecdsa, indexIn } from "../../support/suite/Keys.js
 import { type Config, mixedProof } from "../../support/suite/Layouts.js"
 import { configurationOf } from "../../support/suite/Ops.js"
 
-/** Signatures that were collected under one configuration of a wallet, and what the service does with them under the next. */
+/** Signatures collected under one configuration of a wallet, and their use under the next. */
 
 const [own, spare, alice] = [keyOf(1), keyOf(6), new Wallet(id("alice"))]
 const ether = 10n ** 18n
@@ -46,7 +46,7 @@ describe("signatures that were collected before", () => {
   const phone = Authenticator.make()
   const together = { cosigners: [Journey.second] }
 
-  /** Refused because of the configuration, with nothing sent and the money where it was. */
+  /** Refused for the configuration, without a transaction or a change of balance. */
   const refused = async (posted: Parameters<Stack["refused"]>[0], to: string) => {
     const before = await nonces()
     expect(await stack.refused(posted)).toMatchObject({

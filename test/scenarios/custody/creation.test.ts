@@ -30,7 +30,7 @@ afterAll(() => stack.stop())
 
 const passkeys = [base64(tablet.spki), base64(phone.spki)]
 
-/** One account of every custody, and the configuration that its wallet must have. */
+/** One account of every custody, with its wallet's expected configuration. */
 const accounts = [
   [1, {}, configOf(1, [own])],
   [2, { passkeyPubKey: passkeys }, configOf(2, [own], [phone.passkey, tablet.passkey])],

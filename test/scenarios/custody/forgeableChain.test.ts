@@ -93,7 +93,7 @@ describe("where something at 0x100 answers 1 to everything", () => {
     const hash = PasskeyHash.run(stack.caller(), { operations, settings })
     const none = [{ encodedUserOp: null, signingHash: null, error: refused.message }]
     expect((await stack.ask(hash)).results).toMatchObject(none)
-    // A service that has never seen the wallet.
+    // A service that does not know the wallet.
     const life = stack.begin()
     expect((await life.runPromise(hash)).results).toMatchObject(none)
     await life.dispose()

@@ -6,7 +6,7 @@ import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
 import { type Stack, startStack } from "../../support/stack/Stack.js"
 
-/** As long as the service takes it, and in an order in which wallets read as much as it takes. */
+/** The longest client data that the service accepts, in the member order that costs wallets most. */
 const costliest = (filled: (length: number) => string) => ({
   json: (challenge: string) => {
     const end = `":${"[".repeat(23)}${"]".repeat(23)}, "challenge":"${challenge}","type":"webauthn.get"}`

@@ -3,7 +3,7 @@ import * as Authenticator from "../../support/custody/Authenticator.js"
 import type { Envelope } from "../../support/http/DevService.js"
 import { perFile } from "../../support/http/SharedService.js"
 
-/** Every wrong combination of custody and fields over HTTP, with the very words of its refusal. */
+/** Every invalid combination of custody and fields over HTTP, with the exact refusal. */
 
 const service = perFile()
 let transactions: number

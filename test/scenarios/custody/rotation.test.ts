@@ -139,7 +139,7 @@ describe("signers and threshold", () => {
 describe("recovery", () => {
   const delay = 48 * 3600
 
-  /** The account's second signer acts as the recovery address, by itself. */
+  /** The account's second signer acts as the recovery address. */
   const recovering = (wallet: Address.Address, name: string, config: Config) =>
     TransactSigner.run(stack.caller(), {
       to: wallet,

@@ -6,7 +6,7 @@ import { type Stack, startStack } from "../../support/stack/Stack.js"
 import { assertion, configOf, ecdsa, indexIn } from "../../support/suite/Keys.js"
 import { mixedProof } from "../../support/suite/Layouts.js"
 
-/** Before Osaka there is nothing at 0x100: wallets verify P-256 in Solidity. */
+/** Before Osaka, 0x100 has no precompile: wallets verify P-256 in Solidity. */
 let stack: Stack
 beforeAll(async () => {
   stack = await startStack({ anvil: ["--hardfork", "prague"] })

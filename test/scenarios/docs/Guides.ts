@@ -6,10 +6,7 @@ import * as Npx from "../../support/process/Npx.js"
 import { root } from "../../support/process/Program.js"
 import * as Snippets from "./Snippets.js"
 
-/**
- * The pages whose commands tests run, all of them, in this order. `test/house/snippets.test.ts` has no other list of what
- * they show.
- */
+/** The pages whose commands tests run in full, in this order. `test/house/snippets.test.ts` uses this list too. */
 export const onDevelopmentStack = [
   "start.md",
   "guides/treasury.md",
@@ -21,7 +18,7 @@ export const onBase = ["guides/base-sepolia.md"]
 export const onHsm = ["signers/pkcs11.md"]
 export const onDatabase = ["accounts.md", "webhooks.md", "watches.md"]
 
-/** The commands of a page, block by block, as a reader pastes them. */
+/** The commands of a page by block, as a reader pastes them. */
 export const commands = (page: string): ReadonlyArray<string> =>
   Snippets.of(join("docs", page)).flatMap(({ language, text }) => (language === "sh" ? [text] : []))
 
@@ -38,7 +35,7 @@ export const refusals = (folder: string): ReadonlyArray<string> =>
 const { version }: { readonly version: string } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const tarball = `castellan-${version}.tgz`
 
-/** A folder in which `castellan` and what it depends on are installed: the command line of the present sources. */
+/** A folder with `castellan` from the current sources and its dependencies installed. */
 export const prepare = async (folder: string): Promise<void> => {
   const shims = {
     // Parts of a response that a guide discards may explain a failed test.
@@ -75,13 +72,13 @@ export const run = (
 ): Promise<Finished.Finished> =>
   perform(folder, pages.flatMap((page) => [`echo "## ${page}"`, ...commands(page)]).join("\n"), choices)
 
-/** The same for commands of other places. */
+/** Likewise for commands of other places. */
 export const perform = (folder: string, text: string, choices: Choices): Promise<Finished.Finished> => {
   for (const [written] of choices)
     if (!text.includes(written)) throw new Error(`no guide says ${written} any more`)
   const script = choices.reduce((said, [written, here]) => said.replaceAll(written, here), text)
   const end = "trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT"
-  // Beyond the test's own limit nothing would end it.
+  // The test's own timeout would not end the shell.
   return Finished.finished(
     "timeout",
     [

@@ -5,13 +5,13 @@ import { root } from "../../support/process/Program.js"
 /** A code block of a page. */
 export interface Snippet {
   readonly page: string
-  /** The heading above it. */
+  /** The heading above the block. */
   readonly heading: string
   readonly language: string
   readonly text: string
 }
 
-/** Of a page, by its path in the repository. */
+/** The code blocks of a page, by its path in the repository. */
 export const of = (page: string): ReadonlyArray<Snippet> => {
   const snippets: Array<Snippet> = []
   let heading = ""

@@ -19,7 +19,7 @@ import { dummyEcdsa, holder, type Op, useWorld } from "./World.js"
 
 const world = useWorld()
 
-/** Bundles of each version. */
+/** Number of bundles per version. */
 const bundles = 24
 
 /** Action of one op of a random bundle. */
@@ -31,7 +31,7 @@ type Deed =
       readonly by: number
       readonly what: "transfer" | "first" | "nothing" | "value" | "data" | "zeros" | "batch"
       readonly size: number
-      /** On a nonce key that was never used. */
+      /** Uses a fresh nonce key. */
       readonly fresh: boolean
     }
 
@@ -62,7 +62,7 @@ interface Step {
   readonly dummy: (hash: string) => string
 }
 
-/** The ops of a bundle; every op of a wallet has the next nonce of its key. */
+/** The ops of a bundle; each op of a wallet has the next nonce of its key. */
 class Scribe {
   private made = 0
   private readonly sequences = new Map<string, bigint>()

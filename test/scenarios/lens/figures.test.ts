@@ -17,7 +17,7 @@ import { dummyEcdsa, holder, type Op, useWorld } from "./World.js"
 
 const world = useWorld()
 
-/** A limit that does not hold and lies less than 32 below the smallest that does; `high` is known to hold. */
+/** An insufficient limit less than 32 below the smallest sufficient one; `high` is known to suffice. */
 const minimum = async (high: bigint, holds: (x: bigint) => Promise<boolean>): Promise<bigint> => {
   let low = 0n
   let top = high

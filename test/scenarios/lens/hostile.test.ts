@@ -183,11 +183,11 @@ describe.each(EntryPoint.versions)("next to a hostile wallet on %s", (version) =
       const act = { kind: 4, target: entryPoint, data }
       const { ok, returned } = called(await beside(act, act))
       expect(ok).toBe(false)
-      // The EntryPoint ran the puppet's code, so that the call below it was the EntryPoint's own.
+      // The EntryPoint ran the puppet's code, so the nested call came from the EntryPoint.
       const reverted = entryPointAbi.parseError(returned)
       expect([reverted?.name, reverted?.args.success]).toEqual(["DelegateAndRevert", true])
       const went = puppetAbi.decodeFunctionResult("go", reverted?.args.ret)
-      // It reached the lens, which gives its answer by a revert.
+      // The call reached the lens, which answers by a revert.
       expect([went.ok, went.returned === "0x"]).toEqual([false, false])
     })
 

@@ -19,7 +19,7 @@ interface Frame {
   readonly calls?: ReadonlyArray<Frame>
 }
 
-/** Gas of the frames that a mined bundle of one opened: the factory's, validateUserOp's and the call's. */
+/** Frame gas of a mined bundle with one op: the factory's, validateUserOp's and the call's. */
 const traced = async (version: EntryPoint.Version, op: Op) => {
   const entryPoint = world.entryPoint(version)
   const data = world.handleOps(version, [op], world.submitter.address)
@@ -98,7 +98,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
         validAfter: 0n
       })
       const frames = await traced(version, op)
-      // A CALL costs its caller 100 warm and 2,600 cold; the lens's detours over the EntryPoint's code cost a few hundred.
+      // A CALL costs 100 gas warm and 2,600 cold; the lens's detours over the EntryPoint's code cost a few hundred.
       const within = (gas: bigint, frame: number, least: number, most: number) => {
         expect(Number(gas) - frame).toBeGreaterThanOrEqual(least)
         expect(Number(gas) - frame).toBeLessThanOrEqual(most)
@@ -191,7 +191,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
       { stage: "ok", shortfall: 400n }
     ])
     await deposit(poor.address, 900n)
-    // After paying 900 of 1,000.
+    // 900 of 1,000 are already paid.
     for (const [value, stage] of [
       [100n, "ok"],
       [101n, "call"]

@@ -52,7 +52,7 @@ describe.each(versions)("looks in one call on %s", (version) => {
       await creation(poor),
       dummied(peer, 1n, failing("failWithReason", "no")),
       await sealed(world, version, draft, peer.prove, payer),
-      // A nonce that is not the wallet's next.
+      // Not the wallet's next nonce.
       dummied(peer, 7n, transfer())
     ]
     const requests = await Promise.all(ops.map(requestOf))

@@ -24,7 +24,7 @@ interface AuditEntry {
   readonly chainId: string | null
 }
 
-/** A collector that keeps what it is sent. */
+/** A collector that records its input. */
 class Collector {
   readonly bodies: Array<{ readonly path: string; readonly body: string; readonly authorization: string }> =
     []
@@ -269,7 +269,7 @@ describe("the operator's port", () => {
     expect(new Set(collector.bodies.map(({ authorization }) => authorization))).toEqual(
       new Set(["Bearer of the collector"])
     )
-    // The operator's own requests, with their queries, are in no trace.
+    // Traces omit the operator's own requests and their queries.
     expect(collector.spans.filter(({ name }) => name.startsWith("http.server"))).toEqual([])
     const all = collector.bodies.map(({ body }) => body).join("\n")
     for (const secret of [token, ...Object.values(service.info.apiKeys)]) expect(all).not.toContain(secret)

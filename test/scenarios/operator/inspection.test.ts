@@ -26,7 +26,7 @@ let dev: DevChain.DevChain
 let provider: JsonRpcProvider
 let poor: { readonly url: string; readonly close: () => void }
 
-/** A node without what some nodes lack. */
+/** A node without eth_simulateV1 and other optional features. */
 const poorNode = async (target: string) => {
   const answerOf = (body: string): string | null => {
     const call: { id: unknown; method: string; params: ReadonlyArray<{ to?: string }> } = JSON.parse(body)

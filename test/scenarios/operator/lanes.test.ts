@@ -63,7 +63,7 @@ beforeAll(async () => {
   port = await freePort()
   env = configured({ port, token })
   service = await DevService.start({
-    // No price rises by itself while a test runs.
+    // No automatic fee bump during a test.
     network: { bumpAfterMillis: 3_600_000 },
     config: { database, admin: { port, token } }
   })
@@ -98,7 +98,7 @@ interface Shown {
   }>
 }
 
-/** An op of a tenant's wallet for the service's own EOA to submit, and the answer that it will have. */
+/** An op of a tenant's wallet for the service's EOA, with its expected answer. */
 const submit = async () => {
   const settings = { rpc: service.info.rpc, entryPoint: service.info.settings.entryPoint }
   const { userOps } = await service.ok<DevService.Estimate>("/estimateGas", {
@@ -216,7 +216,7 @@ describe("castellan requests cancel", () => {
     })
     const { address } = service.signer
     while ((await service.provider.getTransactionCount(address, "pending")) < 2);
-    // It waits until no transaction of the other kind is in flight.
+    // It waits while a transaction of the other kind is in flight.
     const waiting = service.ask<DevService.Envelope>("/execute", {
       operations: [
         {

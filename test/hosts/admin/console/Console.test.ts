@@ -24,7 +24,7 @@ interface Answer {
   readonly headers: Headers
 }
 
-/** A browser as far as cookies and forms go. */
+/** A minimal browser with cookies and forms. */
 const browser = (data: Data) =>
   Effect.gen(function* () {
     const { url } = yield* Admin.serve({

@@ -99,7 +99,7 @@ const takenAndRefused = async (
     expect(await found.ended).toBe(0)
     expect(JSON.parse(found.stdout())).toMatchObject({ id: issued.id, state: "active" })
 
-    // A key that works gets as far as the body, which is wrong.
+    // A valid key reaches the body check, which fails.
     await until("invalid_request", () => ask(url, issued.key))
     expect((await ask(url, issued.key)).headers.get("ratelimit-limit")).toBe("300")
     expect((await ask(url, issued.key, "/sign")).code).toBe("scope_missing")

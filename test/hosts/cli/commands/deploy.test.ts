@@ -61,7 +61,7 @@ const reportOf = (said: Effect.Success<ReturnType<typeof deploy>>): Report => {
   if (said._tag === "Failure") throw new Error(said.failure)
   return JSON.parse(said.success.stdout)
 }
-/** A way to the node that is cut when so many transactions have gone through. */
+/** A connection to the node that is cut after this number of transactions. */
 const cutAfter = async (transactions: number) => {
   let left = transactions
   const server = createServer((incoming, outgoing) => {

@@ -41,7 +41,7 @@ const kms = {
   kind: "aws-kms",
   name: "kms",
   region: "eu-central-1",
-  // Nothing listens on the port of tcpmux.
+  // No server listens on the port of tcpmux.
   endpoint: "http://127.0.0.1:1",
   credentials: { accessKeyId: { env: "ID" }, secretAccessKey: { env: "SECRET" } }
 }
@@ -58,7 +58,7 @@ const stranger = "0x00000000000000000000000000000000000000F2"
 
 let runs = 0
 
-/** A configuration file of these keys. */
+/** A configuration file with these keys. */
 const configuration = (keys: Readonly<Record<string, unknown>>): string => {
   runs += 1
   const file = join(hsm.folder, `castellan-${runs}.json`)
@@ -79,7 +79,7 @@ const configuration = (keys: Readonly<Record<string, unknown>>): string => {
   return file
 }
 
-/** Runs the command with a configuration of these keys. */
+/** Runs the command with these keys configured. */
 const command = async (args: ReadonlyArray<string>, keys: Readonly<Record<string, unknown>> = {}) => {
   const program = await runSource("src/hosts/cli/castellan.ts", ["signers", ...args], {
     env: { ...env, CASTELLAN_CONFIG: configuration(keys) }

@@ -18,7 +18,7 @@ test("a stopped chain leaves none of its old blocks on disk", async () => {
   process.env.TMPDIR = folder
   const chain = await startAnvil()
   try {
-    // Anvil keeps the states of some blocks in memory and writes those before them to files.
+    // Anvil keeps recent states in memory and writes older ones to files.
     for (let block = 0; block < 600; block++)
       await fetch(chain.url, {
         method: "POST",

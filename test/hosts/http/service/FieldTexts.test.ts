@@ -9,7 +9,7 @@ import { document, type JsonSchema } from "../../../../tools/reference/OpenApiDo
 
 type Path = ReadonlyArray<string | number>
 
-/** Every place of a request, arrays by their first element. */
+/** Every path of a request, with arrays represented by their first element. */
 const places = (schema: JsonSchema, at: Path = []): ReadonlyArray<Path> => {
   const named = schema.$ref?.split("/").at(-1)
   if (named !== undefined) return places(document.components.schemas[named] ?? {}, at)
@@ -35,7 +35,7 @@ const holding = ([step, ...rest]: Path, value: unknown): unknown => {
   return typeof step === "number" ? [holding(rest, value)] : { [step]: holding(rest, value) }
 }
 
-/** Code and text of the fault at the place itself; empty: the value may stand there. */
+/** Code and text of the fault at the path itself; empty if the value is valid there. */
 const told = (decode: ReturnType<typeof Decode.decoder>, at: Path, value: unknown): string =>
   Result.match(decode(holding(at, value)), {
     onSuccess: () => "",

@@ -58,7 +58,7 @@ const stoppable = (options: StartOptions = {}) =>
     return { ...started, stop: Scope.close(scope, Exit.void) }
   })
 
-/** Until new requests are refused. */
+/** Resolves once the server refuses new requests. */
 const stopping = (front: Effect.Success<ReturnType<typeof makeFront>>) =>
   Effect.repeat(ask(front, { target: "/health/ready" }), { until: ({ status }) => status === 503 })
 
@@ -178,7 +178,7 @@ describe("a slow client", () => {
         handlers: { execute: () => around(handlers.execute()) }
       })
       const bundle = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n"
-      // More than the buffers of a connection hold.
+      // Exceeds the buffers of a connection.
       const socket = connect(port, "127.0.0.1")
         .on("error", () => {})
         .pause()
@@ -212,7 +212,7 @@ describe("a slow client", () => {
       })
       const long = yield* Effect.forkChild(post(url, "/execute", example("execute")))
       yield* entered
-      // This one begins later; when its time is over, so is the other's.
+      // This client starts later; when it times out, the first client's time is over too.
       yield* raw(port, [head("/predict", { "content-length": "100" }), "{"])
       yield* release
       expect((yield* Fiber.join(long)).status).toBe(200)
@@ -317,7 +317,7 @@ describe("stopping", () => {
       })
       const under = yield* Effect.forkChild(post(url, "/execute", example("execute")))
       yield* write.entered
-      // A connection from before: no new one is accepted.
+      // An existing connection: the server accepts no new one.
       const kept = yield* Effect.forkChild(
         raw(port, [
           head("/health/live", {}).replace("POST", "GET"),
