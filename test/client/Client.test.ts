@@ -132,7 +132,7 @@ describe("a write", () => {
 })
 
 describe("a repeat", () => {
-  it("comes when the service asks for it after 429, and not when it asks for too long a wait", async () => {
+  it("a repeat follows a 429 with a short wait, and not with a long one", async () => {
     const patient = scripted(json(429, problem("rate_limited"), soon), json(200, []))
     expect(await patient.client.predict(prediction)).toEqual([])
     const { client, sent } = scripted(json(429, problem("rate_limited"), { "retry-after": "3600" }))

@@ -55,7 +55,7 @@ describe("register", () => {
 })
 
 describe("sign", () => {
-  it("has the signing hash signed by one of the wallet's passkeys, ids in base64 or base64url", async () => {
+  it("sign signs with a passkey of the wallet, ids in base64 or base64url", async () => {
     const asked = browser(credential(null))
     const signed = await Passkeys.sign({ signingHash, ids: ["+/8=", "-_8"], domain: "app.test" })
     expect(signed).toEqual({ signature: "AQ==", authenticatorData: "Ag==", clientDataJSON: "Aw==" })

@@ -49,7 +49,7 @@ describe("an answer with returnData", () => {
     expectTypeOf<Element>().toHaveProperty("error")
   })
 
-  it("has outcomes when it is waited for, and those of /create are accounts", async () => {
+  it("an answer from waitFor has outcomes, accounts for /create", async () => {
     const created = { status: 1, returnData: [{ "0": { salt: "bob", wallet: "0x6" } }] }
     const client = clientOf(json(200, { state: "final", httpStatus: 200, answer: created }))
     const { outcomes } = await client.waitFor<"create">("r1")

@@ -21,13 +21,13 @@ describe("what runs", () => {
     expect(others).toEqual([])
   })
 
-  it("needs no compiler: the one package with a native part has it built, and can be left out", () => {
+  it("the only runtime package with a native part ships it built, and is optional", () => {
     const scripts = [...closure(installed)].filter(([, { hasInstallScript }]) => hasInstallScript === true)
     expect(scripts.map(([place]) => place.replace("node_modules/", ""))).toEqual(["secp256k1"])
     expect(Object.keys(manifest.optionalDependencies ?? {})).toEqual(["secp256k1"])
   })
 
-  it("leaves key providers and Redis to those who want them", () => {
+  it("runtime packages exclude key providers and Redis", () => {
     const brought = [...closure(installed).keys()].map((place) => place.replace("node_modules/", ""))
     expect(optIn.filter((name) => brought.includes(name))).toEqual([])
     expect(Object.keys(manifest.peerDependenciesMeta ?? {})).toEqual(optIn)
@@ -58,7 +58,7 @@ describe("what runs", () => {
 })
 
 describe("development packages", () => {
-  it("has the few packages of other licences: sources that a test compiles against, and that nothing ships", () => {
+  it("packages of other licences are only test sources that are not shipped", () => {
     const others = Object.entries(packages)
       .filter(([path, { license = "" }]) => path !== "" && /GPL|BUSL/.test(license))
       .map(([path, { dev }]) => [path.replace("node_modules/", ""), dev])

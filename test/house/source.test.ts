@@ -108,7 +108,7 @@ describe("source text", () => {
 
   for (const ban of bans) {
     const read = ban.read ?? ((text: string) => withoutText(withoutComments(text)))
-    it(`holds no ${ban.name}`, () => {
+    it(`source text has no ${ban.name}`, () => {
       const offenders = sources
         .filter(({ path, text }) => ban.where.test(path) && ban.pattern.test(read(text)))
         .map(({ path }) => path)
@@ -119,7 +119,7 @@ describe("source text", () => {
     })
   }
 
-  it("stands in folders of at most 15 files", () => {
+  it("source text is in folders of at most 15 files", () => {
     const folders = new Map<string, number>()
     for (const { path } of sources) {
       const folder = path.slice(0, path.lastIndexOf("/"))

@@ -82,7 +82,7 @@ describe("signals of processes that share a PostgreSQL database", () => {
     })
   )
 
-  it.live("come again by themselves when their connections were cut", () =>
+  it.live("signals resume after their connections were cut", () =>
     Effect.gen(function* () {
       const { one, other, url } = yield* pair
       yield* statement(

@@ -86,7 +86,7 @@ const { expectError, within } = hosted({
 })
 
 describe("Google Cloud KMS", () => {
-  it.live("makes no traffic before a key is used, and none for a token of its own signing", () =>
+  it.live("Google Cloud KMS sends no request before a key is used, nor for a self-signed token", () =>
     within((key, server) =>
       Effect.gen(function* () {
         expect(key(name).type).toBe("KMS")

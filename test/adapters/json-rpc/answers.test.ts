@@ -278,7 +278,7 @@ const honestAnswers = fc.constantFrom<unknown>(
 
 describe("a node that lies", () => {
   it.live(
-    "gets a typed error or is believed, in every method; nothing dies of it",
+    "a lying node causes typed errors or wrong values, never a defect",
     () => {
       let lie: unknown = null
       return withNode(

@@ -64,7 +64,7 @@ describe("the calls of a request", () => {
     expect(size.isSlowed).toBe(true)
   })
 
-  it("are more again after two answers in a row, and as many as ever in the end", () => {
+  it("the calls of a request grow after two replies in a row, up to the original number", () => {
     const size = new RequestSize(8)
     size.refused(8, 0)
     size.refused(4, 1)
@@ -80,7 +80,7 @@ describe("the calls of a request", () => {
     expect([size.calls, size.isSlowed, size.isNarrow]).toEqual([8, false, false])
   })
 
-  it("are tried to be more every two seconds, and twice as seldom after each time in vain", () => {
+  it("the calls of a request grow every two seconds, half as often after each failure", () => {
     const size = new RequestSize(16)
     size.refused(16, 0)
     let now = 0

@@ -107,7 +107,7 @@ describe("the fees of a chain with a base fee", () => {
     )
   )
 
-  it.effect("cost one question once the node has shown a base fee, and one more when its tip is old", () => {
+  it.effect("fees cost one call once a base fee is known, two when the tip is old", () => {
     let said: Said = market
     return asking(
       () => said,
@@ -236,7 +236,7 @@ describe("anvil before London", () => {
   })
   afterAll(() => anvil.stop())
 
-  it.live("has a gas price, takes a legacy transaction at it, and refuses one of type 2", () =>
+  it.live("anvil before London takes a legacy transaction at its gas price, and refuses type 2", () =>
     Effect.gen(function* () {
       const rpc = yield* JsonRpcChain.make({ egress: { allowLoopback: true } })
       const chain = yield* rpc.connect(anvil.url, acme)

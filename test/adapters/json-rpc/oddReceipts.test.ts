@@ -21,7 +21,7 @@ const without = (...names: ReadonlyArray<keyof typeof whole>) =>
   Object.fromEntries(Object.entries(whole).filter(([name]) => !names.some((one) => one === name)))
 
 describe("a receipt that lacks", () => {
-  it.live("its price and its sender has those of its transaction, by the base fee of its block", () =>
+  it.live("a receipt without price and sender takes them from transaction and block", () =>
     Effect.gen(function* () {
       const receipt = without("effectiveGasPrice", "from")
       for (const [terms, price] of [
@@ -37,7 +37,7 @@ describe("a receipt that lacks", () => {
     })
   )
 
-  it.live("its price is not believed where its transaction is unknown, or in another block", () =>
+  it.live("a receipt without price is rejected when its transaction is unknown or in another block", () =>
     Effect.gen(function* () {
       for (const of of [null, { ...transaction, blockNumber: "0x6" }, { ...transaction, hash: other }]) {
         const chain = yield* telling(without("effectiveGasPrice"), of)
@@ -51,7 +51,7 @@ describe("a receipt that lacks", () => {
     })
   )
 
-  it.live("its status is a success where it has logs, and neither where it has none", () =>
+  it.live("a receipt without status is a success with logs, and rejected without logs", () =>
     Effect.gen(function* () {
       const proven = yield* telling(without("status"))
       expect(yield* proven.receipt(hash)).toMatchObject({ success: true })

@@ -80,7 +80,7 @@ describe("an error of a node", () => {
     })
   )
 
-  it.live("with the data of a revert is one, whatever its code and its text", () =>
+  it.live("an error with revert data is a revert, with any code and message", () =>
     Effect.gen(function* () {
       const data = `0x08c379a0${"00".repeat(96)}`
       for (const code of [-32_603, -32_011])

@@ -31,7 +31,7 @@ chainRpcSuite("a node in memory", {
 })
 
 describe("a node in memory", () => {
-  it.effect("takes the fee and the value from the sender, and nothing but the fee when it reverts", () =>
+  it.effect("a node in memory charges the sender fee and value, only the fee on a revert", () =>
     Effect.gen(function* () {
       const one = yield* MemoryChainRpc.make(options)
       const chain = one.client("http://one")

@@ -193,7 +193,7 @@ describe("a PKCS #11 provider that loses its token", () => {
 })
 
 describe("the library of PKCS #11 providers", () => {
-  it.live("is initialized once for all providers of the process, and finalized after the last", () =>
+  it.live("the PKCS #11 library is initialized once per process, and finalized after the last provider", () =>
     Effect.gen(function* () {
       const [one, two] = [yield* Scope.make(), yield* Scope.make()]
       const first = yield* Scope.provide(open(), one)

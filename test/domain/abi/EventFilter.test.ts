@@ -69,7 +69,7 @@ describe("the filter of an event", () => {
     )
   })
 
-  it("has the hash of the in-place encoding for indexed arrays and tuples, however nested", () => {
+  it("an event filter hashes indexed arrays and tuples in place, at any depth", () => {
     forAll(
       [generators.typed.chain((type) => fc.tuple(fc.constant(type), type.value))],
       ([{ canonical, written }, { given, oracle }]) => {
@@ -117,7 +117,7 @@ describe("the filter of an event", () => {
     expect(filter(transfer, {}).match(moved(bob, alice, 7n))).not.toBeNull()
   })
 
-  it("takes safe integers and booleans as they are, and no name that two parameters share", () => {
+  it("an event filter takes safe integers and booleans, and no ambiguous name", () => {
     const shared = problem("E(uint8 a, uint8 indexed a)", { a: "1" })
     expect(shared).toMatchObject({ _tag: "InvalidValue", name: "a" })
     const made = filter("E(uint8 indexed a, bool indexed b)", { a: [1, "2"], b: true })

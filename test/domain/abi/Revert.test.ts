@@ -320,7 +320,7 @@ describe("EntryPointReason", () => {
     }
   })
 
-  it("only a whole code at the beginning counts", () => {
+  it("an EntryPoint code is read only whole and at the beginning", () => {
     for (const text of ["", "AA", "AA2", "AA244 x", "AA24x", "xAA24", " AA24", "aa24", "AA00 new"])
       expect(EntryPointReason.find(text)).toBeNull()
     expect(EntryPointReason.find("AA24")?.code).toBe("AA24")

@@ -101,7 +101,7 @@ describe("a COSE key of P-256", () => {
       expect(Result.isFailure(read(integer(200) + text)), text).toBe(true)
   })
 
-  it("has labels that are integers, and members that are integers, bytes or booleans", () => {
+  it("a COSE key has integer labels, and integers, bytes or booleans as members", () => {
     const members = ["6161", "80", "f6", "f93c00", "5f41ffff"].map((value) => integer(200) + value)
     for (const bad of [`${bytes("01")}${integer(1)}`, `f5${integer(1)}`, ...members])
       expect(read(bad), bad).toEqual(Result.fail("malformed"))

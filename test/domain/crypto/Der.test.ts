@@ -50,7 +50,7 @@ describe("a DER signature", () => {
     )
   })
 
-  it("may have r and s of one byte up to 32, with a zero byte only where the sign needs it", () => {
+  it("a DER signature has r and s of 1 to 32 bytes, with a zero byte only for the sign", () => {
     for (const [r, s] of [
       [1n, 127n],
       [128n, 2n ** 256n - 1n]

@@ -18,7 +18,7 @@ describe.each(versions)("calls to an aggregator on %s", (version) => {
       UserOperation.encode(version, one)
     )[0]
 
-  it("is the calldata of its authors' interface", () => {
+  it("a call to an aggregator matches its authors' interface", () => {
     forAll([fc.array(op(version), { minLength: 1, maxLength: 3 }), hex()], (ops, signature) => {
       const [first] = ops
       const tuples = ops.map(tupleOf)

@@ -44,7 +44,7 @@ const chainOf = (on: Dependencies.Dependencies, index: number): ReadonlyArray<nu
 const rootOf = (on: Dependencies.Dependencies, index: number) => chainOf(on, index)?.[0]
 
 describe("dependencies", () => {
-  it("are sound exactly when every one names another element and none comes back to itself", () => {
+  it("dependencies are sound when each names another element, without cycles", () => {
     forAll([anything], (on) => {
       const sound = on.every(
         (each, index) =>

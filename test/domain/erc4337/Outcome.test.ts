@@ -117,7 +117,7 @@ describe("Outcome", () => {
     })
   })
 
-  it("is found in any transaction: two bundles, an aggregator's bundle, logs before and after", () => {
+  it("an outcome is found in two bundles, an aggregator's bundle, between other logs", () => {
     forAll([ops, fc.nat(5)], (ops, cut) => {
       const [a, b] = [ops.slice(0, cut % ops.length), ops.slice(cut % ops.length)]
       const noise = ops.map(transfer)

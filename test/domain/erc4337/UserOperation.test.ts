@@ -72,7 +72,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
       )
   })
 
-  it("is refused with dirty padding, with bytes behind it, and with offsets that overlap", () => {
+  it("a UserOperation with dirty padding, trailing bytes or overlapping offsets is refused", () => {
     const encoded = UserOperation.encode(version, { ...plain, callData: Hex.unsafe("0xee") })
     const dirtyAddress = `${encoded.slice(0, 66)}01${encoded.slice(68)}`
     const dirtyTail = encoded.replace(/ee(0{61})0/, "ee$11")
@@ -120,7 +120,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
     })
   })
 
-  it("has a hash that binds every field but the signature, the EntryPoint and the chain", () => {
+  it("a userOpHash binds EntryPoint, chain and every field except the signature", () => {
     const entryPoint = EntryPoint.canonical[version]
     const key = (each: UserOperation.UserOperation) =>
       UserOperation.encode(version, { ...each, signature: Hex.empty })

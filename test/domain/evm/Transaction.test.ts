@@ -51,7 +51,7 @@ const reference = ({ legacy, maxFeePerGas, maxPriorityFeePerGas, nonce, ...tx }:
   })
 
 describe("Transaction", () => {
-  it("its signing digest, signed bytes and hash are those of ethers, and parsing returns it with its sender", () => {
+  it("a transaction's digest, bytes and hash equal ethers, and parsing returns it with its sender", () => {
     forAll([transaction, key], (tx, signer) => {
       const expected = reference(tx)
       expect(Transaction.signingDigest(tx)).toBe(expected.unsignedHash)

@@ -139,7 +139,7 @@ describe("strict JSON", () => {
     })
   })
 
-  it("counts one value, and one more for each comma and each beginning of an array or object", () => {
+  it("strict JSON counts one value plus one per comma, array and object", () => {
     forAll([fc.jsonValue(), fc.string()], (value, odd) => {
       const beyondFirst = (of: unknown): number => {
         if (typeof of !== "object" || of === null) return 0

@@ -19,7 +19,7 @@ const checksummed = [
 ]
 
 describe("Address", () => {
-  it("is what it was when it was first seen, also after thousands of others, and a wrong checksum stays wrong", () => {
+  it("an address stays the same after thousands of others, and a wrong checksum stays wrong", () => {
     const lower = Array.from({ length: 9_000 }, (_, n) => `0x${(n + 1).toString(16).padStart(40, "abcdef")}`)
     for (const round of [0, 1])
       for (const text of [...lower, ...lower.slice(0, 50)]) {

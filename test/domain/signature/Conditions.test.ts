@@ -79,7 +79,7 @@ describe("Conditions", () => {
       expect(Result.isFailure(Conditions.decodeSignature(Hex.unsafe(text)))).toBe(true)
   })
 
-  it("with times that do not exist never turn into no bound", () => {
+  it("conditions with impossible times never become unbounded", () => {
     const never = { validUntil: 1, validAfter: 2 ** 48 - 1 }
     forAll([bytes32, notUint48, uint48, fc.boolean()], (hash, wrong, right, first) => {
       const given = {

@@ -226,7 +226,7 @@ describe("An assertion", () => {
     expect(wrong).toEqual(Result.fail({ field, message }))
   })
 
-  it("is refused with s in the upper half, out of its range, or with indexes that point elsewhere", () => {
+  it("an assertion with a high s, values out of range or wrong indexes is refused", () => {
     const auth = authOf()
     const high = Hex.unsafe32(`0x${(P256.order - BigInt(auth.s)).toString(16).padStart(64, "0")}`)
     expect(why({ ...auth, s: high })).toBe("signature: s is in the upper half")

@@ -65,7 +65,7 @@ describe("Deployment", () => {
     })
   })
 
-  it("is called as ethers encodes createWallet, behind the factory in an initCode, and read back from it", () => {
+  it("a deployment is encoded as by ethers, behind the factory in an initCode, and read back", () => {
     forAll([deployment, address, hex(100)], (it, factory, authorization) => {
       const call = factoryAbi.encodeFunctionData("createWallet", [
         it.saltHash,

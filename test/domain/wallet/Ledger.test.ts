@@ -28,7 +28,7 @@ describe("the ledger", () => {
       expect(Ledger.key(Address.unsafe(entryPoint), Address.unsafe(wallet), BigInt(nonce))).toBe(key)
   })
 
-  it("is called as its artifact says, the requirement before the call and the record behind it", () => {
+  it("the ledger's calls match its artifact, requirement first and record last", () => {
     forAll([address, call, links], (ledger, own, { records, requires }) => {
       const data = Ledger.callData(ledger, own, { records, requires })
       const expected = [
@@ -80,7 +80,7 @@ describe("the ledger", () => {
     })
   })
 
-  it("has a name for every op whose nonce is not known, without a zero byte and no other's", () => {
+  it("the ledger's dummy name of an op is unique, without a zero byte", () => {
     const names = Array.from({ length: 256 }, (_, index) => Ledger.placeholder(index))
     expect(new Set(names).size).toBe(256)
     expect(Ledger.placeholder(2 ** 16 - 1)).not.toBe(Ledger.placeholder(2 ** 16 - 2))

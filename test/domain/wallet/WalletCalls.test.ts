@@ -18,7 +18,7 @@ const coder = AbiCoder.defaultAbiCoder()
 const call = fc.record({ target: address, value: uint(256), data: hex() })
 
 describe("WalletCalls", () => {
-  it("are encoded as ethers encodes them, canonical, read as they were, and tell the wei that they send", () => {
+  it("WalletCalls are encoded canonically as by ethers, read back, and sum their wei", () => {
     forAll([call, fc.array(call, { maxLength: 5 }), hex(40)], (one, calls, tail) => {
       const single = WalletCalls.execute(one.target, one.value, one.data)
       expect(single).toBe(abi.encodeFunctionData("execute", [one.target, one.value, one.data]))

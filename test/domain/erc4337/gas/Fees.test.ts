@@ -22,7 +22,7 @@ const within = (cap: bigint, tipCap = cap, least = 0n): Fees.Bounds => ({
 })
 
 describe("Fees", () => {
-  it("are never above the operator's caps, and cover the next block with the buffer as far as the cap allows", () => {
+  it("fees never exceed the operator's caps, and cover the next block with the buffer up to the cap", () => {
     forAll([wei, wei, percent, bounds], (nextBaseFee, asked, buffer, caps) => {
       const { maxFeePerGas: cap, maxPriorityFeePerGas: tipCap, minPriorityFeePerGas: least } = caps
       const quote = Fees.quote({ nextBaseFee, tip: asked }, caps, (price) => overshoot(price, buffer))
@@ -44,7 +44,7 @@ describe("Fees", () => {
     })
   })
 
-  it("are one gas price without a base fee: at least the least one, never above the cap, whatever tips may be", () => {
+  it("fees without a base fee are one gas price between the minimum and the cap, for any tips", () => {
     forAll([wei, percent, bounds], (gasPrice, buffer, caps) => {
       const needed = BigInts.max(gasPrice, caps.minPriorityFeePerGas)
       const quote = Fees.quote({ nextBaseFee: null, tip: gasPrice }, caps, (price) =>

@@ -213,7 +213,7 @@ describe.each(versions)("preVerificationGas on %s", (version: Version) => {
     })
   })
 
-  it("is the floor price, and little more, of an op of much data that does next to nothing", () => {
+  it("preVerificationGas of an idle op with much data is little above the floor price", () => {
     const op = { ...blank, callData: Hex.unsafe(`0x${"ff".repeat(20_000)}`), preVerificationGas: most }
     const { floor } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
     const gas = Gas.preVerificationGas(op, { version })

@@ -77,7 +77,7 @@ describe("the prices of a replacement", () => {
     })
   })
 
-  it("raised again and again reach any cap in a bounded number of steps", () => {
+  it("replacement prices reach any cap in a bounded number of steps", () => {
     let highest = { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }
     const caps = { maxFeePerGas: 500_000_000_000n, maxPriorityFeePerGas: 500_000_000_000n }
     for (let step = 0; ; step += 1) {

@@ -64,7 +64,7 @@ describe("a transaction is paid for", () => {
     })
   })
 
-  it("when that margin is a hundredth, rounded up", () => {
+  it("the margin of a reimbursement is a hundredth, rounded up", () => {
     expect([0n, 1n, 100n, 101n, 10_000n].map(SubmitterReimbursement.margin)).toEqual([0n, 1n, 1n, 2n, 100n])
   })
 

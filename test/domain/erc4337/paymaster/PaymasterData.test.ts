@@ -82,7 +82,7 @@ describe.each(versions)("paymasterAndData of %s", (version) => {
 })
 
 describe("the data of a paymaster", () => {
-  it("are submitted up to 4,096 bytes", () => {
+  it("paymaster data are submitted up to 4,096 bytes", () => {
     expect(PaymasterData.objection(Hex.unsafe(`0x${"01".repeat(4_096)}`))).toBeNull()
     expect(PaymasterData.objection(Hex.unsafe(`0x${"01".repeat(4_097)}`))).toBe(
       "expected at most 4096 bytes of the paymaster's data, but there are 4097"

@@ -20,7 +20,7 @@ const notUint48 = fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_
 const none = { verificationGasLimit: 0n, postOpGasLimit: 0n }
 
 describe.each(versions)("Sponsorship on %s", (version) => {
-  it("says its terms in paymasterAndData as Solidity packs them, and they are read again", () => {
+  it("a sponsorship's terms are packed as in Solidity, and read back", () => {
     forAll([terms], (given) => {
       const { limits, paymaster, unbound, validAfter, validUntil } = given
       const packed = Sponsorship.paymasterData(version, given)
@@ -51,7 +51,7 @@ describe.each(versions)("Sponsorship on %s", (version) => {
       expect(Result.isFailure(read(`${bare}${mark}`)), mark).toBe(true)
   })
 
-  it("with times that do not exist never turns into one without bound", () => {
+  it("a sponsorship with impossible times never becomes unbounded", () => {
     forAll([terms, notUint48, fc.boolean()], (given, wrong, first) => {
       const bad = { ...given, ...(first ? { validUntil: wrong } : { validAfter: wrong }) }
       expect(Sponsorship.paymasterData(version, bad)).toBe(
@@ -62,7 +62,7 @@ describe.each(versions)("Sponsorship on %s", (version) => {
 })
 
 describe("Sponsorship", () => {
-  it("is signed as the EIP-712 digest of userOpHash and submitter in the paymaster's domain", () => {
+  it("a sponsorship signs the EIP-712 digest of userOpHash and submitter", () => {
     forAll([bytes32, address, uint(64), address], (userOpHash, paymaster, chainId, bundler) => {
       expect(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler)).toBe(
         TypedDataEncoder.hash(

@@ -274,7 +274,7 @@ describe("the digest of typed data", () => {
     ["string", { a: "secret" }, "expected well-formed text, got an object"],
     ["string[]", "secret", "expected an array, got a text of 6 characters"],
     ["uint8[2]", [1], "expected 2 elements, got 1"]
-  ])("says what it got for %s, and repeats nothing that may be a secret", (type, value, why) => {
+  ])("the digest of typed data reports a wrong %s without possible secrets", (type, value, why) => {
     expect(problem(single(type, value))).toContain(why)
     expect(problem(single(type, value))).not.toContain("secret")
   })
