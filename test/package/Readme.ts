@@ -80,7 +80,7 @@ export const follow = async (
     const executed =
       typeof answer === "object" && answer !== null && "status" in answer && answer.status === 1
     return {
-      ok: executed && /has minted tokens in the transaction 0x/.test(said),
+      ok: executed && /has minted 1000 tokens in the transaction 0x/.test(said),
       said: JSON.stringify(answer)
     }
   } catch (cause) {

@@ -12,7 +12,7 @@ import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "@effect/vitest"
-import { computeAddress, id } from "ethers"
+import { computeAddress } from "ethers"
 import type { DevInfo } from "../../src/hosts/cli/dev/DevStack.js"
 import { finished } from "../support/process/Finished.js"
 import { type Program, root, runSource } from "../support/process/Program.js"
@@ -41,6 +41,8 @@ const dev = async (args: ReadonlyArray<string>, env: Readonly<Record<string, str
   return program
 }
 
+const anyPorts = ["--port", "0", "--rpc-port", "0"]
+
 const info = (): DevInfo => JSON.parse(readFileSync(file, "utf8"))
 
 const portOf = (url: string): number => Number(new URL(url).port)
@@ -65,17 +67,9 @@ const rpc = async (url: string, method: string, params: ReadonlyArray<unknown> =
 const folders = (): ReadonlyArray<string> =>
   readdirSync(temporary).filter((name) => name.startsWith("castellan-dev-"))
 
-/** The printed commands, each with its title, as a shell script that marks where each answer begins. */
-const script = (printed: string): string =>
-  printed
-    .split("\n")
-    .filter((line) => !line.startsWith("castellan "))
-    .map((line) => line.replace(/^# (.*)$/, 'echo; echo "### $1"'))
-    .join("\n")
-
 describe("npm run dev", () => {
   it("starts a stack whose file is for its owner only and holds what a client needs", async () => {
-    const program = await dev(["--port", "0", "--rpc-port", "0", "--chain-id", "80002"])
+    const program = await dev([...anyPorts, "--chain-id", "80002"])
     await program.says("Ctrl-C stops it")
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(statSync(join(folder, ".castellan")).mode & 0o777).toBe(0o700)
@@ -90,7 +84,9 @@ describe("npm run dev", () => {
       "paymaster",
       "token",
       "reverter",
-      "faucetPrivateKey"
+      "faucetPrivateKey",
+      "console",
+      "config"
     ])
     expect(Object.keys(stack.apiKeys)).toEqual(["free", "pro", "enterprise"])
     expect(stack.settings).toEqual({
@@ -133,38 +129,46 @@ describe("npm run dev", () => {
       )
   })
 
-  it("prints commands for every endpoint that work in their order", async () => {
+  it("prints three links that work, and one request that executes an operation", async () => {
     const [program] = running
-    const ran = await finished("bash", ["-u", "-c", script(program?.stdout() ?? "")], folder)
-    expect(ran.stderr).toBe("")
-    const answers = new Map(
-      ran.stdout
-        .split("\n### ")
-        .slice(1)
-        .map((part) => [part.slice(0, part.indexOf("\n")), part.slice(part.indexOf("\n") + 1).trim()])
+    const said = program?.stdout() ?? ""
+    const [playground = "", api = "", console_ = ""] = ["Playground", "API page", "Console"].map(
+      (name) => new RegExp(`^${name} +(http\\S+)$`, "m").exec(said)?.[1] ?? ""
     )
-    const parsed = [...answers].flatMap(([title, text]) =>
-      text === "" ? [] : [[title, JSON.parse(text)] as const]
-    )
-    const by = (word: string) => parsed.find(([title]) => title.includes(word))?.[1]
-    expect(by("predict")[0].error).toBeNull()
-    expect(by("create it").status).toBe(1)
-    expect(by("check")[0]).toMatchObject({ exists: true, wallet: by("predict")[0].wallet })
-    expect(by("mint").status).toBe(1)
-    expect(by("estimate").status).toBe(1)
-    expect(by("estimate").userOps).toHaveLength(2)
-    expect(by("encoded").status).toBe(1)
-    expect(by("receipt").receipts[0].txHash).toBe(by("mint").txHash)
-    expect(by("networks").map((network: { readonly chainId: number }) => network.chainId)).toContain(
-      info().chainId
-    )
-    expect(by("who signs").type).toBe("PRIVATE_KEY")
-    expect(by("submits for the service").address).toMatch(/^0x/)
-    const transfer = by("receipt").receipts[0].logs.find(
-      (log: { readonly topics: ReadonlyArray<string> }) =>
-        log.topics[0] === id("Transfer(address,address,uint256)")
-    )
-    expect(transfer).toMatchObject({ eventName: "Transfer", address: info().token, args: { value: "1000" } })
+    expect(said.match(/http:\S+#/g)).toEqual([playground.replace(/#.*/, "#")])
+    for (const [link, text] of [
+      [playground, "A wallet that only your passkey can move"],
+      [api, "castellan HTTP interface"]
+    ] as const)
+      expect(await (await fetch(link)).text()).toContain(text)
+    const signedIn = await fetch(console_, { redirect: "manual" })
+    const cookie = signedIn.headers.get("set-cookie")?.split(";")[0] ?? ""
+    const overview = await fetch(new URL(signedIn.headers.get("location") ?? "", console_), {
+      headers: { cookie }
+    })
+    expect(await overview.text()).toContain("/execute")
+
+    const curls = said.match(/^curl .*$/gm) ?? []
+    expect(curls).toHaveLength(1)
+    const ran = await finished("bash", ["-c", curls[0] ?? ""], folder)
+    expect(JSON.parse(ran.stdout)).toMatchObject({ status: 1, logs: expect.any(Array) })
+  })
+
+  it("commands work beside it without a configuration", async () => {
+    const command = async (...words: ReadonlyArray<string>) => {
+      const ran = await runSource("src/hosts/cli/castellan.ts", [...words, "--json"], { cwd: folder })
+      expect(await ran.ended, ran.stderr()).toBe(0)
+      return JSON.parse(ran.stdout())
+    }
+    const requests = await command("requests", "list")
+    expect(requests.map((row: { readonly endpoint: string }) => row.endpoint)).toContain("/execute")
+    expect(await command("requests", "show", requests[0].requestId)).toMatchObject({ state: "final" })
+    expect(await command("lanes", "list")).toEqual(expect.any(Array))
+    const accounts = await command("accounts", "list")
+    expect(accounts.map((row: { readonly account: string }) => row.account)).toContain("pro")
+    const signers = await command("signers", "list")
+    expect(signers.every((row: { readonly reachable: boolean }) => row.reachable)).toBe(true)
+    expect((await command("keys", "create", "free")).key).toMatch(/^cst_/)
   })
 
   it("serves the tour of the README as it is written", async () => {
@@ -197,6 +201,9 @@ describe("npm run dev", () => {
     const service = await dev(["--port", String(portOf(stack.baseUrl)), "--rpc-port", "0"])
     expect(await service.ended).toBe(1)
     expect(service.stderr()).toContain(`port ${portOf(stack.baseUrl)} (--port) is in use`)
+    const console_ = await dev([...anyPorts, "--console-port", String(portOf(stack.console ?? ""))])
+    expect(await console_.ended).toBe(1)
+    expect(console_.stderr()).toContain(`port ${portOf(stack.console ?? "")} (--console-port) is in use`)
     const node = await dev(["--port", "0", "--rpc-port", String(portOf(stack.rpc))])
     expect(await node.ended).toBe(1)
     expect(node.stderr()).toContain(`port ${portOf(stack.rpc)} (--rpc-port) is in use`)
@@ -217,7 +224,7 @@ describe("npm run dev", () => {
 
   it("does nothing where real keys may be", async () => {
     for (const env of [{ NODE_ENV: "production" }, { CASTELLAN_CONFIG: "/nowhere/castellan.json" }]) {
-      const program = await dev(["--port", "0", "--rpc-port", "0"], env)
+      const program = await dev([...anyPorts], env)
       expect(await program.ended).toBe(1)
       expect(program.stdout()).toBe("")
       expect(program.stderr()).toContain("the development stack does not start")
@@ -240,7 +247,7 @@ describe("npm run dev", () => {
 
 describe("a stack that makes blocks every second", () => {
   it("serves the demo, which uses a running stack when it is told to", async () => {
-    const stack = await dev(["--port", "0", "--rpc-port", "0", "--block-time", "1"])
+    const stack = await dev([...anyPorts, "--block-time", "1"])
     await stack.says("Ctrl-C stops it")
     const demo = await runSource("tools/demo/demo.ts", ["--dev", file])
     running.push(demo)

@@ -80,7 +80,7 @@ describe("the service process", () => {
     const none = started(run([main], { cwd: folder }))
     expect(await none.ended).toBe(1)
     expect(none.stderr()).toBe(
-      'CASTELLAN_CONFIG is not set: it, or --config of "castellan serve", names the configuration file (see docs/operations.md)\n'
+      'CASTELLAN_CONFIG is not set: it, or --config, names the configuration file; "castellan init" writes one\n'
     )
     const bad = configFile({ listen: { host: "127.0.0.1", port: "80" }, keyPepper: undefined })
     const wrong = started(run([main], { cwd: folder, env: { CASTELLAN_CONFIG: bad } }))

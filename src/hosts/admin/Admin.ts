@@ -30,6 +30,8 @@ export interface Options {
   readonly token: Redacted.Redacted<string>
   /** Allowed Host names in addition to loopback's; other names are refused, against DNS rebinding. */
   readonly hosts: ReadonlyArray<HostPattern.HostPattern>
+  /** Whether a link with the token signs in to the console: for development, since browsers keep links. */
+  readonly linked: boolean
   readonly data: Data
 }
 
@@ -240,7 +242,7 @@ const isPage = (url: string): boolean => /^\/(?:console(?:[/?]|$)|(?:\?|$))/.tes
 
 const app = (options: Options): Console.App => {
   const known = routes(options)
-  const pages = Console.app(options.data, isOperator(options))
+  const pages = Console.app(options.data, isOperator(options), options.linked)
   return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
     if (!isNamed(request, options))
       return Effect.succeed(

@@ -3,8 +3,9 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Cli from "effect/cli/Command"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Effect from "effect/Effect"
-import { type Commands, Operator, type Run } from "./support/Operator.js"
+import { type Commands, Operator, optional, type Run } from "./support/Operator.js"
 
 /** Summary and module of each group. A module loads when one of its commands is named: most load the service's adapters. */
 const groups: Readonly<Record<string, readonly [about: string, load: () => Promise<Commands>]>> = {
@@ -45,8 +46,24 @@ const { version }: { readonly version: string } = JSON.parse(
 )
 
 const configuration = [
-  "CASTELLAN_CONFIG names the configuration file of the service, whose database the commands use."
+  "CASTELLAN_CONFIG names the service's configuration file, unless --config does. Beside castellan dev, in the same folder, neither is needed."
 ]
+
+const configFile = GlobalFlag.Setting("config")({
+  flag: optional(
+    "config",
+    "FILE",
+    "The service's configuration file (default: CASTELLAN_CONFIG, else that of castellan dev in this folder)"
+  )
+})
+
+/** The environment of a command, where --config replaces CASTELLAN_CONFIG. */
+const configured = Effect.gen(function* () {
+  const [operator, file] = [yield* Operator, yield* configFile]
+  return file === undefined
+    ? operator
+    : { ...operator, env: { ...operator.env, CASTELLAN_CONFIG: file }, devConfig: undefined }
+})
 
 type Command = Cli.Command<string, never, object, string, Operator>
 
@@ -81,7 +98,9 @@ const program = (isNamed: (name: string) => boolean) =>
     (branches) =>
       Cli.make("castellan").pipe(
         Cli.withDescription("the operator's command line"),
-        Cli.withSubcommands(branches)
+        Cli.withSubcommands(branches),
+        Cli.provideEffect(Operator, configured),
+        Cli.withGlobalFlags([configFile])
       )
   )
 

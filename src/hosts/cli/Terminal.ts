@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as Process from "../node/Process.js"
 import * as JsonLog from "../telemetry/JsonLog.js"
+import * as DevFile from "./dev/DevFile.js"
 import * as Program from "./Program.js"
 import { Operator } from "./support/Operator.js"
 
@@ -44,6 +45,7 @@ Effect.runPromise(
   Program.run(process.argv.slice(2)).pipe(
     Effect.provideService(Operator, {
       env: process.env,
+      devConfig: DevFile.read(process.cwd())?.config,
       print: to(process.stdout),
       tell: to(process.stderr),
       ask,

@@ -273,7 +273,7 @@ export const load = (env: Secrets.Sources["env"]): Result.Result<Config, ConfigE
       new ConfigError({
         problems: [],
         message:
-          'CASTELLAN_CONFIG is not set: it, or --config of "castellan serve", names the configuration file (see docs/operations.md)'
+          'CASTELLAN_CONFIG is not set: it, or --config, names the configuration file; "castellan init" writes one'
       })
     )
   const path = resolve(named)

@@ -10,7 +10,7 @@ export const problem = (version: string): string | null => {
   const [major = 0, minor = 0] = version.split(".").map(Number)
   return major > needed[0] || (major === needed[0] && minor >= needed[1])
     ? null
-    : `castellan needs Node ${needed.join(".")} or later, and this is Node ${version}: install Node 24 (https://nodejs.org), or "npm install node@24" in this folder, which npx and npm's scripts prefer to the system's`
+    : `castellan needs Node ${needed.join(".")} or later, and this is Node ${version}: run "npm install node@24" in this folder, which npx and npm's scripts prefer to the system's Node`
 }
 
 const youngGeneration = "--max-semi-space-size"

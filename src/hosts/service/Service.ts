@@ -60,6 +60,7 @@ const build = <A, E, R>(
       const Admin = yield* Effect.promise(() => import("../admin/Admin.js"))
       const { url } = yield* Admin.serve({
         ...admin,
+        linked: config.profile === "development",
         data: {
           refresh: yield* Observed.lanes(Context.get(ports, TransactionJournal)),
           profiles: config.networks,

@@ -14,6 +14,7 @@ const options: Admin.Options = {
   port: 0,
   token: Redacted.make(token),
   hosts: [],
+  linked: false,
   data: {
     ...Data.empty,
     audit: { find: () => Effect.die(new Error("a secret of the audit log")) },

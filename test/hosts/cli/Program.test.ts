@@ -144,6 +144,25 @@ describe("a flag", () => {
   )
 })
 
+it.effect("--config names the configuration of every command, before and behind its words", () =>
+  Effect.gen(function* () {
+    const env = { CASTELLAN_CONFIG: "/nowhere/other.json" }
+    for (const words of [
+      ["accounts", "list"],
+      ["lanes", "list"],
+      ["config", "check"],
+      ["signers", "paused"]
+    ])
+      for (const args of [
+        ["--config", "/nowhere/castellan.json", ...words],
+        [...words, "--config", "/nowhere/castellan.json"]
+      ])
+        expect(yield* Effect.flip(CommandLine.run(args, env))).toContain(
+          "the configuration /nowhere/castellan.json cannot be used"
+        )
+  })
+)
+
 describe("completions", () => {
   const printed = async (shell: string) => {
     const program = await runSource("src/hosts/cli/castellan.ts", ["--completions", shell])

@@ -22,6 +22,7 @@ export const heard = (
     return Program.run(args).pipe(
       Effect.provideService(Operator, {
         env,
+        devConfig: undefined,
         print: to(lines),
         tell: to(told),
         ask: () => Effect.succeed(answer),

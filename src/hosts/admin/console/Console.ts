@@ -185,8 +185,8 @@ const same = (one: string, other: string): boolean => {
   return left.length === right.length && timingSafeEqual(left, right)
 }
 
-/** `isOperator` compares tokens in constant time. */
-export const app = (data: Data, isOperator: (token: string) => boolean): App => {
+/** `isOperator` compares tokens in constant time. `linked`: a link with the token signs in, in development only. */
+export const app = (data: Data, isOperator: (token: string) => boolean, linked: boolean): App => {
   const sessions = Sessions.make()
 
   const form = (request: Request): Effect.Effect<URLSearchParams | null> =>
@@ -233,6 +233,7 @@ export const app = (data: Data, isOperator: (token: string) => boolean): App => 
     if (request.method !== "GET" && request.method !== "HEAD")
       return HttpServerResponse.setHeader(answer(405, "expected GET or POST\n"), "allow", "GET, HEAD, POST")
     if (path === "/style.css") return style()
+    if (linked && path === "/sign-in") return isForeign(request) ? signInPage(401, null) : signIn(query, now)
     const session = sessions.find(request.cookies[Sessions.cookieName] ?? "", now)
     if (session === null) return signInPage(path === "" ? 200 : 401, null)
     const view = { formToken: session.formToken, query, now }

@@ -5,6 +5,7 @@ import * as Config from "../../config/Config.js"
 import { jsonSchema } from "../../config/ConfigFile.js"
 import * as Inspections from "../../Inspections.js"
 import { flag, help, json, Operator, report } from "../support/Operator.js"
+import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
 const summary = (config: Config.Config) => ({
@@ -42,7 +43,7 @@ const connected = (config: Config.Config) =>
 export const commands = [
   Command.make("check", {
     file: Argument.String("FILE").pipe(
-      Argument.withDescription("default: the file that CASTELLAN_CONFIG names"),
+      Argument.withDescription("default: the file that --config or CASTELLAN_CONFIG names"),
       Argument.withDefault(undefined)
     ),
     connect: flag(
@@ -59,9 +60,9 @@ export const commands = [
     ),
     report(function* ({ connect, file }) {
       const { env } = yield* Operator
-      const config = yield* Effect.fromResult(
-        Config.load({ ...env, ...(file !== undefined && { CASTELLAN_CONFIG: file }) })
-      )
+      const config = yield* file === undefined
+        ? OperatorContext.config
+        : Effect.fromResult(Config.load({ ...env, CASTELLAN_CONFIG: file }))
       const found = summary(config)
       const told = connect ? yield* connected(config) : []
       return {

@@ -19,6 +19,7 @@ import { isHttpUrl, notHttpUrl } from "../../fields/FileFields.js"
 import * as Deployment from "../deploy/Deployment.js"
 import * as EntryPoints from "../deploy/EntryPoints.js"
 import * as Plan from "../deploy/Plan.js"
+import * as Bring from "../support/Bring.js"
 import { flag, help, json, Operator, optional, report, required, text } from "../support/Operator.js"
 import * as Provider from "../support/Provider.js"
 import * as Table from "../support/Table.js"
@@ -187,7 +188,7 @@ export const commands = [
       const provider = yield* Provider.connect(given.rpc, chainId, local ? 50 : 1_000)
       const signer = given.payer === undefined ? null : yield* payerOf(given.payer, operator.env, provider)
       if (!given["dry-run"] && (yield* Effect.promise(() => Plan.isDevelopmentNode(provider))))
-        yield* EntryPoints.bring(operator.tell)
+        yield* Bring.packages(operator.tell, EntryPoints.absent())
       const plan = yield* attempt("the chain cannot be read", () =>
         Plan.make(provider, { keys, accounts: given.account })
       )

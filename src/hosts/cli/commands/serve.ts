@@ -1,19 +1,16 @@
 import * as Command from "effect/cli/Command"
-import { help, json, Operator, optional, report } from "../support/Operator.js"
+import { help, json, Operator, report } from "../support/Operator.js"
 
 export const commands = [
-  Command.make("serve", {
-    config: optional("config", "FILE", "the configuration; default: the file that CASTELLAN_CONFIG names"),
-    json
-  }).pipe(
+  Command.make("serve", { json }).pipe(
     help(
       "Runs the service in this process until a signal stops it. Logs are JSON lines on standard output.",
       "",
       "--config castellan.json"
     ),
-    report(function* ({ config }) {
-      const { serve } = yield* Operator
-      return yield* serve(config)
+    report(function* () {
+      const { env, serve } = yield* Operator
+      return yield* serve(env.CASTELLAN_CONFIG)
     })
   )
 ]
@@ -24,4 +21,4 @@ export const notes = [
   "npx is another process, which ends before the service: to stop the service by its pid, start node_modules/.bin/castellan."
 ]
 
-export const environment = ["CASTELLAN_CONFIG names the configuration file, unless --config does."]
+export const environment = ["CASTELLAN_CONFIG names the service's configuration file, unless --config does."]

@@ -56,7 +56,7 @@ const entryPoint = (version: EntryPoints.EntryPointVersion): Draft => {
   const name = `EntryPoint ${version}`
   const address = EntryPoints.entryPoints[version]
   if (code === null) {
-    const why = `its authors' package is not installed here: ${EntryPoints.advice([version])}`
+    const why = `its authors' package is not installed here: ${EntryPoints.advice(version)}`
     return { name, address, gas: 0n, value: 0n, how: { kind: "left", why, needed: true }, runtime: null }
   }
   const salt = EntryPoints.saltOf(version)

@@ -3,6 +3,7 @@ import { accessSync, constants, mkdtempSync, rmSync } from "node:fs"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
+import * as Bring from "../support/Bring.js"
 
 /** A running development chain. `stop` ends only the process that `startAnvil` started. */
 export interface Anvil {
@@ -23,14 +24,14 @@ export interface AnvilOptions {
 }
 
 /** The package's native binary, not its Node launcher: signals must reach the chain itself. */
-const ofPackage = (from: string): string | null => {
+const ofPackage = (): string | null => {
   const arch = process.arch === "x64" ? "amd64" : process.arch
-  try {
-    const require = createRequire(createRequire(from).resolve("@foundry-rs/anvil/package.json"))
-    return require.resolve(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`)
-  } catch {
-    return null
-  }
+  for (const require of Bring.resolvers())
+    try {
+      const own = createRequire(require.resolve("@foundry-rs/anvil/package.json"))
+      return own.resolve(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`)
+    } catch {}
+  return null
 }
 
 const isExecutable = (file: string): boolean => {
@@ -48,13 +49,18 @@ const onPath = (): string | null =>
     .map((folder) => join(folder, process.platform === "win32" ? "anvil.exe" : "anvil"))
     .find(isExecutable) ?? null
 
-/** Finds anvil in the npm package, installed here or in the working folder, then on the PATH. */
+/** npm specifier of the anvil that `castellan dev` installs. */
+export const spec = "@foundry-rs/anvil@1.7.1"
+
+const find = (): string | null => ofPackage() ?? onPath()
+
+/** npm specifier of anvil, if neither an installed package nor the PATH has it. */
+export const absent = (): ReadonlyArray<string> => (find() === null ? [spec] : [])
+
+/** Finds anvil in the npm package, then on the PATH. */
 export const binary = (): string => {
-  const found = ofPackage(import.meta.url) ?? ofPackage(join(process.cwd(), "package.json")) ?? onPath()
-  if (found === null)
-    throw new Error(
-      "there is no anvil on the PATH: install Foundry, or run npm install @foundry-rs/anvil here; with --rpc another development node serves as well"
-    )
+  const found = find()
+  if (found === null) throw new Error(`anvil is not installed: ${Bring.advice([spec])}`)
   return found
 }
 

@@ -1,4 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs"
+import { randomBytes } from "node:crypto"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
@@ -39,12 +41,18 @@ export interface DevInfo {
   /** A contract whose functions each fail in a different way. */
   readonly reverter: string
   readonly faucetPrivateKey: string
+  /** Link to the operator's console, which signs its reader in; null: the stack has none. */
+  readonly console: string | null
+  /** The service's configuration file, for commands such as `castellan lanes list`. */
+  readonly config: string
 }
 
 export interface Options {
   /** Port of the service; 0 picks a free one. */
   readonly port: number
   readonly rpcPort: number
+  /** Port of the operator's console; 0 picks a free one. Default: no console. */
+  readonly consolePort?: number
   readonly chainId: number
   readonly blockTime: number | null
   /** URL of a running development node. Default: starts an anvil. */
@@ -83,13 +91,32 @@ const temporaryFolder = Effect.acquireRelease(
 
 const pepper = "development only, public"
 
+/** A port of 127.0.0.1 that is free now. The console's link and its commands must know it before the service starts. */
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    const port = typeof address === "object" && address !== null ? address.port : 0
+    server.close(() => resume(Effect.succeed(port)))
+  })
+})
+
+/** Port and token of the operator's console. */
+const consoleOf = ({ consolePort }: Options) =>
+  consolePort === undefined
+    ? Effect.succeed(null)
+    : Effect.map(consolePort === 0 ? freePort : Effect.succeed(consolePort), (port) => ({
+        port,
+        token: randomBytes(24).toString("base64url")
+      }))
+
 /** The configuration file of a development stack, in the form that an operator writes. */
 const configFile = (
   dev: DevChain.DevChain,
   nodeUrl: string,
   { config, network, port }: Options,
   folder: string,
-  keys: Readonly<Record<Tier, { readonly hash: string }>>
+  keys: Readonly<Record<Tier, { readonly hash: string }>>,
+  admin: { readonly port: number; readonly token: string } | null
 ) => ({
   profile: "development",
   listen: { host: "127.0.0.1", port },
@@ -127,6 +154,7 @@ const configFile = (
       ...network
     }
   ],
+  ...(admin !== null && { admin }),
   ...config
 })
 
@@ -154,14 +182,19 @@ export const start = (
 
     const issue = Wiring.issueKey(Redacted.make(pepper))
     const issued = yield* Effect.all({ free: issue, pro: issue, enterprise: issue })
-    const file = configFile(dev, nodeUrl, options, folder, issued)
+    const admin = yield* consoleOf(options)
+    const file = join(folder, "castellan.json")
+    const text = JSON.stringify(configFile(dev, nodeUrl, options, folder, issued, admin), null, 2)
+    yield* Effect.sync(() => writeFileSync(file, text, { mode: 0o600 }))
     const config = yield* Effect.fromResult(
-      Config.fromText(JSON.stringify(file), "of the development stack", process.env, folder)
+      Config.fromText(text, "of the development stack", process.env, folder)
     )
     const { url } = yield* Effect.mapError(Service.start(config), (error) =>
       refuse(
         "code" in error && error.code === "EADDRINUSE"
-          ? `port ${options.port} (--port) is in use`
+          ? error.message.startsWith("the operator's port")
+            ? `port ${admin?.port} (--console-port) is in use`
+            : `port ${options.port} (--port) is in use`
           : error.message
       )
     )
@@ -183,6 +216,8 @@ export const start = (
       paymaster: dev.suite.paymaster,
       token: dev.token,
       reverter: dev.reverter,
-      faucetPrivateKey: devKeys.faucet.privateKey
+      faucetPrivateKey: devKeys.faucet.privateKey,
+      console: admin === null ? null : `http://127.0.0.1:${admin.port}/console/sign-in?token=${admin.token}`,
+      config: file
     }
   })

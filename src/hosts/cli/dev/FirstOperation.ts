@@ -3,7 +3,6 @@ import { computeAddress } from "ethers"
 import * as Client from "../../../client/Client.js"
 import { DevError } from "./DevChain.js"
 import type { DevInfo } from "./DevStack.js"
-import * as Tour from "./Tour.js"
 
 /** An operation executed on a development stack. */
 export interface Executed {
@@ -12,6 +11,12 @@ export interface Executed {
   /** Command that repeats the operation. */
   readonly command: string
 }
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
+/** A request for a POSIX shell. */
+const curl = ({ apiKeys, baseUrl }: DevInfo, path: string, body: unknown): string =>
+  `curl -s ${baseUrl}${path} -H 'X-API-Key: ${apiKeys.pro}' -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}`
 
 const account = { salt: "first", walletCustody: 1 } as const
 
@@ -49,5 +54,5 @@ export const execute = (info: DevInfo): Effect.Effect<Executed, DevError> =>
     const { entryPoint, rpc, signer } = settings
     const body = { operations: [operation], settings: { rpc, entryPoint, signer, paymaster } }
     const { txHash } = yield* settled("/execute", () => client.execute(body))
-    return { wallet: found?.wallet ?? "", txHash, command: Tour.request(info, "/execute", body) }
+    return { wallet: found?.wallet ?? "", txHash, command: curl(info, "/execute", body) }
   })

@@ -16,6 +16,8 @@ export class Operator extends Context.Service<
   Operator,
   {
     readonly env: Secrets.Sources["env"]
+    /** Configuration of the development stack that runs in the working folder; undefined: none runs. */
+    readonly devConfig: string | undefined
     /** Standard output, for the result only. */
     readonly print: (text: string) => Effect.Effect<void>
     /** Standard error, for progress and warnings. */

@@ -91,9 +91,11 @@ const keysOf = (
   }))
 }
 
-/** The configuration at CASTELLAN_CONFIG. */
-export const config: Effect.Effect<Config.Config, Why, Operator> = Effect.flatMap(Operator, ({ env }) =>
-  Effect.fromResult(Config.load(env))
+/** The configuration that --config or CASTELLAN_CONFIG names, else the one of the folder's development stack. */
+export const config: Effect.Effect<Config.Config, Why, Operator> = Effect.flatMap(
+  Operator,
+  ({ devConfig, env }) =>
+    Effect.fromResult(Config.load({ ...env, CASTELLAN_CONFIG: env.CASTELLAN_CONFIG ?? devConfig }))
 )
 
 /** The configuration and its database. */

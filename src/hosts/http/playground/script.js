@@ -249,11 +249,10 @@ onSubmit("transfer", {
 /** Reads the development stack's values from the fragment, which browsers never send. */
 const fill = () => {
   if (location.hash.length < 2) return
-  const { apiKey, rpc, settings, token } = JSON.parse(decodeURIComponent(location.hash.slice(1)))
-  byId("apiKey").value = apiKey
-  byId("rpc").value = rpc
-  byId("settings").value = JSON.stringify(settings, null, 2)
-  byId("token").value = token
+  const values = new URLSearchParams(location.hash.slice(1))
+  byId("apiKey").value = values.get("key")
+  byId("rpc").value = values.get("rpc")
+  byId("token").value = values.get("token")
   history.replaceState(null, "", location.pathname)
 }
 

@@ -25,13 +25,14 @@ interface Answer {
 }
 
 /** A minimal browser with cookies and forms. */
-const browser = (data: Data) =>
+const browser = (data: Data, linked = false) =>
   Effect.gen(function* () {
     const { url } = yield* Admin.serve({
       host: "127.0.0.1",
       port: 0,
       token: Redacted.make(token),
       hosts: [],
+      linked,
       data
     })
     let cookie = ""
@@ -114,6 +115,20 @@ describe("the operator's console", () => {
       for (const part of ["HttpOnly", "SameSite=Strict", "Path=/console", "Max-Age=28800"])
         expect(cookie).toContain(part)
       expect(cookie).not.toContain(token)
+      expect((yield* get("/console/accounts")).status).toBe(200)
+    }).pipe(Effect.provide(silent))
+  )
+
+  it.live("a link signs in where the console says so, with the token only", () =>
+    Effect.gen(function* () {
+      const path = (sent: string) => `/console/sign-in?token=${encodeURIComponent(sent)}`
+      const closed = yield* browser(Empty.empty)
+      expect((yield* closed.get(path(token))).status).toBe(401)
+      const { get } = yield* browser(Empty.empty, true)
+      expect((yield* get(path("another"))).status).toBe(401)
+      expect((yield* get(path(token), { "sec-fetch-site": "cross-site" })).status).toBe(401)
+      const answer = yield* get(path(token))
+      expect([answer.status, answer.headers.get("location")]).toEqual([303, "/console"])
       expect((yield* get("/console/accounts")).status).toBe(200)
     }).pipe(Effect.provide(silent))
   )

@@ -1,11 +1,17 @@
-import { mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, test } from "@effect/vitest"
-import { startAnvil } from "../../../../src/hosts/cli/dev/Anvil.js"
+import * as Anvil from "../../../../src/hosts/cli/dev/Anvil.js"
 import { remember } from "../../../support/LeftBehind.js"
 
 const files = (folder: string) => readdirSync(folder, { recursive: true })
+
+test("castellan dev installs the anvil version that tests use", () => {
+  const { devDependencies } = JSON.parse(readFileSync("package.json", "utf8"))
+  expect(Anvil.spec).toBe(`@foundry-rs/anvil@${devDependencies["@foundry-rs/anvil"]}`)
+  expect(Anvil.absent()).toEqual([])
+})
 
 test("a stopped chain leaves none of its old blocks on disk", async () => {
   const folder = mkdtempSync(join(tmpdir(), "anvil-"))
@@ -16,7 +22,7 @@ test("a stopped chain leaves none of its old blocks on disk", async () => {
     rmSync(folder, { recursive: true, force: true })
   })
   process.env.TMPDIR = folder
-  const chain = await startAnvil()
+  const chain = await Anvil.startAnvil()
   try {
     // Anvil keeps recent states in memory and writes older ones to files.
     for (let block = 0; block < 600; block++)
