@@ -44,7 +44,7 @@ const dev = async (context: Context): Promise<number> => {
     let said = ""
     child.stdout.on("data", (chunk: Buffer) => {
       said += chunk.toString()
-      if (/^castellan .*listens at/m.test(said)) resolve()
+      if (/^The service listens at/m.test(said)) resolve()
     })
     child.once("exit", (code) => reject(new Error(`npm run dev ended with ${code}: ${said.slice(-1_000)}`)))
   })

@@ -165,7 +165,7 @@ describe("npm run dev", () => {
     expect(await command("requests", "show", requests[0].requestId)).toMatchObject({ state: "final" })
     expect(await command("lanes", "list")).toEqual(expect.any(Array))
     const accounts = await command("accounts", "list")
-    expect(accounts.map((row: { readonly account: string }) => row.account)).toContain("pro")
+    expect(accounts.map((row: { readonly id: string }) => row.id)).toContain("pro")
     const signers = await command("signers", "list")
     expect(signers.every((row: { readonly reachable: boolean }) => row.reachable)).toBe(true)
     expect((await command("keys", "create", "free")).key).toMatch(/^cst_/)

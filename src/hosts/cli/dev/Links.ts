@@ -6,10 +6,11 @@ import type { DevInfo } from "./DevStack.js"
  * URL of the playground with its fields filled in. The values are in the fragment, which browsers never send. Uses
  * localhost: browsers create no passkeys for IP addresses.
  */
-export const playground = ({ apiKeys, baseUrl, rpc, token }: DevInfo): string => {
+export const playground = ({ apiKeys, baseUrl, chainId, rpc, settings, token }: DevInfo): string => {
   const page = new URL("/playground", baseUrl)
   page.hostname = "localhost"
-  page.hash = `key=${apiKeys.pro}&rpc=${rpc}&token=${token}`
+  const { clientId, versionId } = settings.signer
+  page.hash = `key=${apiKeys.pro}&chain=${chainId}&rpc=${rpc}&token=${token}&signer=${clientId}/${versionId}`
   return page.href
 }
 

@@ -29,7 +29,11 @@ const ask = async (path, body) => {
   throw new Refused([answer.error, ...details].join("; "))
 }
 
-const settings = () => {
+/** Resolves when the settings are complete. */
+let filled = Promise.resolve()
+
+const settings = async () => {
+  await filled
   const more = JSON.parse(byId("settings").value)
   return { rpc: byId("rpc").value, ...more }
 }
@@ -62,7 +66,7 @@ const needPasskey = () => {
 const predict = async () => {
   const [{ exists, wallet, error }] = await ask("/check", {
     accounts: [account()],
-    settings: withoutSigner(settings())
+    settings: withoutSigner(await settings())
   })
   if (error !== null) throw new Refused(error)
   byId("address").textContent = wallet
@@ -74,7 +78,7 @@ const create = async () => {
   needPasskey()
   const result = await ask("/create", {
     accounts: [{ ...account(), passkeyPubKey: [passkey().publicKey] }],
-    settings: settings()
+    settings: await settings()
   })
   await predict()
   showResult(result, {
@@ -89,7 +93,7 @@ const operate = async (funcSignature, funcParams) => {
   needPasskey()
   const { exists, wallet } = await predict()
   if (!exists) throw new Refused("Create the wallet first.")
-  const common = withoutSigner(settings())
+  const common = withoutSigner(await settings())
   const { results } = await ask("/passkeyHash", {
     operations: [
       { wallet, walletCustody: 5, to: byId("token").value, funcSignature, funcParams: funcParams(wallet) }
@@ -246,14 +250,34 @@ onSubmit("transfer", {
   transfer: ["Transferring. Your authenticator will ask you.", transfer]
 })
 
+/** Completes settings with an EntryPoint and the paymaster of the chain. */
+const fillSettings = async (chain, signer) => {
+  const response = await fetch("/networks", { headers: { "X-API-Key": byId("apiKey").value } })
+  const networks = response.ok ? await response.json() : []
+  const network = networks.find(({ chainId }) => String(chainId) === chain)
+  if (network === undefined) return
+  const entryPoint = network.entryPoints.find(({ version }) => version === "v0.7") ?? network.entryPoints[0]
+  const [clientId, versionId] = signer.split("/")
+  const found = {
+    entryPoint: entryPoint.address,
+    signer: { clientId, versionId },
+    ...(network.paymaster !== null && { paymaster: network.paymaster })
+  }
+  byId("settings").value = JSON.stringify(found, null, 2)
+}
+
 /** Reads the development stack's values from the fragment, which browsers never send. */
 const fill = () => {
   if (location.hash.length < 2) return
   const values = new URLSearchParams(location.hash.slice(1))
-  byId("apiKey").value = values.get("key")
-  byId("rpc").value = values.get("rpc")
-  byId("token").value = values.get("token")
+  for (const [id, name] of [
+    ["apiKey", "key"],
+    ["rpc", "rpc"],
+    ["token", "token"]
+  ])
+    byId(id).value = values.get(name)
   history.replaceState(null, "", location.pathname)
+  filled = fillSettings(values.get("chain"), values.get("signer"))
 }
 
 fill()
