@@ -78,7 +78,11 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
   {
     text: "Operating it",
     items: [
-      ...items({ Operations: "/operations", "Accounts, keys and limits": "/accounts" }),
+      ...items({
+        Deployment: "/deployment",
+        Operations: "/operations",
+        "Accounts, keys and limits": "/accounts"
+      }),
       { text: "Signers", link: "/signers", collapsed: true, items: signers },
       ...items({
         Nodes: "/nodes",

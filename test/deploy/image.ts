@@ -1,15 +1,14 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import * as Yaml from "yaml"
 import * as Port from "../support/process/Port.js"
 
 /**
- * `npm run test:image`: the steps of deploy/Dockerfile in empty folders, without an engine: what its context has, its RUN
- * and COPY lines, its command with its environment, the health check of the composition, and its signal to stop.
+ * `npm run test:image`: the steps of deploy/Dockerfile in empty folders, without an engine: its context, its RUN
+ * and COPY lines, its command with its environment, its health check, the metrics, and its signal to stop.
  */
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -33,7 +32,7 @@ const fact = (name: string, holds: boolean, seen: unknown = "") => {
   console.log(`ok  ${name}`)
 }
 
-/** What git has, less what Dockerfile.dockerignore keeps out. */
+/** Copies git's files, except the ignored ones of Dockerfile.dockerignore. */
 const context = (to: string): void => {
   const { stdout } = spawnSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8" })
   const ignored = readFileSync(join(root, "deploy/Dockerfile.dockerignore"), "utf8")
@@ -48,14 +47,21 @@ const context = (to: string): void => {
 
 const { CASTELLAN_CONFIG, NODE_ENV, ...own } = process.env
 
+/** Values of `--build-arg`. */
+const args = { PACKAGES: "ioredis@5.11.1" }
+
 /** By the shell of an image, which has no variables of npm. */
 const run = (command: string, cwd: string): void => {
   const env = Object.fromEntries(Object.entries(own).filter(([name]) => !name.startsWith("npm_")))
-  const { status, stderr, stdout } = spawnSync("sh", ["-c", command], { cwd, env, encoding: "utf8" })
+  const { status, stderr, stdout } = spawnSync("sh", ["-c", command], {
+    cwd,
+    env: { ...env, ...args },
+    encoding: "utf8"
+  })
   fact(`RUN ${command}`, status === 0, `${stdout}${stderr}`)
 }
 
-/** Where a path of the first stage, or of the image, is here. */
+/** Local folder of a path in the first stage or in the image. */
 const inBuild = (path: string) => join(folder, "build", path.replace(/^\/build/, ""))
 const inImage = (path: string) => join(folder, "image", path)
 
@@ -80,17 +86,19 @@ const isReady = (url: string) => () =>
     () => false
   )
 
-/** A configuration as a container is given it, but for servers beside it. */
-const configure = (port: number): string => {
+/** Writes the container's configuration, with SQLite and ports on loopback. */
+const token = createHash("sha256").update(folder).digest("hex")
+const configure = (port: number, adminPort: number): string => {
   const path = join(folder, "castellan.json")
-  const pepper = join(folder, "pepper")
-  writeFileSync(pepper, createHash("sha256").update(folder).digest("hex"), { mode: 0o600 })
+  const secret = join(folder, "secret")
+  writeFileSync(secret, token, { mode: 0o600 })
+  const sample = JSON.parse(readFileSync(join(root, "deploy/castellan.json"), "utf8"))
   const config = {
-    ...JSON.parse(readFileSync(join(root, "deploy/castellan.json"), "utf8")),
+    ...sample,
     listen: { host: "127.0.0.1", port },
     database: { path: join(folder, "castellan.sqlite") },
-    keyPepper: { file: pepper },
-    rateLimit: undefined
+    keyPepper: { file: secret },
+    admin: { ...sample.admin, host: "127.0.0.1", port: adminPort, token: { file: secret } }
   }
   writeFileSync(path, JSON.stringify(config))
   return path
@@ -104,14 +112,16 @@ try {
   for (const line of told(image, "COPY")) copy(line)
   rmSync(join(folder, "build"), { recursive: true })
 
-  const port = await Port.free()
-  const [program = "", ...args]: ReadonlyArray<string> = JSON.parse(told(image, "CMD")[0] ?? "[]")
+  fact("image with the packages of PACKAGES", existsSync(inImage("node_modules/ioredis")))
+
+  const [port, adminPort] = [await Port.free(), await Port.free()]
+  const [program = "", ...words]: ReadonlyArray<string> = JSON.parse(told(image, "CMD")[0] ?? "[]")
   const env = Object.fromEntries(
     told(image, "ENV").flatMap((line) => line.split(" ").map((pair) => pair.split("=")))
   )
-  const child = spawn(program, args, {
+  const child = spawn(program, words, {
     cwd: join(folder, "image"),
-    env: { PATH: process.env.PATH, ...env, CASTELLAN_CONFIG: configure(port) },
+    env: { PATH: process.env.PATH, ...env, CASTELLAN_CONFIG: configure(port, adminPort) },
     stdio: ["ignore", "pipe", "pipe"]
   })
   let said = ""
@@ -123,14 +133,20 @@ try {
   const ended = new Promise<number | null>((resolve) => child.once("close", resolve))
   try {
     const url = `http://127.0.0.1:${port}/health/ready`
-    fact(`CMD ${program} ${args.join(" ")} is ready`, await until(child, isReady(url)), said)
-    const { services } = Yaml.parse(readFileSync(join(root, "deploy/compose.yaml"), "utf8"))
-    const [kind, check, ...rest]: ReadonlyArray<string> = services.castellan.healthcheck.test
-    const asked = rest.map((word) => word.replace(/http:\/\/127\.0\.0\.1:8080\S*ready/, url))
-    fact(
-      "the composition's health check says so",
-      kind === "CMD" && spawnSync(check ?? "", asked).status === 0
-    )
+    fact(`CMD ${program} ${words.join(" ")} is ready`, await until(child, isReady(url)), said)
+    const [, check = "[]"] = /CMD (\[.*\])$/.exec(told(image, "HEALTHCHECK")[0] ?? "") ?? []
+    const [asks = "", ...asked]: ReadonlyArray<string> = JSON.parse(check)
+    const isHealthy = (at: string) =>
+      spawnSync(
+        asks,
+        asked.map((word) => word.replace(/http:\/\/127\.0\.0\.1:8080\S*ready/, at))
+      ).status === 0
+    fact("HEALTHCHECK says so", isHealthy(url))
+    fact("HEALTHCHECK fails elsewhere", !isHealthy(`${url}/not`))
+    const metrics = await fetch(`http://127.0.0.1:${adminPort}/metrics`, {
+      headers: { authorization: `Bearer ${token}` }
+    })
+    fact("the operator's port has metrics", (await metrics.text()).includes("castellan_work_stranded"))
     child.kill((told(image, "STOPSIGNAL")[0] ?? "SIGTERM") as NodeJS.Signals)
     fact("STOPSIGNAL ends it in order", (await ended) === 0, said)
   } finally {

@@ -35,6 +35,7 @@ const shown: ReadonlyArray<readonly [page: string, heading: string, language: st
   ["README.md", "A tour with curl", "sh", "test/scenarios/dev.test.ts"],
   ["README.md", "On your chain", "sh", "test/scenarios/docs/snippets.test.ts"],
   ["docs/contracts.md", "Deployment", "sh", "test/scenarios/docs/snippets.test.ts"],
+  ["docs/deployment.md", "Kubernetes", "yaml", "test/deploy/formats.test.ts"],
   ["docs/operations.md", "*", "json", "test/house/docs.test.ts"],
   ["docs/watches.md", "*", "js", "test/scenarios/http/watches.test.ts"],
   ["docs/webhooks.md", "*", "js", "test/ports/webhooks/Deliver.test.ts"],
@@ -50,6 +51,7 @@ const excepted: ReadonlyArray<readonly [page: string, language: string, why: str
   ["docs/contracts.md", "", "layouts, which test/solidity/live/vectors.test.ts holds"],
   ["docs/contracts.md", "solidity", "layouts, which test/solidity/live/vectors.test.ts holds"],
   ["docs/custody.md", "json", "requests of wallets that a reader has; test/scenarios/custody sends such"],
+  ["docs/deployment.md", "sh", "need Docker, a cluster or systemd; test:image runs the Dockerfile's steps"],
   ["docs/executing.md", "json", "a request of wallets that a reader has; test/scenarios/custody sends such"],
   [
     "docs/guides/production.md",

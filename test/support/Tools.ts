@@ -83,6 +83,18 @@ const tools = {
     remedy: "apt-get install systemd",
     files: []
   },
+  Go: {
+    has: () => onPath("go") && existsSync("/usr/share/gocode/src/github.com/Masterminds/sprig"),
+    lacks: "go with Sprig",
+    remedy: "apt-get install golang-go golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev",
+    files: []
+  },
+  promtool: {
+    has: () => onPath("promtool"),
+    lacks: "promtool",
+    remedy: "apt-get install prometheus",
+    files: []
+  },
   curl: {
     has: () => onPath("curl"),
     lacks: "curl",
