@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
 import type { Page } from "playwright-core"
 
 /**
@@ -72,6 +74,29 @@ const check = `(() => {
   if (document.documentElement.scrollWidth > innerWidth) breaches.push("scrolls sideways")
   return breaches
 })()`
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+interface Violation {
+  readonly id: string
+  readonly impact: "minor" | "moderate" | "serious" | "critical"
+  readonly nodes: ReadonlyArray<{ readonly target: ReadonlyArray<string> }>
+}
+
+/** Findings of axe in the page, one line each: impact, rule and the first places. */
+export const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
+  await page.evaluate(axe)
+  const found = await page.evaluate<ReadonlyArray<Violation>>(
+    "axe.run().then(({ violations }) => violations)"
+  )
+  return found.map(
+    ({ id, impact, nodes }) =>
+      `${impact}: ${id} (${nodes.length}): ${nodes
+        .slice(0, 3)
+        .map(({ target }) => target.join(" "))
+        .join("; ")}`
+  )
+}
 
 export const breaches = (page: Page): Promise<ReadonlyArray<string>> => page.evaluate(check)
 

@@ -13,6 +13,8 @@ export interface Browser {
   readonly authenticator: Authenticator
   /** Saves a picture of the whole page and returns its path. */
   readonly picture: (name: string) => Promise<string>
+  /** Calls `look` with the page 1280 and 390 pixels wide, light and dark. */
+  readonly inEveryForm: (look: (form: string) => Promise<void>) => Promise<void>
   readonly stop: () => Promise<void>
 }
 
@@ -88,6 +90,17 @@ export const start = async (): Promise<Browser> => {
       await page.screenshot({ path, fullPage: true })
       console.log(`picture: ${path}`)
       return path
+    },
+    inEveryForm: async (look) => {
+      const before = page.viewportSize() ?? { width: 1024, height: 900 }
+      for (const colorScheme of ["light", "dark"] as const)
+        for (const width of [1280, 390]) {
+          await page.emulateMedia({ colorScheme })
+          await page.setViewportSize({ width, height: 800 })
+          await look(`${width}-${colorScheme}`)
+        }
+      await page.emulateMedia({ colorScheme: "light" })
+      await page.setViewportSize(before)
     },
     stop: async () => {
       await context.close()

@@ -22,46 +22,54 @@ afterAll(async () => {
   await service?.stop()
 })
 
+const balance = async (of: string) => BigInt(await service.token.getFunction("balanceOf")(of))
+
 const text = async (id: string) => (await browser.page.locator(`#${id}`).textContent()) ?? ""
 
 /** Presses a button and waits for the page's result. */
-const press = async (name: string): Promise<string> => {
+const press = async (step: 1 | 2 | 3): Promise<string> => {
   const { page } = browser
-  await page.getByRole("button", { name, exact: true }).click()
-  await page.locator("#status.good, #status.bad").waitFor()
+  await page.locator(`#step-${step}`).click()
+  await page.locator("#status.good, #status.bad").waitFor({ state: "attached" })
   return text("status")
 }
 
 /** Titles of the requests shown so far, oldest first. */
 const exchanges = async () => (await browser.page.locator("#exchange summary").allTextContents()).toReversed()
 
+/** Opens the fold of the settings. */
+const openSettings = async () => {
+  if ((await browser.page.locator("#settings-box[open]").count()) === 0)
+    await browser.page.getByText("Service and settings").click()
+}
+
+const createdWallet = async () =>
+  (await browser.page.locator("#step-2-note code").getAttribute("title")) ?? ""
+
+const recipient = "0x00000000000000000000000000000000ca57e11a"
+
 describe("A passkey in a browser", () => {
-  test("a passkey is created on the page that the development stack links to", async () => {
+  test("the first click creates a passkey on the page that the development stack links to", async () => {
     const { authenticator, page, picture } = browser
     await page.goto(Links.playground(service.info))
     expect(page.url()).toBe(`http://localhost:${new URL(service.info.baseUrl).port}/playground`)
     expect(await page.locator("#apiKey").inputValue()).toBe(service.info.apiKeys.pro)
-    expect(await text("notice")).toBe("")
-
-    expect(await press("Create a passkey")).toBe("The passkey is made.")
+    await expect.poll(() => text("service-state")).toBe("Development chain is ready")
+    expect(await page.locator("#notice").isVisible()).toBe(false)
+    expect(await page.locator("button:disabled").count()).toBe(2)
+    expect(await press(1)).toBe("The passkey is created.")
     expect(await authenticator.credentials()).toBe(1)
     await picture("1-passkey")
   })
 
-  test("a passkey becomes the only key of an unfunded wallet", async () => {
+  test("the second click creates a wallet with tokens, and the passkey is its only key", async () => {
     const { page, picture } = browser
-    await page.getByLabel("Salt", { exact: true }).fill("browser")
-    expect(await press("Predict the address")).toMatch(/^The address is 0x[0-9a-fA-F]{40}\.$/)
-    expect(await text("deployed")).toBe("no")
-
-    expect(await press("Create the wallet")).toBe("The wallet is created.")
-    expect(await text("deployed")).toBe("yes")
+    expect(await press(2)).toBe("The wallet is created.")
     await picture("2-wallet")
 
-    const wallet = await text("address")
-    const point = `0x${Buffer.from(await text("publicKey"), "base64")
-      .toString("hex")
-      .slice(-128)}`
+    const wallet = await createdWallet()
+    const key = (await page.locator("#publicKey").getAttribute("title")) ?? ""
+    const point = `0x${Buffer.from(key, "base64").toString("hex").slice(-128)}`
     const { config } = await new Contract(wallet, walletAbi, service.provider).getFunction("configuration")()
     expect({
       custody: config.custody,
@@ -73,62 +81,48 @@ describe("A passkey in a browser", () => {
       passkeys: [[dataSlice(point, 0, 32), dataSlice(point, 32)]]
     })
     expect(await service.provider.getBalance(wallet)).toBe(0n)
+    expect(await balance(wallet)).toBe(1000n)
   })
 
-  test("a passkey mints and transfers its tokens, and the page shows the result", async () => {
+  test("the third click transfers tokens, and the page shows sender, amount and recipient", async () => {
     const { page, picture } = browser
-    const recipient = "0x00000000000000000000000000000000ca57e11a"
-    const wallet = await text("address")
-    const balance = async (of: string) => BigInt(await service.token.getFunction("balanceOf")(of))
-
-    await page.getByLabel("Amount, in the token's smallest unit").fill("1000")
-    expect(await press("Mint the amount to the wallet")).toBe("The operation succeeded.")
-    expect(await balance(wallet)).toBe(1000n)
-
+    await openSettings()
     await page.getByLabel("Recipient").fill(recipient)
-    await page.getByLabel("Amount, in the token's smallest unit").fill("250")
-    expect(await press("Transfer")).toBe("The operation succeeded.")
-    expect(await balance(wallet)).toBe(750n)
+    expect(await press(3)).toBe("The transfer succeeded.")
     expect(await balance(recipient)).toBe(250n)
+    expect(await balance(await createdWallet())).toBe(750n)
 
-    expect(await text("balance")).toBe("750")
-    const logs = page.getByRole("table", { name: "Decoded logs" })
-    const transfer = logs.getByRole("row").filter({ hasText: "Transfer" })
-    expect(await transfer.textContent()).toContain('"value":"250"')
-    expect((await exchanges()).filter((title) => /executePasskey|passkeyHash|create/.test(title))).toEqual([
+    expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("Your wallet sent 250 tokens")
+    expect(await text("result-gas")).toMatch(/^[0-9,]+ gas, paid by the sponsor$/)
+    expect(await page.locator(".flow").textContent()).toMatch(/^0x.*→250 tokens→to0x0000…e11[aA]$/)
+    const transfer = page.locator(".log div").filter({ hasText: "Transfer" })
+    expect(await transfer.textContent()).toContain("value 250")
+    expect(await exchanges()).toEqual([
       "POST /create: 200",
-      "POST /passkeyHash: 200",
-      "POST /executePasskey: 200",
+      "POST /transactSigner: 200",
       "POST /passkeyHash: 200",
       "POST /executePasskey: 200"
     ])
-    await page
-      .locator("#exchange details")
-      .filter({ hasText: "executePasskey" })
-      .first()
-      .locator("summary")
-      .click()
+    await page.getByText("Requests and answers").click()
+    await page.locator("#exchange summary").first().click()
     await picture("3-transfer")
   })
 
-  test("the page is accessible: names, labels, contrast, in both schemes and on a phone", async () => {
-    const { page, picture } = browser
-    for (const colorScheme of ["light", "dark"] as const)
-      for (const width of [1024, 360]) {
-        await page.emulateMedia({ colorScheme })
-        await page.setViewportSize({ width, height: 800 })
-        expect(await Accessibility.breaches(page)).toEqual([])
-        await picture(`4-${colorScheme}-${width}`)
-      }
-    await page.emulateMedia({ colorScheme: "light" })
-    await page.setViewportSize({ width: 1024, height: 900 })
+  test("the page is accessible, in both schemes, on a wide screen and on a phone", async () => {
+    const { inEveryForm, page, picture } = browser
+    await inEveryForm(async (form) => {
+      expect(await Accessibility.breaches(page)).toEqual([])
+      expect(await Accessibility.violations(page)).toEqual([])
+      await picture(`4-${form}`)
+    })
   })
 
-  test("the accessibility check finds planted breaches", async () => {
+  test("the accessibility checks find planted breaches", async () => {
     const { page } = browser
     const spoilt = await page.context().newPage()
     await spoilt.goto(Links.playground(service.info))
     await spoilt.evaluate(`
+      document.getElementById("settings-box").open = true
       document.querySelector('label[for="rpc"]').remove()
       document.querySelector("button").textContent = ""
       document.querySelector("h2").style.color = "#999"
@@ -136,38 +130,30 @@ describe("A passkey in a browser", () => {
       document.querySelector("h4").textContent = "deep"
     `)
     const found = (await Accessibility.breaches(spoilt)).map((breach) => breach.replace(/:.*$/s, ""))
-    expect(found.sort()).toEqual([
-      "contrast 2.8",
-      "heading skips a level",
-      "no label",
-      "no name",
-      "smaller than 24 pixels"
-    ])
+    expect(found.sort()).toEqual(["contrast 2.8", "heading skips a level", "no label", "no name"])
+    const violations = (await Accessibility.violations(spoilt)).map((line) => line.replace(/ \(.*$/s, ""))
+    expect(violations).toEqual(
+      expect.arrayContaining(["critical: button-name", "serious: color-contrast", "critical: label"])
+    )
     await spoilt.close()
   })
 
   test("the page works by keyboard only, from top to bottom, with visible focus", async () => {
-    const path = await Accessibility.walk(browser.page, 19)
-    expect(path.map(({ name }) => name)).toEqual([
+    const path = await Accessibility.walk(browser.page, 13)
+    expect(path.map(({ name }) => name.replace(/0x\w+…\w+/, "0x"))).toEqual([
       "Skip to the content",
-      "The script",
-      "castellan/passkeys",
       "All endpoints",
-      "apiKey",
-      "rpc",
-      "settings",
-      "name",
-      "Create a passkey",
-      "salt",
-      "Predict the address",
-      "Create the wallet",
-      "token",
-      "recipient",
-      "amount",
-      "Mint the amount to the wallet",
-      "Transfer",
-      "Decoded logs",
-      "POST /read: 200"
+      "step-1",
+      "step-2",
+      "Copy the wallet 0x",
+      "step-3",
+      "Copy the recipient 0x",
+      "Copy the wallet 0x",
+      "Copy the recipient 0x",
+      "Copy the transaction 0x",
+      "The same in your page: two calls of cast",
+      "Requests and answers 4, the newest first",
+      "POST /executePasskey: 200"
     ])
     expect(path.filter(({ inView, outlined }) => !(inView && outlined))).toEqual([])
   })
@@ -176,24 +162,48 @@ describe("A passkey in a browser", () => {
     const { authenticator, picture } = browser
     const before = (await exchanges()).length
     await authenticator.userIsVerified(false)
-    expect(await press("Transfer")).toMatch(/not allowed|timed out/i)
+    expect(await press(3)).toMatch(/not allowed|timed out/i)
     await authenticator.userIsVerified(true)
-    expect(await browser.page.locator("#status").getAttribute("class")).toBe("bad")
+    expect(await text("result-state")).toBe("Failed")
     expect((await exchanges()).slice(before).some((title) => title.includes("executePasskey"))).toBe(false)
     await picture("6-refused")
   })
 
   test("a passkey survives a reload, and the page shows the reason of a refusal", async () => {
     const { page } = browser
-    const publicKey = await text("publicKey")
+    const [wallet, salt] = [await createdWallet(), await page.locator("#salt").inputValue()]
     await page.reload()
-    expect(await text("publicKey")).toBe(publicKey)
     await page.goto(Links.playground(service.info))
-    await page.getByLabel("Salt", { exact: true }).fill("browser")
-    await page.getByLabel("Amount, in the token's smallest unit").fill("1000000")
-    expect(await press("Transfer")).toContain("ERC20InsufficientBalance")
+    expect(await text("step-1")).toBe("Create another")
+    await openSettings()
+    await page.getByLabel("Salt").fill(salt)
+    expect(await press(2)).toBe("The wallet existed already.")
+    expect(await createdWallet()).toBe(wallet)
+    await page.getByLabel("Amount").fill("1000000")
+    expect(await press(3)).toContain("ERC20InsufficientBalance")
     await page.getByLabel("API key").fill("wrong")
-    expect(await press("Predict the address")).toContain("invalid")
+    expect(await press(3)).toContain("invalid")
+  })
+
+  test("another wallet of the passkey has another address", async () => {
+    const { page } = browser
+    await page.reload()
+    await page.goto(Links.playground(service.info))
+    expect(await press(2)).toBe("The wallet is created.")
+    const first = await createdWallet()
+    expect(await press(2)).toBe("The wallet is created.")
+    expect(await createdWallet()).not.toBe(first)
+    expect(await page.locator("#step-3").isEnabled()).toBe(true)
+  })
+
+  test("without the link the page says what it lacks", async () => {
+    const { page } = browser
+    await page.goto(`http://localhost:${new URL(service.info.baseUrl).port}/playground?`)
+    expect(await text("notice")).toContain("open the link that castellan dev prints")
+    await page.locator("#step-2").click()
+    expect(await exchanges()).toEqual([])
+    await page.goto(`${service.info.baseUrl}/playground`)
+    expect(await text("notice")).toContain("open this page at http://localhost:")
   })
 
   test("the page made no request to another host, and its policy blocked no request", () => {

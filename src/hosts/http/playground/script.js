@@ -3,8 +3,6 @@ import { register, sign } from "./passkeys.js"
 
 const byId = (id) => document.getElementById(id)
 
-// ---------------------------------------------------------------------------------------------- bytes as text
-
 const toBase64 = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)))
 
 // ------------------------------------------------------------------------------------------------- the service
@@ -49,54 +47,58 @@ const stored = "castellan.playground.passkey"
 const passkey = () => JSON.parse(localStorage.getItem(stored) ?? "null")
 
 const createPasskey = async () => {
-  const made = await register({ name: "castellan playground", user: { name: byId("name").value } })
+  const made = await register({ name: "castellan playground", user: { name: "playground" } })
   localStorage.setItem(stored, JSON.stringify(made))
-  byId("publicKey").textContent = passkey().publicKey
-  show("The passkey is made.", [])
+  if (wallet !== null) renew()
+  finish("The passkey is created.", "good")
 }
 
 // ------------------------------------------------------------------------------------------------- the wallet
 
+const startTokens = "1000"
+
+/** Address of the created wallet; null: none on this page yet. */
+let wallet = null
+
+/** A new salt, so that the next wallet is another one. */
+const renew = () => {
+  wallet = null
+  byId("salt").value = `playground ${toBase64(crypto.getRandomValues(new Uint8Array(6)))}`
+}
+
 const account = () => ({ salt: byId("salt").value, walletCustody: 5 })
 
-const needPasskey = () => {
-  if (passkey() === null) throw new Refused("Create a passkey first.")
-}
-
-const predict = async () => {
-  const [{ exists, wallet, error }] = await ask("/check", {
-    accounts: [account()],
-    settings: withoutSigner(await settings())
-  })
-  if (error !== null) throw new Refused(error)
-  byId("address").textContent = wallet
-  byId("deployed").textContent = exists ? "yes" : "no"
-  return { exists, wallet }
-}
-
-const create = async () => {
-  needPasskey()
+const createWallet = async () => {
+  if (wallet !== null) renew()
   const result = await ask("/create", {
     accounts: [{ ...account(), passkeyPubKey: [passkey().publicKey] }],
     settings: await settings()
   })
-  await predict()
-  showResult(result, {
-    0: "The wallet was not created.",
-    1: "The wallet is created.",
-    2: "The wallet stood there already."
+  if (result.status === 0) return finish("The wallet was not created.", "bad", result)
+  const [{ wallet: made }] = result.returnData.flatMap((one) => Object.values(one))
+  const { rpc, signer } = await settings()
+  await ask("/transactSigner", {
+    to: byId("token").value,
+    funcSignature: "mint(address,uint256)",
+    funcParams: [made, startTokens],
+    settings: { rpc, signer }
   })
+  wallet = made
+  finish(result.status === 2 ? "The wallet existed already." : "The wallet is created.", "good", result)
 }
 
 /** Executes one operation of the wallet, from the call to its receipt. */
-const operate = async (funcSignature, funcParams) => {
-  needPasskey()
-  const { exists, wallet } = await predict()
-  if (!exists) throw new Refused("Create the wallet first.")
+const send = async () => {
   const common = withoutSigner(await settings())
   const { results } = await ask("/passkeyHash", {
     operations: [
-      { wallet, walletCustody: 5, to: byId("token").value, funcSignature, funcParams: funcParams(wallet) }
+      {
+        wallet,
+        walletCustody: 5,
+        to: byId("token").value,
+        funcSignature: "transfer(address,uint256)",
+        funcParams: [byId("recipient").value, byId("amount").value]
+      }
     ],
     settings: common
   })
@@ -107,28 +109,17 @@ const operate = async (funcSignature, funcParams) => {
     operations: [{ encodedUserOp, userOpHash, validationData }],
     settings: common
   })
-  await balance(wallet)
-  showResult(result, { 0: "The operation failed.", 1: "The operation succeeded." })
+  if (result.status !== 1) return finish("The transfer failed.", "bad", result)
+  byId("title").textContent = `Your wallet sent ${amount()} tokens`
+  byId("lead").textContent =
+    `You signed once, with your passkey. The wallet holds no coins: ${payer(result)} paid the gas.`
+  sent = true
+  finish("The transfer succeeded.", "good", result)
 }
 
-const balance = async (wallet) => {
-  const [{ errors, results }] = await ask("/read", {
-    reads: [
-      {
-        to: byId("token").value,
-        funcSignature: "balanceOf(address)",
-        funcParams: [wallet],
-        returnSignature: "uint256"
-      }
-    ],
-    rpc: byId("rpc").value
-  })
-  byId("balance").textContent = errors ?? results[0]
-}
+let sent = false
 
-const mint = () => operate("mint(address,uint256)", (wallet) => [wallet, byId("amount").value])
-const transfer = () =>
-  operate("transfer(address,uint256)", () => [byId("recipient").value, byId("amount").value])
+const amount = () => Number(byId("amount").value).toLocaleString("en-US")
 
 // --------------------------------------------------------------------------------------------------- the page
 
@@ -138,6 +129,8 @@ const element = (name, attributes, ...children) => {
   made.append(...children)
   return made
 }
+
+let exchanges = 0
 
 /** Adds a request to the list; returns a function that adds its response. */
 const note = (title, request) => {
@@ -150,104 +143,223 @@ const note = (title, request) => {
     element("pre", { tabindex: "0" }, request)
   )
   byId("exchange").prepend(details)
+  exchanges += 1
+  byId("exchange-count").textContent = `${exchanges}, the newest first`
   return (status, answer) => {
     summary.textContent = `${title}: ${status}`
     details.append(element("h3", {}, "Answer"), element("pre", { tabindex: "0" }, answer))
   }
 }
 
-const show = (text, children, bad = false) => {
-  const status = byId("status")
-  status.textContent = text
-  status.className = bad ? "bad" : "good"
-  byId("result").replaceChildren(...children)
+const cut = (hex) => `${hex.slice(0, 6)}…${hex.slice(-4)}`
+
+const copyIcon = "M8.5 8.5h12v12h-12zM15.5 5.5v-2h-12v12h2"
+
+const icon = (path) => {
+  const drawn = ["svg", "path"].map((name) => document.createElementNS("http://www.w3.org/2000/svg", name))
+  drawn[0].setAttribute("viewBox", "0 0 24 24")
+  drawn[0].setAttribute("aria-hidden", "true")
+  drawn[1].setAttribute("d", path)
+  drawn[0].append(drawn[1])
+  return drawn[0]
 }
 
-const list = (entries) =>
-  element(
-    "dl",
-    {},
-    ...entries.flatMap(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)])
-  )
+/** A shortened hash or address with its copy button. */
+const short = (hex, what) => {
+  const copy = element("button", {
+    type: "button",
+    title: "Copy",
+    "aria-label": `Copy the ${what} ${cut(hex)}`
+  })
+  copy.append(icon(copyIcon))
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(hex)
+    byId("status").textContent = "Copied."
+    copy.className = "copied"
+    setTimeout(() => {
+      copy.className = ""
+    }, 1_200)
+  })
+  return element("span", { class: "short" }, element("code", { title: hex }, cut(hex)), copy)
+}
 
-const logTable = (logs) => {
-  const head = ["Event", "Contract", "Arguments"].map((text) => element("th", { scope: "col" }, text))
-  const rows = logs.map(({ address, args, eventName }) =>
+/** Wei as a decimal number of the chain's coin. */
+const coins = (wei) => `${Number((Number(wei) / 1e18).toPrecision(6))} ETH`
+
+/** Arguments of a UserOperationEvent that matter to a reader; other events are shown whole. */
+const told = ["success", "paymaster", "actualGasCost"]
+
+const shownArgument = ([name, value]) => {
+  if (name === "actualGasCost") return `${name} ${coins(value)}`
+  const text = String(value)
+  return `${name} ${/^0x.{39,}$/.test(text) ? cut(text) : text}`
+}
+
+const shownLog = ({ args, eventName }) =>
+  element(
+    "div",
+    {},
+    element("dt", {}, eventName ?? "not decoded"),
     element(
-      "tr",
+      "dd",
       {},
-      element("th", { scope: "row" }, eventName ?? "not decoded"),
-      element("td", { class: "mono" }, address),
-      element("td", { class: "args" }, JSON.stringify(args))
+      Object.entries(args)
+        .filter(([name]) => eventName !== "UserOperationEvent" || told.includes(name))
+        .map(shownArgument)
+        .join(", ")
     )
   )
-  const table = element(
-    "table",
-    {},
-    element("caption", {}, "Decoded logs"),
-    element("thead", {}, element("tr", {}, ...head)),
-    element("tbody", {}, ...rows)
-  )
-  return element(
-    "div",
-    { class: "scroll", role: "region", "aria-label": "Decoded logs", tabindex: "0" },
-    table
-  )
+
+const eventOf = ({ logs }, name) => logs.find(({ eventName }) => eventName === name)?.args
+
+const payer = (result) => {
+  const { paymaster = "" } = eventOf(result, "UserOperationEvent") ?? {}
+  return BigInt(paymaster) === 0n ? "the wallet" : "the sponsor"
 }
 
-/** Shows a decoded transaction result. */
-const showResult = ({ gasUsed, logs, returnData, status, txHash }, texts) => {
+/** Sender, amount and recipient of a transfer. */
+const flow = ({ from, to, value }) =>
+  element(
+    "p",
+    { class: "flow" },
+    short(from, "wallet"),
+    element("span", { "aria-hidden": "true" }, "→"),
+    element("span", {}, element("b", {}, Number(value).toLocaleString("en-US")), " tokens"),
+    element("span", { "aria-hidden": "true" }, "→"),
+    element("span", { class: "unseen" }, "to"),
+    short(to, "recipient")
+  )
+
+const showResult = (text, state, result) => {
+  byId("result").hidden = result === undefined && state === "good"
+  byId("result-state").textContent = state === "good" ? "Succeeded" : "Failed"
+  byId("result-state").className = `state ${state}`
+  byId("result-gas").textContent = ""
+  byId("result-body").replaceChildren(...(state === "bad" ? [element("p", { class: "reason" }, text)] : []))
+  if (result === undefined) return
+  const { gasUsed, logs, returnData, txHash } = result
+  const operation = eventOf(result, "UserOperationEvent")
+  byId("result-gas").textContent =
+    `${gasUsed.toLocaleString("en-US")} gas${operation === undefined ? "" : `, paid by ${payer(result)}`}`
   const errors = returnData.flatMap((one) => Object.values(one)).flatMap(({ error }) => error ?? [])
-  show(
-    [texts[status] ?? `Status ${status}.`, ...errors].join(" "),
-    [
-      list([
-        ["Status", status + (status === 0 ? " (failed)" : status === 1 ? " (success)" : "")],
-        ["Transaction", txHash === "" ? "none" : txHash],
-        ["Gas used", String(gasUsed)]
-      ]),
-      ...(logs.length === 0 ? [] : [logTable(logs)])
-    ],
-    status !== 1 && status !== 2
+  const transfer = eventOf(result, "Transfer")
+  byId("result-body").append(
+    ...errors.map((error) => element("p", { class: "reason" }, error)),
+    ...(transfer === undefined ? [] : [flow(transfer)]),
+    element(
+      "dl",
+      { class: "log", "aria-label": "Decoded logs" },
+      ...logs.filter(({ args }) => Object.keys(args).length > 0).map(shownLog),
+      ...(txHash === ""
+        ? []
+        : [
+            element(
+              "div",
+              {},
+              element("dt", {}, "transaction"),
+              element("dd", {}, short(txHash, "transaction"))
+            )
+          ])
+    )
   )
 }
 
-const buttons = () => document.querySelectorAll("button")
-let busy = false
+/** The three steps: what they do, and their words before and after. */
+const steps = [
+  {
+    task: createPasskey,
+    isDone: () => passkey() !== null,
+    during: "Your device asks for you.",
+    before: ["Create a passkey", () => ["Asks your device once"]],
+    after: [
+      "Create another",
+      () => [
+        "ES256,",
+        element("code", { id: "publicKey", title: passkey().publicKey }, cut(passkey().publicKey))
+      ]
+    ]
+  },
+  {
+    task: createWallet,
+    isDone: () => wallet !== null,
+    during: "The service creates the wallet and mints tokens.",
+    before: ["Create the wallet", () => ["No signature needed"]],
+    after: ["Create another", () => [short(wallet, "wallet")]]
+  },
+  {
+    task: send,
+    isDone: () => sent,
+    during: "Your device asks for you.",
+    before: ["Send", () => ["Asks your device once"]],
+    after: ["Send again", () => ["to", short(byId("recipient").value, "recipient")]]
+  }
+]
 
-/** Runs one task at a time. Buttons stay enabled, to keep the focus, and do nothing while a task runs. */
-const run = async (what, task) => {
-  if (busy) return
-  busy = true
-  for (const button of buttons()) button.setAttribute("aria-disabled", "true")
-  show(what, [])
-  byId("status").className = ""
-  try {
-    await task()
-  } catch (problem) {
-    show(problem instanceof Error ? problem.message : String(problem), [], true)
-  } finally {
-    busy = false
-    for (const button of buttons()) button.removeAttribute("aria-disabled")
+const button = (index) => byId(`step-${index + 1}`)
+
+/** Brings the steps to what is done. */
+const showSteps = () => {
+  const current = steps.findIndex(({ isDone }) => !isDone())
+  for (const [index, { after, before, isDone }] of steps.entries()) {
+    const reachable = current === -1 || index <= current
+    const [label, notes] = isDone() && reachable ? after : before
+    const item = button(index).parentElement
+    item.className = isDone() && reachable ? "done" : ""
+    if (index === current) item.setAttribute("aria-current", "step")
+    else item.removeAttribute("aria-current")
+    button(index).disabled = !reachable
+    button(index).textContent =
+      index < 2 ? label : label === "Send" ? `Send ${amount()} tokens` : `Send ${amount()} again`
+    byId(`step-${index + 1}-note`).replaceChildren(...(reachable ? notes() : [`After step ${index}`]))
   }
 }
 
-const onSubmit = (form, actions) =>
-  byId(form).addEventListener("submit", (event) => {
-    event.preventDefault()
-    const [what, task] = actions[event.submitter?.value || "only"] ?? Object.values(actions)[0]
-    if (byId("service").reportValidity()) run(what, task)
-  })
+const [title, lead] = [byId("title").textContent, byId("lead").textContent]
 
-onSubmit("service", { only: ["", async () => show("", [])] })
-onSubmit("passkey", { only: ["Waiting for your authenticator.", createPasskey] })
-onSubmit("wallet", {
-  predict: ["Asking for the address.", async () => show(`The address is ${(await predict()).wallet}.`, [])],
-  create: ["Creating the wallet.", create]
-})
-onSubmit("transfer", {
-  mint: ["Minting. Your authenticator will ask you.", mint],
-  transfer: ["Transferring. Your authenticator will ask you.", transfer]
+const finish = (text, state, result) => {
+  showSteps()
+  if (state === "bad") {
+    byId("title").textContent = title
+    byId("lead").textContent = lead
+  }
+  showResult(text, state, result)
+  byId("status").textContent = text
+  byId("status").className = `unseen ${state}`
+}
+
+let busy = false
+
+/** Runs one step at a time. Buttons stay enabled, to keep the focus, and do nothing while a step runs. */
+const run = async (index) => {
+  const { during, task } = steps[index]
+  if (busy) return
+  if (!byId("service").checkValidity()) {
+    byId("settings-box").open = true
+    byId("service").reportValidity()
+    return
+  }
+  busy = true
+  for (const at of steps.keys()) button(at).setAttribute("aria-disabled", "true")
+  byId("status").textContent = during
+  byId("status").className = "unseen"
+  byId(`step-${index + 1}-note`).replaceChildren(during)
+  try {
+    await task()
+  } catch (problem) {
+    finish(problem instanceof Error ? problem.message : String(problem), "bad")
+  } finally {
+    busy = false
+    for (const at of steps.keys()) button(at).removeAttribute("aria-disabled")
+  }
+}
+
+for (const index of steps.keys()) button(index).addEventListener("click", () => run(index))
+byId("service").addEventListener("submit", (event) => event.preventDefault())
+byId("amount").addEventListener("input", showSteps)
+byId("salt").addEventListener("input", () => {
+  wallet = null
+  sent = false
+  showSteps()
 })
 
 /** Completes settings with an EntryPoint and the paymaster of the chain. */
@@ -264,11 +376,13 @@ const fillSettings = async (chain, signer) => {
     ...(network.paymaster !== null && { paymaster: network.paymaster })
   }
   byId("settings").value = JSON.stringify(found, null, 2)
+  byId("service-state").textContent = "Development chain is ready"
+  byId("service-state").className = "state good"
 }
 
 /** Reads the development stack's values from the fragment, which browsers never send. */
 const fill = () => {
-  if (location.hash.length < 2) return
+  if (location.hash.length < 2 || location.hash === "#main") return
   const values = new URLSearchParams(location.hash.slice(1))
   for (const [id, name] of [
     ["apiKey", "key"],
@@ -280,12 +394,17 @@ const fill = () => {
   filled = fillSettings(values.get("chain"), values.get("signer"))
 }
 
+renew()
 fill()
 addEventListener("hashchange", fill)
-byId("salt").value = `playground ${toBase64(crypto.getRandomValues(new Uint8Array(6)))}`
-if (passkey() !== null) byId("publicKey").textContent = passkey().publicKey
-if (!isSecureContext || /^[0-9.]+$|:/.test(location.hostname))
+showSteps()
+if (!isSecureContext || /^[0-9.]+$|:/.test(location.hostname)) {
+  byId("notice").hidden = false
   byId("notice").textContent =
-    "Browsers make passkeys for names alone, over HTTPS or on localhost: open this page at http://localhost:" +
-    location.port +
-    "/playground."
+    `Browsers make passkeys for names alone, over HTTPS or on localhost: open this page at http://localhost:${location.port}/playground.`
+} else if (byId("apiKey").value === "") {
+  byId("settings-box").open = true
+  byId("notice").hidden = false
+  byId("notice").textContent =
+    "This page knows no service yet: open the link that castellan dev prints, or fill in the fields below."
+}

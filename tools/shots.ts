@@ -1,0 +1,109 @@
+import { execFileSync } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { createServer } from "node:http"
+import { extname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import * as Links from "../src/hosts/cli/dev/Links.js"
+import * as Accessibility from "../test/scenarios/browser/Accessibility.js"
+import * as Browser from "../test/scenarios/browser/Browser.js"
+import * as DevService from "../test/support/http/DevService.js"
+
+/**
+ * `npm run shots -- [NAME...]`: pictures of every page in test-output/browser, 1280 and 390 pixels wide, light and dark.
+ * Prints what axe finds. Names choose from playground, docs, console and site.
+ */
+
+const names = process.argv.slice(2)
+const isChosen = (name: string): boolean => names.length === 0 || names.includes(name)
+const browser = await Browser.start()
+const { page } = browser
+let found = 0
+
+const shoot = (name: string): Promise<void> =>
+  browser.inEveryForm(async (form) => {
+    await browser.picture(`${name}-${form}`)
+    for (const line of await Accessibility.violations(page)) {
+      found += 1
+      console.log(`  ${line}`)
+    }
+  })
+
+const playground = async (link: string): Promise<void> => {
+  await page.goto(link)
+  await page.locator("#service-state.good").waitFor()
+  await shoot("playground")
+  for (const step of [1, 2, 3]) {
+    await page.locator(`#step-${step}`).click()
+    await page.locator("#status.good, #status.bad").waitFor({ state: "attached" })
+    if ((await page.locator("#status.bad").count()) > 0)
+      throw new Error(`step ${step}: ${await page.locator("#status").textContent()}`)
+  }
+  await page.locator("#result-body dl").waitFor()
+  await shoot("playground-done")
+}
+
+const docs = async (link: string): Promise<void> => {
+  await page.goto(link)
+  await page.locator(".opblock-tag").first().waitFor()
+  await shoot("docs")
+}
+
+const consolePages = async (link: string): Promise<void> => {
+  await page.goto(link)
+  const sections = await page
+    .locator("nav a")
+    .evaluateAll((all) => all.map((a) => a.getAttribute("href") ?? ""))
+  for (const path of sections) {
+    await page.goto(new URL(path, link).href)
+    await shoot(`console${path.replace("/console", "").replaceAll("/", "-")}`)
+  }
+}
+
+const types: Readonly<Record<string, string>> = {
+  ".html": "text/html",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".svg": "image/svg+xml"
+}
+
+/** The documentation's site, built afresh. */
+const site = async (): Promise<void> => {
+  const root = fileURLToPath(new URL("../", import.meta.url))
+  execFileSync("npm", ["run", "--silent", "docs:site"], { cwd: root, stdio: "ignore" })
+  const server = createServer(({ url = "/" }, response) => {
+    const path = new URL(url, "http://localhost").pathname
+    try {
+      const file = join(root, ".site", path.endsWith("/") ? `${path}index.html` : path)
+      const body = readFileSync(file)
+      response.setHeader("content-type", types[extname(file)] ?? "application/octet-stream").end(body)
+    } catch {
+      response.writeHead(404).end()
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  const port = typeof address === "object" && address !== null ? address.port : 0
+  for (const path of ["index", "start", "concepts/requests", "reference/operations"]) {
+    await page.goto(`http://127.0.0.1:${port}/${path}.html`)
+    await shoot(`site-${path.replaceAll("/", "-")}`)
+  }
+  server.close()
+}
+
+try {
+  if (isChosen("playground") || isChosen("docs") || isChosen("console")) {
+    const service = await DevService.start({ consolePort: 0 })
+    try {
+      if (isChosen("playground")) await playground(Links.playground(service.info))
+      if (isChosen("docs")) await docs(Links.api(service.info))
+      if (isChosen("console")) await consolePages(service.info.console ?? "")
+    } finally {
+      await service.stop()
+    }
+  }
+  if (isChosen("site")) await site()
+} finally {
+  await browser.stop()
+}
+console.log(`${found} findings of axe`)
+process.exitCode = found === 0 ? 0 : 1
