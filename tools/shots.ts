@@ -46,6 +46,11 @@ const docs = async (link: string): Promise<void> => {
   await page.goto(link)
   await page.locator(".opblock-tag").first().waitFor()
   await shoot("docs")
+  for (const tag of await page.locator(".opblock-tag").all()) await tag.click()
+  await page.locator('[id$="-execute"].opblock .opblock-summary-control').click()
+  await page.getByRole("button", { name: "Try it out" }).click()
+  for (const chapter of await page.locator(".info summary").all()) await chapter.click()
+  await shoot("docs-open")
 }
 
 const consolePages = async (link: string): Promise<void> => {

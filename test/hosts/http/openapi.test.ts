@@ -178,6 +178,7 @@ describe("the documentation page", () => {
       expect(links).toEqual([
         "data:,",
         "docs/swagger-ui.css",
+        "docs/page.css",
         "docs/swagger-ui-bundle.js",
         "docs/start.js",
         "openapi.json"

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import * as DevService from "../../support/http/DevService.js"
+import * as Accessibility from "./Accessibility.js"
 import * as Browser from "./Browser.js"
 
 let service: DevService.DevService
@@ -20,7 +21,11 @@ const open = async () => {
   const { page } = browser
   await page.goto("about:blank")
   await page.goto(`http://localhost:${new URL(service.info.baseUrl).port}/docs`)
-  await page.locator(".opblock").first().waitFor()
+  await page.locator(".opblock-tag").first().waitFor()
+}
+
+const openGroups = async () => {
+  for (const group of await browser.page.locator(".opblock-tag").all()) await group.click()
 }
 
 /** Opens an operation, sends its example, and returns the status and body shown. */
@@ -28,7 +33,7 @@ const tryOut = async (name: string): Promise<{ readonly status: string; readonly
   const operation = browser.page.locator(`[id$="-${name}"].opblock`)
   await operation.locator(".opblock-summary-control").click()
   await operation.getByRole("button", { name: "Try it out" }).click()
-  await operation.getByRole("button", { name: "Execute" }).click()
+  await operation.getByRole("button", { name: "Execute", exact: true }).click()
   const live = operation.locator(".live-responses-table .response")
   await live.locator(".response-col_status").waitFor()
   return {
@@ -39,16 +44,18 @@ const tryOut = async (name: string): Promise<{ readonly status: string; readonly
 
 describe("The page of the interface in a browser", () => {
   test("shows every operation of the document under the service's own policy, without other hosts", async () => {
-    const { complaints, page, picture } = browser
+    const { complaints, page } = browser
     await open()
+    expect(await page.locator(".opblock").count()).toBe(0)
+    await openGroups()
     const document = (await (await fetch(`${service.info.baseUrl}/openapi.json`)).json()) as {
       readonly paths: Readonly<Record<string, object>>
     }
     const operations = Object.values(document.paths).flatMap((methods) => Object.keys(methods))
     expect(await page.locator(".opblock").count()).toBe(operations.length)
-    expect(await page.getByRole("heading", { name: "Writing once" }).count()).toBe(1)
+    await page.locator("summary", { hasText: "Writing once" }).click()
+    expect(await page.getByText("Choose a new key for everything").isVisible()).toBe(true)
     expect(complaints).toEqual([])
-    await picture("reference")
   })
 
   test("sends a request with the entered key only", async () => {
@@ -68,7 +75,23 @@ describe("The page of the interface in a browser", () => {
     await picture("reference-answer")
     // A key lasts as long as the page.
     await open()
-    await enter("a key that nobody has issued")
+    await openGroups()
+    await enter("an unknown key")
     expect((await tryOut("listNetworks")).status).toBe("401")
+  })
+
+  test("axe finds nothing, with groups closed and open, in both schemes, wide and on a phone", async () => {
+    const { inEveryForm, page, picture } = browser
+    await open()
+    const isSound = (name: string) =>
+      inEveryForm(async (form) => {
+        expect([form, ...(await Accessibility.violations(page))]).toEqual([form])
+        await picture(`${name}-${form}`)
+      })
+    await isSound("reference")
+    await openGroups()
+    for (const chapter of await page.locator(".info summary").all()) await chapter.click()
+    await tryOut("execute")
+    await isSound("reference-open")
   })
 })

@@ -25,5 +25,6 @@ export const page = Pages.file(() => new URL("page.html", import.meta.url), "tex
 export const pages: Pages.Pages = new Map([
   ["/docs/swagger-ui.css", foreign("swagger-ui.css", "text/css")],
   ["/docs/swagger-ui-bundle.js", foreign("swagger-ui-bundle.js", "text/javascript")],
+  ["/docs/page.css", Pages.file(() => new URL("page.css", import.meta.url), "text/css")],
   ["/docs/start.js", Pages.file(() => new URL("start.js", import.meta.url), "text/javascript")]
 ])
