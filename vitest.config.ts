@@ -30,6 +30,7 @@ const slow = [
   "test/scenarios/replicas/*.test.ts",
   "test/scenarios/secrets.test.ts",
   "test/scenarios/store/*.test.ts",
+  "test/sdk/sdk.test.ts",
   "test/solidity/live/erc7562.test.ts"
 ]
 const unit = ["test/client/**/*.test.ts", "test/domain/**/*.test.ts", "test/application/**/*.test.ts"]

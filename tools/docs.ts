@@ -6,6 +6,7 @@ import * as Program from "../src/hosts/cli/Program.js"
 import { jsonSchema } from "../src/hosts/config/ConfigFile.js"
 import * as CommandLine from "../test/support/process/CommandLine.js"
 import * as BrowserModule from "./BrowserModule.js"
+import * as Llms from "./llms.js"
 import * as PublicApi from "./PublicApi.js"
 import * as Markdown from "./reference/Markdown.js"
 import * as OpenApiDocument from "./reference/OpenApiDocument.js"
@@ -60,6 +61,7 @@ export const pages = (): Readonly<Record<string, string>> => {
     "docs/config.schema.json": `${jsonSchema()}\n`,
     "src/hosts/http/playground/passkeys.js": BrowserModule.page(new URL("src/client/Passkeys.ts", root)),
     "docs/errors.md": Markdown.errors(source),
+    "docs/llms.txt": Llms.page(),
     "docs/public-api.md": publicApi,
     ...Markdown.reference(source)
   }

@@ -27,9 +27,9 @@ export default defineConfig({
     externalLinkIcon: true,
     footer: { message: "MIT licence" }
   },
-  /** Files that pages link to and that are no pages. */
-  buildEnd: ({ outDir, srcDir }) => {
-    for (const file of Pages.files) {
+  /** Copies linked files, and for language models `llms.txt` with the pages' sources that it names. */
+  buildEnd: ({ outDir, pages, srcDir }) => {
+    for (const file of [...Pages.files, "llms.txt", ...pages]) {
       mkdirSync(dirname(join(outDir, file)), { recursive: true })
       copyFileSync(join(srcDir, file), join(outDir, file))
     }

@@ -70,6 +70,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
     text: "Using it",
     items: items({
       "Executing operations": "/executing",
+      Clients: "/clients",
       Gas: "/gas",
       Webhooks: "/webhooks",
       Watches: "/watches"

@@ -22,8 +22,9 @@ const followed = new Set(
 /** Programs that stand, line by line, in files that tests run. */
 const programs: Readonly<Record<string, string>> = {
   "README.md": "test/embed/program.ts",
+  "docs/clients.md": "test/sdk/smoke.go test/sdk/smoke.py test/sdk/smoke.ts test/embed/called.ts",
   "docs/contracts.md": "test/embed/deployed.ts",
-  "docs/operations.md": "test/embed/mounted.ts test/embed/called.ts",
+  "docs/operations.md": "test/embed/mounted.ts",
   "docs/passkeys.md": "src/hosts/http/playground/script.js",
   "docs/watches.md": "test/embed/called.ts"
 }
@@ -47,6 +48,7 @@ const shown: ReadonlyArray<readonly [page: string, heading: string, language: st
 /** Snippets that are not run, and why. */
 const excepted: ReadonlyArray<readonly [page: string, language: string, why: string]> = [
   ["docs/architecture.md", "", "a drawing, whose files test/house/docs.test.ts looks for"],
+  ["docs/clients.md", "sh", "test/sdk/sdk.test.ts generates the SDKs without installing them"],
   ["docs/concepts/prediction.md", "", "a formula, which test/scenarios/http/wallets.test.ts holds"],
   ["docs/contracts.md", "", "layouts, which test/solidity/live/vectors.test.ts holds"],
   ["docs/contracts.md", "solidity", "layouts, which test/solidity/live/vectors.test.ts holds"],

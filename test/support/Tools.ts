@@ -84,10 +84,31 @@ const tools = {
     files: []
   },
   Go: {
-    has: () => onPath("go") && existsSync("/usr/share/gocode/src/github.com/Masterminds/sprig"),
-    lacks: "go with Sprig",
-    remedy: "apt-get install golang-go golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev",
-    files: []
+    has: () =>
+      onPath("go") &&
+      ["github.com/Masterminds/sprig", "golang.org/x/oauth2", "sigs.k8s.io/yaml"].every((library) =>
+        existsSync(`/usr/share/gocode/src/${library}`)
+      ),
+    lacks: "go with its libraries for charts and OAuth",
+    remedy:
+      "apt-get install golang-go golang-github-masterminds-sprig-dev golang-golang-x-oauth2-dev golang-k8s-sigs-yaml-dev",
+    files: ["test/sdk/sdk.test.ts"]
+  },
+  "OpenAPI Generator": {
+    has: () =>
+      onPath("java") &&
+      existsSync(
+        fileURLToPath(new URL("../../node_modules/@openapitools/openapi-generator-cli", import.meta.url))
+      ),
+    lacks: "java or the generator's package",
+    remedy: "apt-get install default-jre-headless, npm ci",
+    files: ["test/sdk/sdk.test.ts"]
+  },
+  Python: {
+    has: () => spawnSync("/usr/bin/python3", ["-c", "import certifi, dateutil, six, urllib3"]).status === 0,
+    lacks: "/usr/bin/python3 with certifi, dateutil, six and urllib3",
+    remedy: "apt-get install python3-certifi python3-dateutil python3-six python3-urllib3",
+    files: ["test/sdk/sdk.test.ts"]
   },
   promtool: {
     has: () => onPath("promtool"),
