@@ -10,7 +10,7 @@ import { forGenerators } from "./Document.js"
 
 /** Arguments of OpenAPI Generator for each language. */
 const languages = {
-  python: ["-g=python", "--additional-properties=packageName=castellan,projectName=castellan"],
+  python: ["-g=python", "--package-name=castellan", "--additional-properties=projectName=castellan"],
   go: [
     "-g=go-experimental",
     "--package-name=castellan",
@@ -21,10 +21,11 @@ const languages = {
 
 export type Language = keyof typeof languages
 
-/** Files for a repository of the SDK itself, with names that only its owner knows. */
+/** Files with placeholders of a repository, or for tests of the generator. */
 const ignored = [
   ".gitlab-ci.yml",
   ".travis.yml",
+  "README.md",
   "git_push.sh",
   "go.mod",
   "go.sum",
@@ -41,10 +42,16 @@ const jar = () =>
 export const generate = async (language: Language, to: string): Promise<void> => {
   rmSync(to, { recursive: true, force: true })
   mkdirSync(to, { recursive: true })
-  const document = join(to, "openapi.json")
-  writeFileSync(document, JSON.stringify(forGenerators(OpenApi.fromApi(api))))
+  const path = join(to, "openapi.json")
+  const document = OpenApi.fromApi(api)
+  writeFileSync(path, JSON.stringify(forGenerators(document)))
   writeFileSync(join(to, ".openapi-generator-ignore"), ignored.join("\n"))
-  const options = [`-i=${document}`, `-o=${to}`, ...languages[language]]
+  const options = [
+    `-i=${path}`,
+    `-o=${to}`,
+    `-p=packageVersion=${document.info.version}`,
+    ...languages[language]
+  ]
   await run("java", ["-jar", jar(), "generate", ...options], { maxBuffer: 2 ** 24 })
 }
 
