@@ -11,6 +11,7 @@ import { type Commands, Operator, optional, type Run } from "./support/Operator.
 const groups: Readonly<Record<string, readonly [about: string, load: () => Promise<Commands>]>> = {
   serve: ["run the service", () => import("./commands/serve.js")],
   dev: ["a development chain and the service on it, ready to be called", () => import("./commands/dev.js")],
+  init: ["write a commented configuration and its secrets", () => import("./commands/init.js")],
   call: ["call an endpoint of a running service", () => import("./commands/call.js")],
   accounts: ["create, show, change and pause accounts", () => import("./commands/accounts.js")],
   keys: ["issue, list, rotate and revoke API keys", () => import("./commands/keys.js")],
@@ -46,14 +47,14 @@ const { version }: { readonly version: string } = JSON.parse(
 )
 
 const configuration = [
-  "CASTELLAN_CONFIG names the service's configuration file, unless --config does. Beside castellan dev, in the same folder, neither is needed."
+  "CASTELLAN_CONFIG names the service's configuration file, unless --config does. In the folder of a running castellan dev, neither is needed."
 ]
 
 const configFile = GlobalFlag.Setting("config")({
   flag: optional(
     "config",
     "FILE",
-    "The service's configuration file (default: CASTELLAN_CONFIG, else that of castellan dev in this folder)"
+    "The service's configuration file (default: CASTELLAN_CONFIG, or the file of castellan dev in this folder)"
   )
 })
 

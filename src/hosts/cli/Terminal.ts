@@ -11,16 +11,24 @@ import { Operator } from "./support/Operator.js"
 const to = (stream: NodeJS.WriteStream) => (text: string) => Effect.sync(() => void stream.write(`${text}\n`))
 
 /** Asks on standard error: standard output is for results. */
-const ask = (question: string) =>
+const reply = (question: string) =>
   Effect.promise(async () => {
-    if (!process.stdin.isTTY) return false
+    if (!process.stdin.isTTY) return ""
     const terminal = createInterface({ input: process.stdin, output: process.stderr })
     try {
-      return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim())
+      return (await terminal.question(question)).trim()
     } finally {
       terminal.close()
     }
   })
+
+const ask = (question: string) => Effect.map(reply(`${question} [y/N] `), (text) => /^y(es)?$/i.test(text))
+
+const answer = (question: string, byDefault: string) =>
+  Effect.map(
+    reply(byDefault === "" ? `${question}: ` : `${question} [${byDefault}]: `),
+    (text) => text || byDefault
+  )
 
 /** The entry point of the service's process handles signals and exit codes, and reads the environment. */
 const serve = (configFile: string | undefined) =>
@@ -49,6 +57,7 @@ Effect.runPromise(
       print: to(process.stdout),
       tell: to(process.stderr),
       ask,
+      answer,
       serve,
       become
     }),

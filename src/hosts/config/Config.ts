@@ -12,6 +12,7 @@ import * as Breakage from "../../domain/json/Breakage.js"
 import * as Json from "../../domain/json/Json.js"
 import type { Problem, ReadSecret, Secret } from "../fields/FileFields.js"
 import { ConfigFile, defaultLimits, type Limits } from "./ConfigFile.js"
+import * as ConfigText from "./ConfigText.js"
 import * as EdgeFile from "./EdgeFile.js"
 import * as EnvOverrides from "./EnvOverrides.js"
 import * as KeysFile from "./KeysFile.js"
@@ -76,10 +77,11 @@ const parse = (
   where: string,
   { env, folder }: Pick<Secrets.Sources, "env" | "folder">
 ): Result.Result<ConfigFile, ConfigError> => {
-  const json = Json.parse(text, Json.unbounded)
+  const plain = ConfigText.json(text)
+  const json = Json.parse(plain, Json.unbounded)
   if (Result.isFailure(json)) {
     const { kind, message, path } = json.failure
-    const said = kind === "malformed" ? `it is not JSON${Breakage.tell(text)}` : message
+    const said = kind === "malformed" ? `it is not JSON${Breakage.tell(plain)}` : message
     return Result.fail(failure([{ path, message: said }], where))
   }
   const overridden = EnvOverrides.apply(json.success, env)

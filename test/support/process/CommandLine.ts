@@ -13,7 +13,9 @@ export const heard = (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>>,
   /** The reply to a prompt; by default no terminal is attached. */
-  answer = false
+  answer = false,
+  /** Replies to questions, by their text. */
+  replies: Readonly<Record<string, string>> = {}
 ): Effect.Effect<Heard, string> =>
   Effect.suspend(() => {
     const lines: Array<string> = []
@@ -26,6 +28,7 @@ export const heard = (
         print: to(lines),
         tell: to(told),
         ask: () => Effect.succeed(answer),
+        answer: (question, byDefault) => Effect.succeed(replies[question] ?? byDefault),
         serve: () => Effect.die(new Error("a test runs no process of the service in its own")),
         become: () => Effect.die(new Error("a test runs no process of the service in its own"))
       }),

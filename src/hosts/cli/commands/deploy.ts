@@ -18,6 +18,7 @@ import * as Secrets from "../../config/Secrets.js"
 import { isHttpUrl, notHttpUrl } from "../../fields/FileFields.js"
 import * as Deployment from "../deploy/Deployment.js"
 import * as EntryPoints from "../deploy/EntryPoints.js"
+import * as IntoConfig from "../deploy/IntoConfig.js"
 import * as Plan from "../deploy/Plan.js"
 import * as Bring from "../support/Bring.js"
 import { flag, help, json, Operator, optional, report, required, text } from "../support/Operator.js"
@@ -161,7 +162,11 @@ const flags = {
     "account that gets its own factory; without the flag one factory is deployed"
   ).pipe(Flag.atLeast(0)),
   payer: optional("payer", "KEY", "payer: env:NAME or file:PATH of a private key, or node"),
-  out: optional("out", "FILE", "where the network profile goes; default: castellan.network.CHAIN.json"),
+  out: optional(
+    "out",
+    "FILE",
+    "where the network profile goes; default: into the configuration, or castellan.network.CHAIN.json without one"
+  ),
   "dry-run": flag("dry-run", "show the plan, send nothing, write nothing"),
   yes: flag("yes", "do not ask")
 }
@@ -169,7 +174,7 @@ const flags = {
 export const commands = [
   Command.make("deploy", { ...flags, json }).pipe(
     help(
-      "Puts what is missing on a chain: deterministic deployer, EntryPoints, contract suite, a factory per account. Reads all of it back, and writes the network's part of the configuration.",
+      "Puts what is missing on a chain: deterministic deployer, EntryPoints, contract suite, a factory per account. Reads all of it back, and writes the network's part of the configuration, into the file of --config if there is one.",
       "--rpc http://127.0.0.1:8545 --payer node --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965...",
       "--rpc https://node.example --payer env:PAYER --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965... --account acme --dry-run"
     ),
@@ -182,6 +187,11 @@ export const commands = [
         sponsor:
           given.sponsor === undefined ? null : yield* Effect.fromResult(addressOf("sponsor", given.sponsor))
       }
+      const config = given.out === undefined ? operator.env.CASTELLAN_CONFIG : undefined
+      const target =
+        config === undefined
+          ? null
+          : yield* Effect.fromResult(IntoConfig.read(resolve(config), given.account))
       if (!isHttpUrl(given.rpc)) return yield* Effect.fail(`--rpc: ${notHttpUrl}`)
       const chainId = yield* Provider.chainIdOf(given.rpc)
       const local = /^https?:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/]?/i.test(given.rpc)
@@ -213,10 +223,13 @@ export const commands = [
       )
       const profile = Plan.networkEntry(chainId, plan, given.account, codeHash)
       const written = `${JSON.stringify(profile, null, 2)}\n`
-      const file = resolve(given.out ?? `castellan.network.${chainId}.json`)
-      yield* attempt(`${file} cannot be written`, async () => writeFileSync(file, written))
+      const file = target?.path ?? resolve(given.out ?? `castellan.network.${chainId}.json`)
+      const content = target === null ? written : IntoConfig.filled(target, profile)
+      yield* attempt(`${file} cannot be written`, async () => writeFileSync(file, content))
       yield* operator.tell(
-        `${file} holds the network for the service's configuration; ${Plan.rpcVariable(chainId)} is to hold the URL of its node`
+        target === null
+          ? `${file} holds the network for the service's configuration; ${Plan.rpcVariable(chainId)} is to hold the URL of its node`
+          : `${file} has the addresses on chain ${chainId}; "castellan config check --connect" checks them`
       )
       return { text: written.trimEnd(), json: { ...about, verified: found, profile, file } }
     })
@@ -229,4 +242,6 @@ export const notes = [
   "The keys of --owner and --beacon-owner sign nothing here: keep them offline."
 ]
 
-export const environment = ["From the environment it reads only the variable of --payer env:NAME."]
+export const environment = [
+  "From the environment it reads the variable of --payer env:NAME, and CASTELLAN_CONFIG unless --config or --out is given."
+]

@@ -144,7 +144,7 @@ export const obstacles = ({ steps }: Plan): ReadonlyArray<string> =>
   )
 
 /** Configuration entries for a chain with a deployed plan. */
-interface NetworkEntry {
+export interface NetworkEntry {
   readonly networks: ReadonlyArray<Readonly<Record<string, unknown>>>
   /** By account, for its entry in `accounts` or for `castellan accounts set-network`. */
   readonly accounts: ReadonlyArray<{

@@ -30,6 +30,8 @@ export class Operator extends Context.Service<
     readonly become: (
       program: Effect.Effect<void, { readonly message: string }, Scope.Scope>
     ) => Effect.Effect<never>
+    /** Asks a person for a text; the default when the reply is empty or standard input is not a terminal. */
+    readonly answer: (question: string, byDefault: string) => Effect.Effect<string>
   }
 >()("castellan/cli/Operator") {}
 

@@ -91,7 +91,7 @@ const keysOf = (
   }))
 }
 
-/** The configuration that --config or CASTELLAN_CONFIG names, else the one of the folder's development stack. */
+/** The configuration that --config or CASTELLAN_CONFIG names, or that of the folder's development stack. */
 export const config: Effect.Effect<Config.Config, Why, Operator> = Effect.flatMap(
   Operator,
   ({ devConfig, env }) =>

@@ -223,6 +223,32 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
+  it.effect("completes the configuration that castellan init has written, and keeps its comments", () =>
+    Effect.gen(function* () {
+      const file = join(folder, "castellan.jsonc")
+      yield* CommandLine.run(["init", "--rpc", anvil.url, "--account", "a", "--out", file], {})
+      const before = readFileSync(file, "utf8")
+      const words = ["deploy", "--rpc", anvil.url, ...keys, "--account", "a", "--config", file]
+      const report: Report = JSON.parse(yield* CommandLine.run([...words, "--json"], {}))
+      const text = readFileSync(file, "utf8")
+      expect(text.match(/\/\/.*/g)).toEqual(before.match(/\/\/.*/g))
+      const config = yield* Effect.fromResult(Config.load({ CASTELLAN_CONFIG: file }))
+      const [network] = report.profile.networks
+      const profile = config.networks.find(({ chainId }) => chainId === 31337n)
+      expect(profile).toMatchObject({ ledger: network?.ledger, beacon: network?.beaconAdminAddress })
+      expect(profile?.rpc).not.toBeNull()
+      const [own] = config.accountNetworks
+      expect(own).toMatchObject({ accountId: "a" })
+      expect(JSON.stringify(report.profile.accounts)).toContain(own?.profile.factory)
+
+      yield* CommandLine.run(words, {})
+      expect(readFileSync(file, "utf8")).toBe(text)
+      expect(
+        yield* Effect.flip(CommandLine.run(["deploy", "--account", "z", ...words.slice(1)], {}))
+      ).toContain("has no account z")
+    })
+  )
+
   it.effect("refuses foreign code at its addresses", () =>
     Effect.gen(function* () {
       const ledger = reportOf(yield* deploy(["--json"])).plan.steps.find(({ name }) => name === "ledger")
