@@ -26,7 +26,7 @@ const given = Effect.gen(function* () {
   for (let n = 0; n < 12; n++) {
     yield* Time.setTime(1_000 + n)
     const space = Make.space(n % 2 === 0 ? 1 : 2)
-    yield* journal.accept(
+    yield* journal.acceptOps(
       Make.acceptance(`r${n}`, [Make.op({ space, nonceKey: BigInt(n), userOpHash: null })], {
         metadata: n % 3 === 0 ? { order: "1" } : {}
       })

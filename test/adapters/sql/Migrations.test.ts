@@ -159,7 +159,7 @@ describe("a database of an earlier version", { timeout: 60_000 }, () => {
         })
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
         expect(yield* journal.finish("with an op", "{}", {})).toBe("{}")
-        yield* journal.accept(Make.acceptance("with neither", []))
+        yield* journal.acceptOps(Make.acceptance("with neither", []))
         expect(yield* journal.request("with neither")).toMatchObject({ lane: Make.lane, body: '{"n":2}' })
       }).pipe(Effect.provide(client))
     )

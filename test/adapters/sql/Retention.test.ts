@@ -48,7 +48,7 @@ describe("what another process writes while the journal forgets", () => {
     Effect.gen(function* () {
       const journal = yield* Journals.all
       const sql = yield* SqlClient.SqlClient
-      yield* journal.accept(
+      yield* journal.acceptOps(
         Make.acceptance("r1", [], { deployments: [Make.deployment({ deadline: 2_000 })] })
       )
       yield* Meanwhile.changed(sql, sql, {

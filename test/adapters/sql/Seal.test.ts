@@ -59,7 +59,7 @@ describe("a database", () => {
   const work = Effect.gen(function* () {
     const journal = yield* Journals.all
     const op = Make.op({ userOpHash: Make.word(1) })
-    yield* journal.accept(Make.acceptance("r1", [op], { body }))
+    yield* journal.acceptOps(Make.acceptance("r1", [op], { body }))
     const access = Make.access({ rpc: Redacted.make(rpc) })
     yield* journal.allocate(Make.allocation("r1", { access, ops: [0] }))
     yield* journal.recordSigned(Make.signed(0n))
@@ -94,7 +94,7 @@ describe("a database", () => {
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({ state: "sent" })
         expect(yield* Make.unfinished(journal)).toEqual(["r1"])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        yield* journal.accept(Make.acceptance("r2", [], { body: "new" }))
+        yield* journal.acceptOps(Make.acceptance("r2", [], { body: "new" }))
         expect(yield* journal.request("r2")).toMatchObject({ body: "new" })
       }).pipe(Effect.provide(SqlJournal.layer({ sealingKey: Redacted.make("another secret") })))
     }).pipe(Effect.provide(client))

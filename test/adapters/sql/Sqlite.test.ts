@@ -272,7 +272,7 @@ describe("a journal whose store fails", () => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const journal = yield* Journals.all
-      const accept = journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+      const accept = journal.acceptOps(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
       yield* sql`pragma query_only = on`
       const error = yield* Effect.flip(accept)
       expect(error._tag).toBe("JournalError")
@@ -287,7 +287,7 @@ describe("a journal whose store fails", () => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const journal = yield* Journals.all
-      yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+      yield* journal.acceptOps(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
       yield* sql`update requests set lane_key = '{"damaged'`
       const [work] = yield* journal.work
       expect(work?.key).toBeNull()
@@ -303,7 +303,7 @@ describe("a journal whose store fails", () => {
       yield* sql`create table child (id text references parent (id) deferrable initially deferred)`
       yield* sql`
         create trigger orphan after insert on ops begin insert into child (id) values (new.request_id); end`
-      const accept = journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+      const accept = journal.acceptOps(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
       const exit = yield* Effect.exit(accept)
       const failure = Exit.isFailure(exit) ? Option.getOrNull(Cause.findErrorOption(exit.cause)) : null
       expect(failure?.message).toBe("the journal's store failed (SQLITE_CONSTRAINT_FOREIGNKEY)")

@@ -100,7 +100,7 @@ const world = (tells: Tells = {}) =>
         accept: (acceptance: object) =>
           Effect.suspend(() => {
             isAccepted = true
-            return Effect.orDie(requests.accept({ ...Make.acceptance("r", [], { lane }), ...acceptance }))
+            return Effect.orDie(requests.acceptOps({ ...Make.acceptance("r", [], { lane }), ...acceptance }))
           }),
         work: Effect.void,
         rest: Effect.void,

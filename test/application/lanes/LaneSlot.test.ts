@@ -163,7 +163,7 @@ describe("the slots of a lane", () => {
     for (const by of ["the journal", "the chain"]) {
       const journal = Journals.methodsOf(yield* InMemory.makeJournal)
       const slots = LaneSlot.make(NonceManager.make(journal), InFlight.make())
-      yield* journal.accept(Make.acceptance("d1", []))
+      yield* journal.acceptOps(Make.acceptance("d1", []))
       yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
       yield* journal.recordSigned(Make.signed(0n))
       let used = 0n

@@ -48,8 +48,8 @@ const payload = (change: Partial<NonceManager.Payload> = {}): NonceManager.Paylo
 const world = (wrap: (journal: Journal) => Partial<Journal> = () => ({})) =>
   Effect.map(InMemory.makeJournal, (journals) => {
     const journal = Context.get(journals, TransactionJournal)
-    const { accept } = Context.get(journals, RequestJournal)
-    return { accept, journal, lanes: NonceManager.make({ ...journal, ...wrap(journal) }) }
+    const { acceptOps } = Context.get(journals, RequestJournal)
+    return { acceptOps, journal, lanes: NonceManager.make({ ...journal, ...wrap(journal) }) }
   })
 
 const away = new JournalError({ message: "away" })
@@ -278,15 +278,15 @@ describe("work of a lane", () => {
   })
 
   test("is admitted beside transactions of its route, and beside none of another one", function* () {
-    const { accept, lanes } = yield* world()
-    yield* accept(Make.acceptance("direct", [], { lane }))
+    const { acceptOps, lanes } = yield* world()
+    yield* acceptOps(Make.acceptance("direct", [], { lane }))
     const { nonce } = yield* lanes.sign(payload({ direct: "direct" }))
     expect(yield* lanes.admits(lane, "direct", 0n)).toBe(true)
     expect(yield* lanes.admits(lane, Make.entryPoint, 0n)).toBe(false)
     expect(yield* lanes.admits(lane, Make.entryPoint, nonce + 1n)).toBe(true)
     const space = { ...Make.space(1), authority: lane.signer }
     const op = Make.op({ space, userOpHash: Make.word(9) })
-    yield* accept(Make.acceptance("ops", [op], { lane }))
+    yield* acceptOps(Make.acceptance("ops", [op], { lane }))
     const ops = [{ requestId: "ops", index: 0, userOpHash: Make.word(9), entryPoint: Make.entryPoint }]
     expect(yield* Effect.flip(lanes.sign(payload({ ops })))).toMatchObject({ _tag: "OtherRoute" })
     expect((yield* lanes.sign(payload({ ops, drainedTo: nonce + 1n }))).nonce).toBe(nonce + 1n)

@@ -30,7 +30,7 @@ const userOpHash = Make.word(0x0b)
 const world = Effect.gen(function* () {
   const journals = yield* InMemory.makeJournal
   const intent = Make.op({ space: Make.space(1, { authority: submitter.address, entryPoint }), userOpHash })
-  yield* Context.get(journals, RequestJournal).accept(Make.acceptance("r1", [intent]))
+  yield* Context.get(journals, RequestJournal).acceptOps(Make.acceptance("r1", [intent]))
   const node = yield* Monitor.node("any")
   const chain = {
     ...node.chain,

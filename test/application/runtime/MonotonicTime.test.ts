@@ -66,7 +66,12 @@ describe("a clock that is set back by an hour", () => {
   test("leaves no lane claimed for longer without a question to the journal", function* () {
     let asked = 0
     const claims = LaneClaims.make(
-      { work: Effect.succeed([]), claim: () => Effect.sync(() => ++asked) },
+      {
+        busy: Effect.succeed([]),
+        takeOver: () => Effect.void,
+        work: Effect.succeed([]),
+        claim: () => Effect.sync(() => ++asked)
+      },
       {
         process: "this",
         owns: () => true,

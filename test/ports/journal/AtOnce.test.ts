@@ -27,11 +27,11 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
       (one, other) =>
         Effect.gen(function* () {
           const plain = numbers(20).map((n) => `r${n}`)
-          for (const requestId of plain) yield* one.accept(Make.acceptance(requestId, []))
-          yield* one.accept(Make.acceptance("busy", [Make.op()]))
+          for (const requestId of plain) yield* one.acceptOps(Make.acceptance(requestId, []))
+          yield* one.acceptOps(Make.acceptance("busy", [Make.op()]))
           const away = { chainId: Make.chainId, signer: Make.address(0x52) }
           yield* other.claim(away, by("other"))
-          yield* other.accept(Make.acceptance("away", [], { lane: away }))
+          yield* other.acceptOps(Make.acceptance("away", [], { lane: away }))
           const ids = [...plain.slice(0, 10), "busy", "away", "nobody", ...plain.slice(10), "r3"]
           const exits = yield* atOnce(
             ids.map((id) => one.finish(id, `"answer of ${id}"`, { httpStatus: 200 }))
@@ -55,8 +55,8 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
 
     fact("of two answers of one request one stays, and both are told it", (one) =>
       Effect.gen(function* () {
-        yield* one.accept(Make.acceptance("r1", []))
-        yield* one.accept(Make.acceptance("r2", []))
+        yield* one.acceptOps(Make.acceptance("r1", []))
+        yield* one.acceptOps(Make.acceptance("r2", []))
         const exits = yield* atOnce(
           numbers(12).map((n) => one.finish(n % 2 === 0 ? "r1" : "r2", `"answer ${n}"`, {}))
         )

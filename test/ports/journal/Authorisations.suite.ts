@@ -16,15 +16,15 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const configHash = Make.word(0xc2)
-        yield* journal.accept(Make.acceptance("r1", [], { deployments: [Make.deployment()] }))
+        yield* journal.acceptOps(Make.acceptance("r1", [], { deployments: [Make.deployment()] }))
         const deployments = [
           Make.deployment({ configHash, create2Salt: Make.word(2) }),
           Make.deployment({ configHash, factory: Make.address(0xfad) })
         ]
-        expect(yield* journal.accept(Make.acceptance("r2", [], { deployments }))).toEqual(accepted)
+        expect(yield* journal.acceptOps(Make.acceptance("r2", [], { deployments }))).toEqual(accepted)
         const elsewhere = [Make.deployment({ configHash, chainId: 1n })]
         expect(
-          yield* journal.accept(
+          yield* journal.acceptOps(
             Make.acceptance("r3", [], { lane: { ...Make.lane, chainId: 1n }, deployments: elsewhere })
           )
         ).toEqual(accepted)

@@ -85,7 +85,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect(yield* stateOf(1)).toBe("accepted")
         const again = Make.op({ index: 1, nonceKey: 1n, userOpHash: Make.word(0xa6) })
-        expect(yield* journal.accept(Make.acceptance("r1", [again]))).toEqual({ _tag: "accepted" })
+        expect(yield* journal.acceptOps(Make.acceptance("r1", [again]))).toEqual({ _tag: "accepted" })
         expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect(yield* stateOf(0xa6)).toBe("accepted")
         expect((yield* journal.request("r1"))?.outcome).toBeNull()

@@ -18,7 +18,7 @@ const allocated = (nonce: bigint) => ({ _tag: "allocated", nonce })
 
 /** Accepts op 0 of a request, with a hash. */
 const accepted = (journal: Service, requestId = "r1", n = 1) =>
-  journal.accept(Make.acceptance(requestId, [Make.op({ nonceKey: BigInt(n), userOpHash: Make.word(n) })]))
+  journal.acceptOps(Make.acceptance(requestId, [Make.op({ nonceKey: BigInt(n), userOpHash: Make.word(n) })]))
 
 /** Every call that changes something of the lane, of a request whose op 0 is in its transaction 0. */
 const changes = (one: Service): ReadonlyArray<Effect.Effect<unknown, JournalError>> => [
@@ -44,7 +44,7 @@ const changes = (one: Service): ReadonlyArray<Effect.Effect<unknown, JournalErro
   one.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 0n)], Make.node()),
   one.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)]),
   one.finaliseInclusions(Make.lane.signer, Make.chainId, [Make.deep(Make.word(1))]),
-  one.accept(Make.acceptance("r1", [Make.op({ index: 1, nonceKey: 9n })]))
+  one.acceptOps(Make.acceptance("r1", [Make.op({ index: 1, nonceKey: 9n })]))
 ]
 
 for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
@@ -182,7 +182,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
     fact("work is told by lane, with the account and the key of the lane", (one, other) =>
       Effect.gen(function* () {
         yield* accepted(other)
-        yield* other.accept(Make.acceptance("r2", [], { elements: 3 }))
+        yield* other.acceptOps(Make.acceptance("r2", [], { elements: 3 }))
         const open = (requestId: string) => ({
           requestId,
           accountId: Make.alice,

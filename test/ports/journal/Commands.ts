@@ -116,7 +116,7 @@ const accept = fc
     return (model) => ({
       name: "accept",
       request,
-      journal: (journal) => journal.accept(request),
+      journal: (journal) => journal.acceptOps(request),
       expected: (now) => model.accept(request, now)
     })
   })
@@ -139,7 +139,7 @@ const replace = fc.record({ rank, op, available: funds, often }).map(
       return {
         name: "accept",
         request,
-        journal: (journal) => journal.accept(request),
+        journal: (journal) => journal.acceptOps(request),
         expected: (now) => model.accept(request, now)
       }
     }

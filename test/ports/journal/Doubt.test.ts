@@ -54,7 +54,7 @@ describe("an acceptance whose end is not known, on PostgreSQL", () => {
         // Its statements run in the open transaction around it.
         const open = sql.withTransaction(
           Effect.gen(function* () {
-            yield* one.accept(acceptance)
+            yield* one.acceptOps(acceptance)
             yield* Deferred.succeed(written, undefined)
             yield* Deferred.await(goOn)
             if (end === "rolled back") return yield* new JournalError({ message: "the connection broke" })
@@ -69,7 +69,7 @@ describe("an acceptance whose end is not known, on PostgreSQL", () => {
         expect(Exit.isSuccess(yield* Fiber.join(accepting))).toBe(end === "committed")
         expect(yield* Fiber.join(asking)).toEqual(end === "committed" ? Make.lane : null)
         expect((yield* other.request("r1")) !== null).toBe(end === "committed")
-        if (end === "rolled back") yield* refused(one.accept(acceptance))
+        if (end === "rolled back") yield* refused(one.acceptOps(acceptance))
       })
     )
 
@@ -89,12 +89,12 @@ describe("an acceptance whose end is not known, on PostgreSQL", () => {
         )
       )
       yield* Deferred.await(written)
-      const accepting = yield* Effect.forkChild(Effect.result(other.accept(acceptance)))
+      const accepting = yield* Effect.forkChild(Effect.result(other.acceptOps(acceptance)))
       yield* someoneWaits(look)
       yield* Deferred.succeed(goOn, undefined)
       expect(yield* Fiber.join(declining)).toBeNull()
       expect((yield* Fiber.join(accepting))._tag).toBe("Failure")
-      expect(yield* one.accept({ ...acceptance, requestId: "r2" })).toEqual({ _tag: "accepted" })
+      expect(yield* one.acceptOps({ ...acceptance, requestId: "r2" })).toEqual({ _tag: "accepted" })
     })
   )
 })

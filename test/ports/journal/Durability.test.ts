@@ -90,7 +90,7 @@ const verify = (told: ReadonlyArray<string>, signer: Address) =>
     expect(signed).toEqual(signed.map((_, n) => n))
     const lane = { ...Make.lane, signer }
     yield* journal.claim(lane, { process: "the next life", independent: [] })
-    yield* journal.accept(Make.acceptance(`after ${signer}`, [], { lane }))
+    yield* journal.acceptOps(Make.acceptance(`after ${signer}`, [], { lane }))
     const next = yield* journal.allocate(Make.allocation(`after ${signer}`, { signer }))
     // One more may have been signed after the last line that was read.
     expect(next._tag === "allocated" ? Number(next.nonce) - signed.length : -1).toBeOneOf([0, 1])
@@ -122,7 +122,7 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
           const ops = [0, 1].map((index) =>
             Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index), reserve: 10n ** 40n })
           )
-          yield* journal.accept(Make.acceptance("r1", ops, { deployments: [Make.deployment()] }))
+          yield* journal.acceptOps(Make.acceptance("r1", ops, { deployments: [Make.deployment()] }))
           yield* journal.allocate(Make.allocation("r1", { ops: [0], chainNonce: 9n, maxCost: 10n ** 30n }))
           yield* journal.recordSigned(Make.signed(9n))
           yield* journal.allocate(Make.allocation("r1", { chainNonce: 9n }))
@@ -140,10 +140,10 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
           })
           const poor = [Make.op({ index: 5, nonceKey: 5n })]
           expect(
-            yield* journal.accept(Make.acceptance("r2", poor, { funds: Make.fundsOf(poor, 1n) }))
+            yield* journal.acceptOps(Make.acceptance("r2", poor, { funds: Make.fundsOf(poor, 1n) }))
           ).toEqual({ _tag: "reserved", index: 5, reserved: 2n * 10n ** 40n })
           const other = [Make.deployment({ configHash: Make.word(0xc2) })]
-          expect(yield* journal.accept(Make.acceptance("r2", [], { deployments: other }))).toMatchObject({
+          expect(yield* journal.acceptOps(Make.acceptance("r2", [], { deployments: other }))).toMatchObject({
             _tag: "otherConfiguration"
           })
           const balance = 10n ** 30n

@@ -30,9 +30,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           ...Make.handing("r1", []),
           ops: [{ index: 0, signed: Hex.unsafe("0x51"), userOpHash: Make.word(sequence) }]
         })
-        yield* journal.accept(Make.acceptance("r1", [version(1n)]))
+        yield* journal.acceptOps(Make.acceptance("r1", [version(1n)]))
         yield* journal.abandon("r1", [0])
-        yield* journal.accept(Make.acceptance("r1", [version(2n)]))
+        yield* journal.acceptOps(Make.acceptance("r1", [version(2n)]))
         yield* refused(journal.submitRemotely(handing(1n)))
         expect(yield* stateOf(2)).toBe("accepted")
         yield* journal.submitRemotely(handing(2n))
@@ -251,7 +251,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const signed = (yield* journal.request("r1"))?.signed
         expect(signed?.map(({ userOpHash }) => userOpHash)).toEqual([Make.word(1)])
         const again = Make.op({ index: 1, nonceKey: 1n, userOpHash: Make.word(0xa6) })
-        expect(yield* journal.accept(Make.acceptance("r1", [again]))).toEqual({ _tag: "accepted" })
+        expect(yield* journal.acceptOps(Make.acceptance("r1", [again]))).toEqual({ _tag: "accepted" })
         expect(yield* stateOf(1)).toBe("abandoned")
         // The one before may land under that nonce yet: another nonce would have the element done twice.
         yield* journal.abandonUnsigned("r1", [1])

@@ -70,7 +70,7 @@ const accept = (all: ReadonlyArray<Given>) =>
       const ops = wallets.map((wallet, index) =>
         Make.op({ index, space: Make.space(wallet), nonceKey: BigInt(at * 100 + n), userOpHash: null })
       )
-      yield* journal.accept(Make.acceptance(requestId, ops, { accountId, metadata }))
+      yield* journal.acceptOps(Make.acceptance(requestId, ops, { accountId, metadata }))
       if (!isFinal) continue
       yield* journal.abandon(
         requestId,
@@ -123,8 +123,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const op = (n: number) => Make.op({ index: n, space: Make.space(n), userOpHash: Make.word(n) })
-        yield* journal.accept(Make.acceptance("r2", [op(1)], { metadata: { order: "1" } }))
-        yield* journal.accept(Make.acceptance("r2", [op(2)], { metadata: { order: "2" } }))
+        yield* journal.acceptOps(Make.acceptance("r2", [op(1)], { metadata: { order: "1" } }))
+        yield* journal.acceptOps(Make.acceptance("r2", [op(2)], { metadata: { order: "2" } }))
         const wallets = [1, 2].map((n) => ({ wallet: Make.space(n).wallet }))
         for (const by of wallets) expect(yield* pages(by)).toEqual(["r2"])
         const members = ["1", "2"].map((value) => ({ member: order(value) }))
@@ -138,7 +138,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const by = { member: order("1") }
-        yield* journal.accept(
+        yield* journal.acceptOps(
           Make.acceptance("r2", [Make.op()], { metadata: { order: "1" }, accountId: Make.alice })
         )
         yield* journal.abandon("r2", [0])

@@ -19,7 +19,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "an op is found by its account only, on its chain only",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+        yield* journal.acceptOps(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
         expect(yield* find(1)).toMatchObject({ requestId: "r1" })
         expect(yield* find(1, Make.bob)).toBeNull()
         expect(yield* find(2)).toBeNull()
@@ -32,7 +32,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const indexes = Array.from({ length: 600 }, (_, index) => index)
-        yield* journal.accept(
+        yield* journal.acceptOps(
           Make.acceptance(
             "r1",
             indexes.map((index) =>
@@ -54,7 +54,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
-        yield* journal.accept(Make.acceptance("r1", ops))
+        yield* journal.acceptOps(Make.acceptance("r1", ops))
         yield* journal.abandon("r1", [1])
         for (const wrong of [1, 2])
           yield* refused(
@@ -78,7 +78,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
-        yield* journal.accept(Make.acceptance("r1", ops))
+        yield* journal.acceptOps(Make.acceptance("r1", ops))
         for (const index of [1, 0]) {
           yield* journal.identify("r1", [{ index, userOpHash: Make.word(10) }])
           yield* journal.abandon("r1", [index])
@@ -94,7 +94,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const ops = [0, 1].map((index) =>
           Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index) })
         )
-        yield* journal.accept(Make.acceptance("r1", ops))
+        yield* journal.acceptOps(Make.acceptance("r1", ops))
         yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
         yield* journal.recordSigned(Make.signed(0n))
         yield* refused(journal.abandon("r1", [1, 0]))

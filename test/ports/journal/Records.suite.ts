@@ -89,7 +89,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           { clientId: "key", assetId: "A", versionId: "" }
         ] as const
         for (const [n, key] of keys.entries()) {
-          yield* journal.accept(Make.acceptance(`d${n}`, []))
+          yield* journal.acceptOps(Make.acceptance(`d${n}`, []))
           const access = Make.access({ key, trust: n === 0 ? "operator" : "caller" })
           yield* journal.allocate(Make.allocation("", { access, direct: n === 1 ? null : `d${n}` }))
           yield* journal.recordSigned(Make.signed(BigInt(n)))

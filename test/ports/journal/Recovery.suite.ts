@@ -167,8 +167,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "a transaction that was found is the request's own, followed and settled as if it had been signed here",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", []))
-        yield* journal.accept(Make.acceptance("r2", []))
+        yield* journal.acceptOps(Make.acceptance("r1", []))
+        yield* journal.acceptOps(Make.acceptance("r2", []))
         yield* journal.adopt(transaction(5n))
         yield* journal.adopt(transaction(5n))
         const { txHash } = transaction(5n).transaction

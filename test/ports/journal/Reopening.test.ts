@@ -34,7 +34,7 @@ const bundled = (n: number): Pair => {
     requestId,
     land: call((journal) =>
       Effect.gen(function* () {
-        yield* journal.accept(Make.acceptance(requestId, [opOf(n)]))
+        yield* journal.acceptOps(Make.acceptance(requestId, [opOf(n)]))
         yield* journal.allocate(Make.allocation(requestId, { ...lane, ops: [0] }))
         yield* journal.recordSigned(Make.signed(0n, lane))
         yield* journal.settle(Make.mined(0n, lane), [Make.landed(Make.word(n), 0n)], false)
@@ -58,7 +58,7 @@ const direct = (n: number): Pair => {
     requestId,
     land: call((journal) =>
       Effect.gen(function* () {
-        yield* journal.accept(Make.acceptance(requestId, [], { lane }))
+        yield* journal.acceptOps(Make.acceptance(requestId, [], { lane }))
         yield* journal.allocate(Make.allocation(requestId, { ...lane, direct: requestId }))
         yield* journal.recordSigned(Make.signed(0n, lane))
         yield* journal.settle(Make.mined(0n, lane), [], false)
@@ -76,7 +76,7 @@ const remote = (n: number): Pair => {
     requestId,
     land: call((journal) =>
       Effect.gen(function* () {
-        yield* journal.accept(Make.acceptance(requestId, [opOf(n)]))
+        yield* journal.acceptOps(Make.acceptance(requestId, [opOf(n)]))
         yield* journal.submitRemotely(Make.handing(requestId, [0]))
         yield* journal.recordInclusions(signer, Make.chainId, [Make.landed(Make.word(n), 0n)], Make.node())
       })

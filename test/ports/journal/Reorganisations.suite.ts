@@ -106,7 +106,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           Make.node()
         )
         expect(yield* journal.recordExternalUse(Make.lane, 0n, [])).toEqual(["r1"])
-        yield* journal.accept(Make.acceptance("d1", []))
+        yield* journal.acceptOps(Make.acceptance("d1", []))
         yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
         yield* journal.recordSigned(Make.signed(1n))
         expect(yield* journal.recordExternalUse(Make.lane, 1n, [])).toEqual(["d1"])

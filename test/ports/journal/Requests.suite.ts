@@ -13,7 +13,7 @@ const idempotency = (key: string, n = 1) => ({ key, bodyHash: Make.word(n) })
 export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
   const accept = (requestId: string, over: Partial<Acceptance>) =>
-    Effect.flatMap(Journals.all, (journal) => journal.accept(Make.acceptance(requestId, [], over)))
+    Effect.flatMap(Journals.all, (journal) => journal.acceptOps(Make.acceptance(requestId, [], over)))
 
   describe(`requests in ${name}`, () => {
     fact(
@@ -32,7 +32,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           failed: [Make.failed(5, { figures }), Make.failed(3)],
           metadata: { order: "№ 4711 🏰", by: "a:b" }
         })
-        expect(yield* journal.accept(acceptance)).toEqual(accepted)
+        expect(yield* journal.acceptOps(acceptance)).toEqual(accepted)
         const request = yield* journal.request("r2")
         expect(request).toEqual({
           requestId: "r2",
@@ -85,7 +85,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* signerOf("d1")).toBe(Make.lane.signer)
         const other = Make.address(0x52)
         const op = Make.op({ space: Make.space(1, { authority: other }) })
-        yield* journal.accept(Make.acceptance("d1", [op]))
+        yield* journal.acceptOps(Make.acceptance("d1", [op]))
         expect(yield* signerOf("d1")).toBe(other)
       })
     )
@@ -98,7 +98,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* accept("r2", own)).toEqual(accepted)
         const ops = [Make.op({ userOpHash: Make.word(1) })]
         const again = Make.acceptance("r3", ops, { idempotency: idempotency("key", 8) })
-        expect(yield* journal.accept(again)).toEqual({ _tag: "known", requestId: "r2" })
+        expect(yield* journal.acceptOps(again)).toEqual({ _tag: "known", requestId: "r2" })
         expect(yield* journal.request("r3")).toBeNull()
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
         expect(yield* accept("r4", { ...own, endpoint: "create" })).toEqual(accepted)
@@ -230,7 +230,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const own = { signer: Make.address(0x52) }
         yield* journal.allocate(Make.allocation("direct", { ...own, direct: "direct", chainNonce: 1n }))
         yield* journal.recordSigned(Make.signed(1n, own))
-        yield* journal.accept(
+        yield* journal.acceptOps(
           Make.acceptance("handed", [Make.op({ index: 9, nonceKey: 9n, userOpHash: Make.word(9) })])
         )
         yield* journal.submitRemotely(Make.handing("handed", [9]))
@@ -302,13 +302,13 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           Make.deployment({ deadline: 1_000 }),
           Make.deployment({ create2Salt: Make.word(2), deadline: 1_001 })
         ]
-        yield* journal.accept(Make.acceptance("wallets", [], { deployments }))
+        yield* journal.acceptOps(Make.acceptance("wallets", [], { deployments }))
         yield* journal.forget(1_001_000)
         expect(yield* Effect.forEach(ids, journal.request)).toEqual(ids.map(() => null))
         const anew = deployments.map((it) => ({ ...it, configHash: Make.word(0xc2), chainTime: 900 }))
         expect(
           yield* Effect.forEach(anew, (it, n) =>
-            journal.accept(Make.acceptance(`anew ${n}`, [], { deployments: [it] }))
+            journal.acceptOps(Make.acceptance(`anew ${n}`, [], { deployments: [it] }))
           )
         ).toMatchObject([{ _tag: "accepted" }, { _tag: "otherConfiguration" }])
       })

@@ -13,10 +13,10 @@ const acceptRoutes = Effect.gen(function* () {
   const journal = yield* Journals.all
   const opOf = (n: number, entryPoint = Make.entryPoint) =>
     Make.op({ index: n, nonceKey: BigInt(n), userOpHash: Make.word(n), space: Make.space(1, { entryPoint }) })
-  yield* journal.accept(
+  yield* journal.acceptOps(
     Make.acceptance("r2", [opOf(1), opOf(2, Make.otherEntryPoint), opOf(3, Make.otherEntryPoint)])
   )
-  yield* journal.accept(Make.acceptance("d1", []))
+  yield* journal.acceptOps(Make.acceptance("d1", []))
 })
 
 const one = Make.allocation("r2", { ops: [1] })

@@ -29,7 +29,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "an accepted request that waits is no work until it is due",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r2", [], { schedule }))
+        yield* journal.acceptOps(Make.acceptance("r2", [], { schedule }))
         expect((yield* journal.request("r2"))?.notBefore).toBe(100)
         expect(yield* workOf).toEqual([["r1", null]])
         yield* Time.setTime(100_999)
@@ -55,11 +55,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         )
         expect(yield* counts).toEqual([])
         const two = Make.acceptance("r2", [], { schedule, elements: 2 })
-        yield* journal.accept(two)
-        yield* journal.accept(
+        yield* journal.acceptOps(two)
+        yield* journal.acceptOps(
           Make.acceptance("r3", [], { schedule: { ...schedule, dueAt: 102_000 }, elements: 3 })
         )
-        yield* journal.accept(Make.acceptance("r4", [], { schedule, elements: 4 }))
+        yield* journal.acceptOps(Make.acceptance("r4", [], { schedule, elements: 4 }))
         expect(yield* counts).toEqual([[two.accountId, 3, 9]])
         yield* journal.cancel("r4", cancellation)
         expect(yield* counts).toEqual([[two.accountId, 2, 5]])

@@ -47,7 +47,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const strange = Make.space(1, { authority: stranger.signer })
         const keys = { from: 0n, to: 0n }
         const intent = { index: 0, userOpHash: Make.word(7), reserve: 5n }
-        yield* journal.accept(Make.acceptance("r8", [Make.op({ ...intent, space: strange })]))
+        yield* journal.acceptOps(Make.acceptance("r8", [Make.op({ ...intent, space: strange })]))
         yield* journal.allocate(Make.allocation("r8", { ...stranger, ops: [0] }))
         yield* journal.recordSigned(Make.signed(0n, stranger))
         expect(yield* Make.lease(journal, { ...Make.leaseRequest("r9"), ...strange, keys, count: 1 })).toBe(
@@ -58,7 +58,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         ).toEqual([0n])
         const own = Make.op(intent)
         expect(
-          yield* journal.accept(Make.acceptance("r9", [own], { funds: Make.fundsOf([own], 5n) }))
+          yield* journal.acceptOps(Make.acceptance("r9", [own], { funds: Make.fundsOf([own], 5n) }))
         ).toEqual({ _tag: "accepted" })
         yield* journal.settle(Make.mined(0n, stranger), [Make.landed(Make.word(7), 0n)], true)
         yield* journal.recordInclusions(

@@ -48,7 +48,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "lanes of other signers and chains count for themselves",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r2", [], { lane: { ...Make.lane, chainId: 1n } }))
+        yield* journal.acceptOps(Make.acceptance("r2", [], { lane: { ...Make.lane, chainId: 1n } }))
         yield* journal.allocate(Make.allocation("r1", { chainNonce: 4n }))
         yield* journal.recordSigned(Make.signed(4n))
         const signer = Make.address(0x52)
@@ -184,7 +184,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "an op without a hash is in no signed transaction: nobody could find its outcome",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op()]))
+        yield* journal.acceptOps(Make.acceptance("r1", [Make.op()]))
         yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
         yield* refused(journal.recordSigned(Make.signed(0n)))
         yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(1) }])
@@ -202,9 +202,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           ...Make.allocation("r1"),
           ops: [{ requestId: "r1", index: 0, userOpHash: Make.word(sequence) }]
         })
-        yield* journal.accept(Make.acceptance("r1", [version(1n)]))
+        yield* journal.acceptOps(Make.acceptance("r1", [version(1n)]))
         yield* journal.abandon("r1", [0])
-        yield* journal.accept(Make.acceptance("r1", [version(2n)]))
+        yield* journal.acceptOps(Make.acceptance("r1", [version(2n)]))
         yield* refused(journal.allocate(carrying(1n)))
         expect(yield* journal.allocate(carrying(2n))).toEqual(allocated(0n))
         yield* journal.recordSigned(Make.signed(0n))

@@ -66,7 +66,7 @@ const kinds: Readonly<Record<string, () => Promise<Shaky>>> = {
 }
 
 /** Where the first of the operations is when the database goes: those behind it are at earlier steps. */
-const steps = ["accept", "allocate", "recordSigned", "settle", "finish"] as const
+const steps = ["acceptOps", "allocate", "recordSigned", "settle", "finish"] as const
 type Step = (typeof steps)[number]
 
 /** A journal at whose first call of the step, once armed, something happens: before it, so that it meets it. */

@@ -30,7 +30,7 @@ it("an execution by itself calls the journal seven times, each time for somethin
   expect(calls.filter((name) => name === "recordSubmitted").length).toBeLessThanOrEqual(1)
   expect(calls.filter((name) => name !== "recordSubmitted")).toEqual([
     "lease",
-    "accept",
+    "acceptOps",
     "durable",
     "allocate",
     "recordSigned",

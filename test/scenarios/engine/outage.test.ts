@@ -9,7 +9,7 @@ import { useStack } from "../../support/stack/Stack.js"
 const stack = useStack({}, (stack) => stack.create("outage"))
 
 /** Every method of the journal that one `/execute` calls. */
-const steps = ["lease", "accept", "claim", "allocate", "recordSigned", "settle", "ofRequest", "finish"]
+const steps = ["lease", "acceptOps", "claim", "allocate", "recordSigned", "settle", "ofRequest", "finish"]
 const spots = steps.flatMap((step) =>
   (["before", "after"] as const).flatMap((moment) =>
     [1, 12].map((failures) => [failures, moment, step] as const)

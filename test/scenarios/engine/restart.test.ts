@@ -162,7 +162,7 @@ const secondLife = (task: Task, requestId: string, life: LifeOptions, before: nu
   })
 
 const essential: ReadonlyArray<readonly [string, Power.Spot]> = [
-  ["is accepted", { step: "accept", moment: "after" }],
+  ["is accepted", { step: "acceptOps", moment: "after" }],
   ["has its transaction stored and not sent", { step: "recordSigned", moment: "after" }],
   ["has its transaction mined and not settled", { step: "settle", moment: "before" }],
   ["is answered", { step: "finish", moment: "after" }]
@@ -256,7 +256,7 @@ it("a power cut during the recovery is no more than another one", async () => {
   const before = await stack.nonce()
   const database = stack.database()
   const cuts: ReadonlyArray<Power.Spot> = [
-    { step: "accept", moment: "after" },
+    { step: "acceptOps", moment: "after" },
     { step: "abandonUnsigned", moment: "after" },
     { step: "recordSigned", moment: "before" },
     { step: "recordSigned", moment: "after" },

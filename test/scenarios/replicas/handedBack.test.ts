@@ -20,7 +20,7 @@ const takeOver = (requestId: string) =>
     yield* journal.abandonUnsigned(requestId, [0])
     const { accountId, body, endpoint } = record
     expect(
-      yield* journal.accept({
+      yield* journal.acceptOps({
         ...{ requestId, accountId, endpoint, lane, body: body ?? "" },
         ops: [
           {

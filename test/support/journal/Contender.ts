@@ -21,7 +21,7 @@ const play = (round: number) =>
     )
     const nonceKey = leased?.[0]
     if (nonceKey === undefined) return yield* Effect.die(new Error("no free key"))
-    const result = yield* journal.accept(
+    const result = yield* journal.acceptOps(
       Make.acceptance(id, [Make.op({ nonceKey, reserve: 1n })], {
         idempotency: { key: `round ${round}`, bodyHash: Make.word(round) },
         funds: [{ space: Make.space(1), available: BigInt(available) }]

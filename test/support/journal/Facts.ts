@@ -15,7 +15,7 @@ export const refused = <R>(effect: Effect.Effect<unknown, JournalError, R>) =>
 /** Accepts one op with a nonce key, a hash and an index of the same number. */
 export const acceptOp = (requestId: string, n: number) =>
   Effect.flatMap(Journals.all, (journal) =>
-    journal.accept(
+    journal.acceptOps(
       Make.acceptance(requestId, [
         Make.op({ index: n, nonceKey: BigInt(n), userOpHash: Make.word(n), reserve: 1n })
       ])
@@ -44,7 +44,7 @@ export const factOf =
     it.effect(text, () =>
       Effect.provide(
         Effect.andThen(
-          Effect.flatMap(Journals.all, (journal) => journal.accept(Make.acceptance("r1", []))),
+          Effect.flatMap(Journals.all, (journal) => journal.acceptOps(Make.acceptance("r1", []))),
           body
         ),
         layer

@@ -33,7 +33,7 @@ const work = (n: number, hash: number) =>
         reserve: 1n
       })
     )
-    yield* journal.accept(Make.acceptance(id, ops, { lane }))
+    yield* journal.acceptOps(Make.acceptance(id, ops, { lane }))
     yield* tell(`accepted ${hash}`)
     const allocation = yield* journal.allocate(Make.allocation(id, { ...lane, ops: [0, 1] }))
     if (allocation._tag !== "allocated") return yield* Effect.die(new Error("no funds"))

@@ -256,7 +256,7 @@ const write = (store: Store.Store, acceptance: Acceptance) =>
   })
 
 export const accept =
-  (store: Store.Store): RequestJournal["Service"]["accept"] =>
+  (store: Store.Store): RequestJournal["Service"]["acceptOps"] =>
   (acceptance) =>
     Effect.andThen(check(acceptance), write(store, acceptance)).pipe(
       store.locking(locksOf(acceptance)),

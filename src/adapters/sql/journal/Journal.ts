@@ -28,6 +28,8 @@ import * as Settlements from "./Settlements.js"
 import * as Transactions from "./Transactions.js"
 import * as Work from "./Work.js"
 
+const pending = Effect.die(new Error("the journal has no statements for it"))
+
 const answering =
   (when: GroupCommit.Answered) =>
   <Args extends ReadonlyArray<unknown>, A, E>(method: (...args: Args) => Effect.Effect<A, E>) =>
@@ -51,7 +53,17 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
     const store = Store.make(yield* Migrations.client, options)
     return Context.empty().pipe(
       Context.add(RequestJournal, {
-        accept: early(Acceptances.accept(store)),
+        accept: () => pending,
+        look: () => pending,
+        openElements: () => pending,
+        unopened: () => pending,
+        nextDue: () => pending,
+        overdue: () => pending,
+        bodies: () => pending,
+        requests: () => pending,
+        ended: () => pending,
+        answer: () => pending,
+        acceptOps: early(Acceptances.accept(store)),
         decline: Requests.decline(store),
         note: early(Requests.note(store)),
         refuse: early(Requests.refuse(store)),
@@ -69,6 +81,12 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         forget: Retention.forget(store)
       }),
       Context.add(OpJournal, {
+        ready: () => pending,
+        versions: () => pending,
+        renew: () => pending,
+        renumber: () => pending,
+        fail: () => pending,
+        publish: () => pending,
         lease: early(Leases.lease(store)),
         release: early(Leases.release(store)),
         identify: early(Ops.identify(store)),
@@ -78,10 +96,16 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         findOp: told(Ops.findOp(store))
       }),
       Context.add(LaneJournal, {
+        busy: pending,
+        takeOver: () => pending,
         work: Effect.provideService(Work.work(store), GroupCommit.answered, "committed"),
         claim: early(Claims.claim(store))
       }),
       Context.add(TransactionJournal, {
+        nextNonce: () => pending,
+        record: () => pending,
+        replace: () => pending,
+        inFlight: () => pending,
         allocate: early(Transactions.allocate(store)),
         unallocate: early(Transactions.unallocate(store)),
         recordSigned: Transactions.recordSigned(store),

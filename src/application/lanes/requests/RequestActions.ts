@@ -196,7 +196,7 @@ const currentOf = <B, J, R>(
           tell(live, { _tag: "offered" })
           return Effect.tap(
             Effect.orDie(
-              live.dependencies.requestJournal.accept({
+              live.dependencies.requestJournal.acceptOps({
                 ...acceptance,
                 elements,
                 metadata: caller.metadata ?? {}

@@ -24,7 +24,7 @@ export const journals = (
     (...args: Args): Effect.Effect<A, E> =>
       Effect.tap(method(...args), tell)
   return {
-    requestJournal: { ...requestJournal, accept: telling(requestJournal.accept) },
+    requestJournal: { ...requestJournal, acceptOps: telling(requestJournal.acceptOps) },
     transactionJournal: {
       ...transactionJournal,
       recordSigned: telling(transactionJournal.recordSigned),

@@ -4,6 +4,7 @@ import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
 import type { EventData, RequestEvent } from "./Events.js"
 import type { JournalError } from "./JournalError.js"
+import type * as Records from "./Records.js"
 import type {
   Acceptance,
   AcceptanceResult,
@@ -36,7 +37,71 @@ export class RequestJournal extends Context.Service<
      * index that is neither abandoned nor replaced, names another lane in its parts, refuses an element that it accepts, or gives no
      * funds for one of its wallets, or when the request was declined. It may be accepted again in another lane: its EOA may be another one after a restart.
      */
-    readonly accept: (acceptance: Acceptance) => Effect.Effect<AcceptanceResult, JournalError>
+    readonly acceptOps: (acceptance: Acceptance) => Effect.Effect<AcceptanceResult, JournalError>
+    /**
+     * Accepts requests, each of which nothing was accepted of before, in one transaction: a result for each, in the order of the
+     * list. Of each either everything is there (the request, its ops with the nonces that they own from here on, the money they
+     * may cost, the deployments it will authorise, its failures) or nothing. They are judged in that order as if one came
+     * after the other; of each the first obstacle in the order of the results is the answer. Not fenced: any process accepts.
+     *
+     * Money: what other requests' ops under way hold of the wallet, at all EntryPoints of the chain together, and what
+     * this request's ops hold of it, is within what is available. When nobody else holds any of it, it is accepted: the
+     * caller has judged that case.
+     *
+     * Fails, and accepts none, when one of them contradicts itself: an element is accepted twice, or also refused; an op or a
+     * deployment is of another lane; the funds of a wallet are missing; an integer does not fit its field.
+     */
+    readonly accept: (
+      list: ReadonlyArray<Records.Acceptance>
+    ) => Effect.Effect<ReadonlyArray<Records.AcceptanceResult>, JournalError>
+    /** One look for requests that are prepared together. */
+    readonly look: (question: Records.Look) => Effect.Effect<Records.Seen, JournalError>
+    /**
+     * Opens elements of an accepted request of the lane: as `accept` adds them, under the same judgement. The request's
+     * count of unopened elements falls by the ops and the failures that had no op. Null of `schedule`: what is left is due.
+     */
+    readonly openElements: (
+      lane: Lane,
+      opening: Records.Opening
+    ) => Effect.Effect<Records.AcceptanceResult, JournalError>
+    /**
+     * The oldest requests of the lane that have unopened elements and are due, not held and not cancelled; of that account only
+     * where one is named.
+     */
+    readonly unopened: (
+      lane: Lane,
+      limit: number,
+      accountId?: AccountId
+    ) => Effect.Effect<ReadonlyArray<Records.Unopened>, JournalError>
+    /** When the first of the lane's requests that wait for a time is due, Unix milliseconds; null: none waits. */
+    readonly nextDue: (lane: Lane) => Effect.Effect<number | null, JournalError>
+    /**
+     * The oldest open requests of the lane that were accepted before that time (Unix milliseconds), became due before it, and are
+     * not held.
+     */
+    readonly overdue: (
+      lane: Lane,
+      before: number,
+      limit: number
+    ) => Effect.Effect<ReadonlyArray<Records.Overdue>, JournalError>
+    /** What these requests asked for; unknown and forgotten ones are left out. */
+    readonly bodies: (
+      requestIds: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlyArray<Records.Body>, JournalError>
+    /** `request` for several, in their order; unknown and forgotten ones are left out. */
+    readonly requests: (
+      requestIds: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlyArray<RequestRecord>, JournalError>
+    /** Those of the requests that are open and of which nothing is unopened, ready or sent: they can be answered. */
+    readonly ended: (requestIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, JournalError>
+    /**
+     * Stores final answers in one transaction; gives the one that each request has now, in their order. The first one stays
+     * until the request is reopened, that of a cancellation too. Null, and nothing is stored: it is not at its end, or
+     * something was told of it since it was read for the answer, or it is unknown. Not fenced: who has the caller answers.
+     */
+    readonly answer: (
+      answers: ReadonlyArray<Records.Final>
+    ) => Effect.Effect<ReadonlyArray<string | null>, JournalError>
     /**
      * Waits until everything that methods have returned before survives the machine. Whoever tells a caller of an acceptance
      * waits for it; what `request` and `events` tell has waited.

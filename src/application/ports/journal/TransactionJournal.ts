@@ -3,6 +3,7 @@ import type * as Effect from "effect/Effect"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
 import type { JournalError } from "./JournalError.js"
+import type { Recording, RecordResult, Replacement, Transaction } from "./Records.js"
 import type { Affected, OpSettlement } from "./Requests.js"
 import type {
   AllocationRequest,
@@ -41,6 +42,27 @@ export class TransactionJournal extends Context.Service<
      * route was signed since the allocation.
      */
     readonly recordSigned: (transaction: SignedTransaction) => Effect.Effect<void, JournalError>
+    /**
+     * The lowest nonce from the chain's on for which nothing was ever signed. `isGap`: the journal does not know what the one
+     * before the chain's was used for.
+     */
+    readonly nextNonce: (
+      lane: Lane,
+      chainNonce: bigint
+    ) => Effect.Effect<{ readonly nonce: bigint; readonly isGap: boolean }, JournalError>
+    /**
+     * Hands out the nonce and stores the bytes that were signed for it, in one transaction. From here on the transaction counts
+     * as perhaps sent: its ops are sent and exposed. Nothing else gives work a nonce. Fails when the ops are of another lane or
+     * of several EntryPoints.
+     */
+    readonly record: (recording: Recording) => Effect.Effect<RecordResult, JournalError>
+    /**
+     * Stores bytes that replace others of the nonce: each version may be the one that is mined. The same bytes again change
+     * nothing. False, and nothing is stored: the nonce is not `signed` any more.
+     */
+    readonly replace: (replacement: Replacement) => Effect.Effect<boolean, JournalError>
+    /** `openOf`, with the rows of the ops. */
+    readonly inFlight: (lane: Lane) => Effect.Effect<ReadonlyArray<Transaction>, JournalError>
     /**
      * A node took these versions: `submitted` is told of those of their nonces that are `signed` and of which it was not
      * told. Of the others it is told with what is recorded of them on the chain.

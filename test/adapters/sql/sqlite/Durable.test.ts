@@ -71,7 +71,7 @@ describe("the journal on a disk that is slow", () => {
       yield* journal.claim(lane, { process: "this one", independent: [] })
       expect(yield* waits(Make.lease(journal, Make.leaseRequest("r1")))).toBe(false)
       const ops = [Make.op({ userOpHash: Make.word(1) })]
-      expect(yield* waits(journal.accept(Make.acceptance("r1", ops)))).toBe(false)
+      expect(yield* waits(journal.acceptOps(Make.acceptance("r1", ops)))).toBe(false)
       expect(yield* waits(journal.ofRequest("r1"))).toBe(false)
       // One after the other: what one of them has waited for, the next need not.
       const outward: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
@@ -105,7 +105,7 @@ describe("the journal on a disk that is slow", () => {
       const ops = Array.from({ length: count }, (_, index) =>
         Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index + 1) })
       )
-      yield* journal.accept(Make.acceptance("r1", ops, { elements: 2 }))
+      yield* journal.acceptOps(Make.acceptance("r1", ops, { elements: 2 }))
       yield* journal.allocate(Make.allocation("r1", { ops: ops.map(({ index }) => index) }))
       yield* journal.recordSigned(Make.signed(0n))
       const outcomes = ops.map(({ index }) => Make.landed(Make.word(index + 1), 0n))

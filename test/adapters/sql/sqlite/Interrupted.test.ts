@@ -21,13 +21,13 @@ describe("an acceptance that is interrupted at any moment", () => {
         requestOf(3 * step + 1),
         Make.acceptance(`o${step}`, [])
       ]
-      const beside = yield* Effect.forkChild(journal.accept(neighbour))
-      yield* InterruptedAt.step(step, journal.accept(own))
+      const beside = yield* Effect.forkChild(journal.acceptOps(neighbour))
+      yield* InterruptedAt.step(step, journal.acceptOps(own))
       expect([step, yield* Fiber.join(beside)]).toEqual([step, { _tag: "accepted" }])
       const isThere = (yield* journal.request(own.requestId)) !== null
       seen.add(isThere)
       // Its op has the nonce where it is there, and nowhere else.
-      const other = yield* journal.accept({ ...rival, lane: own.lane, ops: own.ops, funds: own.funds })
+      const other = yield* journal.acceptOps({ ...rival, lane: own.lane, ops: own.ops, funds: own.funds })
       expect([step, isThere, other._tag]).toEqual([step, isThere, isThere ? "nonceTaken" : "accepted"])
     }
     expect(seen).toEqual(new Set([true, false]))

@@ -23,7 +23,7 @@ const waiting = Effect.gen(function* () {
   const requestJournal = yield* RequestJournal
   const journal = yield* TransactionJournal
   const wakeUps = yield* WakeUps.make(requestJournal)
-  yield* requestJournal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+  yield* requestJournal.acceptOps(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
   yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
   yield* journal.recordSigned(Make.signed(0n))
   const remote = yield* RemoteOpJournal
@@ -77,7 +77,7 @@ const longAgo = Effect.gen(function* () {
   chain.mine(9_000)
   yield* Time.setTime(1_000_000)
   const requestJournal = yield* RequestJournal
-  yield* requestJournal.accept(Make.acceptance("r1", [op]))
+  yield* requestJournal.acceptOps(Make.acceptance("r1", [op]))
   const wakeUps = yield* WakeUps.make(requestJournal)
   const node = { ...chain.client, code: () => Effect.succeed(Hex.empty) }
   const reader = (watch: WakeUps.Watch | null) =>
@@ -228,7 +228,7 @@ describe("a request that goes on after a restart", () => {
     yield* displaced
     const requestJournal = yield* RequestJournal
     // Under the same nonce, and not signed yet.
-    yield* requestJournal.accept(Make.acceptance("r1", [{ ...op, userOpHash: Make.word(2) }]))
+    yield* requestJournal.acceptOps(Make.acceptance("r1", [{ ...op, userOpHash: Make.word(2) }]))
     chain.land(Make.word(1), 1n, 100n)
     expect(yield* resume).toMatchObject({ _tag: "resumed", ...isDone })
     // Their nonce is used: nothing of the later version can land.
@@ -248,7 +248,7 @@ describe("an op that came back from a transaction that reverted", () => {
       const { follow } = yield* longAgo
       const requestJournal = yield* RequestJournal
       for (const [place, requestId] of company.entries())
-        yield* requestJournal.accept(
+        yield* requestJournal.acceptOps(
           Make.acceptance(requestId, [
             {
               ...op,

@@ -18,14 +18,14 @@ import * as Parties from "../../../support/Parties.js"
 import { test } from "../../../support/Test.js"
 import * as Time from "../../../support/Time.js"
 
-type Journal = Pick<Journals.Methods, "accept" | "decline" | "durable" | "finish" | "request">
+type Journal = Pick<Journals.Methods, "acceptOps" | "decline" | "durable" | "finish" | "request">
 
 /** An engine over a journal that accepts everything; `epoch`: of the claim of each lane. */
 const world = Effect.gen(function* () {
   const scope = yield* Scope.make()
   const state = { epoch: 1 }
   const journal: Journal = {
-    accept: () => Effect.succeed({ _tag: "accepted" }),
+    acceptOps: () => Effect.succeed({ _tag: "accepted" }),
     decline: () => Effect.succeed(null),
     durable: Effect.void,
     finish: (_, outcome) => Effect.succeed(outcome),
@@ -155,7 +155,7 @@ describe("the work of a request", () => {
     const { dependencies, journal, scope } = yield* world
     const [asked, answers] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
     Object.assign(journal, {
-      accept: () =>
+      acceptOps: () =>
         Deferred.succeed(asked, undefined).pipe(
           Effect.andThen(Deferred.await(answers)),
           Effect.as({ _tag: "accepted" })

@@ -17,6 +17,8 @@ const world = () => {
   }
   const claims = LaneClaims.make(
     {
+      busy: Effect.succeed([]),
+      takeOver: () => Effect.void,
       work: Effect.succeed([]),
       claim: (_, by) =>
         Effect.suspend(() => {

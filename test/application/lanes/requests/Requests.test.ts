@@ -109,16 +109,16 @@ const setup = (bounds: Partial<OpenRequests.Bounds> = {}) =>
       requestOf: (account, endpoint, key) => answering(journal.requestOf(account, endpoint, key)),
       decline: (id) => answering(journal.decline(id)),
       durable: Effect.suspend(() => Effect.sleep(state.diskMillis)),
-      accept: (acceptance) => {
+      acceptOps: (acceptance) => {
         if (state.lost !== null)
           return Deferred.await(state.lost).pipe(
-            Effect.andThen(journal.accept(acceptance)),
+            Effect.andThen(journal.acceptOps(acceptance)),
             Effect.exit,
             Effect.flatMap((exit) => Deferred.succeed(arrived, exit)),
             Effect.forkIn(scope),
             Effect.andThen(new JournalError({ message: "the connection broke" }))
           )
-        return Effect.tap(answering(journal.accept(acceptance)), () => {
+        return Effect.tap(answering(journal.acceptOps(acceptance)), () => {
           if (!state.breaks) return Effect.void
           state.breaks = false
           return new JournalError({ message: "the connection broke at the commit" })
@@ -167,7 +167,7 @@ const setup = (bounds: Partial<OpenRequests.Bounds> = {}) =>
     /** A request of the key that another process has accepted and answered. */
     const elsewhere = (key: string, n: number) => {
       const other = callerOf(key)
-      return Effect.orDie(Effect.andThen(journal.accept(acceptanceOf(other)), finish(other, n)))
+      return Effect.orDie(Effect.andThen(journal.acceptOps(acceptanceOf(other)), finish(other, n)))
     }
     const outcomeOf = ({ requestId }: Caller) =>
       Effect.map(journal.request(requestId), (record) => JSON.parse(record?.outcome ?? "null"))
@@ -628,7 +628,7 @@ describe("the bounds of accepted work", () => {
   test("neither refuse what is taken up again nor hold it for a repeat of itself", function* () {
     const { ask, begin, journal } = yield* setup({ requestsPerAccount: 1 })
     const [caller, other] = [callerOf("its own"), callerOf()]
-    yield* journal.accept(acceptanceOf(caller))
+    yield* journal.acceptOps(acceptanceOf(caller))
     yield* begin(other, accepting(other, Effect.never))
     expect(yield* ask({ ...caller, resumed: true }, done(3))).toEqual({ done: 3 })
   })
@@ -638,7 +638,7 @@ describe("the caller of a request that something else works on", () => {
   test("is told of it, waits as long as its chain says, and has its answer though the journal was away", function* () {
     const { begin, finish, journal, state } = yield* setup()
     const other = callerOf("known")
-    yield* journal.accept(acceptanceOf(other))
+    yield* journal.acceptOps(acceptanceOf(other))
     const patient = yield* begin(callerOf("known"), Effect.never)
     state.profile = NetworkProfile.make({ chainId: 1n, receiptTimeoutMillis: 2_000 })
     const accepted: Array<string> = []
