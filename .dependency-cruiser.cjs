@@ -119,6 +119,24 @@ module.exports = {
       { path: "^src/application/", pathNot: "^src/application/ports/" }
     ),
     forbid(
+      "prepare-stands-below",
+      "Intake and lanes both make ops by it: it knows neither, and no endpoint.",
+      { path: "^src/application/prepare/" },
+      { path: "^src/application/(intake|lanes|sweep|usecases)/" }
+    ),
+    forbid(
+      "intake-knows-no-lane",
+      "Intake and lanes meet in the journal, and in a bell that whoever wires them gives to both.",
+      { path: "^src/application/intake/(Group|Intake|Keys|Run)\\.ts$" },
+      {
+        path: "^src/application/",
+        pathNot: [
+          "^src/application/intake/(Group|Intake|Keys|Run)\\.ts$",
+          "^src/application/(chain|keys|observe|pay|ports|prepare|request|runtime|tenants)/"
+        ]
+      }
+    ),
+    forbid(
       "adapter-looks-down",
       "An adapter knows the ports and the domain: no use case, no engine, no other adapter, no host.",
       { path: "^src/adapters/([^/]+)/" },

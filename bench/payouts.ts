@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { Operation } from "../src/application/intake/ops/Operation.js"
+import type { Operation } from "../src/application/prepare/Operation.js"
 import * as Sweep from "../src/application/sweep/Sweep.js"
 import * as ExecuteOperations from "../src/application/usecases/operations/ExecuteOperations.js"
 import * as GetRequest from "../src/application/usecases/operations/GetRequest.js"

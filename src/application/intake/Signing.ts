@@ -12,10 +12,10 @@ import type { Aggregate, SignedOp } from "../ports/chain/Bundler.js"
 import type { CallResult, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import { OpJournal } from "../ports/journal/OpJournal.js"
 import type { SignerError } from "../ports/Signers.js"
+import type { OpContext } from "../prepare/OpContext.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
-import type { OpContext } from "./Preparation.js"
 
 /** An op of which only signatures are missing, and who makes them. */
 export interface Unsigned {

@@ -17,6 +17,10 @@ export const elementFailure = (
   figures: Readonly<Record<string, string>> = {}
 ): ElementFailure => ({ code, message, figures })
 
+/** The failure of an element because of the one that it depends on. */
+export const dependencyFailed = (on: number): ElementFailure =>
+  elementFailure("dependency_failed", Reasons.text("dependency", { operation: on }))
+
 /** The revert data that an element's answer shows beside its error, where no definition decodes them. */
 export const revertDataOf = (failure: ElementFailure | undefined): { readonly data?: string } =>
   failure?.figures.data === undefined ? {} : { data: failure.figures.data }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import * as CancelRequest from "../../../src/application/usecases/operations/CancelRequest.js"
 import type * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import * as CancelRequest from "../../../src/application/usecases/operations/CancelRequest.js"
 import * as GetRequest from "../../../src/application/usecases/operations/GetRequest.js"

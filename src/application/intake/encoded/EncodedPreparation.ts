@@ -19,25 +19,26 @@ import { Budgets } from "../../ports/Budgets.js"
 import type { OpOutcome } from "../../ports/chain/Bundler.js"
 import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { Signer } from "../../ports/Signers.js"
+import * as Epochs from "../../prepare/Epochs.js"
+import * as CreatedContracts from "../../prepare/estimate/CreatedContracts.js"
+import * as Estimation from "../../prepare/estimate/Estimation.js"
+import type * as FirstLook from "../../prepare/estimate/FirstLook.js"
+import * as ExternalProofs from "../../prepare/given/ExternalProofs.js"
+import type * as EncodedOps from "../../prepare/given/GivenOps.js"
+import * as NonceOrder from "../../prepare/given/NonceOrder.js"
+import type * as OpContext from "../../prepare/OpContext.js"
+import * as OwnedWallets from "../../prepare/OwnedWallets.js"
+import * as ServiceSubmission from "../../prepare/ServiceEoa.js"
+import * as Snapshot from "../../prepare/Snapshot.js"
+import * as Windows from "../../prepare/Windows.js"
 import type { Caller } from "../../request/Caller.js"
 import type { CurrentRequest } from "../../request/CurrentRequest.js"
-import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import { dependencyFailed, type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import type { ForOps } from "../../request/Settings.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
-import * as Epochs from "../Epochs.js"
-import * as CreatedContracts from "../estimate/CreatedContracts.js"
-import * as Estimation from "../estimate/Estimation.js"
-import type * as FirstLook from "../estimate/FirstLook.js"
-import * as OwnedWallets from "../ops/OwnedWallets.js"
-import * as Windows from "../ops/Windows.js"
-import * as Preparation from "../Preparation.js"
-import * as ServiceSubmission from "../ServiceSubmission.js"
-import { dependencyFailed, type Landed } from "../submission/SubmissionElements.js"
+import type { Landed } from "../submission/SubmissionElements.js"
 import type * as Transfers from "../submission/Transfers.js"
-import type * as EncodedOps from "./EncodedOps.js"
-import * as ExternalProofs from "./ExternalProofs.js"
-import * as NonceOrder from "./NonceOrder.js"
 import * as PreviousSubmission from "./PreviousSubmission.js"
 
 /** What is prepared of a request whose ops were handed out before: what landed, what its keys prove, what is sent. */
@@ -56,7 +57,7 @@ export interface SubmitterRoute {
 export interface Submitting extends SubmitterRoute {
   readonly caller: Caller
   readonly given: ReadonlyArray<EncodedOps.Given>
-  readonly context: Preparation.OpContext
+  readonly context: OpContext.OpContext
   readonly dependencies: Dependencies.Dependencies
   readonly revert: (data: Hex.Hex) => string
   /** By `MonotonicTime`. */
@@ -93,7 +94,7 @@ export const unposted = (submitting: Submitting, elements: ReadonlyArray<number>
 const landedOf = (
   { connection: { chain, trust }, context: { entryPoint } }: Submitting,
   ops: ReadonlyArray<EncodedOps.Given>,
-  snapshot: Preparation.ChainSnapshot
+  snapshot: Snapshot.Snapshot
 ) =>
   Effect.mapError(
     Inclusions.find(
@@ -109,7 +110,7 @@ const landedOf = (
 const replaced = (
   submitting: Submitting,
   todo: ReadonlyArray<EncodedOps.Given>,
-  snapshot: Preparation.ChainSnapshot,
+  snapshot: Snapshot.Snapshot,
   { configs }: OwnedWallets.Found
 ) =>
   Effect.gen(function* () {
@@ -134,14 +135,14 @@ const replaced = (
 const consentsOf = (
   { connection, context, current, earlier, signers, submitter }: Submitting,
   todo: ReadonlyArray<EncodedOps.Given>,
-  snapshot: Preparation.ChainSnapshot,
+  snapshot: Snapshot.Snapshot,
   { configs }: OwnedWallets.Found,
   failed: Map<number, ElementFailure>
 ): Effect.Effect<ReadonlyMap<number, ExternalProofs.Consented>, Failure> =>
   Effect.gen(function* () {
     const consents = new Map<number, ExternalProofs.Consented>()
     const bundler = Submitter.boundTo(connection.profile, submitter.address)
-    const lastSecond = yield* Preparation.validUntil(snapshot.block)
+    const lastSecond = yield* Snapshot.validUntil(snapshot.block)
     for (const each of todo) {
       const config = configs.get(each.index)
       if (config === undefined || failed.has(each.index) || earlier.has(each.index)) continue
@@ -200,7 +201,7 @@ export const prepare = (submitting: Submitting, elements: ReadonlyArray<number>)
     const calls = todo.flatMap(({ op }) => WalletCalls.read(op.callData))
     const [snapshot, least] = yield* Effect.all(
       [
-        Preparation.snapshot(
+        Snapshot.read(
           context,
           [...new Set(todo.map(({ op }) => op.sender))],
           calls,
@@ -214,9 +215,11 @@ export const prepare = (submitting: Submitting, elements: ReadonlyArray<number>)
       ],
       { concurrency: "unbounded" }
     )
-    const found = yield* OwnedWallets.find(
-      todo.map(({ index, op, walletCustody }) => ({ index, wallet: op.sender, walletCustody })),
-      snapshot
+    const found = yield* Effect.fromResult(
+      OwnedWallets.find(
+        todo.map(({ index, op, walletCustody }) => ({ index, wallet: op.sender, walletCustody })),
+        snapshot
+      )
     )
     const failed = new Map<number, ElementFailure>(found.failed)
     for (const [index, failure] of yield* replaced(submitting, todo, snapshot, found))
@@ -244,7 +247,7 @@ export const prepare = (submitting: Submitting, elements: ReadonlyArray<number>)
       lowestPrefund: false,
       revert: submitting.revert
     })
-    yield* Preparation.checkImplementation(connection, estimate.implementation, settings.validator)
+    yield* Snapshot.checkImplementation(connection, estimate.implementation, settings.validator)
     for (const [index, failure] of estimate.failed) failed.set(index, failure)
     const uncalled = yield* CreatedContracts.missing(view, drafts, snapshot.codeless)
     for (const [index, failure] of uncalled) failed.set(index, failure)

@@ -12,6 +12,11 @@ import type { Bundler } from "../../ports/chain/Bundler.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signers, SystemSigners } from "../../ports/Signers.js"
+import * as EncodedLinks from "../../prepare/given/GivenLinks.js"
+import type * as EncodedOps from "../../prepare/given/GivenOps.js"
+import * as OpContext from "../../prepare/OpContext.js"
+import * as ServiceSubmission from "../../prepare/ServiceEoa.js"
+import * as SignerAuthorization from "../../prepare/SignerAuthorization.js"
 import type { Caller } from "../../request/Caller.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
@@ -19,14 +24,9 @@ import { type Failure, invalid } from "../../request/Failure.js"
 import type { ForOps } from "../../request/Settings.js"
 import type { Executed } from "../../request/TransactionResult.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import * as Preparation from "../Preparation.js"
-import * as ServiceSubmission from "../ServiceSubmission.js"
-import * as SignerAuthorization from "../SignerAuthorization.js"
 import * as Results from "../submission/Results.js"
 import * as Submission from "../submission/Submission.js"
 import type { SubmissionJournals } from "../submission/SubmissionRecords.js"
-import * as EncodedLinks from "./EncodedLinks.js"
-import type * as EncodedOps from "./EncodedOps.js"
 import * as EncodedPreparation from "./EncodedPreparation.js"
 
 /** What submitting needs beside the caller. */
@@ -133,7 +133,7 @@ const submit = (
     const { profile } = connection
     const payers = yield* Payers
     const { paymaster, ...others } = settings
-    const bare = yield* Preparation.contextOf(connection, others, submitter.address, caller)
+    const bare = yield* OpContext.contextOf(connection, others, submitter.address, caller)
     const { entryPoint, version } = bare
     const given = yield* read(bare)
     yield* agree(version, paymaster, given)

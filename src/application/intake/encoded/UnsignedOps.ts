@@ -22,23 +22,23 @@ import { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { NonceSpace } from "../../ports/journal/Requests.js"
 import type { Networks } from "../../ports/Networks.js"
 import { type SignerError, type Signers, SystemSigners } from "../../ports/Signers.js"
+import * as Drafts from "../../prepare/Drafts.js"
+import type { EncodedCall } from "../../prepare/EncodeCall.js"
+import * as CreatedContracts from "../../prepare/estimate/CreatedContracts.js"
+import * as Estimation from "../../prepare/estimate/Estimation.js"
+import * as Links from "../../prepare/Links.js"
+import * as OpContext from "../../prepare/OpContext.js"
+import type { Operation } from "../../prepare/Operation.js"
+import * as OwnedWallets from "../../prepare/OwnedWallets.js"
+import * as ServiceSubmission from "../../prepare/ServiceEoa.js"
+import * as Snapshot from "../../prepare/Snapshot.js"
+import * as Wallets from "../../prepare/Wallets.js"
+import * as Windows from "../../prepare/Windows.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Decoding } from "../../request/Decoding.js"
-import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import { dependencyFailed, type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure, Unprocessable } from "../../request/Failure.js"
 import type { ForOps } from "../../request/Settings.js"
-import * as CreatedContracts from "../estimate/CreatedContracts.js"
-import * as Estimation from "../estimate/Estimation.js"
-import type { EncodedCall } from "../ops/Calls.js"
-import * as Drafts from "../ops/Drafts.js"
-import * as Links from "../ops/Links.js"
-import type { Operation } from "../ops/Operation.js"
-import * as OwnedWallets from "../ops/OwnedWallets.js"
-import * as Windows from "../ops/Windows.js"
-import * as Preparation from "../Preparation.js"
-import * as ServiceSubmission from "../ServiceSubmission.js"
-import { dependencyFailed } from "../submission/SubmissionElements.js"
-import * as Wallets from "../Wallets.js"
 
 /** How long a nonce key is kept for an op that was handed out, milliseconds. */
 export const handedOutMillis = 15 * 60_000
@@ -73,7 +73,7 @@ export const routeOf = (
   Effect.gen(function* () {
     if (settings.signer === undefined) return yield* serviceRoute(caller, settings)
     const { address } = yield* Keys.resolve(caller, settings.signer)
-    const connection = yield* Preparation.connect(caller, settings)
+    const connection = yield* OpContext.connect(caller, settings)
     return { settings, connection, submitter: address, byService: false }
   })
 
@@ -174,7 +174,7 @@ export const make = (
   Effect.gen(function* () {
     const { byService, calls, connection, decoding, operations, settings, submitter } = handing
     const { profile } = connection
-    const context = yield* Preparation.contextOf(connection, settings, submitter, caller)
+    const context = yield* OpContext.contextOf(connection, settings, submitter, caller)
     const { chainId, entryPoint, formula, payer, spaceOf, version } = context
     const on = yield* Effect.fromResult(Links.dependencies(operations))
     yield* Effect.fromResult(Links.held(on, connection))
@@ -188,14 +188,16 @@ export const make = (
     const walletOf = (index: number): Address => wallets[index] ?? entryPoint
     const distinct = [...new Set(wallets)]
     const made = calls.map(({ call }) => call)
-    const snapshot = yield* Preparation.snapshot(context, distinct, made, "now", handing.byPasskeys)
-    const found = yield* OwnedWallets.find(
-      calls.map(({ index, selector }) => ({
-        index,
-        wallet: walletOf(index),
-        walletCustody: selector.walletCustody
-      })),
-      snapshot
+    const snapshot = yield* Snapshot.read(context, distinct, made, "now", handing.byPasskeys)
+    const found = yield* Effect.fromResult(
+      OwnedWallets.find(
+        calls.map(({ index, selector }) => ({
+          index,
+          wallet: walletOf(index),
+          walletCustody: selector.walletCustody
+        })),
+        snapshot
+      )
     )
     const failed = new Map<number, ElementFailure>(found.failed)
     const bundler = Submitter.boundTo(profile, submitter)
@@ -260,7 +262,7 @@ export const make = (
       lowestPrefund: true,
       revert: decoding.revert
     })
-    yield* Preparation.checkImplementation(connection, estimate.implementation, settings.validator)
+    yield* Snapshot.checkImplementation(connection, estimate.implementation, settings.validator)
     for (const [index, failure] of estimate.failed) failed.set(index, failure)
     failDependants(on, failed)
 

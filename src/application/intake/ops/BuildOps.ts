@@ -9,19 +9,20 @@ import * as Ledger from "../../../domain/wallet/Ledger.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Payer from "../../pay/Payer.js"
 import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
-import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import * as Drafts from "../../prepare/Drafts.js"
+import type { EncodedCall } from "../../prepare/EncodeCall.js"
+import * as CreatedContracts from "../../prepare/estimate/CreatedContracts.js"
+import * as Estimation from "../../prepare/estimate/Estimation.js"
+import * as FirstLook from "../../prepare/estimate/FirstLook.js"
+import * as Fit from "../../prepare/Fit.js"
+import * as Links from "../../prepare/Links.js"
+import type * as OpContext from "../../prepare/OpContext.js"
+import type { SignerAuthorization } from "../../prepare/SignerAuthorization.js"
+import * as Snapshot from "../../prepare/Snapshot.js"
+import { dependencyFailed, type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
-import * as CreatedContracts from "../estimate/CreatedContracts.js"
-import * as Estimation from "../estimate/Estimation.js"
-import * as FirstLook from "../estimate/FirstLook.js"
-import * as Preparation from "../Preparation.js"
-import type { SignerAuthorization } from "../SignerAuthorization.js"
-import { dependencyFailed } from "../submission/SubmissionElements.js"
-import * as Transfers from "../submission/Transfers.js"
-import type { EncodedCall } from "./Calls.js"
-import * as Drafts from "./Drafts.js"
-import * as Links from "./Links.js"
+import type * as Transfers from "../submission/Transfers.js"
 
 /** A call that a wallet consents to, by the keys at hand. */
 export interface AuthorizedCall {
@@ -33,8 +34,8 @@ export interface AuthorizedCall {
 }
 
 export interface Input {
-  readonly context: Preparation.OpContext
-  readonly snapshot: Preparation.ChainSnapshot
+  readonly context: OpContext.OpContext
+  readonly snapshot: Snapshot.Snapshot
   /** Holds the ops to their dependencies; null: nothing does, and none of them depends on another one of them. */
   readonly ledger: Address | null
   readonly dependencies: Dependencies.Dependencies
@@ -189,7 +190,7 @@ export const assemble = (all: Input): Effect.Effect<Assembled, Failure, BundlerR
       Effect.gen(function* () {
         const measured = placeholders(input, order)
         const estimate = yield* Estimation.estimate(drafted(input, order, measured))
-        yield* Preparation.checkImplementation(context.connection, estimate.implementation, input.validator)
+        yield* Snapshot.checkImplementation(context.connection, estimate.implementation, input.validator)
         const failed = new Map<number, ElementFailure>([...lost, ...estimate.failed])
         for (const index of order) {
           const on = dependencies[index] ?? null
@@ -208,7 +209,7 @@ export const assemble = (all: Input): Effect.Effect<Assembled, Failure, BundlerR
     // What hangs on nothing is parted where it is sent.
     if (!Dependencies.any(dependencies)) return made
     const split = (ready: ReadonlyArray<Transfers.Ready>) =>
-      Transfers.split({ context }, snapshot, ready, dependencies)
+      Fit.split({ context }, snapshot, ready, dependencies)
     const parted = split(made.ready)
     if (parted.tooLarge.length === 0) return made
     const again = parted.scattered

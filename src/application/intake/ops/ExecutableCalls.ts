@@ -3,21 +3,22 @@ import * as Result from "effect/Result"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Submitter from "../../pay/Submitter.js"
 import type { Signer } from "../../ports/Signers.js"
+import type { EncodedCall } from "../../prepare/EncodeCall.js"
+import type * as OpContext from "../../prepare/OpContext.js"
+import * as OwnedWallets from "../../prepare/OwnedWallets.js"
+import * as SignerAuthorization from "../../prepare/SignerAuthorization.js"
+import * as Snapshot from "../../prepare/Snapshot.js"
+import * as Windows from "../../prepare/Windows.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
-import * as Preparation from "../Preparation.js"
-import * as SignerAuthorization from "../SignerAuthorization.js"
 import type * as BuildOps from "./BuildOps.js"
-import type { EncodedCall } from "./Calls.js"
-import * as OwnedWallets from "./OwnedWallets.js"
-import * as Windows from "./Windows.js"
 
 export interface Input {
   readonly calls: ReadonlyArray<EncodedCall>
   readonly walletOf: (index: number) => Address
   /** The first one submits. */
   readonly signers: readonly [Signer, ...ReadonlyArray<Signer>]
-  readonly context: Preparation.OpContext
+  readonly context: OpContext.OpContext
 }
 
 /** A call that a wallet consents to, before it has a nonce. */
@@ -36,23 +37,25 @@ export interface Found {
 export const find = (
   { calls, context, signers, walletOf }: Input,
   elements: ReadonlyArray<number>,
-  snapshot: Preparation.ChainSnapshot,
+  snapshot: Snapshot.Snapshot,
   scheduled: ReadonlyMap<number, number>,
   isAccepted: boolean
 ): Effect.Effect<Found, Failure> =>
   Effect.gen(function* () {
     const todo = elements.flatMap((index) => calls[index] ?? [])
-    const found = yield* OwnedWallets.find(
-      todo.map(({ index, selector: { walletCustody } }) => ({
-        index,
-        wallet: walletOf(index),
-        walletCustody
-      })),
-      snapshot
+    const found = yield* Effect.fromResult(
+      OwnedWallets.find(
+        todo.map(({ index, selector: { walletCustody } }) => ({
+          index,
+          wallet: walletOf(index),
+          walletCustody
+        })),
+        snapshot
+      )
     )
     const failed = new Map<number, ElementFailure>(found.failed)
     const ready = new Map<number, Executable>()
-    const lastSecond = yield* Preparation.validUntil(snapshot.block)
+    const lastSecond = yield* Snapshot.validUntil(snapshot.block)
     for (const call of todo) {
       const { index } = call
       const bounds = Windows.check(call.window, `operations[${index}]`, snapshot.block, context.version)

@@ -7,19 +7,20 @@ import * as Custody from "../../../domain/wallet/Custody.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
+import * as Estimation from "../../prepare/estimate/Estimation.js"
+import type { FirstLook } from "../../prepare/estimate/FirstLook.js"
+import * as Links from "../../prepare/Links.js"
+import * as NotBegun from "../../prepare/NotBegun.js"
+import * as OpContext from "../../prepare/OpContext.js"
+import * as Snapshot from "../../prepare/Snapshot.js"
+import * as Wallets from "../../prepare/Wallets.js"
 import { CurrentRequest } from "../../request/CurrentRequest.js"
+import { dependencyFailed } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
-import * as Estimation from "../estimate/Estimation.js"
-import type { FirstLook } from "../estimate/FirstLook.js"
-import * as Preparation from "../Preparation.js"
 import type * as HeldNonces from "../submission/HeldNonces.js"
-import { dependencyFailed } from "../submission/SubmissionElements.js"
 import type * as SubmissionPlan from "../submission/SubmissionPlan.js"
-import * as Wallets from "../Wallets.js"
 import * as BuildOps from "./BuildOps.js"
 import * as ExecutableCalls from "./ExecutableCalls.js"
-import * as Links from "./Links.js"
-import * as NotBegun from "./NotBegun.js"
 
 /** Seconds between a recent block and the one of the measurement; beyond that the chain's clock has leapt. */
 const mostLag = 60
@@ -49,14 +50,14 @@ export const make = (input: Input) =>
     const current = yield* CurrentRequest
     const executable = (
       elements: ReadonlyArray<number>,
-      snapshot: Preparation.ChainSnapshot,
+      snapshot: Snapshot.Snapshot,
       scheduled: ReadonlyMap<number, number>
     ) => ExecutableCalls.find(input, elements, snapshot, scheduled, current.accepted())
 
     /** The epochs of the wallets as they were last seen: keys are leased anew when one has changed. */
     const epochs = new Map<Address, bigint>()
     const remember = (
-      snapshot: Preparation.ChainSnapshot,
+      snapshot: Snapshot.Snapshot,
       distinct: ReadonlyArray<Address>
     ): ReadonlyArray<Address> => {
       const changed = distinct.filter(
@@ -82,7 +83,7 @@ export const make = (input: Input) =>
               holder,
               keys: Nonce.inEpoch(Nonce.serviceKeys, epochs.get(wallet) ?? 0n),
               count: 1,
-              ttlMillis: Preparation.leaseMillis
+              ttlMillis: OpContext.leaseMillis
             }))
           )
         )
@@ -106,7 +107,7 @@ export const make = (input: Input) =>
       elements.some((index) => Custody.usesPasskeys(calls[index]?.selector.walletCustody ?? 0))
 
     /** The chain's clock at the last look. */
-    let clock: Pick<Preparation.ChainSnapshot["block"], "timestamp"> = { timestamp: 0 }
+    let clock: Pick<Snapshot.Snapshot["block"], "timestamp"> = { timestamp: 0 }
     const windowOf = (index: number) => calls[index]?.window ?? {}
     const hasBeginning = (index: number) => (windowOf(index).validAfter ?? 0) > 0
 
@@ -118,7 +119,7 @@ export const make = (input: Input) =>
 
     const inputOf = (
       able: ReadonlyMap<number, ExecutableCalls.Executable>,
-      snapshot: Preparation.ChainSnapshot,
+      snapshot: Snapshot.Snapshot,
       keyOf: KeyOf,
       early: FirstLook | null
     ): BuildOps.Input => ({
@@ -139,7 +140,7 @@ export const make = (input: Input) =>
      * The look with which the measurement of these elements begins if nothing has changed since the chain was last seen;
      * null: it is of no use. Asked for along with what has changed.
      */
-    const lookEarly = (elements: ReadonlyArray<number>, last: Preparation.ChainSnapshot, keyOf: KeyOf) =>
+    const lookEarly = (elements: ReadonlyArray<number>, last: Snapshot.Snapshot, keyOf: KeyOf) =>
       Effect.gen(function* () {
         const { ready } = yield* executable(elements, last, new Map())
         if (ready.size === 0) return null
@@ -149,7 +150,7 @@ export const make = (input: Input) =>
     /** Ops of those that can be executed now, and why the others can not. */
     const assemble = (
       elements: ReadonlyArray<number>,
-      snapshot: Preparation.ChainSnapshot,
+      snapshot: Snapshot.Snapshot,
       scheduled: ReadonlyMap<number, number>,
       keyOf: KeyOf,
       early: FirstLook | null
@@ -180,7 +181,7 @@ export const make = (input: Input) =>
         const read = Effect.map(
           Effect.all(
             [
-              Preparation.snapshot(context, distinct, callsOf(elements), when, passkeysIn(elements)),
+              Snapshot.read(context, distinct, callsOf(elements), when, passkeysIn(elements)),
               Links.present(ledger, dependencies, connection)
             ],
             { concurrency: "unbounded" }
@@ -193,7 +194,7 @@ export const make = (input: Input) =>
         // Who waits for a wallet that it has seen asks the journal first: the chain is not read at every wake-up.
         const unseen = distinct.some((wallet) => !epochs.has(wallet))
         const early = mayWait && elements.some(hasBeginning)
-        const last = early || !trusts ? null : yield* Preparation.lastSeen(context, distinct)
+        const last = early || !trusts ? null : yield* Snapshot.lastSeen(context, distinct)
         if (unseen && last !== null) remember(last, distinct)
         const first = early || (unseen && last === null) ? yield* read : null
         if (first !== null) remember(first, distinct)
@@ -231,13 +232,13 @@ export const make = (input: Input) =>
         const again = yield* lease(changed, held)
         if (again.busy !== null) return busyWith(again.busy)
         for (const [wallet, key] of again.keys) keys.set(wallet, key)
-        const assembleOn = (snapshot: Preparation.ChainSnapshot, look: FirstLook | null) =>
+        const assembleOn = (snapshot: Snapshot.Snapshot, look: FirstLook | null) =>
           assemble(elements, snapshot, scheduled, keyOf, look)
         const made = yield* assembleOn(seen, look)
         const lag = Math.abs(made.estimate.timestamp - seen.block.timestamp)
         const { estimate, failed, ready, snapshot } =
           when === "recent" && lag > mostLag
-            ? yield* Effect.flatMap(Preparation.atLatest(context, seen), (now) => assembleOn(now, null))
+            ? yield* Effect.flatMap(Snapshot.atLatest(context, seen), (now) => assembleOn(now, null))
             : made
         clock = snapshot.block
         return {
@@ -257,7 +258,7 @@ export const make = (input: Input) =>
     const check = (elements: ReadonlyArray<number>) =>
       Effect.gen(function* () {
         const wallets = [...new Set(elements.map(walletOf))]
-        const snapshot = yield* Preparation.snapshot(
+        const snapshot = yield* Snapshot.read(
           context,
           wallets,
           callsOf(elements),

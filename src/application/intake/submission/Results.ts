@@ -5,15 +5,13 @@ import * as Outcome from "../../../domain/erc4337/Outcome.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Ledger from "../../../domain/wallet/Ledger.js"
 import type { Receipt } from "../../ports/chain/ChainRpc.js"
+import * as SilentRevert from "../../prepare/SilentRevert.js"
 import type { Decoding } from "../../request/Decoding.js"
-import { refuseAll, revertDataOf } from "../../request/Elements.js"
+import { dependencyFailed, refuseAll, revertDataOf } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import type { Executed, OperationResult } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
-import * as SilentRevert from "../SilentRevert.js"
 import type * as Submission from "./Submission.js"
-
-import { dependencyFailed } from "./SubmissionElements.js"
 
 /** Of a request of which nothing is left to be done. */
 type Outcomes = Omit<Submission.Outcomes, "scheduled">

@@ -1,7 +1,6 @@
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import type { OpOutcome } from "../../ports/chain/Bundler.js"
-import { type ElementFailure, elementFailure } from "../../request/Elements.js"
-import * as Reasons from "../../request/Reasons.js"
+import type { ElementFailure } from "../../request/Elements.js"
 import type { HeldNonce } from "./HeldNonces.js"
 
 /** An element whose op is on the chain. */
@@ -100,7 +99,3 @@ export const step = (element: Element, change: Change): Element => {
 }
 
 export const isWaiting = ({ _tag }: Element): boolean => _tag === "open" || _tag === "held"
-
-/** The failure of an element because of the one that it depends on. */
-export const dependencyFailed = (on: number): ElementFailure =>
-  elementFailure("dependency_failed", Reasons.text("dependency", { operation: on }))

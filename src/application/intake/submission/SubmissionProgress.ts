@@ -1,5 +1,5 @@
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
-import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import { dependencyFailed, type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import type * as HeldNonces from "./HeldNonces.js"
 import * as Elements from "./SubmissionElements.js"
@@ -109,7 +109,7 @@ export const failDependants = (state: State): State => {
     if (on === null || before === undefined) continue
     const isLost =
       failures.has(on) || before._tag === "failed" || (before._tag === "landed" && !before.outcome.success)
-    if (isLost) failures.set(index, Elements.dependencyFailed(on))
+    if (isLost) failures.set(index, dependencyFailed(on))
   }
   return failed(state, failures)
 }
@@ -120,7 +120,7 @@ export const named = ({ elements, terms: { dependencies } }: State, failures: Fa
   for (const index of Dependencies.order(dependencies, failures.keys())) {
     const on = dependencies[index] ?? null
     if (on !== null && (all.has(on) || elements.get(on)?._tag === "failed"))
-      all.set(index, Elements.dependencyFailed(on))
+      all.set(index, dependencyFailed(on))
   }
   return all
 }

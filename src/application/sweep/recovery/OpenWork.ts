@@ -7,13 +7,13 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Inclusions from "../../chain/Inclusions.js"
-import * as Calls from "../../intake/ops/Calls.js"
-import * as Preparation from "../../intake/Preparation.js"
-import * as Wallets from "../../intake/Wallets.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { OpRecord, RequestRecord } from "../../ports/journal/Requests.js"
 import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
+import * as Calls from "../../prepare/EncodeCall.js"
+import * as OpContext from "../../prepare/OpContext.js"
+import * as Wallets from "../../prepare/Wallets.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import * as ExecuteOperations from "../../usecases/operations/ExecuteOperations.js"
@@ -74,7 +74,7 @@ const ofExecute = (
   { operations, settings }: ExecuteOperations.Request
 ): Found =>
   Effect.gen(function* () {
-    const connection = yield* Preparation.connect(caller, settings)
+    const connection = yield* OpContext.connect(caller, settings)
     const { profile } = connection
     const formula = yield* Effect.fromResult(Wallets.formula(profile, settings))
     const calls = yield* Calls.encodeAll(operations)

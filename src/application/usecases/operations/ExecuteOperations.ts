@@ -3,21 +3,14 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Connection from "../../chain/Connection.js"
-import * as Calls from "../../intake/ops/Calls.js"
-import * as Links from "../../intake/ops/Links.js"
-import * as NotBegun from "../../intake/ops/NotBegun.js"
-import { Operation } from "../../intake/ops/Operation.js"
 import * as OperationPreparation from "../../intake/ops/OperationPreparation.js"
 import * as Slices from "../../intake/ops/Slices.js"
-import * as Preparation from "../../intake/Preparation.js"
-import * as SignerAuthorization from "../../intake/SignerAuthorization.js"
 import * as Results from "../../intake/submission/Results.js"
 import * as SlicedSubmission from "../../intake/submission/SlicedSubmission.js"
 import * as Submission from "../../intake/submission/Submission.js"
 import * as SubmissionActions from "../../intake/submission/SubmissionActions.js"
 import type { Part } from "../../intake/submission/SubmissionPlan.js"
 import * as Records from "../../intake/submission/SubmissionRecords.js"
-import * as Wallets from "../../intake/Wallets.js"
 import type { Engine } from "../../lanes/Engine.js"
 import { Requests } from "../../lanes/requests/Requests.js"
 import * as Span from "../../observe/Span.js"
@@ -26,6 +19,13 @@ import type { Bundler } from "../../ports/chain/Bundler.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signers } from "../../ports/Signers.js"
+import * as Calls from "../../prepare/EncodeCall.js"
+import * as Links from "../../prepare/Links.js"
+import * as NotBegun from "../../prepare/NotBegun.js"
+import * as OpContext from "../../prepare/OpContext.js"
+import { Operation } from "../../prepare/Operation.js"
+import * as SignerAuthorization from "../../prepare/SignerAuthorization.js"
+import * as Wallets from "../../prepare/Wallets.js"
 import type { Caller } from "../../request/Caller.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
@@ -80,10 +80,10 @@ const work = (
     const signers = yield* SignerAuthorization.signersOf(caller, settings)
     const [signer] = signers
     if (signer === undefined) return yield* Effect.die(new Error("the request names no signer"))
-    const connection = yield* Preparation.connect(caller, settings)
+    const connection = yield* OpContext.connect(caller, settings)
     const { profile } = connection
     const ledger = yield* Effect.fromResult(Links.ledger(dependencies, connection))
-    const context = yield* Preparation.contextOf(connection, settings, signer.address, caller)
+    const context = yield* OpContext.contextOf(connection, settings, signer.address, caller)
     const { entryPoint, formula } = context
     const wallets = yield* Effect.fromResult(
       Result.all(
@@ -97,7 +97,7 @@ const work = (
     const mayWait = caller.isAsynchronous === true || caller.resumed === true
     const elements = calls.map(({ index }) => index)
     const isLarge = mayWait && elements.length > SlicedSubmission.sliceSize
-    const route = (own: Preparation.OpContext) => ({
+    const route = (own: OpContext.OpContext) => ({
       caller,
       endpoint: kind.endpoint,
       context: own,
@@ -106,7 +106,7 @@ const work = (
     })
     const accepting = (failed: ReadonlyMap<number, ElementFailure>) =>
       Records.acceptance(route(context), current, [], [], [], SubmissionActions.elementsOf(failed))
-    const preparation = (own: Preparation.OpContext, holder: string) =>
+    const preparation = (own: OpContext.OpContext, holder: string) =>
       OperationPreparation.make({
         calls,
         dependencies,
@@ -121,7 +121,7 @@ const work = (
       })
     /** The chain's clock at the last look. */
     let clock = (): NotBegun.Clock => ({ timestamp: 0 })
-    const submit = (own: Preparation.OpContext, part: Part | null, some: ReadonlyArray<number>) =>
+    const submit = (own: OpContext.OpContext, part: Part | null, some: ReadonlyArray<number>) =>
       Effect.gen(function* () {
         const { clock: seen, prepare } = yield* preparation(own, part?.holder ?? caller.requestId)
         const callOf = (index: number) => calls[index]?.call ?? null
@@ -140,7 +140,7 @@ const work = (
             current.accept(accepting(new Map()), profile.receiptTimeoutMillis)
           ),
           submit: (part, some) =>
-            Effect.flatMap(Preparation.contextOf(connection, settings, signer.address, caller), (own) =>
+            Effect.flatMap(OpContext.contextOf(connection, settings, signer.address, caller), (own) =>
               submit(own, part, some)
             )
         })

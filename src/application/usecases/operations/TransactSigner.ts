@@ -10,11 +10,6 @@ import * as Uint from "../../../domain/primitives/Uint.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Prices from "../../chain/Prices.js"
-import * as CalledContracts from "../../intake/CalledContracts.js"
-import * as L1Fees from "../../intake/estimate/L1Fees.js"
-import * as Calls from "../../intake/ops/Calls.js"
-import * as Preparation from "../../intake/Preparation.js"
-import * as SilentRevert from "../../intake/SilentRevert.js"
 import * as Results from "../../intake/submission/Results.js"
 import * as Keys from "../../keys/Keys.js"
 import * as DirectTransaction from "../../lanes/DirectTransaction.js"
@@ -27,6 +22,11 @@ import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signers } from "../../ports/Signers.js"
+import * as CalledContracts from "../../prepare/CalledContracts.js"
+import * as Calls from "../../prepare/EncodeCall.js"
+import * as L1Fees from "../../prepare/estimate/L1Fees.js"
+import * as OpContext from "../../prepare/OpContext.js"
+import * as SilentRevert from "../../prepare/SilentRevert.js"
 import type { Caller } from "../../request/Caller.js"
 import type { RefusalCode } from "../../request/Catalogue.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
@@ -128,7 +128,7 @@ const work = (
     const connection = yield* Connection.open(caller, settings)
     const { chain, profile, trust } = connection
     const facts = yield* ChainFacts
-    const buffers = Preparation.buffers(settings)
+    const buffers = OpContext.buffers(settings)
     const transaction = { from: signer.address, to, data, value }
 
     const prepare = Effect.gen(function* () {

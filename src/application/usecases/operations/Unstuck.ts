@@ -5,7 +5,6 @@ import * as Schema from "effect/Schema"
 import * as Replacement from "../../../domain/erc4337/gas/Replacement.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Prices from "../../chain/Prices.js"
-import * as Preparation from "../../intake/Preparation.js"
 import * as Results from "../../intake/submission/Results.js"
 import * as Keys from "../../keys/Keys.js"
 import * as NonceManager from "../../lanes/NonceManager.js"
@@ -20,6 +19,7 @@ import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Signer, SignerError } from "../../ports/Signers.js"
+import * as OpContext from "../../prepare/OpContext.js"
 import type { Caller } from "../../request/Caller.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
@@ -159,7 +159,7 @@ const work = (
       Effect.gen(function* () {
         const [quote, latest, pending, balance] = yield* Effect.all(
           [
-            Prices.now(connection, Preparation.buffers(settings).price),
+            Prices.now(connection, OpContext.buffers(settings).price),
             Effect.mapError(chain.transactionCount(signer.address, "latest"), Connection.refusal(trust)),
             Effect.mapError(chain.transactionCount(signer.address, "pending"), Connection.refusal(trust)),
             Effect.mapError(chain.balance(signer.address), Connection.refusal(trust))

@@ -9,14 +9,10 @@ import * as Proof from "../../../domain/signature/Proof.js"
 import * as Deployment from "../../../domain/wallet/Deployment.js"
 import * as EstimationDeployer from "../../../domain/wallet/EstimationDeployer.js"
 import * as Connection from "../../chain/Connection.js"
-import * as Estimation from "../../intake/estimate/Estimation.js"
-import * as Preparation from "../../intake/Preparation.js"
 import type * as HeldNonces from "../../intake/submission/HeldNonces.js"
 import * as Results from "../../intake/submission/Results.js"
 import * as Submission from "../../intake/submission/Submission.js"
 import type * as Transfers from "../../intake/submission/Transfers.js"
-import * as Account from "../../intake/wallets/Account.js"
-import * as WantedWallets from "../../intake/wallets/WantedWallets.js"
 import * as Keys from "../../keys/Keys.js"
 import { Requests } from "../../lanes/requests/Requests.js"
 import * as Span from "../../observe/Span.js"
@@ -24,6 +20,11 @@ import * as Payer from "../../pay/Payer.js"
 import * as Submitter from "../../pay/Submitter.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
 import { SystemSigners } from "../../ports/Signers.js"
+import * as Estimation from "../../prepare/estimate/Estimation.js"
+import * as OpContext from "../../prepare/OpContext.js"
+import * as Snapshot from "../../prepare/Snapshot.js"
+import * as Account from "../../prepare/wallets/Account.js"
+import * as WantedWallets from "../../prepare/wallets/WantedWallets.js"
 import type { Caller } from "../../request/Caller.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
@@ -108,7 +109,7 @@ const work = (
     const resolved = yield* WantedWallets.resolve(caller, parsed)
     const connection = yield* Connection.openOperator(caller, settings)
     const { profile } = connection
-    const context = yield* Preparation.contextOf(connection, settings, signer.address, caller)
+    const context = yield* OpContext.contextOf(connection, settings, signer.address, caller)
     const { chainId, entryPoint, formula, payer, spaceOf, version } = context
     yield* Effect.fromResult(WantedWallets.checkFactory(profile, settings))
     const wanted = yield* WantedWallets.read(resolved, signer.address, context)
@@ -142,13 +143,13 @@ const work = (
               holder: caller.requestId,
               keys: { from: 0n, to: 0n },
               count: 1,
-              ttlMillis: Preparation.leaseMillis
+              ttlMillis: OpContext.leaseMillis
             }))
           )
         )
         const busy = places[leased.length]
         if (busy !== undefined) return { busy: [busy.index] }
-        const snapshot = yield* Preparation.snapshot(
+        const snapshot = yield* Snapshot.read(
           context,
           todo.map(({ wallet }) => wallet),
           [],
@@ -183,7 +184,7 @@ const work = (
         if (others.length > 0) return yield* Effect.fail(unprocessable("account_exists", others))
 
         const conditions = {
-          validUntil: yield* Preparation.deployableUntil(snapshot.block),
+          validUntil: yield* Snapshot.deployableUntil(snapshot.block),
           validAfter: 0,
           bundler: Submitter.boundTo(profile, signer.address)
         }
@@ -235,7 +236,7 @@ const work = (
           revert: decoding.revert,
           extra: { [formula.factory]: { stateDiff: EstimationDeployer.factoryStorage } }
         })
-        yield* Preparation.checkImplementation(connection, estimate.implementation, settings.validator)
+        yield* Snapshot.checkImplementation(connection, estimate.implementation, settings.validator)
         for (const [index, failure] of estimate.failed) failed.set(index, failure)
 
         const accounts = new Map(missing.map((each) => [each.index, each]))

@@ -14,7 +14,7 @@ import type {
 } from "../../../../src/application/intake/submission/SubmissionPhases.js"
 import * as SubmissionProgress from "../../../../src/application/intake/submission/SubmissionProgress.js"
 import * as SubmissionState from "../../../../src/application/intake/submission/SubmissionState.js"
-import { elementFailure } from "../../../../src/application/request/Elements.js"
+import { dependencyFailed, elementFailure } from "../../../../src/application/request/Elements.js"
 import * as Make from "../../../support/journal/Make.js"
 
 const now = 1_000_000
@@ -350,7 +350,7 @@ describe("the elements of a request", () => {
     const depending = SubmissionState.begin({ ...terms, dependencies }, [0, 1, 2, 3], known)
     const failed = new Map([
       [0, elementFailure("submission_limit")],
-      [1, Elements.dependencyFailed(0)],
+      [1, dependencyFailed(0)],
       [2, wrong]
     ])
     expect(told(through(depending, { ...prepared([3]), failed }))).toBe(

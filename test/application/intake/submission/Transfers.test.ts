@@ -1,8 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import * as fc from "fast-check"
-import type { OpContext } from "../../../../src/application/intake/Preparation.js"
 import * as Transfers from "../../../../src/application/intake/submission/Transfers.js"
+import * as Fit from "../../../../src/application/prepare/Fit.js"
+import type { OpContext } from "../../../../src/application/prepare/OpContext.js"
 import type { Dependencies } from "../../../../src/domain/erc4337/Dependencies.js"
 import type { Version } from "../../../../src/domain/erc4337/EntryPoint.js"
 import * as Gas from "../../../../src/domain/erc4337/gas/Gas.js"
@@ -72,22 +73,22 @@ describe("split", () => {
     ["goes by indexes, wherever ops stand", 2, "4 7 9", [...Array(9).fill(none), 7], "4 | 7 9", ""],
     ["heeds no dependency on an op of others", 2, "1 2 3", [none, 0, none, 0], "1 2 | 3", ""]
   ])("%s", (_, room, ops, dependencies, bundles, tooLarge) => {
-    const split = Transfers.split(route(), boundFor(room), opsOf(ops), dependencies)
+    const split = Fit.split(route(), boundFor(room), opsOf(ops), dependencies)
     expect(split.bundles.map((bundle) => indexesOf(bundle).join(" ")).join(" | ")).toBe(bundles)
     expect(`${split.tooLarge.join(" ")}${split.scattered ? ", scattered" : ""}`).toBe(tooLarge)
   })
 
   it("makes no bundle of no ops", () => {
-    expect(Transfers.split(route(), boundFor(2), [])).toEqual({ bundles: [], tooLarge: [], scattered: false })
+    expect(Fit.split(route(), boundFor(2), [])).toEqual({ bundles: [], tooLarge: [], scattered: false })
   })
 
   it("counts no gas on v0.6 for a postOp of the operator's own paymaster, which has none", () => {
     const [own, other] = [Make.address(0xb1), Make.address(0xb2)]
     const op: UserOperation = { ...small, verificationGasLimit: 100_000n, paymasterAndData: Hex.unsafe(own) }
     const bounds = { gasBound: gasOf([op], "v0.6") - 1n }
-    expect(Transfers.split(route("v0.6", own), bounds, [ready(0, op)]).tooLarge).toEqual([])
-    expect(Transfers.split(route("v0.6", other), bounds, [ready(0, op)]).tooLarge).toEqual([0])
-    expect(Transfers.split(route("v0.6"), bounds, [ready(0, op)]).tooLarge).toEqual([0])
+    expect(Fit.split(route("v0.6", own), bounds, [ready(0, op)]).tooLarge).toEqual([])
+    expect(Fit.split(route("v0.6", other), bounds, [ready(0, op)]).tooLarge).toEqual([0])
+    expect(Fit.split(route("v0.6"), bounds, [ready(0, op)]).tooLarge).toEqual([0])
   })
 
   it("sends each op once or names it as too large, in order, within the bound, and parts no component", () => {
@@ -106,7 +107,7 @@ describe("split", () => {
       fc.property(Case, ({ dependencies, large: isLarge, room }) => {
         const ops = isLarge.map((is, index) => ready(index, is ? large : small))
         const bounds = boundFor(room)
-        const { bundles, tooLarge } = Transfers.split(route(), bounds, ops, dependencies)
+        const { bundles, tooLarge } = Fit.split(route(), bounds, ops, dependencies)
         const flat = bundles.flatMap(indexesOf)
         expect([...flat, ...tooLarge].sort((a, b) => a - b)).toEqual([...ops.keys()])
         expect(flat).toEqual(flat.toSorted((a, b) => a - b))

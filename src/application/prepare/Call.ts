@@ -1,0 +1,165 @@
+import * as Result from "effect/Result"
+import type * as Dependencies from "../../domain/erc4337/Dependencies.js"
+import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
+import type { Custody } from "../../domain/wallet/Custody.js"
+import type { OpRef } from "../ports/journal/OpRef.js"
+import type { Window } from "../ports/journal/Records.js"
+import type { Failure } from "../request/Failure.js"
+import type { EncodedCall } from "./EncodeCall.js"
+import type * as GivenOps from "./given/GivenOps.js"
+import type { OpContext } from "./OpContext.js"
+import * as Wallets from "./Wallets.js"
+import type * as WantedWallets from "./wallets/WantedWallets.js"
+
+/**
+ * One element of a request as its body asks for it: a pure function of the body, made again from it whenever the element is
+ * prepared, and never stored.
+ */
+interface Element extends OpRef {
+  readonly wallet: Address
+  /** What the request says of the wallet's custody; 0: whatever it is. */
+  readonly custody: Custody
+  /** Null: it may be done at any time. */
+  readonly window: Window | null
+  /** The element of the request that has to succeed before it; null: none. */
+  readonly dependsOn: number | null
+}
+
+/** The service encodes, prices and signs the op. */
+export interface OpCall extends Element {
+  readonly kind: "op"
+  readonly to: Address
+  /** Wei. */
+  readonly value: bigint
+  readonly data: Hex
+}
+
+/** The caller brings the op, which is never changed. */
+export interface GivenCall extends Element {
+  readonly kind: "given"
+  readonly op: UserOperation
+  readonly userOpHash: Bytes32
+  readonly evidence: GivenOps.Evidence
+}
+
+/** A wallet is deployed, or was already. */
+export interface CreationCall extends Element {
+  readonly kind: "creation"
+  /** Null: it is named by its address alone, and has to exist. */
+  readonly making: WantedWallets.Making | null
+  readonly account: WantedWallets.Resolved
+}
+
+/** A transaction of the signer's own. */
+export interface DirectCall extends Element {
+  readonly kind: "direct"
+  readonly to: Address
+  /** Wei. */
+  readonly value: bigint
+  readonly data: Hex
+}
+
+export type Call = OpCall | GivenCall | CreationCall | DirectCall
+
+const windowOf = ({
+  validAfter = 0,
+  validUnitl = 0
+}: {
+  readonly validAfter?: number
+  readonly validUnitl?: number
+}): Window | null => (validAfter === 0 && validUnitl === 0 ? null : { validAfter, validUntil: validUnitl })
+
+/** Of `/execute` and the endpoints that hand ops out; 400 for a wallet that is named wrongly. */
+export const ofOperations = (
+  requestId: string,
+  calls: ReadonlyArray<EncodedCall>,
+  dependencies: Dependencies.Dependencies,
+  { connection: { profile }, formula }: Pick<OpContext, "connection" | "formula">
+): Result.Result<ReadonlyArray<OpCall>, Failure> =>
+  Result.all(
+    calls.map(({ call, index, selector, window }) =>
+      Result.map(
+        Wallets.select(selector, formula, profile, `operations[${index}]`),
+        (wallet): OpCall => ({
+          requestId,
+          index,
+          kind: "op",
+          wallet,
+          custody: selector.walletCustody,
+          to: call.target,
+          value: call.value,
+          data: call.data,
+          window: windowOf(window),
+          dependsOn: dependencies[index] ?? null
+        })
+      )
+    )
+  )
+
+/** Of `/executeEncoded` and `/executePasskey`. */
+export const ofGiven = (
+  requestId: string,
+  given: ReadonlyArray<GivenOps.Given>,
+  dependencies: Dependencies.Dependencies
+): ReadonlyArray<GivenCall> =>
+  given.map(({ evidence, index, op, userOpHash, walletCustody, window }) => ({
+    requestId,
+    index,
+    kind: "given",
+    wallet: op.sender,
+    custody: walletCustody,
+    op,
+    userOpHash,
+    evidence,
+    window: windowOf(window),
+    dependsOn: dependencies[index] ?? null
+  }))
+
+/** Of `/create`. */
+export const ofWanted = (
+  requestId: string,
+  wanted: ReadonlyArray<WantedWallets.Wanted>
+): ReadonlyArray<CreationCall> =>
+  wanted.map(({ account, index, making, wallet }) => ({
+    requestId,
+    index,
+    kind: "creation",
+    wallet,
+    custody: account.walletCustody,
+    making,
+    account,
+    window: null,
+    dependsOn: null
+  }))
+
+/** Of `/transactSigner`: its wallet is the signer. */
+export const ofTransaction = (
+  requestId: string,
+  signer: Address,
+  { data, to, value }: Pick<DirectCall, "data" | "to" | "value">
+): DirectCall => ({
+  requestId,
+  index: 0,
+  kind: "direct",
+  wallet: signer,
+  custody: 0,
+  to,
+  value,
+  data,
+  window: null,
+  dependsOn: null
+})
+
+/** What the calls depend on, by index; those that are not among them have nothing. */
+export const dependencies = (
+  calls: ReadonlyArray<Pick<Element, "dependsOn" | "index">>
+): Dependencies.Dependencies => {
+  const on: Array<number | null> = []
+  for (const { dependsOn, index } of calls) {
+    while (on.length <= index) on.push(null)
+    on[index] = dependsOn
+  }
+  return on
+}

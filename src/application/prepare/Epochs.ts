@@ -1,0 +1,46 @@
+import * as Effect from "effect/Effect"
+import * as Nonce from "../../domain/erc4337/Nonce.js"
+import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { ChainFacts } from "../chain/ChainFacts.js"
+import type { ChainRpcError } from "../ports/chain/ChainRpc.js"
+import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import * as Reasons from "../request/Reasons.js"
+import type { OpContext } from "./OpContext.js"
+import * as Wallets from "./Wallets.js"
+
+/**
+ * The failure of an op whose nonce names another configuration than the one in force; null when it names that one. Its
+ * wallet accepts such an op never again, whoever signs it.
+ */
+export const failureOf = (
+  { nonce }: Pick<UserOperation, "nonce">,
+  wallet: Wallets.WalletState | undefined
+): ElementFailure | null => {
+  const [named, current] = [Nonce.epochOf(nonce), Wallets.epochOf(wallet)]
+  return named === current
+    ? null
+    : elementFailure(
+        "configuration_changed",
+        Reasons.text("configuration", { named: named + 1n, current: current + 1n })
+      )
+}
+
+/** The same for several ops, by their wallets as they are now; those without a failure are left out. */
+export const failuresOf = (
+  { connection: { chain }, formula }: OpContext,
+  { facts }: { readonly facts: ChainFacts },
+  ops: ReadonlyArray<Pick<UserOperation, "nonce" | "sender">>
+): Effect.Effect<ReadonlyMap<Address, ElementFailure>, ChainRpcError> =>
+  ops.length === 0
+    ? Effect.succeed(new Map())
+    : Effect.map(
+        Wallets.read(facts, chain, formula.initCode, [...new Set(ops.map(({ sender }) => sender))]),
+        (states) =>
+          new Map(
+            ops.flatMap((op) => {
+              const failure = failureOf(op, states.get(op.sender))
+              return failure === null ? [] : [[op.sender, failure] as const]
+            })
+          )
+      )

@@ -1,0 +1,116 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Dependencies from "../../domain/erc4337/Dependencies.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type * as Hex from "../../domain/primitives/Hex.js"
+import * as Ledger from "../../domain/wallet/Ledger.js"
+import { ChainFacts } from "../chain/ChainFacts.js"
+import { type Connection, refusal } from "../chain/Connection.js"
+import { dependencyFailed, type ElementFailure } from "../request/Elements.js"
+import { type Failure, invalid } from "../request/Failure.js"
+import type { Operation } from "./Operation.js"
+
+const wrong = (index: number, message: string) =>
+  Result.fail(invalid("invalid_request", [{ path: `operations[${index}].dependsOn`, message }]))
+
+/** What the operations of a request depend on; 400 naming the first that can not be. */
+export const dependencies = (
+  operations: ReadonlyArray<Operation>
+): Result.Result<Dependencies.Dependencies, Failure> => {
+  const on = operations.map(({ dependsOn }) => dependsOn ?? null)
+  return Result.match(Dependencies.check(on), {
+    onFailure: ({ index, message }) => wrong(index, message),
+    onSuccess: () => Result.succeed(on)
+  })
+}
+
+/**
+ * The ledger that holds ops of one transaction to their dependencies; null: none is needed, or somebody else's bundler
+ * parts them anyway. 400 when it is needed and the profile has none.
+ */
+export const ledger = (
+  on: Dependencies.Dependencies,
+  { profile }: Pick<Connection, "profile">
+): Result.Result<Address | null, Failure> => {
+  const first = on.findIndex((each) => each !== null)
+  if (first < 0 || profile.remoteBundler !== null) return Result.succeed(null)
+  return profile.ledger === null
+    ? wrong(
+        first,
+        "the network profile names no ledger: ask the operator for one, or send this operation once the other has succeeded"
+      )
+    : Result.succeed(profile.ledger)
+}
+
+/** 400 for dependencies of ops that are handed out where a bundler of somebody else parts them: nothing would hold them. */
+export const held = (
+  on: Dependencies.Dependencies,
+  { profile }: Pick<Connection, "profile">
+): Result.Result<void, Failure> => {
+  const first = on.findIndex((each) => each !== null)
+  return first < 0 || profile.remoteBundler === null
+    ? Result.void
+    : wrong(
+        first,
+        "this chain's bundler keeps no ops together: use /execute, or send this operation once the other has succeeded"
+      )
+}
+
+/** 400 unless there is a contract at the ledger's address: calls of an empty one succeed, and hold nothing to anything. */
+export const present = (
+  ledger: Address | null,
+  on: Dependencies.Dependencies,
+  { chain, trust }: Pick<Connection, "chain" | "trust">
+): Effect.Effect<void, Failure, ChainFacts> =>
+  ledger === null
+    ? Effect.void
+    : Effect.gen(function* () {
+        const facts = yield* ChainFacts
+        const code = yield* Effect.mapError(facts.code(chain, ledger), refusal(trust))
+        if (code !== null) return
+        const first = on.findIndex((each) => each !== null)
+        yield* Effect.fromResult(
+          wrong(first, `there is no ledger at ${ledger} on this chain: ask the operator`)
+        )
+      })
+
+/** By what an op is told from any other one, so that another may depend on it. */
+export interface Name {
+  readonly wallet: Address
+  readonly key: Hex.Bytes32
+}
+
+/** How each of these elements is linked to the others of them. */
+export const of = (
+  on: Dependencies.Dependencies,
+  elements: ReadonlyArray<number>,
+  nameOf: (index: number) => Name
+): ((index: number) => Ledger.Links) => {
+  const inner = Dependencies.within(on, elements)
+  const asked = new Set(inner)
+  return (index) => {
+    const before = inner[index] ?? null
+    return {
+      records: asked.has(index) ? nameOf(index).key : null,
+      requires: before === null ? null : nameOf(before)
+    }
+  }
+}
+
+/** The wallet's calldata of a linked call; without a ledger nothing is linked. */
+export const callData = (
+  ledger: Address | null,
+  call: Parameters<typeof Ledger.callData>[1],
+  links: Ledger.Links
+): Hex.Hex =>
+  ledger === null ? Ledger.callData(call.target, call, Ledger.unlinked) : Ledger.callData(ledger, call, links)
+
+/** What depends on elements that have failed, by however many steps, has failed too. */
+export const failDependants = (on: Dependencies.Dependencies, failed: Map<number, ElementFailure>): void => {
+  if (failed.size === 0 || !Dependencies.any(on)) return
+  for (const index of Dependencies.order(on)) {
+    const before = on[index] ?? null
+    if (before !== null && failed.has(before) && !failed.has(index))
+      failed.set(index, dependencyFailed(before))
+  }
+}

@@ -1,0 +1,206 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Version } from "../../domain/erc4337/EntryPoint.js"
+import * as Percent from "../../domain/erc4337/Percent.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import * as Keccak from "../../domain/primitives/Keccak.js"
+import { Lru } from "../../domain/primitives/Lru.js"
+import * as Connection from "../chain/Connection.js"
+import type * as Payer from "../pay/Payer.js"
+import { Payers } from "../pay/Payers.js"
+import type { ChainClient, ChainRpc } from "../ports/chain/ChainRpc.js"
+import type { NonceSpace } from "../ports/journal/Requests.js"
+import type { LaneAccess } from "../ports/journal/Transactions.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
+import type { Networks } from "../ports/Networks.js"
+import type { Signer, Signers } from "../ports/Signers.js"
+import type { AccountId } from "../ports/Tenants.js"
+import type { Caller } from "../request/Caller.js"
+import { type Failure, invalid } from "../request/Failure.js"
+import type { ForOps, ForSubmission } from "../request/Settings.js"
+import * as KillSwitch from "../tenants/KillSwitch.js"
+import * as SignerAuthorization from "./SignerAuthorization.js"
+import * as Wallets from "./Wallets.js"
+
+const percentOf = (text: number): Percent.Percent => Result.getOrElse(Percent.from(text), () => Percent.zero)
+const defaultGasOvershoot = percentOf(50)
+const defaultPriceOvershoot = percentOf(20)
+
+/** The request's buffers, or the defaults: 50 % on ops, 50 % on the transaction, 20 % on its price. */
+export const buffers = (
+  settings: Pick<ForOps, "percentUserOpGasOvershoot" | "percentTxGasOvershoot" | "percentTxGasPriceOvershoot">
+) => ({
+  op: settings.percentUserOpGasOvershoot ?? defaultGasOvershoot,
+  transaction: settings.percentTxGasOvershoot ?? defaultGasOvershoot,
+  price: settings.percentTxGasPriceOvershoot ?? defaultPriceOvershoot
+})
+
+/** What the operator pays for has at most so much of a buffer: what gas is left over goes to whoever submits. */
+const sponsoredMost = percentOf(100)
+
+const sponsoredBuffers = ["percentUserOpGasOvershoot", "percentTxGasPriceOvershoot"] as const
+
+const checkBuffers = (settings: ForOps): Effect.Effect<void, Failure> => {
+  const name = sponsoredBuffers.find((field) => (settings[field] ?? Percent.zero) > sponsoredMost)
+  return name === undefined
+    ? Effect.void
+    : Effect.fail(
+        invalid("invalid_request", [
+          { path: `settings.${name}`, message: "expected at most 100 with the operator's paymaster" }
+        ])
+      )
+}
+
+/** What every endpoint that builds ops settles before it looks at the chain. */
+export interface OpContext {
+  readonly connection: Connection.Connection
+  readonly accountId: AccountId
+  readonly chainId: bigint
+  readonly entryPoint: Address
+  readonly version: Version
+  readonly formula: Wallets.Formula
+  readonly buffers: ReturnType<typeof buffers>
+  readonly spaceOf: (wallet: Address) => NonceSpace
+  /** Who pays for the ops. */
+  readonly payer: Payer.Payer
+  /** Whose signature over all of them together stands for the ops' own; null: each has its own. */
+  readonly aggregator: Address | null
+}
+
+/** The context of requests whose ops the service signs: the same object for all requests of an account with these settings. */
+export interface Shared extends OpContext {
+  /** Of account and settings. A request that is stored with it is read only where no request with it was seen before. */
+  readonly digest: Bytes32
+  readonly settings: Omit<ForSubmission, "useABI">
+  /** The keys of settings.signer and settings.cosigners; the first one submits. */
+  readonly signers: readonly [Address, ...ReadonlyArray<Address>]
+  readonly access: LaneAccess
+  /** What the operator may pause of it. */
+  readonly relied: ReadonlyArray<KillSwitch.Relied>
+}
+
+/** The node that serves a request for ops: the operator's own when the operator pays for them, else the caller's. */
+export const connect = (
+  caller: Caller,
+  settings: Pick<ForOps, "rpc" | "chainId" | "paymaster">
+): Effect.Effect<Connection.Connection, Failure, ChainRpc | Networks> =>
+  Effect.flatMap(Connection.open(caller, settings), (connection) =>
+    settings.paymaster !== undefined && settings.paymaster === connection.profile.sponsor?.paymaster
+      ? Connection.openOperator(caller, settings)
+      : Effect.succeed(connection)
+  )
+
+/** `authority` is the submitting EOA. */
+export const contextOf = (
+  connection: Connection.Connection,
+  settings: ForOps,
+  authority: Address,
+  caller: Caller
+): Effect.Effect<OpContext, Failure, Payers> =>
+  Effect.gen(function* () {
+    const { chainId } = connection.profile
+    const { entryPoint, paymaster } = settings
+    const payers = yield* Payers
+    const version = yield* Connection.entryPointVersion(connection.profile, entryPoint)
+    // What was accepted goes on, whichever factory the operator has configured since.
+    const foreign = caller.resumed === true ? null : Wallets.foreignFactory(connection.profile, settings)
+    if (foreign !== null) return yield* Effect.fail(foreign)
+    const formula = yield* Effect.fromResult(Wallets.formula(connection.profile, settings))
+    if (paymaster !== undefined && paymaster === connection.profile.sponsor?.paymaster)
+      yield* checkBuffers(settings)
+    const spaceOf = (wallet: Address) => ({ authority, chainId, entryPoint, wallet })
+    return {
+      connection,
+      accountId: caller.principal.accountId,
+      chainId,
+      entryPoint,
+      version,
+      formula,
+      buffers: buffers(settings),
+      spaceOf,
+      payer: yield* payers.of(caller, connection, { entryPoint, version, paymaster, submitter: authority }),
+      aggregator: settings.aggregator ?? null
+    }
+  })
+
+/** Of requests that come again and again: a context holds a creation code of some kilobytes. */
+const most = 1_024
+
+/** By profile: another configuration of the chain makes contexts of its own. */
+const contexts = new WeakMap<NetworkProfile, Lru<string, Shared>>()
+
+const knownOf = (profile: NetworkProfile): Lru<string, Shared> => {
+  const known = contexts.get(profile) ?? new Lru<string, Shared>(most)
+  contexts.set(profile, known)
+  return known
+}
+
+const bigints = (_: string, value: unknown) => (typeof value === "bigint" ? value.toString() : value)
+
+const isOf = (
+  shared: Shared,
+  signers: ReadonlyArray<Signer>,
+  { chain, trust }: { readonly chain: ChainClient; readonly trust: string }
+): boolean =>
+  shared.connection.chain === chain &&
+  shared.connection.trust === trust &&
+  shared.signers.every((address, place) => signers[place]?.address === address)
+
+/** Fails while the operator has paused a key or the chain of it. */
+export const unpaused = ({ relied }: Pick<Shared, "relied">): Effect.Effect<void, Failure> =>
+  Effect.forEach(relied, KillSwitch.check, { discard: true })
+
+/**
+ * The context of a request that the keys of its settings sign and submit. Keys, node and switches are asked for each
+ * request; what follows from the settings alone is made once.
+ */
+export const load = (
+  caller: Caller,
+  { useABI: _, ...settings }: ForSubmission
+): Effect.Effect<Shared, Failure, ChainRpc | Networks | Payers | Signers> =>
+  Effect.gen(function* () {
+    const { accountId } = caller.principal
+    const keys = yield* SignerAuthorization.signersOf(caller, settings)
+    const [signer, ...cosigners] = keys
+    if (signer === undefined) return yield* Effect.die(new Error("the request names no signer"))
+    const connection = yield* connect(caller, settings)
+    const known = knownOf(connection.profile)
+    // The chain: where the settings name no node, the caller may.
+    const name = JSON.stringify([accountId, connection.profile.chainId.toString(), settings], bigints)
+    const before = known.get(name)
+    if (before !== undefined && isOf(before, keys, connection)) {
+      yield* unpaused(before)
+      return before
+    }
+    const context = yield* contextOf(connection, settings, signer.address, caller)
+    const { chainId } = context
+    const shared: Shared = {
+      ...context,
+      digest: Keccak.hashText(name),
+      settings,
+      signers: [signer.address, ...cosigners.map(({ address }) => address)],
+      access: Connection.access(caller, connection, settings.signer),
+      relied: [
+        ...keys.map(({ address }, place) => ({
+          what: { kind: "signer" as const, address },
+          path: place === 0 ? "settings.signer" : `settings.cosigners[${place - 1}]`
+        })),
+        {
+          what: { kind: "chain" as const, chainId },
+          path:
+            settings.rpc === undefined && settings.chainId !== undefined ? "settings.chainId" : "settings.rpc"
+        }
+      ]
+    }
+    yield* unpaused(shared)
+    known.set(name, shared)
+    return shared
+  })
+
+/**
+ * How long nonce keys are kept for a request that has not been accepted, milliseconds: what a dead process holds back.
+ * One that takes longer than that to prepare may meet another request under the same nonce: acceptance tells, and it
+ * tries again.
+ */
+export const leaseMillis = 20_000
