@@ -1,0 +1,400 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import type { ChainFacts } from "../chain/ChainFacts.js"
+import * as Troubles from "../observe/Troubles.js"
+import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
+import type { Acceptance, AcceptanceResult } from "../ports/journal/Records.js"
+import type { RequestJournal } from "../ports/journal/RequestJournal.js"
+import type { Lane } from "../ports/journal/Transactions.js"
+import type { AccountId } from "../ports/Tenants.js"
+import * as NotBegun from "../prepare/NotBegun.js"
+import * as OpContext from "../prepare/OpContext.js"
+import type * as Preparing from "../prepare/Preparing.js"
+import { catalogue } from "../request/Catalogue.js"
+import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import { type Failure, invalid, Unavailable } from "../request/Failure.js"
+import * as EventLoop from "../runtime/EventLoop.js"
+import * as Group from "./Group.js"
+import * as Keys from "./Keys.js"
+import * as Run from "./Run.js"
+
+/**
+ * Takes requests in: those that arrive together and differ in nothing but what they ask for are prepared together, and
+ * accepted in one transaction. From there on an accepted request is its lane's.
+ *
+ * Gotchas: a request that was taken in goes on when its client goes away. Nothing is repeated for it after acceptance, and
+ * everything before may be: a process that ends in between leaves nothing.
+ */
+
+/** A request whose calls are to be accepted. */
+export interface Offer extends Omit<Run.Offer, "isAccepted"> {
+  /** JSON of the request, from which its calls are made again. */
+  readonly body: string
+}
+
+/**
+ * - `accepted`: something goes on with the request of that id. `isKnown`: it is an earlier one, of the same idempotency key
+ * - `refused`: none of its elements can be done, or all were found done; nothing was accepted
+ */
+export type Taken =
+  | { readonly _tag: "accepted"; readonly requestId: string; readonly isKnown: boolean }
+  | {
+      readonly _tag: "refused"
+      readonly failed: ReadonlyMap<number, ElementFailure>
+      readonly existing: ReadonlyArray<number>
+    }
+
+export interface Intake {
+  readonly take: (offer: Offer) => Effect.Effect<Taken, Failure>
+  /** Ops of the lane have come to an end: who waits for a nonce key of one of their wallets tries again. */
+  readonly released: (lane: Lane) => Effect.Effect<void>
+  /** Nothing is taken in any more. What is being accepted is. */
+  readonly stop: Effect.Effect<void>
+}
+
+export const Intake: Context.Key<Intake, Intake> = Context.Service("castellan/Intake")
+
+const unavailable = () =>
+  new Unavailable({
+    code: "unavailable",
+    message: catalogue.unavailable.text,
+    details: [],
+    retryAfterSeconds: 1
+  })
+
+/** An offer under way. */
+interface Waiting extends Group.Member {
+  readonly offer: Offer
+  readonly resume: (exit: Exit.Exit<Taken, Failure>) => void
+  /** Until then it waits for a nonce key, Unix milliseconds. */
+  readonly deadline: number
+  tries: number
+}
+
+/** A request that meets others under its nonces so often is refused. */
+const mostTries = 8
+
+const laneOf = ({ context: { chainId, signers } }: Offer): Lane => ({ chainId, signer: signers[0] })
+const laneName = ({ chainId, signer }: Lane): string => `${chainId} ${signer}`
+
+const reused = () =>
+  Exit.fail(
+    invalid("idempotency_key_reused", [
+      { path: "Idempotency-Key", message: "it was used with another body; take a new key" }
+    ])
+  )
+
+const noKeys: ReadonlySet<bigint> = new Set()
+
+const busy: ElementFailure = elementFailure("wallet_busy")
+
+const acceptanceOf = (
+  { offer: { body, calls, caller, context, endpoint } }: Waiting,
+  { deployments, existing, failed, funds, ops, waiting }: Preparing.Prepared,
+  timestamp: number,
+  now: number
+): Acceptance => ({
+  requestId: caller.requestId,
+  accountId: context.accountId,
+  endpoint,
+  lane: { chainId: context.chainId, signer: context.signers[0] },
+  key: context.access.key,
+  body,
+  contextDigest: context.digest,
+  idempotency: caller.idempotency ?? null,
+  elements: calls.length,
+  unopened: calls.length - ops.length - failed.size - existing.length,
+  ops,
+  funds,
+  deployments,
+  failed: [...failed].map(([index, failure]) => ({ index, ...failure })),
+  note: existing.length === 0 ? null : JSON.stringify({ existing }),
+  metadata: caller.metadata ?? {},
+  schedule: waiting.size === 0 ? null : NotBegun.schedule(waiting, { timestamp }, now)
+})
+
+export const make = (options: {
+  readonly requestJournal: RequestJournal["Service"]
+  /** Fails where the account has too much that waits for its windows. */
+  readonly enterWaiting: (entry: {
+    readonly accountId: AccountId
+    readonly elements: number
+  }) => Effect.Effect<void, Failure>
+  /** Rings the bell of a lane: it has accepted ops. */
+  readonly ring: (lane: Lane) => Effect.Effect<void>
+}): Effect.Effect<Intake, never, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const { enterWaiting, requestJournal, ring } = options
+    const services = yield* Effect.context<BundlerRpc | ChainFacts>()
+    const start = Effect.runForkWith(services)
+    const keys = Keys.make()
+    const groups = Group.make<Waiting>()
+    /** Idempotency keys of requests that are being prepared here: another one of the same key waits for the first. */
+    const preparing = new Map<string, Deferred.Deferred<void>>()
+    /** By lane, those that wait for a nonce key. */
+    const waitingForKeys = new Map<string, Set<Waiting>>()
+    let isTurning = false
+    let isStopped = false
+
+    const wake = (lane: string): void => {
+      const some = waitingForKeys.get(lane)
+      if (some === undefined) return
+      waitingForKeys.delete(lane)
+      for (const one of some) groups.arrive(one)
+      turn()
+    }
+
+    const awaitKey = (one: Waiting): void => {
+      const lane = laneName(laneOf(one.offer))
+      const some = waitingForKeys.get(lane) ?? new Set()
+      waitingForKeys.set(lane, some)
+      some.add(one)
+      // The first to wait looks after all of its lane: one timer, however many wait.
+      if (some.size === 1)
+        start(
+          Effect.andThen(
+            Effect.sleep(Math.min(1_000, one.offer.context.connection.profile.receiptTimeoutMillis)),
+            Effect.sync(() => {
+              if (waitingForKeys.get(lane) === some) wake(lane)
+            })
+          )
+        )
+    }
+
+    const begin = (): void => {
+      for (let members = groups.next(); members !== null; members = groups.next()) {
+        const some = members
+        const [first] = some
+        if (first === undefined) continue
+        start(run(some)).addObserver((exit) => {
+          groups.end(first.group)
+          if (Exit.isFailure(exit)) for (const { resume } of some) resume(Exit.failCause(exit.cause))
+          begin()
+        })
+      }
+    }
+
+    const turn = (): void => {
+      if (isTurning) return
+      isTurning = true
+      EventLoop.afterTurn(() => {
+        isTurning = false
+        const isWaiting = groups.turn()
+        begin()
+        if (isWaiting) turn()
+      })
+    }
+
+    const goAgain = (one: Waiting): void => {
+      one.tries += 1
+      if (one.tries < mostTries) groups.arrive(one)
+      else
+        one.resume(
+          Exit.succeed({
+            _tag: "refused",
+            failed: new Map(one.offer.calls.map(({ index }) => [index, busy])),
+            existing: []
+          })
+        )
+    }
+
+    const judge = (one: Waiting, result: AcceptanceResult, now: number): void => {
+      const { _tag } = result
+      if (_tag === "accepted")
+        one.resume(Exit.succeed({ _tag: "accepted", requestId: one.offer.requestId, isKnown: false }))
+      else if (_tag === "known") one.resume(knownExit(one, result))
+      else if (_tag === "over") one.resume(Exit.fail(unavailable()))
+      // Another op has its nonce, or is over by now.
+      else if (_tag === "nonceTaken" || now >= one.deadline) goAgain(one)
+      else awaitKey(one)
+    }
+
+    const knownExit = (
+      { offer: { caller } }: Waiting,
+      { bodyHash, requestId }: { readonly bodyHash: Bytes32; readonly requestId: string }
+    ): Exit.Exit<Taken, Failure> =>
+      bodyHash === caller.idempotency?.bodyHash
+        ? Exit.succeed({ _tag: "accepted", requestId, isKnown: requestId !== caller.requestId })
+        : reused()
+
+    /** A commit whose answer was lost may have taken effect: the journal decides about each of its requests. */
+    const resolveDoubt = (one: Waiting): Effect.Effect<void> =>
+      Effect.matchEffect(requestJournal.decline(one.offer.requestId), {
+        onFailure: (error) => Effect.die(error),
+        onSuccess: (lane) =>
+          Effect.sync(() =>
+            one.resume(
+              lane === null
+                ? Exit.fail(unavailable())
+                : Exit.succeed({ _tag: "accepted", requestId: one.offer.requestId, isKnown: false })
+            )
+          )
+      })
+
+    const offerAll = (
+      ready: ReadonlyArray<{ readonly one: Waiting; readonly acceptance: Acceptance }>,
+      lane: Lane,
+      now: number
+    ) =>
+      ready.length === 0
+        ? Effect.void
+        : Effect.matchCauseEffect(requestJournal.accept(ready.map(({ acceptance }) => acceptance)), {
+            onFailure: (cause) =>
+              Effect.andThen(
+                Effect.flatMap(Troubles.Shared, ({ failed }) =>
+                  failed({ what: "the journal failed while it accepted requests", place: "" }, cause)
+                ),
+                Effect.forEach(ready, ({ one }) => resolveDoubt(one), { discard: true })
+              ),
+            onSuccess: (results) =>
+              Effect.andThen(
+                ring(lane),
+                Effect.sync(() => {
+                  for (const [place, { one }] of ready.entries()) {
+                    const result = results[place]
+                    if (result !== undefined) judge(one, result, now)
+                  }
+                  turn()
+                })
+              )
+          })
+
+    /** Null: it is not to be accepted, and its caller is told. */
+    const readyOf = (
+      one: Waiting,
+      made: Result.Result<Preparing.Prepared, Failure>,
+      timestamp: number,
+      now: number
+    ): Effect.Effect<Acceptance | null> =>
+      Effect.gen(function* () {
+        if (Result.isFailure(made)) {
+          one.resume(Exit.fail(made.failure))
+          return null
+        }
+        const { existing, failed, ops, waiting } = made.success
+        const acceptance = acceptanceOf(one, made.success, timestamp, now)
+        if (ops.length === 0 && acceptance.unopened === 0) {
+          one.resume(Exit.succeed({ _tag: "refused", failed, existing }))
+          return null
+        }
+        if (waiting.size === 0) return acceptance
+        const { accountId } = one.offer.context
+        const entered = yield* Effect.exit(enterWaiting({ accountId, elements: one.offer.calls.length }))
+        if (Exit.isSuccess(entered)) return acceptance
+        one.resume(Exit.failCause(entered.cause))
+        return null
+      })
+
+    /** From the look at the journal to acceptance, for requests that differ in nothing but what they ask for. */
+    const run = (members: ReadonlyArray<Waiting>): Effect.Effect<void, Failure, BundlerRpc | ChainFacts> =>
+      Effect.gen(function* () {
+        const [first] = members
+        if (first === undefined) return
+        const { context } = first.offer
+        const look = keys.look()
+        const taken: Array<Run.TakenKey> = []
+        yield* Effect.gen(function* () {
+          const asked = members.map(({ offer }) => ({ ...offer, isAccepted: false }))
+          const seen = yield* Effect.orDie(requestJournal.look(Run.question(asked)))
+          const now = yield* Clock.currentTimeMillis
+          const known = Run.knownOf(asked, seen)
+          const fresh = members.filter((one, place) => {
+            const before = known[place] ?? null
+            if (before !== null) one.resume(knownExit(one, before))
+            return before === null
+          })
+          if (fresh.length === 0) return
+          const used = new Map(
+            Run.question(asked).spaces.map(({ wallet }, place) => [wallet, seen.spaces[place]])
+          )
+          const made = yield* Run.prepare({
+            context,
+            offers: fresh.map(({ deadline, offer }) => ({
+              ...offer,
+              isAccepted: false,
+              isPatient: now < deadline
+            })),
+            take: (space, epoch) => {
+              const key = keys.take(space, epoch, used.get(space.wallet)?.keys ?? noKeys, look)
+              if (key !== null) taken.push({ space, key })
+              return key
+            }
+          })
+          yield* OpContext.unpaused(context)
+          const ready: Array<{ readonly one: Waiting; readonly acceptance: Acceptance }> = []
+          for (const [place, one] of fresh.entries()) {
+            const own = made.batches[place]
+            if (own === "busy") awaitKey(one)
+            else if (own !== undefined) {
+              const acceptance = yield* readyOf(one, own, made.timestamp, now)
+              if (acceptance !== null) ready.push({ one, acceptance })
+            }
+          }
+          if (isStopped) for (const { one } of ready) one.resume(Exit.fail(unavailable()))
+          else yield* Effect.uninterruptible(offerAll(ready, laneOf(first.offer), now))
+        }).pipe(
+          Effect.ensuring(
+            Effect.sync(() => {
+              keys.end(look)
+              for (const { key, space } of taken) keys.giveBack(space, key)
+            })
+          )
+        )
+      })
+
+    const enqueue = (offer: Offer, onEnd: () => void): Effect.Effect<Taken, Failure> =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        Effect.callback<Taken, Failure>((resume) => {
+          let isOver = false
+          const patience = offer.context.connection.profile.receiptTimeoutMillis
+          groups.arrive({
+            offer,
+            group: offer.context.digest,
+            account: offer.context.accountId,
+            ops: offer.calls.length,
+            bytes: offer.body.length,
+            deadline: now + patience,
+            tries: 0,
+            resume: (exit) => {
+              if (isOver) return
+              isOver = true
+              onEnd()
+              resume(exit)
+            }
+          })
+          turn()
+        })
+      )
+
+    const take = (offer: Offer): Effect.Effect<Taken, Failure> =>
+      Effect.suspend(() => {
+        if (isStopped) return Effect.fail(unavailable())
+        const { caller, context, endpoint } = offer
+        if (caller.idempotency == null) return enqueue(offer, () => {})
+        const name = JSON.stringify([context.accountId, endpoint, caller.idempotency.key])
+        const before = preparing.get(name)
+        if (before !== undefined) return Effect.andThen(Deferred.await(before), take(offer))
+        const over = Deferred.makeUnsafe<void>()
+        preparing.set(name, over)
+        return enqueue(offer, () => {
+          preparing.delete(name)
+          Deferred.doneUnsafe(over, Effect.void)
+        })
+      })
+
+    return {
+      take,
+      released: (lane) => Effect.sync(() => wake(laneName(lane))),
+      stop: Effect.sync(() => {
+        isStopped = true
+        const waitingKeys = [...waitingForKeys.values()].flatMap((some) => [...some])
+        waitingForKeys.clear()
+        for (const { resume } of [...groups.drain(), ...waitingKeys]) resume(Exit.fail(unavailable()))
+      })
+    }
+  })

@@ -1,0 +1,214 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Dependencies from "../../domain/erc4337/Dependencies.js"
+import * as Nonce from "../../domain/erc4337/Nonce.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import * as Custody from "../../domain/wallet/Custody.js"
+import type * as WalletCalls from "../../domain/wallet/WalletCalls.js"
+import type { ChainFacts } from "../chain/ChainFacts.js"
+import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
+import type { Look, Seen } from "../ports/journal/Records.js"
+import type { NonceSpace } from "../ports/journal/Requests.js"
+import * as Call from "../prepare/Call.js"
+import * as Links from "../prepare/Links.js"
+import type { Shared } from "../prepare/OpContext.js"
+import * as Prepare from "../prepare/Prepare.js"
+import type * as Preparing from "../prepare/Preparing.js"
+import * as Snapshot from "../prepare/Snapshot.js"
+import * as Wallets from "../prepare/Wallets.js"
+import type { Caller } from "../request/Caller.js"
+import { type ElementFailure, elementFailure, refuseAll } from "../request/Elements.js"
+import type { Failure } from "../request/Failure.js"
+
+/** What is prepared of requests that wait together: one look at the journal, one at the chain, one measurement. */
+
+/** A request of a run. */
+export interface Offer extends Preparing.Batch<Call.OpCall> {
+  readonly caller: Caller
+  readonly endpoint: string
+  readonly context: Shared
+}
+
+export interface TakenKey {
+  readonly space: NonceSpace
+  readonly key: bigint
+}
+
+/** What the journal is asked for them. */
+export const question = (offers: ReadonlyArray<Offer>): Look => ({
+  idempotency: offers.flatMap(({ caller: { idempotency }, context, endpoint }) =>
+    idempotency == null ? [] : [{ accountId: context.accountId, endpoint, key: idempotency.key }]
+  ),
+  spaces: spacesOf(offers)
+})
+
+const spacesOf = (offers: ReadonlyArray<Offer>): ReadonlyArray<NonceSpace> => {
+  const [first] = offers
+  return first === undefined ? [] : walletsOf(offers).map(first.context.spaceOf)
+}
+
+const walletsOf = (offers: ReadonlyArray<Pick<Offer, "calls">>): ReadonlyArray<Address> => [
+  ...new Set(offers.flatMap(({ calls }) => calls.map(({ wallet }) => wallet)))
+]
+
+/** For each of them the accepted request of its idempotency key; null: there is none. */
+export const knownOf = (offers: ReadonlyArray<Offer>, { known }: Seen): Seen["known"] => {
+  let place = 0
+  return offers.map(({ caller: { idempotency } }) => {
+    if (idempotency == null) return null
+    place += 1
+    return known[place - 1] ?? null
+  })
+}
+
+/** What became of each request, in their order; `busy`: a wallet of it has no nonce key left. */
+export interface Made {
+  readonly batches: ReadonlyArray<Result.Result<Preparing.Prepared, Failure> | "busy">
+  /** The chain's clock, Unix seconds. */
+  readonly timestamp: number
+}
+
+export interface Input {
+  readonly context: Shared
+  /** `isPatient`: it waits for a nonce key, instead of failing what finds none. */
+  readonly offers: ReadonlyArray<Offer & { readonly isPatient: boolean }>
+  /** See `Keys.take`. */
+  readonly take: (space: NonceSpace, epoch: bigint) => bigint | null
+}
+
+/** Most calls of a request that are measured before it is accepted; a larger one is opened by its lane, slice by slice. */
+const mostMeasured = 256
+
+/** Most elements that a refusal names. */
+const mostNamed = 32
+
+const callsOf = (offers: ReadonlyArray<Offer>): ReadonlyArray<WalletCalls.Call> =>
+  offers.flatMap(({ calls }) => calls.map(({ data, to, value }) => ({ target: to, value, data })))
+
+const busy: ElementFailure = elementFailure("wallet_busy")
+
+/** Nonce keys of the wallets, one for each as far as there are any. */
+const keysOf = (
+  { context, offers, take }: Input,
+  { wallets }: Pick<Snapshot.Snapshot, "wallets">
+): ReadonlyMap<Address, bigint> => {
+  const keys = new Map<Address, bigint>()
+  for (const wallet of walletsOf(offers)) {
+    const key = take(context.spaceOf(wallet), Wallets.epochOf(wallets.get(wallet)))
+    if (key !== null) keys.set(wallet, key)
+  }
+  return keys
+}
+
+const isOfOtherEpochs = (
+  keys: ReadonlyMap<Address, bigint>,
+  { wallets }: Pick<Snapshot.Snapshot, "wallets">
+): boolean =>
+  [...keys].some(
+    ([wallet, key]) => Nonce.epochOf(Nonce.make(key, 0n)) !== Wallets.epochOf(wallets.get(wallet))
+  )
+
+/** What of a request goes on without the wallets that have no key. */
+const withKeys = (offer: Offer, keys: ReadonlyMap<Address, bigint>) => {
+  const failed = new Map<number, ElementFailure>()
+  for (const { index, wallet } of offer.calls) if (!keys.has(wallet)) failed.set(index, busy)
+  Links.failDependants(Call.dependencies(offer.calls), failed)
+  return { ...offer, calls: offer.calls.filter(({ index }) => !failed.has(index)), failed }
+}
+
+/** A large request is accepted as a whole, unless something is found that keeps an element from being done at any time. */
+const checked = (input: Prepare.Input) =>
+  Effect.map(Prepare.check(input), ([only]) =>
+    only === undefined
+      ? []
+      : [
+          Result.flatMap(only, (failed): Result.Result<Preparing.Prepared, Failure> => {
+            if (failed.size === 0)
+              return Result.succeed({
+                ops: [],
+                failed,
+                waiting: new Map(),
+                funds: [],
+                deployments: [],
+                existing: []
+              })
+            const named = [...failed].sort(([one], [other]) => one - other).slice(0, mostNamed)
+            return Result.fail(refuseAll("operations", new Map(named), {}))
+          })
+        ]
+  )
+
+export const prepare = (input: Input): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const { context, offers } = input
+    const { connection, payer } = context
+    const wallets = walletsOf(offers)
+    const isTimeless = offers.every(({ calls }) => calls.every(Prepare.isTimeless))
+    const linked = offers.find(({ calls }) => Dependencies.any(Call.dependencies(calls)))
+    const ledger = connection.profile.remoteBundler === null ? connection.profile.ledger : null
+    const read = Effect.map(
+      Effect.all(
+        [
+          Snapshot.read(
+            context,
+            wallets,
+            callsOf(offers),
+            isTimeless ? "recent" : "now",
+            offers.some(({ calls }) => calls.some(({ custody }) => Custody.usesPasskeys(custody)))
+          ),
+          linked === undefined
+            ? Effect.void
+            : Links.present(ledger, Call.dependencies(linked.calls), connection)
+        ],
+        { concurrency: "unbounded" }
+      ),
+      ([snapshot]) => snapshot
+    )
+    const isLarge = offers.some(({ calls }) => calls.length > mostMeasured)
+    // What has changed since is asked for along with the measurement on what has not.
+    const last = isTimeless && !isLarge ? yield* Snapshot.lastSeen(context, wallets) : null
+    const first = last === null ? yield* read : null
+    let keys = keysOf(input, first ?? last ?? { wallets: new Map() })
+    const inputOn = (snapshot: Snapshot.Snapshot): Prepare.Input => ({
+      context,
+      snapshot,
+      batches: offers.map((offer) => withKeys(offer, keys)),
+      nonceOf: ({ wallet }) => ({ key: keys.get(wallet) ?? 0n, sequence: null })
+    })
+    const [snapshot, early] =
+      first !== null || last === null
+        ? [first ?? (yield* read), []]
+        : yield* Effect.all(
+            // A paymaster's service is not asked twice.
+            [read, payer.paymaster === null ? Prepare.looks(inputOn(last)) : Effect.succeed([])],
+            { concurrency: "unbounded" }
+          )
+    if (isOfOtherEpochs(keys, snapshot)) keys = keysOf(input, snapshot)
+    const ready = inputOn(snapshot)
+    const isBusy = ({ calls, isPatient }: Input["offers"][number]) =>
+      isPatient && !isLarge && calls.some(({ wallet }) => !keys.has(wallet))
+    const todo = [...offers.keys()].filter((place) => {
+      const offer = offers[place]
+      return offer !== undefined && !isBusy(offer)
+    })
+    const made = isLarge
+      ? yield* checked({ ...ready, batches: offers })
+      : yield* Prepare.prepare({
+          ...ready,
+          batches: todo.flatMap((place) => ready.batches[place] ?? []),
+          early: todo.map((place) => early[place] ?? null)
+        })
+    const byPlace = new Map(todo.map((place, position) => [place, made[position]]))
+    return {
+      timestamp: snapshot.block.timestamp,
+      batches: offers.map((offer, place) => {
+        const own = byPlace.get(place)
+        if (own === undefined) return "busy"
+        if (isLarge) return own
+        const { failed } = withKeys(offer, keys)
+        return Result.map(own, (prepared) =>
+          failed.size === 0 ? prepared : { ...prepared, failed: new Map([...failed, ...prepared.failed]) }
+        )
+      })
+    }
+  })

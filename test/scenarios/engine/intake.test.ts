@@ -1,0 +1,341 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import { expect, it } from "vitest"
+import * as Intake from "../../../src/application/intake/Intake.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import type {
+  Acceptance,
+  AcceptanceResult,
+  PreparedOp
+} from "../../../src/application/ports/journal/Records.js"
+import type { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
+import * as Prepare from "../../../src/application/prepare/Prepare.js"
+import * as Snapshot from "../../../src/application/prepare/Snapshot.js"
+import type { Caller } from "../../../src/application/request/Caller.js"
+import type { Failure } from "../../../src/application/request/Failure.js"
+import * as Offers from "../../../src/application/usecases/operations/Offers.js"
+import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Conditions from "../../../src/domain/signature/Conditions.js"
+import * as Make from "../../support/journal/Make.js"
+import { Address, keyOf, useStack } from "../../support/stack/Stack.js"
+import { mined } from "../../support/suite/Receipt.js"
+
+/** Requests that arrive together, from their bodies to what the journal is given of them. */
+
+const salts = Array.from({ length: 6 }, (_, at) => `intake ${at}`)
+
+let exchanges: Array<ReadonlyArray<string>> = []
+const stack = useStack({ onExchange: (methods) => void exchanges.push(methods) }, (stack) =>
+  stack.create(...salts)
+)
+
+/** A journal of acceptances alone; `judge` says what it makes of each, `accepted` when left out. */
+const journalOf = (judge: (acceptance: Acceptance) => AcceptanceResult = () => ({ _tag: "accepted" })) => {
+  const lists: Array<ReadonlyArray<Acceptance>> = []
+  const accepted: Array<Acceptance> = []
+  const declined: Array<string> = []
+  let fails = false
+  const keyed = (accountId: string, endpoint: string, key: string) =>
+    accepted.find(
+      (each) => each.accountId === accountId && each.endpoint === endpoint && each.idempotency?.key === key
+    )
+  const journal: Pick<RequestJournal["Service"], "accept" | "decline" | "look"> = {
+    look: ({ idempotency, spaces }) =>
+      Effect.sync(() => ({
+        known: idempotency.map(({ accountId, endpoint, key }) => {
+          const found = keyed(accountId, endpoint, key)
+          return found?.idempotency == null
+            ? null
+            : { requestId: found.requestId, bodyHash: found.idempotency.bodyHash }
+        }),
+        spaces: spaces.map(({ wallet }) => ({
+          keys: new Set(
+            accepted.flatMap(({ ops }) =>
+              ops.filter(({ space }) => space.wallet === wallet).map((op) => op.nonceKey)
+            )
+          ),
+          held: 0n
+        }))
+      })),
+    accept: (list) =>
+      Effect.suspend(() => {
+        lists.push(list)
+        if (fails) return new JournalError({ message: "the disk is full" })
+        return Effect.succeed(
+          list.map((each) => {
+            const result = judge(each)
+            if (result._tag === "accepted") accepted.push(each)
+            return result
+          })
+        )
+      }),
+    decline: (requestId) =>
+      Effect.sync(() => {
+        declined.push(requestId)
+        return null
+      })
+  }
+  return {
+    accepted,
+    declined,
+    lists,
+    fail: () => {
+      fails = true
+    },
+    free: () => void accepted.splice(0),
+    ops: () => accepted.flatMap(({ ops }) => ops),
+    journal: journal as RequestJournal["Service"]
+  }
+}
+
+const begin = (journal: RequestJournal["Service"]) =>
+  stack.runtime.runPromise(
+    Intake.make({ requestJournal: journal, enterWaiting: () => Effect.void, ring: () => Effect.void })
+  )
+
+const offered = (operations: ReadonlyArray<Operation>, by = stack.caller()) =>
+  Offers.execute(by, { operations, settings: stack.settings }, JSON.stringify(operations.length))
+
+/** Requests of these operations, at one moment; a `by` of its own where one is given. */
+const takeAll = (
+  intake: Intake.Intake,
+  requests: ReadonlyArray<ReadonlyArray<Operation>>,
+  by: (at: number) => Caller = stack.caller
+) =>
+  stack.runtime.runPromise(
+    Effect.forEach(
+      requests,
+      (operations, at) => Effect.exit(Effect.flatMap(offered(operations, by(at)), intake.take)),
+      { concurrency: "unbounded" }
+    )
+  )
+
+const codeOf = (exit: Exit.Exit<Intake.Taken, Failure> | undefined) =>
+  exit !== undefined && Exit.isFailure(exit)
+    ? Option.getOrNull(Cause.findErrorOption(exit.cause))?.code
+    : undefined
+
+const tagOf = (exit: Exit.Exit<Intake.Taken, unknown>) => (Exit.isSuccess(exit) ? exit.value._tag : "failed")
+
+/** The ops with their signatures, as a transaction of the signer carries them. */
+const land = async (ops: ReadonlyArray<PreparedOp>) => {
+  const signer = keyOf(1)
+  const signed = ops.flatMap((op) => {
+    if (op.kind === "direct" || op.userOpHash === null || op.window === null) return []
+    const conditions = { ...op.window, bundler: Address.unsafe(signer.address) }
+    const proof = Hex.unsafe(
+      signer.signingKey.sign(Conditions.signingHash(op.userOpHash, conditions)).serialized
+    )
+    return [{ ...op.unsigned, signature: Conditions.encodeSignature(conditions, proof) }]
+  })
+  return mined(
+    await signer.connect(stack.provider).sendTransaction({
+      to: stack.settings.entryPoint,
+      data: UserOperation.handleOps("v0.7", signed, Address.unsafe(signer.address))
+    })
+  )
+}
+
+const idOf = (n: number) => Make.word(0x1e_0000 + n)
+
+it("requests that arrive together are prepared with one look, accepted in one transaction, and can land", async () => {
+  const { journal, lists, ops } = journalOf()
+  const intake = await begin(journal)
+  // The wallets' configurations are known from here on.
+  await takeAll(
+    intake,
+    salts.map((salt, at) => [stack.hit(salt, idOf(at))])
+  )
+  lists.length = 0
+  const before = ops().length
+  exchanges = []
+  const exits = await takeAll(
+    intake,
+    salts.map((salt, at) => [stack.hit(salt, idOf(10 + at))])
+  )
+  expect(exits.map(tagOf)).toEqual(salts.map(() => "accepted"))
+  expect(lists.map((list) => list.length)).toEqual([salts.length])
+  expect(exchanges.length).toBe(1)
+  await land(
+    ops()
+      .slice(before)
+      .filter(({ sequence }) => sequence === 0n)
+  )
+  expect(await stack.counts(...salts.map((_, at) => idOf(10 + at)))).toEqual(salts.map(() => 1))
+})
+
+it("ops of one wallet share a nonce key in their order, across requests that are prepared together", async () => {
+  const { journal, ops } = journalOf()
+  const intake = await begin(journal)
+  const salt = salts[0] ?? ""
+  await takeAll(intake, [[stack.hit(salt, idOf(20)), stack.hit(salt, idOf(21))], [stack.hit(salt, idOf(22))]])
+  const keys = new Set(ops().map(({ nonceKey }) => nonceKey))
+  expect(keys.size).toBe(1)
+  const [first = 0n] = ops().map(({ sequence }) => sequence)
+  expect(ops().map(({ sequence }) => sequence - first)).toEqual([0n, 1n, 2n])
+  await land(ops())
+  expect(await stack.counts(idOf(20), idOf(21), idOf(22))).toEqual([1, 1, 1])
+})
+
+it("a request that is wrong, or reverts, keeps no other one from being accepted", async () => {
+  const { accepted, journal } = journalOf()
+  const intake = await begin(journal)
+  const [one = "", other = "", third = ""] = salts
+  const reverting: Operation = {
+    ...stack.hit(other, idOf(31)),
+    to: Address.unsafe(String(stack.reverter.target)),
+    funcSignature: "fail()",
+    funcParams: []
+  }
+  const exits = await takeAll(intake, [
+    [stack.hit(one, idOf(30))],
+    [reverting],
+    [{ ...stack.hit(third, idOf(32)), walletCustody: 0, wallet: stack.predict(third), salt: "" }],
+    [{ ...stack.hit("nobody's", idOf(33)) }]
+  ])
+  expect(exits.map(tagOf)).toEqual(["accepted", "refused", "accepted", "refused"])
+  expect(accepted.length).toBe(2)
+  const codes = exits.map((exit) =>
+    Exit.isSuccess(exit) && exit.value._tag === "refused"
+      ? [...exit.value.failed.values()].map(({ code }) => code)
+      : []
+  )
+  expect(codes).toEqual([[], ["execution_failed"], [], ["wallet_not_deployed"]])
+})
+
+it("an operation that depends on one that fails fails with it, and those beside them are accepted", async () => {
+  const { accepted, journal } = journalOf()
+  const intake = await begin(journal)
+  const [one = "", other = "", third = ""] = salts
+  const reverting: Operation = {
+    ...stack.hit(one, idOf(41)),
+    to: Address.unsafe(String(stack.reverter.target)),
+    funcSignature: "fail()",
+    funcParams: []
+  }
+  await takeAll(intake, [
+    [reverting, stack.hit(other, idOf(42), { dependsOn: 0 }), stack.hit(third, idOf(43))]
+  ])
+  expect(
+    accepted.map(({ failed, ops }) => [failed.map(({ code }) => code), ops.map(({ index }) => index)])
+  ).toEqual([[["execution_failed", "dependency_failed"], [2]]])
+})
+
+it("linked operations land together, and not the dependent one alone", async () => {
+  const { journal, ops } = journalOf()
+  const intake = await begin(journal)
+  const [one = "", other = ""] = salts
+  await takeAll(intake, [[stack.hit(one, idOf(51), { dependsOn: 1 }), stack.hit(other, idOf(50))]])
+  expect(ops().map(({ dependsOn, index }) => [index, dependsOn])).toEqual([
+    [1, []],
+    [0, [1]]
+  ])
+  await land(ops())
+  expect(await stack.counts(idOf(50), idOf(51))).toEqual([1, 1])
+})
+
+it("of one idempotency key one request is accepted, and another body is refused", async () => {
+  const { accepted, journal } = journalOf()
+  const intake = await begin(journal)
+  const [salt = ""] = salts
+  const bodies = [1, 1, 2]
+  const exits = await takeAll(
+    intake,
+    bodies.map((body) => [stack.hit(salt, idOf(60 + body))]),
+    (at) => ({
+      ...stack.caller(),
+      idempotency: { key: "a key", bodyHash: Make.word(bodies[at] ?? 0) }
+    })
+  )
+  expect(accepted.length).toBe(1)
+  const ids = exits
+    .slice(0, 2)
+    .map((exit) => (Exit.isSuccess(exit) && exit.value._tag === "accepted" ? exit.value : null))
+  expect(ids.map((taken) => taken?.requestId)).toEqual(
+    accepted.flatMap(({ requestId }) => [requestId, requestId])
+  )
+  expect(ids.map((taken) => taken?.isKnown)).toEqual([false, true])
+  expect(codeOf(exits[2])).toBe("idempotency_key_reused")
+})
+
+it("a request whose wallet has no nonce key left waits until one is released", async () => {
+  const { accepted, free, journal } = journalOf()
+  const intake = await begin(journal)
+  const [salt = ""] = salts
+  for (let at = 0; at < 16; at += 1) await takeAll(intake, [[stack.hit(salt, idOf(70 + at))]])
+  expect(new Set(accepted.flatMap(({ ops }) => ops.map(({ nonceKey }) => nonceKey))).size).toBe(16)
+  let isOver = false
+  const late = takeAll(intake, [[stack.hit(salt, idOf(90))]]).then((exits) => {
+    isOver = true
+    return exits
+  })
+  await takeAll(intake, [[stack.hit(salts[1] ?? "", idOf(91))]])
+  expect(isOver).toBe(false)
+  const { context } = await stack.runtime.runPromise(offered([stack.hit(salt, idOf(92))]))
+  free()
+  await Effect.runPromise(intake.released({ chainId: context.chainId, signer: context.signers[0] }))
+  expect((await late).map(tagOf)).toEqual(["accepted"])
+})
+
+it("a request that loses its nonce is prepared again under another one", async () => {
+  let times = 0
+  const { accepted, journal, lists } = journalOf(() => {
+    times += 1
+    return times === 1 ? { _tag: "nonceTaken", index: 0, isSettled: false } : { _tag: "accepted" }
+  })
+  const intake = await begin(journal)
+  expect((await takeAll(intake, [[stack.hit(salts[0] ?? "", idOf(100))]])).map(tagOf)).toEqual(["accepted"])
+  expect([lists.length, accepted.length]).toEqual([2, 1])
+})
+
+it("a commit whose answer is lost is decided by the journal", async () => {
+  const { declined, fail, journal } = journalOf()
+  const intake = await begin(journal)
+  fail()
+  const exits = await takeAll(intake, [[stack.hit(salts[0] ?? "", idOf(110))]])
+  expect(exits.map(tagOf)).toEqual(["failed"])
+  expect(declined.length).toBe(1)
+  expect(codeOf(exits[0])).toBe("unavailable")
+})
+
+it("a stop refuses what waits, and what arrives", async () => {
+  const { accepted, journal } = journalOf()
+  const intake = await begin(journal)
+  await Effect.runPromise(intake.stop)
+  expect((await takeAll(intake, [[stack.hit(salts[0] ?? "", idOf(120))]])).map(tagOf)).toEqual(["failed"])
+  expect(accepted).toEqual([])
+})
+
+it("an accepted op is prepared again under the nonce that it has", async () => {
+  const { journal, ops } = journalOf()
+  const intake = await begin(journal)
+  const [salt = ""] = salts
+  await takeAll(intake, [[stack.hit(salt, idOf(130))]])
+  const [first] = ops()
+  const again = await stack.runtime.runPromise(
+    Effect.gen(function* () {
+      const offer = yield* offered([stack.hit(salt, idOf(130))])
+      const { calls, context } = offer
+      const snapshot = yield* Snapshot.read(
+        context,
+        calls.map(({ wallet }) => wallet),
+        []
+      )
+      return yield* Prepare.prepare({
+        context,
+        snapshot,
+        batches: [{ ...offer, isAccepted: true }],
+        nonceOf: () => ({ key: first?.nonceKey ?? 0n, sequence: (first?.sequence ?? 0n) + 5n })
+      })
+    })
+  )
+  const [made] = again.map((each) => (Result.isSuccess(each) ? each.success.ops : []))
+  expect(made?.map(({ nonceKey, sequence }) => [nonceKey, sequence])).toEqual([
+    [first?.nonceKey, (first?.sequence ?? 0n) + 5n]
+  ])
+})
