@@ -1,0 +1,87 @@
+/**
+ * The nonces of a lane that the chain has and the journal does not know: of a foreign user of the key, or of a past that an
+ * older backup of the journal has lost. Pure.
+ *
+ * Gotchas: while one of them is unknown, nothing that nobody has seen signed is signed, rejected, expired or renumbered.
+ */
+
+export interface State {
+  /** Seen below the chain's pending nonce: each stays until a block has used it and its transaction is known or was read. */
+  readonly unknown: ReadonlySet<bigint>
+  /** One of them was ours: until then bytes that the journal has lost may land, by `MonotonicTime`, milliseconds. */
+  readonly provenUntil: number
+}
+
+export type Event =
+  /** The chain's nonces of the key; `isKnown`: the journal has a transaction for the nonce, or it was read before. */
+  | {
+      readonly _tag: "looked"
+      readonly latest: bigint
+      readonly pending: bigint
+      /** All nonces below are known. */
+      readonly from: bigint
+      readonly isKnown: (nonce: bigint) => boolean
+    }
+  /** The transaction that has used the nonce was read. `isOurs`: it carries what a lane of castellan carries. */
+  | { readonly _tag: "read"; readonly nonce: bigint; readonly isOurs: boolean; readonly now: number }
+
+/** As long as ops that the service signs are good: what the journal has lost of them lands until then, or never. */
+export const lostMillis = 600_000
+
+export const clear: State = { unknown: new Set(), provenUntil: 0 }
+
+export const step = (state: State, event: Event): State => {
+  const unknown = new Set(state.unknown)
+  switch (event._tag) {
+    case "looked": {
+      const { from, isKnown, latest, pending } = event
+      for (let nonce = from; nonce < pending; nonce += 1n) if (!isKnown(nonce)) unknown.add(nonce)
+      // One that the pool has lost may still be mined, as long as no other one is under its nonce.
+      for (const nonce of unknown) if (nonce < latest && isKnown(nonce)) unknown.delete(nonce)
+      return { ...state, unknown }
+    }
+    case "read":
+      unknown.delete(event.nonce)
+      return {
+        unknown,
+        provenUntil: event.isOurs ? Math.max(state.provenUntil, event.now + lostMillis) : state.provenUntil
+      }
+  }
+}
+
+/** Those that a block has used: their transactions can be read. */
+export const readable = ({ unknown }: State, latest: bigint): ReadonlyArray<bigint> =>
+  [...unknown].filter((nonce) => nonce < latest).toSorted((one, other) => (one < other ? -1 : 1))
+
+/** What was never exposed may be signed. */
+export const maySign = ({ unknown }: State): boolean => unknown.size === 0
+
+/** What was never exposed may fail, expire, or change its nonce. */
+export const mayGiveUp = ({ provenUntil, unknown }: State, now: number): boolean =>
+  unknown.size === 0 && now >= provenUntil
+
+/** What became of an op's nonce on the chain. */
+export type Used =
+  /** By the op itself, or by one of its wallet that makes the same call. */
+  | "own"
+  /** By something else, in a block that may be taken back. */
+  | "other"
+  /** By something else, at settled depth. */
+  | "otherForGood"
+
+export type Fate = "included" | "wait" | "hold" | "renew" | "fail"
+
+/**
+ * What becomes of a ready op whose nonce the chain has used. `isElsewhere`: a transaction that the journal does not know made
+ * the same call of the wallet under another nonce: whoever goes on might do it twice, so the operator decides.
+ */
+export const fateOf = (
+  used: Used,
+  op: { readonly given: boolean; readonly isElsewhere: boolean },
+  mayRenew: boolean
+): Fate => {
+  if (used === "own") return "included"
+  if (op.isElsewhere) return "hold"
+  if (used === "other" || !mayRenew) return "wait"
+  return op.given ? "fail" : "renew"
+}

@@ -1,0 +1,98 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import * as Reconcile from "../../../../src/application/lanes/worker/Reconcile.js"
+
+const looked = (
+  latest: bigint,
+  pending: bigint,
+  known: ReadonlyArray<bigint>,
+  from = 0n
+): Reconcile.Event => ({
+  _tag: "looked",
+  latest,
+  pending,
+  from,
+  isKnown: (nonce) => known.includes(nonce)
+})
+
+const through = (...events: ReadonlyArray<Reconcile.Event>): Reconcile.State =>
+  events.reduce(Reconcile.step, Reconcile.clear)
+
+describe("nonces that the journal does not know", () => {
+  it("hold up nothing where there are none", () => {
+    const state = through(looked(1n, 2n, [0n, 1n]))
+    expect(Reconcile.maySign(state)).toBe(true)
+    expect(Reconcile.mayGiveUp(state, 0)).toBe(true)
+  })
+
+  it("hold everything up that was never exposed, from the pool on", () => {
+    const state = through(looked(0n, 1n, []))
+    expect([...state.unknown]).toEqual([0n])
+    expect(Reconcile.maySign(state)).toBe(false)
+    expect(Reconcile.mayGiveUp(state, 0)).toBe(false)
+    expect(Reconcile.readable(state, 0n)).toEqual([])
+  })
+
+  it("stay unknown when the pool has lost them", () => {
+    expect([...through(looked(0n, 1n, []), looked(0n, 0n, [])).unknown]).toEqual([0n])
+  })
+
+  it("stay unknown while another transaction under their nonce waits for a block", () => {
+    const waiting = through(looked(0n, 1n, []), looked(0n, 1n, [0n]))
+    expect([...waiting.unknown]).toEqual([0n])
+    expect([...Reconcile.step(waiting, looked(1n, 1n, [0n])).unknown]).toEqual([])
+  })
+
+  it("are read once a block has used them, in their order", () => {
+    expect(Reconcile.readable(through(looked(2n, 4n, [1n])), 3n)).toEqual([0n, 2n])
+  })
+
+  it("are known once they were read", () => {
+    const state = through(looked(1n, 1n, []), { _tag: "read", nonce: 0n, isOurs: false, now: 5 })
+    expect(Reconcile.maySign(state)).toBe(true)
+    expect(Reconcile.mayGiveUp(state, 5)).toBe(true)
+  })
+
+  it("expose all open ops for their window where one of them was ours", () => {
+    const state = through(looked(1n, 1n, []), { _tag: "read", nonce: 0n, isOurs: true, now: 5 })
+    expect(Reconcile.maySign(state)).toBe(true)
+    expect(Reconcile.mayGiveUp(state, 5 + Reconcile.lostMillis - 1)).toBe(false)
+    expect(Reconcile.mayGiveUp(state, 5 + Reconcile.lostMillis)).toBe(true)
+    const later = Reconcile.step(state, { _tag: "read", nonce: 1n, isOurs: false, now: 6 })
+    expect(later.provenUntil).toBe(state.provenUntil)
+  })
+
+  it("are all that is below the pending nonce and neither read nor known below the latest", () => {
+    const nonce = fc.bigInt({ min: 0n, max: 12n })
+    fc.assert(
+      fc.property(nonce, nonce, fc.array(nonce), (one, other, known) => {
+        const [latest, pending] = one < other ? [one, other] : [other, one]
+        const { unknown } = through(looked(latest, pending, known))
+        for (let each = 0n; each < 13n; each += 1n)
+          expect(unknown.has(each)).toBe(each < pending && !known.includes(each))
+      })
+    )
+  })
+})
+
+describe("the fate of a ready op whose nonce is used", () => {
+  const given = { given: true, isElsewhere: false }
+  const own = { given: false, isElsewhere: false }
+  const elsewhere = { given: false, isElsewhere: true }
+  const fates = (used: Reconcile.Used, mayRenew: boolean) =>
+    [own, given, elsewhere].map((op) => Reconcile.fateOf(used, op, mayRenew))
+
+  it("is its inclusion where it was used by itself", () => {
+    for (const mayRenew of [true, false])
+      expect(fates("own", mayRenew)).toEqual(["included", "included", "included"])
+  })
+
+  it("is open while the block may be taken back", () => {
+    for (const mayRenew of [true, false]) expect(fates("other", mayRenew)).toEqual(["wait", "wait", "hold"])
+  })
+
+  it("is another nonce at settled depth, which its caller's bytes cannot have", () => {
+    expect(fates("otherForGood", true)).toEqual(["renew", "fail", "hold"])
+    expect(fates("otherForGood", false)).toEqual(["wait", "wait", "hold"])
+  })
+})
