@@ -137,6 +137,12 @@ module.exports = {
       }
     ),
     forbid(
+      "lanes-without-intake",
+      "What is accepted goes on without the process that accepted it: intake and lanes meet in the journal.",
+      { path: "^src/application/lanes/" },
+      { path: "^src/application/(intake|usecases)/" }
+    ),
+    forbid(
       "adapter-looks-down",
       "An adapter knows the ports and the domain: no use case, no engine, no other adapter, no host.",
       { path: "^src/adapters/([^/]+)/" },

@@ -77,6 +77,10 @@ export const breaches: ReadonlyArray<Breach> = [
     breach("application-is-effect-only", `src/application/Uses${n}.ts`, typesOf(technology))
   ),
   breach("application-without-node", "src/application/ReadsFiles.ts", importing("node:fs")),
+  breach("lanes-without-intake", "src/application/lanes/KnowsIntake.ts", typesOf("../intake/Room.js"), [
+    "src/application/intake/Room.ts",
+    importing("effect/Effect")
+  ]),
   breach("ports-stand-alone", "src/application/ports/KnowsUseCase.ts", typesOf("../UseCase.js")),
   breach("prepare-stands-below", "src/application/prepare/KnowsLane.ts", typesOf("../lanes/Lane.js"), [
     "src/application/lanes/Lane.ts",

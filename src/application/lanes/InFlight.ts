@@ -28,6 +28,8 @@ export interface InFlight {
    * bundle with the creation would revert, at the expense of the EOA.
    */
   readonly isCalling: (lane: Lane) => boolean
+  /** Those of the lane, in no order. */
+  readonly signed: (lane: Lane) => ReadonlyArray<TransactionRecord>
   /** Wakes everybody who waits for the lane. */
   readonly wake: (lane: Lane) => void
   /** Waits until one of the lane's transactions is added or removed, or it is woken, from this call on. */
@@ -43,6 +45,7 @@ export const make = (): InFlight => {
   const calling = new Map<string, Set<bigint>>()
   const creations = new Map<string, Set<bigint>>()
   const bells = new Map<string, Deferred.Deferred<void>>()
+  const records = new Map<string, Map<bigint, TransactionRecord>>()
 
   const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
@@ -64,6 +67,10 @@ export const make = (): InFlight => {
 
   const change = (record: TransactionRecord, by: 1 | -1): void => {
     const name = nameOf(record)
+    const own = records.get(name) ?? new Map<bigint, TransactionRecord>()
+    if (by === 1) records.set(name, own.set(record.nonce, record))
+    else own.delete(record.nonce)
+    if (own.size === 0) records.delete(name)
     if (by === -1) forgotten(calling, record)
     else if (record.ops.length > 0 && creations.get(name)?.has(record.nonce) !== true) noted(calling, record)
     const routes = lanes.get(name) ?? new Map<Route, number>()
@@ -100,6 +107,7 @@ export const make = (): InFlight => {
       [...lanes.values()].flatMap((routes) => [...routes.values()]).reduce((sum, each) => sum + each, 0),
     admits: (lane, route) =>
       [...(lanes.get(nameOf(lane))?.keys() ?? [])].every((other) => goTogether(route, other)),
+    signed: (lane) => [...(records.get(nameOf(lane))?.values() ?? [])],
     wake,
     changed: (lane) => {
       const bell = bells.get(nameOf(lane)) ?? Deferred.makeUnsafe<void>()

@@ -26,6 +26,8 @@ export interface Surroundings<C extends Candidate, Total> {
   readonly sequences: ReadonlyMap<string, bigint>
   /** A nonce of the lane is unknown: what nobody has seen signed stays here. */
   readonly onlyExposed: boolean
+  /** No version of an unexposed op can be out: it may have another nonce. */
+  readonly mayRenumber: boolean
   /** Ops that are not to go now: they pause, are looked up, or are tried alone. */
   readonly isHeld: (op: C) => boolean
   /** Components that go before all others; by component as `componentsOf` names it. */
@@ -130,7 +132,7 @@ export const choose = <C extends Candidate, Total>(
   const predecessor = new Map<C, C | null>()
   for (const [key, own] of Map.groupBy(ops, keyOf)) {
     if (around.keysInFlight.has(key)) continue
-    const line = lineOf(own, around.sequences.get(key), !around.onlyExposed)
+    const line = lineOf(own, around.sequences.get(key), around.mayRenumber)
     used.push(...line.used)
     renumbered.push(...line.renumbered)
     for (const [at, op] of line.line.entries()) predecessor.set(op, line.line[at - 1] ?? null)

@@ -16,7 +16,7 @@ export type Pauses<K> = ReadonlyMap<K, Pause>
 
 export const backoff: Backoff.Backoff = { firstMillis: 100, longestMillis: 30_000 }
 
-export const none: Pauses<never> = new Map()
+export const none = <K>(): Pauses<K> => new Map<K, Pause>()
 
 export const paused = <K>(pauses: Pauses<K>, keys: Iterable<K>, why: string, now: number): Pauses<K> => {
   const next = new Map(pauses)

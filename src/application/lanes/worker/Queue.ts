@@ -75,8 +75,10 @@ export const componentsOf = (ops: ReadonlyArray<Candidate>): ReadonlyMap<OpId, s
 }
 
 /** What one read of the journal gave: whole components alone, where the read was cut off. */
-export const of = <C extends Candidate>(read: ReadonlyArray<C>): Queue<C> => {
-  const hasMore = read.length >= rows
+export const of = <C extends Candidate>(
+  read: ReadonlyArray<C>,
+  hasMore: boolean = read.length >= rows
+): Queue<C> => {
   if (read.length <= most) return { ops: read, hasMore }
   const components = componentsOf(read)
   const kept = new Set(read.slice(0, most).map(({ opId }) => components.get(opId)))

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Pauses from "../../../../src/application/lanes/worker/Pauses.js"
 
 const untilAfter = (times: number): number => {
-  let pauses: Pauses.Pauses<string> = Pauses.none
+  let pauses: Pauses.Pauses<string> = Pauses.none()
   for (let n = 0; n < times; n += 1) pauses = Pauses.paused(pauses, ["op"], "the node is silent", 0)
   return pauses.get("op")?.until ?? 0
 }
@@ -13,7 +13,7 @@ describe("pauses", () => {
   })
 
   it("end at their time, each by itself", () => {
-    const first = Pauses.paused(Pauses.none, ["a"], "no money", 0)
+    const first = Pauses.paused(Pauses.none(), ["a"], "no money", 0)
     const both = Pauses.paused(first, ["b"], "no money", 50)
     expect(Pauses.nextEnd(both, 0)).toBe(100)
     expect([
@@ -26,14 +26,14 @@ describe("pauses", () => {
   })
 
   it("are short again after what stood in the way has gone", () => {
-    const long = Pauses.paused(Pauses.paused(Pauses.none, ["a"], "x", 0), ["a"], "x", 0)
+    const long = Pauses.paused(Pauses.paused(Pauses.none(), ["a"], "x", 0), ["a"], "x", 0)
     const gone = Pauses.ended(long, ["a"])
     expect(Pauses.isPaused(gone, "a", 0)).toBe(false)
     expect(Pauses.paused(gone, ["a"], "x", 0).get("a")?.until).toBe(100)
   })
 
   it("stay the same where nothing ends", () => {
-    const pauses = Pauses.paused(Pauses.none, ["a"], "x", 0)
+    const pauses = Pauses.paused(Pauses.none(), ["a"], "x", 0)
     expect(Pauses.ended(pauses, ["b"])).toBe(pauses)
   })
 })

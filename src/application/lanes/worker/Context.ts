@@ -1,0 +1,57 @@
+import type * as Effect from "effect/Effect"
+import type { Version } from "../../../domain/erc4337/EntryPoint.js"
+import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
+import type { Percent } from "../../../domain/erc4337/Percent.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import type { Connection } from "../../chain/Connection.js"
+import type { Payer } from "../../pay/Payer.js"
+import type { Op, OpId, PreparedOp } from "../../ports/journal/Records.js"
+import type { LaneAccess } from "../../ports/journal/Transactions.js"
+import type { Signer } from "../../ports/Signers.js"
+import type { ElementFailure } from "../../request/Elements.js"
+
+/** What a worker needs of the settings that ops were accepted with. */
+export interface Context {
+  readonly connection: Connection
+  readonly access: LaneAccess
+  readonly version: Version
+  readonly entryPoint: Address
+  /** The caller's buffers of what a transaction needs, and of its price. */
+  readonly buffers: { readonly transaction: Percent; readonly price: Percent }
+  readonly payer: Payer
+  /** Whose signature over all ops of a transaction stands for their own; null: each has its own. */
+  readonly aggregator: Address | null
+  /** Who signs ops of these settings: the request's own keys, or the deployer. */
+  readonly keyOf: (address: Address) => Signer | null
+  readonly deployer: Effect.Effect<Signer, Obstacle>
+}
+
+/** Why an op can not go now, and may later. */
+export interface Obstacle {
+  readonly _tag: "Obstacle"
+  readonly why: string
+}
+
+export const obstacle = (why: string): Obstacle => ({ _tag: "Obstacle", why })
+
+export type Prepared =
+  | { readonly _tag: "prepared"; readonly prepared: PreparedOp }
+  | { readonly _tag: "failed"; readonly failure: ElementFailure }
+  | Obstacle
+
+/** What preparation does for a lane's worker: the functions by which requests are prepared before they are accepted. */
+export interface Preparing {
+  /** The context of an op; one for all ops with the same settings. */
+  readonly contextOf: (op: Op) => Effect.Effect<Context, Obstacle>
+  /** The ops again, under the same nonces, at the chain's present state and prices. What is missing in the answer stays as it is. */
+  readonly again: (
+    context: Context,
+    ops: ReadonlyArray<Op>
+  ) => Effect.Effect<ReadonlyMap<OpId, Prepared>, Obstacle>
+}
+
+/** Whether every gas unit of the block would cost more than the op pays. */
+export const isPricedOut = (
+  { maxFeePerGas }: Pick<FeePrices, "maxFeePerGas">,
+  baseFee: bigint | null
+): boolean => baseFee !== null && maxFeePerGas < baseFee

@@ -1,0 +1,145 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Hex } from "../../../domain/primitives/Hex.js"
+import type { SignerOf } from "../../keys/LaneSigners.js"
+import type { Block } from "../../ports/chain/ChainRpc.js"
+import type { LaneJournal } from "../../ports/journal/LaneJournal.js"
+import type { OpJournal } from "../../ports/journal/OpJournal.js"
+import type { OpId, PreparedOp } from "../../ports/journal/Records.js"
+import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
+import type { Lane } from "../../ports/journal/Transactions.js"
+import type { AccountId } from "../../ports/Tenants.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
+import type { InFlight } from "../InFlight.js"
+import type { LaneClaims } from "../requests/LaneClaims.js"
+import type { TransactionMonitor } from "../TransactionMonitor.js"
+import * as Bundle from "./Bundle.js"
+import type { Context, Obstacle, Preparing } from "./Context.js"
+import * as Pauses from "./Pauses.js"
+import * as Queue from "./Queue.js"
+import type * as Reconcile from "./Reconcile.js"
+import * as Rejection from "./Rejection.js"
+import type * as Sign from "./Sign.js"
+
+/** What a worker has in hand: what it asks, and what it remembers of its lane. */
+
+/** What the chain says of an op that fails for what has become of its wallet or its nonce. */
+export type Found =
+  /** It has landed, and the journal has it. */
+  | { readonly _tag: "landed" }
+  /** The chain's sequence of its nonce key. */
+  | { readonly _tag: "sequence"; readonly sequence: bigint }
+  /** It was prepared again, or is to be, under what the chain has become. */
+  | { readonly _tag: "stale" }
+  /** Nothing of it explains the failure: it is the op's own. */
+  | { readonly _tag: "nothing" }
+
+/** What the journal and the chain know of nonces that have no transaction here. */
+export interface Known {
+  /** All nonces of the lane below this one are known, or were used before anything that is open was accepted. */
+  readonly from: (lane: Lane, context: Context) => Effect.Effect<bigint, Obstacle>
+  /**
+   * Reads the transactions that have used these nonces, and records what they did of accepted work. Those that are missing in the
+   * answer could not be read.
+   */
+  readonly read: (
+    lane: Lane,
+    context: Context,
+    nonces: ReadonlyArray<bigint>
+  ) => Effect.Effect<ReadonlyArray<{ readonly nonce: bigint; readonly isOurs: boolean }>, Obstacle>
+}
+
+export interface Dependencies {
+  readonly opJournal: Pick<OpJournal["Service"], "fail" | "ready" | "renew" | "renumber">
+  readonly transactionJournal: Pick<
+    TransactionJournal["Service"],
+    "inFlight" | "nextNonce" | "record" | "replace" | "transactionsBetween"
+  >
+  readonly known: Known
+  readonly laneJournal: Pick<LaneJournal["Service"], "takeOver">
+  readonly claims: Pick<LaneClaims, "holding" | "take">
+  readonly inFlight: InFlight
+  readonly monitor: Pick<TransactionMonitor, "leave" | "watch">
+  readonly signerOf: SignerOf
+  readonly preparing: Preparing
+  /** Looks up what has become of the op's nonce and wallet. */
+  readonly lookUp: (op: Bundle.Held, context: Context) => Effect.Effect<Found, Obstacle>
+  /** What revert data of an op say, by the definitions of its request. */
+  readonly revertOf: (op: Bundle.Held, data: Hex) => Effect.Effect<string>
+  /** Runs while no other transaction of the lane is signed. */
+  readonly exclusive: <A, E, R>(lane: Lane, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** Something has become of these requests. */
+  readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+  readonly scope: Scope.Scope
+}
+
+/** Names the lane among what pauses. */
+export const whole = "lane"
+
+/** What a worker remembers of its lane. Nothing of it is needed after a restart. */
+export interface State {
+  readonly lane: Lane
+  epoch: number | null
+  queue: Queue.Queue<Bundle.Held>
+  pauses: Pauses.Pauses<OpId | typeof whole>
+  standings: Map<string, Rejection.State>
+  /** Components of the next bundle at most. */
+  most: number
+  /** By nonce key, the chain's sequence as far as it is known. */
+  readonly sequences: Map<string, bigint>
+  readonly servedAt: Map<AccountId, number>
+  turns: number
+  /** The newest block that was seen. */
+  newest: Block | null
+  readonly signatures: Sign.Signatures
+  reconcile: Reconcile.State
+  /** All nonces below are known; null: that was not asked yet. */
+  knownTo: bigint | null
+  isRunning: boolean
+  isAskedAgain: boolean
+}
+
+/** What a turn came to: another one at once, or at that time (`MonotonicTime`), or when something wakes the lane. */
+export type Next = "again" | "leave" | { readonly at: number | null }
+
+/** A worker's lane with what it works with. */
+export interface Work extends Dependencies {
+  readonly state: State
+}
+
+export const pause = (state: State, keys: Iterable<OpId | typeof whole>, why: string) =>
+  Effect.map(MonotonicTime.millis, (now) => {
+    state.pauses = Pauses.paused(state.pauses, keys, why, now)
+  })
+
+export const forget = (state: State, opIds: ReadonlySet<OpId>): void => {
+  state.queue = Queue.without(state.queue, opIds)
+  state.pauses = Pauses.ended(state.pauses, opIds)
+  state.signatures.forget(opIds)
+}
+
+export const stepOf = (state: State, component: string, event: Rejection.Event): Rejection.Verdict => {
+  const { state: next, verdict } = Rejection.step(state.standings.get(component) ?? Rejection.clean, event)
+  if (next.standing._tag === "clean" && next.lacked === 0) state.standings.delete(component)
+  else state.standings.set(component, next)
+  return verdict
+}
+
+/** Another row, or another nonce, of an op that is held. */
+export const replaceHeld = (
+  state: State,
+  before: Bundle.Held,
+  opId: OpId | null,
+  prepared: PreparedOp
+): void => {
+  state.signatures.forget([before.opId])
+  state.queue = {
+    ...state.queue,
+    ops: state.queue.ops.flatMap((op) => {
+      if (op.opId !== before.opId) return [op]
+      if (opId === null) return []
+      const { nonceKey, sequence, userOpHash } = prepared
+      return [Bundle.held({ ...op.op, opId, nonceKey, sequence, userOpHash, prepared }, op.context)]
+    })
+  }
+}

@@ -1,0 +1,290 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as L1Fee from "../../../domain/erc4337/gas/L1Fee.js"
+import * as SubmitterReimbursement from "../../../domain/erc4337/gas/SubmitterReimbursement.js"
+import * as EoaNonces from "../../chain/EoaNonces.js"
+import type { JournalError } from "../../ports/journal/JournalError.js"
+import type { OpId, SignedOp } from "../../ports/journal/Records.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import * as Reasons from "../../request/Reasons.js"
+import * as Bundle from "./Bundle.js"
+import * as Choose from "./Choose.js"
+import type { Context } from "./Context.js"
+import { forget, type Next, pause, type State, stepOf, type Work, whole } from "./LaneState.js"
+import * as Pauses from "./Pauses.js"
+import * as Queue from "./Queue.js"
+import * as Record from "./Record.js"
+import * as Rejection from "./Rejection.js"
+import * as Simulate from "./Simulate.js"
+import { isReconciled } from "./Unknown.js"
+import { blame, fail } from "./Upkeep.js"
+
+/** How a lane's worker brings what it has chosen into a transaction: tried, signed, recorded, and given to the monitor. */
+
+const readNonces = EoaNonces.make()
+
+export const boundOf = (state: State, { connection: { profile } }: Context): bigint =>
+  state.newest === null
+    ? profile.caps.transactionGas
+    : BigInts.min(state.newest.gasLimit, profile.caps.transactionGas)
+
+/** Signs, records and sends; whatever keeps the transaction from being recorded leaves nothing behind. */
+const send = (
+  work: Work,
+  context: Context,
+  ops: ReadonlyArray<Bundle.Held>,
+  payload: Omit<Record.Payload, "access" | "direct" | "drainedTo" | "ops" | "signer"> & {
+    readonly signed: ReadonlyArray<SignedOp>
+  }
+): Effect.Effect<Next, JournalError> =>
+  Effect.gen(function* (): Effect.fn.Return<Next, JournalError> {
+    const { state } = work
+    const { lane } = state
+    const { access, connection } = context
+    const [first] = ops
+    if (first === undefined) return "again"
+    const resolved = yield* Effect.result(work.signerOf(access))
+    if (Result.isFailure(resolved)) {
+      yield* pause(state, [whole], resolved.failure.message)
+      return "again"
+    }
+    const hashes = new Map(payload.signed.map(({ opId, userOpHash }) => [opId, userOpHash]))
+    const isDirect = first.route === "direct"
+    const carried = ops.flatMap(({ index, key, opId, requestId, sequence, wallet }) => {
+      const userOpHash = hashes.get(opId)
+      return userOpHash === undefined
+        ? []
+        : [{ opId, requestId, index, userOpHash, entryPoint: context.entryPoint, wallet, key, sequence }]
+    })
+    const answer = yield* Effect.result(
+      Record.record(work.transactionJournal, lane.chainId, {
+        ...payload,
+        access,
+        signer: resolved.success,
+        ops: carried,
+        direct: isDirect ? { opId: first.opId, requestId: first.requestId } : null,
+        drainedTo: 0n
+      })
+    )
+    if (Result.isFailure(answer)) {
+      if (answer.failure._tag === "JournalError") return yield* answer.failure
+      yield* pause(state, [whole], answer.failure.message)
+      return "again"
+    }
+    const recorded = answer.success
+    const all = new Set(ops.map(({ opId }) => opId))
+    switch (recorded._tag) {
+      case "recorded": {
+        state.pauses = Pauses.ended(state.pauses, [whole])
+        if (recorded.record.nonce === state.knownTo) state.knownTo += 1n
+        state.most = Queue.bundle
+        state.turns += 1
+        state.servedAt.set(first.accountId, state.turns)
+        for (const op of ops) state.sequences.set(Choose.keyOf(op), op.sequence + 1n)
+        if (ops.every(({ calls, creates }) => creates && !calls)) work.inFlight.noteCreation(recorded.record)
+        forget(state, all)
+        yield* work.monitor.watch({
+          chain: connection.chain,
+          profile: connection.profile,
+          record: recorded.record
+        })
+        return "again"
+      }
+      case "givenUp":
+        // What is held is out of date: the rest of it may be, too.
+        forget(state, new Set(recorded.opIds))
+        state.queue = { ...state.queue, hasMore: true }
+        if (recorded.opIds.length === 0) state.queue = Queue.empty
+        return "again"
+      case "insufficientFunds":
+        // What is too dear together may be paid for one by one.
+        if (state.most > 1 && ops.length > 1) state.most = Rejection.halved(ops.length)
+        else yield* pause(state, [whole], `the EOA lacks money beside the ${recorded.reserved} wei under way`)
+        return "again"
+      case "nonceUsed":
+      case "otherRoute":
+        yield* pause(state, [whole], `not recorded: ${recorded._tag}`)
+        return "again"
+    }
+  })
+
+/** A transaction of the signer's own. */
+export const sendDirect = (work: Work, op: Bundle.Held, context: Context) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const { prepared } = op
+    if (prepared?.kind !== "direct") return "again" as const
+    const { data, gasLimit, to, value } = prepared.unsigned
+    if (to === null) return yield* Effect.die(new Error("a direct transaction that creates a contract"))
+    const seen = yield* Effect.result(
+      Simulate.look(context.connection.chain, readNonces, state.lane.signer, [])
+    )
+    if (Result.isFailure(seen)) {
+      yield* pause(state, [whole], seen.failure.message)
+      return "again" as const
+    }
+    const { balance, fees, nonces } = seen.success
+    if (!(yield* isReconciled(work, context, nonces)) && !op.exposed) return "again" as const
+    const prices = Bundle.prices(context, fees, [])
+    if (prices === null) {
+      yield* pause(state, [op.opId], "the chain asks for more than the operator's cap")
+      return "again" as const
+    }
+    return yield* send(work, context, [op], {
+      to,
+      data,
+      value,
+      gasLimit,
+      prices,
+      l1Fee: prepared.l1Fee,
+      chainNonce: nonces.next,
+      balance,
+      signed: []
+    })
+  })
+
+/** The ops do not give the service's EOA back what the transaction costs: nobody goes at the expense of others. */
+const leaveUnpaid = (
+  work: Work,
+  ops: ReadonlyArray<Bundle.Held>,
+  gas: SubmitterReimbursement.BundleGas | null,
+  componentOf: (op: Bundle.Held) => string
+) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const failure = elementFailure(
+      "submission_unpaid",
+      gas === null ? Reasons.text("notMeasured") : Reasons.text("chargedLess", gas)
+    )
+    const components = new Set(ops.map(componentOf))
+    const isAlone = components.size === 1
+    const failed = new Map<OpId, ElementFailure>()
+    // What was exposed may land until it is dead.
+    const isEqual = ops.every(({ exposed }) => !exposed)
+    for (const component of components)
+      if (stepOf(state, component, { _tag: "unpaid", isAlone, isEqual }) === "reject")
+        for (const op of ops) if (componentOf(op) === component) failed.set(op.opId, failure)
+    if (failed.size > 0) return yield* fail(work, failed)
+    if (isAlone)
+      yield* pause(
+        state,
+        ops.map(({ opId }) => opId),
+        failure.message
+      )
+  })
+
+/** Tries the signed bundle on the latest block, the suspects beside it, and sends it where it passes. */
+export const sendBundle = (
+  work: Work,
+  context: Context,
+  ops: ReadonlyArray<Bundle.Held>,
+  signed: ReadonlyArray<SignedOp>,
+  suspects: ReadonlyArray<{
+    readonly ops: ReadonlyArray<Bundle.Held>
+    readonly signed: ReadonlyArray<SignedOp>
+  }>,
+  componentOf: (op: Bundle.Held) => string
+) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const { connection, entryPoint, version } = context
+    const bound = boundOf(state, context)
+    const trialOf = (some: ReadonlyArray<SignedOp>): Simulate.Trial => ({
+      version,
+      entryPoint,
+      ops: some,
+      aggregate: null,
+      gas: Bundle.gasLimit(
+        context,
+        some.map(({ op }) => op),
+        bound,
+        0n
+      )
+    })
+    const trials = [signed, ...suspects.map((each) => each.signed)]
+      .filter((some) => some.length > 0)
+      .map(trialOf)
+    const seen = yield* Effect.result(Simulate.look(connection.chain, readNonces, state.lane.signer, trials))
+    if (Result.isFailure(seen)) {
+      yield* pause(state, [whole], seen.failure.message)
+      return "again" as const
+    }
+    const { balance, block, fees, nonces, results } = seen.success
+    const isNewest = block !== null && (state.newest === null || block.number >= state.newest.number)
+    const isKnown = yield* isReconciled(work, context, nonces)
+    const tried = [...ops, ...suspects.flatMap((each) => each.ops)]
+    // Nothing is said of what may have landed as something that the journal does not know.
+    if (!isKnown && tried.some(({ exposed }) => !exposed)) return "again" as const
+    if (block !== null && isNewest) state.newest = block
+    else yield* pause(state, [whole], "the node is behind")
+    const own = signed.length === 0 ? undefined : results[0]
+    for (const [at, suspect] of suspects.entries()) {
+      const result = results[signed.length === 0 ? at : at + 1]
+      if (result === undefined) continue
+      const [first] = suspect.ops
+      if (first === undefined) continue
+      const how = { isAlone: true, isNewest, componentOf }
+      if (result._tag === "passes") stepOf(state, componentOf(first), { _tag: "passed", isAlone: true })
+      else
+        yield* blame(
+          work,
+          suspect.ops,
+          result._tag === "refuses"
+            ? result.ops
+            : new Map(suspect.ops.map(({ opId }) => [opId, result.data])),
+          how
+        )
+    }
+    if (own === undefined) return "again" as const
+    const components = new Set(ops.map(componentOf))
+    const isAlone = components.size === 1
+    if (own._tag === "refuses") {
+      yield* blame(work, ops, own.ops, { isAlone, isNewest, componentOf })
+      return "again" as const
+    }
+    if (own._tag === "fault") {
+      if (isAlone)
+        yield* blame(work, ops, new Map(ops.map(({ opId }) => [opId, own.data])), {
+          isAlone,
+          isNewest,
+          componentOf
+        })
+      else state.most = Rejection.halved(components.size)
+      return "again" as const
+    }
+    const prices = Bundle.prices(
+      context,
+      fees,
+      signed.map(({ op }) => op)
+    )
+    if (prices === null) {
+      yield* pause(state, [whole], "the chain asks for more than the operator's cap")
+      return "again" as const
+    }
+    const l1Fee = ops.reduce((sum, { prepared }) => sum + (prepared?.l1Fee ?? 0n), 0n)
+    const gasPrice = BigInts.min(
+      prices.maxFeePerGas,
+      (block?.baseFeePerGas ?? prices.maxFeePerGas) + prices.maxPriorityFeePerGas
+    )
+    const isPaid =
+      context.access.key !== "serviceEoa" ||
+      (own.gas !== null && SubmitterReimbursement.covers(own.gas, { gasPrice, l1Fee: L1Fee.unbound(l1Fee) }))
+    if (!isPaid) {
+      yield* leaveUnpaid(work, ops, own.gas, componentOf)
+      return "again" as const
+    }
+    for (const component of components) stepOf(state, component, { _tag: "recorded" })
+    const [trial] = trials
+    return yield* send(work, context, ops, {
+      to: entryPoint,
+      data: Simulate.callOf(state.lane.signer, trialOf(signed)).data,
+      value: 0n,
+      gasLimit: Bundle.gasLimitOf(context, trial?.gas ?? bound, own.gas, bound),
+      prices,
+      l1Fee,
+      chainNonce: nonces.next,
+      balance,
+      signed
+    })
+  })

@@ -1,0 +1,79 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as EoaNonces from "../../chain/EoaNonces.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
+import type { Context } from "./Context.js"
+import { pause, type Work, whole } from "./LaneState.js"
+import * as Reconcile from "./Reconcile.js"
+
+/**
+ * Holds the chain's nonces of the lane against the journal, before anything is signed: one that neither has a transaction here
+ * nor was read keeps everything back that nobody has seen signed. What a block has used is read. False: a nonce is unknown.
+ */
+export const isReconciled = (work: Work, context: Context, { latest, next }: EoaNonces.EoaNonces) =>
+  Effect.gen(function* () {
+    const { known, state, transactionJournal } = work
+    const { lane } = state
+    if (state.knownTo !== null && next <= state.knownTo && Reconcile.maySign(state.reconcile)) return true
+    const asked = yield* Effect.result(
+      state.knownTo === null ? known.from(lane, context) : Effect.succeed(state.knownTo)
+    )
+    if (Result.isFailure(asked)) {
+      yield* pause(state, [whole], asked.failure.why)
+      return false
+    }
+    const from = [...state.reconcile.unknown].reduce(BigInts.min, asked.success)
+    const own = new Set(
+      (next > from ? yield* transactionJournal.transactionsBetween(lane, from, next) : []).map(
+        ({ nonce }) => nonce
+      )
+    )
+    state.reconcile = Reconcile.step(state.reconcile, {
+      _tag: "looked",
+      latest,
+      pending: next,
+      from,
+      isKnown: (nonce) => own.has(nonce)
+    })
+    const readable = Reconcile.readable(state.reconcile, latest)
+    if (readable.length > 0) {
+      const read = yield* Effect.result(known.read(lane, context, readable))
+      const now = yield* MonotonicTime.millis
+      for (const each of Result.isSuccess(read) ? read.success : [])
+        state.reconcile = Reconcile.step(state.reconcile, { _tag: "read", ...each, now })
+    }
+    const isClear = Reconcile.maySign(state.reconcile)
+    state.knownTo = isClear && (state.knownTo === null || next > state.knownTo) ? next : state.knownTo
+    if (!isClear)
+      yield* pause(state, [whole], "the journal does not know what a nonce of the EOA is used for")
+    return isClear
+  })
+
+/**
+ * The same at the beginning, and while a nonce is unknown. The nonce at the latest block is asked for: what was told of it
+ * before is good for signing alone.
+ */
+export const look = (work: Work, context: Context) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const { chain } = context.connection
+    const told = yield* Effect.result(
+      Effect.all(
+        [
+          chain.transactionCount(state.lane.signer, "latest"),
+          chain.transactionCount(state.lane.signer, "pending")
+        ],
+        { concurrency: "unbounded" }
+      )
+    )
+    if (Result.isFailure(told)) {
+      yield* pause(state, [whole], told.failure.message)
+      return false
+    }
+    const [latest, pending] = told.success
+    const nonces = { latest, next: BigInts.max(latest, pending) }
+    if (EoaNonces.canBe(nonces)) return yield* isReconciled(work, context, nonces)
+    yield* pause(state, [whole], "the node gives a nonce of the EOA that cannot be")
+    return false
+  })

@@ -1,0 +1,233 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as FailedOp from "../../../domain/erc4337/FailedOp.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import type { OpId, PreparedOp } from "../../ports/journal/Records.js"
+import type { FailedElement } from "../../ports/journal/Requests.js"
+import { dependencyFailed, type ElementFailure, elementFailure } from "../../request/Elements.js"
+import * as Reasons from "../../request/Reasons.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
+import type * as Bundle from "./Bundle.js"
+import * as Choose from "./Choose.js"
+import { obstacle } from "./Context.js"
+import { forget, pause, replaceHeld, type State, stepOf, type Work, whole } from "./LaneState.js"
+import * as Queue from "./Queue.js"
+import * as Reconcile from "./Reconcile.js"
+
+/** What a lane's worker does with ops that do not go as they are: they are prepared again, renumbered, looked up, or fail. */
+
+type Failures = ReadonlyMap<OpId, ElementFailure>
+
+const asFailed = (index: number, { code, figures, message }: ElementFailure): FailedElement => ({
+  index,
+  code,
+  message,
+  figures
+})
+
+const lowestOf = (state: State, key: string): bigint =>
+  state.queue.ops
+    .filter((op) => Choose.keyOf(op) === key)
+    .reduce((least, { sequence }) => BigInts.min(least, sequence), 2n ** 64n)
+
+/** These elements, and what depends on them, come to nothing. */
+export const fail = (work: Work, failures: Failures) =>
+  Effect.gen(function* () {
+    const { state } = work
+    if (failures.size === 0) return
+    const all = new Map(failures)
+    const failed = new Map<string, Array<FailedElement>>()
+    for (let isGrown = true; isGrown; ) {
+      isGrown = false
+      for (const op of state.queue.ops) {
+        if (all.has(op.opId)) continue
+        const on = op.dependsOn.find((index) =>
+          state.queue.ops.some(
+            (other) => other.requestId === op.requestId && other.index === index && all.has(other.opId)
+          )
+        )
+        if (on === undefined) continue
+        all.set(op.opId, dependencyFailed(on))
+        isGrown = true
+      }
+    }
+    for (const op of state.queue.ops) {
+      const failure = all.get(op.opId)
+      if (failure === undefined) continue
+      failed.set(op.requestId, [...(failed.get(op.requestId) ?? []), asFailed(op.index, failure)])
+      // What is behind it in its nonce key moves up.
+      const key = Choose.keyOf(op)
+      const lowest = state.sequences.get(key)
+      if (lowest === undefined) state.sequences.set(key, lowestOf(state, key))
+    }
+    const gone = new Set(all.keys())
+    yield* work.opJournal.fail(
+      state.lane,
+      [...failed].map(([requestId, elements]) => ({ requestId, failed: elements }))
+    )
+    forget(state, gone)
+    yield* work.affected([...failed.keys()])
+  })
+
+/** Prepares ops again under their nonces: what changes is written, what fails comes to nothing. */
+export const prepareAgain = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
+  Effect.gen(function* () {
+    const { state } = work
+    for (const [context, own] of Map.groupBy(ops, (op) => op.context)) {
+      if (context === null) continue
+      const answer = yield* Effect.result(
+        work.preparing.again(
+          context,
+          own.map(({ op }) => op)
+        )
+      )
+      if (Result.isFailure(answer)) {
+        yield* pause(
+          state,
+          own.map(({ opId }) => opId),
+          answer.failure.why
+        )
+        continue
+      }
+      const failed = new Map<OpId, ElementFailure>()
+      const renewed: Array<readonly [Bundle.Held, PreparedOp]> = []
+      for (const op of own) {
+        const made = answer.success.get(op.opId) ?? obstacle("it was not prepared again")
+        if (made._tag === "prepared") renewed.push([op, made.prepared])
+        else if (made._tag === "failed" && !op.exposed) failed.set(op.opId, made.failure)
+        else yield* pause(state, [op.opId], made._tag === "failed" ? made.failure.message : made.why)
+      }
+      if (renewed.length > 0) {
+        const rows = yield* work.opJournal.renew(
+          state.lane,
+          renewed.map(([, prepared]) => prepared)
+        )
+        for (const [at, [op, prepared]] of renewed.entries())
+          replaceHeld(state, op, rows[at] ?? null, prepared)
+      }
+      yield* fail(work, failed)
+    }
+  })
+
+/** Closes the gaps that failures have left: the same ops under the sequences before. */
+export const renumber = (work: Work, moved: Choose.Choice<Bundle.Held>["renumbered"]) =>
+  Effect.gen(function* () {
+    const { state } = work
+    for (const [context, own] of Map.groupBy(moved, ({ op }) => op.context)) {
+      if (context === null) continue
+      const at = new Map(own.map(({ op, sequence }) => [op.opId, sequence]))
+      const answer = yield* Effect.result(
+        work.preparing.again(
+          context,
+          own.map(({ op }) => ({ ...op.op, sequence: at.get(op.opId) ?? op.sequence }))
+        )
+      )
+      const made = Result.isSuccess(answer) ? answer.success : new Map<OpId, never>()
+      const prepared = own.flatMap(({ op }) => {
+        const each = made.get(op.opId)
+        return each?._tag === "prepared" ? [{ op, prepared: each.prepared }] : []
+      })
+      if (prepared.length < own.length) {
+        const why = Result.isFailure(answer) ? answer.failure.why : "it was not prepared again"
+        yield* pause(
+          state,
+          own.map(({ op }) => op.opId),
+          why
+        )
+        continue
+      }
+      const result = yield* work.opJournal.renumber(
+        state.lane,
+        prepared.map((each) => each.prepared)
+      )
+      if (result._tag !== "renumbered") {
+        // Something else has the nonce: the journal knows more than what is held here.
+        state.queue = Queue.empty
+        yield* pause(state, [whole], "the nonces of ops behind a gap are taken")
+        continue
+      }
+      for (const [place, { op, prepared: next }] of prepared.entries())
+        replaceHeld(state, op, result.opIds[place] ?? null, next)
+    }
+  })
+
+/** Asks the chain why ops fail for what has become of it. True: something has changed. */
+export const lookUp = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const explained: Array<Bundle.Held> = []
+    const stale: Array<Bundle.Held> = []
+    for (const op of ops) {
+      if (op.context === null) continue
+      const found = yield* Effect.result(work.lookUp(op, op.context))
+      if (Result.isFailure(found)) {
+        yield* pause(state, [op.opId], found.failure.why)
+        explained.push(op)
+        continue
+      }
+      switch (found.success._tag) {
+        case "landed":
+          forget(state, new Set([op.opId]))
+          yield* work.affected([op.requestId])
+          explained.push(op)
+          break
+        case "sequence":
+          state.sequences.set(Choose.keyOf(op), found.success.sequence)
+          if (found.success.sequence === op.sequence) break
+          // Until what has used its nonce is for good.
+          if (found.success.sequence > op.sequence) yield* pause(state, [op.opId], "its nonce is used")
+          explained.push(op)
+          break
+        case "stale":
+          stale.push(op)
+          explained.push(op)
+          break
+        case "nothing":
+          break
+      }
+    }
+    yield* prepareAgain(work, stale)
+    return new Set(explained.map(({ opId }) => opId))
+  })
+
+/** What follows for a component from revert data of its ops, in a transaction of its own or in company. */
+export const blame = (
+  work: Work,
+  ops: ReadonlyArray<Bundle.Held>,
+  refused: ReadonlyMap<OpId, Hex.Hex>,
+  how: {
+    readonly isAlone: boolean
+    readonly isNewest: boolean
+    readonly componentOf: (op: Bundle.Held) => string
+  }
+) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const now = yield* MonotonicTime.millis
+    const own = ops.filter(({ opId }) => refused.has(opId))
+    const dataOf = ({ opId }: Bundle.Held): Hex.Hex => refused.get(opId) ?? Hex.empty
+    const isDoubtful = (op: Bundle.Held) =>
+      FailedOp.isOutdated(dataOf(op)) || FailedOp.isSignature(dataOf(op))
+    const explained = yield* lookUp(work, own.filter(isDoubtful))
+    const failed = new Map<OpId, ElementFailure>()
+    for (const op of own) {
+      if (explained.has(op.opId)) continue
+      const { componentOf, isAlone, isNewest } = how
+      const verdict = stepOf(state, componentOf(op), {
+        _tag: "refused",
+        isAlone,
+        isNewest,
+        isDoubtful: false
+      })
+      if (verdict !== "reject") continue
+      if (op.exposed || !Reconcile.mayGiveUp(state.reconcile, now)) {
+        // A version of it may land as long as it is good.
+        yield* pause(state, [op.opId], "it would fail, and what was signed of it may land")
+        continue
+      }
+      const reason = yield* work.revertOf(op, dataOf(op))
+      failed.set(op.opId, elementFailure("execution_failed", Reasons.text("reverted", { reason })))
+    }
+    yield* fail(work, failed)
+  })

@@ -1,0 +1,314 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Troubles from "../../observe/Troubles.js"
+import { isFenced, type JournalError } from "../../ports/journal/JournalError.js"
+import type { OpId, SignedOp } from "../../ports/journal/Records.js"
+import type { Lane } from "../../ports/journal/Transactions.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
+import * as InFlights from "../InFlight.js"
+import * as Bundle from "./Bundle.js"
+import * as Choose from "./Choose.js"
+import { isPricedOut } from "./Context.js"
+import { type Dependencies, type Next, pause, type State, type Work, whole } from "./LaneState.js"
+import * as Pauses from "./Pauses.js"
+import * as Queue from "./Queue.js"
+import * as Reconcile from "./Reconcile.js"
+import { boundOf, sendBundle, sendDirect } from "./Send.js"
+import * as Sign from "./Sign.js"
+import * as Unknown from "./Unknown.js"
+import { fail, lookUp, prepareAgain, renumber } from "./Upkeep.js"
+
+/**
+ * The worker of a lane: one fiber brings the lane's ready ops into transactions, whoever accepted them and however long ago.
+ *
+ * 1. It holds the lane by its claim; what another process does of it meanwhile fails.
+ * 2. It reads the oldest ready ops of the journal, two bundles at most.
+ * 3. It chooses those that go together, and prepares again what has become stale.
+ * 4. It signs, and tries the transaction on the latest block.
+ * 5. It signs the transaction, records it, and gives it to the monitor, which follows it to its end.
+ *
+ * Gotchas: nothing that stands in the way fails an op: it pauses. An op fails for what it does alone, and for what its signer
+ * refuses.
+ */
+
+export interface Worker {
+  /** Ready ops may be there, or room for them. */
+  readonly wake: (lane: Lane) => Effect.Effect<void>
+  /** Ops of the lane came back, or their nonces changed: what is held of them is read anew. */
+  readonly reset: (lane: Lane) => Effect.Effect<void>
+}
+
+/** Ops that were recorded by a process before this one are looked at again this often, milliseconds. */
+const recheckMillis = 2_000
+
+/** The lane is this process's: what an owner before has left is in the journal. */
+const takeOver = (work: Work) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const { lane } = state
+    const epoch = work.claims.holding(lane)?.epoch ?? null
+    if (epoch === state.epoch) return
+    yield* work.laneJournal.takeOver(lane)
+    state.epoch = epoch
+    state.queue = Queue.empty
+    state.sequences.clear()
+    state.knownTo = null
+  })
+
+/** Of the EOA that accounts share, each has its part of what is read: none waits behind the backlog of another one. */
+const readyOf = ({ opJournal, state: { lane } }: Work) =>
+  Effect.gen(function* () {
+    const rows = yield* opJournal.ready(lane, Queue.rows)
+    const hasMore = rows.length >= Queue.rows
+    const isShared = hasMore && rows[0]?.key === "serviceEoa"
+    return {
+      hasMore,
+      rows: isShared ? yield* opJournal.ready(lane, Queue.rows, { perAccount: Queue.bundle }) : rows
+    }
+  })
+
+const refill = (work: Work) =>
+  Effect.gen(function* () {
+    const { preparing, state } = work
+    const before = new Map(state.queue.ops.map((op) => [op.opId, op]))
+    const { hasMore, rows } = yield* readyOf(work)
+    const ops = yield* Effect.forEach(rows, (op) => {
+      const known = before.get(op.opId)
+      if (known !== undefined) return Effect.succeed(known)
+      return Effect.matchEffect(preparing.contextOf(op), {
+        onFailure: ({ why }) => Effect.as(pause(state, [op.opId], why), Bundle.held(op, null)),
+        onSuccess: (context) => Effect.succeed(Bundle.held(op, context))
+      })
+    })
+    state.queue = Queue.of(ops, hasMore)
+  })
+
+const keysInFlight = ({ inFlight, state: { lane } }: Work): ReadonlySet<string> => {
+  const keys = new Set<string>()
+  for (const { ops } of inFlight.signed(lane))
+    for (const op of ops) {
+      const { key, wallet } = op as Partial<Pick<Bundle.Held, "key" | "wallet">>
+      if (key !== undefined && wallet !== undefined)
+        keys.add(Choose.keyOf({ key, wallet, route: op.entryPoint }))
+    }
+  return keys
+}
+
+const routeOf = ({ inFlight, state: { lane } }: Work) => {
+  for (const record of inFlight.signed(lane)) {
+    const route = InFlights.routeOf(record)
+    if (route !== null) return route
+  }
+  return null
+}
+
+const isStale = ({ state }: Work, { prepared }: Bundle.Held, now: number): boolean =>
+  prepared === null ||
+  (prepared.kind !== "given" &&
+    ((prepared.goodUntil !== null && now >= prepared.goodUntil) ||
+      (prepared.kind !== "direct" && isPricedOut(prepared.unsigned, state.newest?.baseFeePerGas ?? null))))
+
+const turn = (work: Work): Effect.Effect<Next, JournalError> =>
+  Effect.gen(function* () {
+    const { claims, inFlight, state } = work
+    const { lane } = state
+    if (!(yield* claims.take(lane))) return "leave"
+    yield* takeOver(work)
+    if (Queue.isLow(state.queue)) yield* refill(work)
+    const now = yield* MonotonicTime.millis
+    const present = yield* Clock.currentTimeMillis
+    const waiting = (): Next => ({ at: Pauses.nextEnd(state.pauses, now) })
+    if (state.queue.ops.length === 0) return { at: null }
+    if (Pauses.isPaused(state.pauses, whole, now)) return waiting()
+    const ordered = Queue.inTurn(state.queue.ops, state.servedAt)
+    const components = Queue.componentsOf(ordered)
+    const componentOf = ({ opId }: Bundle.Held): string => components.get(opId) ?? ""
+    const standingOf = (component: string) => state.standings.get(component)?.standing._tag ?? "clean"
+    const [oldest] = ordered
+    const profile = oldest?.context?.connection.profile
+    const first = oldest?.context ?? null
+    if (first !== null && (state.knownTo === null || !Reconcile.maySign(state.reconcile))) {
+      const isKnown = yield* Unknown.look(work, first)
+      if (!isKnown && ordered.every(({ exposed }) => !exposed)) return "again"
+    }
+    if (profile !== undefined && inFlight.count(lane) >= profile.maxInFlight)
+      return { at: now + recheckMillis }
+    const isHeld = (op: Bundle.Held): boolean =>
+      op.context === null ||
+      Pauses.isPaused(state.pauses, op.opId, now) ||
+      state.signatures.isPending(op.opId) ||
+      standingOf(componentOf(op)) === "suspected"
+    const choice = Choose.choose(ordered, {
+      route: routeOf(work),
+      keysInFlight: keysInFlight(work),
+      isCalling: inFlight.isCalling(lane),
+      sequences: state.sequences,
+      onlyExposed: !Reconcile.maySign(state.reconcile),
+      mayRenumber: Reconcile.mayGiveUp(state.reconcile, now),
+      isHeld,
+      leads: (component) => standingOf(component) === "leading",
+      isAlone: (component) => standingOf(component) === "apart",
+      most: state.most,
+      capacity: Bundle.capacity(oldest?.context == null ? 0n : boundOf(state, oldest.context))
+    })
+    if (choice.tooLarge.length > 0) {
+      const failure = elementFailure("too_large_to_bundle")
+      yield* fail(work, new Map(choice.tooLarge.map(({ opId }) => [opId, failure])))
+      return "again"
+    }
+    if (choice.renumbered.length > 0) {
+      yield* renumber(work, choice.renumbered)
+      return "again"
+    }
+    const used = choice.used.filter((op) => !isHeld(op))
+    if (used.length > 0) {
+      const explained = yield* lookUp(work, used)
+      const left = used.filter(
+        (op) => !explained.has(op.opId) && (state.sequences.get(Choose.keyOf(op)) ?? 0n) > op.sequence
+      )
+      yield* pause(
+        state,
+        left.map(({ opId }) => opId),
+        "its nonce is used"
+      )
+      return "again"
+    }
+    const suspected = ordered.filter(
+      (op) => standingOf(componentOf(op)) === "suspected" && !Pauses.isPaused(state.pauses, op.opId, now)
+    )
+    const chosen = choice.ops.length > 0 ? choice.ops : suspected
+    const context = chosen[0]?.context ?? null
+    if (context === null) return waiting()
+    const trials = suspected.filter((op) => op.context === context && op.route !== "direct")
+    const stale = [...choice.ops, ...trials].filter((op) => isStale(work, op, present))
+    if (stale.length > 0) {
+      yield* prepareAgain(work, stale)
+      return "again"
+    }
+    if (choice.ops[0]?.route === "direct") return yield* sendDirect(work, choice.ops[0], context)
+    const all = [...choice.ops, ...trials].flatMap(({ opId, prepared }) =>
+      prepared === null || prepared.kind === "direct" ? [] : [{ opId, prepared, context }]
+    )
+    const made = yield* state.signatures.of(all, lane.signer)
+    const refused = new Map<OpId, ElementFailure>()
+    const away: Array<readonly [OpId, string]> = []
+    const signed = new Map<OpId, SignedOp>()
+    for (const [opId, signature] of made) {
+      if (signature._tag === "signed") signed.set(opId, signature.op)
+      else if (signature._tag === "refused") refused.set(opId, signature.failure)
+      else away.push([opId, signature.why])
+    }
+    for (const [opId, why] of away) yield* pause(state, [opId], why)
+    yield* fail(work, refused)
+    const isMissing = new Set(
+      all.flatMap(({ opId }) => {
+        const op = ordered.find((each) => each.opId === opId)
+        return signed.has(opId) || op === undefined ? [] : [componentOf(op)]
+      })
+    )
+    // Chosen again without what is not signed: what stood behind it in its key has to wait too.
+    if (choice.ops.some((op) => isMissing.has(componentOf(op)))) return "again"
+    const signedOf = (some: ReadonlyArray<Bundle.Held>) => some.flatMap(({ opId }) => signed.get(opId) ?? [])
+    const suspects = [...Map.groupBy(trials, componentOf).values()]
+      .filter(([first]) => first !== undefined && !isMissing.has(componentOf(first)))
+      .map((own) => ({ ops: own, signed: signedOf(own) }))
+    if (choice.ops.length === 0 && suspects.length === 0) return waiting()
+    return yield* work.exclusive(
+      lane,
+      sendBundle(work, context, choice.ops, signedOf(choice.ops), suspects, componentOf)
+    )
+  })
+
+export const make = (dependencies: Dependencies): Worker => {
+  const { inFlight, monitor, scope } = dependencies
+  const troubles = Troubles.make()
+  const workers = new Map<string, State>()
+  const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
+
+  const crashOf = ({ lane }: State): Troubles.Trouble => ({
+    what: "a lane's worker failed; retrying",
+    place: nameOf(lane),
+    isDelay: true
+  })
+
+  const loop = (state: State): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const { lane } = state
+      state.isAskedAgain = false
+      // Taken before the look: what happens during it wakes the lane.
+      const changed = inFlight.changed(lane)
+      const next = turn({ ...dependencies, state }).pipe(
+        Effect.tap(() => troubles.passed(crashOf(state))),
+        Effect.catchCause((cause) =>
+          isFenced(cause)
+            ? Effect.succeed<Next>("leave")
+            : Effect.andThen(
+                troubles.failed(crashOf(state), cause),
+                Effect.andThen(
+                  pause(state, [whole], "the worker failed"),
+                  Effect.map(MonotonicTime.millis, (now): Next => ({ at: Pauses.nextEnd(state.pauses, now) }))
+                )
+              )
+        )
+      )
+      return Effect.flatMap(next, (done) => {
+        if (done === "again") return Effect.andThen(Effect.yieldNow, loop(state))
+        const isOver = done === "leave" || (done.at === null && state.queue.ops.length === 0)
+        if (done === "leave" || (isOver && !state.isAskedAgain)) {
+          state.isRunning = false
+          if (done !== "leave") return Effect.void
+          workers.delete(nameOf(lane))
+          return monitor.leave(lane)
+        }
+        const { at } = done
+        return Effect.flatMap(MonotonicTime.millis, (now) =>
+          at === null
+            ? Effect.andThen(changed, loop(state))
+            : Effect.andThen(Effect.raceFirst(changed, Effect.sleep(Math.max(at - now, 1))), loop(state))
+        )
+      })
+    })
+
+  const stateOf = (lane: Lane): State => ({
+    lane: { chainId: lane.chainId, signer: lane.signer },
+    epoch: null,
+    queue: Queue.empty,
+    pauses: Pauses.none(),
+    standings: new Map(),
+    most: Queue.bundle,
+    sequences: new Map(),
+    servedAt: new Map(),
+    turns: 0,
+    newest: null,
+    signatures: Sign.make(scope, () => inFlight.wake(lane)),
+    reconcile: Reconcile.clear,
+    knownTo: null,
+    isRunning: false,
+    isAskedAgain: false
+  })
+
+  const wake = (lane: Lane): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const state = workers.get(nameOf(lane)) ?? stateOf(lane)
+      workers.set(nameOf(lane), state)
+      state.queue = { ...state.queue, hasMore: true }
+      state.isAskedAgain = true
+      if (state.isRunning) return Effect.sync(() => inFlight.wake(lane))
+      state.isRunning = true
+      return Effect.asVoid(Effect.forkIn(loop(state), scope))
+    })
+
+  return {
+    wake,
+    reset: (lane) =>
+      Effect.suspend(() => {
+        const known = workers.get(nameOf(lane))
+        if (known !== undefined) {
+          known.queue = Queue.empty
+          known.sequences.clear()
+        }
+        return wake(lane)
+      })
+  }
+}

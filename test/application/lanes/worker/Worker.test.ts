@@ -1,0 +1,300 @@
+import { describe, expect } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Queue from "../../../../src/application/lanes/worker/Queue.js"
+import { ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
+import { SignerError } from "../../../../src/application/ports/Signers.js"
+import type { Hex } from "../../../../src/domain/primitives/Hex.js"
+import * as Make from "../../../support/journal/Make.js"
+import { test } from "../../../support/Test.js"
+import * as Time from "../../../support/Time.js"
+import * as Rows from "../../../support/worker/Rows.js"
+import * as World from "../../../support/worker/World.js"
+
+const accept = (world: World.World, count: number) => {
+  for (let opId = 1; opId <= count; opId += 1) world.accept(opId)
+}
+const walletOf = ({ rows }: World.World, opId: number) => rows.ops.get(opId)?.space.wallet ?? Make.address(0)
+const codes = ({ rows }: World.World) =>
+  [...rows.failed].map(([requestId, [first]]) => `${requestId} ${first?.code}: ${first?.message}`)
+const landed = ({ rows }: World.World) => rows.all("settled").length
+
+describe("a lane's worker", () => {
+  test("brings one op into a transaction of its own", function* () {
+    const world = yield* World.make()
+    accept(world, 1)
+    yield* world.wake
+    yield* Time.settle
+    expect(world.bundles()).toEqual([1])
+    expect(world.rows.ops.get(1)).toMatchObject({ state: "sent", exposed: true })
+    expect(world.pool.map(({ nonce, ops }) => [nonce, ops[0]?.userOpHash])).toEqual([
+      [0n, world.rows.ops.get(1)?.userOpHash]
+    ])
+  })
+
+  test("brings forty ops into one transaction", function* () {
+    const world = yield* World.make()
+    accept(world, 40)
+    yield* world.wake
+    yield* Time.settle
+    expect(world.bundles()).toEqual([40])
+    yield* world.mine
+    expect(landed(world)).toBe(40)
+  })
+
+  test("takes what was accepted meanwhile into the next transaction", function* () {
+    const world = yield* World.make()
+    accept(world, 1)
+    yield* world.wake
+    yield* Time.settle
+    world.accept(2)
+    world.accept(3)
+    yield* world.wake
+    yield* Time.settle
+    expect(world.bundles()).toEqual([1, 2])
+  })
+
+  test("fails an op for what it does alone, and none for its company", function* () {
+    const world = yield* World.make()
+    accept(world, 40)
+    world.blames.set(walletOf(world, 7), "AA23 reverted")
+    yield* world.wake
+    yield* Time.settle
+    yield* world.mine
+    expect(codes(world)).toEqual(["r7 execution_failed: AA23 reverted"])
+    expect(landed(world)).toBe(39)
+    expect(world.told).toContain("r7")
+  })
+
+  test("finds the op that reverts a bundle and is not named", function* () {
+    const world = yield* World.make()
+    accept(world, 40)
+    world.poison.add(walletOf(world, 23))
+    yield* world.wake
+    for (let block = 0; block < 8; block += 1) {
+      yield* Time.adjust(1_000)
+      yield* world.mine
+    }
+    yield* Time.settle
+    expect([...world.rows.failed.keys()]).toEqual(["r23"])
+    expect(landed(world)).toBe(39)
+  })
+
+  test("fails what depends on a rejected op with it", function* () {
+    const world = yield* World.make()
+    const request = { requestId: "chain" }
+    world.accept(1, { prepared: { ...request, index: 0 } })
+    world.accept(2, { prepared: { ...request, index: 1, dependsOn: [0] } })
+    world.accept(3, { prepared: { ...request, index: 2, dependsOn: [1] } })
+    world.accept(4)
+    world.blames.set(walletOf(world, 2), "AA23 reverted")
+    yield* world.wake
+    yield* Time.settle
+    yield* world.mine
+    expect(world.rows.failed.get("chain")?.map(({ code, index }) => [index, code])).toEqual([
+      [1, "execution_failed"],
+      [2, "dependency_failed"]
+    ])
+    expect(world.rows.all("settled").map(({ opId }) => opId)).toEqual([1, 4])
+  })
+
+  test("moves the ops behind a rejected one of their key up", function* () {
+    const world = yield* World.make()
+    const wallet = Make.address(0x77)
+    for (const sequence of [0n, 1n, 2n]) world.accept(Number(sequence) + 1, { wallet, sequence })
+    world.signer.sign = (opId) =>
+      opId === 1
+        ? Effect.fail(new SignerError({ reason: "refused", message: "no" }))
+        : Effect.succeed(`0x${"11".repeat(64)}1b` as Hex)
+    yield* world.wake
+    yield* Time.settle
+    yield* world.mine
+    expect(codes(world)).toHaveLength(1)
+    expect(world.rows.all("settled").map(({ opId, sequence }) => [opId, sequence])).toEqual([
+      [2, 0n],
+      [3, 1n]
+    ])
+  })
+
+  test("goes on without a signature that takes longer than two seconds, and brings it later", function* () {
+    const world = yield* World.make()
+    accept(world, 3)
+    const came = yield* Deferred.make<Hex>()
+    const { sign } = world.signer
+    world.signer.sign = (opId) => (opId === 2 ? Deferred.await(came) : sign(opId))
+    yield* world.wake
+    yield* Time.adjust(1_900)
+    expect(world.bundles()).toEqual([])
+    yield* Time.adjust(200)
+    expect(world.bundles()).toEqual([2])
+    yield* Time.adjust(600_000)
+    expect(codes(world)).toEqual([])
+    yield* Deferred.succeed(came, `0x${"11".repeat(64)}1b` as Hex)
+    yield* Time.settle
+    expect(world.bundles()).toEqual([2, 1])
+  })
+
+  test("waits for a signer that is away, and asks it less often", function* () {
+    const world = yield* World.make()
+    accept(world, 1)
+    let asked = 0
+    const { sign } = world.signer
+    const away = Effect.fail(new SignerError({ reason: "unavailable", message: "away" }))
+    world.signer.sign = () =>
+      Effect.suspend(() => {
+        asked += 1
+        return away
+      })
+    yield* world.wake
+    yield* Time.adjust(100)
+    expect(asked).toBe(2)
+    for (let second = 0; second < 600; second += 10) yield* Time.adjust(10_000)
+    expect(asked).toBeLessThan(40)
+    world.signer.sign = sign
+    yield* Time.adjust(30_000)
+    expect(world.bundles()).toEqual([1])
+    expect(codes(world)).toEqual([])
+  })
+
+  test("waits for a node that answers errors, and fails nothing", function* () {
+    const world = yield* World.make()
+    accept(world, 5)
+    world.node.error = new ChainRpcError({ reason: "rejected", origin: "http://node", message: "no" })
+    yield* world.wake
+    for (let second = 0; second < 600; second += 10) yield* Time.adjust(10_000)
+    expect(world.node.asked).toBeLessThan(400)
+    expect([world.bundles(), codes(world)]).toEqual([[], []])
+    world.node.error = null
+    yield* Time.adjust(30_000)
+    expect(world.bundles()).toEqual([5])
+  })
+
+  test("makes smaller bundles of what its EOA can not pay together, and waits for money", function* () {
+    const world = yield* World.make()
+    accept(world, 4)
+    world.node.balance = 0n
+    yield* world.wake
+    yield* Time.adjust(60_000)
+    expect([world.bundles(), codes(world)]).toEqual([[], []])
+    world.node.balance = Make.plenty
+    yield* Time.adjust(30_000)
+    yield* world.mine
+    yield* Time.settle
+    yield* world.mine
+    expect(landed(world)).toBe(4)
+  })
+
+  test("throws the bytes away where an op was given up, and sends the others", function* () {
+    const world = yield* World.make()
+    accept(world, 3)
+    const { sign } = world.signer
+    world.signer.sign = (opId) =>
+      Effect.tap(sign(opId), () =>
+        Effect.sync(() => {
+          const op = world.rows.ops.get(2)
+          if (op?.state === "accepted") world.rows.put({ ...op, state: "abandoned" })
+        })
+      )
+    yield* world.wake
+    yield* Time.settle
+    expect(world.bundles()).toEqual([2])
+  })
+
+  test("goes on where the answer of a record is lost", function* () {
+    const world = yield* World.make()
+    accept(world, 2)
+    world.rows.faults.after = Rows.away
+    yield* world.wake
+    yield* Time.settle
+    expect(world.bundles()).toEqual([2])
+    expect(world.pool).toHaveLength(1)
+  })
+
+  test("tries again what was not recorded", function* () {
+    const world = yield* World.make()
+    accept(world, 2)
+    world.rows.faults.before = Rows.away
+    yield* world.wake
+    yield* Time.settle
+    expect(world.pool).toHaveLength(0)
+    yield* Time.adjust(1_000)
+    expect(world.pool.map(({ nonce }) => nonce)).toEqual([0n])
+    expect(world.bundles()).toEqual([2])
+  })
+
+  test("leaves a lane that another process has claimed", function* () {
+    const world = yield* World.make()
+    accept(world, 2)
+    world.rows.faults.before = Rows.fenced
+    yield* world.wake
+    yield* Time.settle
+    yield* Time.adjust(60_000)
+    expect([world.pool.length, world.bundles()]).toEqual([0, []])
+  })
+
+  test("has as many transactions in flight as the operator allows", function* () {
+    const world = yield* World.make({ profile: { maxInFlight: 2 } })
+    for (let opId = 1; opId <= 3; opId += 1) {
+      world.accept(opId)
+      yield* world.wake
+      yield* Time.settle
+    }
+    expect(world.bundles()).toEqual([1, 1])
+    yield* world.mine
+    yield* Time.settle
+    expect(world.bundles()).toEqual([1, 1, 1])
+  })
+
+  test("brings 5,000 ops that a process before has left, and holds two bundles of them at a time", function* () {
+    const world = yield* World.make()
+    accept(world, 5_000)
+    yield* world.wake
+    for (let block = 0; block < 60 && landed(world) < 5_000; block += 1) {
+      yield* Time.settle
+      yield* world.mine
+    }
+    expect(landed(world)).toBe(5_000)
+    expect(Math.max(...world.rows.reads)).toBeLessThanOrEqual(Queue.rows)
+    expect(world.rows.reads.length).toBeLessThan(5_000 / Queue.bundle + 60)
+    const nonces = [...world.rows.transactions.keys()]
+    expect(nonces).toEqual(nonces.map((_, at) => BigInt(at)))
+  })
+
+  test("signs nothing that nobody has seen while a nonce of its EOA is unknown", function* () {
+    const world = yield* World.make()
+    accept(world, 2)
+    world.foreign.add(0n)
+    yield* world.wake
+    yield* Time.adjust(60_000)
+    expect(world.bundles()).toEqual([])
+    yield* world.mine
+    yield* Time.adjust(30_000)
+    expect([...world.rows.transactions].map(([nonce, { ops }]) => [nonce, ops.length])).toEqual([[1n, 2]])
+    expect(codes(world)).toEqual([])
+  })
+
+  test("signs what was exposed meanwhile", function* () {
+    const world = yield* World.make()
+    world.rows.put({ ...world.accept(1), exposed: true })
+    world.accept(2)
+    world.foreign.add(0n)
+    yield* world.wake
+    yield* Time.adjust(60_000)
+    expect([...world.rows.transactions.values()].map(({ ops }) => ops.map(({ opId }) => opId))).toEqual([[1]])
+  })
+
+  test("rejects nothing while bytes of a lost past may land", function* () {
+    const world = yield* World.make()
+    accept(world, 2)
+    world.blames.set(walletOf(world, 1), "AA23 reverted")
+    world.foreign.add(0n)
+    world.ours.add(0n)
+    yield* world.mine
+    yield* world.wake
+    for (let second = 0; second < 590; second += 10) yield* Time.adjust(10_000)
+    expect(codes(world)).toEqual([])
+    expect(world.bundles()).toEqual([1])
+    for (let second = 0; second < 60; second += 10) yield* Time.adjust(10_000)
+    expect(codes(world)).toEqual(["r1 execution_failed: AA23 reverted"])
+  })
+})

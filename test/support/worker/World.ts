@@ -1,0 +1,314 @@
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Semaphore from "effect/Semaphore"
+import * as InFlight from "../../../src/application/lanes/InFlight.js"
+import type * as Bundle from "../../../src/application/lanes/worker/Bundle.js"
+import type { Context, Preparing } from "../../../src/application/lanes/worker/Context.js"
+import type { Found } from "../../../src/application/lanes/worker/LaneState.js"
+import * as Worker from "../../../src/application/lanes/worker/Worker.js"
+import * as Payer from "../../../src/application/pay/Payer.js"
+import { type Call, type ChainClient, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { Op, OpId, PreparedOp } from "../../../src/application/ports/journal/Records.js"
+import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
+import type { Signer, SignerError } from "../../../src/application/ports/Signers.js"
+import * as BundledOps from "../../../src/domain/erc4337/BundledOps.js"
+import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
+import * as Nonce from "../../../src/domain/erc4337/Nonce.js"
+import * as Percent from "../../../src/domain/erc4337/Percent.js"
+import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
+import type { Address } from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Keccak from "../../../src/domain/primitives/Keccak.js"
+import * as Words from "../../../src/domain/primitives/Words.js"
+import * as Make from "../journal/Make.js"
+import * as Rows from "./Rows.js"
+
+export const version = "v0.7" as const
+export const entryPoint = EntryPoint.canonical[version]
+const signature = Hex.unsafe(`0x${"11".repeat(64)}1b`)
+const gwei = 10n ** 9n
+
+const failedOp = (index: number, reason: string): Hex.Hex =>
+  Words.call(Keccak.selector("FailedOp(uint256,string)"), [
+    Words.uint(BigInt(index)),
+    Words.bytes(Hex.unsafe(`0x${Buffer.from(reason).toString("hex")}`))
+  ])
+
+/** A chain that knows nonces of wallets, a journal of rows, and a worker between them. */
+export const make = (options: { readonly profile?: NetworkProfile.Fields } = {}) =>
+  Effect.gen(function* () {
+    const rows = Rows.make()
+    const scope = yield* Effect.scope
+    const inFlight = InFlight.make()
+    const profile = NetworkProfile.make({ chainId: Make.chainId, ...options.profile })
+    const sequences = new Map<string, bigint>()
+    const blames = new Map<Address, string>()
+    const poison = new Set<Address>()
+    const silent = new Set<OpId>()
+    const node: { error: ChainRpcError | null; balance: bigint; asked: number } = {
+      error: null,
+      balance: Make.plenty,
+      asked: 0
+    }
+    const pool: Array<TransactionRecord> = []
+    const owners = new Set(["me"])
+    /** Nonces of the EOA that somebody else has used, in the pool or in a block; and those that are of a lost past of ours. */
+    const foreign = new Set<bigint>()
+    const ours = new Set<bigint>()
+    let height = 1n
+    let latest = 0n
+
+    const placeOf = (wallet: Address, nonce: bigint) => `${wallet} ${Nonce.keyOf(nonce)}`
+    /** What `handleOps` would do now: which op is blamed, or null. */
+    const judge = ({ data }: Call): Hex.Hex | null => {
+      const next = new Map(sequences)
+      const ops = BundledOps.read(version, data)
+      for (const [index, { nonce, sender }] of ops.entries()) {
+        const place = placeOf(sender, nonce)
+        if ((next.get(place) ?? 0n) !== Nonce.sequenceOf(nonce))
+          return failedOp(index, "AA25 invalid account nonce")
+        const reason = blames.get(sender)
+        if (reason !== undefined) return failedOp(index, reason)
+        next.set(place, Nonce.sequenceOf(nonce) + 1n)
+      }
+      return ops.some(({ sender }) => poison.has(sender)) ? Hex.empty : null
+    }
+    const answer = <A>(value: () => A): Effect.Effect<A, ChainRpcError> =>
+      Effect.suspend((): Effect.Effect<A, ChainRpcError> => {
+        node.asked += 1
+        return node.error === null ? Effect.sync(value) : Effect.fail(node.error)
+      })
+    const chain = {
+      origin: "http://node",
+      block: () =>
+        answer(() => ({
+          number: height,
+          hash: Make.word(height),
+          timestamp: Number(height),
+          gasLimit: 30_000_000n,
+          baseFeePerGas: gwei
+        })),
+      fees: answer(() => ({ nextBaseFee: gwei, tip: gwei })),
+      balance: () => answer(() => node.balance),
+      transactionCount: (_: Address, tag: unknown) =>
+        answer(() => (tag === "latest" ? latest : latest + BigInt(pool.length + foreign.size))),
+      simulate: () =>
+        Effect.fail(
+          new ChainRpcError({ reason: "unsupported", origin: "http://node", message: "no such method" })
+        ),
+      call: (call: Call) =>
+        answer(() => {
+          const data = judge(call)
+          return { success: data === null, data: data ?? Hex.empty }
+        })
+    } as unknown as ChainClient
+
+    const key: Signer = {
+      address: Make.lane.signer,
+      publicKey: "",
+      type: "PRIVATE_KEY",
+      sign: () => Effect.succeed(signature)
+    }
+    const signer: { sign: (opId: OpId) => Effect.Effect<Hex.Hex, SignerError> } = {
+      sign: (opId) => (silent.has(opId) ? Effect.never : Effect.succeed(signature))
+    }
+    const access = Make.access({ rpc: Redacted.make("http://node") })
+    const context: Context = {
+      connection: { chain, profile, trust: "caller", rpc: Redacted.make("http://node") },
+      access,
+      version,
+      entryPoint,
+      buffers: {
+        transaction: Result.getOrThrow(Percent.from(50)),
+        price: Result.getOrThrow(Percent.from(20))
+      },
+      payer: Payer.wallet,
+      aggregator: null,
+      // Each op is signed by a key of its own, told apart by the place that its wallet has.
+      keyOf: (address) => ({
+        ...key,
+        address,
+        sign: () => Effect.suspend(() => signer.sign(Number(BigInt(address))))
+      }),
+      deployer: Effect.die(new Error("nothing is deployed"))
+    }
+
+    const prepared = (
+      opId: OpId,
+      wallet: Address,
+      sequence: bigint,
+      rest: Partial<PreparedOp> = {}
+    ): PreparedOp => {
+      const unsigned: UserOperation.UserOperation = {
+        sender: wallet,
+        nonce: Nonce.make(0n, sequence),
+        initCode: Hex.empty,
+        callData: Hex.unsafe("0x1234"),
+        callGasLimit: 50_000n,
+        verificationGasLimit: 50_000n,
+        preVerificationGas: 40_000n,
+        maxFeePerGas: 3n * gwei,
+        maxPriorityFeePerGas: gwei,
+        paymasterAndData: Hex.empty,
+        signature: Hex.empty
+      }
+      return {
+        requestId: `r${opId}`,
+        index: 0,
+        kind: "op",
+        unsigned,
+        space: { authority: Make.lane.signer, chainId: Make.chainId, entryPoint, wallet },
+        nonceKey: 0n,
+        sequence,
+        userOpHash: UserOperation.hash(version, entryPoint, Make.chainId, unsigned),
+        proof: { by: [{ signer: Make.address(opId), place: 0 }] },
+        window: null,
+        dependsOn: [],
+        reserve: 0n,
+        l1Fee: 0n,
+        returned: null,
+        goodUntil: null,
+        ...rest
+      } as PreparedOp
+    }
+    const accept = (
+      opId: OpId,
+      over: {
+        readonly wallet?: Address
+        readonly sequence?: bigint
+        readonly prepared?: Partial<PreparedOp>
+      } = {}
+    ): Op => {
+      const wallet = over.wallet ?? Make.address(0x10000 + opId)
+      const own = prepared(opId, wallet, over.sequence ?? 0n, over.prepared)
+      const op: Op = {
+        opId,
+        requestId: own.requestId,
+        index: own.index,
+        accountId: Make.alice,
+        endpoint: "execute",
+        key: access.key,
+        contextDigest: "digest",
+        acceptedAt: 0,
+        notBefore: null,
+        state: "accepted",
+        exposed: false,
+        space: own.space,
+        nonceKey: own.nonceKey,
+        sequence: own.sequence,
+        userOpHash: own.userOpHash,
+        prepared: own,
+        txHash: null,
+        success: null,
+        revertData: null
+      }
+      rows.put(op)
+      return op
+    }
+
+    const preparing: Preparing = {
+      contextOf: () => Effect.succeed(context),
+      again: (_, ops) =>
+        Effect.sync(
+          () =>
+            new Map(
+              ops.map((op) => [
+                op.opId,
+                {
+                  _tag: "prepared" as const,
+                  prepared: prepared(op.opId, op.space.wallet, op.sequence, {
+                    requestId: op.requestId,
+                    index: op.index,
+                    dependsOn: op.prepared?.dependsOn ?? []
+                  })
+                }
+              ])
+            )
+        )
+    }
+    const lock = Semaphore.makeUnsafe(1)
+    const told: Array<string> = []
+    const worker = Worker.make({
+      opJournal: rows.opJournal,
+      transactionJournal: rows.transactionJournal,
+      known: {
+        from: () => Effect.succeed(0n),
+        read: (_, __, nonces) => Effect.succeed(nonces.map((nonce) => ({ nonce, isOurs: ours.has(nonce) })))
+      },
+      laneJournal: { takeOver: () => Effect.void },
+      claims: {
+        take: () => Effect.sync(() => owners.has("me")),
+        holding: () => ({ ...Make.lane, epoch: 1 })
+      },
+      inFlight,
+      monitor: {
+        watch: ({ record }) =>
+          Effect.sync(() => {
+            pool.push(record)
+            inFlight.add(record)
+          }),
+        leave: () => Effect.void
+      },
+      signerOf: () => Effect.succeed(key),
+      preparing,
+      lookUp: (op: Bundle.Held) =>
+        answer(
+          (): Found => ({
+            _tag: "sequence",
+            sequence: sequences.get(placeOf(op.wallet, Nonce.make(op.key, 0n))) ?? 0n
+          })
+        ).pipe(Effect.mapError(({ message }) => ({ _tag: "Obstacle" as const, why: message }))),
+      revertOf: (_, data) =>
+        Effect.succeed(data.includes(Buffer.from("AA23").toString("hex")) ? "AA23 reverted" : data),
+      exclusive: (_, effect) => lock.withPermits(1)(effect),
+      affected: (requestIds) => Effect.sync(() => void told.push(...requestIds)),
+      scope
+    })
+
+    return {
+      rows,
+      worker,
+      accept,
+      prepared,
+      sequences,
+      blames,
+      poison,
+      silent,
+      signer,
+      node,
+      owners,
+      pool,
+      inFlight,
+      foreign,
+      ours,
+      told,
+      wake: worker.wake(Make.lane),
+      /** A block takes everything that waits; each of their ops lands whose nonce is due. */
+      mine: Effect.suspend(() => {
+        height += 1n
+        latest += BigInt(foreign.size)
+        foreign.clear()
+        for (const record of pool.splice(0)) {
+          const landed = new Set<OpId>()
+          for (const { opId } of rows.transactions.get(record.nonce)?.ops ?? []) {
+            const op = rows.ops.get(opId)
+            if (op === undefined) continue
+            const place = placeOf(op.space.wallet, Nonce.make(op.nonceKey, 0n))
+            if ((sequences.get(place) ?? 0n) !== op.sequence) continue
+            sequences.set(place, op.sequence + 1n)
+            landed.add(opId)
+          }
+          latest += 1n
+          rows.settle(record.nonce, landed)
+          inFlight.remove(record)
+        }
+        return Effect.void
+      }),
+      /** How many ops each transaction carries, by nonce. */
+      bundles: () => [...rows.transactions.values()].map(({ ops }) => ops.length)
+    }
+  })
+
+export type World = Effect.Success<ReturnType<typeof make>>
