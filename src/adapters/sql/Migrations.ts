@@ -15,6 +15,7 @@ import { budgetHolders, budgets } from "./schema/Budgets.js"
 import { handovers, landings } from "./schema/Handovers.js"
 import { journal } from "./schema/Journal.js"
 import { lanes } from "./schema/LaneClaims.js"
+import { opRows } from "./schema/OpRows.js"
 import { rateCounts } from "./schema/RateCounts.js"
 import { recovery, unreadNonces } from "./schema/Recovery.js"
 import {
@@ -72,7 +73,8 @@ export const migrations = {
   "0029_shorter_indexes": shorterIndexes,
   "0030_recovery": recovery,
   "0031_clock_confirmations": clockConfirmations,
-  "0032_unread_nonces": unreadNonces
+  "0032_unread_nonces": unreadNonces,
+  "0033_op_rows": opRows
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -41,6 +41,7 @@ export type Options = Address & {
 
 /** The names of PostgreSQL's types are numbers on the wire; text stands for every other type. */
 const boolean = 16
+const bytes = 17
 const integers: ReadonlySet<number> = new Set([20, 21, 23])
 
 const integer = (text: string): number | string => {
@@ -52,6 +53,7 @@ const integer = (text: string): number | string => {
 const types = {
   getTypeParser: (type: number) => (value: string) => {
     if (type === boolean) return value === "t"
+    if (type === bytes) return Buffer.from(value.slice(2), "hex")
     return integers.has(type) ? integer(value) : value
   }
 }

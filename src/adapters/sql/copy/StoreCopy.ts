@@ -92,11 +92,12 @@ const versionOf = (sql: SqlClient.SqlClient) =>
 interface Column {
   readonly column_name: string
   readonly is_identity: string
+  readonly data_type: string
 }
 
 const columnsOf = (target: SqlClient.SqlClient, { name }: Table) =>
   target<Column>`
-    select column_name, is_identity from information_schema.columns
+    select column_name, is_identity, data_type from information_schema.columns
     where table_schema = current_schema() and table_name = ${name}`
 
 type Row = Readonly<Record<string, unknown>>
@@ -119,13 +120,17 @@ const countNext = (source: SqlClient.SqlClient, table: Table, beyond: Fragment, 
   )
 }
 
-/** No column is one of bytes there. */
-const valueOf = (value: unknown): unknown => (value instanceof Uint8Array ? Compact.asText(value) : value)
+/** Most columns of bytes are text there. */
+const valueOf = (value: unknown, isBytes: boolean): unknown =>
+  value instanceof Uint8Array && !isBytes ? Compact.asText(value) : value
 
 /** Rows go over in the order of their keys; numbers that the database gives go on behind them. */
 const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, table: Table) =>
   Effect.gen(function* () {
     const there = yield* columnsOf(target, table)
+    const ofBytes = new Set(
+      there.filter(({ data_type }) => data_type === "bytea").map(({ column_name }) => column_name)
+    )
     const known = new Set(there.map(({ column_name }) => column_name))
     if (table.columns.length !== known.size || table.columns.some((column) => !known.has(column)))
       return yield* refuse(`the table ${table.name} has other columns there`)
@@ -146,7 +151,8 @@ const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, tab
       if (last === undefined) break
       const values = target.csv(
         some.map(
-          (row) => target`(${target.csv(table.columns.map((column) => target`${valueOf(row[column])}`))})`
+          (row) =>
+            target`(${target.csv(table.columns.map((column) => target`${valueOf(row[column], ofBytes.has(column))}`))})`
         )
       )
       yield* target`

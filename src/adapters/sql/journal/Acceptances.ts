@@ -180,7 +180,10 @@ const checkFunds = ({ funds, ops }: Acceptance, held: Held) =>
   })
 
 /** Leases of the keys end here: from now on the ops themselves hold them. */
-const endLeases = ({ send, sql }: Store.Store, ops: ReadonlyArray<OpIntent>) =>
+export const endLeases = (
+  { send, sql }: Store.Store,
+  ops: ReadonlyArray<Pick<OpIntent, "nonceKey" | "space">>
+) =>
   Effect.forEach(
     Map.groupBy(ops, ({ space }) => `${space.authority} ${space.chainId} ${space.entryPoint}`).values(),
     (group) =>
@@ -197,10 +200,11 @@ const endLeases = ({ send, sql }: Store.Store, ops: ReadonlyArray<OpIntent>) =>
     { discard: true }
   )
 
-const authorise = ({ sql }: Store.Store, requestId: string, intent: DeploymentIntent, position: number) =>
-  Effect.gen(function* () {
-    const { chainTime, configHash, create2Salt, deadline, factory } = intent
-    const rows = yield* sql`
+/** False: an authorisation for another configuration is alive. */
+export const authorise = ({ sql }: Store.Store, requestId: string, intent: DeploymentIntent) => {
+  const { chainTime, configHash, create2Salt, deadline, factory } = intent
+  return Effect.map(
+    sql`
       insert into deployments ${sql.insert({
         chain_id: intent.chainId.toString(),
         factory,
@@ -216,9 +220,10 @@ const authorise = ({ sql }: Store.Store, requestId: string, intent: DeploymentIn
         config_hash = excluded.config_hash,
         request_id = excluded.request_id
       where deployments.config_hash = excluded.config_hash or deployments.deadline < ${chainTime}
-      returning factory`
-    if (rows.length === 0) return yield* conflict({ _tag: "otherConfiguration", deployment: position })
-  })
+      returning factory`,
+    (rows) => rows.length > 0
+  )
+}
 
 const locksOf = ({ deployments, ops }: Acceptance): ReadonlyArray<string> => [
   ...ops.map(({ space }) => `wallet:${space.authority}:${space.chainId}:${space.wallet}`),
@@ -238,9 +243,9 @@ const write = (store: Store.Store, acceptance: Acceptance) =>
     const held = yield* readHeld(store, acceptance)
     yield* writeOps(store, acceptance, now)
     yield* checkFunds(acceptance, yield* held)
-    yield* Effect.forEach(deployments, (intent, position) => authorise(store, requestId, intent, position), {
-      discard: true
-    })
+    for (const [position, intent] of deployments.entries())
+      if (!(yield* authorise(store, requestId, intent)))
+        return yield* conflict({ _tag: "otherConfiguration", deployment: position })
     yield* endLeases(store, ops)
     yield* Terms.add(store, acceptance, place, isNew)
     const { schedule } = acceptance

@@ -13,11 +13,16 @@ import * as Listing from "../listing/Listing.js"
 import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
 import * as GroupCommit from "../sqlite/GroupCommit.js"
+import * as Accept from "./Accept.js"
 import * as Acceptances from "./Acceptances.js"
+import * as Answers from "./Answers.js"
 import * as Claims from "./Claims.js"
 import * as Finishing from "./Finishing.js"
+import * as LaneRequests from "./LaneRequests.js"
 import * as Leases from "./Leases.js"
+import * as OpRows from "./OpRows.js"
 import * as Ops from "./Ops.js"
+import * as Record from "./Record.js"
 import * as Records from "./Records.js"
 import * as Recovery from "./Recovery.js"
 import * as RemoteSubmissions from "./RemoteSubmissions.js"
@@ -27,8 +32,6 @@ import * as Schedules from "./Schedules.js"
 import * as Settlements from "./Settlements.js"
 import * as Transactions from "./Transactions.js"
 import * as Work from "./Work.js"
-
-const pending = Effect.die(new Error("the journal has no statements for it"))
 
 const answering =
   (when: GroupCommit.Answered) =>
@@ -53,16 +56,16 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
     const store = Store.make(yield* Migrations.client, options)
     return Context.empty().pipe(
       Context.add(RequestJournal, {
-        accept: () => pending,
-        look: () => pending,
-        openElements: () => pending,
-        unopened: () => pending,
-        nextDue: () => pending,
-        overdue: () => pending,
-        bodies: () => pending,
-        requests: () => pending,
-        ended: () => pending,
-        answer: () => pending,
+        accept: early(Accept.accept(store)),
+        look: early(Accept.look(store)),
+        openElements: early(Accept.openElements(store)),
+        unopened: early(LaneRequests.unopened(store)),
+        nextDue: early(LaneRequests.nextDue(store)),
+        overdue: early(LaneRequests.overdue(store)),
+        bodies: early(Answers.bodies(store)),
+        requests: told(Requests.requests(store)),
+        ended: early(Answers.ended(store)),
+        answer: Answers.answer(store),
         acceptOps: early(Acceptances.accept(store)),
         decline: Requests.decline(store),
         note: early(Requests.note(store)),
@@ -81,12 +84,12 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         forget: Retention.forget(store)
       }),
       Context.add(OpJournal, {
-        ready: () => pending,
-        versions: () => pending,
-        renew: () => pending,
-        renumber: () => pending,
-        fail: () => pending,
-        publish: () => pending,
+        ready: early(OpRows.ready(store)),
+        versions: early(OpRows.versions(store)),
+        renew: early(OpRows.renew(store)),
+        renumber: early(OpRows.renumber(store)),
+        fail: early(OpRows.fail(store)),
+        publish: early(OpRows.publish(store)),
         lease: early(Leases.lease(store)),
         release: early(Leases.release(store)),
         identify: early(Ops.identify(store)),
@@ -96,16 +99,16 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         findOp: told(Ops.findOp(store))
       }),
       Context.add(LaneJournal, {
-        busy: pending,
-        takeOver: () => pending,
+        busy: Effect.provideService(LaneRequests.busy(store), GroupCommit.answered, "committed"),
+        takeOver: early(LaneRequests.takeOver(store)),
         work: Effect.provideService(Work.work(store), GroupCommit.answered, "committed"),
         claim: early(Claims.claim(store))
       }),
       Context.add(TransactionJournal, {
-        nextNonce: () => pending,
-        record: () => pending,
-        replace: () => pending,
-        inFlight: () => pending,
+        nextNonce: early(Record.nextNonce(store)),
+        record: Record.record(store),
+        replace: Record.replace(store),
+        inFlight: early(Records.inFlight(store)),
         allocate: early(Transactions.allocate(store)),
         unallocate: early(Transactions.unallocate(store)),
         recordSigned: Transactions.recordSigned(store),

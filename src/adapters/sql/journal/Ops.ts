@@ -85,7 +85,7 @@ export const settle = (
     for (const { ids, outcome } of alike.values())
       for (const chunk of Store.chunks(ids))
         yield* send(sql`
-          update ops set state = 'settled', tx_hash = ${outcome.txHash}, success = ${outcome.success ? 1 : 0},
+          update ops set state = 'settled', prepared = null, tx_hash = ${outcome.txHash}, success = ${outcome.success ? 1 : 0},
             revert_data = ${outcome.revertData}
           where ${sql.in("op_id", chunk)}`)
     return settled
@@ -254,41 +254,59 @@ const wasSigned = ({ tx_state, was_public }: Carrier & Pick<Row, "was_public">):
   tx_state === "settled" ||
   tx_state === "foreign"
 
+type ReadRow = Row & Carrier & { readonly account_id: AccountId }
+
+const rowsOf = ({ sql }: Store.Store, where: Fragment) => sql<ReadRow>`
+  select ops.*, requests.account_id, transactions.chain_id as tx_chain, transactions.signer, transactions.nonce,
+    transactions.state as tx_state, ${versionsOf(sql)}
+  from ops
+  join requests on requests.request_id = ops.request_id
+  left join transaction_ops on transaction_ops.op_id = ops.op_id
+  left join transactions on transactions.chain_id = transaction_ops.chain_id
+    and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
+  where ${where}
+  order by ops.op_index, ops.op_id`
+
+const toProgress = (rows: ReadonlyArray<ReadRow>) => {
+  // `tx_hash` of the transaction stands under another name: that of the op is its own.
+  const latest = new Map(rows.map((row) => [row.op_index, toRecord(row)]))
+  const signed = new Map(rows.filter(wasSigned).map((row) => [String(row.op_id), row]))
+  return {
+    ops: [...latest.values()],
+    signed: [...signed.values()]
+      .sort((one, other) => Number(one.op_id) - Number(other.op_id))
+      .map((row) => toRecord(row)),
+    nonces: rows
+  }
+}
+
 /**
  * The latest op of each element of the request (or of these elements of it), by index; every op of it that was ever in a
  * signed transaction, in the order of acceptance; and the nonces of all of them.
  */
 export const read = (
-  { sql }: Store.Store,
+  store: Store.Store,
   requestId: string,
   elements: ReadonlyArray<number> | null = null
 ) => {
-  const rowsOf = (some: ReadonlyArray<number> | null) => sql<
-    Row & Carrier & { readonly account_id: AccountId }
-  >`
-    select ops.*, requests.account_id, transactions.chain_id as tx_chain, transactions.signer, transactions.nonce,
-      transactions.state as tx_state, ${versionsOf(sql)}
-    from ops
-    join requests on requests.request_id = ops.request_id
-    left join transaction_ops on transaction_ops.op_id = ops.op_id
-    left join transactions on transactions.chain_id = transaction_ops.chain_id
-      and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
-    where ops.request_id = ${requestId} ${some === null ? sql.literal("") : sql`and ${sql.in("op_index", some)}`}
-    order by ops.op_index, ops.op_id`
-  const all = elements === null ? rowsOf(null) : Store.inChunks(elements, rowsOf)
-  return Effect.map(all, (rows) => {
-    // `tx_hash` of the transaction stands under another name: that of the op is its own.
-    const latest = new Map(rows.map((row) => [row.op_index, toRecord(row)]))
-    const signed = new Map(rows.filter(wasSigned).map((row) => [String(row.op_id), row]))
-    return {
-      ops: [...latest.values()],
-      signed: [...signed.values()]
-        .sort((one, other) => Number(one.op_id) - Number(other.op_id))
-        .map((row) => toRecord(row)),
-      nonces: rows
-    }
-  })
+  const { sql } = store
+  const ofRequest = sql`ops.request_id = ${requestId}`
+  const rows =
+    elements === null
+      ? rowsOf(store, ofRequest)
+      : Store.inChunks(elements, (some) => rowsOf(store, sql`${ofRequest} and ${sql.in("op_index", some)}`))
+  return Effect.map(rows, toProgress)
 }
+
+/** The same of several requests, by their ids. */
+export const readAll = (store: Store.Store, requestIds: ReadonlyArray<string>) =>
+  Effect.map(
+    Store.inChunks(requestIds, (ids) => rowsOf(store, store.sql.in("ops.request_id", ids))),
+    (rows) => {
+      const own = Map.groupBy(rows, (row) => row.request_id)
+      return (requestId: string) => toProgress(own.get(requestId) ?? [])
+    }
+  )
 
 /** One hash for each nonce that may be or is mined, in the order of the first signatures. */
 export const hashes = (carriers: ReadonlyArray<Carrier>): ReadonlyArray<Hex.Bytes32> => {

@@ -24,7 +24,7 @@ export interface FailedRow {
   readonly failed: string
 }
 
-interface Row extends Terms.Place, Pick<FailedRow, "failed"> {
+export interface Row extends Terms.Place, Pick<FailedRow, "failed"> {
   readonly endpoint: string
   readonly chain_id: string
   readonly signer: string | null
@@ -43,9 +43,9 @@ interface Row extends Terms.Place, Pick<FailedRow, "failed"> {
   readonly due_at: number | string | null
 }
 
-const sealName = (requestId: string): string => `request ${requestId}`
+export const sealName = (requestId: string): string => `request ${requestId}`
 
-const byKey = ({ sql }: Store.Store, accountId: AccountId, endpoint: string, key: string) =>
+export const byKey = ({ sql }: Store.Store, accountId: AccountId, endpoint: string, key: string) =>
   sql<{ readonly request_id: string; readonly body_hash: string }>`
     select request_id, body_hash from requests
     where account_id = ${accountId} and endpoint = ${endpoint} and idempotency_key = ${key}
@@ -77,7 +77,7 @@ export const failedOf = ({ failed }: Pick<FailedRow, "failed">): ReadonlyArray<F
   failed === "" ? [] : JSON.parse(failed)
 
 /** The latest word on each index, by index. */
-const merged = (
+export const merged = (
   before: ReadonlyArray<FailedElement>,
   after: ReadonlyArray<FailedElement>
 ): ReadonlyArray<FailedElement> =>
@@ -85,10 +85,14 @@ const merged = (
     (one, other) => one.index - other.index
   )
 
-const writeFailed = ({ send, sql }: Store.Store, requestId: string, failed: ReadonlyArray<FailedElement>) => {
-  const entries = failed.map(({ code, figures, index, message }) => ({ index, code, message, figures }))
-  return send(sql`update requests set failed = ${JSON.stringify(entries)} where request_id = ${requestId}`)
-}
+export const failedColumn = (failed: ReadonlyArray<FailedElement>): string =>
+  JSON.stringify(failed.map(({ code, figures, index, message }) => ({ index, code, message, figures })))
+
+export const writeFailed = (
+  { send, sql }: Store.Store,
+  requestId: string,
+  failed: ReadonlyArray<FailedElement>
+) => send(sql`update requests set failed = ${failedColumn(failed)} where request_id = ${requestId}`)
 
 /**
  * Writes the request of an acceptance, or adds to it. Gives the id of the request that has its idempotency key, which may
@@ -212,7 +216,10 @@ export const reopen = ({ send, sql }: Store.Store, requestIds: ReadonlyArray<str
   )
 
 /** The word of earlier versions for what the operator dropped is `request_cancelled`, which stays in the column. */
-const cancelledOf = ({ cancelled, decision }: Row): CancellationCode | null =>
+export const cancelledOf = ({
+  cancelled,
+  decision
+}: Pick<Row, "cancelled" | "decision">): CancellationCode | null =>
   cancelled !== null && decision === "dropped" ? "request_dropped" : cancelled
 
 const idempotencyOf = (row: Row): Idempotency | null =>
@@ -225,43 +232,73 @@ const direct = ({ sql }: Store.Store, requestId: string) => sql<Ops.Carrier>`
   select chain_id as tx_chain, signer, nonce, state as tx_state, ${Ops.versionsOf(sql)}
   from transactions where direct = ${requestId} and direct is not null`
 
+type FoundRow = Row & { readonly request_id: string; readonly direct: number | boolean }
+
+const found = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
+  Store.inChunks(
+    requestIds,
+    (ids) => sql<FoundRow>`
+      select requests.*, exists (
+        select 1 from transactions where direct = requests.request_id and direct is not null) as direct
+      from requests where ${sql.in("request_id", ids)} and state <> 'forgotten'`
+  )
+
+const toRecord = (
+  store: Store.Store,
+  row: FoundRow,
+  { nonces, ops, signed }: ReturnType<Effect.Success<ReturnType<typeof Ops.readAll>>>
+) =>
+  Effect.gen(function* () {
+    const requestId = row.request_id
+    // A transaction of the request's own beside its ops is rare: another look at all of them is for it.
+    const own = row.direct ? yield* direct(store, requestId) : []
+    const record: RequestRecord = {
+      requestId,
+      accountId: row.account_id,
+      endpoint: row.endpoint,
+      lane: Claims.laneOf(row),
+      body: yield* Effect.orElseSucceed(store.seal.open(sealName(requestId), row.body), () => null),
+      idempotency: idempotencyOf(row),
+      elements: row.elements,
+      acceptedAt: Number(row.accepted_at),
+      metadata: Terms.read(row.metadata),
+      ops,
+      signed,
+      failed: failedOf(row),
+      txHashes: Ops.hashes([...nonces, ...own]),
+      cancelled: cancelledOf(row),
+      held: row.state === "open" ? row.held : null,
+      notBefore:
+        row.state === "open" && row.due_at !== null && row.not_before !== null
+          ? Number(row.not_before)
+          : null,
+      note: row.note === null ? null : Compact.read(row.note),
+      outcome: row.outcome === null ? null : Compact.read(row.outcome)
+    }
+    return record
+  })
+
 export const request =
   (store: Store.Store): RequestJournal["Service"]["request"] =>
   (requestId) =>
     store.reading(
       Effect.gen(function* () {
-        const [row] = yield* store.sql<Row & { readonly direct: number | boolean }>`
-          select requests.*, exists (
-            select 1 from transactions where direct = requests.request_id and direct is not null) as direct
-          from requests where request_id = ${requestId}`
-        if (row === undefined || row.state === "forgotten") return null
-        const { nonces, ops, signed } = yield* Ops.read(store, requestId)
-        // A transaction of the request's own beside its ops is rare: another look at all of them is for it.
-        const own = row.direct ? yield* direct(store, requestId) : []
-        const record: RequestRecord = {
-          requestId,
-          accountId: row.account_id,
-          endpoint: row.endpoint,
-          lane: Claims.laneOf(row),
-          body: yield* Effect.orElseSucceed(store.seal.open(sealName(requestId), row.body), () => null),
-          idempotency: idempotencyOf(row),
-          elements: row.elements,
-          acceptedAt: Number(row.accepted_at),
-          metadata: Terms.read(row.metadata),
-          ops,
-          signed,
-          failed: failedOf(row),
-          txHashes: Ops.hashes([...nonces, ...own]),
-          cancelled: cancelledOf(row),
-          held: row.state === "open" ? row.held : null,
-          notBefore:
-            row.state === "open" && row.due_at !== null && row.not_before !== null
-              ? Number(row.not_before)
-              : null,
-          note: row.note === null ? null : Compact.read(row.note),
-          outcome: row.outcome === null ? null : Compact.read(row.outcome)
-        }
-        return record
+        const [row] = yield* found(store, [requestId])
+        return row === undefined ? null : yield* toRecord(store, row, yield* Ops.read(store, requestId))
+      })
+    )
+
+export const requests =
+  (store: Store.Store): RequestJournal["Service"]["requests"] =>
+  (requestIds) =>
+    store.reading(
+      Effect.gen(function* () {
+        const rows = new Map((yield* found(store, requestIds)).map((row) => [row.request_id, row]))
+        const progressOf = yield* Ops.readAll(store, [...rows.keys()])
+        return yield* Effect.forEach(
+          requestIds.flatMap((requestId) => rows.get(requestId) ?? []),
+          (row) => toRecord(store, row, progressOf(row.request_id))
+        )
       })
     )
 

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
+import { direct } from "../../../application/ports/journal/Records.js"
 import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
-import type { Lane } from "../../../application/ports/journal/Transactions.js"
+import type { Lane, TransactionSettlement } from "../../../application/ports/journal/Transactions.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
@@ -53,6 +54,20 @@ const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =
     return ops.map((op): Ops.State => ({ ...op, state: "sent" }))
   })
 
+const isDirect = (op: Ops.State): boolean => op.entry_point === direct
+
+/** No event of an EntryPoint tells of a direct transaction: what became of the transaction became of it. */
+const settleDirect = (
+  { send, sql }: Store.Store,
+  ops: ReadonlyArray<Ops.State>,
+  { success, txHash }: TransactionSettlement
+) =>
+  Store.forChunks(Ops.idsOf(ops.filter((op) => isDirect(op) && op.state === "sent")), (ids) =>
+    send(sql`
+      update ops set state = 'settled', prepared = null, tx_hash = ${txHash}, success = ${success ? 1 : 0}
+      where ${sql.in("op_id", ids)}`)
+  )
+
 export const settle =
   (store: Store.Store): TransactionJournal["Service"]["settle"] =>
   (mined, outcomes, final) =>
@@ -76,9 +91,10 @@ export const settle =
           block_hash = ${blockHash}, submitted = 1
         where ${at}`)
       const settled = yield* Ops.settle(store, ops, outcomes)
+      yield* settleDirect(store, ops, mined)
       if (final) {
         const landed = new Set<string | null>(outcomes.map((outcome) => outcome.userOpHash))
-        const left = sent(ops).filter((op) => !landed.has(op.user_op_hash))
+        const left = sent(ops).filter((op) => !isDirect(op) && !landed.has(op.user_op_hash))
         yield* Ops.move(store, left, "accepted", null)
       }
       const depth = Events.ofDepth(mined)

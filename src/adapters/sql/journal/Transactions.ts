@@ -94,7 +94,7 @@ const routeOf = ({ direct, entry_point }: RouteRow): string | null =>
   entry_point ?? (direct === null ? null : "direct")
 
 /** Whether none of these signed transactions has another route. */
-const admits = (route: string | null, signed: ReadonlyArray<RouteRow>): boolean =>
+export const admits = (route: string | null, signed: ReadonlyArray<RouteRow>): boolean =>
   route === null ||
   signed.every((row) => {
     const other = routeOf(row)
@@ -174,7 +174,10 @@ const page = 100
  * The lowest nonce from the chain's on for which nothing was ever signed. `isGap`: the journal does not know what the one
  * before the chain's was used for.
  */
-const nextNonce = ({ sql }: Store.Store, { chainId, chainNonce, signer }: AllocationRequest) =>
+export const nextNonce = (
+  { sql }: Store.Store,
+  { chainId, chainNonce, signer }: Pick<AllocationRequest, "chainId" | "chainNonce" | "signer">
+) =>
   Effect.gen(function* () {
     const before = chainNonce - 1n
     let isGap = before >= 0n
@@ -199,7 +202,7 @@ const nextNonce = ({ sql }: Store.Store, { chainId, chainNonce, signer }: Alloca
   })
 
 /** The lane's transactions that are signed and not mined. */
-const inFlight = (store: Store.Store, { chainId, signer }: Lane) =>
+export const inFlight = (store: Store.Store, { chainId, signer }: Lane) =>
   store.sql<RouteRow & { readonly nonce: string; readonly max_cost: string }>`
     select nonce, direct, max_cost, ${entryPointOf(store)} from transactions
     where chain_id = ${chainId.toString()} and signer = ${signer} and state in ('signed', 'mined')

@@ -231,7 +231,7 @@ export interface Opening
  * - `nonceTaken`: another op owns the nonce of `index`; read the chain again. `isSettled`: that one has landed
  * - `reserved`: ops under way hold so much of the wallet's funds that `index` may not be covered
  * - `otherConfiguration`: an authorisation for another configuration of that wallet is alive
- * - `over`: the request was declined, cancelled or is final: nothing is accepted under its id any more
+ * - `over`: the request was declined; where elements are opened: it was cancelled or is final
  */
 export type AcceptanceResult =
   | { readonly _tag: "accepted" }

@@ -39,10 +39,11 @@ export class RequestJournal extends Context.Service<
      */
     readonly acceptOps: (acceptance: Acceptance) => Effect.Effect<AcceptanceResult, JournalError>
     /**
-     * Accepts requests, each of which nothing was accepted of before, in one transaction: a result for each, in the order of the
+     * Accepts requests of one lane, each of which nothing was accepted of before, in one transaction: a result for each, in the order of the
      * list. Of each either everything is there (the request, its ops with the nonces that they own from here on, the money they
      * may cost, the deployments it will authorise, its failures) or nothing. They are judged in that order as if one came
-     * after the other; of each the first obstacle in the order of the results is the answer. Not fenced: any process accepts.
+     * after the other; of each the first obstacle in the order of the results is the answer. One that is there under its id was accepted by a call
+     * whose answer was lost: it is accepted. Not fenced: any process accepts.
      *
      * Money: what other requests' ops under way hold of the wallet, at all EntryPoints of the chain together, and what
      * this request's ops hold of it, is within what is available. When nobody else holds any of it, it is accepted: the
@@ -77,12 +78,13 @@ export class RequestJournal extends Context.Service<
     readonly nextDue: (lane: Lane) => Effect.Effect<number | null, JournalError>
     /**
      * The oldest open requests of the lane that were accepted before that time (Unix milliseconds), became due before it, and are
-     * not held.
+     * neither held nor cancelled; behind `after` where a request is named.
      */
     readonly overdue: (
       lane: Lane,
       before: number,
-      limit: number
+      limit: number,
+      after?: string
     ) => Effect.Effect<ReadonlyArray<Records.Overdue>, JournalError>
     /** What these requests asked for; unknown and forgotten ones are left out. */
     readonly bodies: (
