@@ -7,6 +7,8 @@ import * as Result from "effect/Result"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import * as Troubles from "../observe/Troubles.js"
+import type { Payers } from "../pay/Payers.js"
+import type { Budgets } from "../ports/Budgets.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { Acceptance, AcceptanceResult } from "../ports/journal/Records.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
@@ -79,7 +81,7 @@ interface Waiting extends Group.Member {
 /** A request that meets others under its nonces so often is refused. */
 const mostTries = 8
 
-const laneOf = ({ context: { chainId, signers } }: Offer): Lane => ({ chainId, signer: signers[0] })
+const laneOf = ({ context: { chainId, submitter } }: Offer): Lane => ({ chainId, signer: submitter })
 const laneName = ({ chainId, signer }: Lane): string => `${chainId} ${signer}`
 
 const reused = () =>
@@ -102,7 +104,7 @@ const acceptanceOf = (
   requestId: caller.requestId,
   accountId: context.accountId,
   endpoint,
-  lane: { chainId: context.chainId, signer: context.signers[0] },
+  lane: { chainId: context.chainId, signer: context.submitter },
   key: context.access.key,
   body,
   contextDigest: context.digest,
@@ -127,10 +129,10 @@ export const make = (options: {
   }) => Effect.Effect<void, Failure>
   /** Rings the bell of a lane: it has accepted ops. */
   readonly ring: (lane: Lane) => Effect.Effect<void>
-}): Effect.Effect<Intake, never, BundlerRpc | ChainFacts> =>
+}): Effect.Effect<Intake, never, Budgets | BundlerRpc | ChainFacts | Payers> =>
   Effect.gen(function* () {
     const { enterWaiting, requestJournal, ring } = options
-    const services = yield* Effect.context<BundlerRpc | ChainFacts>()
+    const services = yield* Effect.context<Budgets | BundlerRpc | ChainFacts | Payers>()
     const start = Effect.runForkWith(services)
     const keys = Keys.make()
     const groups = Group.make<Waiting>()
@@ -209,8 +211,8 @@ export const make = (options: {
         one.resume(Exit.succeed({ _tag: "accepted", requestId: one.offer.requestId, isKnown: false }))
       else if (_tag === "known") one.resume(knownExit(one, result))
       else if (_tag === "over") one.resume(Exit.fail(unavailable()))
-      // Another op has its nonce, or is over by now.
-      else if (_tag === "nonceTaken" || now >= one.deadline) goAgain(one)
+      // Under another nonce; what has no other one waits for the op that has it.
+      else if (now >= one.deadline || (_tag === "nonceTaken" && Run.kindOf(one.offer) === "op")) goAgain(one)
       else awaitKey(one)
     }
 
@@ -291,7 +293,9 @@ export const make = (options: {
       })
 
     /** From the look at the journal to acceptance, for requests that differ in nothing but what they ask for. */
-    const run = (members: ReadonlyArray<Waiting>): Effect.Effect<void, Failure, BundlerRpc | ChainFacts> =>
+    const run = (
+      members: ReadonlyArray<Waiting>
+    ): Effect.Effect<void, Failure, Budgets | BundlerRpc | ChainFacts | Payers> =>
       Effect.gen(function* () {
         const [first] = members
         if (first === undefined) return
@@ -354,7 +358,7 @@ export const make = (options: {
           const patience = offer.context.connection.profile.receiptTimeoutMillis
           groups.arrive({
             offer,
-            group: offer.context.digest,
+            group: `${Run.kindOf(offer)} ${offer.context.digest}`,
             account: offer.context.accountId,
             ops: offer.calls.length,
             bytes: offer.body.length,

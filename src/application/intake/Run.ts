@@ -4,12 +4,16 @@ import * as Dependencies from "../../domain/erc4337/Dependencies.js"
 import * as Nonce from "../../domain/erc4337/Nonce.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Custody from "../../domain/wallet/Custody.js"
-import type * as WalletCalls from "../../domain/wallet/WalletCalls.js"
+import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
+import { Payers } from "../pay/Payers.js"
+import type { Budgets } from "../ports/Budgets.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { Look, Seen } from "../ports/journal/Records.js"
 import type { NonceSpace } from "../ports/journal/Requests.js"
 import * as Call from "../prepare/Call.js"
+import * as Creation from "../prepare/Creation.js"
+import * as Given from "../prepare/given/Given.js"
 import * as Links from "../prepare/Links.js"
 import type { Shared } from "../prepare/OpContext.js"
 import * as Prepare from "../prepare/Prepare.js"
@@ -22,8 +26,8 @@ import type { Failure } from "../request/Failure.js"
 
 /** What is prepared of requests that wait together: one look at the journal, one at the chain, one measurement. */
 
-/** A request of a run. */
-export interface Offer extends Preparing.Batch<Call.OpCall> {
+/** A request of a run; its calls are of one kind. */
+export interface Offer<C extends Call.Call = Call.Call> extends Preparing.Batch<C> {
   readonly caller: Caller
   readonly endpoint: string
   readonly context: Shared
@@ -68,10 +72,10 @@ export interface Made {
   readonly timestamp: number
 }
 
-export interface Input {
+export interface Input<C extends Call.Call = Call.Call> {
   readonly context: Shared
   /** `isPatient`: it waits for a nonce key, instead of failing what finds none. */
-  readonly offers: ReadonlyArray<Offer & { readonly isPatient: boolean }>
+  readonly offers: ReadonlyArray<Offer<C> & { readonly isPatient: boolean }>
   /** See `Keys.take`. */
   readonly take: (space: NonceSpace, epoch: bigint) => bigint | null
 }
@@ -82,7 +86,7 @@ const mostMeasured = 256
 /** Most elements that a refusal names. */
 const mostNamed = 32
 
-const callsOf = (offers: ReadonlyArray<Offer>): ReadonlyArray<WalletCalls.Call> =>
+const callsOf = (offers: ReadonlyArray<Offer<Call.OpCall>>): ReadonlyArray<WalletCalls.Call> =>
   offers.flatMap(({ calls }) => calls.map(({ data, to, value }) => ({ target: to, value, data })))
 
 const busy: ElementFailure = elementFailure("wallet_busy")
@@ -109,7 +113,7 @@ const isOfOtherEpochs = (
   )
 
 /** What of a request goes on without the wallets that have no key. */
-const withKeys = (offer: Offer, keys: ReadonlyMap<Address, bigint>) => {
+const withKeys = (offer: Offer<Call.OpCall>, keys: ReadonlyMap<Address, bigint>) => {
   const failed = new Map<number, ElementFailure>()
   for (const { index, wallet } of offer.calls) if (!keys.has(wallet)) failed.set(index, busy)
   Links.failDependants(Call.dependencies(offer.calls), failed)
@@ -138,7 +142,8 @@ const checked = (input: Prepare.Input) =>
         ]
   )
 
-export const prepare = (input: Input): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
+/** Calls that the service makes ops of, under nonce keys that are free. */
+const ofOps = (input: Input<Call.OpCall>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
     const { context, offers } = input
     const { connection, payer } = context
@@ -185,7 +190,7 @@ export const prepare = (input: Input): Effect.Effect<Made, Failure, BundlerRpc |
           )
     if (isOfOtherEpochs(keys, snapshot)) keys = keysOf(input, snapshot)
     const ready = inputOn(snapshot)
-    const isBusy = ({ calls, isPatient }: Input["offers"][number]) =>
+    const isBusy = ({ calls, isPatient }: Input<Call.OpCall>["offers"][number]) =>
       isPatient && !isLarge && calls.some(({ wallet }) => !keys.has(wallet))
     const todo = [...offers.keys()].filter((place) => {
       const offer = offers[place]
@@ -212,3 +217,87 @@ export const prepare = (input: Input): Effect.Effect<Made, Failure, BundlerRpc |
       })
     }
   })
+
+/** Ops that come with their nonces. */
+const ofGiven = ({
+  context,
+  offers
+}: Input<Call.GivenCall>): Effect.Effect<Made, Failure, Budgets | BundlerRpc | ChainFacts | Payers> =>
+  Effect.gen(function* () {
+    const { connection, entryPoint, submitter, version } = context
+    const ops = offers.flatMap(({ calls }) => calls.map(({ op }) => op))
+    const linked = offers.flatMap(({ calls }) => calls)
+    const [first] = offers
+    if (first === undefined) return { batches: [], timestamp: 0 }
+    const snapshot = yield* Snapshot.read(
+      context,
+      walletsOf(offers),
+      ops.flatMap(({ callData }) => WalletCalls.read(callData)),
+      "now",
+      linked.some(({ custody, evidence }) => evidence._tag === "assertion" || Custody.usesPasskeys(custody))
+    )
+    const payers = yield* Payers
+    const payer = yield* payers.ofGiven(first.caller, connection, { entryPoint, submitter, version }, ops)
+    return {
+      timestamp: snapshot.block.timestamp,
+      batches: yield* Given.prepare({
+        context: { ...context, payer },
+        snapshot,
+        batches: offers,
+        nonceOf: ({ op }) => ({ key: Nonce.keyOf(op.nonce), sequence: Nonce.sequenceOf(op.nonce) })
+      })
+    }
+  })
+
+/** Wallets, which are deployed by their first op. */
+const ofCreations = ({
+  context,
+  offers
+}: Input<Call.CreationCall>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const isByPasskeys = offers.some(({ calls }) =>
+      calls.some(({ making }) => making !== null && making.config.passkeys.length > 0)
+    )
+    const snapshot = yield* Snapshot.read(context, walletsOf(offers), [], "now", isByPasskeys)
+    return {
+      timestamp: snapshot.block.timestamp,
+      batches: yield* Creation.prepare({
+        context,
+        snapshot,
+        batches: offers,
+        nonceOf: () => ({ key: 0n, sequence: 0n })
+      })
+    }
+  })
+
+const only = <K extends Call.Call["kind"]>(
+  { offers, ...rest }: Input,
+  kind: K
+): Input<Extract<Call.Call, { readonly kind: K }>> => ({
+  ...rest,
+  offers: offers.map((offer) => ({
+    ...offer,
+    calls: offer.calls.filter((call): call is Extract<Call.Call, { readonly kind: K }> => call.kind === kind)
+  }))
+})
+
+/** What the calls of a request are; those of one without any are operations. */
+export const kindOf = ({ calls: [first] }: Pick<Offer, "calls">): Call.Call["kind"] => first?.kind ?? "op"
+
+/** Prepares requests of one kind, in the order in which they are given. */
+export const prepare = (
+  input: Input
+): Effect.Effect<Made, Failure, Budgets | BundlerRpc | ChainFacts | Payers> => {
+  const [first] = input.offers
+  const kind = first === undefined ? "op" : kindOf(first)
+  switch (kind) {
+    case "op":
+      return ofOps(only(input, kind))
+    case "given":
+      return ofGiven(only(input, kind))
+    case "creation":
+      return ofCreations(only(input, kind))
+    case "direct":
+      return Effect.die(new Error("a transaction of the signer's own is prepared by itself"))
+  }
+}

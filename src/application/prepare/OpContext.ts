@@ -68,13 +68,15 @@ export interface OpContext {
   readonly aggregator: Address | null
 }
 
-/** The context of requests whose ops the service signs: the same object for all requests of an account with these settings. */
+/** The context of requests whose ops are submitted: the same object for all requests of an account with these settings. */
 export interface Shared extends OpContext {
   /** Of account and settings. A request that is stored with it is read only where no request with it was seen before. */
   readonly digest: Bytes32
-  readonly settings: Omit<ForSubmission, "useABI">
-  /** The keys of settings.signer and settings.cosigners; the first one submits. */
-  readonly signers: readonly [Address, ...ReadonlyArray<Address>]
+  readonly settings: Omit<ForOps, "useABI">
+  /** The EOA that submits. */
+  readonly submitter: Address
+  /** The keys of settings.signer and settings.cosigners, in this order. */
+  readonly signers: ReadonlyArray<Address>
   readonly access: LaneAccess
   /** What the operator may pause of it. */
   readonly relied: ReadonlyArray<KillSwitch.Relied>
@@ -151,51 +153,88 @@ const isOf = (
 export const unpaused = ({ relied }: Pick<Shared, "relied">): Effect.Effect<void, Failure> =>
   Effect.forEach(relied, KillSwitch.check, { discard: true })
 
-/**
- * The context of a request that the keys of its settings sign and submit. Keys, node and switches are asked for each
- * request; what follows from the settings alone is made once.
- */
-export const load = (
-  caller: Caller,
-  { useABI: _, ...settings }: ForSubmission
-): Effect.Effect<Shared, Failure, ChainRpc | Networks | Payers | Signers> =>
+/** Who submits the ops of a request, and through which node. */
+export interface Route {
+  readonly connection: Connection.Connection
+  readonly submitter: Address
+  readonly key: LaneAccess["key"]
+  readonly signers: ReadonlyArray<Signer>
+  readonly settings: Omit<ForOps, "useABI">
+  /** What else of it the operator may pause. */
+  readonly relied?: ReadonlyArray<KillSwitch.Relied>
+}
+
+/** The context of a request that goes this way: what follows from its settings alone is made once. */
+export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure, Payers> =>
   Effect.gen(function* () {
+    const { connection, key, relied = [], settings, signers, submitter } = route
     const { accountId } = caller.principal
-    const keys = yield* SignerAuthorization.signersOf(caller, settings)
-    const [signer, ...cosigners] = keys
-    if (signer === undefined) return yield* Effect.die(new Error("the request names no signer"))
-    const connection = yield* connect(caller, settings)
     const known = knownOf(connection.profile)
+    const { chainId } = connection.profile
     // The chain: where the settings name no node, the caller may.
-    const name = JSON.stringify([accountId, connection.profile.chainId.toString(), settings], bigints)
+    const name = JSON.stringify(
+      [accountId, chainId.toString(), submitter, connection.trust, settings],
+      bigints
+    )
     const before = known.get(name)
-    if (before !== undefined && isOf(before, keys, connection)) {
+    if (before !== undefined && isOf(before, signers, connection)) {
       yield* unpaused(before)
       return before
     }
-    const context = yield* contextOf(connection, settings, signer.address, caller)
-    const { chainId } = context
+    const context = yield* contextOf(connection, settings, submitter, caller)
     const shared: Shared = {
       ...context,
       digest: Keccak.hashText(name),
       settings,
-      signers: [signer.address, ...cosigners.map(({ address }) => address)],
-      access: Connection.access(caller, connection, settings.signer),
+      submitter,
+      signers: signers.map(({ address }) => address),
+      access: Connection.access(caller, connection, key),
       relied: [
-        ...keys.map(({ address }, place) => ({
+        ...signers.map(({ address }, place) => ({
           what: { kind: "signer" as const, address },
-          path: place === 0 ? "settings.signer" : `settings.cosigners[${place - 1}]`
+          path: pathOf(settings, place)
         })),
         {
           what: { kind: "chain" as const, chainId },
           path:
             settings.rpc === undefined && settings.chainId !== undefined ? "settings.chainId" : "settings.rpc"
-        }
+        },
+        ...(key === "serviceEoa"
+          ? [{ what: { kind: "signer" as const, address: submitter }, path: "settings.signer" }]
+          : []),
+        ...relied
       ]
     }
     yield* unpaused(shared)
     known.set(name, shared)
     return shared
+  })
+
+/** Where the settings name the key of that place. */
+const pathOf = ({ signer }: Pick<ForOps, "signer">, place: number): string =>
+  signer === undefined
+    ? `settings.cosigners[${place}]`
+    : place === 0
+      ? "settings.signer"
+      : `settings.cosigners[${place - 1}]`
+
+/** The context of a request that the keys of its settings sign and submit. */
+export const load = (
+  caller: Caller,
+  { useABI: _, ...settings }: ForSubmission
+): Effect.Effect<Shared, Failure, ChainRpc | Networks | Payers | Signers> =>
+  Effect.gen(function* () {
+    const signers = yield* SignerAuthorization.signersOf(caller, settings)
+    const [signer] = signers
+    if (signer === undefined) return yield* Effect.die(new Error("the request names no signer"))
+    const connection = yield* connect(caller, settings)
+    return yield* of(caller, {
+      connection,
+      submitter: signer.address,
+      key: settings.signer,
+      signers,
+      settings
+    })
   })
 
 /**

@@ -93,7 +93,7 @@ const waitingOf = (
 const sift = (input: Input, batch: Batch, lastSecond: number): Result.Result<Sifted, Failure> =>
   Result.gen(function* () {
     const { context, snapshot } = input
-    const { connection, signers, version } = context
+    const { connection, signers, submitter, version } = context
     const dependencies = Call.dependencies(batch.calls)
     const waiting = waitingOf(input, batch, dependencies)
     const found = yield* OwnedWallets.find(
@@ -102,7 +102,7 @@ const sift = (input: Input, batch: Batch, lastSecond: number): Result.Result<Sif
     )
     const failed = new Map<number, ElementFailure>(found.failed)
     const willing = new Map<number, Willing>()
-    const bundler = Submitter.boundTo(connection.profile, signers[0])
+    const bundler = Submitter.boundTo(connection.profile, submitter)
     for (const call of batch.calls) {
       const { index } = call
       const bounds = Windows.check(windowOf(call), `operations[${index}]`, snapshot.block, version)
@@ -145,7 +145,7 @@ const drafted = (
   return {
     context,
     entryPointCode: snapshot.entryPointCode,
-    from: context.signers[0],
+    from: context.submitter,
     drafts: order.flatMap((index) => {
       const own = sifted.willing.get(index)
       if (own === undefined) return []

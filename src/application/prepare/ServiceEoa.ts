@@ -21,6 +21,7 @@ import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Networks } from "../ports/Networks.js"
 import { type Signer, SignerError, SystemSigners } from "../ports/Signers.js"
+import type { AccountId } from "../ports/Tenants.js"
 import type { Caller } from "../request/Caller.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
@@ -138,7 +139,14 @@ export interface Risk {
   readonly l1Fee: bigint
 }
 
-const idOf = ({ requestId }: Caller, index: number): string => `${budget}:${requestId}:${index}`
+/** For whose request money is set aside. */
+export interface Owner {
+  readonly requestId: string
+  readonly accountId: AccountId
+}
+
+const idOf = ({ requestId }: Pick<Owner, "requestId">, index: number): string =>
+  `${budget}:${requestId}:${index}`
 
 const idShape = new RegExp(`^${budget}:(.+):[0-9]+$`)
 
@@ -176,7 +184,7 @@ const limitReached = ({ serviceSubmission }: NetworkProfile, reason: string): El
 
 /** Sets aside what each op may cost the EOA; those for which there is no room, and why. */
 export const reserve = (
-  caller: Caller,
+  owner: Owner,
   profile: NetworkProfile,
   version: Version,
   risks: ReadonlyArray<Risk>,
@@ -189,10 +197,10 @@ export const reserve = (
     const failed = new Map<number, ElementFailure>()
     for (const risk of risks) {
       const entry: Reservation = {
-        accountId: caller.principal.accountId,
+        accountId: owner.accountId,
         chainId: profile.chainId,
         name: budget,
-        id: idOf(caller, risk.index),
+        id: idOf(owner, risk.index),
         wei: atRisk(profile, version, risk, prices),
         limit: dailyLoss,
         maxOpen: maxInFlight,

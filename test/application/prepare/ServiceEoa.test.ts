@@ -103,9 +103,16 @@ describe("what an op may cost the service's EOA", () => {
     indexes: ReadonlyArray<number>,
     caller = Parties.caller()
   ) =>
-    Effect.map(ServiceSubmission.reserve(caller, of, version, indexes.map(risk), prices), (failed) => [
-      ...failed.keys()
-    ])
+    Effect.map(
+      ServiceSubmission.reserve(
+        { requestId: caller.requestId, accountId: caller.principal.accountId },
+        of,
+        version,
+        indexes.map(risk),
+        prices
+      ),
+      (failed) => [...failed.keys()]
+    )
   const held = (account = Make.alice) =>
     Effect.flatMap(Budgets, (budgets) =>
       Effect.map(

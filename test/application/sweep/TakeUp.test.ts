@@ -309,7 +309,13 @@ describe("what is set aside for an op that the service's EOA submits", () => {
     Effect.gen(function* () {
       const caller = Parties.caller(requestId)
       const risk = { index: 0, op: Ops.plain, l1Fee: 1_000_000n }
-      const refused = yield* ServiceSubmission.reserve(caller, limited, "v0.7", [risk], prices)
+      const refused = yield* ServiceSubmission.reserve(
+        { requestId, accountId: caller.principal.accountId },
+        limited,
+        "v0.7",
+        [risk],
+        prices
+      )
       if (refused.size === 0) yield* ServiceSubmission.bind(caller, profile, 0)
       return refused.size === 0
     })

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
+import type { HDNodeWallet } from "ethers"
 import { expect, it } from "vitest"
 import * as Intake from "../../../src/application/intake/Intake.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
@@ -12,6 +13,7 @@ import type {
   PreparedOp
 } from "../../../src/application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import * as GivenOps from "../../../src/application/prepare/given/GivenOps.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import * as Prepare from "../../../src/application/prepare/Prepare.js"
 import * as Snapshot from "../../../src/application/prepare/Snapshot.js"
@@ -21,8 +23,9 @@ import * as Offers from "../../../src/application/usecases/operations/Offers.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../src/domain/signature/Conditions.js"
+import * as Deployment from "../../../src/domain/wallet/Deployment.js"
 import * as Make from "../../support/journal/Make.js"
-import { Address, keyOf, useStack } from "../../support/stack/Stack.js"
+import { Address, type HandedOut, keyOf, type Ports, useStack } from "../../support/stack/Stack.js"
 import { mined } from "../../support/suite/Receipt.js"
 
 /** Requests that arrive together, from their bodies to what the journal is given of them. */
@@ -122,21 +125,38 @@ const codeOf = (exit: Exit.Exit<Intake.Taken, Failure> | undefined) =>
 
 const tagOf = (exit: Exit.Exit<Intake.Taken, unknown>) => (Exit.isSuccess(exit) ? exit.value._tag : "failed")
 
+const sign = (key: HDNodeWallet, digest: string) => Hex.unsafe(key.signingKey.sign(digest).serialized)
+
+/** A creation as the deployer signs it: the authorisation in its initCode first, which its hash covers. */
+const authorised = (
+  op: PreparedOp & { readonly unsigned: UserOperation.UserOperation },
+  bundler: Address.Address
+) => {
+  const deployer = keyOf(3)
+  const { deployment, factory } = Result.getOrThrow(Deployment.parse(op.unsigned.initCode))
+  const digest = Deployment.digest({ chainId: op.space.chainId, factory }, deployment, bundler)
+  const authorization = Deployment.authorization(sign(deployer, digest), bundler)
+  return { ...op.unsigned, initCode: Deployment.initCode(factory, deployment, authorization) }
+}
+
 /** The ops with their signatures, as a transaction of the signer carries them. */
 const land = async (ops: ReadonlyArray<PreparedOp>) => {
   const signer = keyOf(1)
+  const bundler = Address.unsafe(signer.address)
   const signed = ops.flatMap((op) => {
-    if (op.kind === "direct" || op.userOpHash === null || op.window === null) return []
-    const conditions = { ...op.window, bundler: Address.unsafe(signer.address) }
-    const proof = Hex.unsafe(
-      signer.signingKey.sign(Conditions.signingHash(op.userOpHash, conditions)).serialized
-    )
-    return [{ ...op.unsigned, signature: Conditions.encodeSignature(conditions, proof) }]
+    if (op.kind === "direct" || op.window === null) return []
+    if (op.proof !== null && typeof op.proof === "object" && "made" in op.proof) return [op.unsigned]
+    const unsigned = op.proof === "deployer" ? authorised(op, bundler) : op.unsigned
+    const hash = UserOperation.hash("v0.7", stack.settings.entryPoint, op.space.chainId, unsigned)
+    expect([null, hash]).toContain(op.userOpHash)
+    const conditions = { ...op.window, bundler }
+    const proof = sign(op.proof === "deployer" ? keyOf(3) : signer, Conditions.signingHash(hash, conditions))
+    return [{ ...unsigned, signature: Conditions.encodeSignature(conditions, proof) }]
   })
   return mined(
     await signer.connect(stack.provider).sendTransaction({
       to: stack.settings.entryPoint,
-      data: UserOperation.handleOps("v0.7", signed, Address.unsafe(signer.address))
+      data: UserOperation.handleOps("v0.7", signed, bundler)
     })
   )
 }
@@ -278,7 +298,7 @@ it("a request whose wallet has no nonce key left waits until one is released", a
   expect(isOver).toBe(false)
   const { context } = await stack.runtime.runPromise(offered([stack.hit(salt, idOf(92))]))
   free()
-  await Effect.runPromise(intake.released({ chainId: context.chainId, signer: context.signers[0] }))
+  await Effect.runPromise(intake.released({ chainId: context.chainId, signer: context.submitter }))
   expect((await late).map(tagOf)).toEqual(["accepted"])
 })
 
@@ -329,7 +349,7 @@ it("an accepted op is prepared again under the nonce that it has", async () => {
       return yield* Prepare.prepare({
         context,
         snapshot,
-        batches: [{ ...offer, isAccepted: true }],
+        batches: [{ ...offer, calls: calls.filter((call) => call.kind === "op"), isAccepted: true }],
         nonceOf: () => ({ key: first?.nonceKey ?? 0n, sequence: (first?.sequence ?? 0n) + 5n })
       })
     })
@@ -338,4 +358,81 @@ it("an accepted op is prepared again under the nonce that it has", async () => {
   expect(made?.map(({ nonceKey, sequence }) => [nonceKey, sequence])).toEqual([
     [first?.nonceKey, (first?.sequence ?? 0n) + 5n]
   ])
+})
+
+const posted = (ops: ReadonlyArray<HandedOut>, isProven: boolean) => {
+  const operations = ops.map(({ encodedUserOp, signingHash, userOpHash }) => ({
+    encodedUserOp: Hex.unsafe(encodedUserOp),
+    userOpHash: Hex.unsafe32(userOpHash),
+    walletCustody: 1 as const,
+    ...(isProven && { signature: sign(keyOf(1), signingHash) })
+  }))
+  const by = stack.caller()
+  return Offers.given(
+    by,
+    {
+      endpoint: "/executeEncoded",
+      settings: stack.settings,
+      read: (where) => GivenOps.encoded(operations, where)
+    },
+    "signer",
+    "{}"
+  )
+}
+const takeOne = <R extends Ports>(intake: Intake.Intake, offer: Effect.Effect<Intake.Offer, Failure, R>) =>
+  stack.runtime.runPromise(Effect.exit(Effect.flatMap(offer, intake.take)))
+
+it.each([
+  ["the proof that came with it", true],
+  ["one by the keys of the settings", false]
+])("an op that was handed out goes on unchanged with %s", async (_, isProven) => {
+  const { accepted, journal, ops } = journalOf()
+  const intake = await begin(journal)
+  const id = idOf(isProven ? 140 : 141)
+  const { userOps } = await stack.estimate([stack.hit(salts[2] ?? "", id)])
+  expect(tagOf(await takeOne(intake, posted(userOps, isProven)))).toBe("accepted")
+  expect(ops().map(({ kind, userOpHash }) => [kind, userOpHash])).toEqual([["given", userOps[0]?.userOpHash]])
+  await land(ops())
+  expect(await stack.counts(id)).toEqual([1])
+
+  // It has landed by now: its lane finds it by its hash.
+  expect(tagOf(await takeOne(intake, posted(userOps, true)))).toBe("accepted")
+  expect(accepted.length).toBe(2)
+  expect(ops()[1]?.reserve).toBe(0n)
+})
+
+it("an op that was handed out and has another proof than its wallet's is refused", async () => {
+  const { accepted, journal } = journalOf()
+  const intake = await begin(journal)
+  const { userOps } = await stack.estimate([stack.hit(salts[2] ?? "", idOf(150))])
+  const wrong = userOps.map((op) => ({ ...op, signingHash: idOf(151) }))
+  const exit = await takeOne(intake, posted(wrong, true))
+  expect([tagOf(exit), accepted.length]).toEqual(["refused", 0])
+})
+
+const created = (names: ReadonlyArray<string>) =>
+  Offers.create(
+    stack.caller(),
+    { accounts: names.map((salt) => ({ salt, walletCustody: 1 as const })), settings: stack.settings },
+    "{}"
+  )
+
+it("wallets are deployed by ops that the deployer signs once they are accepted", async () => {
+  const { accepted, journal, ops } = journalOf()
+  const intake = await begin(journal)
+  const names = ["a wallet to be", "another one to be"]
+  for (const name of names) await stack.fund(stack.predict(name), 10n ** 18n)
+  expect(tagOf(await takeOne(intake, created([...names, salts[0] ?? ""])))).toBe("accepted")
+  expect(accepted.map(({ deployments, note }) => [deployments.length, note])).toEqual([
+    [2, JSON.stringify({ existing: [2] })]
+  ])
+  await land(ops())
+  for (const name of names) expect(await stack.provider.getCode(stack.predict(name))).not.toBe("0x")
+
+  const again = await takeOne(intake, created(names))
+  expect(Exit.isSuccess(again) && again.value).toEqual({
+    _tag: "refused",
+    failed: new Map(),
+    existing: [0, 1]
+  })
 })

@@ -275,7 +275,13 @@ export const prepare = (submitting: Submitting, elements: ReadonlyArray<number>)
     if (consumed.length > 0 || misplaced.size > 0) return { ...nothing, failed: misplaced }
     if (guarded) {
       const estimated = estimate.estimated.filter(({ index }) => !failed.has(index))
-      const unreserved = yield* ServiceSubmission.reserve(caller, profile, version, estimated, prices)
+      const unreserved = yield* ServiceSubmission.reserve(
+        { requestId: caller.requestId, accountId: caller.principal.accountId },
+        profile,
+        version,
+        estimated,
+        prices
+      )
       for (const [index, failure] of unreserved) failed.set(index, failure)
     }
     const ready = estimate.estimated.flatMap((each): ReadonlyArray<Transfers.Ready> => {

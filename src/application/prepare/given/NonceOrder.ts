@@ -1,19 +1,21 @@
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
-import type * as EncodedOps from "./GivenOps.js"
 
 /**
  * Ops of one key follow each other: those whose nonce the EntryPoint has consumed may have landed elsewhere, those with a
  * nonce that is not the next one fail.
  */
-export const of = (
-  todo: ReadonlyArray<EncodedOps.Given>,
+export const of = <
+  A extends { readonly index: number; readonly op: Pick<UserOperation, "nonce" | "sender"> }
+>(
+  todo: ReadonlyArray<A>,
   sequences: ReadonlyMap<number, bigint>,
   failed: ReadonlyMap<number, ElementFailure>
 ) => {
   const next = new Map<string, bigint>()
-  const consumed: Array<EncodedOps.Given> = []
+  const consumed: Array<A> = []
   const misplaced = new Map<number, ElementFailure>()
   for (const each of todo) {
     const sequence = sequences.get(each.index)

@@ -1,19 +1,29 @@
 import * as Effect from "effect/Effect"
+import * as Connection from "../../chain/Connection.js"
 import type { Offer } from "../../intake/Intake.js"
+import * as Keys from "../../keys/Keys.js"
+import * as Funding from "../../pay/Funding.js"
 import type { Payers } from "../../pay/Payers.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Networks } from "../../ports/Networks.js"
-import type { Signers } from "../../ports/Signers.js"
+import { type Signers, SystemSigners } from "../../ports/Signers.js"
 import * as Call from "../../prepare/Call.js"
 import * as EncodeCall from "../../prepare/EncodeCall.js"
+import * as GivenLinks from "../../prepare/given/GivenLinks.js"
+import type * as GivenOps from "../../prepare/given/GivenOps.js"
 import * as Links from "../../prepare/Links.js"
 import * as OpContext from "../../prepare/OpContext.js"
 import type { Operation } from "../../prepare/Operation.js"
+import * as ServiceEoa from "../../prepare/ServiceEoa.js"
+import * as SignerAuthorization from "../../prepare/SignerAuthorization.js"
+import * as Account from "../../prepare/wallets/Account.js"
+import * as WantedWallets from "../../prepare/wallets/WantedWallets.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
-import type { Failure } from "../../request/Failure.js"
-import type { ForSubmission } from "../../request/Settings.js"
+import { type Failure, invalid } from "../../request/Failure.js"
+import type { ForOps, ForSubmission } from "../../request/Settings.js"
+import * as EventLoop from "../../runtime/EventLoop.js"
 
 /** What requests ask for, as intake takes it: everything that a request can be wrong about by itself ends here. */
 
@@ -35,4 +45,121 @@ export const execute = (
     const calls = yield* Effect.fromResult(Call.ofOperations(requestId, encoded, dependencies, context))
     const mayWait = caller.isAsynchronous === true
     return { requestId, caller, endpoint: "/execute", context, calls, body, revert, mayWait }
+  })
+
+/** A request whose ops were handed out before. */
+export interface Posted {
+  readonly endpoint: string
+  readonly settings: ForOps
+  readonly read: (where: GivenOps.Where) => Effect.Effect<ReadonlyArray<GivenOps.Given>, Failure>
+}
+
+/** The request's signer submits, through the caller's node, or the operator's when it pays for one of the ops. */
+const bySigner = (
+  caller: Caller,
+  { read, settings: { useABI: _, ...settings } }: Posted
+): Effect.Effect<OpContext.Route, Failure, ChainRpc | Networks | Signers> =>
+  Effect.gen(function* () {
+    const signers = yield* SignerAuthorization.signersOf(caller, settings)
+    const [submitter] = signers
+    if (submitter === undefined || settings.signer === undefined)
+      return yield* Effect.die(new Error("the request names no signer"))
+    const opened = yield* Connection.open(caller, settings)
+    const { chainId, sponsor } = opened.profile
+    const { entryPoint } = settings
+    const version = yield* Connection.entryPointVersion(opened.profile, entryPoint)
+    const given = sponsor === null ? [] : yield* read({ chainId, entryPoint, version })
+    const isSponsored = given.some(({ op }) => Funding.paymasterOf(version, op) === sponsor?.paymaster)
+    const connection = isSponsored ? yield* Connection.openOperator(caller, settings) : opened
+    return { connection, submitter: submitter.address, key: settings.signer, signers, settings }
+  })
+
+/** The service's own EOA submits, through the operator's node. */
+const byService = (
+  caller: Caller,
+  posted: Posted
+): Effect.Effect<OpContext.Route, Failure, ChainRpc | Networks | Signers | SystemSigners> =>
+  Effect.gen(function* () {
+    const { connection, settings: own, submitter } = yield* ServiceEoa.open(caller, posted.settings)
+    const { useABI: _, ...settings } = own
+    const signers = yield* SignerAuthorization.signersOf(caller, settings)
+    return { connection, submitter: submitter.address, key: "serviceEoa", signers, settings }
+  })
+
+/** 400 for ops that name another paymaster than the request does. */
+const agree = (
+  { settings: { paymaster } }: Posted,
+  given: ReadonlyArray<GivenOps.Given>,
+  { version }: GivenOps.Where
+): Effect.Effect<void, Failure> => {
+  const other = given.find(
+    ({ op }) => paymaster !== undefined && Funding.paymasterOf(version, op) !== paymaster
+  )
+  return other === undefined
+    ? Effect.void
+    : Effect.fail(
+        invalid("invalid_request", [
+          {
+            path: `operations[${other.index}].encodedUserOp`,
+            message: "the op does not name the paymaster of settings.paymaster"
+          }
+        ])
+      )
+}
+
+export const given = (
+  caller: Caller,
+  posted: Posted,
+  by: "signer" | "service",
+  body: string
+): Effect.Effect<Offer, Failure, AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners> =>
+  Effect.gen(function* () {
+    const { revert } = yield* Decoding.load(caller, posted.settings.useABI)
+    const route = yield* by === "signer" ? bySigner(caller, posted) : byService(caller, posted)
+    // Each op says who pays for it.
+    const { paymaster: _, ...settings } = route.settings
+    const context = yield* OpContext.of(caller, { ...route, settings })
+    const ops = yield* posted.read(context)
+    yield* agree(posted, ops, context)
+    const dependencies = yield* Effect.fromResult(GivenLinks.dependencies(ops, context))
+    const { requestId } = caller
+    const calls = Call.ofGiven(requestId, ops, dependencies)
+    return { requestId, caller, endpoint: posted.endpoint, context, calls, body, revert, mayWait: false }
+  })
+
+export const create = (
+  caller: Caller,
+  request: { readonly accounts: ReadonlyArray<Account.Account>; readonly settings: ForSubmission },
+  body: string
+): Effect.Effect<Offer, Failure, AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners> =>
+  Effect.gen(function* () {
+    const { accounts } = request
+    const { useABI, ...settings } = request.settings
+    if (accounts.length === 0)
+      return yield* Effect.fail(
+        invalid("invalid_request", [{ path: "accounts", message: "expected at least one account" }])
+      )
+    // Passkeys of a whole request are seconds of work.
+    const parsed = yield* EventLoop.each(accounts, (account, index) =>
+      Effect.fromResult(Account.parse(account, index))
+    )
+    const { revert } = yield* Decoding.load(caller, useABI)
+    const signer = yield* Keys.resolve(caller, settings.signer)
+    const resolved = yield* WantedWallets.resolve(caller, parsed)
+    const connection = yield* Connection.openOperator(caller, settings)
+    const { deployer } = yield* SystemSigners
+    const { address } = yield* Effect.mapError(deployer, Keys.refusal("settings.factory"))
+    const context = yield* OpContext.of(caller, {
+      connection,
+      submitter: signer.address,
+      key: settings.signer,
+      signers: [signer],
+      settings,
+      relied: [{ what: { kind: "signer", address }, path: "settings.factory" }]
+    })
+    yield* Effect.fromResult(WantedWallets.checkFactory(connection.profile, settings))
+    const wanted = yield* WantedWallets.read(resolved, signer.address, context)
+    const { requestId } = caller
+    const calls = Call.ofWanted(requestId, wanted)
+    return { requestId, caller, endpoint: "/create", context, calls, body, revert, mayWait: false }
   })

@@ -1,0 +1,347 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
+import * as SubmitterReimbursement from "../../../domain/erc4337/gas/SubmitterReimbursement.js"
+import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import * as Percent from "../../../domain/erc4337/Percent.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Conditions from "../../../domain/signature/Conditions.js"
+import * as Proof from "../../../domain/signature/Proof.js"
+import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
+import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
+import type { ChainFacts } from "../../chain/ChainFacts.js"
+import * as Connection from "../../chain/Connection.js"
+import * as Inclusions from "../../chain/Inclusions.js"
+import * as Prices from "../../chain/Prices.js"
+import * as Funding from "../../pay/Funding.js"
+import * as Payer from "../../pay/Payer.js"
+import * as Submitter from "../../pay/Submitter.js"
+import type { Budgets } from "../../ports/Budgets.js"
+import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
+import type { PreparedOp, Proof as PreparedProof } from "../../ports/journal/Records.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import type { Failure } from "../../request/Failure.js"
+import * as EventLoop from "../../runtime/EventLoop.js"
+import * as Call from "../Call.js"
+import * as Epochs from "../Epochs.js"
+import * as CreatedContracts from "../estimate/CreatedContracts.js"
+import * as Estimation from "../estimate/Estimation.js"
+import * as Links from "../Links.js"
+import * as OwnedWallets from "../OwnedWallets.js"
+import * as Preparing from "../Preparing.js"
+import * as ServiceEoa from "../ServiceEoa.js"
+import * as SignerAuthorization from "../SignerAuthorization.js"
+import * as Snapshot from "../Snapshot.js"
+import * as Windows from "../Windows.js"
+import * as ExternalProofs from "./ExternalProofs.js"
+import * as NonceOrder from "./NonceOrder.js"
+
+/**
+ * Checks ops that were handed out before, and come back with a proof or to be signed: nothing of them is changed. One whose
+ * nonce is used may have landed elsewhere: it is accepted all the same when it has, and its lane finds it by its hash.
+ */
+
+export type Input = Preparing.Input<Call.GivenCall>
+
+/** How a wallet consents to an op. */
+interface Consented {
+  readonly call: Call.GivenCall
+  readonly conditions: Conditions.Conditions
+  /** A real one, or one of its shape by nobody. */
+  readonly signature: Hex.Hex
+  readonly proof: PreparedProof
+}
+
+interface Sifted {
+  readonly batch: Preparing.Batch<Call.GivenCall>
+  readonly dependencies: Dependencies.Dependencies
+  readonly failed: Map<number, ElementFailure>
+  readonly consents: Map<number, Consented>
+  /** Ops of another configuration than their wallet's: one may have landed before that was replaced. */
+  readonly past: ReadonlyArray<Call.GivenCall>
+}
+
+/** The EOA is the service's own, and no bundler of somebody else pays: what it submits has to pay for it. */
+const isGuarded = ({ context: { access, connection } }: Input): boolean =>
+  access.key === "serviceEoa" && connection.profile.remoteBundler === null
+
+const pathOf = ({ evidence, index }: Call.GivenCall): string =>
+  evidence._tag === "assertion" ? `operations[${index}].validationData` : `operations[${index}]`
+
+const consentOf = (
+  { context }: Input,
+  call: Call.GivenCall,
+  config: WalletConfig,
+  bounds: Windows.Bounds,
+  lastSecond: number
+): Result.Result<Consented, ElementFailure> => {
+  const bundler = Submitter.boundTo(context.connection.profile, context.submitter)
+  if (call.evidence._tag === "keys")
+    return Result.map(SignerAuthorization.places(config, context.signers), (places) => {
+      const validUntil = bounds.validUntil === 0 ? lastSecond : bounds.validUntil
+      const conditions = { validUntil, validAfter: bounds.validAfter, bundler }
+      const by = places.flatMap((of, place) => {
+        const signer = context.signers[of]
+        return signer === undefined ? [] : [{ signer, place }]
+      })
+      const signature = Conditions.encodeSignature(conditions, Proof.dummyEcdsa(places.length))
+      return { call, conditions, signature, proof: { by } }
+    })
+  const terms = { bounds, bundler, lastSecond, signers: [] }
+  return Result.map(ExternalProofs.consent(call, config, terms), ({ conditions, proof }) => ({
+    call,
+    conditions,
+    signature: Conditions.encodeSignature(conditions, proof),
+    proof: { made: proof }
+  }))
+}
+
+/** Which ops their wallets consent to. `Failure`: the whole request is bad. */
+const sift = (
+  input: Input,
+  batch: Preparing.Batch<Call.GivenCall>,
+  lastSecond: number,
+  least: FeePrices | null
+): Effect.Effect<Sifted, Failure> =>
+  Effect.gen(function* () {
+    const { context, snapshot } = input
+    const found = yield* Effect.fromResult(
+      OwnedWallets.find(
+        batch.calls.map(({ custody, index, wallet }) => ({ index, wallet, walletCustody: custody })),
+        snapshot
+      )
+    )
+    const failed = new Map<number, ElementFailure>(found.failed)
+    const consents = new Map<number, Consented>()
+    const past: Array<Call.GivenCall> = []
+    for (const call of batch.calls) {
+      const { index, op, wallet, window } = call
+      const config = found.configs.get(index)
+      if (config === undefined) continue
+      const replaced = Epochs.failureOf(op, snapshot.wallets.get(wallet))
+      if (replaced !== null) {
+        failed.set(index, replaced)
+        past.push(call)
+        continue
+      }
+      const own = window === null ? {} : { validAfter: window.validAfter, validUnitl: window.validUntil }
+      const bounds = Windows.check(own, pathOf(call), snapshot.block, context.version)
+      if (Result.isFailure(bounds)) {
+        const why = bounds.failure
+        // Its time was up only after the request was accepted.
+        if (!("_tag" in why)) failed.set(index, why)
+        else if (batch.isAccepted) failed.set(index, elementFailure("window_passed"))
+        else return yield* Effect.fail(why)
+        continue
+      }
+      const consent = consentOf(input, call, config, bounds.success, lastSecond)
+      if (Result.isFailure(consent)) failed.set(index, consent.failure)
+      else {
+        const signed = { ...op, signature: consent.success.signature }
+        const { profile } = context.connection
+        const why = least === null ? null : ServiceEoa.objection(profile, context.version, signed, least)
+        if (why === null) consents.set(index, consent.success)
+        else failed.set(index, why)
+      }
+      // Checking signatures takes milliseconds.
+      yield* EventLoop.breathe
+    }
+    return { batch, dependencies: Call.dependencies(batch.calls), failed, consents, past }
+  })
+
+/** Which of these ops have landed, in whatever transaction. */
+const landedOf = (
+  { context: { connection, entryPoint }, snapshot }: Input,
+  calls: ReadonlyArray<Call.GivenCall>
+): Effect.Effect<ReadonlySet<number>, Failure> =>
+  calls.length === 0
+    ? Effect.succeed(new Set())
+    : Inclusions.find(
+        connection.chain,
+        entryPoint,
+        calls.map(({ userOpHash }) => userOpHash),
+        snapshot.block.number
+      ).pipe(
+        Effect.mapError(Connection.refusal(connection.trust)),
+        Effect.map(
+          (found) => new Set(calls.flatMap(({ index, userOpHash }) => (found.has(userOpHash) ? [index] : [])))
+        )
+      )
+
+const measured = (input: Input, { batch, consents, dependencies }: Sifted): Estimation.Input => ({
+  context: input.context,
+  entryPointCode: input.snapshot.entryPointCode,
+  from: input.context.submitter,
+  drafts: Dependencies.order(dependencies, consents.keys()).flatMap((index) => {
+    const own = consents.get(index)
+    return own === undefined ? [] : [{ index, op: { ...own.call.op, signature: own.signature }, value: 0n }]
+  }),
+  declared: true,
+  lowestPrefund: false,
+  revert: batch.revert
+})
+
+const preparedOf = (
+  { context }: Input,
+  { call, conditions, proof, signature }: Consented,
+  costs: Pick<PreparedOp, "reserve" | "l1Fee" | "returned" | "goodUntil">
+): PreparedOp => ({
+  requestId: call.requestId,
+  index: call.index,
+  kind: "given",
+  unsigned: { ...call.op, signature },
+  space: context.spaceOf(call.wallet),
+  nonceKey: Nonce.keyOf(call.op.nonce),
+  sequence: Nonce.sequenceOf(call.op.nonce),
+  userOpHash: call.userOpHash,
+  proof,
+  window: { validAfter: conditions.validAfter, validUntil: conditions.validUntil },
+  dependsOn: call.dependsOn === null ? [] : [call.dependsOn],
+  ...costs
+})
+
+/** An op that is on the chain already: it costs nobody anything. */
+const landedOp = (input: Input, call: Call.GivenCall): PreparedOp =>
+  preparedOf(
+    input,
+    { call, conditions: Conditions.none, signature: call.op.signature, proof: { made: Hex.empty } },
+    { reserve: 0n, l1Fee: 0n, returned: null, goodUntil: null }
+  )
+
+interface Measured {
+  readonly sifted: Sifted
+  readonly estimate: Estimation.Estimate
+}
+
+/** Ops whose nonces are used or out of order: they are taken out, and the others measured without them. */
+const withoutMisplaced = (
+  input: Input,
+  { estimate, sifted }: Measured
+): Effect.Effect<ReadonlyArray<Call.GivenCall> | null, Failure> =>
+  Effect.gen(function* () {
+    const { consents, failed } = sifted
+    const todo = [...consents.values()].map(({ call }) => call)
+    const lost = new Map([...failed, ...estimate.failed])
+    const { consumed, misplaced } = NonceOrder.of(todo, estimate.sequences, lost)
+    if (consumed.length === 0 && misplaced.size === 0) return null
+    const landed = yield* landedOf(input, consumed)
+    for (const { index } of consumed)
+      if (!landed.has(index)) misplaced.set(index, elementFailure("invalid_nonce"))
+    for (const [index, failure] of misplaced) failed.set(index, failure)
+    for (const { index } of consumed) consents.delete(index)
+    for (const index of misplaced.keys()) consents.delete(index)
+    return consumed.filter(({ index }) => landed.has(index))
+  })
+
+/** The calls of each batch as prepared ops, in the order of the batches, see `Prepare.prepare`. */
+export const prepare = (
+  input: Input
+): Effect.Effect<
+  ReadonlyArray<Result.Result<Preparing.Prepared, Failure>>,
+  Failure,
+  Budgets | BundlerRpc | ChainFacts
+> =>
+  Effect.gen(function* () {
+    const { context, snapshot } = input
+    const { connection, settings, version } = context
+    const least = isGuarded(input) ? yield* Prices.now(connection, Percent.zero) : null
+    const lastSecond = yield* Snapshot.validUntil(snapshot.block)
+    const now = yield* Clock.currentTimeMillis
+    const sifted = yield* EventLoop.each(input.batches, (batch) =>
+      Effect.result(sift(input, batch, lastSecond, least))
+    )
+    const landed = new Map<Sifted, Array<Call.GivenCall>>()
+    const done = (own: Sifted, calls: ReadonlyArray<Call.GivenCall>): void => {
+      landed.set(own, [...(landed.get(own) ?? []), ...calls])
+      for (const { index } of calls) own.failed.delete(index)
+    }
+    const open: Array<Sifted> = []
+    for (const one of sifted) {
+      if (Result.isFailure(one)) continue
+      const before = yield* landedOf(input, one.success.past)
+      done(
+        one.success,
+        one.success.past.filter(({ index }) => before.has(index))
+      )
+      open.push(one.success)
+    }
+
+    const estimates = new Map<Sifted, Result.Result<Estimation.Estimate, Failure>>()
+    for (let todo: ReadonlyArray<Sifted> = open; todo.length > 0; ) {
+      const found = yield* Estimation.estimateEach(todo.map((own) => measured(input, own)))
+      const again: Array<Sifted> = []
+      for (const [place, own] of todo.entries()) {
+        const estimate = found[place]
+        if (estimate === undefined) continue
+        estimates.set(own, estimate)
+        if (Result.isFailure(estimate)) continue
+        yield* Snapshot.checkImplementation(connection, estimate.success.implementation, settings.validator)
+        const taken = yield* withoutMisplaced(input, { sifted: own, estimate: estimate.success })
+        if (taken === null) continue
+        done(own, taken)
+        again.push(own)
+      }
+      todo = again
+    }
+
+    const finish = (own: Sifted, estimate: Estimation.Estimate) =>
+      Effect.gen(function* () {
+        const { consents, dependencies, failed } = own
+        for (const [index, failure] of estimate.failed) failed.set(index, failure)
+        const view = measured(input, own)
+        const lost = yield* CreatedContracts.missing(view, view.drafts, snapshot.codeless)
+        for (const [index, failure] of lost) failed.set(index, failure)
+        Links.failDependants(dependencies, failed)
+        if (isGuarded(input)) {
+          const left = estimate.estimated.filter(({ index }) => !failed.has(index))
+          const { accountId } = context
+          const owner = { requestId: own.batch.requestId, accountId }
+          const prices = SubmitterReimbursement.prices(
+            snapshot.prices,
+            left.map(({ op }) => op)
+          )
+          const unreserved = yield* ServiceEoa.reserve(owner, connection.profile, version, left, prices)
+          for (const [index, failure] of unreserved) failed.set(index, failure)
+          Links.failDependants(dependencies, failed)
+        }
+        const ops = estimate.estimated.flatMap((each): ReadonlyArray<PreparedOp> => {
+          const consent = consents.get(each.index)
+          if (consent === undefined || failed.has(each.index)) return []
+          const share = Payer.walletShare(
+            { paymaster: Funding.paymasterOf(version, each.op) },
+            { prefund: each.prefund, value: WalletCalls.valueOf(each.op.callData) }
+          )
+          return [
+            preparedOf(input, consent, {
+              reserve: Preparing.bounded(share),
+              l1Fee: each.l1Fee,
+              returned: Preparing.kept(each.returned),
+              goodUntil: Preparing.goodUntil(now, snapshot.block.timestamp, consent.conditions.validUntil)
+            })
+          ]
+        })
+        const before = landed.get(own) ?? []
+        return {
+          ...Preparing.nothing,
+          ops: [...before.map((call) => landedOp(input, call)), ...ops],
+          failed,
+          funds: Funding.forAcceptance(context, {
+            ...estimate,
+            available: new Map([...before.map(({ wallet }) => [wallet, 0n] as const), ...estimate.available])
+          })
+        }
+      })
+
+    return yield* Effect.forEach(sifted, (one) =>
+      Effect.gen(function* () {
+        if (Result.isFailure(one)) return Result.fail(one.failure)
+        const estimate = estimates.get(one.success)
+        if (estimate === undefined) return Result.succeed(Preparing.nothing)
+        return Result.isFailure(estimate)
+          ? Result.fail(estimate.failure)
+          : Result.succeed(yield* finish(one.success, estimate.success))
+      })
+    )
+  })
