@@ -516,10 +516,11 @@ const writeOpening = (
     const now = yield* Clock.currentTimeMillis
     yield* writeOps(store, [part], now)
     const left = (row.unopened ?? 0) - ops.length - failed.filter(({ index }) => isNews(index)).length
-    yield* store.send(store.sql`
+    // Waited for: it fails where a nonce of the ops was taken.
+    yield* store.sql`
       update requests set unopened = ${Math.max(0, left)}, due_at = ${schedule?.dueAt ?? null},
         not_before = coalesce(${schedule?.notBefore ?? null}, not_before)
-      where request_id = ${requestId}`)
+      where request_id = ${requestId}`
     if (failed.length > 0) yield* Requests.writeFailed(store, requestId, Requests.merged(known, failed))
     yield* writeRest(store, [part])
     if (schedule !== null && row.due_at === null)
