@@ -4,16 +4,13 @@ import * as Dependencies from "../../domain/erc4337/Dependencies.js"
 import * as Nonce from "../../domain/erc4337/Nonce.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Custody from "../../domain/wallet/Custody.js"
-import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
+import type * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
-import { Payers } from "../pay/Payers.js"
-import type { Budgets } from "../ports/Budgets.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { Look, Seen } from "../ports/journal/Records.js"
 import type { NonceSpace } from "../ports/journal/Requests.js"
+import * as Again from "../prepare/Again.js"
 import * as Call from "../prepare/Call.js"
-import * as Creation from "../prepare/Creation.js"
-import * as Given from "../prepare/given/Given.js"
 import * as Links from "../prepare/Links.js"
 import type { Shared } from "../prepare/OpContext.js"
 import * as Prepare from "../prepare/Prepare.js"
@@ -218,86 +215,21 @@ const ofOps = (input: Input<Call.OpCall>): Effect.Effect<Made, Failure, BundlerR
     }
   })
 
-/** Ops that come with their nonces. */
-const ofGiven = ({
-  context,
-  offers
-}: Input<Call.GivenCall>): Effect.Effect<Made, Failure, Budgets | BundlerRpc | ChainFacts | Payers> =>
-  Effect.gen(function* () {
-    const { connection, entryPoint, submitter, version } = context
-    const ops = offers.flatMap(({ calls }) => calls.map(({ op }) => op))
-    const linked = offers.flatMap(({ calls }) => calls)
-    const [first] = offers
-    if (first === undefined) return { batches: [], timestamp: 0 }
-    const snapshot = yield* Snapshot.read(
-      context,
-      walletsOf(offers),
-      ops.flatMap(({ callData }) => WalletCalls.read(callData)),
-      "now",
-      linked.some(({ custody, evidence }) => evidence._tag === "assertion" || Custody.usesPasskeys(custody))
-    )
-    const payers = yield* Payers
-    const payer = yield* payers.ofGiven(first.caller, connection, { entryPoint, submitter, version }, ops)
-    return {
-      timestamp: snapshot.block.timestamp,
-      batches: yield* Given.prepare({
-        context: { ...context, payer },
-        snapshot,
-        batches: offers,
-        nonceOf: ({ op }) => ({ key: Nonce.keyOf(op.nonce), sequence: Nonce.sequenceOf(op.nonce) })
-      })
-    }
-  })
-
-/** Wallets, which are deployed by their first op. */
-const ofCreations = ({
-  context,
-  offers
-}: Input<Call.CreationCall>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
-  Effect.gen(function* () {
-    const isByPasskeys = offers.some(({ calls }) =>
-      calls.some(({ making }) => making !== null && making.config.passkeys.length > 0)
-    )
-    const snapshot = yield* Snapshot.read(context, walletsOf(offers), [], "now", isByPasskeys)
-    return {
-      timestamp: snapshot.block.timestamp,
-      batches: yield* Creation.prepare({
-        context,
-        snapshot,
-        batches: offers,
-        nonceOf: () => ({ key: 0n, sequence: 0n })
-      })
-    }
-  })
-
-const only = <K extends Call.Call["kind"]>(
-  { offers, ...rest }: Input,
-  kind: K
-): Input<Extract<Call.Call, { readonly kind: K }>> => ({
-  ...rest,
-  offers: offers.map((offer) => ({
-    ...offer,
-    calls: offer.calls.filter((call): call is Extract<Call.Call, { readonly kind: K }> => call.kind === kind)
-  }))
-})
-
 /** What the calls of a request are; those of one without any are operations. */
 export const kindOf = ({ calls: [first] }: Pick<Offer, "calls">): Call.Call["kind"] => first?.kind ?? "op"
 
+/** The nonces of calls that bring theirs: an op that was handed out, and a wallet's first one. */
+const nonceOf = (call: Call.Call): Preparing.Nonce =>
+  call.kind === "given"
+    ? { key: Nonce.keyOf(call.op.nonce), sequence: Nonce.sequenceOf(call.op.nonce) }
+    : { key: 0n, sequence: 0n }
+
+const isOp = (call: Call.Call): call is Call.OpCall => call.kind === "op"
+
 /** Prepares requests of one kind, in the order in which they are given. */
-export const prepare = (
-  input: Input
-): Effect.Effect<Made, Failure, Budgets | BundlerRpc | ChainFacts | Payers> => {
-  const [first] = input.offers
-  const kind = first === undefined ? "op" : kindOf(first)
-  switch (kind) {
-    case "op":
-      return ofOps(only(input, kind))
-    case "given":
-      return ofGiven(only(input, kind))
-    case "creation":
-      return ofCreations(only(input, kind))
-    case "direct":
-      return Effect.die(new Error("a transaction of the signer's own is prepared by itself"))
-  }
+export const prepare = (input: Input): Effect.Effect<Made, Failure, Again.Services> => {
+  const { context, offers } = input
+  return offers.every((offer) => kindOf(offer) === "op")
+    ? ofOps({ ...input, offers: offers.map((offer) => ({ ...offer, calls: offer.calls.filter(isOp) })) })
+    : Again.prepare({ context, batches: offers, nonceOf })
 }

@@ -9,10 +9,10 @@ import * as Keys from "../keys/Keys.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
 import type { SystemSigners } from "../ports/Signers.js"
-import type { Caller } from "../request/Caller.js"
 import * as EncodedPayer from "./EncodedPayer.js"
 import * as Funding from "./Funding.js"
 import { type Payer, wallet } from "./Payer.js"
+import type { Site } from "./Paymaster.js"
 import * as Paymaster from "./Paymaster.js"
 import * as Sponsor from "./Sponsor.js"
 import type { Sponsorships } from "./Sponsorships.js"
@@ -25,7 +25,7 @@ export interface Payers {
    * the operator's node.
    */
   readonly of: (
-    caller: Caller,
+    caller: Site["caller"],
     connection: Connection,
     terms: {
       readonly entryPoint: Address
@@ -37,7 +37,7 @@ export interface Payers {
   ) => Effect.Effect<Payer>
   /** Who pays for ops that come as they are. */
   readonly ofGiven: (
-    caller: Caller,
+    caller: Site["caller"],
     connection: Connection,
     terms: { readonly entryPoint: Address; readonly version: Version; readonly submitter: Address },
     ops: ReadonlyArray<UserOperation>

@@ -19,7 +19,7 @@ import { type Payer, PayerRefusal, wallet } from "./Payer.js"
 
 /** For whom a paymaster is asked, and where. */
 export interface Site {
-  readonly caller: Caller
+  readonly caller: Pick<Caller, "requestId"> & { readonly principal: Pick<Caller["principal"], "accountId"> }
   readonly connection: Connection
   readonly entryPoint: Address
   readonly version: Version

@@ -177,8 +177,10 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
       bigints
     )
     const before = known.get(name)
+    // What was accepted goes on, whatever the operator has paused since.
+    const check = caller.resumed === true ? () => Effect.void : unpaused
     if (before !== undefined && isOf(before, signers, connection)) {
-      yield* unpaused(before)
+      yield* check(before)
       return before
     }
     const context = yield* contextOf(connection, settings, submitter, caller)
@@ -205,7 +207,7 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
         ...relied
       ]
     }
-    yield* unpaused(shared)
+    yield* check(shared)
     known.set(name, shared)
     return shared
   })

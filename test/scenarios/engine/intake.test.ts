@@ -3,22 +3,27 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import type { HDNodeWallet } from "ethers"
 import { expect, it } from "vitest"
 import * as Intake from "../../../src/application/intake/Intake.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
 import type {
   Acceptance,
   AcceptanceResult,
   PreparedOp
 } from "../../../src/application/ports/journal/Records.js"
-import type { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import * as Again from "../../../src/application/prepare/Again.js"
 import * as GivenOps from "../../../src/application/prepare/given/GivenOps.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import * as Prepare from "../../../src/application/prepare/Prepare.js"
 import * as Snapshot from "../../../src/application/prepare/Snapshot.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
+import * as Bodies from "../../../src/application/usecases/Bodies.js"
+import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as Offers from "../../../src/application/usecases/operations/Offers.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -101,8 +106,11 @@ const begin = (journal: RequestJournal["Service"]) =>
     Intake.make({ requestJournal: journal, enterWaiting: () => Effect.void, ring: () => Effect.void })
   )
 
-const offered = (operations: ReadonlyArray<Operation>, by = stack.caller()) =>
-  Offers.execute(by, { operations, settings: stack.settings }, JSON.stringify(operations.length))
+const offered = (operations: ReadonlyArray<Operation>, by = stack.caller()) => {
+  const request = { operations, settings: stack.settings }
+  const body = JSON.stringify(Schema.encodeSync(ExecuteOperations.Request)(request))
+  return Offers.execute(by, request, body)
+}
 
 /** Requests of these operations, at one moment; a `by` of its own where one is given. */
 const takeAll = (
@@ -358,6 +366,53 @@ it("an accepted op is prepared again under the nonce that it has", async () => {
   expect(made?.map(({ nonceKey, sequence }) => [nonceKey, sequence])).toEqual([
     [first?.nonceKey, (first?.sequence ?? 0n) + 5n]
   ])
+})
+
+it("an accepted request is prepared again, under its nonces, from what the journal has kept of it", async () => {
+  const { journal, ready } = await stack.runtime.runPromise(
+    Effect.gen(function* () {
+      const requestJournal = yield* RequestJournal
+      const opJournal = yield* OpJournal
+      const lane = { chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(stack.signer.address) }
+      return { journal: requestJournal, ready: Effect.orDie(opJournal.ready(lane, 100)) }
+    })
+  )
+  const intake = await begin(journal)
+  const [one = "", other = ""] = salts
+  const exits = await takeAll(intake, [
+    [stack.hit(one, idOf(160)), stack.hit(other, idOf(161), { dependsOn: 0 })],
+    [stack.hit(one, idOf(162))]
+  ])
+  expect(exits.map(tagOf)).toEqual(["accepted", "accepted"])
+  const rows = await stack.runtime.runPromise(ready)
+  const nonces = new Map(rows.map((op) => [`${op.requestId} ${op.index}`, op]))
+  const made = await stack.runtime.runPromise(
+    Effect.gen(function* () {
+      const bodies = yield* Effect.orDie(journal.bodies([...new Set(rows.map(({ requestId }) => requestId))]))
+      const requests = yield* Effect.forEach(bodies, (body) => Bodies.read(body, BigInt(stack.anvil.chainId)))
+      const [first] = requests
+      if (first === undefined) return yield* Effect.die("nothing was accepted")
+      expect(new Set(requests.map(({ context }) => context)).size).toBe(1)
+      expect(first.context.digest).toBe(rows[0]?.contextDigest)
+      expect(first.keys.map(({ address }) => address)).toEqual([stack.signer.address])
+      return yield* Again.prepare({
+        context: first.context,
+        batches: requests.map((request) => ({ ...request, isAccepted: true })),
+        nonceOf: ({ index, requestId }) => {
+          const op = nonces.get(`${requestId} ${index}`)
+          return { key: op?.nonceKey ?? 0n, sequence: op?.sequence ?? null }
+        }
+      })
+    })
+  )
+  const again = made.batches.flatMap((each) => (Result.isSuccess(each) ? each.success.ops : []))
+  const places = (ops: ReadonlyArray<Pick<PreparedOp, "requestId" | "index" | "nonceKey" | "sequence">>) =>
+    ops
+      .map(({ index, nonceKey, requestId, sequence }) => `${requestId} ${index} ${nonceKey} ${sequence}`)
+      .toSorted()
+  expect(places(again)).toEqual(places(rows))
+  await land(again)
+  expect(await stack.counts(idOf(160), idOf(161), idOf(162))).toEqual([1, 1, 1])
 })
 
 const posted = (ops: ReadonlyArray<HandedOut>, isProven: boolean) => {
