@@ -210,6 +210,7 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields } = {})
 
     const preparing: Preparing = {
       contextOf: () => Effect.succeed(context),
+      anew: () => Effect.die(new Error("no op needs another key")),
       again: (_, ops) =>
         Effect.sync(
           () =>

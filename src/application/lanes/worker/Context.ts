@@ -48,6 +48,11 @@ export interface Preparing {
     context: Context,
     ops: ReadonlyArray<Op>
   ) => Effect.Effect<ReadonlyMap<OpId, Prepared>, Obstacle>
+  /** The same under new nonces, which are free as far as the journal and the chain say. */
+  readonly anew: (
+    context: Context,
+    ops: ReadonlyArray<Op>
+  ) => Effect.Effect<ReadonlyMap<OpId, Prepared>, Obstacle>
 }
 
 /** Whether every gas unit of the block would cost more than the op pays. */

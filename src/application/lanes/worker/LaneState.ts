@@ -29,8 +29,12 @@ export type Found =
   | { readonly _tag: "landed" }
   /** The chain's sequence of its nonce key. */
   | { readonly _tag: "sequence"; readonly sequence: bigint }
-  /** It was prepared again, or is to be, under what the chain has become. */
+  /** It is to be prepared again for what the chain has become. */
   | { readonly _tag: "stale" }
+  /** None of its versions can land any more, and none has: it needs another nonce. */
+  | { readonly _tag: "dead" }
+  /** The same, in blocks that may be taken back. */
+  | { readonly _tag: "waits" }
   /** Nothing of it explains the failure: it is the op's own. */
   | { readonly _tag: "nothing" }
 

@@ -10,7 +10,7 @@ import * as Reasons from "../../request/Reasons.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import type * as Bundle from "./Bundle.js"
 import * as Choose from "./Choose.js"
-import { obstacle } from "./Context.js"
+import { type Obstacle, obstacle, type Prepared } from "./Context.js"
 import { forget, pause, replaceHeld, type State, stepOf, type Work, whole } from "./LaneState.js"
 import * as Queue from "./Queue.js"
 import * as Reconcile from "./Reconcile.js"
@@ -110,46 +110,83 @@ export const prepareAgain = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
     }
   })
 
+/** Writes ops that were prepared under other nonces: all of them, or none. */
+const moveTo = (
+  work: Work,
+  ops: ReadonlyArray<Bundle.Held>,
+  making: Effect.Effect<ReadonlyMap<OpId, Prepared>, Obstacle>
+) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const answer = yield* Effect.result(making)
+    const made = Result.isSuccess(answer) ? answer.success : new Map<OpId, never>()
+    const failed = new Map<OpId, ElementFailure>()
+    const moved: Array<readonly [Bundle.Held, PreparedOp]> = []
+    for (const op of ops) {
+      const each = made.get(op.opId)
+      if (each?._tag === "prepared") moved.push([op, each.prepared])
+      else if (each?._tag === "failed") failed.set(op.opId, each.failure)
+    }
+    // The others move up once these are gone.
+    if (failed.size > 0) return yield* fail(work, failed)
+    if (moved.length < ops.length)
+      return yield* pause(
+        state,
+        ops.map(({ opId }) => opId),
+        Result.isFailure(answer) ? answer.failure.why : "it was not prepared again"
+      )
+    const result = yield* work.opJournal.renumber(
+      state.lane,
+      moved.map(([, prepared]) => prepared)
+    )
+    if (result._tag !== "renumbered") {
+      // The journal knows more than what is held here.
+      state.queue = Queue.empty
+      return yield* pause(state, [whole], "the nonces that ops were to have are taken")
+    }
+    for (const [place, [op, prepared]] of moved.entries())
+      replaceHeld(state, op, result.opIds[place] ?? null, prepared)
+  })
+
 /** Closes the gaps that failures have left: the same ops under the sequences before. */
 export const renumber = (work: Work, moved: Choose.Choice<Bundle.Held>["renumbered"]) =>
   Effect.gen(function* () {
-    const { state } = work
     for (const [context, own] of Map.groupBy(moved, ({ op }) => op.context)) {
       if (context === null) continue
-      const at = new Map(own.map(({ op, sequence }) => [op.opId, sequence]))
-      const answer = yield* Effect.result(
-        work.preparing.again(
-          context,
-          own.map(({ op }) => ({ ...op.op, sequence: at.get(op.opId) ?? op.sequence }))
-        )
+      const ops = own.map(({ op, sequence }) => ({ ...op.op, sequence }))
+      yield* moveTo(
+        work,
+        own.map(({ op }) => op),
+        work.preparing.again(context, ops)
       )
-      const made = Result.isSuccess(answer) ? answer.success : new Map<OpId, never>()
-      const prepared = own.flatMap(({ op }) => {
-        const each = made.get(op.opId)
-        return each?._tag === "prepared" ? [{ op, prepared: each.prepared }] : []
-      })
-      if (prepared.length < own.length) {
-        const why = Result.isFailure(answer) ? answer.failure.why : "it was not prepared again"
-        yield* pause(
-          state,
-          own.map(({ op }) => op.opId),
-          why
-        )
-        continue
-      }
-      const result = yield* work.opJournal.renumber(
-        state.lane,
-        prepared.map((each) => each.prepared)
-      )
-      if (result._tag !== "renumbered") {
-        // Something else has the nonce: the journal knows more than what is held here.
-        state.queue = Queue.empty
-        yield* pause(state, [whole], "the nonces of ops behind a gap are taken")
-        continue
-      }
-      for (const [place, { op, prepared: next }] of prepared.entries())
-        replaceHeld(state, op, result.opIds[place] ?? null, next)
     }
+  })
+
+const nonceLost = elementFailure("execution_failed", Reasons.text("nonceBlocked"))
+
+/** Ops of which nothing can land any more get new nonces; bytes of their callers, which cannot have others, fail. */
+const revive = (work: Work, dead: ReadonlyArray<Bundle.Held>) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const now = yield* MonotonicTime.millis
+    if (!Reconcile.mayGiveUp(state.reconcile, now))
+      return yield* pause(
+        state,
+        dead.map(({ opId }) => opId),
+        "its nonce is used, and what the journal has lost may land"
+      )
+    yield* fail(work, new Map(dead.filter(({ given }) => given).map(({ opId }) => [opId, nonceLost])))
+    const own = dead.filter(({ given }) => !given)
+    for (const [context, ops] of Map.groupBy(own, (op) => op.context))
+      if (context !== null)
+        yield* moveTo(
+          work,
+          ops,
+          work.preparing.anew(
+            context,
+            ops.map(({ op }) => op)
+          )
+        )
   })
 
 /** Asks the chain why ops fail for what has become of it. True: something has changed. */
@@ -158,6 +195,7 @@ export const lookUp = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
     const { state } = work
     const explained: Array<Bundle.Held> = []
     const stale: Array<Bundle.Held> = []
+    const dead: Array<Bundle.Held> = []
     for (const op of ops) {
       if (op.context === null) continue
       const found = yield* Effect.result(work.lookUp(op, op.context))
@@ -183,11 +221,20 @@ export const lookUp = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
           stale.push(op)
           explained.push(op)
           break
+        case "waits":
+          yield* pause(state, [op.opId], "what was signed of it may land")
+          explained.push(op)
+          break
+        case "dead":
+          dead.push(op)
+          explained.push(op)
+          break
         case "nothing":
           break
       }
     }
     yield* prepareAgain(work, stale)
+    yield* revive(work, dead)
     return new Set(explained.map(({ opId }) => opId))
   })
 
