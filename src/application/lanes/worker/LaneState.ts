@@ -40,8 +40,8 @@ export type Found =
 
 /** What the journal and the chain know of nonces that have no transaction here. */
 export interface Known {
-  /** All nonces of the lane below this one are known, or were used before anything that is open was accepted. */
-  readonly from: (lane: Lane, context: Context) => Effect.Effect<bigint, Obstacle>
+  /** All nonces of the lane below this one are known, or were used before `since`, Unix milliseconds. */
+  readonly from: (lane: Lane, context: Context, since: number) => Effect.Effect<bigint, Obstacle>
   /**
    * Reads the transactions that have used these nonces, and records what they did of accepted work. Those that are missing in the
    * answer could not be read.

@@ -1,0 +1,118 @@
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
+import { SignerOf } from "../../keys/LaneSigners.js"
+import * as Losses from "../../pay/Losses.js"
+import { Budgets } from "../../ports/Budgets.js"
+import { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import { LaneJournal } from "../../ports/journal/LaneJournal.js"
+import { OpJournal } from "../../ports/journal/OpJournal.js"
+import type { Transaction } from "../../ports/journal/Records.js"
+import { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
+import { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
+import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
+import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
+import { Networks } from "../../ports/Networks.js"
+import * as InFlight from "../InFlight.js"
+import * as AccessNodes from "../monitor/AccessNodes.js"
+import * as NonceManager from "../NonceManager.js"
+import type { LaneClaims } from "../requests/LaneClaims.js"
+import * as Settlement from "../Settlement.js"
+import * as StuckTransactions from "../StuckTransactions.js"
+import * as TransactionMonitor from "../TransactionMonitor.js"
+import type { Preparing } from "./Context.js"
+import type { Dependencies } from "./LaneState.js"
+import * as LookUp from "./LookUp.js"
+import * as Strays from "./Strays.js"
+import * as Worker from "./Worker.js"
+
+/** A process's lanes: the workers that make transactions, and the monitor that follows them to their ends. */
+export interface Lanes extends Worker.Worker {
+  readonly monitor: TransactionMonitor.TransactionMonitor
+}
+
+export interface Options {
+  readonly claims: Pick<LaneClaims, "holding" | "take">
+  readonly preparing: Preparing
+  readonly revertOf: Dependencies["revertOf"]
+  /** Something has become of these requests. */
+  readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+}
+
+/** A transaction as the monitor follows it. Its ops name their nonce keys, of which one transaction at a time is in flight. */
+const recordOf = ({ ops, versions, ...rest }: Transaction): TransactionRecord => ({
+  ...rest,
+  versions,
+  signedAt: versions.at(-1)?.signedAt ?? 0,
+  ops: ops.flatMap(({ entryPoint, userOpHash, ...op }) =>
+    entryPoint === "direct" || userOpHash === null ? [] : [{ ...op, entryPoint, userOpHash }]
+  ),
+  direct: ops.find(({ entryPoint }) => entryPoint === "direct")?.requestId ?? null
+})
+
+export const make = ({ affected, claims, preparing, revertOf }: Options) =>
+  Effect.gen(function* () {
+    const scope = yield* Scope.Scope
+    const laneJournal = yield* LaneJournal
+    const opJournal = yield* OpJournal
+    const transactionJournal = yield* TransactionJournal
+    const remoteOpJournal = yield* RemoteOpJournal
+    const recoveryJournal = yield* RecoveryJournal
+    const networks = yield* Networks
+    const signerOf = yield* SignerOf
+    const inFlight = InFlight.make()
+    const lanes = NonceManager.make(transactionJournal)
+    const accessNodes = AccessNodes.make(yield* ChainRpc, networks)
+    let wake: (lane: Lane) => Effect.Effect<void> = () => Effect.void
+    const settlement = Settlement.make({
+      transactionJournal,
+      losses: Losses.make(yield* Budgets),
+      wakeUps: {
+        notify: (names) => affected([...names].filter((name) => !name.startsWith("transaction "))),
+        signal: (lane) => wake(lane)
+      },
+      reopened: Effect.void
+    })
+    const attend = StuckTransactions.make({
+      accessNodes,
+      lanes,
+      scope,
+      settlement,
+      signerOf,
+      transactionJournal
+    })
+    const monitor = yield* TransactionMonitor.make({ accessNodes, attend, inFlight, settlement })
+    const worker = Worker.make({
+      opJournal,
+      transactionJournal,
+      // In nonce order: many nodes refuse a nonce that is ahead of what they know.
+      laneJournal: {
+        takeOver: (lane) =>
+          Effect.andThen(
+            laneJournal.takeOver(lane),
+            Effect.flatMap(transactionJournal.inFlight(lane), (open) =>
+              Effect.forEach(
+                open,
+                (transaction) =>
+                  Effect.flatMap(networks.profile(transaction.access.accountId, lane.chainId), (profile) =>
+                    profile === null ? Effect.void : monitor.watch({ profile, record: recordOf(transaction) })
+                  ),
+                { discard: true }
+              )
+            )
+          )
+      },
+      known: Strays.make({ opJournal, recoveryJournal, transactionJournal }),
+      lookUp: LookUp.make({ opJournal, remoteOpJournal }),
+      exclusive: lanes.exclusive,
+      claims,
+      inFlight,
+      monitor,
+      signerOf,
+      preparing,
+      revertOf,
+      affected,
+      scope
+    })
+    wake = worker.wake
+    return { ...worker, monitor } satisfies Lanes
+  })

@@ -1,0 +1,128 @@
+import * as Effect from "effect/Effect"
+import * as BundledOps from "../../../domain/erc4337/BundledOps.js"
+import type { Version } from "../../../domain/erc4337/EntryPoint.js"
+import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import * as EoaTransactions from "../../chain/EoaTransactions.js"
+import * as Inclusions from "../../chain/Inclusions.js"
+import type { KnownTransaction } from "../../ports/chain/ChainRpc.js"
+import type { OpJournal } from "../../ports/journal/OpJournal.js"
+import type { Op } from "../../ports/journal/Records.js"
+import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
+import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
+import type { Lane } from "../../ports/journal/Transactions.js"
+import { type Context, obstacle } from "./Context.js"
+import type { Known } from "./LaneState.js"
+import { isSameCall } from "./LookUp.js"
+
+/**
+ * Transactions of a lane's key that the journal does not know: after a backup was restored, or a standby was promoted that
+ * lagged, the chain has some. What they did of the lane's ready ops is recorded; what they may have done is held until the
+ * operator decides.
+ */
+
+export interface Journals {
+  readonly opJournal: Pick<OpJournal["Service"], "publish" | "ready">
+  readonly recoveryJournal: Pick<RecoveryJournal["Service"], "explain" | "hold" | "knownTo">
+  readonly transactionJournal: Pick<TransactionJournal["Service"], "adopt">
+}
+
+/** Ready ops of a lane that are held against one transaction at most. */
+const page = 1_024
+
+const readyOf = ({ opJournal }: Journals, lane: Lane) =>
+  Effect.gen(function* () {
+    const all: Array<Op> = []
+    for (let last: Op | undefined, isOver = false; !isOver; ) {
+      const some = yield* opJournal.ready(lane, page, last === undefined ? {} : { after: last.opId })
+      all.push(...some)
+      last = some.at(-1)
+      isOver = some.length < page
+    }
+    return all
+  })
+
+/** Whether the transaction does what the op would do under another nonce: whoever goes on might do it twice. */
+const isDoneElsewhere = (
+  { nonceKey, prepared, sequence, space }: Op,
+  transaction: KnownTransaction,
+  version: Version,
+  { connection: { profile } }: Context
+): boolean =>
+  prepared !== null &&
+  prepared.kind !== "direct" &&
+  BundledOps.read(version, transaction.data).some(
+    (op) =>
+      op.sender === space.wallet &&
+      op.nonce !== Nonce.make(nonceKey, sequence) &&
+      isSameCall(prepared.unsigned.callData, op.callData, profile.ledger)
+  )
+
+const isDirect = ({ prepared }: Op, { data, to, value }: KnownTransaction): boolean =>
+  prepared?.kind === "direct" &&
+  prepared.unsigned.to === to &&
+  prepared.unsigned.value === value &&
+  prepared.unsigned.data === data
+
+export const make = (journals: Journals): Known => {
+  const { opJournal, recoveryJournal, transactionJournal } = journals
+  return {
+    from: (lane, { connection: { chain } }, since) =>
+      Effect.gen(function* () {
+        const known = yield* recoveryJournal.knownTo(lane)
+        if (known !== null) return known
+        const head = yield* chain.block("latest")
+        const block = yield* Inclusions.olderThan(chain, head?.number ?? 0n, since)
+        // A node that keeps no past states tells nothing of what was before.
+        return yield* Effect.catchIf(
+          chain.transactionCount(lane.signer, block),
+          ({ reason }) => reason === "rejected" || reason === "unsupported",
+          () => chain.transactionCount(lane.signer, "latest")
+        )
+      }).pipe(Effect.mapError(({ message }) => obstacle(message))),
+    read: (lane, context, nonces) =>
+      Effect.gen(function* () {
+        const transactions = yield* EoaTransactions.read(context.connection.chain, lane.signer, nonces)
+        const ready = yield* readyOf(journals, lane)
+        const read: Array<{ readonly nonce: bigint; readonly isOurs: boolean }> = []
+        for (const transaction of transactions) {
+          const { nonce, txHash } = transaction
+          const at = ready.findIndex((op) => isDirect(op, transaction))
+          const [direct] = at < 0 ? [] : ready.splice(at, 1)
+          if (direct !== undefined)
+            yield* transactionJournal.adopt({
+              ...lane,
+              nonce,
+              requestId: direct.requestId,
+              access: context.access,
+              transaction
+            })
+          const doubtful = ready.filter((op) => isDoneElsewhere(op, transaction, context.version, context))
+          for (const { index, requestId, space } of doubtful)
+            if (
+              yield* recoveryJournal.hold(
+                lane,
+                requestId,
+                `element ${index}: wallet ${space.wallet} has made the same call in transaction ${txHash}, under a nonce that is not the element's, and the journal does not know of it`
+              )
+            )
+              yield* Effect.annotateLogs(
+                Effect.logError(
+                  "request held: it may be done already; run castellan requests release or drop"
+                ),
+                { requestId, txHash }
+              )
+          const isOurs = direct !== undefined || BundledOps.read(context.version, transaction.data).length > 0
+          read.push({ nonce, isOurs })
+        }
+        // The journal is the older one: of the other ops, too, bytes may be on their way.
+        if (read.some(({ isOurs }) => isOurs))
+          yield* opJournal.publish(
+            lane,
+            ready.map(({ opId }) => opId)
+          )
+        const below = read.reduce((most, { nonce }) => (nonce >= most ? nonce + 1n : most), 0n)
+        if (read.length === nonces.length) yield* recoveryJournal.explain(lane, below)
+        return read
+      }).pipe(Effect.mapError(({ message }) => obstacle(message)))
+  }
+}
