@@ -49,6 +49,8 @@ interface Op extends Nonce {
   readonly op_index: number
   readonly user_op_hash: string | null
   readonly entry_point: string
+  readonly wallet: string
+  readonly nonce_key: string
 }
 
 const name = (row: Nonce): string => `${row.chain_id} ${row.signer} ${row.nonce}`
@@ -134,7 +136,7 @@ const read = (store: Store.Store, where: Fragment) =>
       order by transaction_versions.version_id`
     const ops = yield* sql<Op>`
       select transactions.chain_id, transactions.signer, transactions.nonce, ops.op_id, ops.request_id, ops.op_index,
-        ops.user_op_hash, ops.entry_point
+        ops.user_op_hash, ops.entry_point, ops.wallet, ops.nonce_key
       from transactions cross join transaction_ops cross join ops
       where transaction_ops.chain_id = transactions.chain_id
         and transaction_ops.signer = transactions.signer and transaction_ops.nonce = transactions.nonce
@@ -183,7 +185,9 @@ export const inFlight =
                 requestId: op.request_id,
                 index: op.op_index,
                 entryPoint: op.entry_point === direct ? direct : Address.unsafe(op.entry_point),
-                userOpHash: op.user_op_hash === null ? null : Hex.unsafe32(op.user_op_hash)
+                userOpHash: op.user_op_hash === null ? null : Hex.unsafe32(op.user_op_hash),
+                wallet: Address.unsafe(op.wallet),
+                nonceKey: BigInt(op.nonce_key)
               })),
               maxCost: BigInt(row.max_cost)
             })

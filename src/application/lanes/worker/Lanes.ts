@@ -43,8 +43,8 @@ const recordOf = ({ ops, versions, ...rest }: Transaction): TransactionRecord =>
   ...rest,
   versions,
   signedAt: versions.at(-1)?.signedAt ?? 0,
-  ops: ops.flatMap(({ entryPoint, userOpHash, ...op }) =>
-    entryPoint === "direct" || userOpHash === null ? [] : [{ ...op, entryPoint, userOpHash }]
+  ops: ops.flatMap(({ entryPoint, nonceKey, userOpHash, ...op }) =>
+    entryPoint === "direct" || userOpHash === null ? [] : [{ ...op, entryPoint, userOpHash, key: nonceKey }]
   ),
   direct: ops.find(({ entryPoint }) => entryPoint === "direct")?.requestId ?? null
 })

@@ -8,8 +8,10 @@ import type { Body, Op, OpId } from "../../ports/journal/Records.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Signer } from "../../ports/Signers.js"
 import type * as Call from "../../prepare/Call.js"
+import * as Creation from "../../prepare/Creation.js"
 import type * as OpContext from "../../prepare/OpContext.js"
 import * as Prepare from "../../prepare/Prepare.js"
+import type { Batch, Prepared as Made, Nonce } from "../../prepare/Preparing.js"
 import * as Snapshot from "../../prepare/Snapshot.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
@@ -21,7 +23,7 @@ import { obstacle } from "./Context.js"
 /** What an accepted request asks for. */
 export interface Source {
   readonly context: OpContext.Shared
-  readonly calls: ReadonlyArray<Call.OpCall>
+  readonly calls: ReadonlyArray<Call.Call>
   readonly revert: (data: Hex) => string
   /** The keys of its settings. */
   readonly keys: ReadonlyArray<Signer>
@@ -42,6 +44,38 @@ const most = 1_024
 interface Known extends Context {
   readonly shared: OpContext.Shared
 }
+
+const isKind =
+  <K extends Call.Call["kind"]>(kind: K) =>
+  (call: Call.Call): call is Extract<Call.Call, { readonly kind: K }> =>
+    call.kind === kind
+
+/**
+ * Batches whose calls are of one kind. What came signed is never changed, and a transaction of the signer's own is priced where
+ * it is signed: both stay as they are.
+ */
+const preparedOf = (
+  context: OpContext.Shared,
+  batches: ReadonlyArray<Batch>,
+  nonceOf: (call: Call.Call) => Nonce
+): Effect.Effect<ReadonlyArray<Result.Result<Made, Failure>>, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const ops = batches.map((batch) => ({ ...batch, calls: batch.calls.filter(isKind("op")) }))
+    const creations = batches.map((batch) => ({ ...batch, calls: batch.calls.filter(isKind("creation")) }))
+    const calls = ops.flatMap((batch) => batch.calls)
+    const wallets = new Set(
+      [...calls, ...creations.flatMap((batch) => batch.calls)].map(({ wallet }) => wallet)
+    )
+    const snapshot = yield* Snapshot.read(
+      context,
+      [...wallets],
+      calls.map(({ data, to, value }) => ({ target: to, value, data }))
+    )
+    const input = { context, snapshot, nonceOf }
+    return calls.length > 0
+      ? yield* Prepare.prepare({ ...input, batches: ops })
+      : yield* Creation.prepare({ ...input, batches: creations })
+  })
 
 export const make = ({
   deployer,
@@ -109,20 +143,9 @@ export const make = ({
           return [{ requestId, calls, revert: source.success.revert, isAccepted: true, mayWait: false }]
         })
         if (batches.length === 0) return prepared
-        const calls = batches.flatMap((batch) => batch.calls)
-        const snapshot = yield* Snapshot.read(
-          shared,
-          [...new Set(calls.map(({ wallet }) => wallet))],
-          calls.map(({ data, to, value }) => ({ target: to, value, data }))
-        )
-        const made = yield* Prepare.prepare({
-          context: shared,
-          batches,
-          snapshot,
-          nonceOf: ({ index, requestId }) => {
-            const op = wanted.get(`${requestId} ${index}`)
-            return { key: op?.nonceKey ?? 0n, sequence: op?.sequence ?? null }
-          }
+        const made = yield* preparedOf(shared, batches, ({ index, requestId }) => {
+          const op = wanted.get(`${requestId} ${index}`)
+          return { key: op?.nonceKey ?? 0n, sequence: op?.sequence ?? null }
         })
         for (const [place, { requestId }] of batches.entries()) {
           const result = made[place]

@@ -172,6 +172,8 @@ export interface Transaction extends Lane {
       readonly opId: OpId
       readonly entryPoint: Space["entryPoint"]
       readonly userOpHash: Bytes32 | null
+      readonly wallet: Address
+      readonly nonceKey: bigint
     }
   >
   /** Wei that it may cost at most, all versions considered. */
