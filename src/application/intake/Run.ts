@@ -15,6 +15,7 @@ import * as Links from "../prepare/Links.js"
 import type { Shared } from "../prepare/OpContext.js"
 import * as Prepare from "../prepare/Prepare.js"
 import type * as Preparing from "../prepare/Preparing.js"
+import * as Sift from "../prepare/Sift.js"
 import * as Snapshot from "../prepare/Snapshot.js"
 import * as Wallets from "../prepare/Wallets.js"
 import type { Caller } from "../request/Caller.js"
@@ -118,7 +119,7 @@ const withKeys = (offer: Offer<Call.OpCall>, keys: ReadonlyMap<Address, bigint>)
 }
 
 /** A large request is accepted as a whole, unless something is found that keeps an element from being done at any time. */
-const checked = (input: Prepare.Input) =>
+const checked = (input: Sift.Input) =>
   Effect.map(Prepare.check(input), ([only]) =>
     only === undefined
       ? []
@@ -145,7 +146,7 @@ const ofOps = (input: Input<Call.OpCall>): Effect.Effect<Made, Failure, BundlerR
     const { context, offers } = input
     const { connection, payer } = context
     const wallets = walletsOf(offers)
-    const isTimeless = offers.every(({ calls }) => calls.every(Prepare.isTimeless))
+    const isTimeless = offers.every(({ calls }) => calls.every(Sift.isTimeless))
     const linked = offers.find(({ calls }) => Dependencies.any(Call.dependencies(calls)))
     const ledger = connection.profile.remoteBundler === null ? connection.profile.ledger : null
     const read = Effect.map(
@@ -171,7 +172,7 @@ const ofOps = (input: Input<Call.OpCall>): Effect.Effect<Made, Failure, BundlerR
     const last = isTimeless && !isLarge ? yield* Snapshot.lastSeen(context, wallets) : null
     const first = last === null ? yield* read : null
     let keys = keysOf(input, first ?? last ?? { wallets: new Map() })
-    const inputOn = (snapshot: Snapshot.Snapshot): Prepare.Input => ({
+    const inputOn = (snapshot: Snapshot.Snapshot): Sift.Input => ({
       context,
       snapshot,
       batches: offers.map((offer) => withKeys(offer, keys)),

@@ -15,6 +15,7 @@ import type {
   PreparedOp
 } from "../../../src/application/ports/journal/Records.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import { KillSwitches } from "../../../src/application/ports/KillSwitches.js"
 import * as Again from "../../../src/application/prepare/Again.js"
 import * as GivenOps from "../../../src/application/prepare/given/GivenOps.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
@@ -490,4 +491,70 @@ it("wallets are deployed by ops that the deployer signs once they are accepted",
     failed: new Map(),
     existing: [0, 1]
   })
+})
+
+it("a request whose windows have not begun is accepted unopened where its caller does not wait, and refused where it does", async () => {
+  const { accepted, journal } = journalOf()
+  const intake = await begin(journal)
+  const [one = "", other = ""] = salts
+  const validAfter = (await stack.now()) + 3_600
+  const operations = [stack.hit(one, idOf(170), { validAfter }), stack.hit(other, idOf(171))]
+  const patient = { ...stack.caller(), isAsynchronous: true }
+  const exits = await takeAll(intake, [operations, [operations[0] ?? stack.hit(one, idOf(170))]], (at) =>
+    at === 0 ? patient : stack.caller()
+  )
+  expect(exits.map(tagOf)).toEqual(["accepted", "refused"])
+  expect(
+    accepted.map(({ ops, schedule, unopened }) => [
+      ops.map(({ index }) => index),
+      unopened,
+      schedule?.notBefore
+    ])
+  ).toEqual([[[1], 1, validAfter]])
+})
+
+it("a large request is accepted as a whole, before anything of it is measured", async () => {
+  const { accepted, journal } = journalOf()
+  const intake = await begin(journal)
+  const [salt = ""] = salts
+  const many = Array.from({ length: 257 }, (_, at) => stack.hit(salt, idOf(1_000 + at)))
+  const exits = await takeAll(intake, [many, [...many.slice(1), stack.hit("nobody's", idOf(172))]])
+  expect(exits.map(tagOf)).toEqual(["accepted", "failed"])
+  expect(codeOf(exits[1])).toBe("wallet_not_deployed")
+  expect(
+    accepted.map(({ elements, ops, schedule, unopened }) => [elements, ops.length, unopened, schedule])
+  ).toEqual([[257, 0, 257, null]])
+})
+
+it("requests with the same settings share their context, whatever definitions they bring", async () => {
+  const [operation] = [stack.hit(salts[0] ?? "", idOf(180))]
+  const contextWith = (more: object) =>
+    stack.runtime.runPromise(
+      Effect.map(
+        Offers.execute(
+          stack.caller(),
+          { operations: [operation], settings: { ...stack.settings, ...more } },
+          "{}"
+        ),
+        ({ context }) => context
+      )
+    )
+  const first = await contextWith({})
+  expect(await contextWith({ useABI: ["error Own()"] })).toBe(first)
+  const other = await contextWith({ validator: Address.unsafe(stack.suite.validator) })
+  expect(other).not.toBe(first)
+  expect(other.digest).not.toBe(first.digest)
+})
+
+it("a request by a key that the operator has paused is refused before anything is asked", async () => {
+  const { accepted, journal } = journalOf()
+  const intake = await begin(journal)
+  const [salt = ""] = salts
+  const paused = { isPaused: () => Effect.succeed(true) }
+  const exit = await stack.runtime.runPromise(
+    Effect.exit(Effect.flatMap(offered([stack.hit(salt, idOf(181))]), intake.take)).pipe(
+      Effect.provideService(KillSwitches, paused)
+    )
+  )
+  expect([tagOf(exit), codeOf(exit), accepted.length]).toEqual(["failed", "writes_paused", 0])
 })

@@ -1,0 +1,125 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Dependencies from "../../domain/erc4337/Dependencies.js"
+import * as Gas from "../../domain/erc4337/gas/Gas.js"
+import type { ChainFacts } from "../chain/ChainFacts.js"
+import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
+import { dependencyFailed, elementFailure } from "../request/Elements.js"
+import type { Failure } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
+import * as Estimation from "./estimate/Estimation.js"
+import * as Fit from "./Fit.js"
+import * as Links from "./Links.js"
+import * as Sift from "./Sift.js"
+
+/** Limits of sifted calls, and whether what belongs together fits into a transaction. */
+
+/** A batch whose calls are measured. */
+export interface Measured extends Sift.Sifted {
+  readonly order: ReadonlyArray<number>
+  readonly estimate: Estimation.Estimate
+}
+
+/** Gas limits that are far from a transaction's bound, whatever their data cost: no other figure is asked for. */
+const isSmall = (
+  { context: { buffers }, snapshot: { gasBound } }: Sift.Input,
+  { op }: Fit.Fitting
+): boolean =>
+  2n * Gas.overshoot(op.callGasLimit + op.verificationGasLimit + op.preVerificationGas, buffers.transaction) <
+  gasBound
+
+/** What of a measured batch is too large for a transaction, and whether another order would help. */
+const tooLargeOf = (input: Sift.Input, { dependencies, estimate, failed }: Measured) => {
+  const left = estimate.estimated.filter(({ index }) => !failed.has(index))
+  const isLinked = Dependencies.any(dependencies)
+  if (!isLinked && left.every((each) => isSmall(input, each))) return { tooLarge: [], scattered: false }
+  return Fit.split(input, input.snapshot, left, dependencies)
+}
+
+const refuseTooLarge = (measured: Measured, tooLarge: ReadonlyArray<number>): void => {
+  const { dependencies, failed } = measured
+  for (const index of tooLarge)
+    failed.set(
+      index,
+      elementFailure(
+        "too_large_to_bundle",
+        dependencies.some((on, each) => (each === index && on !== null) || on === index)
+          ? Reasons.text("dependentGas")
+          : undefined
+      )
+    )
+  Links.failDependants(dependencies, failed)
+}
+
+/** Measures batches, each in the order that is given for it: one look for all. */
+const measure = (
+  input: Sift.Input,
+  batches: ReadonlyArray<{
+    readonly sifted: Sift.Sifted
+    readonly order: ReadonlyArray<number>
+    readonly place: number
+  }>
+): Effect.Effect<ReadonlyArray<Result.Result<Measured, Failure>>, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const drafts = batches.map(({ order, place, sifted }) =>
+      Sift.drafted(input, sifted, order, input.early?.[place] ?? null)
+    )
+    const estimates = yield* Estimation.estimateEach(drafts)
+    return estimates.flatMap((estimated, position) => {
+      const own = batches[position]
+      if (own === undefined) return []
+      return [
+        Result.map(estimated, (estimate): Measured => {
+          const failed = new Map(own.sifted.failed)
+          for (const index of own.order) {
+            const on = own.sifted.dependencies[index] ?? null
+            // Behind one that fails it reverts, for no reason of its own.
+            const failure = on !== null && failed.has(on) ? dependencyFailed(on) : estimate.failed.get(index)
+            if (failure !== undefined) failed.set(index, failure)
+          }
+          return { ...own.sifted, failed, order: own.order, estimate }
+        })
+      ]
+    })
+  })
+
+/** A batch of which something can be executed; `place`: its own among all. */
+export interface Todo {
+  readonly sifted: Sift.Sifted
+  readonly order: ReadonlyArray<number>
+  readonly place: number
+}
+
+/** Measures batches; by their places. What is too large for a transaction has failed. */
+export const all = (
+  input: Sift.Input,
+  todo: ReadonlyArray<Todo>
+): Effect.Effect<ReadonlyMap<number, Result.Result<Measured, Failure>>, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const measured = new Map<number, Result.Result<Measured, Failure>>()
+    for (const [position, one] of (yield* measure(input, todo)).entries())
+      measured.set(todo[position]?.place ?? -1, one)
+
+    // What does not fit into one transaction in the order of the request is brought together.
+    const scattered: Array<Todo> = []
+    for (const { place, sifted: own } of todo) {
+      const one = measured.get(place)
+      if (one === undefined || Result.isFailure(one)) continue
+      const { scattered: isScattered, tooLarge } = tooLargeOf(input, one.success)
+      if (tooLarge.length === 0) continue
+      if (isScattered)
+        scattered.push({
+          place,
+          sifted: own,
+          order: Dependencies.gathered(own.dependencies, own.willing.keys())
+        })
+      else refuseTooLarge(one.success, tooLarge)
+    }
+    const gathered = yield* measure({ ...input, early: [] }, scattered)
+    for (const [position, one] of gathered.entries()) {
+      if (Result.isSuccess(one)) refuseTooLarge(one.success, tooLargeOf(input, one.success).tooLarge)
+      measured.set(scattered[position]?.place ?? -1, one)
+    }
+
+    return measured
+  })

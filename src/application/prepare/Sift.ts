@@ -1,0 +1,162 @@
+import * as Result from "effect/Result"
+import * as Dependencies from "../../domain/erc4337/Dependencies.js"
+import * as Nonce from "../../domain/erc4337/Nonce.js"
+import * as Address from "../../domain/primitives/Address.js"
+import type * as Conditions from "../../domain/signature/Conditions.js"
+import * as Proof from "../../domain/signature/Proof.js"
+import * as Ledger from "../../domain/wallet/Ledger.js"
+import * as Submitter from "../pay/Submitter.js"
+import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import type { Failure } from "../request/Failure.js"
+import * as Call from "./Call.js"
+import * as Drafts from "./Drafts.js"
+import type * as Estimation from "./estimate/Estimation.js"
+import type * as FirstLook from "./estimate/FirstLook.js"
+import * as Links from "./Links.js"
+import * as NotBegun from "./NotBegun.js"
+import * as OwnedWallets from "./OwnedWallets.js"
+import type * as Preparing from "./Preparing.js"
+import * as SignerAuthorization from "./SignerAuthorization.js"
+import * as Windows from "./Windows.js"
+
+/** What of a request can be executed now, and how it is measured. */
+
+export type Batch = Preparing.Batch<Call.OpCall>
+
+export interface Input extends Preparing.Input<Call.OpCall> {
+  /** Looks at what the chain was when it was last seen, one a batch, see `looks`. */
+  readonly early?: ReadonlyArray<FirstLook.FirstLook | null>
+}
+
+/** A call to which the wallet's owners among the keys consent. */
+export interface Willing {
+  readonly call: Call.OpCall
+  /** Places of the keys that sign. */
+  readonly places: ReadonlyArray<number>
+  readonly conditions: Conditions.Conditions
+}
+
+/** What of a batch can be executed now. */
+export interface Sifted {
+  readonly batch: Batch
+  readonly dependencies: Dependencies.Dependencies
+  readonly willing: Map<number, Willing>
+  readonly failed: Map<number, ElementFailure>
+  readonly waiting: ReadonlyMap<number, number>
+}
+
+const windowOf = ({ window }: Pick<Call.OpCall, "window">): Windows.Window =>
+  window === null ? {} : { validAfter: window.validAfter, validUnitl: window.validUntil }
+
+/** Whether the chain's clock tells nothing of it but its ten minutes. */
+export const isTimeless = ({ window }: Pick<Call.OpCall, "window">): boolean => window === null
+
+const waitingOf = (
+  { context: { connection, version }, snapshot }: Input,
+  { calls, mayWait }: Batch,
+  dependencies: Dependencies.Dependencies
+): ReadonlyMap<number, number> => {
+  if (!mayWait || calls.every(isTimeless)) return new Map()
+  const windows = new Map(calls.map((call) => [call.index, windowOf(call)]))
+  return NotBegun.until([...windows.keys()], (index) => windows.get(index) ?? {}, dependencies, {
+    timestamp: snapshot.block.timestamp,
+    isApart: connection.profile.remoteBundler !== null,
+    version
+  })
+}
+
+/**
+ * Which calls of a batch can be executed now, as far as wallets, windows and keys go. `Failure`: the whole request is bad. A
+ * window that has ended makes it so until it is accepted, and is the call's own affair from then on.
+ */
+export const of = (input: Input, batch: Batch, lastSecond: number): Result.Result<Sifted, Failure> =>
+  Result.gen(function* () {
+    const { context, snapshot } = input
+    const { connection, signers, submitter, version } = context
+    const dependencies = Call.dependencies(batch.calls)
+    const waiting = waitingOf(input, batch, dependencies)
+    const found = yield* OwnedWallets.find(
+      batch.calls.map(({ custody, index, wallet }) => ({ index, wallet, walletCustody: custody })),
+      snapshot
+    )
+    const failed = new Map<number, ElementFailure>(found.failed)
+    const willing = new Map<number, Willing>()
+    const bundler = Submitter.boundTo(connection.profile, submitter)
+    for (const call of batch.calls) {
+      const { index } = call
+      const bounds = Windows.check(windowOf(call), `operations[${index}]`, snapshot.block, version)
+      const why = Result.isFailure(bounds) ? bounds.failure : null
+      if (why !== null && "_tag" in why && !batch.isAccepted) return yield* Result.fail(why)
+      const config = found.configs.get(index)
+      if (config === undefined) continue
+      const places = SignerAuthorization.places(config, signers)
+      if (why !== null && "_tag" in why) failed.set(index, elementFailure("window_passed"))
+      else if (why !== null && !waiting.has(index)) failed.set(index, why)
+      else if (Result.isFailure(places)) failed.set(index, places.failure)
+      else if (!waiting.has(index)) {
+        const { validAfter = 0, validUntil = 0 } = call.window ?? {}
+        const conditions = { validUntil: validUntil === 0 ? lastSecond : validUntil, validAfter, bundler }
+        willing.set(index, { call, places: places.success, conditions })
+      }
+    }
+    Links.failDependants(dependencies, failed)
+    for (const index of failed.keys()) willing.delete(index)
+    return { batch, dependencies, willing, failed, waiting }
+  })
+
+export const ledgerOf = (
+  { context: { connection } }: Input,
+  { dependencies }: Sifted
+): Address.Address | null =>
+  Dependencies.any(dependencies) && connection.profile.remoteBundler === null
+    ? connection.profile.ledger
+    : null
+
+export const callOf = ({ data, to, value }: Call.OpCall) => ({ target: to, value, data })
+
+/** The calls in this order, as they are measured: by names that stand for those of the nonces. */
+export const drafted = (
+  input: Input,
+  sifted: Sifted,
+  order: ReadonlyArray<number>,
+  early: FirstLook.FirstLook | null
+): Estimation.Input => {
+  const { context, nonceOf, snapshot } = input
+  const ledger = ledgerOf(input, sifted)
+  const links = placeholders(sifted, order)
+  return {
+    context,
+    entryPointCode: snapshot.entryPointCode,
+    from: context.submitter,
+    drafts: order.flatMap((index) => {
+      const own = sifted.willing.get(index)
+      if (own === undefined) return []
+      const { call, conditions, places } = own
+      return [
+        Drafts.make({
+          index,
+          wallet: call.wallet,
+          nonce: Nonce.make(nonceOf(call).key, 0n),
+          callData: Links.callData(ledger, callOf(call), links(index)),
+          value: call.value,
+          prices: snapshot.prices,
+          conditions,
+          dummy: Proof.dummyEcdsa(places.length)
+        })
+      ]
+    }),
+    declared: false,
+    lowestPrefund: false,
+    revert: sifted.batch.revert,
+    early
+  }
+}
+
+export const placeholders = ({ dependencies, willing }: Sifted, order: ReadonlyArray<number>) =>
+  Links.of(dependencies, order, (index) => ({
+    wallet: willing.get(index)?.call.wallet ?? Address.zero,
+    key: Ledger.placeholder(index)
+  }))
+
+export const ordered = ({ dependencies, willing }: Sifted): ReadonlyArray<number> =>
+  Dependencies.order(dependencies, willing.keys())
