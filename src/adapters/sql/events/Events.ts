@@ -34,6 +34,18 @@ const rounds = (told: ReadonlyArray<Told>): ReadonlyArray<ReadonlyArray<Told>> =
 const columnOf = ({ column }: Store.Store, data: EventData | null): Compact.Column | null =>
   data === null ? null : column(JSON.stringify(data))
 
+/** The same for many: requests of one bundle are told the same, which is deflated once. */
+const columns = ({ column }: Store.Store) => {
+  const known = new Map<string, Compact.Column>()
+  return (data: EventData | null): Compact.Column | null => {
+    if (data === null) return null
+    const text = JSON.stringify(data)
+    const made = known.get(text) ?? column(text)
+    known.set(text, made)
+    return made
+  }
+}
+
 interface Written {
   readonly request_no: number | string
   readonly sequence: number
@@ -43,9 +55,8 @@ interface Written {
 
 const write = (store: Store.Store, round: ReadonlyArray<Told>, now: number) => {
   const { sql } = store
-  const rows = round.map(
-    ({ data, kind, requestId }) => sql`(${requestId}, ${kind}, ${columnOf(store, data)})`
-  )
+  const columnOf = columns(store)
+  const rows = round.map(({ data, kind, requestId }) => sql`(${requestId}, ${kind}, ${columnOf(data)})`)
   return sql<Written>`
     insert into request_events (request_no, sequence, kind, data, told_at)
     select requests.request_no, coalesce((
@@ -118,7 +129,7 @@ export const tell = (store: Store.Store, told: ReadonlyArray<Told>) =>
     }
   })
 
-const columns: Rows.Columns = {
+const firstColumns: Rows.Columns = {
   request_id: "text",
   sequence: "integer",
   kind: "text",
@@ -138,7 +149,7 @@ export const begin = (
       `insert into request_events (request_no, sequence, kind, data, told_at)
        select requests.request_no, given.sequence, given.kind, given.data, given.told_at
        from (%) as given join requests on requests.request_id = given.request_id`,
-      columns,
+      firstColumns,
       requests.flatMap(({ requestId, schedule }) => [
         [requestId, 1, "accepted", null, now],
         ...(schedule === null
