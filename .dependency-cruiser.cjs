@@ -137,6 +137,12 @@ module.exports = {
       }
     ),
     forbid(
+      "answers-stand-below",
+      "Intake and lanes both tell of what ends: who answers knows neither, and no endpoint.",
+      { path: "^src/application/answers/" },
+      { path: "^src/application/(intake|lanes|prepare|sweep|usecases)/" }
+    ),
+    forbid(
       "lanes-without-intake",
       "What is accepted goes on without the process that accepted it: intake and lanes meet in the journal.",
       { path: "^src/application/lanes/" },

@@ -77,6 +77,10 @@ export const breaches: ReadonlyArray<Breach> = [
     breach("application-is-effect-only", `src/application/Uses${n}.ts`, typesOf(technology))
   ),
   breach("application-without-node", "src/application/ReadsFiles.ts", importing("node:fs")),
+  breach("answers-stand-below", "src/application/answers/KnowsLane.ts", typesOf("../lanes/Ring.js"), [
+    "src/application/lanes/Ring.ts",
+    importing("effect/Effect")
+  ]),
   breach("lanes-without-intake", "src/application/lanes/KnowsIntake.ts", typesOf("../intake/Room.js"), [
     "src/application/intake/Room.ts",
     importing("effect/Effect")

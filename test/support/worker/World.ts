@@ -57,6 +57,8 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields } = {})
     /** Nonces of the EOA that somebody else has used, in the pool or in a block; and those that are of a lost past of ours. */
     const foreign = new Set<bigint>()
     const ours = new Set<bigint>()
+    /** Ops that pass when they are tried, and that no transaction shows. */
+    const lacked = new Set<OpId>()
     let height = 1n
     let latest = 0n
 
@@ -283,12 +285,14 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields } = {})
       pool,
       inFlight,
       foreign,
+      lacked,
       ours,
       told,
       wake: worker.wake(Make.lane),
       /** A block takes everything that waits; each of their ops lands whose nonce is due. */
       mine: Effect.suspend(() => {
         height += 1n
+        const mined: Array<TransactionRecord> = []
         latest += BigInt(foreign.size)
         foreign.clear()
         for (const record of pool.splice(0)) {
@@ -297,15 +301,16 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields } = {})
             const op = rows.ops.get(opId)
             if (op === undefined) continue
             const place = placeOf(op.space.wallet, Nonce.make(op.nonceKey, 0n))
-            if ((sequences.get(place) ?? 0n) !== op.sequence) continue
+            if ((sequences.get(place) ?? 0n) !== op.sequence || lacked.has(opId)) continue
             sequences.set(place, op.sequence + 1n)
             landed.add(opId)
           }
           latest += 1n
           rows.settle(record.nonce, landed)
           inFlight.remove(record)
+          mined.push(record)
         }
-        return Effect.void
+        return Effect.forEach(mined, worker.mined, { discard: true })
       }),
       /** How many ops each transaction carries, by nonce. */
       bundles: () => [...rows.transactions.values()].map(({ ops }) => ops.length)

@@ -63,7 +63,8 @@ export const make = ({ affected, claims, preparing, revertOf }: Options) =>
     const lanes = NonceManager.make(transactionJournal)
     const accessNodes = AccessNodes.make(yield* ChainRpc, networks)
     let wake: (lane: Lane) => Effect.Effect<void> = () => Effect.void
-    const settlement = Settlement.make({
+    let minedForGood: (record: TransactionRecord) => Effect.Effect<void> = () => Effect.void
+    const settled = Settlement.make({
       transactionJournal,
       losses: Losses.make(yield* Budgets),
       wakeUps: {
@@ -72,6 +73,15 @@ export const make = ({ affected, claims, preparing, revertOf }: Options) =>
       },
       reopened: Effect.void
     })
+    const settlement: Settlement.Settlement = {
+      ...settled,
+      mined: (chain, record, receipt, seen) =>
+        Effect.tap(settled.mined(chain, record, receipt, seen), () =>
+          seen.final ? minedForGood(record) : Effect.void
+        ),
+      finalised: (record, confirmations) =>
+        Effect.tap(settled.finalised(record, confirmations), () => minedForGood(record))
+    }
     const attend = StuckTransactions.make({
       accessNodes,
       lanes,
@@ -114,5 +124,6 @@ export const make = ({ affected, claims, preparing, revertOf }: Options) =>
       scope
     })
     wake = worker.wake
+    minedForGood = worker.mined
     return { ...worker, monitor } satisfies Lanes
   })

@@ -14,6 +14,7 @@ import { type Obstacle, obstacle, type Prepared } from "./Context.js"
 import { forget, pause, replaceHeld, type State, stepOf, type Work, whole } from "./LaneState.js"
 import * as Queue from "./Queue.js"
 import * as Reconcile from "./Reconcile.js"
+import * as Rejection from "./Rejection.js"
 
 /** What a lane's worker does with ops that do not go as they are: they are prepared again, renumbered, looked up, or fail. */
 
@@ -236,6 +237,27 @@ export const lookUp = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
     yield* prepareAgain(work, stale)
     yield* revive(work, dead)
     return new Set(explained.map(({ opId }) => opId))
+  })
+
+const notIncluded = elementFailure(
+  "execution_failed",
+  Reasons.text("notIncluded", { tries: Rejection.mostLacked })
+)
+
+/** Transactions were mined without these ops, though they had passed: each goes alone, and not for ever. */
+export const noteLacked = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const components = Queue.componentsOf(state.queue.ops)
+    const failed = new Map<OpId, ElementFailure>()
+    const own = Map.groupBy(ops, ({ opId }) => components.get(opId) ?? "")
+    for (const [component, some] of own)
+      if (stepOf(state, component, { _tag: "lacked" }) === "reject")
+        // Bytes that anybody may submit may land as long as they are good; those that are bound are dead with their nonces.
+        for (const op of some)
+          if (!op.given && op.context?.connection.profile.remoteBundler === null)
+            failed.set(op.opId, notIncluded)
+    yield* fail(work, failed)
   })
 
 /** What follows for a component from revert data of its ops, in a transaction of its own or in company. */

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Troubles from "../../observe/Troubles.js"
 import { isFenced, type JournalError } from "../../ports/journal/JournalError.js"
 import type { OpId, SignedOp } from "../../ports/journal/Records.js"
-import type { Lane } from "../../ports/journal/Transactions.js"
+import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as InFlights from "../InFlight.js"
@@ -17,7 +17,7 @@ import * as Reconcile from "./Reconcile.js"
 import { boundOf, sendBundle, sendDirect } from "./Send.js"
 import * as Sign from "./Sign.js"
 import * as Unknown from "./Unknown.js"
-import { fail, lookUp, prepareAgain, renumber } from "./Upkeep.js"
+import { fail, lookUp, noteLacked, prepareAgain, renumber } from "./Upkeep.js"
 
 /**
  * The worker of a lane: one fiber brings the lane's ready ops into transactions, whoever accepted them and however long ago.
@@ -35,8 +35,8 @@ import { fail, lookUp, prepareAgain, renumber } from "./Upkeep.js"
 export interface Worker {
   /** Ready ops may be there, or room for them. */
   readonly wake: (lane: Lane) => Effect.Effect<void>
-  /** Ops of the lane came back, or their nonces changed: what is held of them is read anew. */
-  readonly reset: (lane: Lane) => Effect.Effect<void>
+  /** A transaction of the lane was mined for good: ops that it carried and does not show are ready again. */
+  readonly mined: (record: TransactionRecord) => Effect.Effect<void>
 }
 
 /** Ops that were recorded by a process before this one are looked at again this often, milliseconds. */
@@ -82,6 +82,9 @@ const refill = (work: Work) =>
       })
     })
     state.queue = Queue.of(ops, hasMore)
+    const lacked = state.queue.ops.filter(({ opId }) => state.mined.has(opId))
+    state.mined.clear()
+    if (lacked.length > 0) yield* noteLacked(work, lacked)
   })
 
 const keysInFlight = ({ inFlight, state: { lane } }: Work): ReadonlySet<string> => {
@@ -279,6 +282,7 @@ export const make = (dependencies: Dependencies): Worker => {
     most: Queue.bundle,
     sequences: new Map(),
     servedAt: new Map(),
+    mined: new Set(),
     turns: 0,
     newest: null,
     signatures: Sign.make(scope, () => inFlight.wake(lane)),
@@ -301,14 +305,14 @@ export const make = (dependencies: Dependencies): Worker => {
 
   return {
     wake,
-    reset: (lane) =>
+    mined: (record) =>
       Effect.suspend(() => {
-        const known = workers.get(nameOf(lane))
-        if (known !== undefined) {
-          known.queue = Queue.empty
-          known.sequences.clear()
+        const state = workers.get(nameOf(record))
+        for (const op of record.ops) {
+          const { opId } = op as Partial<Pick<Bundle.Held, "opId">>
+          if (opId !== undefined) state?.mined.add(opId)
         }
-        return wake(lane)
+        return wake(record)
       })
   }
 }

@@ -297,4 +297,19 @@ describe("a lane's worker", () => {
     for (let second = 0; second < 60; second += 10) yield* Time.adjust(10_000)
     expect(codes(world)).toEqual(["r1 execution_failed: AA23 reverted"])
   })
+
+  test("brings what a mined transaction lacked alone, and gives it up after three of them", function* () {
+    const world = yield* World.make()
+    accept(world, 3)
+    world.lacked.add(2)
+    yield* world.wake
+    for (let block = 0; block < 6; block += 1) {
+      yield* Time.settle
+      yield* world.mine
+    }
+    yield* Time.settle
+    expect(world.bundles()).toEqual([3, 1, 1])
+    expect([...world.rows.failed.keys()]).toEqual(["r2"])
+    expect(landed(world)).toBe(2)
+  })
 })

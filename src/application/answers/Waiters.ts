@@ -1,0 +1,185 @@
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Troubles from "../observe/Troubles.js"
+import type { JournalError } from "../ports/journal/JournalError.js"
+import type { RequestJournal } from "../ports/journal/RequestJournal.js"
+import type { RequestRecord } from "../ports/journal/Requests.js"
+import * as MonotonicTime from "../runtime/MonotonicTime.js"
+
+/**
+ * Answers requests that have come to their ends, and tells those who wait for them.
+ *
+ * The process in which the caller waits answers at once. Where nobody waits, the owner of the lane answers after two seconds:
+ * another process has the caller, perhaps. One fiber serves all requests of a process: none has a fiber, a timer or a query of
+ * its own.
+ *
+ * Gotchas: an answer is computed from what the journal has, whoever computes it, and the first one that is stored stays.
+ */
+export interface Waiters {
+  /** Something has become of these requests here. */
+  readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+  /** The final answer (JSON); null: there is none within so many milliseconds. */
+  readonly wait: (requestId: string, millis: number) => Effect.Effect<string | null>
+}
+
+/** A final answer, and what its event tells of it. */
+export interface Final {
+  readonly outcome: string
+  readonly summary: Readonly<Record<string, unknown>>
+}
+
+export interface Dependencies {
+  readonly requestJournal: Pick<
+    RequestJournal["Service"],
+    "answer" | "ended" | "finalAmong" | "newestEvents" | "requests"
+  >
+  /** What the endpoint of a request that is at its end answers; null: what it needs can not be read now. */
+  readonly finalOf: (request: RequestRecord) => Effect.Effect<Final | null>
+}
+
+/** Where nobody waits, the owner answers that much later. */
+const patienceMillis = 2_000
+/** What could not be answered is tried again. */
+const retryMillis = 1_000
+/** Other processes answer too, without a word here: the journal is asked for all waiters together. */
+const pollMillis = 1_000
+
+interface Waiter {
+  readonly deadline: number
+  readonly resume: (outcome: string | null) => void
+}
+
+export const make = ({ finalOf, requestJournal }: Dependencies) =>
+  Effect.gen(function* () {
+    const waiting = new Map<string, Set<Waiter>>()
+    /** By request, when it is looked at. */
+    const due = new Map<string, number>()
+    const bell = Latch.makeUnsafe(false)
+    let polledAt = 0
+
+    const resume = (requestId: string, outcome: string): void => {
+      for (const waiter of waiting.get(requestId) ?? []) waiter.resume(outcome)
+      waiting.delete(requestId)
+      due.delete(requestId)
+    }
+
+    const answer = (requestIds: ReadonlyArray<string>): Effect.Effect<void, JournalError> =>
+      Effect.gen(function* () {
+        const ended = yield* requestJournal.ended(requestIds)
+        if (ended.length === 0) return
+        // Read before the requests: what is told of them in between makes their answers void.
+        const newest = yield* requestJournal.newestEvents(ended)
+        const finals: Array<Final & { readonly requestId: string; readonly sequence: number }> = []
+        for (const request of yield* requestJournal.requests(ended)) {
+          const { requestId } = request
+          const final = yield* finalOf(request)
+          if (final !== null) finals.push({ ...final, requestId, sequence: newest.get(requestId) ?? 0 })
+        }
+        const stored = yield* requestJournal.answer(finals)
+        const now = yield* MonotonicTime.millis
+        const answered = new Set<string>()
+        for (const [place, { requestId }] of finals.entries()) {
+          const outcome = stored[place] ?? null
+          if (outcome === null) continue
+          answered.add(requestId)
+          resume(requestId, outcome)
+        }
+        for (const requestId of ended)
+          if (!answered.has(requestId) && !due.has(requestId)) due.set(requestId, now + retryMillis)
+      })
+
+    const poll = (now: number): Effect.Effect<void, JournalError> =>
+      Effect.gen(function* () {
+        polledAt = now
+        const final = yield* requestJournal.finalAmong([...waiting.keys()])
+        if (final.length === 0) return
+        for (const { outcome, requestId } of yield* requestJournal.requests(final))
+          if (outcome !== null) resume(requestId, outcome)
+      })
+
+    const giveUp = (now: number): void => {
+      for (const [requestId, waiters] of waiting) {
+        for (const waiter of waiters)
+          if (waiter.deadline <= now) {
+            waiters.delete(waiter)
+            waiter.resume(null)
+          }
+        if (waiters.size === 0) waiting.delete(requestId)
+      }
+    }
+
+    const trouble = {
+      what: "requests at their ends could not be answered; retrying",
+      place: "",
+      isDelay: true
+    }
+
+    const turn = Effect.gen(function* () {
+      const now = yield* MonotonicTime.millis
+      const ripe = [...due].flatMap(([requestId, at]) => (at <= now ? [requestId] : []))
+      for (const requestId of ripe) due.delete(requestId)
+      if (ripe.length > 0)
+        yield* Effect.tapCause(answer(ripe), () =>
+          Effect.sync(() => {
+            for (const requestId of ripe) due.set(requestId, now + retryMillis)
+          })
+        )
+      if (waiting.size > 0 && now >= polledAt + pollMillis) yield* poll(now)
+      giveUp(now)
+    })
+
+    const nextMillis = (now: number): number => {
+      let next = waiting.size > 0 ? polledAt + pollMillis : Number.POSITIVE_INFINITY
+      for (const at of due.values()) next = Math.min(next, at)
+      for (const waiters of waiting.values())
+        for (const { deadline } of waiters) next = Math.min(next, deadline)
+      return Math.max(next - now, 1)
+    }
+
+    const rest = Effect.flatMap(MonotonicTime.millis, (now) => {
+      const millis = nextMillis(now)
+      return millis === Number.POSITIVE_INFINITY
+        ? bell.await
+        : Effect.raceFirst(bell.await, Effect.sleep(millis))
+    })
+
+    const troubles = yield* Troubles.Shared
+    yield* Effect.forkScoped(
+      Effect.forever(
+        Effect.suspend(() => {
+          // Closed before the look: what comes during it opens it again.
+          bell.closeUnsafe()
+          return Effect.andThen(troubles.tolerate(trouble, turn), rest)
+        })
+      )
+    )
+
+    return {
+      affected: (requestIds) =>
+        Effect.map(MonotonicTime.millis, (now) => {
+          for (const requestId of requestIds) {
+            const at = waiting.has(requestId) ? now : now + patienceMillis
+            due.set(requestId, Math.min(due.get(requestId) ?? at, at))
+          }
+          if (requestIds.length > 0) bell.openUnsafe()
+        }),
+      wait: (requestId, millis) =>
+        Effect.flatMap(MonotonicTime.millis, (now) =>
+          Effect.callback<string | null>((resumeWith) => {
+            const waiter: Waiter = {
+              deadline: now + millis,
+              resume: (outcome) => resumeWith(Effect.succeed(outcome))
+            }
+            const own = waiting.get(requestId) ?? new Set()
+            waiting.set(requestId, own.add(waiter))
+            // It may have come to its end before anybody waited.
+            due.set(requestId, now)
+            bell.openUnsafe()
+            return Effect.sync(() => {
+              own.delete(waiter)
+              if (own.size === 0 && waiting.get(requestId) === own) waiting.delete(requestId)
+            })
+          })
+        )
+    } satisfies Waiters
+  })
