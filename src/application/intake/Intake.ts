@@ -3,7 +3,9 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import * as Troubles from "../observe/Troubles.js"
@@ -19,10 +21,9 @@ import * as OpContext from "../prepare/OpContext.js"
 import type * as Preparing from "../prepare/Preparing.js"
 import { catalogue } from "../request/Catalogue.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
-import { type Failure, invalid, Unavailable } from "../request/Failure.js"
-import * as EventLoop from "../runtime/EventLoop.js"
-import * as Group from "./Group.js"
+import { type Failure, invalid, Unavailable, unprocessable } from "../request/Failure.js"
 import * as Keys from "./Keys.js"
+import * as Room from "./Room.js"
 import * as Run from "./Run.js"
 
 /**
@@ -70,13 +71,17 @@ const unavailable = () =>
   })
 
 /** An offer under way. */
-interface Waiting extends Group.Member {
+interface Waiting extends Room.Member {
   readonly offer: Offer
   readonly resume: (exit: Exit.Exit<Taken, Failure>) => void
   /** Until then it waits for a nonce key, Unix milliseconds. */
   readonly deadline: number
   tries: number
 }
+
+/** A journal that does not say whether it has accepted a request is asked again this often, for so long, milliseconds. */
+const doubtPauseMillis = 250
+const doubtMillis = 20_000
 
 /** A request that meets others under its nonces so often is refused. */
 const mostTries = 8
@@ -133,68 +138,14 @@ export const make = (options: {
   Effect.gen(function* () {
     const { enterWaiting, requestJournal, ring } = options
     const services = yield* Effect.context<Budgets | BundlerRpc | ChainFacts | Payers>()
-    const start = Effect.runForkWith(services)
     const keys = Keys.make()
-    const groups = Group.make<Waiting>()
     /** Idempotency keys of requests that are being prepared here: another one of the same key waits for the first. */
     const preparing = new Map<string, Deferred.Deferred<void>>()
-    /** By lane, those that wait for a nonce key. */
-    const waitingForKeys = new Map<string, Set<Waiting>>()
-    let isTurning = false
     let isStopped = false
-
-    const wake = (lane: string): void => {
-      const some = waitingForKeys.get(lane)
-      if (some === undefined) return
-      waitingForKeys.delete(lane)
-      for (const one of some) groups.arrive(one)
-      turn()
-    }
-
-    const awaitKey = (one: Waiting): void => {
-      const lane = laneName(laneOf(one.offer))
-      const some = waitingForKeys.get(lane) ?? new Set()
-      waitingForKeys.set(lane, some)
-      some.add(one)
-      // The first to wait looks after all of its lane: one timer, however many wait.
-      if (some.size === 1)
-        start(
-          Effect.andThen(
-            Effect.sleep(Math.min(1_000, one.offer.context.connection.profile.receiptTimeoutMillis)),
-            Effect.sync(() => {
-              if (waitingForKeys.get(lane) === some) wake(lane)
-            })
-          )
-        )
-    }
-
-    const begin = (): void => {
-      for (let members = groups.next(); members !== null; members = groups.next()) {
-        const some = members
-        const [first] = some
-        if (first === undefined) continue
-        start(run(some)).addObserver((exit) => {
-          groups.end(first.group)
-          if (Exit.isFailure(exit)) for (const { resume } of some) resume(Exit.failCause(exit.cause))
-          begin()
-        })
-      }
-    }
-
-    const turn = (): void => {
-      if (isTurning) return
-      isTurning = true
-      EventLoop.afterTurn(() => {
-        isTurning = false
-        const isWaiting = groups.turn()
-        begin()
-        if (isWaiting) turn()
-      })
-    }
 
     const goAgain = (one: Waiting): void => {
       one.tries += 1
-      if (one.tries < mostTries) groups.arrive(one)
+      if (one.tries < mostTries) room.enter(one)
       else
         one.resume(
           Exit.succeed({
@@ -213,7 +164,7 @@ export const make = (options: {
       else if (_tag === "over") one.resume(Exit.fail(unavailable()))
       // Under another nonce; what has no other one waits for the op that has it.
       else if (now >= one.deadline || (_tag === "nonceTaken" && Run.kindOf(one.offer) === "op")) goAgain(one)
-      else awaitKey(one)
+      else room.wait(one)
     }
 
     const knownExit = (
@@ -225,18 +176,36 @@ export const make = (options: {
         : reused()
 
     /** A commit whose answer was lost may have taken effect: the journal decides about each of its requests. */
-    const resolveDoubt = (one: Waiting): Effect.Effect<void> =>
-      Effect.matchEffect(requestJournal.decline(one.offer.requestId), {
-        onFailure: (error) => Effect.die(error),
-        onSuccess: (lane) =>
-          Effect.sync(() =>
-            one.resume(
-              lane === null
-                ? Exit.fail(unavailable())
-                : Exit.succeed({ _tag: "accepted", requestId: one.offer.requestId, isKnown: false })
-            )
-          )
-      })
+    const resolveDoubt = (one: Waiting): Effect.Effect<void> => {
+      const { requestId } = one.offer
+      return requestJournal.decline(requestId).pipe(
+        Effect.retry(Schedule.spaced(doubtPauseMillis)),
+        Effect.timeoutOption(doubtMillis),
+        Effect.matchCause({
+          // Nobody knows: whoever asks again might do it twice.
+          onFailure: (): Option.Option<Lane | null> => Option.none(),
+          onSuccess: (decided) => decided
+        }),
+        Effect.map(
+          Option.match({
+            onNone: () =>
+              one.resume(
+                Exit.fail(
+                  unprocessable("outcome_unknown", [], {
+                    extra: { requestId, txHash: "" }
+                  })
+                )
+              ),
+            onSome: (lane) =>
+              one.resume(
+                lane === null
+                  ? Exit.fail(unavailable())
+                  : Exit.succeed({ _tag: "accepted", requestId, isKnown: false })
+              )
+          })
+        )
+      )
+    }
 
     const offerAll = (
       ready: ReadonlyArray<{ readonly one: Waiting; readonly acceptance: Acceptance }>,
@@ -245,26 +214,31 @@ export const make = (options: {
     ) =>
       ready.length === 0
         ? Effect.void
-        : Effect.matchCauseEffect(requestJournal.accept(ready.map(({ acceptance }) => acceptance)), {
-            onFailure: (cause) =>
-              Effect.andThen(
-                Effect.flatMap(Troubles.Shared, ({ failed }) =>
-                  failed({ what: "the journal failed while it accepted requests", place: "" }, cause)
+        : Effect.matchCauseEffect(
+            Effect.uninterruptible(requestJournal.accept(ready.map(({ acceptance }) => acceptance))),
+            {
+              onFailure: (cause) =>
+                Effect.andThen(
+                  Effect.flatMap(Troubles.Shared, ({ failed }) =>
+                    failed({ what: "the journal failed while it accepted requests", place: "" }, cause)
+                  ),
+                  Effect.forEach(ready, ({ one }) => resolveDoubt(one), {
+                    concurrency: "unbounded",
+                    discard: true
+                  })
                 ),
-                Effect.forEach(ready, ({ one }) => resolveDoubt(one), { discard: true })
-              ),
-            onSuccess: (results) =>
-              Effect.andThen(
-                ring(lane),
-                Effect.sync(() => {
-                  for (const [place, { one }] of ready.entries()) {
-                    const result = results[place]
-                    if (result !== undefined) judge(one, result, now)
-                  }
-                  turn()
-                })
-              )
-          })
+              onSuccess: (results) =>
+                Effect.andThen(
+                  ring(lane),
+                  Effect.sync(() => {
+                    for (const [place, { one }] of ready.entries()) {
+                      const result = results[place]
+                      if (result !== undefined) judge(one, result, now)
+                    }
+                  })
+                )
+            }
+          )
 
     /** Null: it is not to be accepted, and its caller is told. */
     const readyOf = (
@@ -333,14 +307,14 @@ export const make = (options: {
           const ready: Array<{ readonly one: Waiting; readonly acceptance: Acceptance }> = []
           for (const [place, one] of fresh.entries()) {
             const own = made.batches[place]
-            if (own === "busy") awaitKey(one)
+            if (own === "busy") room.wait(one)
             else if (own !== undefined) {
               const acceptance = yield* readyOf(one, own, made.timestamp, now)
               if (acceptance !== null) ready.push({ one, acceptance })
             }
           }
           if (isStopped) for (const { one } of ready) one.resume(Exit.fail(unavailable()))
-          else yield* Effect.uninterruptible(offerAll(ready, laneOf(first.offer), now))
+          else yield* offerAll(ready, laneOf(first.offer), now)
         }).pipe(
           Effect.ensuring(
             Effect.sync(() => {
@@ -351,13 +325,20 @@ export const make = (options: {
         )
       })
 
+    const room: Room.Room<Waiting> = Room.make({
+      fork: Effect.runForkWith(services),
+      run: (members: ReadonlyArray<Waiting>) => Effect.provideContext(run(members), services),
+      fail: ({ resume }, exit) => resume(exit)
+    })
+
     const enqueue = (offer: Offer, onEnd: () => void): Effect.Effect<Taken, Failure> =>
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
         Effect.callback<Taken, Failure>((resume) => {
           let isOver = false
           const patience = offer.context.connection.profile.receiptTimeoutMillis
-          groups.arrive({
+          room.enter({
             offer,
+            lane: laneName(laneOf(offer)),
             group: `${Run.kindOf(offer)} ${offer.context.digest}`,
             account: offer.context.accountId,
             ops: offer.calls.length,
@@ -371,7 +352,6 @@ export const make = (options: {
               resume(exit)
             }
           })
-          turn()
         })
       )
 
@@ -393,12 +373,10 @@ export const make = (options: {
 
     return {
       take,
-      released: (lane) => Effect.sync(() => wake(laneName(lane))),
+      released: (lane) => Effect.sync(() => room.released(laneName(lane))),
       stop: Effect.sync(() => {
         isStopped = true
-        const waitingKeys = [...waitingForKeys.values()].flatMap((some) => [...some])
-        waitingForKeys.clear()
-        for (const { resume } of [...groups.drain(), ...waitingKeys]) resume(Exit.fail(unavailable()))
+        for (const { resume } of room.drain()) resume(Exit.fail(unavailable()))
       })
     }
   })

@@ -84,9 +84,12 @@ const journalOf = (judge: (acceptance: Acceptance) => AcceptanceResult = () => (
         )
       }),
     decline: (requestId) =>
-      Effect.sync(() => {
+      Effect.suspend(() => {
         declined.push(requestId)
-        return null
+        // At first it says nothing at all.
+        return declined.length === 1
+          ? new JournalError({ message: "the disk is full" })
+          : Effect.succeed(null)
       })
   }
   return {
@@ -328,7 +331,7 @@ it("a commit whose answer is lost is decided by the journal", async () => {
   fail()
   const exits = await takeAll(intake, [[stack.hit(salts[0] ?? "", idOf(110))]])
   expect(exits.map(tagOf)).toEqual(["failed"])
-  expect(declined.length).toBe(1)
+  expect(declined.length).toBe(2)
   expect(codeOf(exits[0])).toBe("unavailable")
 })
 
