@@ -52,6 +52,7 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields } = {})
       balance: Make.plenty,
       asked: 0
     }
+    const expiry = { isOn: false, isTrusted: true }
     const pool: Array<TransactionRecord> = []
     const owners = new Set(["me"])
     /** Nonces of the EOA that somebody else has used, in the pool or in a block; and those that are of a lost past of ours. */
@@ -236,6 +237,24 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields } = {})
     const worker = Worker.make({
       opJournal: rows.opJournal,
       transactionJournal: rows.transactionJournal,
+      expiry: {
+        mayExpire: Effect.sync(() => expiry.isTrusted),
+        overdue: (_, before) =>
+          Effect.sync(() =>
+            expiry.isOn
+              ? rows
+                  .all("accepted")
+                  .filter(({ acceptedAt }) => acceptedAt < before)
+                  .map(({ exposed, requestId }) => ({ requestId, isExposed: exposed }))
+              : []
+          ),
+        cancel: (requestId) =>
+          Effect.sync(() => {
+            for (const op of rows.all("accepted"))
+              if (op.requestId === requestId) rows.put({ ...op, state: "abandoned" })
+            return "final"
+          })
+      },
       known: {
         from: () => Effect.succeed(0n),
         read: (_, __, nonces) => Effect.succeed(nonces.map((nonce) => ({ nonce, isOurs: ours.has(nonce) })))
@@ -281,6 +300,7 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields } = {})
       silent,
       signer,
       node,
+      expiry,
       owners,
       pool,
       inFlight,

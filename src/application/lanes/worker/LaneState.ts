@@ -3,9 +3,11 @@ import type * as Scope from "effect/Scope"
 import type { Hex } from "../../../domain/primitives/Hex.js"
 import type { SignerOf } from "../../keys/LaneSigners.js"
 import type { Block } from "../../ports/chain/ChainRpc.js"
+import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { OpId, PreparedOp } from "../../ports/journal/Records.js"
+import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { AccountId } from "../../ports/Tenants.js"
@@ -53,6 +55,15 @@ export interface Known {
   ) => Effect.Effect<ReadonlyArray<{ readonly nonce: bigint; readonly isOurs: boolean }>, Obstacle>
 }
 
+/** What of the journal and the clock decides that the time of a request is over. */
+export interface Expiry {
+  /** The clock is not one that somebody has just set. */
+  readonly mayExpire: Effect.Effect<boolean>
+  readonly overdue: RequestJournal["Service"]["overdue"]
+  /** Cancels it where nothing of it was exposed; see `RequestJournal.cancel`. */
+  readonly cancel: (requestId: string) => Effect.Effect<"final" | "kept" | null, JournalError>
+}
+
 export interface Dependencies {
   readonly opJournal: Pick<OpJournal["Service"], "fail" | "ready" | "renew" | "renumber">
   readonly transactionJournal: Pick<
@@ -60,6 +71,7 @@ export interface Dependencies {
     "inFlight" | "nextNonce" | "record" | "replace" | "transactionsBetween"
   >
   readonly known: Known
+  readonly expiry: Expiry
   readonly laneJournal: Pick<LaneJournal["Service"], "takeOver">
   readonly claims: Pick<LaneClaims, "holding" | "take">
   readonly inFlight: InFlight
@@ -99,6 +111,8 @@ export interface State {
   newest: Block | null
   readonly signatures: Sign.Signatures
   reconcile: Reconcile.State
+  /** When its requests are held against the time again, by `MonotonicTime`. */
+  expiresAt: number
   /** All nonces below are known; null: that was not asked yet. */
   knownTo: bigint | null
   isRunning: boolean

@@ -4,17 +4,20 @@ import { SignerOf } from "../../keys/LaneSigners.js"
 import * as Losses from "../../pay/Losses.js"
 import { Budgets } from "../../ports/Budgets.js"
 import { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import { ClockTrust } from "../../ports/clock/ClockTrust.js"
 import { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Transaction } from "../../ports/journal/Records.js"
 import { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
 import { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
+import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
 import { Networks } from "../../ports/Networks.js"
 import * as InFlight from "../InFlight.js"
 import * as AccessNodes from "../monitor/AccessNodes.js"
 import * as NonceManager from "../NonceManager.js"
+import * as Cancellations from "../requests/Cancellations.js"
 import type { LaneClaims } from "../requests/LaneClaims.js"
 import * as Settlement from "../Settlement.js"
 import * as StuckTransactions from "../StuckTransactions.js"
@@ -56,6 +59,7 @@ export const make = ({ affected, claims, preparing, revertOf }: Options) =>
     const opJournal = yield* OpJournal
     const transactionJournal = yield* TransactionJournal
     const remoteOpJournal = yield* RemoteOpJournal
+    const requestJournal = yield* RequestJournal
     const recoveryJournal = yield* RecoveryJournal
     const networks = yield* Networks
     const signerOf = yield* SignerOf
@@ -112,6 +116,12 @@ export const make = ({ affected, claims, preparing, revertOf }: Options) =>
           )
       },
       known: Strays.make({ opJournal, recoveryJournal, transactionJournal }),
+      expiry: {
+        mayExpire: (yield* ClockTrust).mayExpire,
+        overdue: requestJournal.overdue,
+        cancel: (requestId) =>
+          Cancellations.cancel(requestJournal, requestId, "request_expired", { onlyUnsigned: true })
+      },
       lookUp: LookUp.make({ opJournal, remoteOpJournal }),
       exclusive: lanes.exclusive,
       claims,

@@ -10,6 +10,7 @@ import * as InFlights from "../InFlight.js"
 import * as Bundle from "./Bundle.js"
 import * as Choose from "./Choose.js"
 import { isPricedOut } from "./Context.js"
+import { expire } from "./Expiry.js"
 import { type Dependencies, type Next, pause, type State, type Work, whole } from "./LaneState.js"
 import * as Pauses from "./Pauses.js"
 import * as Queue from "./Queue.js"
@@ -123,6 +124,8 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     const present = yield* Clock.currentTimeMillis
     const waiting = (): Next => ({ at: Pauses.nextEnd(state.pauses, now) })
     if (state.queue.ops.length === 0) return { at: null }
+    const known = state.queue.ops.find(({ context }) => context !== null)?.context ?? null
+    if (known !== null) yield* expire(work, known.connection.profile)
     if (Pauses.isPaused(state.pauses, whole, now)) return waiting()
     const ordered = Queue.inTurn(state.queue.ops, state.servedAt)
     const components = Queue.componentsOf(ordered)
@@ -287,6 +290,7 @@ export const make = (dependencies: Dependencies): Worker => {
     newest: null,
     signatures: Sign.make(scope, () => inFlight.wake(lane)),
     reconcile: Reconcile.clear,
+    expiresAt: 0,
     knownTo: null,
     isRunning: false,
     isAskedAgain: false

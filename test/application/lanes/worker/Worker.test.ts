@@ -312,4 +312,38 @@ describe("a lane's worker", () => {
     expect([...world.rows.failed.keys()]).toEqual(["r2"])
     expect(landed(world)).toBe(2)
   })
+
+  test("gives up what was not exposed in time, and nothing else", function* () {
+    const world = yield* World.make({ profile: { requestExpiryMillis: 60_000 } })
+    accept(world, 2)
+    world.rows.put({ ...world.accept(3), exposed: true })
+    world.expiry.isOn = true
+    const { sign } = world.signer
+    const away = Effect.fail(new SignerError({ reason: "unavailable", message: "away" }))
+    world.signer.sign = () => away
+    yield* world.wake
+    for (let second = 0; second < 60; second += 5) yield* Time.adjust(5_000)
+    expect(world.rows.all("accepted")).toHaveLength(3)
+    for (let second = 0; second < 60; second += 5) yield* Time.adjust(5_000)
+    expect(world.rows.all("accepted").map(({ opId }) => opId)).toEqual([3])
+    expect(new Set(world.told)).toEqual(new Set(["r1", "r2"]))
+    world.signer.sign = sign
+    yield* Time.adjust(30_000)
+    expect(world.bundles()).toEqual([1])
+  })
+
+  test("gives up nothing while the clock is not trusted, or a nonce is unknown", function* () {
+    for (const cause of ["clock", "nonce"] as const) {
+      const world = yield* World.make({ profile: { requestExpiryMillis: 60_000 } })
+      accept(world, 1)
+      const away = Effect.fail(new SignerError({ reason: "unavailable", message: "away" }))
+      world.signer.sign = () => away
+      world.expiry.isOn = true
+      if (cause === "clock") world.expiry.isTrusted = false
+      else world.foreign.add(0n)
+      yield* world.wake
+      for (let second = 0; second < 180; second += 10) yield* Time.adjust(10_000)
+      expect([cause, world.rows.all("accepted").length]).toEqual([cause, 1])
+    }
+  })
 })
