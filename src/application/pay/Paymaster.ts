@@ -7,6 +7,7 @@ import * as PaymasterData from "../../domain/erc4337/paymaster/PaymasterData.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
+import { Lru } from "../../domain/primitives/Lru.js"
 import type { Connection } from "../chain/Connection.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { PaymasterAnswer, PaymasterClient, PaymasterRpcError } from "../ports/chain/PaymasterRpc.js"
@@ -30,6 +31,9 @@ export interface Site {
 
 /** Of the ops that claim one nonce at most one can land. */
 export const nameOf = ({ nonce, sender }: UserOperation): string => `${sender}:${nonce}`
+
+/** Ops of which a payer remembers what was said when they were measured: far more than are signed at a time. */
+export const mostOps = 8_192
 
 /** How long money is kept for an op that is not sealed, milliseconds: what a dead process holds back. */
 export const keptMillis = 600_000
@@ -119,7 +123,7 @@ export const service = (
   const { connection, entryPoint, paymaster, version } = site
   const { chainId } = connection.profile
   /** What the service said of each op when it was measured, by wallet and nonce key. */
-  const stubs = new Map<string, PaymasterAnswer>()
+  const stubs = new Lru<string, PaymasterAnswer>(mostOps)
   const keyOf = ({ nonce, sender }: UserOperation) => `${sender}:${Nonce.keyOf(nonce)}`
 
   const ask = (method: "stub" | "data", op: UserOperation) =>
@@ -168,9 +172,10 @@ export const service = (
       Effect.gen(function* () {
         const measured = PaymasterData.read(version, op.paymasterAndData)
         const limits = measured?.limits ?? PaymasterData.noLimits
-        const final = stubs.get(keyOf(op))?.final === true
-        // Data that are final already are asked for once more: the op's nonce and limits were not, at that time.
-        const again = final ? yield* ask("stub", bare(op)) : null
+        const stub = stubs.get(keyOf(op))
+        // Data that are final already are asked for once more: the op's nonce and limits were not, at that time. So is what
+        // another process has asked for: a service whose first answer is final may have no other one.
+        const again = stub?.final === false ? null : yield* ask("stub", bare(op))
         const answer = again?.final === true ? again : yield* ask("data", op)
         const completed = withAnswer(op, answer, limits)
         const longest = measured === null ? 0 : Hex.size(measured.data)

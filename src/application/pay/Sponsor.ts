@@ -7,6 +7,7 @@ import * as Sponsorship from "../../domain/erc4337/paymaster/Sponsorship.js"
 import * as UserOperation from "../../domain/erc4337/UserOperation.js"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
+import { Lru } from "../../domain/primitives/Lru.js"
 import { refusal } from "../chain/Connection.js"
 import type { Budgets, Lack, Reservation } from "../ports/Budgets.js"
 import type { Block } from "../ports/chain/ChainRpc.js"
@@ -17,7 +18,7 @@ import * as Reasons from "../request/Reasons.js"
 import * as ChainTime from "../runtime/ChainTime.js"
 import * as Deposits from "./Deposits.js"
 import { type Part, type Payer, PayerRefusal, wallet } from "./Payer.js"
-import { keptMillis, nameOf, type Site } from "./Paymaster.js"
+import { keptMillis, mostOps, nameOf, type Site } from "./Paymaster.js"
 import * as Sponsorships from "./Sponsorships.js"
 
 /** How long a sponsorship is good, seconds, by the chain's clock. */
@@ -60,8 +61,8 @@ export const make = (
     const { accountId } = caller.principal
     /** What is kept for ops of this request that are not sealed. */
     const kept = new Map<string, { readonly id: Hex.Bytes32; readonly wei: bigint }>()
-    /** Ops that were built for this request. */
-    const built = new Set<Hex.Bytes32>()
+    /** Ops that were built by this payer. */
+    const built = new Lru<Hex.Bytes32, true>(mostOps)
 
     const latest: Effect.Effect<Block, Failure> = yield* Effect.cachedWithTTL(
       Effect.flatMap(Effect.mapError(chain.block("latest"), refusal("operator")), (block) =>
@@ -149,7 +150,7 @@ export const make = (
           : Effect.succeed(op),
       complete: (op) =>
         Effect.sync(() => {
-          built.add(UserOperation.hash(version, entryPoint, chainId, op))
+          built.set(UserOperation.hash(version, entryPoint, chainId, op), true)
           return op
         }),
       handOut: (op, userOpHash) =>
@@ -189,7 +190,8 @@ export const make = (
           const why = objection(op, now)
           if (why !== null) return yield* refuse(why)
           const known =
-            built.has(userOpHash) || (yield* Effect.orDie(budgets.handedOut(accountId, chainId, userOpHash)))
+            built.get(userOpHash) === true ||
+            (yield* Effect.orDie(budgets.handedOut(accountId, chainId, userOpHash)))
           if (!known || UserOperation.hash(version, entryPoint, chainId, op) !== userOpHash)
             return yield* altered
           const reserved = kept.get(nameOf(op))

@@ -7,6 +7,7 @@ import * as Schema from "effect/Schema"
 import type { HDNodeWallet } from "ethers"
 import { expect, it } from "vitest"
 import * as Intake from "../../../src/application/intake/Intake.js"
+import { type ChainClient, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
 import type {
@@ -26,8 +27,10 @@ import type { Failure } from "../../../src/application/request/Failure.js"
 import * as Bodies from "../../../src/application/usecases/Bodies.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as Offers from "../../../src/application/usecases/operations/Offers.js"
+import * as LensBatch from "../../../src/domain/erc4337/gas/LensBatch.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Words from "../../../src/domain/primitives/Words.js"
 import * as Conditions from "../../../src/domain/signature/Conditions.js"
 import * as Deployment from "../../../src/domain/wallet/Deployment.js"
 import * as Make from "../../support/journal/Make.js"
@@ -560,4 +563,53 @@ it("a request by a key that the operator has paused is refused before anything i
     )
   )
   expect([tagOf(exit), codeOf(exit), accepted.length]).toEqual(["failed", "writes_paused", 0])
+})
+
+it("a node that refuses a call with many looks is given them in smaller ones, and none of their requests is refused", async () => {
+  const selector = LensBatch.encode([]).slice(0, 10)
+  const sizes: Array<number> = []
+  const clients = new Map<ChainClient, ChainClient>()
+  const wrapped = (chain: ChainClient): ChainClient => {
+    const known = clients.get(chain)
+    if (known !== undefined) return known
+    const own: ChainClient = {
+      ...chain,
+      call: (call, overrides, at) => {
+        const data = (typeof call === "function" ? call() : call).data ?? Hex.empty
+        if (!data.startsWith(selector)) return chain.call(call, overrides, at)
+        const { count } = Words.readArray(Words.read(Hex.unsafe(`0x${data.slice(10)}`)), 0)
+        sizes.push(count)
+        return count > 2
+          ? Effect.fail(new ChainRpcError({ reason: "rejected", origin: chain.origin, message: "too large" }))
+          : chain.call(call, overrides, at)
+      }
+    }
+    clients.set(chain, own)
+    return own
+  }
+  const life = stack.begin({
+    wrapChain: (nodes) => ({
+      ...nodes,
+      connect: (url, owner) => Effect.map(nodes.connect(url, owner), wrapped)
+    })
+  })
+  const { accepted, journal } = journalOf()
+  const taken = await life.runPromise(
+    Effect.gen(function* () {
+      const intake = yield* Intake.make({
+        requestJournal: journal,
+        enterWaiting: () => Effect.void,
+        ring: () => Effect.void
+      })
+      return yield* Effect.forEach(
+        salts.slice(0, 5),
+        (salt, at) => Effect.flatMap(offered([stack.hit(salt, idOf(190 + at))]), intake.take),
+        { concurrency: "unbounded" }
+      )
+    })
+  )
+  await life.dispose()
+  expect(taken.map(({ _tag }) => _tag)).toEqual(Array.from({ length: 5 }, () => "accepted"))
+  expect(accepted.length).toBe(5)
+  expect(sizes.filter((size) => size > 2).toSorted()).toEqual([3, 5])
 })
