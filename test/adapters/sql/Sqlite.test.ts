@@ -223,7 +223,7 @@ const history = `
   retention declined_requests cancellations budget_holders request_notes listing
   request_events webhooks request_elements request_metadata schedules webhook_changes
   watches watch_changes landings account_limits submissions watch_parts webhook_secrets
-  shorter_indexes recovery clock_confirmations unread_nonces
+  shorter_indexes recovery clock_confirmations unread_nonces op_rows
 `
   .trim()
   .split(/\s+/)

@@ -15,14 +15,14 @@ import * as Postgres from "../../support/postgres/Postgres.js"
 
 type State = "ready" | "sent" | "included" | "final"
 
-/** An element: its live version, and the hashes of those that it had under the same nonce before. */
+/** An element: its live version, and the exposed ones before it, each under its nonce. */
 interface Element {
   state: State | "failed"
   exposed: boolean
   key: number
   sequence: number
   hash: number
-  versions: Array<number>
+  readonly before: Array<{ readonly sequence: number; readonly hash: number }>
   /** The nonce of the transaction that carries it. */
   carrier: number | null
 }
@@ -75,6 +75,10 @@ class Table {
 }
 
 const nameOf = ({ index, requestId }: Pick<Records.Op, "index" | "requestId">) => `${requestId}/${index}`
+
+/** Earlier versions under the nonce that the element has, be it again. */
+const versionsOf = ({ before, sequence }: Element): ReadonlyArray<number> =>
+  before.flatMap((version) => (version.sequence === sequence ? version.hash : []))
 
 const preparedOf = (name: string, element: Element): Records.PreparedOp => {
   const [requestId = "", index] = name.split("/")
@@ -141,7 +145,7 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
             key,
             sequence: first + index,
             hash: ++table.hashes,
-            versions: [],
+            before: [],
             carrier: null
           }
         }))
@@ -247,7 +251,7 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
           const before = ids.get(name)?.opId ?? 0
           if (element.exposed) {
             expect(results[place]).toBeGreaterThan(before)
-            element.versions.push(element.hash)
+            element.before.push({ sequence: element.sequence, hash: element.hash })
           } else expect(results[place]).toBe(before)
           element.hash = table.hashes - names.length + place + 1
         }
@@ -261,18 +265,14 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
           ...element,
           sequence: rank % 2 === 0 ? table.nextOf(element.key) : rank % 7,
           hash: ++table.hashes,
-          exposed: false,
-          versions: []
+          exposed: false
         }
         const owner = table.owner(moved.key, moved.sequence)
         const isTaken = owner !== null && owner !== element
         const result = yield* journal.renumber(lane, [preparedOf(name, moved)])
         expect(result._tag).toBe(isTaken ? "nonceTaken" : "renumbered")
-        // The nonce that it has: an exposed version of it stays one.
-        const isSame = moved.sequence === element.sequence
-        if (!isTaken && isSame && element.exposed)
-          moved.versions = [...element.versions, element.hash] as never
-        else if (!isTaken && isSame) moved.versions = element.versions as never
+        if (!isTaken && element.exposed)
+          element.before.push({ sequence: element.sequence, hash: element.hash })
         if (!isTaken) Object.assign(element, moved)
         return
       }
@@ -318,7 +318,7 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
         if (isFinal) return
         if (!hasLeft) table.answered.add(requestId)
         for (const [, element] of own)
-          if (element.state === "ready" && !element.exposed && element.versions.length === 0)
+          if (element.state === "ready" && !element.exposed && versionsOf(element).length === 0)
             element.state = "failed"
         return
       }
@@ -363,7 +363,7 @@ const compare = (journal: Journals.Methods, table: Table) =>
     const versions = yield* journal.versions(ready.map(({ opId }) => opId))
     for (const op of ready)
       expect(versions.flatMap((it) => (it.opId === op.opId ? it.userOpHash : []))).toEqual(
-        table.named(nameOf(op)).versions.map((hash) => Make.word(hash))
+        versionsOf(table.named(nameOf(op))).map((hash) => Make.word(hash))
       )
     for (const [name, element] of table.elements) {
       if (element.state === "failed") continue
