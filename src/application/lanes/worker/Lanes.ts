@@ -1,10 +1,12 @@
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
+import * as Hex from "../../../domain/primitives/Hex.js"
 import { SignerOf } from "../../keys/LaneSigners.js"
 import * as Losses from "../../pay/Losses.js"
 import { Budgets } from "../../ports/Budgets.js"
 import { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import { ClockTrust } from "../../ports/clock/ClockTrust.js"
+import { JournalError } from "../../ports/journal/JournalError.js"
 import { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Transaction } from "../../ports/journal/Records.js"
@@ -25,6 +27,7 @@ import * as TransactionMonitor from "../TransactionMonitor.js"
 import type { Preparing } from "./Context.js"
 import type { Dependencies } from "./LaneState.js"
 import * as LookUp from "./LookUp.js"
+import * as Record from "./Record.js"
 import * as Strays from "./Strays.js"
 import * as Worker from "./Worker.js"
 
@@ -41,6 +44,9 @@ export interface Options {
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
+/** Gas of a transfer to an account without code. */
+const transferGas = 21_000n
+
 /** A transaction as the monitor follows it. Its ops name their nonce keys, of which one transaction at a time is in flight. */
 const recordOf = ({ ops, versions, ...rest }: Transaction): TransactionRecord => ({
   ...rest,
@@ -50,6 +56,40 @@ const recordOf = ({ ops, versions, ...rest }: Transaction): TransactionRecord =>
     entryPoint === "direct" || userOpHash === null ? [] : [{ ...op, entryPoint, userOpHash, key: nonceKey }]
   ),
   direct: ops.find(({ entryPoint }) => entryPoint === "direct")?.requestId ?? null
+})
+
+/** How the monitor prices transactions anew, and fills nonces that nobody used: by the records of the worker. */
+const pricing = (transactionJournal: TransactionJournal["Service"]): NonceManager.NonceManager => ({
+  ...NonceManager.make(transactionJournal),
+  replace: (record, signer, prices) =>
+    // Null: another process has seen it mined meanwhile, and what is known of it here is renewed as it is seen.
+    Effect.map(Record.replace(transactionJournal, record, signer, prices), (replaced) => replaced ?? record),
+  fill: ({ access, balance, chainId, chainNonce, prices, signer }) =>
+    Effect.flatMap(
+      Record.record(transactionJournal, chainId, {
+        access,
+        balance,
+        chainNonce,
+        prices,
+        signer,
+        to: signer.address,
+        data: Hex.empty,
+        value: 0n,
+        gasLimit: transferGas,
+        l1Fee: 0n,
+        drainedTo: 0n,
+        ops: [],
+        direct: null
+      }),
+      (recorded): Effect.Effect<TransactionRecord, JournalError | NonceManager.LaneFunds> => {
+        if (recorded._tag === "recorded") return Effect.succeed(recorded.record)
+        if (recorded._tag === "insufficientFunds")
+          return new NonceManager.LaneFunds({
+            missing: recorded.reserved + transferGas * prices.maxFeePerGas - balance
+          })
+        return new JournalError({ message: `a nonce was not filled: ${recorded._tag}` })
+      }
+    )
 })
 
 export const make = ({ affected, claims, preparing, revertOf }: Options) =>
@@ -64,7 +104,7 @@ export const make = ({ affected, claims, preparing, revertOf }: Options) =>
     const networks = yield* Networks
     const signerOf = yield* SignerOf
     const inFlight = InFlight.make()
-    const lanes = NonceManager.make(transactionJournal)
+    const lanes = pricing(transactionJournal)
     const accessNodes = AccessNodes.make(yield* ChainRpc, networks)
     let wake: (lane: Lane) => Effect.Effect<void> = () => Effect.void
     let minedForGood: (record: TransactionRecord) => Effect.Effect<void> = () => Effect.void

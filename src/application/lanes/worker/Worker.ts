@@ -142,6 +142,8 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
       return { at: now + recheckMillis }
     const isHeld = (op: Bundle.Held): boolean =>
       op.context === null ||
+      // One signature stands for those of all ops of a transaction, which is not made here.
+      op.context.aggregator !== null ||
       Pauses.isPaused(state.pauses, op.opId, now) ||
       state.signatures.isPending(op.opId) ||
       standingOf(componentOf(op)) === "suspected"
