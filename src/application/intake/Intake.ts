@@ -16,8 +16,8 @@ import type { Acceptance, AcceptanceResult } from "../ports/journal/Records.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { Lane } from "../ports/journal/Transactions.js"
 import type { AccountId } from "../ports/Tenants.js"
-import * as NotBegun from "../prepare/NotBegun.js"
 import * as OpContext from "../prepare/OpContext.js"
+import * as NotBegun from "../prepare/ops/NotBegun.js"
 import type * as Preparing from "../prepare/Preparing.js"
 import { catalogue } from "../request/Catalogue.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
@@ -138,6 +138,7 @@ export const make = (options: {
   Effect.gen(function* () {
     const { enterWaiting, requestJournal, ring } = options
     const services = yield* Effect.context<Budgets | BundlerRpc | ChainFacts | Payers>()
+    const fork = yield* Effect.withFiber((fiber) => Effect.succeed(Effect.runForkWith(fiber.context)))
     const keys = Keys.make()
     /** Idempotency keys of requests that are being prepared here: another one of the same key waits for the first. */
     const preparing = new Map<string, Deferred.Deferred<void>>()
@@ -326,7 +327,7 @@ export const make = (options: {
       })
 
     const room: Room.Room<Waiting> = Room.make({
-      fork: Effect.runForkWith(services),
+      fork,
       run: (members: ReadonlyArray<Waiting>) => Effect.provideContext(run(members), services),
       fail: ({ resume }, exit) => resume(exit)
     })

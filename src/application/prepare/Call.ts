@@ -10,7 +10,7 @@ import type { Failure } from "../request/Failure.js"
 import type { EncodedCall } from "./EncodeCall.js"
 import type * as GivenOps from "./given/GivenOps.js"
 import type { OpContext } from "./OpContext.js"
-import * as Wallets from "./Wallets.js"
+import * as Wallets from "./wallets/Wallets.js"
 import type * as WantedWallets from "./wallets/WantedWallets.js"
 
 /**

@@ -8,8 +8,8 @@ import type * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import { type Failure, invalid } from "../request/Failure.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import type { Operation } from "./Operation.js"
-import type * as Wallets from "./Wallets.js"
-import * as Windows from "./Windows.js"
+import * as Windows from "./ops/Windows.js"
+import type * as Wallets from "./wallets/Wallets.js"
 
 /** An operation whose call is encoded. */
 export interface EncodedCall {

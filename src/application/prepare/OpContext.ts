@@ -21,7 +21,7 @@ import { type Failure, invalid } from "../request/Failure.js"
 import type { ForOps, ForSubmission } from "../request/Settings.js"
 import * as KillSwitch from "../tenants/KillSwitch.js"
 import * as SignerAuthorization from "./SignerAuthorization.js"
-import * as Wallets from "./Wallets.js"
+import * as Wallets from "./wallets/Wallets.js"
 
 const percentOf = (text: number): Percent.Percent => Result.getOrElse(Percent.from(text), () => Percent.zero)
 const defaultGasOvershoot = percentOf(50)

@@ -17,10 +17,10 @@ import * as CreatedContracts from "./estimate/CreatedContracts.js"
 import type * as Estimation from "./estimate/Estimation.js"
 import * as FirstLook from "./estimate/FirstLook.js"
 import * as LensEstimation from "./estimate/LensEstimation.js"
-import * as Links from "./Links.js"
-import * as Measure from "./Measure.js"
+import * as Links from "./ops/Links.js"
+import * as Measure from "./ops/Measure.js"
+import * as Sift from "./ops/Sift.js"
 import * as Preparing from "./Preparing.js"
-import * as Sift from "./Sift.js"
 import * as Snapshot from "./Snapshot.js"
 
 /**

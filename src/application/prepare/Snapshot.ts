@@ -16,7 +16,7 @@ import * as Reasons from "../request/Reasons.js"
 import * as ChainTime from "../runtime/ChainTime.js"
 import * as CalledContracts from "./CalledContracts.js"
 import type { OpContext } from "./OpContext.js"
-import * as Wallets from "./Wallets.js"
+import * as Wallets from "./wallets/Wallets.js"
 
 /** What one look at the chain tells before anything is measured. */
 export interface Snapshot {

@@ -12,7 +12,7 @@ import * as WalletEpochs from "../../chain/WalletEpochs.js"
 import { ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { NonceSpace, OpRecord, RequestRecord } from "../../ports/journal/Requests.js"
 import type { OpContext } from "../../prepare/OpContext.js"
-import * as Wallets from "../../prepare/Wallets.js"
+import * as Wallets from "../../prepare/wallets/Wallets.js"
 
 /**
  * The nonce under which something was signed for an element, and left the process. Those bytes may land in any later

@@ -3,8 +3,8 @@ import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
 import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import type { NonceSpace } from "../../ports/journal/Requests.js"
-import * as Fit from "../../prepare/Fit.js"
 import type { OpContext } from "../../prepare/OpContext.js"
+import * as Fit from "../../prepare/ops/Fit.js"
 import type * as Signing from "../Signing.js"
 
 /** How a request's ops are parted into transactions. */

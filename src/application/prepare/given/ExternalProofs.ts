@@ -11,8 +11,8 @@ import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
 import type { Signer, SignerError } from "../../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
+import type * as Windows from "../ops/Windows.js"
 import * as SignerAuthorization from "../SignerAuthorization.js"
-import type * as Windows from "../Windows.js"
 import type { Given } from "./GivenOps.js"
 
 /** A wallet's consent to an op that was handed out. */

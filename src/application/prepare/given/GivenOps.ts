@@ -11,7 +11,7 @@ import { type Failure, invalid } from "../../request/Failure.js"
 import { Custody, optional, shown, UnixSeconds } from "../../request/Fields.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import type { OpContext } from "../OpContext.js"
-import * as Windows from "../Windows.js"
+import * as Windows from "../ops/Windows.js"
 
 const opFields = {
   encodedUserOp: shown(Hex.schema, {

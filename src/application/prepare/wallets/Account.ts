@@ -10,7 +10,7 @@ import type { SignerRef } from "../../ports/Signers.js"
 import { type Detail, type InvalidRequest, invalid } from "../../request/Failure.js"
 import { Custody as CustodyField, optional, SaltText } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
-import * as Wallets from "../Wallets.js"
+import * as Wallets from "./Wallets.js"
 
 /** An account of `/create`. */
 export const schema = Schema.Struct({

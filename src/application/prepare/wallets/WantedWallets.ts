@@ -13,8 +13,8 @@ import type { Caller } from "../../request/Caller.js"
 import { type Detail, type Failure, type InvalidRequest, invalid } from "../../request/Failure.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import type { OpContext } from "../OpContext.js"
-import * as Wallets from "../Wallets.js"
 import * as Account from "./Account.js"
+import * as Wallets from "./Wallets.js"
 
 /** Who shall act for the wallet of an account, every key known; null: nothing is said of it. */
 interface Validators extends Omit<Account.Validators, "signers"> {

@@ -1,9 +1,9 @@
 import * as Result from "effect/Result"
-import type { Version } from "../../domain/erc4337/EntryPoint.js"
-import { EntryPointSpec } from "../../domain/erc4337/entrypoint/EntryPointSpec.js"
-import type { Block } from "../ports/chain/ChainRpc.js"
-import { type ElementFailure, elementFailure } from "../request/Elements.js"
-import { type InvalidRequest, invalid } from "../request/Failure.js"
+import type { Version } from "../../../domain/erc4337/EntryPoint.js"
+import { EntryPointSpec } from "../../../domain/erc4337/entrypoint/EntryPointSpec.js"
+import type { Block } from "../../ports/chain/ChainRpc.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import { type InvalidRequest, invalid } from "../../request/Failure.js"
 
 /** The caller's bounds on when an op may be executed, Unix seconds; 0, or none: no bound. */
 export interface Window {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as NotBegun from "../../../src/application/prepare/NotBegun.js"
-import type { Version } from "../../../src/domain/erc4337/EntryPoint.js"
+import * as NotBegun from "../../../../src/application/prepare/ops/NotBegun.js"
+import type { Version } from "../../../../src/domain/erc4337/EntryPoint.js"
 
 const until = (
   begins: ReadonlyArray<number>,

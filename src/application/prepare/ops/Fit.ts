@@ -1,8 +1,8 @@
 import * as Result from "effect/Result"
-import * as Dependencies from "../../domain/erc4337/Dependencies.js"
-import * as Gas from "../../domain/erc4337/gas/Gas.js"
-import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
-import type { OpContext } from "./OpContext.js"
+import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import * as Gas from "../../../domain/erc4337/gas/Gas.js"
+import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
+import type { OpContext } from "../OpContext.js"
 
 /** Which ops fit into one transaction. */
 

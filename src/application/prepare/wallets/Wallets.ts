@@ -1,22 +1,28 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import * as Address from "../../domain/primitives/Address.js"
-import type { Hex } from "../../domain/primitives/Hex.js"
-import * as Keccak from "../../domain/primitives/Keccak.js"
-import type { Custody, Stored } from "../../domain/wallet/Custody.js"
-import * as Salt from "../../domain/wallet/Salt.js"
-import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
-import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
-import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
-import * as WalletReader from "../../domain/wallet/WalletReader.js"
-import type { ChainFacts } from "../chain/ChainFacts.js"
-import type { CallResult, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
-import type { NetworkProfile } from "../ports/NetworkProfile.js"
-import { CurrentRequest } from "../request/CurrentRequest.js"
-import { type Detail, type Failure, type InvalidRequest, invalid, unprocessable } from "../request/Failure.js"
-import * as Reasons from "../request/Reasons.js"
-import * as SharedReads from "./wallets/SharedReads.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import type { Hex } from "../../../domain/primitives/Hex.js"
+import * as Keccak from "../../../domain/primitives/Keccak.js"
+import type { Custody, Stored } from "../../../domain/wallet/Custody.js"
+import * as Salt from "../../../domain/wallet/Salt.js"
+import * as WalletAddress from "../../../domain/wallet/WalletAddress.js"
+import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
+import * as WalletConfig from "../../../domain/wallet/WalletConfig.js"
+import * as WalletReader from "../../../domain/wallet/WalletReader.js"
+import type { ChainFacts } from "../../chain/ChainFacts.js"
+import type { CallResult, ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
+import type { NetworkProfile } from "../../ports/NetworkProfile.js"
+import { CurrentRequest } from "../../request/CurrentRequest.js"
+import {
+  type Detail,
+  type Failure,
+  type InvalidRequest,
+  invalid,
+  unprocessable
+} from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
+import * as SharedReads from "./SharedReads.js"
 
 /** The parts of `settings` that make wallet addresses. */
 export interface AddressSettings {

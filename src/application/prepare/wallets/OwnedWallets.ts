@@ -1,9 +1,9 @@
 import * as Result from "effect/Result"
-import type { Address } from "../../domain/primitives/Address.js"
-import type { WalletConfig } from "../../domain/wallet/WalletConfig.js"
-import { type ElementFailure, elementFailure } from "../request/Elements.js"
-import { type Failure, invalid } from "../request/Failure.js"
-import type { Snapshot } from "./Snapshot.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import { type Failure, invalid } from "../../request/Failure.js"
+import type { Snapshot } from "../Snapshot.js"
 
 /** An element that acts for a wallet. */
 export interface Acting {

@@ -1,8 +1,8 @@
-import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
-import type { Address } from "../../domain/primitives/Address.js"
-import * as Hex from "../../domain/primitives/Hex.js"
-import * as Conditions from "../../domain/signature/Conditions.js"
-import type * as FirstLook from "./estimate/FirstLook.js"
+import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Conditions from "../../../domain/signature/Conditions.js"
+import type * as FirstLook from "../estimate/FirstLook.js"
 
 /**
  * An op before it is measured: everything but its limits, with a proof of the real shape by nobody. Its payer's part is

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Result from "effect/Result"
-import * as Windows from "../../../src/application/prepare/Windows.js"
-import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
+import * as Windows from "../../../../src/application/prepare/ops/Windows.js"
+import { type Version, versions } from "../../../../src/domain/erc4337/EntryPoint.js"
 
 const now = 1_700_000_000
 const at = { timestamp: now }

@@ -1,14 +1,14 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import * as Dependencies from "../../domain/erc4337/Dependencies.js"
-import type { Address } from "../../domain/primitives/Address.js"
-import type * as Hex from "../../domain/primitives/Hex.js"
-import * as Ledger from "../../domain/wallet/Ledger.js"
-import { ChainFacts } from "../chain/ChainFacts.js"
-import { type Connection, refusal } from "../chain/Connection.js"
-import { dependencyFailed, type ElementFailure } from "../request/Elements.js"
-import { type Failure, invalid } from "../request/Failure.js"
-import type { Operation } from "./Operation.js"
+import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import type * as Hex from "../../../domain/primitives/Hex.js"
+import * as Ledger from "../../../domain/wallet/Ledger.js"
+import { ChainFacts } from "../../chain/ChainFacts.js"
+import { type Connection, refusal } from "../../chain/Connection.js"
+import { dependencyFailed, type ElementFailure } from "../../request/Elements.js"
+import { type Failure, invalid } from "../../request/Failure.js"
+import type { Operation } from "../Operation.js"
 
 const wrong = (index: number, message: string) =>
   Result.fail(invalid("invalid_request", [{ path: `operations[${index}].dependsOn`, message }]))

@@ -1,7 +1,7 @@
-import * as Dependencies from "../../domain/erc4337/Dependencies.js"
-import type { Version } from "../../domain/erc4337/EntryPoint.js"
-import type { Block } from "../ports/chain/ChainRpc.js"
-import type { Schedule } from "../ports/journal/Requests.js"
+import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import type { Version } from "../../../domain/erc4337/EntryPoint.js"
+import type { Block } from "../../ports/chain/ChainRpc.js"
+import type { Schedule } from "../../ports/journal/Requests.js"
 import { hasBegun, type Window } from "./Windows.js"
 
 /** The chain's clock, as its latest block says. */
