@@ -56,17 +56,17 @@ const effect = npm("effect/dist/([A-Z]\\w*|encoding/\\w+)\\.js$")
 /** What each adapter's technology is made of. A folder that is missing here gets `effect` alone. */
 const sdks = {
   "aws-kms": [npm("@aws-sdk/client-kms/")],
-  cluster: [npm("effect/dist/(cluster|sql)/"), npm("pg/")],
+  cluster: [npm("effect/dist/(cluster|sql)/"), npm("@effect/sql-pg/")],
   "azure-kv": [npm("@azure/(identity|keyvault-keys)/")],
   fireblocks: [npm("@fireblocks/ts-sdk/")],
-  "gcp-kms": [npm("@google-cloud/kms/")],
+  "gcp-kms": [npm("(@google-cloud/kms|undici)/")],
   "json-rpc": [npm("undici/")],
   memory: [pureEthers],
   native: [npm("(hash-wasm|secp256k1)/")],
   pkcs11: [npm("pkcs11js/")],
   redis: [npm("ioredis/")],
   "private-key": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],
-  sql: [npm("effect/dist/(reactivity|sql)/"), npm("@effect/sql-pg/"), npm("pg/")]
+  sql: [npm("effect/dist/(reactivity|sql)/"), npm("@effect/sql-pg/")]
 }
 
 const forbid = (name, comment, from, to) => ({ name, comment, severity: "error", from, to })
@@ -150,11 +150,11 @@ module.exports = {
     ),
     forbid(
       "adapter-looks-down",
-      "An adapter knows the ports and the domain: no use case, no engine, no other adapter, no host.",
+      "An adapter knows the ports, the runtime and the domain: no use case, no engine, no other adapter, no host.",
       { path: "^src/adapters/([^/]+)/" },
       {
         path: "^(src|tools|test|contracts|bench)/",
-        pathNot: ["^src/(domain|application/ports)/", "^src/adapters/$1/"]
+        pathNot: ["^src/(domain|application/(ports|runtime))/", "^src/adapters/$1/"]
       }
     ),
     ...Object.entries(sdks).map(([folder, allowed]) =>
@@ -174,7 +174,7 @@ module.exports = {
     forbid(
       "adapters-only-through-wiring",
       "One place decides which technology stands behind a port.",
-      { path: "^src/(?!adapters/)", pathNot: "^src/((hosts/Wiring|Castellan)\\.ts$|hosts/keys/)" },
+      { path: "^src/(?!adapters/)", pathNot: "^src/((hosts/(Running|Wiring)|Castellan)\\.ts$|hosts/keys/)" },
       { path: "^src/adapters/" }
     ),
     forbid(
@@ -220,7 +220,7 @@ module.exports = {
       "surface-without-hosts",
       "What embedders get from the package's root is no process, no port and no command line.",
       { path: "^src/(index|Castellan|hosts/embedded/.*)\\.ts$" },
-      { path: "^src/hosts/", pathNot: "^src/hosts/(embedded|config|fields)/|^src/hosts/ConfigWatch\\.ts$" }
+      { path: "^src/hosts/", pathNot: "^src/hosts/(embedded|config|fields)/|^src/hosts/Running\\.ts$" }
     ),
     forbid(
       "source-knows-no-test",
@@ -280,8 +280,8 @@ module.exports = {
     },
     forbid(
       "no-orphans",
-      "A module that nothing leads to and that leads nowhere.",
-      { path: "^src/", pathNot: [roots, "\\.d\\.ts$"], orphan: true },
+      "A module that nothing leads to and that leads nowhere; scripts are for browsers.",
+      { path: "^src/", pathNot: [roots, "\\.(d\\.ts|js)$"], orphan: true },
       {}
     )
   ],

@@ -7,53 +7,24 @@ import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Provider } from "./application/keys/KeyRing.js"
 import * as KeyRing from "./application/keys/KeyRing.js"
-import * as Engine from "./application/lanes/Engine.js"
-import type { AbiStore } from "./application/ports/AbiStore.js"
-import type { AuditLog } from "./application/ports/AuditLog.js"
-import type { Budgets } from "./application/ports/Budgets.js"
-import type { Bundler } from "./application/ports/chain/Bundler.js"
-import type { BundlerRpc } from "./application/ports/chain/BundlerRpc.js"
 import type { ChainRpc } from "./application/ports/chain/ChainRpc.js"
-import type { PaymasterRpc } from "./application/ports/chain/PaymasterRpc.js"
-import * as ClockTrust from "./application/ports/clock/ClockTrust.js"
-import type { Journals } from "./application/ports/journal/Journals.js"
 import type { Networks } from "./application/ports/Networks.js"
 import type { RateLimit } from "./application/ports/RateLimit.js"
-import type { Replicas } from "./application/ports/Replicas.js"
 import type { Signers, SystemSigners } from "./application/ports/Signers.js"
 import type { AccountId } from "./application/ports/Tenants.js"
-import type { Watches } from "./application/ports/Watches.js"
-import type { WebhookSender, Webhooks } from "./application/ports/Webhooks.js"
 import type { Caller } from "./application/request/Caller.js"
 import * as ClockCheck from "./application/sweep/ClockCheck.js"
-import * as Sweep from "./application/sweep/Sweep.js"
-import * as Followers from "./application/watches/Followers.js"
-import * as Deliver from "./application/webhooks/Deliver.js"
 import * as IpAddress from "./domain/net/IpAddress.js"
 import * as Keccak from "./domain/primitives/Keccak.js"
-import * as ConfigWatch from "./hosts/ConfigWatch.js"
 import * as NetworkOptions from "./hosts/embedded/NetworkOptions.js"
 import * as SignerOptions from "./hosts/embedded/SignerOptions.js"
+import type { Given, Own, Port, Ports } from "./hosts/Running.js"
 
 export type { Network } from "./hosts/embedded/NetworkOptions.js"
 export type { Key, Signer } from "./hosts/embedded/SignerOptions.js"
 
 /** Everything that the use cases require. */
-export type Services =
-  | AbiStore
-  | AuditLog
-  | Budgets
-  | Bundler
-  | ChainRpc
-  | Engine.Engine
-  | Journals
-  | Networks
-  | RateLimit
-  | Signers
-  | SystemSigners
-  | Watches
-  | Webhooks
-  | WebhookSender
+export type Services = Ports
 
 /** Where the journal, budgets, registered ABI texts and the audit log are kept. */
 export type Database = ({ readonly path: string } | { readonly url: string | Redacted.Redacted<string> }) & {
@@ -61,10 +32,7 @@ export type Database = ({ readonly path: string } | { readonly url: string | Red
   readonly sealingKey: string | Redacted.Redacted<string>
 }
 
-/** The default of a port, replaced. */
-type Port<P> = Layer.Layer<P, { readonly message: string }>
-
-export interface Options {
+export interface Options extends Own {
   /** The chains, beside 137, 80002, 8453 and 84532, which are supported without a word; or the port itself. */
   readonly networks: ReadonlyArray<NetworkOptions.Network> | Port<Networks>
   /** The keys that requests may name; or the ports themselves. */
@@ -82,13 +50,6 @@ export interface Options {
   readonly clockConfirmed?: boolean
   /** Where the RPC URLs of requests may lead beside public addresses. Default: nowhere. */
   readonly egress?: { readonly allowLoopback?: boolean; readonly allow?: ReadonlyArray<string> }
-  readonly abiStore?: Port<AbiStore>
-  readonly auditLog?: Port<AuditLog>
-  readonly budgets?: Port<Budgets>
-  readonly bundlerRpc?: Port<BundlerRpc>
-  readonly chainRpc?: Port<ChainRpc>
-  readonly journal?: Port<Journals>
-  readonly paymasterRpc?: Port<PaymasterRpc>
   readonly rateLimit?: Port<RateLimit>
 }
 
@@ -134,76 +95,22 @@ const clientOf = (database: Database | undefined): Port<SqlClient> =>
 const freshKey = (): Redacted.Redacted<string> =>
   Redacted.make(Buffer.from(globalThis.crypto.getRandomValues(new Uint8Array(32))).toString("hex"))
 
-const stores = ({ abiStore, auditLog, budgets, database, journal }: Options) => {
-  const client = clientOf(database)
-  const sealingKey = database === undefined ? freshKey() : secret(database.sealingKey)
-  const sql = <P, E>(load: () => Promise<Layer.Layer<P, E, SqlClient>>) => Layer.provide(late(load), client)
-  return Layer.mergeAll(
-    abiStore ?? sql(() => import("./adapters/sql/AbiStore.js").then(({ layer }) => layer)),
-    auditLog ?? sql(() => import("./adapters/sql/AuditLog.js").then(({ layer }) => layer)),
-    budgets ?? sql(() => import("./adapters/sql/Budgets.js").then(({ layer }) => layer)),
-    journal ??
-      sql(() => import("./adapters/sql/journal/Journal.js").then(({ layer }) => layer({ sealingKey }))),
-    sql(() => import("./adapters/sql/watches/Watches.js").then(({ layer }) => layer({ sealingKey }))),
-    sql(() => import("./adapters/sql/webhooks/Webhooks.js").then(({ layer }) => layer({ sealingKey })))
-  )
+/** Programs with the same keys on one PostgreSQL database share the lanes. */
+const sharedOf = ({ database, journal, signers }: Options): Given["shared"] => {
+  if (database === undefined || !("url" in database) || journal !== undefined) return null
+  const names = isLayer(signers) ? [] : signers.map(({ clientId, versionId }) => [clientId, versionId])
+  return { url: secret(database.url), group: Keccak.hashText(JSON.stringify(names)).slice(2, 18) }
 }
 
-const soleProcess: Port<Replicas> = late(() =>
-  import("./adapters/memory/Replicas.js").then(({ layer }) => layer)
-)
-
-/** Of the whole process; what several layers load is the same. */
-const nativeCrypto = late(() =>
-  import("./adapters/native/Crypto.js").then(({ install }) => Layer.effectDiscard(install))
-)
-
-/** Programs with the same keys on one PostgreSQL database share the lanes; the file of SQLite is one program's. */
-const replicas = ({ database, journal, signers }: Options): Port<Replicas> => {
-  if (database === undefined || journal !== undefined) return soleProcess
-  if ("path" in database)
-    return Layer.merge(
-      soleProcess,
-      late(() =>
+/** The file of SQLite is one program's. */
+const exclusive = ({ database, journal }: Options): Port<never> =>
+  database !== undefined && "path" in database && journal === undefined
+    ? late(() =>
         import("./adapters/sql/Sqlite.js").then(({ exclusive }) =>
           Layer.effectDiscard(exclusive({ filename: database.path }))
         )
       )
-    )
-  const names = isLayer(signers) ? [] : signers.map(({ clientId, versionId }) => [clientId, versionId])
-  const group = Keccak.hashText(JSON.stringify(names)).slice(2, 18)
-  return Layer.provide(
-    late(() =>
-      import("./adapters/cluster/Replicas.js").then(({ layer }) =>
-        layer({ group, url: secret(database.url) })
-      )
-    ),
-    clientOf(database)
-  )
-}
-
-const services = (
-  { bundlerRpc, chainRpc, egress, paymasterRpc, rateLimit }: Options,
-  allow: ReadonlyArray<IpAddress.Range>
-) =>
-  Layer.mergeAll(
-    bundlerRpc ??
-      late(() => import("./adapters/json-rpc/services/BundlerRpc.js").then(({ layer }) => layer())),
-    chainRpc ??
-      late(() =>
-        import("./adapters/json-rpc/node/ChainRpc.js").then(({ layer }) =>
-          layer({ egress: { allowLoopback: egress?.allowLoopback ?? false, allow } })
-        )
-      ),
-    late(() =>
-      import("./adapters/json-rpc/services/WebhookSender.js").then(({ layer }) =>
-        layer({ egress: { allowLoopback: egress?.allowLoopback ?? false, allow } })
-      )
-    ),
-    paymasterRpc ??
-      late(() => import("./adapters/json-rpc/services/PaymasterRpc.js").then(({ layer }) => layer())),
-    rateLimit ?? late(() => import("./adapters/memory/RateLimit.js").then(({ layer }) => layer))
-  )
+    : Layer.empty
 
 const openKeys = (keys: Readonly<Record<string, Redacted.Redacted<string>>>) =>
   Effect.flatMap(
@@ -281,26 +188,31 @@ export const layer = (options: Options): Layer.Layer<Services, LayerError> => {
   ]
   if (Result.isFailure(networks) || Result.isFailure(allow) || problems.length > 0)
     return Layer.effectContext(Effect.fail(refused(problems)))
-  const adapters = Layer.mergeAll(
-    stores(options),
-    replicas(options),
-    services(options, allow.success),
-    networks.success.port,
-    keys(options)
-  )
-  return Layer.mergeAll(
-    Layer.effectDiscard(clockCheck(options, networks.success.profiles)),
-    Layer.effectDiscard(Sweep.start),
-    Layer.effectDiscard(Deliver.start),
-    Layer.effectDiscard(Followers.start)
+  const { database, egress } = options
+  const { lowBalances, port, profiles } = networks.success
+  const sql = clientOf(database)
+  return late(() =>
+    import("./hosts/Running.js").then((Running) =>
+      Running.layer({
+        ...options,
+        sql,
+        sealingKey: database === undefined ? freshKey() : secret(database.sealingKey),
+        shared: sharedOf(options),
+        egress: { allowLoopback: egress?.allowLoopback ?? false, allow: allow.success },
+        networks: profiles,
+        lowBalances,
+        clockCheck: clockCheck(options, profiles)
+      })
+    )
   ).pipe(
-    Layer.provideMerge(Engine.layer),
     Layer.provideMerge(
-      ConfigWatch.layer({ networks: networks.success.profiles, lowBalances: networks.success.lowBalances })
+      Layer.mergeAll(
+        exclusive(options),
+        options.rateLimit ?? late(() => import("./adapters/memory/RateLimit.js").then(({ layer }) => layer)),
+        port,
+        keys(options)
+      )
     ),
-    Layer.provideMerge(adapters),
-    Layer.provide(Layer.sync(ClockTrust.ClockTrust, ClockTrust.make)),
-    Layer.provide(nativeCrypto),
     Layer.catch((error) => Layer.effectContext(Effect.fail(failed(error))))
   )
 }

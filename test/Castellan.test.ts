@@ -199,6 +199,9 @@ describe("Castellan.layer", () => {
 
   it("takes every field that the configuration file has for a network", () => {
     expectTypeOf<keyof Castellan.Network>().toEqualTypeOf<keyof typeof NetworkFile.Network.Encoded>()
+    expectTypeOf<Castellan.Network["rpc"]>().toEqualTypeOf<string | Redacted.Redacted | undefined>()
+    expectTypeOf<Castellan.Network["maxFeePerGas"]>().toEqualTypeOf<number | bigint | string | undefined>()
+    expectTypeOf<Castellan.Network["confirmations"]>().toEqualTypeOf<number | undefined>()
   })
 })
 

@@ -15,10 +15,7 @@ export const joined = {
   platform: "node",
   target: "node22",
   splitting: true,
-  external: [
-    ...["hash-wasm", "pg", "secp256k1", "swagger-ui-dist", "undici"],
-    ...Object.keys(peerDependencies)
-  ],
+  external: [...["hash-wasm", "secp256k1", "swagger-ui-dist", "undici"], ...Object.keys(peerDependencies)],
   // What packages in the form of CommonJS ask for Node's own modules by.
   banner: {
     js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);'

@@ -3,13 +3,12 @@ import { dirname } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Effect from "effect/Effect"
 import * as Program from "../src/hosts/cli/Program.js"
-import * as ConfigSchema from "../src/hosts/config/ConfigSchema.js"
-import { api } from "../src/hosts/http/contract/Api.js"
-import * as OpenApi from "../src/hosts/http/docs/OpenApi.js"
+import { jsonSchema } from "../src/hosts/config/ConfigFile.js"
 import * as CommandLine from "../test/support/process/CommandLine.js"
 import * as BrowserModule from "./BrowserModule.js"
 import * as PublicApi from "./PublicApi.js"
 import * as Markdown from "./reference/Markdown.js"
+import * as OpenApiDocument from "./reference/OpenApiDocument.js"
 import * as Reference from "./reference/Reference.js"
 
 const root = new URL("../", import.meta.url)
@@ -54,15 +53,12 @@ const commandLine = (): string =>
 
 /** The generated pages of the documentation, by their path in the repository. */
 export const pages = (): Readonly<Record<string, string>> => {
-  const source = Reference.fromDocument(OpenApi.fromApi(api), exchanges())
+  const source = Reference.fromDocument(OpenApiDocument.document, exchanges())
   publicApi ??= PublicApi.page(PublicApi.entries())
   return {
     "docs/cli.md": `${commandLine()}\n`,
-    "docs/config.schema.json": `${ConfigSchema.text}\n`,
-    "src/hosts/http/playground/Passkeys.generated.ts": BrowserModule.page(
-      new URL("src/client/Passkeys.ts", root),
-      "castellan/passkeys"
-    ),
+    "docs/config.schema.json": `${jsonSchema()}\n`,
+    "src/hosts/http/playground/passkeys.js": BrowserModule.page(new URL("src/client/Passkeys.ts", root)),
     "docs/errors.md": Markdown.errors(source),
     "docs/public-api.md": publicApi,
     ...Markdown.reference(source)

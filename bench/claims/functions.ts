@@ -214,7 +214,6 @@ const curveTasks = async (context: Context): Promise<ReadonlyArray<Task>> => {
   const signature: string = curve.serialize(ours)
   const theirs = new SigningKey(privateKey)
   const signer: string = curve.addressOf(key.publicKey)
-  const prove = curve.prover(key.publicKey)
   const bytes = `0x${"07".repeat(85)}`
   const both = [27, 28].map((v) => `${signature.slice(0, 130)}${v.toString(16)}`)
   return [
@@ -238,7 +237,7 @@ const curveTasks = async (context: Context): Promise<ReadonlyArray<Task>> => {
       what: "a signature proved against a known key",
       peer: "prove",
       inputs: { address: signer, digest, publicKey: key.publicKey, signature },
-      castellan: () => prove(Hex.unsafe32(digest), ours) === signature,
+      castellan: () => curve.prove(key.publicKey, Hex.unsafe32(digest), ours) === signature,
       ethers: () => both.some((each) => SigningKey.recoverPublicKey(digest, each) === theirs.publicKey),
       demanded: true
     },

@@ -2,7 +2,6 @@ import type * as ListNetworks from "../application/usecases/network/ListNetworks
 import type * as CancelRequest from "../application/usecases/operations/CancelRequest.js"
 import type * as GetRequest from "../application/usecases/operations/GetRequest.js"
 import type * as ListRequests from "../application/usecases/operations/ListRequests.js"
-import type { CallOptions } from "./CallOptions.js"
 import { CastellanError } from "./CastellanError.js"
 import { type Reads, reads, type Signing, type Writes, writes } from "./Endpoints.js"
 import * as Events from "./Events.js"
@@ -28,13 +27,11 @@ export type {
   Writes
 } from "./Endpoints.js"
 export type { EventsOptions, RequestEvent } from "./Events.js"
-export type { Options } from "./Transport.js"
+export type { CallOptions, Options } from "./Transport.js"
 export type { Watches } from "./Watches.js"
 export type { Webhooks } from "./Webhooks.js"
 
-export type { CallOptions }
-
-export interface WriteOptions extends CallOptions {
+export interface WriteOptions extends Transport.CallOptions {
   /** Default: a random one for each call. Give one that you have stored to have a write once over restarts of yours. */
   readonly idempotencyKey?: string
   /** What to find the write by: at most 16 texts by key, 2 KiB together. See `requests`. */
@@ -52,7 +49,7 @@ export type RequestState = typeof GetRequest.Response.Encoded
 
 type Read<E extends { request: unknown; response: unknown }> = (
   request: E["request"],
-  options?: CallOptions
+  options?: Transport.CallOptions
 ) => Promise<E["response"]>
 
 interface Write<E extends { request: unknown; response: unknown }> {
@@ -66,17 +63,17 @@ export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
   /** What is known of a write. `wait`: seconds, 0 to 60, for which the answer waits for it to be final. */
   readonly request: (
     requestId: string,
-    options?: CallOptions & { readonly wait?: number }
+    options?: Transport.CallOptions & { readonly wait?: number }
   ) => Promise<RequestState>
   /** The chains that the account may use, with their settings. */
-  readonly networks: (options?: CallOptions) => Promise<typeof ListNetworks.Response.Encoded>
+  readonly networks: (options?: Transport.CallOptions) => Promise<typeof ListNetworks.Response.Encoded>
   readonly requests: (
     query?: typeof ListRequests.Query.Encoded,
-    options?: CallOptions
+    options?: Transport.CallOptions
   ) => Promise<typeof ListRequests.Response.Encoded>
   readonly cancel: (
     requestId: string,
-    options?: CallOptions
+    options?: Transport.CallOptions
   ) => Promise<typeof CancelRequest.Response.Encoded>
   /**
    * What becomes of a write that was accepted, step by step, until it has its answer (`request` tells that). Goes on
@@ -99,7 +96,7 @@ export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
    */
   readonly waitFor: <K extends keyof Writes>(
     requestId: string,
-    options?: CallOptions
+    options?: Transport.CallOptions
   ) => Promise<Writes[K]["response"]>
 }
 
@@ -145,7 +142,7 @@ export const make = (options: Transport.Options): Client => {
 
   const read =
     (name: string, repeatable: boolean) =>
-    async (body: unknown, { signal }: CallOptions = {}) =>
+    async (body: unknown, { signal }: Transport.CallOptions = {}) =>
       (await send({ method: "POST", path: `/${name}`, body, idempotencyKey: null, repeatable, signal })).body
 
   const write =
@@ -173,7 +170,7 @@ export const make = (options: Transport.Options): Client => {
     method: "GET" | "DELETE",
     path: string,
     query: Readonly<Record<string, string | undefined>>,
-    { signal }: CallOptions
+    { signal }: Transport.CallOptions
   ) => {
     const target = `${path}${Transport.queryOf(query)}`
     return (await send({ method, path: target, idempotencyKey: null, repeatable: true, signal })).body
@@ -181,7 +178,7 @@ export const make = (options: Transport.Options): Client => {
 
   const request = async (
     requestId: string,
-    { wait, ...more }: CallOptions & { readonly wait?: number } = {}
+    { wait, ...more }: Transport.CallOptions & { readonly wait?: number } = {}
   ): Promise<RequestState> =>
     (await plain(
       "GET",
@@ -190,7 +187,7 @@ export const make = (options: Transport.Options): Client => {
       more
     )) as RequestState
 
-  const waitFor = async (requestId: string, more: CallOptions = {}): Promise<unknown> => {
+  const waitFor = async (requestId: string, more: Transport.CallOptions = {}): Promise<unknown> => {
     if (settled.known.has(requestId)) return settled.known.get(requestId)
     for (;;) {
       more.signal?.throwIfAborted()
@@ -206,9 +203,9 @@ export const make = (options: Transport.Options): Client => {
     ...Object.fromEntries(writes.map((name) => [name, write(name)])),
     sign: read("sign", false),
     request,
-    networks: (more: CallOptions = {}) => plain("GET", "/networks", {}, more),
+    networks: (more: Transport.CallOptions = {}) => plain("GET", "/networks", {}, more),
     requests: (query = {}, more = {}) => plain("GET", "/requests", { ...query }, more),
-    cancel: (requestId: string, more: CallOptions = {}) =>
+    cancel: (requestId: string, more: Transport.CallOptions = {}) =>
       plain("DELETE", `/requests/${encodeURIComponent(requestId)}`, {}, more),
     events: Events.make(Transport.opener(options)),
     webhooks: Webhooks.make(send),

@@ -1,5 +1,4 @@
 import type { EventData, EventKind } from "../application/ports/journal/Events.js"
-import type { CallOptions } from "./CallOptions.js"
 import { CastellanError } from "./CastellanError.js"
 import * as Transport from "./Transport.js"
 
@@ -14,7 +13,7 @@ export interface RequestEvent {
   readonly data: EventData
 }
 
-export interface EventsOptions extends CallOptions {
+export interface EventsOptions extends Transport.CallOptions {
   /** Those after this sequence number. Default: all. */
   readonly after?: number
   /** How often in a row the stream is opened again though no event came. Default 4. */

@@ -1,5 +1,8 @@
-import type { CallOptions } from "./CallOptions.js"
 import { CastellanError } from "./CastellanError.js"
+
+export interface CallOptions {
+  readonly signal?: AbortSignal
+}
 
 export interface Options {
   /**
@@ -44,14 +47,14 @@ export const queryOf = (query: Readonly<Record<string, string | undefined>>): st
 /** Asks the endpoints under one path. None takes an idempotency key. */
 export const under =
   (send: (exchange: Exchange) => Promise<Answer>, root: string) =>
-  async (
+  async <A>(
     method: Exchange["method"],
     path: string,
     body: unknown,
     repeatable: boolean,
     { signal }: CallOptions = {}
-  ): Promise<unknown> =>
-    (await send({ method, path: `${root}${path}`, body, idempotencyKey: null, repeatable, signal })).body
+  ): Promise<A> =>
+    (await send({ method, path: `${root}${path}`, body, idempotencyKey: null, repeatable, signal })).body as A
 
 const parsed = async (response: Response): Promise<unknown> => {
   const text = await response.text()

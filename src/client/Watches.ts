@@ -1,9 +1,6 @@
 import type * as AddWatch from "../application/usecases/watches/AddWatch.js"
-import type * as ChangeWatch from "../application/usecases/watches/ChangeWatch.js"
-import type * as ListWatches from "../application/usecases/watches/ListWatches.js"
-import type * as RemoveWatch from "../application/usecases/watches/RemoveWatch.js"
 import type * as Watch from "../application/usecases/watches/Watch.js"
-import type { CallOptions } from "./CallOptions.js"
+import type { CallOptions } from "./Transport.js"
 import * as Transport from "./Transport.js"
 
 /** The endpoints of watches. */
@@ -14,29 +11,26 @@ export interface Watches {
     options?: CallOptions
   ) => Promise<typeof AddWatch.Response.Encoded>
   readonly list: (
-    query?: typeof ListWatches.Query.Encoded,
+    query?: typeof Watch.ListQuery.Encoded,
     options?: CallOptions
-  ) => Promise<typeof ListWatches.Response.Encoded>
+  ) => Promise<typeof Watch.List.Encoded>
   readonly get: (watchId: string, options?: CallOptions) => Promise<typeof Watch.Shown.Encoded>
   readonly change: (
     watchId: string,
-    request: typeof ChangeWatch.Request.Encoded,
+    request: typeof Watch.ChangeRequest.Encoded,
     options?: CallOptions
   ) => Promise<typeof Watch.Shown.Encoded>
-  readonly remove: (watchId: string, options?: CallOptions) => Promise<typeof RemoveWatch.Response.Encoded>
+  readonly remove: (watchId: string, options?: CallOptions) => Promise<typeof Watch.Removed.Encoded>
 }
 
 export const make = (send: (exchange: Transport.Exchange) => Promise<Transport.Answer>): Watches => {
   const ask = Transport.under(send, "/watches")
   const at = (watchId: string) => `/${encodeURIComponent(watchId)}`
-  const endpoints = {
-    add: (request: unknown, more?: CallOptions) => ask("POST", "", request, false, more),
-    list: (query: typeof ListWatches.Query.Encoded = {}, more?: CallOptions) =>
-      ask("GET", Transport.queryOf({ ...query }), undefined, true, more),
-    get: (watchId: string, more?: CallOptions) => ask("GET", at(watchId), undefined, true, more),
-    change: (watchId: string, request: unknown, more?: CallOptions) =>
-      ask("PATCH", at(watchId), request, true, more),
-    remove: (watchId: string, more?: CallOptions) => ask("DELETE", at(watchId), undefined, false, more)
+  return {
+    add: (request, more) => ask("POST", "", request, false, more),
+    list: (query = {}, more) => ask("GET", Transport.queryOf({ ...query }), undefined, true, more),
+    get: (watchId, more) => ask("GET", at(watchId), undefined, true, more),
+    change: (watchId, request, more) => ask("PATCH", at(watchId), request, true, more),
+    remove: (watchId, more) => ask("DELETE", at(watchId), undefined, false, more)
   }
-  return endpoints as Watches
 }

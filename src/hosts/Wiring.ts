@@ -13,17 +13,10 @@ import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
 import * as ChainRpc from "../adapters/json-rpc/node/ChainRpc.js"
-import * as BundlerRpc from "../adapters/json-rpc/services/BundlerRpc.js"
-import * as PaymasterRpc from "../adapters/json-rpc/services/PaymasterRpc.js"
 import * as WebhookSender from "../adapters/json-rpc/services/WebhookSender.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
 import * as Networks from "../adapters/memory/Networks.js"
 import * as ProcessRateLimit from "../adapters/memory/RateLimit.js"
-import * as SoleProcess from "../adapters/memory/Replicas.js"
-import * as NativeCrypto from "../adapters/native/Crypto.js"
-import * as AbiStore from "../adapters/sql/AbiStore.js"
-import * as AuditLog from "../adapters/sql/AuditLog.js"
-import * as Budgets from "../adapters/sql/Budgets.js"
 import * as SqlClockConfirmations from "../adapters/sql/clock/ClockConfirmations.js"
 import * as StoreCopy from "../adapters/sql/copy/StoreCopy.js"
 import * as ErrorCode from "../adapters/sql/ErrorCode.js"
@@ -35,20 +28,13 @@ import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
 import * as RequestHistory from "../adapters/sql/RequestHistory.js"
 import type * as Sqlite from "../adapters/sql/Sqlite.js"
 import * as TenantStore from "../adapters/sql/tenants/TenantStore.js"
-import * as SqlWatches from "../adapters/sql/watches/Watches.js"
-import * as SqlWebhooks from "../adapters/sql/webhooks/Webhooks.js"
 import * as KeyRing from "../application/keys/KeyRing.js"
 import type { Registry } from "../application/keys/KeyRingRegistry.js"
-import * as Engine from "../application/lanes/Engine.js"
 import { type Bounds, OpenRequestBounds } from "../application/lanes/requests/OpenRequests.js"
 import { ScheduledRequestBounds } from "../application/lanes/requests/ScheduledRequests.js"
-import { type AbiStore as AbiStorePort, OperatorAbi } from "../application/ports/AbiStore.js"
-import type { AuditLog as AuditLogPort } from "../application/ports/AuditLog.js"
-import type { Budgets as BudgetsPort } from "../application/ports/Budgets.js"
-import type { Bundler } from "../application/ports/chain/Bundler.js"
+import { OperatorAbi } from "../application/ports/AbiStore.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/chain/ChainRpc.js"
 import { ClockConfirmations } from "../application/ports/clock/ClockConfirmations.js"
-import * as ClockTrust from "../application/ports/clock/ClockTrust.js"
 import type { Journals } from "../application/ports/journal/Journals.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import {
@@ -60,43 +46,19 @@ import type { RequestHistory as RequestHistoryPort } from "../application/ports/
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import type { TenantStore as AccountStorePort } from "../application/ports/TenantStore.js"
 import { type AccountId, type Tenants as AccountsPort, TenantsError } from "../application/ports/Tenants.js"
-import type { Watches as WatchesPort } from "../application/ports/Watches.js"
-import type {
-  WebhookSender as WebhookSenderPort,
-  Webhooks as WebhooksPort
-} from "../application/ports/Webhooks.js"
+import type { WebhookSender as WebhookSenderPort } from "../application/ports/Webhooks.js"
 import * as ClockCheck from "../application/sweep/ClockCheck.js"
-import * as Sweep from "../application/sweep/Sweep.js"
 import * as Counting from "../application/tenants/Counting.js"
 import * as Directory from "../application/tenants/Directory.js"
-import * as Followers from "../application/watches/Followers.js"
-import * as Deliver from "../application/webhooks/Deliver.js"
-import * as ConfigWatch from "./ConfigWatch.js"
 import * as AccountNetworks from "./config/AccountNetworks.js"
 import * as AccountSigners from "./config/AccountSigners.js"
 import type { Config } from "./config/Config.js"
 import * as KeyProviders from "./keys/KeyProviders.js"
 import * as Packages from "./Packages.js"
+import * as Running from "./Running.js"
 
 /** Everything that the use cases and the HTTP front require. */
-export type Ports =
-  | AbiStorePort
-  | AccountsPort
-  | AccountStorePort
-  | AuditLogPort
-  | BudgetsPort
-  | Bundler
-  | ChainRpcPort
-  | Engine.Engine
-  | Journals
-  | NetworksPort
-  | RateLimitPort
-  | RequestHistoryPort
-  | SignersPort
-  | SystemSigners
-  | WatchesPort
-  | WebhookSenderPort
-  | WebhooksPort
+export type Ports = Running.Ports | AccountsPort | AccountStorePort | RequestHistoryPort
 
 /** The service can not start with this configuration; `message` says why, without a secret. */
 export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
@@ -157,53 +119,38 @@ const failed = ({ message }: { readonly message: string }) => new StartError({ m
 const orStartError = <A, R>(layer: Layer.Layer<A, { readonly message: string }, R>) =>
   Layer.catch(layer, (error) => Layer.effectContext<A, StartError, never>(Effect.fail(failed(error))))
 
-/** What the command line says of accounts, in the configuration's database. */
-export const accountStore = (config: Config): Layer.Layer<AccountStorePort, StartError> =>
-  orStartError(Layer.provide(TenantStore.layer, commandClient(config)))
-
-/** What the command line reads of the journal, in the configuration's database. */
-export const journal = (config: Config): Layer.Layer<Journals | RequestHistoryPort, StartError> =>
-  Layer.mergeAll(Journal.layer({ sealingKey: config.keyPepper }), RequestHistory.layer).pipe(
-    Layer.provide(commandClient(config)),
-    orStartError
-  )
-
 const egressOf = (config: Config) => ({
   allowLoopback: config.profile === "development",
   ...config.edge.egress
 })
 
-const webhooksOn = (config: Config, sql: Client) =>
-  Layer.merge(
-    Layer.provide(SqlWebhooks.layer({ sealingKey: config.keyPepper }), sql),
-    WebhookSender.layer({ egress: egressOf(config) })
-  )
+/** What the command line reads and changes in the configuration's database, and tries what it says of webhooks by. */
+export type Stored =
+  | Layer.Success<ReturnType<typeof Running.stored>>
+  | AccountStorePort
+  | ClockConfirmations
+  | RequestHistoryPort
+  | WebhookSenderPort
 
-/** What the command line says of webhooks, in the configuration's database. */
-export const webhooks = (config: Config): Layer.Layer<WebhooksPort | WebhookSenderPort, StartError> =>
-  orStartError(webhooksOn(config, commandClient(config)))
-
-/** What the command line says of watches: they are in the configuration's database, and their nodes are asked at once. */
-export const watches = (
-  config: Config
-): Layer.Layer<WatchesPort | AbiStorePort | ChainRpcPort | NetworksPort | AccountsPort, StartError> => {
+export const stored = (config: Config): Layer.Layer<Stored, StartError> => {
   const sql = commandClient(config)
-  return Layer.mergeAll(
-    Layer.provide(SqlWatches.layer({ sealingKey: config.keyPepper }), sql),
-    Layer.provide(AbiStore.layer, sql),
-    Layer.succeed(OperatorAbi, config.abi),
-    ChainRpc.layer({ egress: egressOf(config) }),
-    tenants(config, sql)
-  ).pipe(orStartError)
+  return Layer.mergeAll(TenantStore.layer, RequestHistory.layer, SqlClockConfirmations.layer).pipe(
+    Layer.provide(sql),
+    Layer.merge(Running.stored({ sealingKey: config.keyPepper, sql })),
+    Layer.merge(WebhookSender.layer({ egress: egressOf(config) })),
+    orStartError
+  )
 }
 
-/** What the command line reads of the audit log, in the configuration's database. */
-export const auditLog = (config: Config): Layer.Layer<AuditLogPort, StartError> =>
-  orStartError(Layer.provide(AuditLog.layer, commandClient(config)))
-
-/** What the command line says of the clock, in the configuration's database. */
-export const clockConfirmations = (config: Config): Layer.Layer<ClockConfirmations, StartError> =>
-  orStartError(Layer.provide(SqlClockConfirmations.layer, commandClient(config)))
+/** Who calls, and the chains and nodes that they have: what a watch of the command line is checked by. */
+export const callers = (
+  config: Config
+): Layer.Layer<ChainRpcPort | NetworksPort | AccountsPort, StartError, AccountStorePort> =>
+  Layer.mergeAll(
+    tenants(config),
+    Layer.succeed(OperatorAbi, config.abi),
+    ChainRpc.layer({ egress: egressOf(config) })
+  ).pipe(orStartError)
 
 /**
  * Copies what a service has in a file of SQLite to the PostgreSQL of another configuration, which a service with the same
@@ -243,8 +190,8 @@ export const copyStore = (
     Effect.mapError((error) => (error instanceof StartError ? error : failed(error)))
   )
 
-/** Who holds which key, what is paused, and what each account has of its own: of the file and of the database. */
-const tenants = (config: Config, sql: Client) => {
+/** Who holds which key, what is paused, and which chains each account has: of the file and of the database. */
+const tenants = (config: Config) => {
   const directory = Layer.unwrap(
     Effect.map(
       Effect.mapError(
@@ -253,12 +200,9 @@ const tenants = (config: Config, sql: Client) => {
       ),
       (hash) => Directory.layer({ hash, accounts: config.accounts })
     )
-  ).pipe(Layer.provide(Layer.provide(TenantStore.layer, sql)))
+  )
   const networks = Networks.layer({ profiles: config.networks, overrides: config.accountNetworks })
-  return Layer.merge(
-    AccountNetworks.layer(config, networks),
-    AccountSigners.layer(registry(config.keys))
-  ).pipe(Layer.provideMerge(directory))
+  return Layer.provideMerge(AccountNetworks.layer(config, networks), directory)
 }
 
 const redis = (url: Redacted.Redacted<string>) =>
@@ -302,22 +246,6 @@ const groupOf = ({ keys: { providers, signers, systemKeys } }: Config): string =
     .digest("hex")
     .slice(0, 16)
 
-/** With PostgreSQL several processes share the lanes. */
-const replicas = (config: Config, sql: Client) => {
-  const { database } = config
-  return "url" in database
-    ? Layer.provide(
-        Layer.unwrap(
-          Effect.map(
-            Effect.promise(() => import("../adapters/cluster/Replicas.js")),
-            ({ layer }) => layer({ group: groupOf(config), url: database.url })
-          )
-        ),
-        sql
-      )
-    : SoleProcess.layer
-}
-
 const boundsOf = ({ limits }: Config, what: "open" | "scheduled"): Bounds => ({
   requests: limits[`${what}Requests`],
   elements: limits[`${what}Elements`],
@@ -338,40 +266,36 @@ const clockCheck = ({ networks, profile }: Config) =>
 /** The one place where technologies are put behind the ports. */
 export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
   const sql = ownClient(config)
-  const journal = Layer.provide(Journal.layer({ sealingKey: config.keyPepper }), sql)
+  const sealingKey = config.keyPepper
   const adapters = Layer.mergeAll(
-    Layer.provide(AbiStore.layer, sql),
     Layer.succeed(OperatorAbi, config.abi),
     Layer.succeed(OpenRequestBounds, boundsOf(config, "open")),
     Layer.succeed(ScheduledRequestBounds, boundsOf(config, "scheduled")),
-    Layer.provide(Budgets.layer, sql),
-    replicas(config, sql),
-    BundlerRpc.layer(),
-    PaymasterRpc.layer(),
-    Layer.provide(AuditLog.layer, sql),
     Layer.provide(RequestHistory.layer, sql),
-    Layer.provide(TenantStore.layer, sql),
-    tenants(config, sql),
-    ChainRpc.layer({ egress: egressOf(config) }),
-    between === undefined ? journal : Layer.flatMap(journal, (ports) => Layer.succeedContext(between(ports))),
-    rateLimit(config, sql),
-    webhooksOn(config, sql),
-    Layer.provide(SqlWatches.layer({ sealingKey: config.keyPepper }), sql),
-    Layer.provide(SqlClockConfirmations.layer, sql)
+    Layer.provide(SqlClockConfirmations.layer, sql),
+    AccountSigners.layer(registry(config.keys)).pipe(
+      Layer.provideMerge(tenants(config)),
+      Layer.provideMerge(Layer.provide(TenantStore.layer, sql))
+    ),
+    rateLimit(config, sql)
   )
-  return Layer.mergeAll(
-    Layer.effectDiscard(clockCheck(config)),
-    Layer.effectDiscard(Sweep.start),
-    Layer.effectDiscard(Deliver.start),
-    Layer.effectDiscard(Followers.start)
-  ).pipe(
-    Layer.provideMerge(Engine.layer),
-    Layer.provideMerge(ConfigWatch.layer(config)),
+  return Running.layer({
+    sql,
+    sealingKey,
+    egress: egressOf(config),
+    shared: "url" in config.database ? { url: config.database.url, group: groupOf(config) } : null,
+    networks: config.networks,
+    lowBalances: config.lowBalances,
+    clockCheck: clockCheck(config),
+    ...(between !== undefined && {
+      journal: Layer.flatMap(Layer.provide(Journal.layer({ sealingKey }), sql), (ports) =>
+        Layer.succeedContext(between(ports))
+      )
+    })
+  }).pipe(
     Layer.provideMerge(adapters),
     // The clock of the database is that of whoever uses the ports, too.
     Layer.provideMerge(Layer.provide(Layer.effect(Clock.Clock, Clock.Clock), sql)),
-    Layer.provide(Layer.sync(ClockTrust.ClockTrust, ClockTrust.make)),
-    Layer.provide(Layer.effectDiscard(NativeCrypto.install)),
     orStartError
   )
 }

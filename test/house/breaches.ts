@@ -41,7 +41,7 @@ export const lawful: ReadonlyArray<Planted> = [
   ["src/adapters/private-key/Good.ts", importing("ethers/crypto", "../../application/ports/Port.js")],
   [
     "src/adapters/sql/Good.ts",
-    importing("effect/sql/SqlClient", "@effect/sql-pg/PgClient", "pg", "../../domain/Value.js")
+    importing("effect/sql/SqlClient", "@effect/sql-pg/PgClient", "../../domain/Value.js")
   ],
   [
     "src/hosts/Wiring.ts",

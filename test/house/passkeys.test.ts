@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
-import { script } from "../../src/hosts/http/playground/Script.js"
 
+const script = readFileSync(new URL("../../src/hosts/http/playground/script.js", import.meta.url), "utf8")
 const guide = readFileSync(new URL("../../docs/passkeys.md", import.meta.url), "utf8")
 const blocks = [...guide.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code ?? "")
 

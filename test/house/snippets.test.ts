@@ -24,7 +24,7 @@ const programs: Readonly<Record<string, string>> = {
   "README.md": "test/embed/program.ts",
   "docs/contracts.md": "test/embed/deployed.ts",
   "docs/operations.md": "test/embed/mounted.ts test/embed/called.ts",
-  "docs/passkeys.md": "src/hosts/http/playground/Script.ts",
+  "docs/passkeys.md": "src/hosts/http/playground/script.js",
   "docs/watches.md": "test/embed/called.ts"
 }
 

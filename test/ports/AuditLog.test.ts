@@ -1,13 +1,17 @@
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Statement from "effect/sql/Statement"
 import * as SqlAuditLog from "../../src/adapters/sql/AuditLog.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
-import { AuditLog } from "../../src/application/ports/AuditLog.js"
+import { type Act, AuditLog } from "../../src/application/ports/AuditLog.js"
 import type { AccountId } from "../../src/application/ports/Tenants.js"
 import * as Address from "../../src/domain/primitives/Address.js"
 import * as Hex from "../../src/domain/primitives/Hex.js"
@@ -30,6 +34,17 @@ for (const [name, client] of Object.entries(clients))
     Effect.map(client, (sql) => Layer.orDie(Layer.provide(SqlAuditLog.layer, Layer.fresh(sql))))
   )
 
+const act: Act = {
+  kind: "signature",
+  accountId: null,
+  requestId: null,
+  by: null,
+  signer: Address.unsafe(`0x${"11".repeat(20)}`),
+  hash: Hex.unsafe32(`0x${"22".repeat(32)}`),
+  chainId: null,
+  nonce: null
+}
+
 describe.each(Object.entries(clients))("the table of the audit log in %s", (_, client) => {
   it.effect("refuses every change and every removal", () =>
     Effect.gen(function* () {
@@ -38,16 +53,7 @@ describe.each(Object.entries(clients))("the table of the audit log in %s", (_, c
       yield* Effect.gen(function* () {
         const log = yield* AuditLog
         const raw = yield* SqlClient.SqlClient
-        yield* log.record({
-          kind: "signature",
-          accountId: null,
-          requestId: null,
-          by: null,
-          signer: Address.unsafe(`0x${"11".repeat(20)}`),
-          hash: Hex.unsafe32(`0x${"22".repeat(32)}`),
-          chainId: null,
-          nonce: null
-        })
+        yield* log.record(act)
         for (const attempt of [
           raw`update audit set account_id = 'nobody'`,
           raw`delete from audit`,
@@ -63,6 +69,30 @@ describe.each(Object.entries(clients))("the table of the audit log in %s", (_, c
 })
 
 describe("the audit log in SQLite", () => {
+  it.effect("answers those who record while it is closed, and after it", () =>
+    Effect.gen(function* () {
+      const sql = yield* Effect.provide(Sqlite.make({ filename: ":memory:" }), Reactivity.layer)
+      const scope = yield* Scope.make()
+      const log = yield* SqlAuditLog.make.pipe(
+        Effect.provideService(SqlClient.SqlClient, sql),
+        Scope.provide(scope)
+      )
+      yield* log.record(act)
+      const record = Effect.forkChild(Effect.flip(log.record(act)), { startImmediately: true })
+      const records = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          // More than one commit takes, so that some wait for the next.
+          const before = yield* Effect.forEach(Array.from({ length: 60 }), () => record)
+          yield* Scope.close(scope, Exit.void)
+          return [...before, yield* record, yield* record]
+        })
+      )
+      const errors = yield* Effect.forEach(records, Fiber.join)
+      expect(new Set(errors.map(({ message }) => message))).toEqual(new Set(["the service stops"]))
+      expect(yield* log.find({ limit: 100 })).toHaveLength(1)
+    })
+  )
+
   it.effect("finds entries by an index, whatever is asked for", () =>
     Effect.gen(function* () {
       const ports = Layer.provideMerge(SqlAuditLog.layer, Layer.fresh(yield* clients.SQLite))

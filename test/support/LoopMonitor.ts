@@ -52,13 +52,17 @@ export const start = (): LoopMonitor => {
   let running = true
   let wall = performance.now()
   let work = Work.soFar()
-  const look = (): void => {
+  const measure = (): void => {
     const now = performance.now()
     const done = Work.soFar()
     longest = Math.max(longest, Math.min(now - wall, done - work))
     wall = now
     work = done
-    if (running) setImmediate(look)
+  }
+  const look = (): void => {
+    if (!running) return
+    measure()
+    setImmediate(look)
   }
   setImmediate(look)
   return {
@@ -67,7 +71,9 @@ export const start = (): LoopMonitor => {
       longest = 0
       return held
     },
+    // What was done in the turn that ends with this belongs to it.
     stop: () => {
+      measure()
       running = false
     }
   }

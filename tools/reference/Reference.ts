@@ -1,8 +1,7 @@
 import { catalogue, type Entry } from "../../src/application/request/Catalogue.js"
 import { reasons } from "../../src/application/request/Reasons.js"
-import { type JsonSchema, root } from "../../src/hosts/http/docs/JsonSchemas.js"
-import type { Document, Operation, Parameter } from "../../src/hosts/http/docs/OpenApiDocument.js"
 import * as Statuses from "../../src/hosts/http/message/Statuses.js"
+import { type Document, type JsonSchema, type Operation, type Parameter, root } from "./OpenApiDocument.js"
 
 /** One member of a request or an answer, wherever it is nested. */
 export interface Field {

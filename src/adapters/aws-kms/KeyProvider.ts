@@ -3,15 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
-import {
-  type KeyProvider,
-  KeyProviderError,
-  type ProviderKey,
-  type RawSignature
-} from "../../application/ports/KeyProvider.js"
+import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../application/ports/KeyProvider.js"
 import * as Der from "../../domain/crypto/Der.js"
 import * as Hex from "../../domain/primitives/Hex.js"
-import * as Failure from "./Failure.js"
 
 export interface Credentials {
   readonly accessKeyId: Redacted.Redacted<string>
@@ -30,23 +24,77 @@ export interface Options {
   readonly timeoutMillis?: number | undefined
 }
 
+/** What the SDK hangs on the errors that AWS answered with. */
+interface Answered {
+  readonly name?: unknown
+  /** Of the network: `ECONNREFUSED`. */
+  readonly code?: unknown
+  readonly $metadata?: { readonly httpStatusCode?: unknown; readonly clockSkewCorrected?: unknown }
+}
+
+/** Errors of status 400 that go away: throttling, trouble behind the key, session tokens that the SDK renews. */
+const passing: ReadonlySet<string> = new Set([
+  "ThrottlingException",
+  "Throttling",
+  "TooManyRequestsException",
+  "RequestLimitExceeded",
+  "DependencyTimeoutException",
+  "KeyUnavailableException",
+  "KMSInternalException",
+  "ExpiredTokenException",
+  "RequestTimeout"
+])
+
+/** An ARN or alias that can not be one names no key either. */
+const absent: ReadonlySet<string> = new Set(["NotFoundException", "InvalidArnException"])
+
+/** The key exists, and its kind or usage has no such signature. */
+const otherKind: ReadonlySet<string> = new Set(["InvalidKeyUsageException", "UnsupportedOperationException"])
+
+const failure = (reason: KeyProviderError["reason"], what: string): KeyProviderError =>
+  new KeyProviderError({ reason, message: `AWS KMS: ${what}` })
+
+/** An answer of status 200 that is not what was asked for. */
+const broken = (what: string): KeyProviderError => failure("unavailable", what)
+
+const unsuitable = failure("unsuitable", "the key is not of spec ECC_SECG_P256K1 and usage SIGN_VERIFY")
+
+/** A name comes from outside: shown when it is one. */
+const nameOf = (...names: ReadonlyArray<unknown>): string =>
+  names.find((name) => typeof name === "string" && /^[A-Za-z][A-Za-z0-9_]{0,79}$/.test(name))?.toString() ??
+  "an error without a name"
+
+/**
+ * A failure of the SDK. No answer, a broken one or one of a server in trouble is `unavailable`; so are a clock that the
+ * SDK has just corrected, and credentials that it did not find, since the places where it looks come and go.
+ */
+const fromSdk = (error: unknown): KeyProviderError => {
+  const { $metadata, code, name: given }: Answered = typeof error === "object" && error !== null ? error : {}
+  const status = $metadata?.httpStatusCode
+  if (typeof status !== "number" || status < 400) return failure("unavailable", nameOf(code, given))
+  const name = nameOf(given)
+  if (absent.has(name)) return failure("notFound", name)
+  if (otherKind.has(name)) return failure("unsuitable", name)
+  const mayPass =
+    status === 429 || status >= 500 || passing.has(name) || $metadata?.clockSkewCorrected === true
+  return failure(mayPass ? "unavailable" : "refused", name)
+}
+
 /** To an open connection, TLS included. */
 const connectMillis = 2_000
 
 const configOf = ({ credentials, endpoint, region }: Options, timeoutMillis: number): KMSClientConfig => ({
   region,
-  ...(endpoint === undefined ? {} : { endpoint }),
-  ...(credentials === undefined
-    ? {}
-    : {
-        credentials: {
-          accessKeyId: Redacted.value(credentials.accessKeyId),
-          secretAccessKey: Redacted.value(credentials.secretAccessKey),
-          ...(credentials.sessionToken === undefined
-            ? {}
-            : { sessionToken: Redacted.value(credentials.sessionToken) })
-        }
-      }),
+  ...(endpoint !== undefined && { endpoint }),
+  ...(credentials !== undefined && {
+    credentials: {
+      accessKeyId: Redacted.value(credentials.accessKeyId),
+      secretAccessKey: Redacted.value(credentials.secretAccessKey),
+      ...(credentials.sessionToken !== undefined && {
+        sessionToken: Redacted.value(credentials.sessionToken)
+      })
+    }
+  }),
   maxAttempts: 1,
   // Any other mode may ask the instance's metadata server where it runs.
   defaultsMode: "standard",
@@ -58,30 +106,30 @@ const configOf = ({ credentials, endpoint, region }: Options, timeoutMillis: num
   }
 })
 
+const hexOf = (bytes: Uint8Array | undefined): Hex.Hex =>
+  Hex.unsafe(`0x${Buffer.from(bytes ?? []).toString("hex")}`)
+
 const keyOf = (client: KMSClient, KeyId: string, timeoutMillis: number): ProviderKey => {
   const call = <A>(send: (abortSignal: AbortSignal) => Promise<A>): Effect.Effect<A, KeyProviderError> =>
-    Effect.tryPromise({ try: send, catch: Failure.from }).pipe(
+    Effect.tryPromise({ try: send, catch: fromSdk }).pipe(
       Effect.timeoutOrElse({
         duration: timeoutMillis,
-        orElse: () => Effect.fail(Failure.broken("no answer in time"))
+        orElse: () => Effect.fail(broken("no answer in time"))
       })
     )
 
-  const sign = (digest: Hex.Bytes32): Effect.Effect<RawSignature, KeyProviderError> =>
-    Effect.gen(function* () {
-      const command = new SignCommand({
-        KeyId,
-        Message: Buffer.from(digest.slice(2), "hex"),
-        MessageType: "DIGEST",
-        SigningAlgorithm: "ECDSA_SHA_256"
-      })
-      const { Signature } = yield* call((abortSignal) => client.send(command, { abortSignal }))
-      return yield* Effect.fromResult(
-        Result.mapError(Der.signature(hexOf(Signature)), () =>
-          Failure.broken("the answer holds no DER signature")
-        )
-      )
+  const sign = Effect.fnUntraced(function* (digest: Hex.Bytes32) {
+    const command = new SignCommand({
+      KeyId,
+      Message: Buffer.from(digest.slice(2), "hex"),
+      MessageType: "DIGEST",
+      SigningAlgorithm: "ECDSA_SHA_256"
     })
+    const { Signature } = yield* call((abortSignal) => client.send(command, { abortSignal }))
+    return yield* Effect.fromResult(
+      Result.mapError(Der.signature(hexOf(Signature)), () => broken("the answer holds no DER signature"))
+    )
+  })
 
   return {
     type: "KMS",
@@ -89,12 +137,11 @@ const keyOf = (client: KMSClient, KeyId: string, timeoutMillis: number): Provide
     publicKey: Effect.gen(function* () {
       const command = new GetPublicKeyCommand({ KeyId })
       const answer = yield* call((abortSignal) => client.send(command, { abortSignal }))
-      if (answer.KeySpec === undefined) return yield* Failure.broken("the answer names no key spec")
-      if (answer.KeySpec !== "ECC_SECG_P256K1" || answer.KeyUsage !== "SIGN_VERIFY")
-        return yield* Failure.unsuitable
+      if (answer.KeySpec === undefined) return yield* broken("the answer names no key spec")
+      if (answer.KeySpec !== "ECC_SECG_P256K1" || answer.KeyUsage !== "SIGN_VERIFY") return yield* unsuitable
       return yield* Effect.fromResult(
         Result.mapError(Der.publicKey(hexOf(answer.PublicKey)), (problem) =>
-          problem === "otherKind" ? Failure.unsuitable : Failure.broken("the answer holds no DER public key")
+          problem === "otherKind" ? unsuitable : broken("the answer holds no DER public key")
         )
       )
     }),
@@ -102,21 +149,16 @@ const keyOf = (client: KMSClient, KeyId: string, timeoutMillis: number): Provide
   }
 }
 
-const hexOf = (bytes: Uint8Array | undefined): Hex.Hex =>
-  Hex.unsafe(`0x${Buffer.from(bytes ?? []).toString("hex")}`)
-
 /** Keys of AWS KMS. The connections live as long as the scope. */
-export const make = (options: Options): Effect.Effect<KeyProvider, KeyProviderError, Scope.Scope> =>
-  Effect.gen(function* () {
-    const { endpoint, timeoutMillis = 7_000 } = options
-    if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:\/\//.test(endpoint)))
-      return yield* new KeyProviderError({
-        reason: "refused",
-        message: "AWS KMS: the endpoint is no http or https URL"
-      })
-    const client = yield* Effect.acquireRelease(
-      Effect.sync(() => new KMSClient(configOf(options, timeoutMillis))),
-      (open) => Effect.sync(() => open.destroy())
-    )
-    return { key: (name) => keyOf(client, name, timeoutMillis) }
-  })
+export const make = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<KeyProvider, KeyProviderError, Scope.Scope> {
+  const { endpoint, timeoutMillis = 7_000 } = options
+  if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:\/\//.test(endpoint)))
+    return yield* failure("refused", "the endpoint is no http or https URL")
+  const client = yield* Effect.acquireRelease(
+    Effect.sync(() => new KMSClient(configOf(options, timeoutMillis))),
+    (open) => Effect.sync(() => open.destroy())
+  )
+  return { key: (name) => keyOf(client, name, timeoutMillis) }
+})

@@ -1,60 +1,174 @@
-import type { AgentOptions } from "node:https"
-import { KeyClient } from "@azure/keyvault-keys"
+import { Agent, type AgentOptions } from "node:https"
+import { KeyClient, type KeyClientOptions } from "@azure/keyvault-keys"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import type {
-  KeyProvider,
-  KeyProviderError,
-  ProviderKey,
-  RawSignature
-} from "../../application/ports/KeyProvider.js"
+import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../application/ports/KeyProvider.js"
 import * as Secp256k1 from "../../domain/crypto/Secp256k1.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
-import * as Connections from "./Connections.js"
-import * as Credentials from "./Credentials.js"
-import * as Failure from "./Failure.js"
+
+/** Gives out tokens for the vault. */
+export type TokenCredential = ConstructorParameters<typeof KeyClient>[1]
+
+/** An application of Microsoft Entra. */
+export interface Credentials {
+  readonly tenantId: string
+  readonly clientId: string
+  readonly clientSecret: Redacted.Redacted<string>
+  /** Absent: the public cloud's, https://login.microsoftonline.com. */
+  readonly authorityHost?: string | undefined
+}
 
 /** How a vault is reached. The name of a key is `name/version`, or `name` for its newest version. */
 export interface Options {
   /** `https://NAME.vault.azure.net`, or that of a managed HSM. */
   readonly vaultUrl: string
   /** Absent: `DefaultAzureCredential`. */
-  readonly credentials?: Credentials.Credentials | undefined
+  readonly credentials?: Credentials | undefined
   /** Instead of `credentials`: whatever gives out tokens. */
-  readonly credential?: Credentials.TokenCredential | undefined
+  readonly credential?: TokenCredential | undefined
   /** A private CA, a resolver of names: what the HTTPS agent takes. */
   readonly agentOptions?: AgentOptions | undefined
   /** From asking to the last byte of the answer, by default 7,000. */
   readonly timeoutMillis?: number | undefined
 }
 
+/** What the SDKs of the vault and of the identities hang on their errors. */
+interface Told {
+  readonly name?: unknown
+  readonly code?: unknown
+  readonly statusCode?: unknown
+  readonly details?: { readonly error?: { readonly innerError?: { readonly code?: unknown } } }
+  readonly errorResponse?: { readonly error?: unknown }
+}
+
+/** What an authority answers to an application that it will give no token (RFC 6749, 5.2). */
+const denials: ReadonlySet<string> = new Set([
+  "access_denied",
+  "invalid_client",
+  "invalid_grant",
+  "invalid_request",
+  "invalid_scope",
+  "unauthorized_client",
+  "unsupported_grant_type"
+])
+
+/** The authority's answer, which the SDK keeps nowhere but at the beginning of its message. */
+const denialOf = (error: Error): string | undefined => {
+  const name = error.name === "AuthenticationRequiredError" ? error.message.split(":", 1)[0] : undefined
+  return name !== undefined && denials.has(name) ? name : undefined
+}
+
+/** A name comes from outside: shown when it is one. */
+const named = (name: unknown): string | undefined =>
+  typeof name === "string" && /^[A-Za-z][A-Za-z0-9_]{0,79}$/.test(name) ? name : undefined
+
+/** `Forbidden (KeyDisabled)`, `invalid_client`: what kind of error it is, and of which it is a case. */
+const nameOf = ({ code, details, errorResponse, statusCode }: Told): string => {
+  const kind = named(errorResponse?.error) ?? named(code)
+  const inner = named(details?.error?.innerError?.code)
+  if (kind === undefined) return `HTTP status ${statusCode}`
+  return inner === undefined || inner === kind ? kind : `${kind} (${inner})`
+}
+
+const reasonOf = (status: number, code: unknown): KeyProviderError["reason"] => {
+  if (status === 404) return "notFound"
+  // The requests are well-formed: what does not fit is the algorithm to the key.
+  if (status === 400 && code === "BadParameter") return "unsuitable"
+  return status === 408 || status === 429 || status >= 500 ? "unavailable" : "refused"
+}
+
+const failure = (reason: KeyProviderError["reason"], what: string): KeyProviderError =>
+  new KeyProviderError({ reason, message: `Azure Key Vault: ${what}` })
+
+/**
+ * A failure of the SDKs. No answer, a broken one or one of a service in trouble is `unavailable`; so are credentials
+ * that were not found, since the places where they are looked for come and go. What the SDK itself refuses is a plain
+ * Error: a key before its time, past it or without the operation, or a challenge that names another vault.
+ */
+const fromSdk = (error: unknown): KeyProviderError => {
+  const told: Told = typeof error === "object" && error !== null ? error : {}
+  const status = told.statusCode
+  if (typeof status === "number" && status >= 400) return failure(reasonOf(status, told.code), nameOf(told))
+  const denial = error instanceof Error ? denialOf(error) : undefined
+  if (denial !== undefined) return failure("refused", denial)
+  if (error instanceof Error && error.name === "Error")
+    return failure("refused", "the key may not sign now, or the vault's challenge is for another service")
+  return failure("unavailable", named(told.code) ?? named(told.name) ?? "no answer that could be read")
+}
+
+type Policy = NonNullable<KeyClientOptions["additionalPolicies"]>[number]["policy"]
+type Connections = Pick<KeyClientOptions, "additionalPolicies" | "retryOptions">
+
+/**
+ * What every client of the SDKs is made with: connections that end with the scope, one time limit for a call from its
+ * start to the last byte (the SDKs' own ends with the headers), no attempt after the first.
+ */
+const connectionsOf = (
+  timeoutMillis: number,
+  agentOptions: AgentOptions
+): Effect.Effect<Connections, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => new Agent({ ...agentOptions, keepAlive: true })),
+      (agent) => Effect.sync(() => agent.destroy())
+    ),
+    (agent) => {
+      const policy: Policy = {
+        name: "castellanConnections",
+        sendRequest: async (request, next) => {
+          // Signals of AbortSignal.any may be collected before they fire.
+          const ending = new AbortController()
+          const end = () => ending.abort()
+          const limit = setTimeout(end, timeoutMillis)
+          const given = request.abortSignal
+          given?.addEventListener("abort", end)
+          if (given?.aborted === true) end()
+          request.abortSignal = ending.signal
+          // The metadata server of a managed identity is asked over http.
+          if (request.url.startsWith("https:")) request.agent = agent
+          try {
+            return await next(request)
+          } finally {
+            clearTimeout(limit)
+            given?.removeEventListener("abort", end)
+          }
+        }
+      }
+      return { additionalPolicies: [{ policy, position: "perCall" }], retryOptions: { maxRetries: 0 } }
+    }
+  )
+
+/**
+ * The application's tokens, or those of the places where the SDK looks by default (environment, workload and managed
+ * identity, the tools of a developer). Only the application's own authority is asked for them.
+ */
+const tokensOf = (credentials: Credentials | undefined, connections: Connections) =>
+  Effect.tryPromise({
+    try: async () => {
+      const { ClientSecretCredential, DefaultAzureCredential } = await import("@azure/identity")
+      if (credentials === undefined) return new DefaultAzureCredential(connections)
+      const { authorityHost, clientId, clientSecret, tenantId } = credentials
+      return new ClientSecretCredential(tenantId, clientId, Redacted.value(clientSecret), {
+        ...connections,
+        disableInstanceDiscovery: true,
+        ...(authorityHost !== undefined && { authorityHost })
+      })
+    },
+    catch: () => failure("refused", "the credentials can not be used")
+  })
+
 const nameShape = /^([0-9A-Za-z-]{1,127})(?:\/([0-9a-f]{32}))?$/
 
-const broken = Failure.make("unavailable", "the answer holds nothing that was asked for")
-const unsuitable = Failure.make(
-  "unsuitable",
-  "the key is not of type EC, curve P-256K, with the operation sign"
-)
+const broken = failure("unavailable", "the answer holds nothing that was asked for")
+const unsuitable = failure("unsuitable", "the key is not of type EC, curve P-256K, with the operation sign")
 
 const call = <A>(send: (abortSignal: AbortSignal) => Promise<A>): Effect.Effect<A, KeyProviderError> =>
-  Effect.tryPromise({ try: send, catch: Failure.from })
+  Effect.tryPromise({ try: send, catch: fromSdk })
 
 const hexOf = (bytes: Uint8Array | undefined): string => Buffer.from(bytes ?? []).toString("hex")
 
 const keyOf = (client: KeyClient, name: string, version?: string): ProviderKey => {
-  const publicKey = Effect.gen(function* () {
-    const options = version === undefined ? {} : { version }
-    const found = yield* call((abortSignal) => client.getKey(name, { ...options, abortSignal }))
-    if (found.name !== name || (version !== undefined && found.properties.version !== version))
-      return yield* broken
-    const { crv, kty, x, y } = found.key ?? {}
-    const mayLive = kty === "EC" || kty === "EC-HSM"
-    if (!mayLive || crv !== "P-256K" || found.keyOperations?.includes("sign") === false)
-      return yield* unsuitable
-    const point = `04${hexOf(x)}${hexOf(y)}`
-    return x?.length === 32 && Secp256k1.isPublicKey(point) ? point : yield* broken
-  })
-
   const open = () =>
     client.getCryptographyClient(name, version === undefined ? undefined : { keyVersion: version })
   /**
@@ -63,8 +177,8 @@ const keyOf = (client: KeyClient, name: string, version?: string): ProviderKey =
    */
   let signing = open()
 
-  const sign = (digest: Bytes32): Effect.Effect<RawSignature, KeyProviderError> =>
-    Effect.gen(function* () {
+  const sign = Effect.fnUntraced(
+    function* (digest: Bytes32) {
       const message = Buffer.from(digest.slice(2), "hex")
       const { result } = yield* call((abortSignal) => signing.sign("ES256K", message, { abortSignal }))
       if (!(result instanceof Uint8Array) || result.length !== 64) return yield* broken
@@ -72,23 +186,34 @@ const keyOf = (client: KeyClient, name: string, version?: string): ProviderKey =
         r: BigInt(`0x${hexOf(result.subarray(0, 32))}`),
         s: BigInt(`0x${hexOf(result.subarray(32))}`)
       }
-    }).pipe(
-      Effect.tapError(() =>
-        Effect.sync(() => {
-          signing = open()
-        })
-      )
+    },
+    Effect.tapError(() =>
+      Effect.sync(() => {
+        signing = open()
+      })
     )
+  )
 
   return {
     type: "KMS",
     maxBatch: 1,
-    publicKey,
+    publicKey: Effect.gen(function* () {
+      const options = version === undefined ? {} : { version }
+      const found = yield* call((abortSignal) => client.getKey(name, { ...options, abortSignal }))
+      if (found.name !== name || (version !== undefined && found.properties.version !== version))
+        return yield* broken
+      const { crv, kty, x, y } = found.key ?? {}
+      const mayLive = kty === "EC" || kty === "EC-HSM"
+      if (!mayLive || crv !== "P-256K" || found.keyOperations?.includes("sign") === false)
+        return yield* unsuitable
+      const point = `04${hexOf(x)}${hexOf(y)}`
+      return x?.length === 32 && Secp256k1.isPublicKey(point) ? point : yield* broken
+    }),
     sign: (digests) => Effect.forEach(digests, sign)
   }
 }
 
-const unknown = Effect.fail(Failure.make("notFound", "the name is neither NAME nor NAME/VERSION of a key"))
+const unknown = failure("notFound", "the name is neither NAME nor NAME/VERSION of a key")
 const nowhere: ProviderKey = { type: "KMS", maxBatch: 1, publicKey: unknown, sign: () => unknown }
 
 const isVaultUrl = (text: string): boolean => {
@@ -98,17 +223,18 @@ const isVaultUrl = (text: string): boolean => {
 }
 
 /** Keys of an Azure key vault. The connections live as long as the scope. */
-export const make = (options: Options): Effect.Effect<KeyProvider, KeyProviderError, Scope.Scope> =>
-  Effect.gen(function* () {
-    const { agentOptions = {}, credential, credentials, timeoutMillis = 7_000, vaultUrl } = options
-    if (!isVaultUrl(vaultUrl)) return yield* Failure.make("refused", "the vault's URL is no https origin")
-    const connections = yield* Connections.make(timeoutMillis, agentOptions)
-    const tokens = credential ?? (yield* Credentials.make(credentials, connections))
-    const client = new KeyClient(new URL(vaultUrl).origin, tokens, connections)
-    return {
-      key: (name) => {
-        const [, plain, version] = nameShape.exec(name) ?? []
-        return plain === undefined ? nowhere : keyOf(client, plain, version)
-      }
+export const make = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<KeyProvider, KeyProviderError, Scope.Scope> {
+  const { agentOptions = {}, credential, credentials, timeoutMillis = 7_000, vaultUrl } = options
+  if (!isVaultUrl(vaultUrl)) return yield* failure("refused", "the vault's URL is no https origin")
+  const connections = yield* connectionsOf(timeoutMillis, agentOptions)
+  const tokens = credential ?? (yield* tokensOf(credentials, connections))
+  const client = new KeyClient(new URL(vaultUrl).origin, tokens, connections)
+  return {
+    key: (name) => {
+      const [, plain, version] = nameShape.exec(name) ?? []
+      return plain === undefined ? nowhere : keyOf(client, plain, version)
     }
-  })
+  }
+})

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto"
+import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import * as EntityId from "effect/cluster/EntityId"
 import * as MessageStorage from "effect/cluster/MessageStorage"
 import * as RunnerAddress from "effect/cluster/RunnerAddress"
@@ -13,11 +14,12 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Migrator from "effect/sql/Migrator"
 import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 import { Replicas } from "../../application/ports/Replicas.js"
 import * as Signals from "./Signals.js"
 
@@ -29,8 +31,8 @@ export class ReplicasError extends Data.TaggedError("ReplicasError")<{
 export interface Options {
   /** Processes of one group share lanes: replicas with the same keys. At most 47 characters of `a-z0-9`. */
   readonly group: string
-  /** The same database, for signals: `postgres://user:password@host:port/database`. */
-  readonly url: Redacted.Redacted<string>
+  /** Connects to the same database, for signals. */
+  readonly connect: Effect.Effect<PgConnection, SqlError, Scope.Scope>
 }
 
 /** Of the tables in the database. */
@@ -68,7 +70,10 @@ const gained = (cluster: Sharding.Sharding["Service"], group: string): Stream.St
  * Spreads the lanes over the processes of a group that share a PostgreSQL database, by the shards of `effect/cluster`.
  * Locks of shards are rows that expire, so that a process that hangs loses its lanes as one does that has died.
  */
-export const layer = ({ group, url }: Options): Layer.Layer<Replicas, ReplicasError, SqlClient.SqlClient> => {
+export const layer = ({
+  connect,
+  group
+}: Options): Layer.Layer<Replicas, ReplicasError, SqlClient.SqlClient> => {
   const process = randomUUID()
   const config = ShardingConfig.layer({
     runnerAddress: Option.some(RunnerAddress.make(process, 1)),
@@ -102,7 +107,7 @@ export const layer = ({ group, url }: Options): Layer.Layer<Replicas, ReplicasEr
       // Under this name it claims lanes in the journal.
       yield* Effect.annotateLogs(Effect.logInfo("shares the lanes of its database"), { process })
       return {
-        ...(yield* Signals.make(url)),
+        ...(yield* Signals.make(connect)),
         process,
         owns: ({ chainId, signer }) =>
           cluster.hasShardId(cluster.getShardId(EntityId.make(`${chainId}:${signer}`), group)),

@@ -5,8 +5,7 @@ import { BasePath, Fireblocks } from "@fireblocks/ts-sdk"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import type { KeyProviderError } from "../../application/ports/KeyProvider.js"
-import * as Failure from "./Failure.js"
+import { KeyProviderError } from "../../application/ports/KeyProvider.js"
 
 export interface Options {
   /** Id of the API user. */
@@ -19,6 +18,46 @@ export interface Options {
 
 /** Makes one request, given up when its fiber is interrupted. The error is the SDK's own. */
 export type Call = <A>(send: (client: Fireblocks) => Promise<A>) => Effect.Effect<A, unknown>
+
+/** What the SDK hangs on its errors: the answer, or of the network a text that names what went wrong. */
+interface Answered {
+  readonly message?: unknown
+  readonly response?: { readonly statusCode?: unknown; readonly data?: unknown }
+}
+
+/** Codes of the API for a vault account or an asset that does not exist. */
+const absent: ReadonlySet<number> = new Set([1004, 1006])
+
+export const failure = (reason: KeyProviderError["reason"], what: string): KeyProviderError =>
+  new KeyProviderError({ reason, message: `Fireblocks: ${what}` })
+
+/** An answer of status 2xx that is not what was asked for. */
+export const broken = (what: string): KeyProviderError => failure("unavailable", what)
+
+/** The HTTP status of an error that was answered; null when nothing was. */
+export const statusOf = (error: unknown): number | null => {
+  const { response }: Answered = typeof error === "object" && error !== null ? error : {}
+  return typeof response?.statusCode === "number" && response.statusCode >= 300 ? response.statusCode : null
+}
+
+const codeOf = (data: unknown): number | null =>
+  typeof data === "object" && data !== null && "code" in data && Number.isSafeInteger(data.code)
+    ? Number(data.code)
+    : null
+
+/** A failure of the SDK. Of what Fireblocks wrote only the numbers are repeated. */
+export const fromSdk = (error: unknown): KeyProviderError => {
+  const { message, response }: Answered = typeof error === "object" && error !== null ? error : {}
+  const status = statusOf(error)
+  if (status === null) {
+    const [name] = /\bE[A-Z]{4,20}\b/.exec(String(message)) ?? []
+    return failure("unavailable", name ?? "no answer that could be read")
+  }
+  const code = codeOf(response?.data)
+  const told = code === null ? `HTTP status ${status}` : `HTTP status ${status}, code ${code}`
+  if (status === 404 || (code !== null && absent.has(code))) return failure("notFound", told)
+  return failure(status === 408 || status === 429 || status >= 500 ? "unavailable" : "refused", told)
+}
 
 /** Most bytes of an answer: 127 signatures are some 60 KiB. */
 const largestAnswer = 1_024 * 1_024
@@ -43,12 +82,9 @@ export const make = ({
 }: Options): Effect.Effect<Call, KeyProviderError, Scope.Scope> =>
   Effect.gen(function* () {
     if (!(URL.canParse(basePath) && /^https?:\/\//.test(basePath)))
-      return yield* Failure.make("refused", "the base path is no http or https URL")
+      return yield* failure("refused", "the base path is no http or https URL")
     if (!isRsaKey(Redacted.value(secretKey)))
-      return yield* Failure.make(
-        "refused",
-        `the secret key is no RSA private key of ${leastBits} bits in PEM`
-      )
+      return yield* failure("refused", `the secret key is no RSA private key of ${leastBits} bits in PEM`)
     const agents = yield* Effect.acquireRelease(
       Effect.sync(() => ({
         httpAgent: new HttpAgent({ keepAlive: true }),

@@ -3,7 +3,6 @@ import type * as Scope from "effect/Scope"
 import type { KeyProvider, KeyProviderError, ProviderKey } from "../../application/ports/KeyProvider.js"
 import * as Secp256k1 from "../../domain/crypto/Secp256k1.js"
 import * as Connection from "./Connection.js"
-import * as Failure from "./Failure.js"
 import * as Requests from "./Requests.js"
 
 /** How Fireblocks is reached. The name of a key is `vaultAccountId/assetId`. */
@@ -19,22 +18,22 @@ const maxBatch = 127
 
 const nameShape = /^([0-9]{1,20})\/([A-Za-z0-9][A-Za-z0-9_.-]{0,79})$/
 
-const misnamed = Failure.make("notFound", "expected vaultAccountId/assetId")
-const unsuitable = Failure.make("unsuitable", "the key is not of algorithm MPC_ECDSA_SECP256K1")
+const misnamed = Connection.failure("notFound", "expected vaultAccountId/assetId")
+const unsuitable = Connection.failure("unsuitable", "the key is not of algorithm MPC_ECDSA_SECP256K1")
 
 const absent: ProviderKey = {
   type: "MPC",
   maxBatch,
-  publicKey: Effect.fail(misnamed),
-  sign: () => Effect.fail(misnamed)
+  publicKey: misnamed,
+  sign: () => misnamed
 }
 
-const publicKeyOf = (data: unknown): Effect.Effect<string, KeyProviderError> => {
+const publicKeyOf = (data: unknown) => {
   const { algorithm, publicKey }: { algorithm?: unknown; publicKey?: unknown } =
     typeof data === "object" && data !== null ? data : {}
   if (typeof algorithm === "string" && algorithm !== "MPC_ECDSA_SECP256K1") return unsuitable
   const point = typeof publicKey === "string" ? Secp256k1.fromPoint(publicKey.toLowerCase()) : null
-  return point === null ? Failure.broken("the answer holds no public key") : Effect.succeed(point)
+  return point === null ? Connection.broken("the answer holds no public key") : Effect.succeed(point)
 }
 
 const keyOf = (
@@ -49,11 +48,11 @@ const keyOf = (
     publicKey: call(({ vaults }) =>
       vaults.getPublicKeyInfoForAddress({ ...place, change: 0, addressIndex: 0, compressed: false })
     ).pipe(
-      Effect.mapError(Failure.from),
+      Effect.mapError(Connection.fromSdk),
       Effect.flatMap(({ data }) => publicKeyOf(data)),
       Effect.timeoutOrElse({
         duration: timeoutMillis,
-        orElse: () => Effect.fail(Failure.broken("no answer in time"))
+        orElse: () => Connection.broken("no answer in time")
       })
     ),
     sign: (digests) =>
@@ -64,7 +63,7 @@ const keyOf = (
         }
         return Effect.timeoutOrElse(requests(digests, told), {
           duration: timeoutMillis,
-          orElse: () => Effect.fail(Failure.broken(last))
+          orElse: () => Connection.broken(last)
         })
       })
   }

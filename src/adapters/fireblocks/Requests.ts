@@ -1,17 +1,30 @@
+import type { Fireblocks } from "@fireblocks/ts-sdk"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import type { KeyProviderError, RawSignature } from "../../application/ports/KeyProvider.js"
-import type * as Hex from "../../domain/primitives/Hex.js"
+import * as Hex from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
 import { Lru } from "../../domain/primitives/Lru.js"
-import type { Call } from "./Connection.js"
-import * as Failure from "./Failure.js"
-import * as Transaction from "./Transaction.js"
+import { broken, type Call, failure, fromSdk, statusOf } from "./Connection.js"
 
 /** The key of one asset of one vault account. */
 export interface Place {
   readonly vaultAccountId: string
   readonly assetId: string
+}
+
+/** A transaction of operation RAW: digests that Fireblocks' policy, approvers and MPC nodes decide about. */
+interface Transaction {
+  readonly id: string
+  /** - `waiting`: for approval, signature or its turn; `refused`: it will never be signed */
+  readonly state: "waiting" | "completed" | "refused"
+  /** Its status and sub-status by their names. */
+  readonly told: string
+  /** Unix milliseconds of its last change; 0 where none is told. */
+  readonly changed: number
+  /** By digest, of a completed one. */
+  readonly signatures: ReadonlyMap<Hex.Bytes32, RawSignature>
 }
 
 /** How long a refusal answers for the same digests, before they may be put to the approvers once more. */
@@ -23,17 +36,102 @@ const maxAttempts = 32
 /** Most digests whose transactions are remembered. */
 const maxRemembered = 10_000
 
+const refused: ReadonlySet<string> = new Set([
+  "REJECTED",
+  "BLOCKED",
+  "CANCELLED",
+  "FAILED",
+  "TIMEOUT",
+  "REJECTED_BY_BLOCKCHAIN"
+])
+
+const nameOf = (value: unknown): string =>
+  typeof value === "string" && /^[A-Z0-9][A-Z0-9_]{0,79}$/.test(value) ? value : ""
+
+const word = /^(?:0x)?([0-9a-fA-F]{64})$/
+
+const wordOf = (value: unknown): string | null =>
+  typeof value === "string" ? (word.exec(value)?.[1]?.toLowerCase() ?? null) : null
+
+const signaturesOf = (signedMessages: unknown): ReadonlyMap<Hex.Bytes32, RawSignature> => {
+  const found = new Map<Hex.Bytes32, RawSignature>()
+  for (const message of Array.isArray(signedMessages) ? signedMessages : []) {
+    const { content, signature } = Predicate.isObject(message) ? message : {}
+    const [digest, r, s] = [
+      wordOf(content),
+      ...(Predicate.isObject(signature) ? [wordOf(signature.r), wordOf(signature.s)] : [])
+    ]
+    if (digest && r && s) found.set(Hex.unsafe32(`0x${digest}`), { r: BigInt(`0x${r}`), s: BigInt(`0x${s}`) })
+  }
+  return found
+}
+
+const read = (data: unknown): Effect.Effect<Transaction, KeyProviderError> => {
+  const { createdAt, id, lastUpdated, signedMessages, status, subStatus } = Predicate.isObject(data)
+    ? data
+    : {}
+  const name = nameOf(status)
+  if (typeof id !== "string" || !/^[\w-]{1,100}$/.test(id) || name === "")
+    return broken("the answer holds no transaction")
+  const sub = nameOf(subStatus)
+  return Effect.succeed({
+    id,
+    state: name === "COMPLETED" ? "completed" : refused.has(name) ? "refused" : "waiting",
+    told: sub === "" ? name : `${name} (${sub})`,
+    changed: Number(lastUpdated ?? createdAt) || 0,
+    signatures: signaturesOf(signedMessages)
+  })
+}
+
+const asked = (call: Call, send: (client: Fireblocks) => Promise<{ readonly data: unknown }>) =>
+  Effect.flatMap(Effect.mapError(call(send), fromSdk), ({ data }) => read(data))
+
 /** Digests that travel together, and the transaction that they have become. */
 interface Request {
-  readonly place: Place
   readonly digests: ReadonlyArray<Hex.Bytes32>
   attempt: number
   id: string | null
 }
 
 /** The same digests of the same key have the same id, whoever asks: a retry, a later request, another process. */
-const externalTxId = ({ attempt, digests, place: { assetId, vaultAccountId } }: Request): string =>
+const externalIdOf = ({ assetId, vaultAccountId }: Place, { attempt, digests }: Request): string =>
   `castellan-${Keccak.hashText([vaultAccountId, assetId, ...digests].join("/")).slice(2, 50)}-${attempt}`
+
+/**
+ * The request's transaction: a new one, or the one that was made before, of which the answer may have been lost.
+ * Fireblocks takes an external id once and for ever, and answers 400 to a second one; then it is looked up, and if there
+ * is none, the 400 was about the request.
+ */
+const ensure = (call: Call, place: Place, request: Request): Effect.Effect<Transaction, KeyProviderError> => {
+  const externalTxId = externalIdOf(place, request)
+  const { digests } = request
+  const create = call(({ transactions }) =>
+    transactions.createTransaction({
+      transactionRequest: {
+        operation: "RAW",
+        assetId: place.assetId,
+        source: { type: "VAULT_ACCOUNT", id: place.vaultAccountId },
+        externalTxId,
+        note: `castellan: ${digests.length} ${digests.length === 1 ? "digest" : "digests"}`,
+        extraParameters: {
+          rawMessageData: {
+            messages: digests.map((digest) => ({ content: digest.slice(2) })),
+            algorithm: "MPC_ECDSA_SECP256K1"
+          }
+        }
+      }
+    })
+  )
+  return Effect.matchEffect(create, {
+    onSuccess: ({ data }) => read(data),
+    onFailure: (error) =>
+      statusOf(error) === 400
+        ? asked(call, ({ transactions }) => transactions.getTransactionByExternalId({ externalTxId })).pipe(
+            Effect.mapError((lookup) => (lookup.reason === "notFound" ? fromSdk(error) : lookup))
+          )
+        : fromSdk(error)
+  })
+}
 
 /**
  * Signs digests of this key. A digest that already waits in a transaction waits there, and is in no second one: while the
@@ -43,9 +141,6 @@ const externalTxId = ({ attempt, digests, place: { assetId, vaultAccountId } }: 
 export const make = (call: Call, place: Place, pollMillis: number) => {
   const remembered = new Lru<Hex.Bytes32, Request>(maxRemembered)
 
-  const remember = (request: Request) => {
-    for (const digest of request.digests) remembered.set(digest, request)
-  }
   const forget = (request: Request) => {
     for (const digest of request.digests) if (remembered.get(digest) === request) remembered.delete(digest)
   }
@@ -53,69 +148,63 @@ export const make = (call: Call, place: Place, pollMillis: number) => {
   /** The requests that carry these digests: those that wait, and one for the rest. */
   const carriers = (digests: ReadonlySet<Hex.Bytes32>): ReadonlySet<Request> => {
     const rest = [...digests].filter((digest) => remembered.get(digest) === undefined).sort()
-    if (rest.length > 0) remember({ place, digests: rest, attempt: 0, id: null })
+    const fresh = { digests: rest, attempt: 0, id: null }
+    for (const digest of rest) remembered.set(digest, fresh)
     return new Set([...digests].flatMap((digest) => remembered.get(digest) ?? []))
   }
 
-  const current = (request: Request) =>
-    request.id === null
-      ? Transaction.ensure(call, { ...place, digests: request.digests, externalTxId: externalTxId(request) })
-      : Transaction.get(call, request.id)
+  const current = (request: Request) => {
+    const { id } = request
+    return id === null
+      ? ensure(call, place, request)
+      : asked(call, ({ transactions }) => transactions.getTransaction({ txId: id }))
+  }
 
-  const follow = (
-    request: Request,
-    told: (status: string) => void
-  ): Effect.Effect<ReadonlyMap<Hex.Bytes32, RawSignature>, KeyProviderError> =>
-    Effect.gen(function* () {
-      let watched = false
-      while (true) {
-        const transaction = yield* current(request)
-        told(transaction.told)
-        if (transaction.state === "completed") {
-          // What completes at once comes without signatures in the answer to its creation.
-          if (request.id === transaction.id || transaction.signatures.size > 0) {
-            forget(request)
-            return transaction.signatures
-          }
-          request.id = transaction.id
-          continue
-        }
-        if (transaction.state === "waiting") {
-          watched = true
-          request.id = transaction.id
-          yield* Effect.sleep(pollMillis)
-          continue
-        }
-        const age = (yield* Clock.currentTimeMillis) - transaction.changed
-        if (watched || age < refusalMillis) {
+  const follow = Effect.fnUntraced(function* (request: Request, told: (status: string) => void) {
+    let watched = false
+    while (true) {
+      const transaction = yield* current(request)
+      told(transaction.told)
+      if (transaction.state === "completed") {
+        // What completes at once comes without signatures in the answer to its creation.
+        if (request.id === transaction.id || transaction.signatures.size > 0) {
           forget(request)
-          return yield* Failure.make("refused", `the transaction is ${transaction.told}`)
+          return transaction.signatures
         }
-        if (request.attempt + 1 >= maxAttempts) {
-          forget(request)
-          return yield* Failure.make(
-            "refused",
-            `the transaction is ${transaction.told}, the ${maxAttempts}th`
-          )
-        }
-        request.attempt += 1
-        request.id = null
+        request.id = transaction.id
+        continue
       }
-    })
+      if (transaction.state === "waiting") {
+        watched = true
+        request.id = transaction.id
+        yield* Effect.sleep(pollMillis)
+        continue
+      }
+      const age = (yield* Clock.currentTimeMillis) - transaction.changed
+      const isLast = request.attempt + 1 >= maxAttempts
+      if (watched || age < refusalMillis || isLast) {
+        forget(request)
+        const which = watched || age < refusalMillis ? "" : `, the ${maxAttempts}th`
+        return yield* failure("refused", `the transaction is ${transaction.told}${which}`)
+      }
+      request.attempt += 1
+      request.id = null
+    }
+  })
 
-  return (
+  return Effect.fnUntraced(function* (
     digests: ReadonlyArray<Hex.Bytes32>,
     told: (status: string) => void
-  ): Effect.Effect<ReadonlyArray<RawSignature>, KeyProviderError> =>
-    Effect.gen(function* () {
-      const answers = yield* Effect.forEach(carriers(new Set(digests)), (request) => follow(request, told), {
-        concurrency: "unbounded"
-      })
-      return yield* Effect.forEach(digests, (digest) => {
-        const signature = answers.map((answer) => answer.get(digest)).find((found) => found !== undefined)
-        return signature === undefined
-          ? Failure.broken("the answer holds no signature of a digest")
-          : Effect.succeed(signature)
-      })
+  ): Effect.fn.Return<ReadonlyArray<RawSignature>, KeyProviderError> {
+    const answers = yield* Effect.forEach(carriers(new Set(digests)), (request) => follow(request, told), {
+      concurrency: "unbounded"
     })
+    const signatures = new Map(answers.flatMap((answer) => [...answer]))
+    return yield* Effect.forEach(digests, (digest) => {
+      const signature = signatures.get(digest)
+      return signature === undefined
+        ? broken("the answer holds no signature of a digest")
+        : Effect.succeed(signature)
+    })
+  })
 }

@@ -1,18 +1,13 @@
+import { readFile } from "node:fs/promises"
 import { KeyManagementServiceClient, type protos } from "@google-cloud/kms"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
-import type {
-  KeyProvider,
-  KeyProviderError,
-  ProviderKey,
-  RawSignature
-} from "../../application/ports/KeyProvider.js"
+import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../application/ports/KeyProvider.js"
 import * as Der from "../../domain/crypto/Der.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Crc32c from "./Crc32c.js"
-import * as Credentials from "./Credentials.js"
-import * as Failure from "./Failure.js"
 import * as Transport from "./Transport.js"
 
 /**
@@ -30,8 +25,90 @@ export interface Options {
   readonly timeoutMillis?: number | undefined
 }
 
+/** What the SDK's transport hangs on its errors: the answer, its body as text or as what JSON it was. */
+interface Answered {
+  /** Of the network: `ECONNREFUSED`. */
+  readonly code?: unknown
+  readonly response?: { readonly status?: unknown; readonly data?: unknown }
+}
+
+/** Canonical codes of Google's APIs that go away by themselves. */
+const passing: ReadonlySet<string> = new Set([
+  "UNAVAILABLE",
+  "RESOURCE_EXHAUSTED",
+  "INTERNAL",
+  "DEADLINE_EXCEEDED",
+  "ABORTED",
+  "CANCELLED",
+  "UNKNOWN",
+  "DATA_LOSS"
+])
+
+const failure = (reason: KeyProviderError["reason"], what: string): KeyProviderError =>
+  new KeyProviderError({ reason, message: `Google Cloud KMS: ${what}` })
+
+const changed = failure("unavailable", "the answer is not as it was sent")
+const broken = failure("unavailable", "the answer holds nothing that was asked for")
+const unsuitable = failure("unsuitable", "the key version is not of algorithm EC_SIGN_SECP256K1_SHA256")
+const unusable = failure("refused", "the file of the credentials can not be used")
+
+const reasonOf = (name: string, status: number): KeyProviderError["reason"] => {
+  if (name === "NOT_FOUND" || (status === 404 && name === "")) return "notFound"
+  // The requests are well-formed: what does not fit is the algorithm of the key.
+  if (name === "INVALID_ARGUMENT") return "unsuitable"
+  return passing.has(name) || status === 408 || status === 429 || status >= 500 ? "unavailable" : "refused"
+}
+
+/**
+ * The name that an answer gives its error: of the API (`{"error": {"status": "NOT_FOUND"}}`) or of the place that gives
+ * out tokens (`{"error": "invalid_grant"}`). Empty where it gives none, or what is no name.
+ */
+const nameOf = (data: unknown): string => {
+  const parsed = Result.try((): unknown => (typeof data === "string" ? JSON.parse(data) : data))
+  const body = Result.getOrNull(parsed)
+  const error = Predicate.isObject(body) ? body.error : undefined
+  const name = Predicate.isObject(error) ? error.status : error
+  return typeof name === "string" && /^[A-Za-z][A-Za-z_]{0,79}$/.test(name) ? name : ""
+}
+
+const isNetworkName = (code: unknown): code is string =>
+  typeof code === "string" && /^E[A-Z0-9_]{2,40}$/.test(code)
+
+/**
+ * A failure of the SDK. No answer, a broken one or one of a service in trouble is `unavailable`; so are credentials that
+ * the SDK did not find, since the metadata server that it asks last comes and goes.
+ */
+const fromSdk = (error: unknown): KeyProviderError => {
+  const { code, response }: Answered = typeof error === "object" && error !== null ? error : {}
+  const status = response?.status
+  if (typeof status !== "number" || status < 400)
+    return failure("unavailable", isNetworkName(code) ? code : "no answer that could be read")
+  const name = nameOf(response?.data)
+  return failure(reasonOf(name, status), name === "" ? `HTTP status ${status}` : name)
+}
+
+/**
+ * The JSON object in a file of credentials. The SDK would take what it can not parse for a private key, and fail with
+ * the first signature.
+ */
+const credentialsIn = (file: string) =>
+  Effect.tryPromise({
+    try: async (signal): Promise<unknown> => JSON.parse(await readFile(file, { encoding: "utf8", signal })),
+    catch: () => unusable
+  }).pipe(Effect.filterOrFail(Predicate.isObject, () => unusable))
+
 type Client = KeyManagementServiceClient
 type Wrapped = protos.google.protobuf.IInt64Value | null | undefined
+
+/**
+ * Finds the credentials, once. A workload identity would trade its token over connections of its own, retried and
+ * without a time limit, and one trade that hangs holds up all calls: it gets the transport of the others.
+ */
+const findCredentials = async (client: Client): Promise<void> => {
+  const found: object = await client.auth.getClient()
+  if ("transporter" in found && "stsCredential" in found && Predicate.isObject(found.stsCredential))
+    Object.assign(found.stsCredential, { transporter: found.transporter })
+}
 
 /** A segment holds no slash and nothing that means something else in a URL. */
 const nameShape =
@@ -54,86 +131,77 @@ const unwrapped = (pem: string): Buffer | null => {
 
 const hexOf = (bytes: Uint8Array): Hex.Hex => Hex.unsafe(`0x${Buffer.from(bytes).toString("hex")}`)
 
-const changed = Failure.make("unavailable", "the answer is not as it was sent")
-const broken = Failure.make("unavailable", "the answer holds nothing that was asked for")
-const unsuitable = Failure.make("unsuitable", "the key version is not of algorithm EC_SIGN_SECP256K1_SHA256")
-
-const call = <A>(
-  client: Client,
-  send: () => Promise<[A, ...ReadonlyArray<unknown>]>
-): Effect.Effect<A, KeyProviderError> =>
-  Effect.tryPromise({
-    try: async () => {
-      await Credentials.prepare(client)
-      const [answer] = await send()
-      return answer
-    },
-    catch: Failure.from
-  })
-
 const keyOf = (client: Client, name: string): ProviderKey => {
-  const publicKey = Effect.gen(function* () {
-    const answer = yield* call(client, () => client.getPublicKey({ name }, once))
-    if (answer.name !== name || !answer.pem) return yield* broken
-    if (!arrived(Buffer.from(answer.pem), answer.pemCrc32c)) return yield* changed
-    if (answer.algorithm !== "EC_SIGN_SECP256K1_SHA256") return yield* unsuitable
-    const der = unwrapped(answer.pem)
-    if (der === null) return yield* broken
-    return yield* Effect.fromResult(
-      Result.mapError(Der.publicKey(hexOf(der)), (problem) => (problem === "otherKind" ? unsuitable : broken))
-    )
-  })
-
-  const sign = (digest: Hex.Bytes32): Effect.Effect<RawSignature, KeyProviderError> =>
-    Effect.gen(function* () {
-      const sha256 = Buffer.from(digest.slice(2), "hex")
-      const answer = yield* call(client, () =>
-        client.asymmetricSign({ name, digest: { sha256 }, digestCrc32c: { value: Crc32c.of(sha256) } }, once)
-      )
-      const { signature } = answer
-      if (answer.name !== name || !(signature instanceof Uint8Array) || signature.length === 0)
-        return yield* broken
-      if (answer.verifiedDigestCrc32c !== true || !arrived(signature, answer.signatureCrc32c))
-        return yield* changed
-      return yield* Effect.fromResult(Result.mapError(Der.signature(hexOf(signature)), () => broken))
-    })
-
-  const known = <A>(effect: Effect.Effect<A, KeyProviderError>) =>
+  const call = <A>(send: () => Promise<[A, ...ReadonlyArray<unknown>]>) =>
     nameShape.test(name)
-      ? effect
-      : Effect.fail(Failure.make("notFound", "the name is not the full resource name of a key version"))
+      ? Effect.tryPromise({
+          try: async () => {
+            await findCredentials(client)
+            return (await send())[0]
+          },
+          catch: fromSdk
+        })
+      : failure("notFound", "the name is not the full resource name of a key version")
+
+  const sign = Effect.fnUntraced(function* (digest: Hex.Bytes32) {
+    const sha256 = Buffer.from(digest.slice(2), "hex")
+    const answer = yield* call(() =>
+      client.asymmetricSign({ name, digest: { sha256 }, digestCrc32c: { value: Crc32c.of(sha256) } }, once)
+    )
+    const { signature } = answer
+    if (answer.name !== name || !(signature instanceof Uint8Array) || signature.length === 0)
+      return yield* broken
+    if (answer.verifiedDigestCrc32c !== true || !arrived(signature, answer.signatureCrc32c))
+      return yield* changed
+    return yield* Effect.fromResult(Result.mapError(Der.signature(hexOf(signature)), () => broken))
+  })
 
   return {
     type: "KMS",
     maxBatch: 1,
-    publicKey: known(publicKey),
-    sign: (digests) => known(Effect.forEach(digests, sign))
+    publicKey: Effect.gen(function* () {
+      const answer = yield* call(() => client.getPublicKey({ name }, once))
+      if (answer.name !== name || !answer.pem) return yield* broken
+      if (!arrived(Buffer.from(answer.pem), answer.pemCrc32c)) return yield* changed
+      if (answer.algorithm !== "EC_SIGN_SECP256K1_SHA256") return yield* unsuitable
+      const der = unwrapped(answer.pem)
+      if (der === null) return yield* broken
+      return yield* Effect.fromResult(
+        Result.mapError(Der.publicKey(hexOf(der)), (problem) =>
+          problem === "otherKind" ? unsuitable : broken
+        )
+      )
+    }),
+    sign: (digests) => Effect.forEach(digests, sign)
   }
 }
 
 /** Keys of Google Cloud KMS. The connections live as long as the scope. */
-export const make = (options: Options): Effect.Effect<KeyProvider, KeyProviderError, Scope.Scope> =>
-  Effect.gen(function* () {
-    const { credentialsFile, endpoint, timeoutMillis = 7_000 } = options
-    const credentials = credentialsFile === undefined ? undefined : yield* Credentials.read(credentialsFile)
-    const fetchImplementation = yield* Transport.make(timeoutMillis)
-    const client = yield* Effect.acquireRelease(
-      Effect.sync(
-        () =>
-          new KeyManagementServiceClient({
-            fallback: true,
-            clientOptions: {
-              transporterOptions: { fetchImplementation, retryConfig: { shouldRetry: () => false } }
-            },
-            ...(credentials === undefined ? {} : { credentials }),
-            ...(endpoint === undefined
-              ? {}
-              : { apiEndpoint: endpoint.host, port: endpoint.port, protocol: endpoint.protocol })
+export const make = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<KeyProvider, KeyProviderError, Scope.Scope> {
+  const { credentialsFile, endpoint, timeoutMillis = 7_000 } = options
+  const credentials = credentialsFile === undefined ? undefined : yield* credentialsIn(credentialsFile)
+  const fetchImplementation = yield* Transport.make(timeoutMillis)
+  const client = yield* Effect.acquireRelease(
+    Effect.sync(
+      () =>
+        new KeyManagementServiceClient({
+          fallback: true,
+          clientOptions: {
+            transporterOptions: { fetchImplementation, retryConfig: { shouldRetry: () => false } }
+          },
+          ...(credentials !== undefined && { credentials }),
+          ...(endpoint !== undefined && {
+            apiEndpoint: endpoint.host,
+            port: endpoint.port,
+            protocol: endpoint.protocol
           })
-      ),
-      (open) => Effect.ignore(Effect.tryPromise(() => open.close()))
-    )
-    if (credentials !== undefined)
-      yield* Effect.tryPromise({ try: () => Credentials.prepare(client), catch: () => Credentials.unusable })
-    return { key: (name) => keyOf(client, name) }
-  })
+        })
+    ),
+    (open) => Effect.ignore(Effect.tryPromise(() => open.close()))
+  )
+  if (credentials !== undefined)
+    yield* Effect.tryPromise({ try: () => findCredentials(client), catch: () => unusable })
+  return { key: (name) => keyOf(client, name) }
+})

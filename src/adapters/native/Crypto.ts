@@ -15,9 +15,7 @@ type Require = (name: string) => unknown
 interface Hasher {
   readonly init: () => Hasher
   readonly update: (bytes: Uint8Array) => Hasher
-  readonly digest: (form: "binary") => Uint8Array
-  readonly save: () => Uint8Array
-  readonly load: (state: Uint8Array) => Hasher
+  readonly digest: () => string
 }
 
 const keccak = async (require: Require): Promise<Accelerated.Keccak> => {
@@ -26,12 +24,7 @@ const keccak = async (require: Require): Promise<Accelerated.Keccak> => {
     readonly createKeccak: (bits: number) => Promise<Hasher>
   }
   const hasher = await createKeccak(256)
-  return {
-    digest: (bytes) => hasher.init().update(bytes).digest("binary"),
-    initial: () => hasher.init().save(),
-    absorbed: (state, bytes) => hasher.load(state).update(bytes).save(),
-    finished: (state, bytes) => hasher.load(state).update(bytes).digest("binary")
-  }
+  return (bytes) => hasher.init().update(bytes).digest()
 }
 
 /** What is used of secp256k1. */
@@ -104,7 +97,7 @@ export const load = (
   Effect.promise(async () => ({
     keccak: await working(
       () => keccak(require),
-      (made) => Buffer.from(made.digest(new Uint8Array(0))).toString("hex") === ofNothing
+      (made) => made(new Uint8Array(0)) === ofNothing
     ),
     secp256k1: await working(
       () => secp256k1(require),

@@ -112,7 +112,7 @@ export const start = (): Library => {
     for (const id of [...asked.keys()]) settle(id, Effect.fail(gone))
   }
   worker.on("message", ({ code, failed, id, value }: Answer) =>
-    settle(id, failed === undefined ? Effect.succeed(value) : Effect.fail(Failure.refusal(failed, code)))
+    settle(id, failed === undefined ? Effect.succeed(value) : Failure.refusal(failed, code))
   )
   worker.on("error", end)
   worker.on("exit", end)

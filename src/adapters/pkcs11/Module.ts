@@ -1,6 +1,7 @@
 import { realpathSync } from "node:fs"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
+import * as RcMap from "effect/RcMap"
+import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { KeyProviderError } from "../../application/ports/KeyProvider.js"
 import * as Failure from "./Failure.js"
@@ -18,22 +19,19 @@ export interface Module {
   readonly restart: Effect.Effect<void>
 }
 
-/** What is loaded of one file, and who uses it. */
+/** What is loaded of one file. */
 interface Loaded {
-  readonly lock: Semaphore.Semaphore
-  readonly users: Set<symbol>
-  readonly connected: Set<symbol>
-  library: Library.Library | null
+  readonly library: Library.Library
   /** False where somebody else in the process has initialized it: then it is theirs to finalize. */
-  ours: boolean
+  readonly ours: boolean
+  /** The users that have sessions. */
+  readonly connected: Set<symbol>
 }
 
 const osLocking = { flags: 0x2 }
 
 /** How long the last user waits for calls under way, milliseconds. */
 const patience = 5_000
-
-const modules = new Map<string, Loaded>()
 
 /** One library may be reached by several paths, and is one all the same. */
 const real = (path: string): string => {
@@ -44,88 +42,66 @@ const real = (path: string): string => {
   }
 }
 
-const loadedOf = (path: string): Loaded => {
-  const known = modules.get(path)
-  if (known !== undefined) return known
-  const fresh = {
-    lock: Semaphore.makeUnsafe(1),
-    users: new Set<symbol>(),
-    connected: new Set<symbol>(),
-    library: null,
-    ours: false
-  }
-  modules.set(path, fresh)
-  return fresh
+const doors = new Map<string, Semaphore.Semaphore>()
+
+/** Who comes while the last user's leaving is under way loads the library after it. */
+const inTurn = (path: string) => {
+  const door = doors.get(path) ?? Semaphore.makeUnsafe(1)
+  doors.set(path, door)
+  return door.withPermits(1)
 }
 
-/** True when this call has initialized the library. */
-const initialize = (library: Library.Library) =>
-  library.call("C_Initialize", osLocking).pipe(
+const load = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Loaded, Failure.Refusal> {
+  const library = yield* Effect.sync(Library.start)
+  const initialized = Effect.andThen(library.call("load", path), library.call("C_Initialize", osLocking))
+  const ours = yield* initialized.pipe(
     Effect.as(true),
     Effect.catchIf(
       ({ name }) => name === "CKR_CRYPTOKI_ALREADY_INITIALIZED",
       () => Effect.succeed(false)
-    )
+    ),
+    Effect.onError(() => library.close)
   )
-
-const load = (path: string) =>
-  Effect.gen(function* () {
-    const library = yield* Effect.sync(Library.start)
-    const ours = yield* Effect.onError(
-      Effect.andThen(library.call("load", path), initialize(library)),
-      () => library.close
-    )
-    return { library, ours }
-  })
+  return { library, ours, connected: new Set() }
+})
 
 /** A call that does not come back keeps the thread, and leaves the library as it is. */
-const unload = (library: Library.Library, ours: boolean) =>
-  Effect.gen(function* () {
+const unload = Effect.fnUntraced(
+  function* ({ library, ours }: Loaded) {
     yield* library.idle
     if (ours) yield* Effect.ignore(library.call("C_Finalize"))
     yield* library.close
-  }).pipe(Effect.timeout(patience), Effect.ignore)
+  },
+  Effect.timeout(patience),
+  (effect) => Effect.ignore(effect)
+)
 
-/** The library of this path, initialized by its first user in the process and finalized after its last. */
-export const open = (path: string): Effect.Effect<Module, KeyProviderError, Scope.Scope> => {
+/** Each is initialized by its first user in the process and finalized after its last. */
+const modules = Effect.runSync(
+  RcMap.make({
+    lookup: (path: string) =>
+      Effect.acquireRelease(inTurn(path)(load(path)), (loaded) => inTurn(path)(unload(loaded)))
+  }).pipe(Scope.provide(Scope.makeUnsafe()))
+)
+
+/** The library of this path, as long as the scope lives. */
+export const open = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<Module, KeyProviderError, Scope.Scope> {
   const me = Symbol(path)
-  const loaded = loadedOf(real(path))
-  const { connected, lock, users } = loaded
-  const enter = lock.withPermits(1)(
-    Effect.gen(function* () {
-      const { library, ours } =
-        loaded.library === null ? yield* load(path) : { ...loaded, library: loaded.library }
-      loaded.library = library
-      loaded.ours = ours
-      users.add(me)
-      return library
+  const { connected, library, ours } = yield* Effect.mapError(RcMap.get(modules, real(path)), Failure.from)
+  yield* Effect.addFinalizer(() => Effect.sync(() => connected.delete(me)))
+  return {
+    call: library.call,
+    connected: (yes) => (yes ? void connected.add(me) : void connected.delete(me)),
+    restart: Effect.suspend(() => {
+      const others = [...connected].some((user) => user !== me)
+      if (others || library.running() > 0 || !ours) return Effect.void
+      // Where only the second failed the last time there is nothing to finalize.
+      return Effect.andThen(
+        Effect.ignore(library.call("C_Finalize")),
+        Effect.ignore(library.call("C_Initialize", osLocking))
+      )
     })
-  )
-  const leave = lock.withPermits(1)(
-    Effect.suspend(() => {
-      users.delete(me)
-      connected.delete(me)
-      const { library, ours } = loaded
-      if (users.size > 0 || library === null) return Effect.void
-      loaded.library = null
-      return unload(library, ours)
-    })
-  )
-  return Effect.acquireRelease(Effect.mapError(enter, Failure.from), () => leave).pipe(
-    Effect.map(
-      (library): Module => ({
-        call: library.call,
-        connected: (yes) => (yes ? void connected.add(me) : void connected.delete(me)),
-        restart: Effect.suspend(() => {
-          const others = [...connected].some((user) => user !== me)
-          if (others || library.running() > 0 || !loaded.ours) return Effect.void
-          // Where only the second failed the last time there is nothing to finalize.
-          return Effect.andThen(
-            Effect.ignore(library.call("C_Finalize")),
-            Effect.ignore(library.call("C_Initialize", osLocking))
-          )
-        })
-      })
-    )
-  )
-}
+  }
+})

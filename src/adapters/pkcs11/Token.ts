@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
@@ -8,9 +9,12 @@ import type { KeyProviderError } from "../../application/ports/KeyProvider.js"
 import * as Failure from "./Failure.js"
 import type { Handle, Library } from "./Library.js"
 import * as Module from "./Module.js"
-import * as Pin from "./Pin.js"
 
-export interface Options extends Pin.Place {
+export interface Options {
+  /** Path of the library. */
+  readonly module: string
+  /** Label of the token. */
+  readonly token: string
   readonly pin: Redacted.Redacted<string>
   /** How many sessions sign at once at most. Each occupies a thread of Node's pool, which has four. Default 3. */
   readonly sessions?: number | undefined
@@ -32,7 +36,7 @@ export interface Session {
   readonly connection: Connection
 }
 
-type Problem = Failure.Refusal | KeyProviderError
+export type Problem = Failure.Refusal | KeyProviderError
 
 export interface Token {
   /** Logs in, unless that is done. */
@@ -60,6 +64,30 @@ const padding = /[ \0]+$/
 /** How long closing sessions may take, milliseconds. */
 const patience = 2_000
 
+/** Of a token, about the PIN of its user. */
+const flags = { finalTry: 0x20000, locked: 0x40000 }
+
+/** The PINs that tokens have refused, by library and token, until the process ends. */
+const refusedPins = new Map<string, { readonly pin: Redacted.Redacted<string>; readonly name: string }>()
+
+const placeOf = ({ module, token }: Options): string => JSON.stringify([module, token])
+
+const notAgain = (name: string): KeyProviderError =>
+  Failure.make("refused", `${name} (the PIN is not tried again)`)
+
+/**
+ * Why the PIN must not be tried, if it must not. Tokens lock themselves after a few wrong ones, so none is tried twice;
+ * and the last attempt is left to a person, lest a supervisor's restarts use it up.
+ */
+const objectionTo = (options: Options, tokenFlags: number): KeyProviderError | null => {
+  const before = refusedPins.get(placeOf(options))
+  if (before !== undefined && Equal.equals(before.pin, options.pin)) return notAgain(before.name)
+  if ((tokenFlags & flags.locked) !== 0) return Failure.make("refused", "CKR_PIN_LOCKED")
+  if ((tokenFlags & flags.finalTry) !== 0)
+    return Failure.make("refused", "CKF_USER_PIN_FINAL_TRY: log in to the token by its own tools first")
+  return null
+}
+
 const named = (name: string) => (refusal: Failure.Refusal) => refusal.name === name
 
 const lost = new Failure.Refusal({ name: "CKR_TOKEN_NOT_PRESENT" })
@@ -68,135 +96,135 @@ const lost = new Failure.Refusal({ name: "CKR_TOKEN_NOT_PRESENT" })
  * Fails when what the session sees is not what is on the token: after a logout or the loss of the token libraries find
  * nothing and say nothing.
  */
-export const present = ({ call, connection, handle }: Session): Effect.Effect<void, Failure.Refusal> =>
-  Effect.gen(function* () {
-    yield* call("C_GetTokenInfo", connection.slot)
-    const { state } = yield* call("C_GetSessionInfo", handle)
-    if (!loggedIn.has(state)) return yield* lost
-  })
+export const present = Effect.fnUntraced(function* ({ call, connection, handle }: Session) {
+  yield* call("C_GetTokenInfo", connection.slot)
+  const { state } = yield* call("C_GetSessionInfo", handle)
+  if (!loggedIn.has(state)) return yield* lost
+})
 
 /** A token of a library. It is connected to when it is used, and again after it was lost. */
-export const make = (options: Options): Effect.Effect<Token, KeyProviderError, Scope.Scope> =>
-  Effect.gen(function* () {
-    const { pin, sessions = 3, token: label } = options
-    const module = yield* Module.open(options.module)
-    const { call } = module
-    const permits = yield* Semaphore.make(sessions)
-    const door = yield* Semaphore.make(1)
-    let current: Connection | null = null
-    let restart = false
-    let closed = false
+export const make = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<Token, KeyProviderError, Scope.Scope> {
+  const { pin, sessions = 3, token: label } = options
+  const module = yield* Module.open(options.module)
+  const { call } = module
+  const permits = yield* Semaphore.make(sessions)
+  const door = yield* Semaphore.make(1)
+  let current: Connection | null = null
+  let restart = false
+  let closed = false
 
-    const find = Effect.gen(function* () {
-      const matching: Array<{ readonly slot: Handle; readonly flags: number }> = []
-      for (const slot of yield* call("C_GetSlotList", true)) {
-        const info = yield* Effect.option(call("C_GetTokenInfo", slot))
-        if (info._tag === "Some" && info.value.label.replace(padding, "") === label)
-          matching.push({ slot, flags: info.value.flags })
-      }
-      const [first, second] = matching
-      if (first === undefined)
-        return yield* Failure.make("unavailable", `there is no token ${JSON.stringify(label)}`)
-      if (second !== undefined)
-        return yield* Failure.make("refused", `several tokens are called ${JSON.stringify(label)}`)
-      return first
+  const find = Effect.gen(function* () {
+    const matching: Array<{ readonly slot: Handle; readonly flags: number }> = []
+    for (const slot of yield* call("C_GetSlotList", true)) {
+      const info = yield* Effect.option(call("C_GetTokenInfo", slot))
+      if (info._tag === "Some" && info.value.label.replace(padding, "") === label)
+        matching.push({ slot, flags: info.value.flags })
+    }
+    const [first, second] = matching
+    if (first === undefined)
+      return yield* Failure.make("unavailable", `there is no token ${JSON.stringify(label)}`)
+    if (second !== undefined)
+      return yield* Failure.make("refused", `several tokens are called ${JSON.stringify(label)}`)
+    return first
+  })
+
+  const login = (session: Handle) =>
+    call("C_Login", session, user, Redacted.value(pin)).pipe(
+      Effect.catchIf(named("CKR_USER_ALREADY_LOGGED_IN"), () => Effect.void),
+      Effect.catchIf(Failure.isOfPin, ({ name }) => {
+        refusedPins.set(placeOf(options), { pin, name })
+        return notAgain(name)
+      })
+    )
+
+  const close = (session: Handle) => Effect.ignore(call("C_CloseSession", session))
+
+  const fresh = Effect.gen(function* () {
+    if (closed) return yield* lost
+    if (restart) yield* module.restart
+    const { flags, slot } = yield* find
+    const objection = objectionTo(options, flags)
+    if (objection !== null) return yield* objection
+    const session = yield* call("C_OpenSession", slot, serialSession)
+    yield* Effect.onError(login(session), () => close(session))
+    const connection: Connection = { slot, free: [session], proven: false }
+    return connection
+  }).pipe(
+    Effect.tapError((problem) =>
+      Effect.sync(() => {
+        restart = problem._tag === "Pkcs11Refusal" || problem.reason === "unavailable"
+      })
+    )
+  )
+
+  const connected = door.withPermits(1)(
+    Effect.suspend(() =>
+      current === null
+        ? Effect.tap(fresh, (connection) =>
+            Effect.sync(() => {
+              current = connection
+              module.connected(true)
+            })
+          )
+        : Effect.succeed(current)
+    )
+  )
+
+  /** The connection is of no use any more. Who still has a session of it closes it after use. */
+  const drop = (connection: Connection) =>
+    Effect.suspend(() => {
+      if (current !== connection) return Effect.void
+      current = null
+      module.connected(false)
+      // A connection over which nothing ever went: the library itself has to start again.
+      restart = !connection.proven
+      return Effect.forEach(connection.free.splice(0), close, { discard: true })
     })
 
-    const login = (session: Handle) =>
-      call("C_Login", session, user, Redacted.value(pin)).pipe(
-        Effect.catchIf(named("CKR_USER_ALREADY_LOGGED_IN"), () => Effect.void),
-        Effect.catchIf(Failure.isOfPin, (refusal) => {
-          Pin.remember(options, pin, refusal)
-          return Effect.fail(Pin.refusal(refusal.name))
-        })
+  const settle = (connection: Connection, session: Handle, exit: Exit.Exit<unknown, Problem>) =>
+    Effect.gen(function* () {
+      const error = Option.getOrNull(Exit.findErrorOption(exit))
+      const refusal = error?._tag === "Pkcs11Refusal" ? error : null
+      if (refusal !== null && Failure.isLoss(refusal)) yield* drop(connection)
+      else connection.proven = true
+      const reusable = Exit.isSuccess(exit) || error?._tag === "KeyProviderError"
+      if (reusable && current === connection) connection.free.push(session)
+      else yield* close(session)
+    })
+
+  const over = <A>(
+    open: (connection: Connection) => Effect.Effect<Handle, Failure.Refusal>,
+    body: (session: Session) => Effect.Effect<A, Problem>
+  ) =>
+    Effect.gen(function* () {
+      const connection = yield* connected
+      const handle = yield* Effect.tapError(open(connection), (refusal) =>
+        Failure.isLoss(refusal) ? drop(connection) : Effect.void
       )
-
-    const close = (session: Handle) => Effect.ignore(call("C_CloseSession", session))
-
-    const fresh = Effect.gen(function* () {
-      if (closed) return yield* lost
-      if (restart) yield* module.restart
-      const { flags, slot } = yield* find
-      const objection = Pin.objection(options, pin, flags)
-      if (objection !== null) return yield* objection
-      const session = yield* call("C_OpenSession", slot, serialSession)
-      yield* Effect.onError(login(session), () => close(session))
-      const connection: Connection = { slot, free: [session], proven: false }
-      return connection
-    }).pipe(
-      Effect.tapError((problem) =>
-        Effect.sync(() => {
-          restart = problem._tag === "Pkcs11Refusal" || problem.reason === "unavailable"
-        })
+      return yield* Effect.onExit(body({ call, handle, connection }), (exit) =>
+        settle(connection, handle, exit)
       )
-    )
+    }).pipe(Effect.mapError(told), Effect.uninterruptible, permits.withPermits(1))
 
-    const connected = door.withPermits(1)(
-      Effect.suspend(() =>
-        current === null
-          ? Effect.tap(fresh, (connection) =>
-              Effect.sync(() => {
-                current = connection
-                module.connected(true)
-              })
-            )
-          : Effect.succeed(current)
-      )
-    )
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => {
+      closed = true
+      return current === null ? Effect.void : drop(current)
+    }).pipe(Effect.timeout(patience), Effect.ignore)
+  )
 
-    /** The connection is of no use any more. Who still has a session of it closes it after use. */
-    const drop = (connection: Connection) =>
-      Effect.suspend(() => {
-        if (current !== connection) return Effect.void
-        current = null
-        module.connected(false)
-        // A connection over which nothing ever went: the library itself has to start again.
-        restart = !connection.proven
-        return Effect.forEach(connection.free.splice(0), close, { discard: true })
-      })
-
-    const settle = (connection: Connection, session: Handle, exit: Exit.Exit<unknown, Problem>) =>
-      Effect.gen(function* () {
-        const error = Option.getOrNull(Exit.findErrorOption(exit))
-        const refusal = error?._tag === "Pkcs11Refusal" ? error : null
-        if (refusal !== null && Failure.isLoss(refusal)) yield* drop(connection)
-        else connection.proven = true
-        const reusable = Exit.isSuccess(exit) || error?._tag === "KeyProviderError"
-        if (reusable && current === connection) connection.free.push(session)
-        else yield* close(session)
-      })
-
-    const over = <A>(
-      open: (connection: Connection) => Effect.Effect<Handle, Failure.Refusal>,
-      body: (session: Session) => Effect.Effect<A, Problem>
-    ): Effect.Effect<A, KeyProviderError> =>
-      Effect.gen(function* () {
-        const connection = yield* connected
-        const handle = yield* Effect.tapError(open(connection), (refusal) =>
-          Failure.isLoss(refusal) ? drop(connection) : Effect.void
-        )
-        return yield* Effect.onExit(body({ call, handle, connection }), (exit) =>
-          settle(connection, handle, exit)
-        )
-      }).pipe(Effect.mapError(told), Effect.uninterruptible, permits.withPermits(1))
-
-    yield* Effect.addFinalizer(() =>
-      Effect.suspend(() => {
-        closed = true
-        return current === null ? Effect.void : drop(current)
-      }).pipe(Effect.timeout(patience), Effect.ignore)
-    )
-
-    return {
-      connect: Effect.asVoid(Effect.mapError(connected, told)).pipe(Effect.uninterruptible),
-      use: (body) =>
-        over(({ free, slot }) => {
-          const session = free.pop()
-          return session === undefined ? call("C_OpenSession", slot, serialSession) : Effect.succeed(session)
-        }, body),
-      write: (body) => over(({ slot }) => call("C_OpenSession", slot, serialSession | readWriteSession), body)
-    }
-  })
+  return {
+    connect: Effect.asVoid(Effect.mapError(connected, told)).pipe(Effect.uninterruptible),
+    use: (body) =>
+      over(({ free, slot }) => {
+        const session = free.pop()
+        return session === undefined ? call("C_OpenSession", slot, serialSession) : Effect.succeed(session)
+      }, body),
+    write: (body) => over(({ slot }) => call("C_OpenSession", slot, serialSession | readWriteSession), body)
+  }
+})
 
 const told = (problem: Problem): KeyProviderError =>
   problem._tag === "Pkcs11Refusal" ? Failure.from(problem) : problem

@@ -1,13 +1,19 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../application/ports/KeyProvider.js"
 import { type PrivateKey, privateKey } from "../../domain/crypto/Secp256k1.js"
 import * as Hex from "../../domain/primitives/Hex.js"
-import * as Keystore from "./Keystore.js"
+
+/** A key encrypted under a password: a Web3 Secret Storage file, version 3, as geth, ethers and others write it. */
+interface Keystore {
+  readonly json: Redacted.Redacted<string>
+  readonly password: Redacted.Redacted<string>
+}
 
 /** Keys by name: 32 bytes in hex with or without 0x, or an encrypted keystore. */
 export interface Options {
-  readonly keys: Readonly<Record<string, Redacted.Redacted<string> | Keystore.Keystore>>
+  readonly keys: Readonly<Record<string, Redacted.Redacted<string> | Keystore>>
 }
 
 const keyShape = /^(?:0x)?[0-9a-fA-F]{64}$/
@@ -16,21 +22,75 @@ const unsuitable = (message: string) => new KeyProviderError({ reason: "unsuitab
 const noKey = unsuitable("no valid secp256k1 private key")
 const notFound = new KeyProviderError({ reason: "notFound", message: "there is no private key of this name" })
 
+/** Most memory, bytes, that scrypt may ask for, and most rounds of PBKDF2: four times what wallets write. */
+const mostMemory = 512 * 1_024 * 1_024
+const mostRounds = 4_000_000
+
+/** Wallets do not agree on the case of names. */
+const member = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null
+    ? Object.entries(value).find(([key]) => key.toLowerCase() === name)?.[1]
+    : undefined
+
+const number = (value: unknown, name: string): number => {
+  const found = member(value, name)
+  return typeof found === "number" && found > 0 ? found : Number.NaN
+}
+
+/** Says what can be said without the password. The work that a file asks for is bounded before it is begun. */
+const problemOf = (json: string): string | undefined => {
+  const file = Result.getOrNull(Result.try((): unknown => JSON.parse(json)))
+  if (file === null) return "is not JSON"
+  if (String(member(file, "version")) !== "3") return "is not of version 3"
+  const crypto = member(file, "crypto")
+  const params = member(crypto, "kdfparams")
+  switch (member(crypto, "kdf")) {
+    case "scrypt":
+      return 128 * number(params, "n") * number(params, "r") * Math.max(1, number(params, "p") / 8) <=
+        mostMemory
+        ? undefined
+        : "asks for more scrypt than is reasonable"
+    case "pbkdf2":
+      return number(params, "c") <= mostRounds ? undefined : "asks for more PBKDF2 rounds than is reasonable"
+    default:
+      return "is encrypted with neither scrypt nor pbkdf2"
+  }
+}
+
+const wrongPassword = (cause: unknown): boolean =>
+  typeof cause === "object" && cause !== null && "argument" in cause && cause.argument === "password"
+
+/** The private key in hex. Holds the process for about a second: for the start, not for requests. */
+const opened = ({ json, password }: Keystore) =>
+  Effect.suspend(() => {
+    const problem = problemOf(Redacted.value(json))
+    if (problem !== undefined) return unsuitable(`the keystore ${problem}`)
+    return Effect.tryPromise({
+      try: async () => {
+        // Loaded for keystores alone: it brings more than a wallet.
+        const { decryptKeystoreJson } = await import("ethers/wallet")
+        return (await decryptKeystoreJson(Redacted.value(json), Redacted.value(password))).privateKey
+      },
+      // The cause is dropped: it may quote the file.
+      catch: (cause) =>
+        unsuitable(
+          wrongPassword(cause)
+            ? "the keystore does not open with this password"
+            : "the keystore can not be decrypted"
+        )
+    })
+  })
+
 /** What is wrong with a text is not told: it may quote the key. */
-const parsed = (text: string): Effect.Effect<PrivateKey, KeyProviderError> =>
+const parsed = (text: string) =>
   keyShape.test(text)
     ? Effect.mapError(Effect.fromResult(privateKey(Hex.unsafe32(`0x${text.slice(-64)}`))), () => noKey)
     : Effect.fail(noKey)
 
-const loaded = (
-  key: Redacted.Redacted<string> | Keystore.Keystore
-): Effect.Effect<PrivateKey, KeyProviderError> =>
+const loaded = (key: Redacted.Redacted<string> | Keystore) =>
   Redacted.isRedacted(key)
     ? Effect.suspend(() => parsed(Redacted.value(key)))
-    : Keystore.open(key).pipe(
-        Effect.mapError(({ message }) => unsuitable(`the keystore ${message}`)),
-        Effect.flatMap((opened) => parsed(Redacted.value(opened)))
-      )
+    : Effect.flatMap(opened(key), parsed)
 
 const malformed = new KeyProviderError({ reason: "refused", message: "the digest is not 32 bytes" })
 

@@ -5,6 +5,7 @@ import * as Semaphore from "effect/Semaphore"
 import type { SqlError } from "effect/sql/SqlError"
 import { AbiStore, AbiStoreError, refusal } from "../../application/ports/AbiStore.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
+import * as EventLoop from "../../application/runtime/EventLoop.js"
 import * as ErrorDefinition from "../../domain/abi/ErrorDefinition.js"
 import * as Event from "../../domain/abi/Event.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
@@ -37,10 +38,6 @@ const maxHeldCharacters = 16_777_216
 
 /** Definitions that are parsed before other work of the process has its turn. */
 const parsedAtOnce = 200
-
-const breathe = Effect.callback<void>((resume) => {
-  setImmediate(() => resume(Effect.void))
-})
 
 const failed = (error: SqlError): AbiStoreError =>
   new AbiStoreError({
@@ -94,7 +91,7 @@ export const make: Migrations.Stored<AbiStore["Service"]> = Effect.gen(function*
         select ordinal, kind, canonical from abi_definitions
         where account_id = ${account} and ordinal > ${known.ordinal} order by ordinal`
       for (const [index, chunk] of Store.chunks(rows, parsedAtOnce).entries()) {
-        if (index > 0) yield* breathe
+        if (index > 0) yield* EventLoop.breathe
         learn(known, chunk)
       }
       if (rows.length > 0) held.set(account, known)

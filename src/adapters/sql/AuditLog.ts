@@ -3,28 +3,19 @@ import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { Fragment } from "effect/sql/Statement"
 import { type Act, AuditLog, AuditLogError, type Entry, withheld } from "../../application/ports/AuditLog.js"
-import type { AccountId } from "../../application/ports/Tenants.js"
-import type { Address } from "../../domain/primitives/Address.js"
-import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Migrations from "./Migrations.js"
 import * as Store from "./Store.js"
 import * as GroupCommit from "./sqlite/GroupCommit.js"
 
-interface Row {
-  readonly entry_no: number | string
-  readonly at: number | string
-  readonly kind: Act["kind"]
-  readonly account_id: string | null
-  readonly request_id: string | null
-  readonly acted_by: string | null
-  readonly signer: string
-  readonly hash: string
-  readonly chain_id: string | null
+interface Row extends Omit<Entry, "chainId" | "nonce" | "number"> {
+  readonly number: number | string
+  readonly chainId: string | null
   readonly nonce: string | null
 }
 
@@ -35,15 +26,9 @@ interface Job {
 }
 
 const entryOf = (row: Row): Entry => ({
-  number: BigInt(row.entry_no),
-  at: Number(row.at),
-  kind: row.kind,
-  accountId: row.account_id as AccountId | null,
-  requestId: row.request_id,
-  by: row.acted_by,
-  signer: row.signer as Address,
-  hash: row.hash as Bytes32,
-  chainId: row.chain_id === null ? null : BigInt(row.chain_id),
+  ...row,
+  number: BigInt(row.number),
+  chainId: row.chainId === null ? null : BigInt(row.chainId),
   nonce: row.nonce === null ? null : BigInt(row.nonce)
 })
 
@@ -53,10 +38,9 @@ const failed = (error: unknown): AuditLogError =>
 const stopped = new AuditLogError({ message: "the service stops" })
 
 /** Only the first word counts. */
-const tell = (jobs: ReadonlyArray<Job>, outcome: Effect.Effect<void, AuditLogError>) =>
-  Effect.sync(() => {
-    for (const { done } of jobs) Deferred.doneUnsafe(done, outcome)
-  })
+const tell = (jobs: ReadonlyArray<Job>, outcome: Effect.Effect<void, AuditLogError>): void => {
+  for (const { done } of jobs) Deferred.doneUnsafe(done, outcome)
+}
 
 /** Acts that come while others are written are written together: one commit for all of them. */
 export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.gen(function* () {
@@ -83,11 +67,11 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
     Store.transaction(sql)(sql`insert into audit ${sql.insert(Array.map(jobs, rowOf))}`).pipe(
       Effect.provideService(GroupCommit.answered, "committed"),
       Effect.mapError(failed),
-      Effect.matchEffect({
+      Effect.match({
         onFailure: (error) => tell(jobs, Effect.fail(error)),
         onSuccess: () => tell(jobs, Effect.void)
       }),
-      Effect.ensuring(tell(jobs, Effect.fail(stopped)))
+      Effect.ensuring(Effect.sync(() => tell(jobs, Effect.fail(stopped))))
     )
 
   const drain: Effect.Effect<void> = Effect.suspend(() => {
@@ -113,10 +97,16 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
           if (!writing) {
             writing = true
             // With nothing of who records: others record through it as well.
-            yield* Effect.forkIn(
+            const writer = yield* Effect.forkIn(
               Effect.updateContext(drain, (_: Context.Context<never>) => context),
               scope
             )
+            // It is interrupted when the scope is closed, or was before: nobody writes any more.
+            writer.addObserver((exit) => {
+              if (Exit.isSuccess(exit)) return
+              writing = false
+              tell(waiting.splice(0), Effect.fail(stopped))
+            })
           }
           // The journal is in the same database.
           const waits = act.kind !== "transaction" && !(yield* withheld)
@@ -125,7 +115,9 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
       ),
     find: ({ accountId, before, from, hash, limit, requestId, signer, to }) =>
       sql<Row>`
-        select * from audit
+        select entry_no as number, at, kind, account_id as "accountId", request_id as "requestId",
+          acted_by as by, signer, hash, chain_id as "chainId", nonce
+        from audit
         where ${sql.and([
           sql`entry_no < ${before === undefined ? Number.MAX_SAFE_INTEGER : before.toString()}`,
           ...when(accountId === undefined ? null : sql`account_id = ${accountId}`),

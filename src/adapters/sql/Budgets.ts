@@ -80,36 +80,30 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
   const lockAll = (budgets: ReadonlyArray<Budget>) =>
     Effect.forEach([...new Set(budgets.map(lockName))].sort(), lock, { discard: true })
 
-  const bookedOf = (budget: Budget, day: number) => {
-    const { account_id, chain_id, pot: name } = columns(budget)
-    return Effect.map(
-      sql<{ readonly booked: string }>`
-        select booked from budget_days
-        where account_id = ${account_id} and chain_id = ${chain_id} and pot = ${name} and day = ${day}`,
-      ([row]) => BigInt(row?.booked ?? 0)
-    )
+  const of = (budget: Budget) => {
+    const { account_id, chain_id, pot } = columns(budget)
+    return sql`chain_id = ${chain_id} and pot = ${pot} and account_id = ${account_id}`
   }
 
+  const bookedOf = (budget: Budget, day: number) =>
+    Effect.map(
+      sql<{ readonly booked: string }>`
+        select booked from budget_days where ${of(budget)} and day = ${day}`,
+      ([row]) => BigInt(row?.booked ?? 0)
+    )
+
   /** What is held of a budget. */
-  const openOf = (budget: Budget, now: number) => {
-    const { account_id, chain_id, pot: name } = columns(budget)
-    return sql<Row>`
-      select * from budget_holds
-      where chain_id = ${chain_id} and pot = ${name} and account_id = ${account_id} and state <> 'settled'
-        and (state = 'bound' or expires_at > ${now})`
-  }
+  const openOf = (budget: Budget, now: number) => sql<Row>`
+    select * from budget_holds
+    where ${of(budget)} and state <> 'settled' and (state = 'bound' or expires_at > ${now})`
 
   const hold = (entry: Reservation, now: number): Effect.Effect<Lack | null, SqlError> =>
     Effect.gen(function* () {
-      const of = columns(entry)
       yield* sql`
         delete from budget_holds
-        where chain_id = ${of.chain_id} and pot = ${of.pot} and account_id = ${of.account_id}
-          and state <> 'settled' and state = 'reserved' and expires_at <= ${now}`
+        where ${of(entry)} and state <> 'settled' and state = 'reserved' and expires_at <= ${now}`
       const [ended] = yield* sql`
-        select id from budget_holds
-        where chain_id = ${of.chain_id} and id = ${entry.id} and pot = ${of.pot} and account_id = ${of.account_id}
-          and state = 'settled'`
+        select id from budget_holds where ${of(entry)} and id = ${entry.id} and state = 'settled'`
       if (ended !== undefined) return { budget: entry.name, reason: "ended", available: 0n }
       const rows = yield* openOf(entry, now)
       const own = rows.find(({ id }) => id === entry.id)
@@ -130,7 +124,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
       // Its other holder may have given it back in the meantime.
       if (raised.length === 0)
         yield* sql`insert into budget_holds ${sql.insert({
-          ...of,
+          ...columns(entry),
           id: entry.id,
           day,
           wei: wei.toString(),

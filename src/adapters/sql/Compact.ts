@@ -1,53 +1,57 @@
-import { deflateRawSync, inflateRawSync } from "node:zlib"
-import * as Dictionary from "./CompactDictionary.js"
-
-/** A text column: SQLite keeps bytes in it as they are, PostgreSQL only text. */
-export type Column = string | Uint8Array
-
-/** Bytes that are deflated at once, for a millisecond or two: more would keep the event loop from others. */
-const most = 262_144
-
-/** Less than that gains nothing: with the dictionary, and without. */
-const least = { shared: 32, alone: 128 }
-
-const dictionary = Dictionary.bytes
+import { inflateRawSync } from "node:zlib"
 
 /**
- * The text's bytes, deflated; null: they would not be fewer. `isShared`: with the dictionary. Processes of the version before
- * read none of that, and may be beside this one on PostgreSQL: there nothing is written so.
+ * Columns of hex and JSON that earlier versions deflated. They stay as they are, and are read as long as a database holds them:
+ * a start does not rewrite a whole history while others wait for it, and what is sealed opens with the key alone.
  */
-export const deflated = (text: string, isShared: boolean): Buffer | null => {
-  if (text.length < (isShared ? least.shared : least.alone) || text.length > most) return null
-  const bytes = Buffer.from(text, "utf8")
-  const short = deflateRawSync(bytes, isShared ? { dictionary } : {})
-  return short.length < bytes.length ? short : null
-}
 
-export const inflated = (bytes: Uint8Array): string => inflateRawSync(bytes, { dictionary }).toString("utf8")
+/** Text; earlier versions wrote bytes too, on SQLite. */
+export type Column = string | Uint8Array
 
-/** What was deflated without the dictionary. */
-export const inflatedAlone = (bytes: Uint8Array): string => inflateRawSync(bytes).toString("utf8")
+/** What the bytes of those columns are likely to have in common: zlib names what it finds here by its place. */
+const dictionary = inflateRawSync(
+  Buffer.from(
+    [
+      "1VhLb9s4EP4rAU9dQGj5FEnf0tju9tIN0BZ7KHIYksNUWFkyJCpNEOS/LyS/H9lt67RBeLLIGT7m+zjz0fSW8miptMJwDbk1UjgLHig1",
+      "0ggK1FtJl00zzXVAzlGhDcZBpBjA51HoAFRwQ52lkkudKzRcR3pSk/SZGzvNndMX3diJ+2fyxR59dQNOgz8/0d880+lRupwFrmP+sgn8",
+      "s9uXEixV1jv3svPPc7dT+SsZOxEBTw0Fyvyps1AG9J7Uc2wgFXXVktGXewLe112VFh8tlImMCMnINyhLTBddm+pwR0Zs1UNGhN6SjKR6",
+      "9esGyg77D5KR2FX+Y3FdQeqavg/m86a+wVcQQoNtm3VFlbjK/zhimhqo2ojNY7aX0MCs3+ViVUauHq4y0mJKRXXdktE9aeaejMjXlObt",
+      "6M0bkg0/R2/eMK5f09f0NRsZJRXJSFtcV9j0Lr4ssErvw+LMN9i0RV0Nn4w8ZATaFtejEXyqm7vVsR2Cr6vzMCuq88WOj4xcNDiE+qIO",
+      "uBj2X6EYVmAZwSo1d5d1US2iKoXQ1MixnXClppFqymXOLqbGWHUxsRPh1DQyavb91HTKhB5LR6fji7G0Y38uqNcXU6UnShugPA9cG0sO",
+      "VtwRRGPkfKImNpi3570gOt8IIvLwcE9g65Tf7ZiRsr5+XwW8JSOaEbzBKn2AWR+Mt0OYPs+vGwgYyHJwjJGMFj/Pdi1WxDgr+ukwnC3i",
+      "3PMDmgUDFj2LQD/0HJ0XfkkZ5qNwVEDuI7MRuAMHMkQmDdrgwWFA0NGA8lQbSZFTjcpTYx1aFQSSbOvY+41cZSRAgtXKTx+svxfXsafT",
+      "8VjtGByEanF3szN3l7AVfN3vB3v+EcqtQV9Xsbj+E9qv27Hdvf5bjuuutdtRAGwvqLU2kkX0nCONQaGVxoI2zEOuqchjAAXOK6dy2ivv",
+      "3EvrI4DgQT0zAOeLNDnGeVnfHYdgz+TVfrC7Fpu/5n2AsrN9gFqsAjab/mWy2XTM4W4GbcJmG5PNjCsQFvOsvvZS1nqOnaj8X9sHMigG",
+      "1ueM5xogZza3OTNGoI8qRh4gz5n1fUQ9jWA541wxEZ3gngoeeHhuIIeSBOVRBJdjB/en/lZto7NGbb6EbVmrzoZauI3Q4LgGZ76Dzqpw",
+      "sv0IG68cMlTo0OugXGAyaia5DgyNjCIEKpj0NGrHuWWoHKcUvPHaC2f5D1+Vqv22KIdtgtS1Q21Kt9u08t2sKyEVN/gO2s8t9vVrmC0j",
+      "1/sdGCP6pellU/jhiJvlM9Jg6ppqPOzhyz2hjzC5837APTUdZgSbpm7IqOrKsp+h7cr0Qyx+TJuS3aM+9KKirK+X2uiJuTfGed0Wj2Tw",
+      "9eAB+5YSbUOzVCcol/bbbFsabjTaxoyM9lnGA8g8B+24FFRGqdHoCLwnHhjmrBHMo5IRPbNUKY9caw88CutAci+/n2WnKvBfkgfeYqwb",
+      "nNyi73qFdlx/7Ji82gr1XiydkxpRIDMClDKOAY+RGi0d1TaK6JXUxmmpJIKP3EWvIPIYldEmWs2fOSd+WmrvY0H4tKfL16yMTT07TImp",
+      "/o9s2Ls8/oA4yIMhRK44BOaQe2Ndbj13NDfRC20CgFXcgY4sF14CYzk3Uale1SkunMD42xjKfgkqn4ecuHysTfqBY/gcWp0kPFb9a62w",
+      "gbOqK4/Zmavr8myZnTeD4FMH5TtoL+o2Henua8SPSJef1CoZGXZJRkQe1pCdPe5UpZXzznbXFvu8lLanWmBSM0pzz6ThAYyh3KD1KINz",
+      "1FBnmPLWUSFlELbPqZijZ5LZ38dL+QS8for8vZvArlYlF1fP+av+fdm/1j8uBQjvhcSWGsESZ7j6k6JY35YdfB+uHu73ZMsMbqeIl9i8",
+      "g3Zfhczg9rIp6qZId4/abC1LD2d3Ze3/+dDN3EBSdkSz7Lj/Cw=="
+    ].join(""),
+    "base64"
+  )
+)
 
-/** Neither hex, which begins with `0x`, nor JSON begins so. */
+/** `isShared`: they were deflated with the dictionary. */
+export const inflated = (bytes: Uint8Array, isShared: boolean): string =>
+  inflateRawSync(bytes, isShared ? { dictionary } : {}).toString("utf8")
+
+/** Neither hex, which begins with `0x`, nor JSON begins so. `z2:`: with the dictionary. */
 const alone = "z1:"
-const shared = "z2:"
-/** The count of hashes, these with 32 bytes each, and as in `shared` the text without them. */
+/** The count of hashes, these with 32 bytes each, and as in `z2:` the text with a letter in the place of each. */
 const hashed = "z3:"
 
-/** Of any column of bytes: its prefix, and what is in base64 after it where a column has to be text. */
-export const prefixLength = 3
-
-/** A column of that prefix and those bytes. */
-export const columnOf = (prefix: string, bytes: Buffer, isBinary: boolean): Column =>
-  isBinary ? Buffer.concat([Buffer.from(prefix, "latin1"), bytes]) : prefix + bytes.toString("base64")
-
-/** Its prefix, and the bytes after it. */
+/** The prefix, and the bytes after it: they are in base64 where the column is text. */
 export const partsOf = (column: Column): { readonly prefix: string; readonly bytes: Buffer } =>
   typeof column === "string"
-    ? { prefix: column.slice(0, prefixLength), bytes: Buffer.from(column.slice(prefixLength), "base64") }
+    ? { prefix: column.slice(0, 3), bytes: Buffer.from(column.slice(3), "base64") }
     : {
-        prefix: Buffer.from(column.subarray(0, prefixLength)).toString("latin1"),
-        bytes: Buffer.from(column.subarray(prefixLength))
+        prefix: Buffer.from(column.subarray(0, 3)).toString("latin1"),
+        bytes: Buffer.from(column.subarray(3))
       }
 
 /** The same as text: what another database takes. */
@@ -56,52 +60,15 @@ export const asText = (column: Uint8Array): string => {
   return prefix + bytes.toString("base64")
 }
 
-export const isSame = (one: Column, other: Column): boolean =>
-  typeof one === "string" || typeof other === "string" ? one === other : Buffer.from(one).equals(other)
-
-/** In a text as short as that zlib writes each digit of a hash in a byte. */
-const mostHashed = 512
-const hash = /0x[0-9a-f]{64}(?![0-9a-fA-F])/g
-/** In the place of its digits a hash has a letter, by its number in the text: no digit is one. */
-const letters = "ghijklmn"
-const mark = /0x([g-n])/g
-
-/**
- * The hashes of a short text, and what is left of it. Null: it has none, or more than there are letters, or one with many
- * zeros, which zlib writes in less.
- */
-const withoutHashes = (text: string): Buffer | null => {
-  if (text.length > mostHashed || text.search(mark) >= 0) return null
-  const found = [...new Set(text.match(hash) ?? [])]
-  if (found.length === 0 || found.length > letters.length) return null
-  if (found.some((each) => each.includes("00000000"))) return null
-  const rest = text.replaceAll(hash, (each) => `0x${letters.charAt(found.indexOf(each))}`)
-  const hashes = found.map((each) => Buffer.from(each.slice(2), "hex"))
-  return Buffer.concat([Buffer.of(found.length), ...hashes, deflateRawSync(rest, { dictionary })])
-}
-
 const withHashes = (bytes: Buffer): string => {
-  const hashAt = (place: number) => bytes.subarray(1 + 32 * place, 33 + 32 * place)
-  const rest = inflated(bytes.subarray(1 + 32 * (bytes[0] ?? 0)))
-  return rest.replaceAll(mark, (_, letter) => `0x${hashAt(letters.indexOf(letter)).toString("hex")}`)
+  const hashAt = (place: number) => bytes.subarray(1 + 32 * place, 33 + 32 * place).toString("hex")
+  const rest = inflated(bytes.subarray(1 + 32 * (bytes[0] ?? 0)), true)
+  return rest.replaceAll(/0x([g-n])/g, (_, letter) => `0x${hashAt("ghijklmn".indexOf(letter))}`)
 }
 
-/** Column of hex or JSON in few bytes. */
-export const write =
-  (isBinary: boolean) =>
-  (text: string): Column => {
-    const parts = isBinary ? withoutHashes(text) : null
-    if (parts !== null && parts.length + prefixLength < text.length) return columnOf(hashed, parts, true)
-    const bytes = deflated(text, isBinary)
-    if (bytes === null) return text
-    const column = columnOf(isBinary ? shared : alone, bytes, isBinary)
-    return column.length < text.length ? column : text
-  }
-
-/** Reads also what stands there as it is. */
+/** What the column says: what this version writes stands there as it is. */
 export const read = (column: Column): string => {
-  if (typeof column === "string" && ![alone, shared, hashed].includes(column.slice(0, prefixLength)))
-    return column
+  if (typeof column === "string" && !/^z[123]:/.test(column)) return column
   const { bytes, prefix } = partsOf(column)
-  return prefix === alone ? inflatedAlone(bytes) : prefix === hashed ? withHashes(bytes) : inflated(bytes)
+  return prefix === hashed ? withHashes(bytes) : inflated(bytes, prefix !== alone)
 }

@@ -3,33 +3,10 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
-import { clockConfirmations } from "./clock/Schema.js"
 import * as ErrorCode from "./ErrorCode.js"
-import { requestEvents, submissions } from "./events/Schema.js"
-import * as Schedules from "./journal/Schedules.js"
-import { requestMetadata } from "./listing/Schema.js"
-import { abi } from "./schema/Abi.js"
-import { accountLimits, accounts } from "./schema/Accounts.js"
-import { audit } from "./schema/Audit.js"
-import { budgetHolders, budgets } from "./schema/Budgets.js"
-import { handovers, landings } from "./schema/Handovers.js"
-import { journal } from "./schema/Journal.js"
-import { lanes } from "./schema/LaneClaims.js"
-import { opRows } from "./schema/OpRows.js"
-import { rateCounts } from "./schema/RateCounts.js"
-import { recovery, unreadNonces } from "./schema/Recovery.js"
-import {
-  cancellations,
-  declinedRequests,
-  listing,
-  requestElements,
-  requestLanes,
-  requestNotes,
-  retention
-} from "./schema/Requests.js"
-import { shorterIndexes } from "./schema/ShorterIndexes.js"
-import { watches, watchParts } from "./watches/Schema.js"
-import { watchChanges, webhookChanges, webhookSecrets, webhooks } from "./webhooks/Schema.js"
+import * as Accounts from "./schema/Accounts.js"
+import * as Journal from "./schema/Journal.js"
+import * as Webhooks from "./schema/Webhooks.js"
 
 /** The schema cannot be brought to what this version of the program expects. */
 export class MigrationsError extends Data.TaggedError("MigrationsError")<{ readonly message: string }> {}
@@ -42,39 +19,39 @@ const table = "castellan_migrations"
  * others wait for it meanwhile.
  */
 export const migrations = {
-  "0001_journal": journal,
-  "0002_abi": abi,
-  "0003_handovers": handovers,
-  "0004_accounts": accounts,
-  "0005_budgets": budgets,
-  "0006_audit": audit,
-  "0007_rate_counts": rateCounts,
-  "0008_request_lanes": requestLanes,
-  "0009_lanes": lanes,
-  "0010_retention": retention,
-  "0011_declined_requests": declinedRequests,
-  "0012_cancellations": cancellations,
-  "0013_budget_holders": budgetHolders,
-  "0014_request_notes": requestNotes,
-  "0015_listing": listing,
-  "0016_request_events": requestEvents,
-  "0017_webhooks": webhooks,
-  "0018_request_elements": requestElements,
-  "0019_request_metadata": requestMetadata,
-  "0020_schedules": Schedules.schema,
-  "0021_webhook_changes": webhookChanges,
-  "0022_watches": watches,
-  "0023_watch_changes": watchChanges,
-  "0024_landings": landings,
-  "0025_account_limits": accountLimits,
-  "0026_submissions": submissions,
-  "0027_watch_parts": watchParts,
-  "0028_webhook_secrets": webhookSecrets,
-  "0029_shorter_indexes": shorterIndexes,
-  "0030_recovery": recovery,
-  "0031_clock_confirmations": clockConfirmations,
-  "0032_unread_nonces": unreadNonces,
-  "0033_op_rows": opRows
+  "0001_journal": Journal.journal,
+  "0002_abi": Accounts.abi,
+  "0003_handovers": Journal.handovers,
+  "0004_accounts": Accounts.accounts,
+  "0005_budgets": Accounts.budgets,
+  "0006_audit": Accounts.audit,
+  "0007_rate_counts": Accounts.rateCounts,
+  "0008_request_lanes": Journal.requestLanes,
+  "0009_lanes": Journal.lanes,
+  "0010_retention": Journal.retention,
+  "0011_declined_requests": Journal.declinedRequests,
+  "0012_cancellations": Journal.cancellations,
+  "0013_budget_holders": Accounts.budgetHolders,
+  "0014_request_notes": Journal.requestNotes,
+  "0015_listing": Journal.listing,
+  "0016_request_events": Journal.requestEvents,
+  "0017_webhooks": Webhooks.webhooks,
+  "0018_request_elements": Journal.requestElements,
+  "0019_request_metadata": Journal.requestMetadata,
+  "0020_schedules": Journal.schedules,
+  "0021_webhook_changes": Webhooks.webhookChanges,
+  "0022_watches": Webhooks.watches,
+  "0023_watch_changes": Webhooks.watchChanges,
+  "0024_landings": Journal.landings,
+  "0025_account_limits": Accounts.accountLimits,
+  "0026_submissions": Journal.submissions,
+  "0027_watch_parts": Webhooks.watchParts,
+  "0028_webhook_secrets": Webhooks.webhookSecrets,
+  "0029_shorter_indexes": Journal.shorterIndexes,
+  "0030_recovery": Journal.recovery,
+  "0031_clock_confirmations": Accounts.clockConfirmations,
+  "0032_unread_nonces": Journal.unreadNonces,
+  "0033_op_rows": Journal.opRows
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -6,7 +6,6 @@ import * as Reactivity from "effect/reactivity/Reactivity"
 import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as ErrorCode from "./ErrorCode.js"
-import * as Pool from "./postgres/Pool.js"
 import * as PostgresClient from "./postgres/PostgresClient.js"
 
 /** The server cannot be used. Of its address only the host is named. */
@@ -39,25 +38,6 @@ export type Options = Address & {
   readonly answerTimeoutMillis?: number | null
 }
 
-/** The names of PostgreSQL's types are numbers on the wire; text stands for every other type. */
-const boolean = 16
-const bytes = 17
-const integers: ReadonlySet<number> = new Set([20, 21, 23])
-
-const integer = (text: string): number | string => {
-  const value = Number(text)
-  return Number.isSafeInteger(value) ? value : text
-}
-
-/** Rows as SQLite has them: integers are numbers; one beyond 2^53 stays text, which keeps it exact. */
-const types = {
-  getTypeParser: (type: number) => (value: string) => {
-    if (type === boolean) return value === "t"
-    if (type === bytes) return Buffer.from(value.slice(2), "hex")
-    return integers.has(type) ? integer(value) : value
-  }
-}
-
 /** What may be shown of the address; null when it is no URL of a PostgreSQL server. */
 const shownHost = (options: Options): string | null => {
   if (!("url" in options)) return options.host
@@ -67,23 +47,6 @@ const shownHost = (options: Options): string | null => {
 }
 
 export const defaultAnswerTimeoutMillis = 15_000
-
-const poolOf = (options: Options, answerTimeoutMillis: number | null) =>
-  Pool.make({
-    ...("url" in options
-      ? { url: options.url }
-      : {
-          host: options.host,
-          port: options.port ?? 5432,
-          user: options.user,
-          password: options.password,
-          database: options.database
-        }),
-    max: Math.max(2, options.maxConnections ?? 10),
-    connectTimeoutMillis: options.connectTimeoutMillis ?? 5_000,
-    answerTimeoutMillis,
-    types
-  })
 
 /**
  * A client of one PostgreSQL database, with a pool of connections. Every commit is on the server's disk when it
@@ -103,9 +66,15 @@ export const make = (
             message: `cannot use the PostgreSQL server at ${host}${ErrorCode.suffix(cause)}`
           })
     return yield* Effect.gen(function* () {
-      const { answerTimeoutMillis = defaultAnswerTimeoutMillis } = options
-      const pool = yield* poolOf(options, answerTimeoutMillis)
-      const sql = yield* PostgresClient.make(pool, answerTimeoutMillis)
+      const { answerTimeoutMillis = defaultAnswerTimeoutMillis, connectTimeoutMillis = 5_000 } = options
+      const sql = yield* PostgresClient.make({
+        ...("url" in options
+          ? { url: options.url }
+          : { ...options, username: options.user, port: options.port ?? 5432 }),
+        maxConnections: Math.max(2, options.maxConnections ?? 10),
+        connectTimeoutMillis,
+        answerTimeoutMillis
+      })
       const [disk] = yield* sql<{ readonly fsync: string }>`select current_setting('fsync') as fsync`
       if (disk?.fsync !== "on")
         return yield* new PostgresError({

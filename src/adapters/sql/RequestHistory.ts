@@ -1,29 +1,21 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Entry, RequestHistory, RequestHistoryError } from "../../application/ports/RequestHistory.js"
-import type { AccountId } from "../../application/ports/Tenants.js"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Migrations from "./Migrations.js"
 
-interface Row {
-  readonly request_no: number | string
-  readonly request_id: string
-  readonly account_id: string
-  readonly endpoint: string
-  readonly chain_id: string
+interface Row extends Omit<Entry, "chainId" | "number" | "state"> {
+  readonly number: number | string
+  readonly chainId: string
   readonly state: "open" | "final" | "forgotten"
-  readonly accepted_at: number | string
   readonly held: string | null
 }
 
-const entryOf = (row: Row): Entry => ({
-  number: BigInt(row.request_no),
-  requestId: row.request_id,
-  accountId: row.account_id as AccountId,
-  endpoint: row.endpoint,
-  chainId: BigInt(row.chain_id),
-  state: row.state !== "open" ? row.state : row.held === null ? "pending" : "held",
-  acceptedAt: Number(row.accepted_at)
+const entryOf = ({ held, ...row }: Row): Entry => ({
+  ...row,
+  number: BigInt(row.number),
+  chainId: BigInt(row.chainId),
+  state: row.state !== "open" ? row.state : held === null ? "pending" : "held"
 })
 
 const failed = (error: unknown): RequestHistoryError =>
@@ -35,7 +27,9 @@ export const make: Migrations.Stored<RequestHistory["Service"]> = Effect.gen(fun
   return {
     find: ({ accountId, before, chainId, endpoint, limit, state }) =>
       sql<Row>`
-        select request_no, request_id, account_id, endpoint, chain_id, state, accepted_at, held from requests
+        select request_no as number, request_id as "requestId", account_id as "accountId", endpoint,
+          chain_id as "chainId", state, accepted_at as "acceptedAt", held
+        from requests
         where ${sql.and([
           sql`declined_at is null`,
           sql`request_no < ${before === undefined ? Number.MAX_SAFE_INTEGER : before.toString()}`,

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
-import type * as Store from "./Store.js"
-import * as SqliteClient from "./sqlite/SqliteClient.js"
+import * as Store from "./Store.js"
 
 /**
  * Statements whose text is the same however many rows they are of, so that a database compiles each once. A question mark
@@ -23,14 +22,17 @@ const forPostgres = (text: string): string => {
 }
 
 export const statement = <Row extends object>({ sql }: Sql, text: string, values: ReadonlyArray<unknown>) =>
-  sql.unsafe<Row>(SqliteClient.isSqlite(sql) ? text : forPostgres(text), values)
+  sql.unsafe<Row>(Store.isSqlite(sql) ? text : forPostgres(text), values)
 
 /** The values of a list as a condition: the column is one of them. The text of the list's parameter is `listOf` of it. */
 export const among = ({ sql }: Sql, column: string): string =>
-  SqliteClient.isSqlite(sql) ? `${column} in (select value from json_each(?))` : `${column} = any(?)`
+  Store.isSqlite(sql) ? `${column} in (select value from json_each(?))` : `${column} = any(?)`
 
-export const listOf = ({ sql }: Sql, values: ReadonlyArray<string | number>): unknown =>
-  SqliteClient.isSqlite(sql) ? JSON.stringify(values) : values
+/** PostgreSQL takes numbers as text, of which it knows the type: its client would go by the size of each. */
+export const listOf = ({ sql }: Sql, values: ReadonlyArray<string> | ReadonlyArray<number>): unknown => {
+  if (Store.isSqlite(sql)) return JSON.stringify(values)
+  return typeof values[0] === "number" ? `{${values.join(",")}}` : values
+}
 
 export type Type = "text" | "bigint" | "integer" | "smallint" | "bytea"
 
@@ -50,30 +52,38 @@ const textOf = (columns: Columns, name: string, make: () => string): string => {
   return text
 }
 
-const unnested = (columns: Columns): string => {
-  const names = Object.keys(columns)
-  const lists = names.map((name, at) => `$${at + 1}::${columns[name]}[]`)
-  return `select * from unnest(${lists.join(", ")}) as given(${names.join(", ")})`
+type Values = ReadonlyArray<unknown>
+
+/** The rows are one parameter. */
+const given = (columns: Columns): string => {
+  const typed = Object.entries(columns).map(([name, type]) => `${name} ${type}`)
+  return `select * from json_to_recordset($1::json) as given(${typed.join(", ")})`
 }
 
-type Values = ReadonlyArray<unknown>
+const jsonOf = (columns: Columns, rows: ReadonlyArray<Values>): string => {
+  const names = Object.keys(columns)
+  return JSON.stringify(
+    rows.map((row) =>
+      Object.fromEntries(
+        row.map((value, at) => [
+          names[at],
+          value instanceof Uint8Array ? `\\x${Buffer.from(value).toString("hex")}` : value
+        ])
+      )
+    )
+  )
+}
 
 /** PostgreSQL has all rows at once, SQLite one after the other. */
 const run = (
-  { send, sql }: Pick<Store.Store, "send" | "sql">,
+  { sql }: Sql,
   text: string,
   columns: Columns,
   rows: ReadonlyArray<Values>
 ): Effect.Effect<void, SqlError> => {
   const [first] = rows
   if (first === undefined) return Effect.void
-  if (!SqliteClient.isSqlite(sql))
-    return send(
-      sql.unsafe(
-        text,
-        Object.keys(columns).map((_, at) => rows.map((row) => row[at]))
-      )
-    )
+  if (!Store.isSqlite(sql)) return Effect.asVoid(sql.unsafe(text, [jsonOf(columns, rows)]))
   return rows.length === 1
     ? Effect.asVoid(sql.unsafe(text, first))
     : Effect.forEach(rows, (row) => sql.unsafe(text, row), { discard: true })
@@ -81,28 +91,28 @@ const run = (
 
 /** Inserts rows of these columns; one that is there already fails the transaction. */
 export const insert = (
-  store: Pick<Store.Store, "send" | "sql">,
+  store: Sql,
   table: string,
   columns: Columns,
   rows: ReadonlyArray<Values>
 ): Effect.Effect<void, SqlError> => {
   const names = Object.keys(columns)
   const into = `insert into ${table} (${names.join(", ")})`
-  const isSqlite = SqliteClient.isSqlite(store.sql)
+  const isSqlite = Store.isSqlite(store.sql)
   const text = textOf(columns, `${isSqlite} ${table}`, () =>
-    isSqlite ? `${into} values (${names.map(() => "?").join(", ")})` : `${into} ${unnested(columns)}`
+    isSqlite ? `${into} values (${names.map(() => "?").join(", ")})` : `${into} ${given(columns)}`
   )
   return run(store, text, columns, rows)
 }
 
 /** Runs a statement for rows, which are `(%) as given` in its text; it has no other parameter. */
 export const each = (
-  store: Pick<Store.Store, "send" | "sql">,
+  store: Sql,
   text: string,
   columns: Columns,
   rows: ReadonlyArray<Values>
 ): Effect.Effect<void, SqlError> => {
-  const isSqlite = SqliteClient.isSqlite(store.sql)
+  const isSqlite = Store.isSqlite(store.sql)
   const whole = textOf(columns, `${isSqlite} ${text}`, () =>
     text.replace(
       "%",
@@ -110,7 +120,7 @@ export const each = (
         ? `select ${Object.keys(columns)
             .map((name) => `? as ${name}`)
             .join(", ")}`
-        : unnested(columns)
+        : given(columns)
     )
   )
   return run(store, whole, columns, rows)

@@ -6,7 +6,7 @@ import * as Compact from "./Compact.js"
 
 /** Text at rest that only the holder of the key reads, bound to the row that it stands in. */
 export interface Seal {
-  readonly close: (row: string, text: string) => Compact.Column
+  readonly close: (row: string, text: string) => string
   readonly open: (row: string, sealed: Compact.Column) => Effect.Effect<string, JournalError>
 }
 
@@ -21,7 +21,7 @@ export const openUrl = (
     Effect.orElseSucceed(() => null)
   )
 
-/** Of the text as it is, of one that was deflated before, and of one that was so with the dictionary. */
+/** Of the text as it is; earlier versions deflated it before, and did so with the dictionary. */
 const plain = "v1:"
 const alone = "v2:"
 const shared = "v3:"
@@ -30,16 +30,14 @@ const nonceBytes = 12
 const tagBytes = 16
 
 /** AES-256-GCM under a key of its own; the row's name is authenticated, so that no text moves to another row. */
-export const make = (secret: Redacted.Redacted<string>, isBinary = false): Seal => {
+export const make = (secret: Redacted.Redacted<string>): Seal => {
   const key = new Uint8Array(hkdfSync("sha256", Redacted.value(secret), "", "castellan journal", 32))
   return {
     close: (row, text) => {
       const nonce = randomBytes(nonceBytes)
       const cipher = createCipheriv(algorithm, key, nonce).setAAD(Buffer.from(row))
-      const deflated = Compact.deflated(text, isBinary)
-      const body = cipher.update(deflated ?? Buffer.from(text, "utf8"))
-      const sealed = Buffer.concat([nonce, body, cipher.final(), cipher.getAuthTag()])
-      return Compact.columnOf(deflated === null ? plain : isBinary ? shared : alone, sealed, isBinary)
+      const body = cipher.update(text, "utf8")
+      return plain + Buffer.concat([nonce, body, cipher.final(), cipher.getAuthTag()]).toString("base64")
     },
     open: (row, sealed) =>
       Effect.try({
@@ -53,8 +51,7 @@ export const make = (secret: Redacted.Redacted<string>, isBinary = false): Seal 
             .setAuthTag(bytes.subarray(-tagBytes))
           const body = bytes.subarray(nonceBytes, -tagBytes)
           const text = Buffer.concat([decipher.update(body), decipher.final()])
-          if (prefix === shared) return Compact.inflated(text)
-          return prefix === alone ? Compact.inflatedAlone(text) : text.toString("utf8")
+          return prefix === plain ? text.toString("utf8") : Compact.inflated(text, prefix === shared)
         },
         catch: () =>
           new JournalError({

@@ -10,7 +10,6 @@ import * as ErrorCode from "./ErrorCode.js"
 import * as FilePresence from "./sqlite/FilePresence.js"
 import * as GroupCommit from "./sqlite/GroupCommit.js"
 import * as ResultCode from "./sqlite/ResultCode.js"
-import * as SqliteClient from "./sqlite/SqliteClient.js"
 import * as SqliteConnection from "./sqlite/SqliteConnection.js"
 import * as WriteAheadLog from "./sqlite/WriteAheadLog.js"
 
@@ -51,7 +50,7 @@ const clientOf = (
   { busyTimeoutMillis = 5_000, filename }: Options,
   durability: WriteAheadLog.Durability
 ) =>
-  SqliteClient.make(
+  GroupCommit.client(
     GroupCommit.make(connection, {
       durability,
       // Without a disk there is no write to share.

@@ -4,15 +4,14 @@ import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { SqlError } from "effect/sql/SqlError"
-import type { Fragment, Statement } from "effect/sql/Statement"
+import type { Fragment } from "effect/sql/Statement"
 import { JournalError } from "../../application/ports/journal/JournalError.js"
 import * as Uint from "../../domain/primitives/Uint.js"
-import * as Compact from "./Compact.js"
 import * as ErrorCode from "./ErrorCode.js"
-import * as PostgresClient from "./postgres/PostgresClient.js"
+import type { PostgresClient } from "./postgres/PostgresClient.js"
 import * as Lineage from "./recovery/Lineage.js"
 import * as Seal from "./Seal.js"
-import * as SqliteClient from "./sqlite/SqliteClient.js"
+import type { SqliteClient } from "./sqlite/GroupCommit.js"
 
 /** The connection of a journal, and how its methods use it. */
 export interface Store {
@@ -27,15 +26,6 @@ export interface Store {
   readonly query: Store["transaction"]
   /** The same of one that keeps out others which lock one of these names: it begins when none of them does. */
   readonly locking: (names: ReadonlyArray<string>) => Store["transaction"]
-  /**
-   * Has the database run a statement of the transaction, and gives what waits for its rows. PostgreSQL is sent what follows
-   * without an answer in between; when it refuses the statement and nobody waits for it, the transaction fails with that.
-   */
-  readonly ahead: <A>(
-    statement: Statement<A>
-  ) => Effect.Effect<Effect.Effect<ReadonlyArray<A>, SqlError>, SqlError>
-  /** The same of one whose rows nobody wants. */
-  readonly send: (statement: Statement<unknown>) => Effect.Effect<void, SqlError>
   /** Waits until everything that was committed before survives the machine. */
   readonly durable: Effect.Effect<void, JournalError>
   /** Keeps others that lock the same name out until the transaction ends. */
@@ -48,10 +38,6 @@ export interface Store {
   readonly instance: string
   readonly lineage: Lineage.Lineage
   readonly seal: Seal.Seal
-  /** A column of hex or JSON. */
-  readonly column: (text: string) => Compact.Column
-  /** The same of one that processes of the version before read as it stands, which may be beside this one on PostgreSQL. */
-  readonly shortColumn: (text: string) => Compact.Column
 }
 
 export interface Options {
@@ -68,6 +54,11 @@ export const isSqlError = (error: unknown): error is SqlError => error instanceo
 export const isBroken = (error: unknown): boolean =>
   isSqlError(error) && [" (40001)", " (40P01)"].includes(ErrorCode.suffix(error))
 
+export const isSqlite = (client: SqlClient.SqlClient): client is SqliteClient => "read" in client
+
+/** What a process on SQLite loads nothing of. */
+export const isPostgres = (client: SqlClient.SqlClient): client is PostgresClient => "ofOneMoment" in client
+
 /** Runs an effect over the database. */
 type Run = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>
 
@@ -76,46 +67,41 @@ export const transaction = (sql: SqlClient.SqlClient): Run => sql.withTransactio
 
 /** The same for one that only reads: all that it reads is of one moment. */
 export const reading = (sql: SqlClient.SqlClient): Run => {
-  if (SqliteClient.isSqlite(sql)) return sql.read
-  return PostgresClient.isPostgres(sql) ? sql.ofOneMoment : sql.withTransaction
+  if (isSqlite(sql)) return sql.read
+  return isPostgres(sql) ? sql.ofOneMoment : sql.withTransaction
 }
 
 const query = (sql: SqlClient.SqlClient): Run =>
   // Spans of statements carry their text.
-  SqliteClient.isSqlite(sql) ? sql.read : Effect.withTracerEnabled(false)
+  isSqlite(sql) ? sql.read : Effect.withTracerEnabled(false)
 
 /** PostgreSQL answers no commit before that. */
 export const durable = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError> =>
-  SqliteClient.isSqlite(sql) ? sql.durable : Effect.void
+  isSqlite(sql) ? sql.durable : Effect.void
 
 /** Keeps others that lock the same name out until the transaction ends. */
 export const lock =
   (sql: SqlClient.SqlClient) =>
   (name: string): Effect.Effect<void, SqlError> =>
-    // SQLite has one writer at a time: a transaction has that lock since it began.
-    sql.onDialectOrElse({
-      pg: () => Effect.asVoid(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`),
-      orElse: () => Effect.void
-    })
+    isPostgres(sql)
+      ? Effect.asVoid(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`)
+      : Effect.void
 
 /** The same for an effect before which nobody else may have a lock of one of the names. */
 const locking = (sql: SqlClient.SqlClient, names: ReadonlyArray<string>): Run =>
   // In one order, so that nobody waits for who waits for him.
-  PostgresClient.isPostgres(sql) ? sql.locking(distinct(names)) : transaction(sql)
+  isPostgres(sql) ? sql.locking(distinct(names)) : transaction(sql)
 
-const ahead = (sql: SqlClient.SqlClient): Store["ahead"] =>
-  PostgresClient.isPostgres(sql) ? sql.ahead : Effect.map((rows) => Effect.succeed(rows))
+/** SQLite has one writer at a time: a transaction keeps all others out since it began. */
+const onPostgres = (sql: SqlClient.SqlClient, text: string): Fragment =>
+  sql.literal(isPostgres(sql) ? text : "")
 
 const told = <A, E>(
   sql: SqlClient.SqlClient,
   method: Effect.Effect<A, E | SqlError>
 ): Effect.Effect<A, Exclude<E, SqlError> | JournalError> =>
-  Effect.mapError(
-    sql.onDialectOrElse({
-      pg: () => Effect.retry(method, { times: 3, while: isBroken }),
-      orElse: () => method
-    }),
-    (error) => (isSqlError(error) ? storeFailed(error) : (error as Exclude<E, SqlError>))
+  Effect.mapError(isPostgres(sql) ? Effect.retry(method, { times: 3, while: isBroken }) : method, (error) =>
+    isSqlError(error) ? storeFailed(error) : (error as Exclude<E, SqlError>)
   )
 
 export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store => {
@@ -127,22 +113,12 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
   return {
     sql,
     lineage,
-    seal: Seal.make(sealingKey, SqliteClient.isSqlite(sql)),
-    column: Compact.write(SqliteClient.isSqlite(sql)),
-    shortColumn: SqliteClient.isSqlite(sql) ? Compact.write(true) : (text) => text,
-    forUpdate: sql.onDialectOrElse({
-      pg: () => sql.literal("for update"),
-      orElse: () => sql.literal("")
-    }),
-    forShare: sql.onDialectOrElse({
-      pg: () => sql.literal("for share"),
-      orElse: () => sql.literal("")
-    }),
+    seal: Seal.make(sealingKey),
+    forUpdate: onPostgres(sql, "for update"),
+    forShare: onPostgres(sql, "for share"),
     instance: randomUUID(),
     transaction: intact(transaction(sql)),
     locking: (names) => intact(locking(sql, names)),
-    ahead: ahead(sql),
-    send: (statement) => Effect.asVoid(ahead(sql)(statement)),
     reading: intact(reading(sql)),
     query: intact(query(sql)),
     durable: Effect.mapError(durable(sql), storeFailed),
@@ -152,10 +128,7 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
 
 /** End of a query whose rows of this table nobody removes until the transaction ends; others may change them. */
 export const forKeyShare = ({ sql }: Pick<Store, "sql">, table: string): Fragment =>
-  sql.onDialectOrElse({
-    pg: () => sql.literal(`for key share of ${table}`),
-    orElse: () => sql.literal("")
-  })
+  onPostgres(sql, `for key share of ${table}`)
 
 /**
  * No claim of a row lasts so long, milliseconds: one that seems to was made while the clock was ahead, perhaps by a process
@@ -196,27 +169,14 @@ export const chunks = <A>(
 export const inChunks = <A, Row, E>(
   values: ReadonlyArray<A>,
   statement: (chunk: Array.NonEmptyReadonlyArray<A>) => Effect.Effect<ReadonlyArray<Row>, E>
-): Effect.Effect<ReadonlyArray<Row>, E> => {
-  const [first, ...others] = chunks(values)
-  // Most often there is one at most.
-  if (first === undefined) return Effect.succeed([])
-  return others.length === 0
-    ? statement(first)
-    : Effect.map(Effect.forEach([first, ...others], statement), (rows) => rows.flat())
-}
+): Effect.Effect<ReadonlyArray<Row>, E> =>
+  Effect.map(Effect.forEach(chunks(values), statement), (rows) => rows.flat())
 
-/** Runs the statement for as many of the values at a time as it may have; for none not at all. */
+/** The same of one whose rows nobody wants. */
 export const forChunks = <A, B, E>(
   values: ReadonlyArray<A>,
   statement: (chunk: Array.NonEmptyReadonlyArray<A>) => Effect.Effect<B, E>,
   size?: number
-): Effect.Effect<void, E> => {
-  const [first, ...others] = chunks(values, size)
-  // Most often there is one at most, which needs no loop.
-  if (first === undefined) return Effect.void
-  return others.length === 0
-    ? Effect.asVoid(statement(first))
-    : Effect.forEach([first, ...others], statement, { discard: true })
-}
+): Effect.Effect<void, E> => Effect.forEach(chunks(values, size), statement, { discard: true })
 
 export const distinct = (values: Iterable<string>): ReadonlyArray<string> => [...new Set(values)].sort()

@@ -174,7 +174,7 @@ export const make = (): ChainFacts => {
     key: string,
     ask: Effect.Effect<Hex | null, ChainRpcError>,
     lifeMillis = Number.POSITIVE_INFINITY
-  ): Effect.Effect<Hex | null, ChainRpcError> =>
+  ) =>
     Effect.flatMap(MonotonicTime.millis, (at) => {
       const known = facts.get(chain, key)
       if (known !== undefined && at < known.at + lifeMillis) return Effect.succeed(known.value)

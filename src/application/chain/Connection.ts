@@ -144,113 +144,100 @@ export interface NodeChoice {
 /** Beside `rpc`, in the settings or at the top of a request. */
 const chainIdBeside = (path: string) => path.replace(/rpc$/, "chainId")
 
-const supported = (
+const supported = Effect.fnUntraced(function* (
   caller: Caller,
   chainId: bigint,
   path: string,
   message: string
-): Effect.Effect<NetworkProfile, Failure, Networks> =>
-  Effect.gen(function* () {
-    const networks = yield* Networks
-    const profile = yield* networks.profile(caller.principal.accountId, chainId)
-    if (profile === null)
-      return yield* Effect.fail(
-        invalid("unsupported_chain", [{ path, message }], `unsupported chain id ${chainId}`)
-      )
-    caller.onChain?.(chainId)
-    yield* KillSwitch.guard({ kind: "chain", chainId }, path)
-    return profile
-  })
+) {
+  const networks = yield* Networks
+  const profile = yield* networks.profile(caller.principal.accountId, chainId)
+  if (profile === null)
+    return yield* invalid("unsupported_chain", [{ path, message }], `unsupported chain id ${chainId}`)
+  caller.onChain?.(chainId)
+  yield* KillSwitch.guard({ kind: "chain", chainId }, path)
+  return profile
+})
 
-const openCallers = (
+/** The node, and the chain that it serves. */
+const served = (connecting: Effect.Effect<ChainClient, ChainRpcError>) =>
+  Effect.flatMap(connecting, (chain) => Effect.map(chain.chainId, (chainId) => ({ chain, chainId })))
+
+const openCallers = Effect.fnUntraced(function* (
   caller: Caller,
   rpc: string,
   expected: number | undefined,
   path: string
-): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
-  Effect.gen(function* () {
-    const rpcs = yield* ChainRpc
-    const { chain, chainId } = yield* Effect.flatMap(
-      rpcs.connect(rpc, { account: caller.principal.accountId }),
-      (chain) => Effect.map(chain.chainId, (chainId) => ({ chain, chainId }))
-    ).pipe(
-      // A node that does not even say its chain (it refuses the key in the URL, say) is no RPC for this caller.
-      Effect.mapError((error) =>
-        isAnswer(error)
-          ? invalid("invalid_rpc", [{ path, message: `${error.origin} answered: ${error.message}` }])
-          : refusal("caller", path)(error)
-      )
+) {
+  const rpcs = yield* ChainRpc
+  const { chain, chainId } = yield* served(rpcs.connect(rpc, { account: caller.principal.accountId })).pipe(
+    // A node that does not even say its chain (it refuses the key in the URL, say) is no RPC for this caller.
+    Effect.mapError((error) =>
+      isAnswer(error)
+        ? invalid("invalid_rpc", [{ path, message: `${error.origin} answered: ${error.message}` }])
+        : refusal("caller", path)(error)
     )
-    if (expected !== undefined && BigInt(expected) !== chainId)
-      return yield* Effect.fail(
-        invalid("invalid_rpc", [{ path: chainIdBeside(path), message: `the node serves chain ${chainId}` }])
-      )
-    const profile = yield* supported(caller, chainId, path, `the node serves chain ${chainId}`)
-    return { chain, profile, trust: "caller" as const, rpc: Redacted.make(rpc) }
-  })
+  )
+  if (expected !== undefined && BigInt(expected) !== chainId)
+    return yield* invalid("invalid_rpc", [
+      { path: chainIdBeside(path), message: `the node serves chain ${chainId}` }
+    ])
+  const profile = yield* supported(caller, chainId, path, `the node serves chain ${chainId}`)
+  return { chain, profile, trust: "caller" as const, rpc: Redacted.make(rpc) }
+})
 
-const openOperators = (profile: NetworkProfile, path: string): Effect.Effect<Connection, Failure, ChainRpc> =>
-  Effect.gen(function* () {
-    const rpcs = yield* ChainRpc
-    if (profile.rpc === null)
-      return yield* Effect.fail(
-        invalid("operator_rpc_missing", [{ path, message: `chain ${profile.chainId}` }])
-      )
-    const { chain, chainId } = yield* Effect.flatMap(
-      rpcs.connect(Redacted.value(profile.rpc), "operator"),
-      (chain) => Effect.map(chain.chainId, (chainId) => ({ chain, chainId }))
-    ).pipe(Effect.mapError(refusal("operator")))
-    if (chainId !== profile.chainId)
-      return yield* Effect.fail(
-        unprocessable("node_refused", [{ path: "", message: Reasons.text("operatorNodeOfOtherChain") }])
-      )
-    return { chain, profile, trust: "operator" as const, rpc: profile.rpc }
-  })
+const openOperators = Effect.fnUntraced(function* (profile: NetworkProfile, path: string) {
+  const rpcs = yield* ChainRpc
+  if (profile.rpc === null)
+    return yield* invalid("operator_rpc_missing", [{ path, message: `chain ${profile.chainId}` }])
+  const node = rpcs.connect(Redacted.value(profile.rpc), "operator")
+  const { chain, chainId } = yield* Effect.mapError(served(node), refusal("operator"))
+  if (chainId !== profile.chainId)
+    return yield* unprocessable("node_refused", [
+      { path: "", message: Reasons.text("operatorNodeOfOtherChain") }
+    ])
+  return { chain, profile, trust: "operator" as const, rpc: profile.rpc }
+})
 
 /** The one chain of which the operator has a node, for this account. */
-const onlyChain = (caller: Caller, path: string): Effect.Effect<bigint, Failure, Networks> =>
-  Effect.gen(function* () {
-    const networks = yield* Networks
-    const [only, ...others] = yield* Effect.filter(yield* networks.chainIds, (chainId) =>
-      Effect.map(
-        networks.profile(caller.principal.accountId, chainId),
-        (profile) => profile !== null && profile.rpc !== null
-      )
+const onlyChain = Effect.fnUntraced(function* (caller: Caller, path: string) {
+  const networks = yield* Networks
+  const [only, ...others] = yield* Effect.filter(yield* networks.chainIds, (chainId) =>
+    Effect.map(
+      networks.profile(caller.principal.accountId, chainId),
+      (profile) => profile !== null && profile.rpc !== null
     )
-    if (only !== undefined && others.length === 0) return only
-    const message =
-      only === undefined
-        ? `${path} is required`
-        : `${path} or ${chainIdBeside(path)} is required: the operator has nodes of several chains`
-    return yield* Effect.fail(invalid("invalid_request", [{ path, message }]))
-  })
+  )
+  if (only !== undefined && others.length === 0) return only
+  const message =
+    only === undefined
+      ? `${path} is required`
+      : `${path} or ${chainIdBeside(path)} is required: the operator has nodes of several chains`
+  return yield* invalid("invalid_request", [{ path, message }])
+})
 
 /**
  * Connects to the node of a request, reachable and of a chain that the operator supports: the caller's where `rpc` names
  * one, else the operator's own of `chainId`, or of the only chain of which the operator has one. A new write on a chain
  * that is paused is refused.
  */
-export const open = (
+export const open = Effect.fnUntraced(function* (
   caller: Caller,
   { chainId, rpc }: NodeChoice,
   path = "settings.rpc"
-): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
-  Effect.gen(function* () {
-    if (rpc !== undefined) return yield* openCallers(caller, rpc, chainId, path)
-    const named = chainId === undefined ? caller.chainId : BigInt(chainId)
-    const chosen = named ?? (yield* onlyChain(caller, path))
-    const at = chainId === undefined ? path : chainIdBeside(path)
-    return yield* openOperators(yield* supported(caller, chosen, at, "the operator does not serve it"), at)
-  })
+) {
+  if (rpc !== undefined) return yield* openCallers(caller, rpc, chainId, path)
+  const named = chainId === undefined ? caller.chainId : BigInt(chainId)
+  const chosen = named ?? (yield* onlyChain(caller, path))
+  const at = chainId === undefined ? path : chainIdBeside(path)
+  return yield* openOperators(yield* supported(caller, chosen, at, "the operator does not serve it"), at)
+})
 
 /**
  * The operator's own node of the chain that the request names. Everything that a system key signs is read from there; a
  * caller's node is asked for its chain id only.
  */
-export const openOperator = (
-  caller: Caller,
-  node: NodeChoice
-): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
+export const openOperator = (caller: Caller, node: NodeChoice) =>
   Effect.flatMap(open(caller, node), (connection) =>
     connection.trust === "operator"
       ? Effect.succeed(connection)
@@ -258,16 +245,11 @@ export const openOperator = (
   )
 
 /** The version of a requested EntryPoint that the profile accepts. */
-export const entryPointVersion = (
-  profile: NetworkProfile,
-  entryPoint: Address
-): Effect.Effect<EntryPoint.Version, Failure> => {
+export const entryPointVersion = (profile: NetworkProfile, entryPoint: Address) => {
   const version = profile.entryPoints.includes(entryPoint) ? EntryPoint.versionOf(entryPoint) : undefined
   return version === undefined
-    ? Effect.fail(
-        invalid("unsupported_entry_point", [
-          { path: "settings.entryPoint", message: `expected one of ${profile.entryPoints.join(", ")}` }
-        ])
-      )
+    ? invalid("unsupported_entry_point", [
+        { path: "settings.entryPoint", message: `expected one of ${profile.entryPoints.join(", ")}` }
+      ])
     : Effect.succeed(version)
 }

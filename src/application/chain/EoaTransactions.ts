@@ -19,99 +19,96 @@ const missing = (chain: ChainClient, count: number) =>
   })
 
 /** Reads whole blocks back from the head until all nonces are there. */
-const fromBlocks = (chain: ChainClient, eoa: Address, nonces: ReadonlySet<bigint>, head: bigint) =>
-  Effect.gen(function* () {
-    const found = new Map<bigint, KnownTransaction>()
-    const last = head > mostBlocks ? head - mostBlocks : 0n
-    for (let to = head; to >= last && found.size < nonces.size; to -= atOnce) {
-      const blocks = Array.from({ length: Number(atOnce) }, (_, back) => to - BigInt(back)).filter(
-        (block) => block >= last
-      )
-      const read = yield* Effect.forEach(blocks, (block) => chain.transactionsIn(block), {
-        concurrency: "unbounded"
-      })
-      for (const each of read.flatMap((transactions) => transactions ?? []))
-        if (each.from === eoa && nonces.has(each.nonce)) found.set(each.nonce, each)
-    }
-    return found
-  })
+const fromBlocks = Effect.fnUntraced(function* (
+  chain: ChainClient,
+  eoa: Address,
+  nonces: ReadonlySet<bigint>,
+  head: bigint
+) {
+  const found = new Map<bigint, KnownTransaction>()
+  const last = head > mostBlocks ? head - mostBlocks : 0n
+  for (let to = head; to >= last && found.size < nonces.size; to -= atOnce) {
+    const blocks = Array.from({ length: Number(atOnce) }, (_, back) => to - BigInt(back)).filter(
+      (block) => block >= last
+    )
+    const read = yield* Effect.forEach(blocks, (block) => chain.transactionsIn(block), {
+      concurrency: "unbounded"
+    })
+    for (const each of read.flatMap((transactions) => transactions ?? []))
+      if (each.from === eoa && nonces.has(each.nonce)) found.set(each.nonce, each)
+  }
+  return found
+})
 
 /** Halves the blocks in which the EOA's nonce grows until each is found that has transactions of it. */
-const byCounts = (
+const byCounts = Effect.fnUntraced(function* (
   chain: ChainClient,
   eoa: Address,
   nonces: ReadonlySet<bigint>,
   head: { readonly block: bigint; readonly count: bigint }
-) =>
-  Effect.gen(function* () {
-    const found = new Map<bigint, KnownTransaction>()
-    const lowest = [...nonces].reduce(BigInts.min)
-    const countAt = (block: bigint) => (block < 0n ? Effect.succeed(0n) : chain.transactionCount(eoa, block))
-    const below = { block: head.block, count: head.count }
-    for (let back = 1n; below.count > lowest && below.block >= 0n; back *= 4n) {
-      below.block = head.block >= back ? head.block - back : -1n
-      below.count = yield* countAt(below.block)
-    }
-    /** In the blocks above `from` up to `to`, the EOA's nonce grows from the one count to the other. */
-    const within = (
-      from: { readonly block: bigint; readonly count: bigint },
-      to: { readonly block: bigint; readonly count: bigint }
-    ): Effect.Effect<void, ChainRpcError> =>
-      Effect.gen(function* () {
-        if (![...nonces].some((nonce) => nonce >= from.count && nonce < to.count)) return
-        if (to.block - from.block === 1n) {
-          for (const each of (yield* chain.transactionsIn(to.block)) ?? [])
-            if (each.from === eoa && nonces.has(each.nonce)) found.set(each.nonce, each)
-          return
-        }
-        const block = (from.block + to.block) / 2n
-        const middle = { block, count: yield* countAt(block) }
-        yield* Effect.all([within(from, middle), within(middle, to)], { concurrency: "unbounded" })
-      })
-    yield* within(below, head)
-    return found
-  })
+) {
+  const found = new Map<bigint, KnownTransaction>()
+  const lowest = [...nonces].reduce(BigInts.min)
+  const countAt = (block: bigint) => (block < 0n ? Effect.succeed(0n) : chain.transactionCount(eoa, block))
+  const below = { block: head.block, count: head.count }
+  for (let back = 1n; below.count > lowest && below.block >= 0n; back *= 4n) {
+    below.block = head.block >= back ? head.block - back : -1n
+    below.count = yield* countAt(below.block)
+  }
+  /** In the blocks above `from` up to `to`, the EOA's nonce grows from the one count to the other. */
+  const within = (
+    from: { readonly block: bigint; readonly count: bigint },
+    to: { readonly block: bigint; readonly count: bigint }
+  ): Effect.Effect<void, ChainRpcError> =>
+    Effect.gen(function* () {
+      if (![...nonces].some((nonce) => nonce >= from.count && nonce < to.count)) return
+      if (to.block - from.block === 1n) {
+        for (const each of (yield* chain.transactionsIn(to.block)) ?? [])
+          if (each.from === eoa && nonces.has(each.nonce)) found.set(each.nonce, each)
+        return
+      }
+      const block = (from.block + to.block) / 2n
+      const middle = { block, count: yield* countAt(block) }
+      yield* Effect.all([within(from, middle), within(middle, to)], { concurrency: "unbounded" })
+    })
+  yield* within(below, head)
+  return found
+})
 
 /**
  * The mined transactions of these nonces of the EOA, all below its nonce at the latest block, in their order. Fails where the
  * node does not give each of them.
  */
-export const read = (
+export const read = Effect.fnUntraced(function* (
   chain: ChainClient,
   eoa: Address,
   nonces: ReadonlyArray<bigint>
-): Effect.Effect<ReadonlyArray<KnownTransaction>, ChainRpcError> =>
-  Effect.gen(function* () {
-    if (nonces.length === 0) return []
-    if (nonces.length > most) return yield* missing(chain, nonces.length)
-    const wanted = new Set(nonces)
-    const head = yield* chain.block("latest")
-    if (head === null) return yield* missing(chain, nonces.length)
-    const count = yield* chain.transactionCount(eoa, head.number)
-    const found = yield* Effect.catchIf(
-      byCounts(chain, eoa, wanted, { block: head.number, count }),
-      ({ reason }) => reason === "rejected" || reason === "unsupported",
-      // It keeps no states of the past, as most nodes do not for long.
-      () => fromBlocks(chain, eoa, wanted, head.number)
-    )
-    if (found.size < wanted.size) return yield* missing(chain, wanted.size - found.size)
-    return [...found.values()].sort((one, other) => (one.nonce < other.nonce ? -1 : 1))
-  })
+) {
+  if (nonces.length === 0) return []
+  if (nonces.length > most) return yield* missing(chain, nonces.length)
+  const wanted = new Set(nonces)
+  const head = yield* chain.block("latest")
+  if (head === null) return yield* missing(chain, nonces.length)
+  const count = yield* chain.transactionCount(eoa, head.number)
+  const found = yield* Effect.catchIf(
+    byCounts(chain, eoa, wanted, { block: head.number, count }),
+    ({ reason }) => reason === "rejected" || reason === "unsupported",
+    // It keeps no states of the past, as most nodes do not for long.
+    () => fromBlocks(chain, eoa, wanted, head.number)
+  )
+  if (found.size < wanted.size) return yield* missing(chain, wanted.size - found.size)
+  return [...found.values()].sort((one, other) => (one.nonce < other.nonce ? -1 : 1))
+})
 
 /**
  * The mined transaction that used a nonce of the EOA: positive proof, where the absence of a receipt would only be a hint
  * (nodes behind a balancer lag behind each other). Null while the chain's latest state has not used it.
  */
-export const userOf = (
-  chain: ChainClient,
-  eoa: Address,
-  nonce: bigint
-): Effect.Effect<KnownTransaction | null, ChainRpcError> =>
-  Effect.gen(function* () {
-    if ((yield* chain.transactionCount(eoa, "latest")) <= nonce) return null
-    const [user = null] = yield* read(chain, eoa, [nonce])
-    return user
-  })
+export const userOf = Effect.fnUntraced(function* (chain: ChainClient, eoa: Address, nonce: bigint) {
+  if ((yield* chain.transactionCount(eoa, "latest")) <= nonce) return null
+  const [user = null] = yield* read(chain, eoa, [nonce])
+  return user
+})
 
 /** Blocks that are read whole at most. */
 const mostWhole = 1_024n
@@ -120,47 +117,46 @@ const mostWhole = 1_024n
  * The EOA's transactions in blocks from that time on, Unix milliseconds, in the order of their nonces; for nodes that do not
  * tell how many it had before.
  */
-export const since = (
+export const since = Effect.fnUntraced(function* (
   chain: ChainClient,
   eoa: Address,
   millis: number
-): Effect.Effect<ReadonlyArray<KnownTransaction>, ChainRpcError> =>
-  Effect.gen(function* () {
-    const head = yield* chain.block("latest")
-    const found: Array<KnownTransaction> = []
-    for (let to = head?.number ?? -1n; to >= 0n; to -= atOnce) {
-      if ((head?.number ?? 0n) - to >= mostWhole)
+): Effect.fn.Return<ReadonlyArray<KnownTransaction>, ChainRpcError> {
+  const head = yield* chain.block("latest")
+  const found: Array<KnownTransaction> = []
+  for (let to = head?.number ?? -1n; to >= 0n; to -= atOnce) {
+    if ((head?.number ?? 0n) - to >= mostWhole)
+      return yield* new ChainRpcError({
+        reason: "rejected",
+        origin: chain.origin,
+        message:
+          "it does not tell the EOA's past nonces, and has too many blocks since then to read all of them"
+      })
+    const lowest = BigInts.max(to - atOnce + 1n, 0n)
+    const blocks = Array.from({ length: Number(to - lowest) + 1 }, (_, above) => lowest + BigInt(above))
+    const [first, read] = yield* Effect.all(
+      [
+        chain.block(lowest),
+        Effect.forEach(blocks, (block) => chain.transactionsIn(block), { concurrency: "unbounded" })
+      ],
+      { concurrency: "unbounded" }
+    )
+    for (const transactions of read) {
+      if (transactions === null)
         return yield* new ChainRpcError({
-          reason: "rejected",
+          reason: "unreachable",
           origin: chain.origin,
-          message:
-            "it does not tell the EOA's past nonces, and has too many blocks since then to read all of them"
+          message: "it lags behind: it does not have its own latest blocks"
         })
-      const lowest = BigInts.max(to - atOnce + 1n, 0n)
-      const blocks = Array.from({ length: Number(to - lowest) + 1 }, (_, above) => lowest + BigInt(above))
-      const [first, read] = yield* Effect.all(
-        [
-          chain.block(lowest),
-          Effect.forEach(blocks, (block) => chain.transactionsIn(block), { concurrency: "unbounded" })
-        ],
-        { concurrency: "unbounded" }
-      )
-      for (const transactions of read) {
-        if (transactions === null)
-          return yield* new ChainRpcError({
-            reason: "unreachable",
-            origin: chain.origin,
-            message: "it lags behind: it does not have its own latest blocks"
-          })
-        found.push(...transactions.filter(({ from }) => from === eoa))
-      }
-      if (first !== null && first.timestamp * 1_000 < millis) break
+      found.push(...transactions.filter(({ from }) => from === eoa))
     }
-    const sorted = found.sort((one, other) => (one.nonce < other.nonce ? -1 : 1))
-    const [first] = sorted
-    if (first === undefined) return sorted
-    // One that is not shown leaves a gap.
-    const count = yield* chain.transactionCount(eoa, head?.number ?? "latest")
-    const gaps = Number(count - first.nonce) - sorted.length
-    return gaps > 0 ? yield* missing(chain, gaps) : sorted
-  })
+    if (first !== null && first.timestamp * 1_000 < millis) break
+  }
+  const sorted = found.sort((one, other) => (one.nonce < other.nonce ? -1 : 1))
+  const [first] = sorted
+  if (first === undefined) return sorted
+  // One that is not shown leaves a gap.
+  const count = yield* chain.transactionCount(eoa, head?.number ?? "latest")
+  const gaps = Number(count - first.nonce) - sorted.length
+  return gaps > 0 ? yield* missing(chain, gaps) : sorted
+})

@@ -67,17 +67,13 @@ export const Request = Schema.Struct({
 }).annotate({ identifier: "EventQuery" })
 export type Request = typeof Request.Type
 
-const known = (
-  caller: Caller,
-  useABI: ReadonlyArray<unknown>
-): Effect.Effect<ReadonlyArray<Event.EventDefinition>, InvalidRequest, AbiStore> =>
-  Effect.gen(function* () {
-    const own = yield* Decoding.own(useABI, "useABI")
-    const store = yield* AbiStore
-    const registered = yield* Effect.orDie(store.events(caller.principal.accountId))
-    const operator = yield* OperatorAbi
-    return [...own.events, ...registered, ...operator.events, ...BuiltIn.events]
-  })
+const known = Effect.fnUntraced(function* (caller: Caller, useABI: ReadonlyArray<unknown>) {
+  const own = yield* Decoding.own(useABI, "useABI")
+  const store = yield* AbiStore
+  const registered = yield* Effect.orDie(store.events(caller.principal.accountId))
+  const operator = yield* OperatorAbi
+  return [...own.events, ...registered, ...operator.events, ...BuiltIn.events]
+})
 
 const wrong = (path: string, message: string) => invalid("invalid_request", [{ path, message }])
 
@@ -135,45 +131,37 @@ const misfit = (problem: EventFilter.UnknownField | EventFilter.InvalidValue): I
 const unlessNamed = (
   filters: ReadonlyArray<EventFilter.EventFilter>,
   all: ReadonlyArray<Event.EventDefinition>
-): Effect.Effect<ReadonlyArray<EventFilter.EventFilter>> =>
-  Effect.gen(function* () {
-    if (!filters.some(({ definition }) => definition.anonymous)) return filters
-    const topical = all.filter(({ anonymous }) => !anonymous)
-    const index = yield* EventLoop.drive(() => Log.indexSteps(topical))
-    const named = Log.layered([index], { left: Number.POSITIVE_INFINITY })
-    return filters.map((filter) =>
-      filter.definition.anonymous
-        ? {
-            ...filter,
-            match: (log, allowance) => (named(log).eventDef === null ? filter.match(log, allowance) : null)
-          }
-        : filter
-    )
-  })
+): ReadonlyArray<EventFilter.EventFilter> => {
+  if (!filters.some(({ definition }) => definition.anonymous)) return filters
+  const topical = all.filter(({ anonymous }) => !anonymous)
+  const named = Log.layered([Log.index(topical)], { left: Number.POSITIVE_INFINITY })
+  return filters.map((filter) =>
+    filter.definition.anonymous
+      ? {
+          ...filter,
+          match: (log, allowance) => (named(log).eventDef === null ? filter.match(log, allowance) : null)
+        }
+      : filter
+  )
+}
 
 /**
  * The filters of the events that the request means. A definition that lacks a field, or whose type a value does not
  * fit, can have no such event and is left out; when none is left, the request is refused.
  */
-export const filters = (
-  caller: Caller,
-  request: Request
-): Effect.Effect<ReadonlyArray<EventFilter.EventFilter>, InvalidRequest, AbiStore> =>
-  Effect.gen(function* () {
-    if ((request.contracts ?? []).length > maxContracts)
-      return yield* Effect.fail(wrong("contracts", `expected at most ${maxContracts} addresses`))
-    const { fields = {} } = request
-    if (Object.keys(fields).length > maxFields)
-      return yield* Effect.fail(wrong("fields", `expected at most ${maxFields} fields`))
-    const all = yield* known(caller, request.useABI ?? [])
-    const definitions = yield* Effect.fromResult(meant(request, all))
-    const made = yield* Effect.forEach(definitions, (definition) =>
-      EventLoop.drive(() => EventFilter.makeSteps(definition, fields))
-    )
-    const fitting = made.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
-    if (fitting.length > 0) return yield* unlessNamed(fitting, all)
-    // A wrong value of a field that exists is nearer to what was meant than a field that does not.
-    const problems = made.flatMap((one) => (Result.isFailure(one) ? [one.failure] : []))
-    const nearest = problems.find(({ _tag }) => _tag === "InvalidValue") ?? problems[0]
-    return yield* Effect.fail(nearest === undefined ? invalid("event_not_registered") : misfit(nearest))
-  })
+export const filters = Effect.fnUntraced(function* (caller: Caller, request: Request) {
+  if ((request.contracts ?? []).length > maxContracts)
+    return yield* wrong("contracts", `expected at most ${maxContracts} addresses`)
+  const { fields = {} } = request
+  if (Object.keys(fields).length > maxFields)
+    return yield* wrong("fields", `expected at most ${maxFields} fields`)
+  const all = yield* known(caller, request.useABI ?? [])
+  const definitions = yield* Effect.fromResult(meant(request, all))
+  const made = yield* EventLoop.map(definitions, (definition) => EventFilter.make(definition, fields))
+  const fitting = made.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
+  if (fitting.length > 0) return unlessNamed(fitting, all)
+  // A wrong value of a field that exists is nearer to what was meant than a field that does not.
+  const problems = made.flatMap((one) => (Result.isFailure(one) ? [one.failure] : []))
+  const nearest = problems.find(({ _tag }) => _tag === "InvalidValue") ?? problems[0]
+  return yield* Effect.fail(nearest === undefined ? invalid("event_not_registered") : misfit(nearest))
+})

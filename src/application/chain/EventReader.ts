@@ -7,16 +7,7 @@ import type { DecodedLog } from "../../domain/abi/Log.js"
 import { maxValuesAtOnce } from "../../domain/abi/Values.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
-import type { AbiStore } from "../ports/AbiStore.js"
-import {
-  type Block,
-  type ChainClient,
-  type ChainRpc,
-  ChainRpcError,
-  type FoundLog,
-  type LogFilter
-} from "../ports/chain/ChainRpc.js"
-import type { Networks } from "../ports/Networks.js"
+import { type ChainClient, ChainRpcError, type FoundLog, type LogFilter } from "../ports/chain/ChainRpc.js"
 import type { Caller } from "../request/Caller.js"
 import { type Failure, type InvalidRequest, invalid, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
@@ -62,20 +53,15 @@ const reference = (
     invalid("invalid_request", [{ path, message }])
   )
 
-const tagged = (
-  chain: ChainClient,
-  tag: "latest" | "safe" | "finalized"
-): Effect.Effect<Block, ChainRpcError> =>
+const tagged = (chain: ChainClient, tag: "latest" | "safe" | "finalized") =>
   Effect.flatMap(chain.block(tag), (block) =>
     block !== null && block.number <= BigInt(Number.MAX_SAFE_INTEGER)
       ? Effect.succeed(block)
-      : Effect.fail(
-          new ChainRpcError({
-            reason: "notAnRpc",
-            origin: chain.origin,
-            message: `${chain.origin}: it has no ${tag} block`
-          })
-        )
+      : new ChainRpcError({
+          reason: "notAnRpc",
+          origin: chain.origin,
+          message: `${chain.origin}: it has no ${tag} block`
+        })
   )
 
 /**
@@ -169,50 +155,47 @@ const asker = (
 }
 
 /** Fails when an event holds more values than are decoded: it is neither shown in part nor left out. */
-const decodable = (events: ReadonlyArray<FoundEvent>): Effect.Effect<ReadonlyArray<FoundEvent>, Failure> => {
+const decodable = (events: ReadonlyArray<FoundEvent>) => {
   const tooLarge = events.find(({ decoded }) => decoded.eventDef === null)
   return tooLarge === undefined
     ? Effect.succeed(events)
-    : Effect.fail(
-        unprocessable("too_many_events", [
-          {
-            path: "fromBlock",
-            message: Reasons.text("eventValues", {
-              log: tooLarge.log.logIndex,
-              block: tooLarge.log.blockNumber,
-              values: maxValuesAtOnce,
-              all: maxValuesInAll
-            })
-          }
-        ])
-      )
+    : unprocessable("too_many_events", [
+        {
+          path: "fromBlock",
+          message: Reasons.text("eventValues", {
+            log: tooLarge.log.logIndex,
+            block: tooLarge.log.blockNumber,
+            values: maxValuesAtOnce,
+            all: maxValuesInAll
+          })
+        }
+      ])
 }
 
 /**
  * One reading. When it takes several parts, the hash of the last block (which stands for all blocks before it) is
  * compared before and after: parts of two chains are never put together.
  */
-const readOnce = (
+const readOnce = Effect.fnUntraced(function* (
   chain: ChainClient,
   ask: (range: BlockRange) => Effect.Effect<ReadonlyArray<FoundEvent>, ChainRpcError>,
   range: BlockRange
-) =>
-  Effect.gen(function* () {
-    const anchor = Effect.map(chain.block(range.to), (block) => block?.hash ?? null)
-    let before: Bytes32 | null | undefined
-    const events = yield* LogRanges.read({
-      range,
-      ask,
-      bounds,
-      bytesOf: ({ log }) => LogRanges.bytesOf(log),
-      beforeSplit: Effect.map(anchor, (hash) => {
-        before = hash
-      })
+) {
+  const anchor = Effect.map(chain.block(range.to), (block) => block?.hash ?? null)
+  let before: Bytes32 | null | undefined
+  const events = yield* LogRanges.read({
+    range,
+    ask,
+    bounds,
+    bytesOf: ({ log }) => LogRanges.bytesOf(log),
+    beforeSplit: Effect.map(anchor, (hash) => {
+      before = hash
     })
-    if (before === undefined) return events
-    const after = yield* anchor
-    return before !== null && before === after ? events : yield* new ViewChanged()
   })
+  if (before === undefined) return events
+  const after = yield* anchor
+  return before !== null && before === after ? events : yield* new ViewChanged()
+})
 
 /** What callers are told of a reading that came to no end. */
 const told = (
@@ -244,50 +227,42 @@ const told = (
 }
 
 /** The events that the request means, in chain order. */
-export const read = (
-  caller: Caller,
-  request: EventQuery.Request
-): Effect.Effect<ReadonlyArray<FoundEvent>, Failure, AbiStore | ChainRpc | Networks> =>
-  Effect.gen(function* () {
-    const from = yield* Effect.fromResult(reference("fromBlock", request.fromBlock))
-    const to = yield* Effect.fromResult(reference("toBlock", request.toBlock))
-    const filters = yield* EventQuery.filters(caller, request)
-    const { chain, trust } = yield* Connection.open(caller, request, "rpc")
-    const refusal = Connection.refusal(trust, "rpc")
-    const head = yield* Effect.mapError(tagged(chain, "latest"), refusal)
-    const numberOf = (block: BlockReference.BlockReference): Effect.Effect<bigint, Failure> => {
-      if (typeof block === "bigint") return Effect.succeed(block)
-      if (block === "latest") return Effect.succeed(head.number)
-      return Effect.mapError(
-        Effect.map(tagged(chain, block), ({ number }) => number),
-        refusal
-      )
-    }
-    const [first, last] = yield* Effect.all([numberOf(from), numberOf(to)], { concurrency: "unbounded" })
-    const range = yield* Effect.fromResult(resolve(first, last, head.number))
-    if (range === null) return []
-    const ask = asker(chain, filters, new Set(request.contracts ?? []))
-    return yield* readOnce(chain, ask, range).pipe(
-      Effect.retry({ times: maxReadings - 1, while: ({ _tag }) => _tag === "ViewChanged" }),
-      Effect.mapError((error) =>
-        error._tag === "ChainRpcError" ? refusal(error) : told(chain, range, error)
-      ),
-      Effect.flatMap(decodable),
-      Effect.timeoutOrElse({
-        duration: patienceMillis,
-        orElse: () =>
-          Effect.fail(
-            unprocessable("node_limit", [
-              {
-                path: "rpc",
-                message: Reasons.text("slowNode", {
-                  ...range,
-                  origin: chain.origin,
-                  seconds: patienceMillis / 1_000
-                })
-              }
-            ])
-          )
-      })
+export const read = Effect.fnUntraced(function* (caller: Caller, request: EventQuery.Request) {
+  const from = yield* Effect.fromResult(reference("fromBlock", request.fromBlock))
+  const to = yield* Effect.fromResult(reference("toBlock", request.toBlock))
+  const filters = yield* EventQuery.filters(caller, request)
+  const { chain, trust } = yield* Connection.open(caller, request, "rpc")
+  const refusal = Connection.refusal(trust, "rpc")
+  const head = yield* Effect.mapError(tagged(chain, "latest"), refusal)
+  const numberOf = (block: BlockReference.BlockReference): Effect.Effect<bigint, Failure> => {
+    if (typeof block === "bigint") return Effect.succeed(block)
+    if (block === "latest") return Effect.succeed(head.number)
+    return Effect.mapError(
+      Effect.map(tagged(chain, block), ({ number }) => number),
+      refusal
     )
-  })
+  }
+  const [first, last] = yield* Effect.all([numberOf(from), numberOf(to)], { concurrency: "unbounded" })
+  const range = yield* Effect.fromResult(resolve(first, last, head.number))
+  if (range === null) return []
+  const ask = asker(chain, filters, new Set(request.contracts ?? []))
+  return yield* readOnce(chain, ask, range).pipe(
+    Effect.retry({ times: maxReadings - 1, while: ({ _tag }) => _tag === "ViewChanged" }),
+    Effect.mapError((error) => (error._tag === "ChainRpcError" ? refusal(error) : told(chain, range, error))),
+    Effect.flatMap(decodable),
+    Effect.timeoutOrElse({
+      duration: patienceMillis,
+      orElse: () =>
+        unprocessable("node_limit", [
+          {
+            path: "rpc",
+            message: Reasons.text("slowNode", {
+              ...range,
+              origin: chain.origin,
+              seconds: patienceMillis / 1_000
+            })
+          }
+        ])
+    })
+  )
+})

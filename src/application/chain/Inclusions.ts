@@ -121,23 +121,17 @@ const filterOf = (
  * Logs of a node that has the block `known`: one that lags behind gives those of its own blocks for any range, and does
  * not say so. Both are asked in one request, which one of a balancer's nodes answers.
  */
-const logsOf = (
-  chain: ChainClient,
-  filter: LogFilter,
-  known: bigint
-): Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError> =>
+const logsOf = (chain: ChainClient, filter: LogFilter, known: bigint) =>
   Effect.flatMap(
     Effect.all([chain.logs(filter), chain.block("latest")], { concurrency: "unbounded" }),
     ([logs, head]) =>
       head !== null && head.number >= known
         ? Effect.succeed(logs)
-        : Effect.fail(
-            new ChainRpcError({
-              reason: "unreachable",
-              origin: chain.origin,
-              message: `it lags behind: block ${known} is known, and it has ${head === null ? "none" : head.number}`
-            })
-          )
+        : new ChainRpcError({
+            reason: "unreachable",
+            origin: chain.origin,
+            message: `it lags behind: block ${known} is known, and it has ${head === null ? "none" : head.number}`
+          })
   )
 
 /**
@@ -153,26 +147,25 @@ export const within = (
 ): Effect.Effect<ReadonlyMap<Hex.Bytes32, Inclusion>, ChainRpcError | LogRanges.TooManyAsks> =>
   wantedWithin(chain, entryPoint, { hashes: userOpHashes }, range, { known, most })
 
-const wantedWithin = (
+const wantedWithin = Effect.fnUntraced(function* (
   chain: ChainClient,
   entryPoint: Address,
   wanted: Wanted,
   range: LogRefusal.BlockRange,
   { known, most }: { readonly known: bigint | null; readonly most: LogRanges.Bounds }
-): Effect.Effect<ReadonlyMap<Hex.Bytes32, Seen>, ChainRpcError | LogRanges.TooManyAsks> =>
-  Effect.gen(function* () {
-    const logs = yield* LogRanges.read({
-      range,
-      bounds: most,
-      bytesOf: LogRanges.bytesOf,
-      beforeSplit: Effect.void,
-      ask: ({ from, to }) => {
-        const filter = filterOf(entryPoint, wanted, from, to)
-        return known === null ? chain.logs(filter) : logsOf(chain, filter, known)
-      }
-    }).pipe(Effect.catchTag("TooManyResults", () => new LogRanges.TooManyAsks({ span: 1n })))
-    return seenIn(entryPoint, logs)
-  })
+) {
+  const logs = yield* LogRanges.read({
+    range,
+    bounds: most,
+    bytesOf: LogRanges.bytesOf,
+    beforeSplit: Effect.void,
+    ask: ({ from, to }) => {
+      const filter = filterOf(entryPoint, wanted, from, to)
+      return known === null ? chain.logs(filter) : logsOf(chain, filter, known)
+    }
+  }).pipe(Effect.catchTag("TooManyResults", () => new LogRanges.TooManyAsks({ span: 1n })))
+  return seenIn(entryPoint, logs)
+})
 
 /** An op's outcome, and the number of the block that it is in. */
 export interface Found extends OpOutcome {
@@ -187,64 +180,55 @@ export const confirmationsOf = (blockNumber: bigint, head: bigint): number =>
 export const skewMillis = 600_000
 
 /** A block that is older than that time, Unix milliseconds; at least this old a one, or the chain's first. */
-export const olderThan = (
-  chain: ChainClient,
-  block: bigint,
-  millis: number
-): Effect.Effect<bigint, ChainRpcError> =>
-  Effect.gen(function* () {
-    let from = block
-    for (let step = lookBackBlocks; from > 0n; step *= 4n) {
-      const found = yield* chain.block(from)
-      if (found !== null && found.timestamp * 1_000 <= millis - skewMillis) return from
-      from = from > step ? from - step : 0n
-    }
-    return from
-  })
+export const olderThan = Effect.fnUntraced(function* (chain: ChainClient, block: bigint, millis: number) {
+  let from = block
+  for (let step = lookBackBlocks; from > 0n; step *= 4n) {
+    const found = yield* chain.block(from)
+    if (found !== null && found.timestamp * 1_000 <= millis - skewMillis) return from
+    from = from > step ? from - step : 0n
+  }
+  return from
+})
 
 /** All blocks up to the head, in as many parts as the node wants. */
-const inParts = (
+const inParts = Effect.fnUntraced(function* (
   chain: ChainClient,
   entryPoint: Address,
   wanted: Wanted,
   from: bigint,
   known: bigint
-): Effect.Effect<ReadonlyMap<Hex.Bytes32, Seen>, ChainRpcError> =>
-  Effect.gen(function* () {
-    const head = yield* chain.block("latest")
-    const to = head === null || head.number < known ? known : head.number
-    return yield* Effect.catchTag(
-      wantedWithin(chain, entryPoint, wanted, { from, to }, { known, most: generous }),
-      "TooManyAsks",
-      ({ span }) =>
-        new ChainRpcError({
-          reason: "rejected",
-          origin: chain.origin,
-          message: `it gives logs of about ${span} blocks at a time, and ${to - from + 1n} are to be searched`
-        })
-    )
-  })
+) {
+  const head = yield* chain.block("latest")
+  const to = head === null || head.number < known ? known : head.number
+  return yield* Effect.catchTag(
+    wantedWithin(chain, entryPoint, wanted, { from, to }, { known, most: generous }),
+    "TooManyAsks",
+    ({ span }) =>
+      new ChainRpcError({
+        reason: "rejected",
+        origin: chain.origin,
+        message: `it gives logs of about ${span} blocks at a time, and ${to - from + 1n} are to be searched`
+      })
+  )
+})
 
-const lookFor = (
+const lookFor = Effect.fnUntraced(function* (
   chain: ChainClient,
   entryPoint: Address,
   wanted: Wanted,
   block: bigint,
   since: number | null
-): Effect.Effect<ReadonlyMap<Hex.Bytes32, Seen>, ChainRpcError> =>
-  Effect.gen(function* () {
-    const recent = block > lookBackBlocks ? block - lookBackBlocks : 0n
-    const fromBlock = since === null ? recent : yield* olderThan(chain, recent, since)
-    const answer = yield* Effect.result(
-      logsOf(chain, filterOf(entryPoint, wanted, fromBlock, "latest"), block)
-    )
-    if (Result.isFailure(answer)) {
-      const isTooWide =
-        LogRefusal.cure(answer.failure, { from: fromBlock, to: block + lookBackBlocks }) !== null
-      return isTooWide ? yield* inParts(chain, entryPoint, wanted, fromBlock, block) : yield* answer.failure
-    }
-    return seenIn(entryPoint, answer.success)
-  })
+) {
+  const recent = block > lookBackBlocks ? block - lookBackBlocks : 0n
+  const fromBlock = since === null ? recent : yield* olderThan(chain, recent, since)
+  const answer = yield* Effect.result(logsOf(chain, filterOf(entryPoint, wanted, fromBlock, "latest"), block))
+  if (Result.isFailure(answer)) {
+    const isTooWide =
+      LogRefusal.cure(answer.failure, { from: fromBlock, to: block + lookBackBlocks }) !== null
+    return isTooWide ? yield* inParts(chain, entryPoint, wanted, fromBlock, block) : yield* answer.failure
+  }
+  return seenIn(entryPoint, answer.success)
+})
 
 /**
  * The inclusions of these ops, in any transaction: an unbound op can be copied into anybody's bundle. Searches from
@@ -260,16 +244,7 @@ export const find = (
 ): Effect.Effect<ReadonlyMap<Hex.Bytes32, Found>, ChainRpcError> =>
   userOpHashes.length === 0
     ? Effect.succeed(new Map())
-    : Effect.map(
-        lookFor(chain, entryPoint, { hashes: userOpHashes }, block, since),
-        (seen) =>
-          new Map(
-            [...seen].map(([hash, { blockNumber, revertData, success, txHash }]) => [
-              hash,
-              { success, revertData, txHash, blockNumber }
-            ])
-          )
-      )
+    : lookFor(chain, entryPoint, { hashes: userOpHashes }, block, since)
 
 /** The same of all ops of these wallets, whoever made them and under whatever nonces. */
 export const ofWallets = (

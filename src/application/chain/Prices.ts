@@ -27,10 +27,7 @@ export const offered = (
   )
 
 /** Asks the node, and offers. */
-export const now = (
-  { chain, profile, trust }: Connection,
-  buffer: Percent.Percent
-): Effect.Effect<Fees.FeePrices, Failure> =>
+export const now = ({ chain, profile, trust }: Connection, buffer: Percent.Percent) =>
   Effect.flatMap(Effect.mapError(chain.fees, refusal(trust)), (market) =>
     Effect.fromResult(offered(profile, market, buffer))
   )

@@ -13,18 +13,11 @@ export type Outcome = Result.Result<CallResult, ChainRpcError>
 const together = { concurrency: "unbounded" } as const
 
 /** Each in a call of its own, all of them in as few requests as the node takes. */
-const alone = (
-  chain: ChainClient,
-  calls: ReadonlyArray<Call>,
-  at: BlockTag
-): Effect.Effect<ReadonlyArray<Outcome>> =>
+const alone = (chain: ChainClient, calls: ReadonlyArray<Call>, at: BlockTag) =>
   Effect.forEach(calls, (call) => Effect.result(chain.call(call, undefined, at)), together)
 
 /** Each in a call of its own, all at the block that is the latest now. */
-const pinned = (
-  chain: ChainClient,
-  calls: ReadonlyArray<Call>
-): Effect.Effect<ReadonlyArray<Outcome>, ChainRpcError> =>
+const pinned = (chain: ChainClient, calls: ReadonlyArray<Call>) =>
   Effect.flatMap(chain.block("latest"), (block) => alone(chain, calls, block?.number ?? "latest"))
 
 /**
@@ -37,11 +30,7 @@ const tolls = Array.from({ length: 20 }, () => Multicall.toll)
  * All in one call of Multicall3's code; null when the node does not do it as a whole, or when gas may have been short.
  * The code runs at the zero address, by a state override: whom they call sees the sender that a call without one has.
  */
-const aggregated = (
-  chain: ChainClient,
-  code: Hex,
-  calls: ReadonlyArray<Multicall.Call>
-): Effect.Effect<ReadonlyArray<Outcome> | null, ChainRpcError> =>
+const aggregated = (chain: ChainClient, code: Hex, calls: ReadonlyArray<Multicall.Call>) =>
   chain
     .call(
       { to: Address.zero, data: Multicall.aggregate([...calls, ...tolls]) },
@@ -73,24 +62,23 @@ const anonymous = (calls: ReadonlyArray<Call>): ReadonlyArray<Multicall.Call> =>
  * go through Multicall3's code in one call, where the chain has it, the node takes state overrides, and the gas
  * suffices; else each is a call of its own. Fails when the node answers nothing at all; a call that fails, fails alone.
  */
-export const run = (
+export const run = Effect.fnUntraced(function* (
   chain: ChainClient,
   facts: ChainFacts,
   calls: ReadonlyArray<Call>
-): Effect.Effect<ReadonlyArray<Outcome>, ChainRpcError> =>
-  Effect.gen(function* () {
-    if (calls.length === 0) return []
-    const plain = anonymous(calls)
-    const code =
-      calls.length > 1 && plain.length === calls.length ? yield* facts.code(chain, Multicall.address) : null
-    const outcomes =
-      (code === null ? null : yield* aggregated(chain, code, plain)) ??
-      (yield* calls.length === 1 ? alone(chain, calls, "latest") : pinned(chain, calls))
-    const failures = Arr.getFailures(outcomes)
-    const [first] = failures
-    return first !== undefined &&
-      failures.length === outcomes.length &&
-      failures.every(({ reason }) => reason !== "rejected")
-      ? yield* Effect.fail(first)
-      : outcomes
-  })
+) {
+  if (calls.length === 0) return []
+  const plain = anonymous(calls)
+  const code =
+    calls.length > 1 && plain.length === calls.length ? yield* facts.code(chain, Multicall.address) : null
+  const outcomes =
+    (code === null ? null : yield* aggregated(chain, code, plain)) ??
+    (yield* calls.length === 1 ? alone(chain, calls, "latest") : pinned(chain, calls))
+  const failures = Arr.getFailures(outcomes)
+  const [first] = failures
+  return first !== undefined &&
+    failures.length === outcomes.length &&
+    failures.every(({ reason }) => reason !== "rejected")
+    ? yield* Effect.fail(first)
+    : outcomes
+})

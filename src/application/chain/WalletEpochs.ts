@@ -3,17 +3,13 @@ import * as Result from "effect/Result"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
-import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
+import type { ChainClient } from "../ports/chain/ChainRpc.js"
 
 /**
  * The epoch of a wallet's configuration after a block, which the nonces of its ops name; null: there is no such wallet in it.
  * What a configuration at settled depth forbids is forbidden for good: that of the newest block may be taken back.
  */
-export const at = (
-  chain: ChainClient,
-  wallet: Address,
-  block: bigint
-): Effect.Effect<bigint | null, ChainRpcError> =>
+export const at = (chain: ChainClient, wallet: Address, block: bigint) =>
   Effect.map(
     chain.call({ to: wallet, data: WalletCalls.configuration }, undefined, block),
     ({ data, success }) => {

@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import * as Fees from "../../domain/erc4337/gas/Fees.js"
 import * as L1Fee from "../../domain/erc4337/gas/L1Fee.js"
 import * as Hex from "../../domain/primitives/Hex.js"
-import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
+import type { ChainClient } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 
 /** What a configuration says of money, held against what the chain asks for. */
@@ -56,22 +56,14 @@ const budget = ({ sponsor }: NetworkProfile, { nextBaseFee, tip }: Fees.Market, 
 }
 
 /** The fees and budgets of a profile, against the chain's prices. */
-export const inspect = (
-  chain: ChainClient,
-  profile: NetworkProfile,
-  say: Say
-): Effect.Effect<void, ChainRpcError> =>
+export const inspect = (chain: ChainClient, profile: NetworkProfile, say: Say) =>
   Effect.map(chain.fees, (market) => {
     prices(profile, market, say)
     budget(profile, market, say)
   })
 
 /** Whether what layer 1 asks for a transaction's data is counted where it is asked for, and there alone. */
-export const layer1 = (
-  chain: ChainClient,
-  { l1Fee }: NetworkProfile,
-  say: Say
-): Effect.Effect<void, ChainRpcError> =>
+export const layer1 = (chain: ChainClient, { l1Fee }: NetworkProfile, say: Say) =>
   Effect.map(chain.code(L1Fee.oracle), (code) => {
     const isThere = code !== Hex.empty
     if (isThere && l1Fee === null)

@@ -26,7 +26,7 @@ const isWord = (data: Hex.Hex, value: bigint): boolean => Hex.size(data) === 32 
 const simulating = new WeakSet<ChainClient>()
 
 /** Whether the node has `eth_simulateV1`; null when it did not say. */
-export const simulates = (chain: ChainClient): Effect.Effect<boolean | null> =>
+export const simulates = (chain: ChainClient) =>
   Effect.suspend(() =>
     simulating.has(chain)
       ? Effect.succeed(true)
@@ -39,7 +39,7 @@ export const simulates = (chain: ChainClient): Effect.Effect<boolean | null> =>
         )
   )
 
-const p256 = (chain: ChainClient): Effect.Effect<Capabilities["p256"]> =>
+const p256 = (chain: ChainClient) =>
   Effect.zipWith(
     P256Precompile.believesForgeries(chain),
     P256Precompile.isThere(chain),
@@ -47,7 +47,7 @@ const p256 = (chain: ChainClient): Effect.Effect<Capabilities["p256"]> =>
     { concurrent: true }
   ).pipe(Effect.catch(() => Effect.succeed(null)))
 
-export const ask = (chain: ChainClient): Effect.Effect<Capabilities> =>
+export const ask = (chain: ChainClient) =>
   Effect.all(
     {
       simulation: simulates(chain),

@@ -78,35 +78,34 @@ const entryPoints = (chain: ChainClient, profile: NetworkProfile, say: Say) =>
     { concurrency: "unbounded", discard: true }
   )
 
-const beacon = (
+const beacon = Effect.fnUntraced(function* (
   chain: ChainClient,
   { beacon, implementationCodeHash, validator }: NetworkProfile,
   say: Say
-) =>
-  Effect.gen(function* () {
-    if (beacon === null) return
-    const implementation = yield* addressAt(chain, beacon, "implementation")
-    if (implementation === null)
-      return say("broken", `beaconAdminAddress ${beacon} is no beacon: it names no implementation`)
-    const code = yield* chain.code(implementation)
-    if (code === Hex.empty)
-      return say("broken", `the beacon ${beacon} names ${implementation}, which has no code`)
-    const hash = Keccak.hash(code)
-    if (implementationCodeHash === null)
-      say(
-        "limited",
-        `implementationCodeHash pins nothing, so that the service's own EOA submits for nobody; the code at ${implementation} has the hash ${hash}`
-      )
-    else if (implementationCodeHash !== hash)
-      say(
-        "broken",
-        `the implementation ${implementation} has the code hash ${hash}, not ${implementationCodeHash}`
-      )
-    const named = yield* addressAt(chain, implementation, "validator")
-    if (validator !== null && named !== validator)
-      say("broken", `the implementation names the validator ${named ?? "nowhere"}, not ${validator}`)
-    if (named !== null && !(yield* hasCode(chain, named))) say("broken", `the validator ${named} has no code`)
-  })
+) {
+  if (beacon === null) return
+  const implementation = yield* addressAt(chain, beacon, "implementation")
+  if (implementation === null)
+    return say("broken", `beaconAdminAddress ${beacon} is no beacon: it names no implementation`)
+  const code = yield* chain.code(implementation)
+  if (code === Hex.empty)
+    return say("broken", `the beacon ${beacon} names ${implementation}, which has no code`)
+  const hash = Keccak.hash(code)
+  if (implementationCodeHash === null)
+    say(
+      "limited",
+      `implementationCodeHash pins nothing, so that the service's own EOA submits for nobody; the code at ${implementation} has the hash ${hash}`
+    )
+  else if (implementationCodeHash !== hash)
+    say(
+      "broken",
+      `the implementation ${implementation} has the code hash ${hash}, not ${implementationCodeHash}`
+    )
+  const named = yield* addressAt(chain, implementation, "validator")
+  if (validator !== null && named !== validator)
+    say("broken", `the implementation names the validator ${named ?? "nowhere"}, not ${validator}`)
+  if (named !== null && !(yield* hasCode(chain, named))) say("broken", `the validator ${named} has no code`)
+})
 
 type Keys = SystemSigners["Service"]
 
@@ -117,59 +116,69 @@ const addressOf = (signer: Effect.Effect<{ readonly address: Address.Address }, 
     Effect.catch(() => Effect.succeed(null))
   )
 
-const factory = (chain: ChainClient, profile: NetworkProfile, keys: Keys, say: Say) =>
-  Effect.gen(function* () {
-    const { beacon, factory } = profile
-    if (factory === null) return
-    const [named, authority] = yield* Effect.all(
-      [addressAt(chain, factory, "beacon"), addressAt(chain, factory, "deployer")],
-      { concurrency: "unbounded" }
-    )
-    if (named === null || authority === null) return say("broken", `${factory} is no factory of this suite`)
-    if (beacon !== null && named !== beacon)
-      say("broken", `the factory ${factory} is of the beacon ${named}, not ${beacon}`)
-    const deployer = yield* addressOf(keys.deployer)
-    if (deployer === null)
-      say("limited", "systemKeys.deployer is missing or does not answer: no wallet can be created")
-    else if (deployer !== authority)
-      say("broken", `systemKeys.deployer is ${deployer}, and the factory ${factory} heeds ${authority} alone`)
-  })
+const factory = Effect.fnUntraced(function* (
+  chain: ChainClient,
+  profile: NetworkProfile,
+  keys: Keys,
+  say: Say
+) {
+  const { beacon, factory } = profile
+  if (factory === null) return
+  const [named, authority] = yield* Effect.all(
+    [addressAt(chain, factory, "beacon"), addressAt(chain, factory, "deployer")],
+    { concurrency: "unbounded" }
+  )
+  if (named === null || authority === null) return say("broken", `${factory} is no factory of this suite`)
+  if (beacon !== null && named !== beacon)
+    say("broken", `the factory ${factory} is of the beacon ${named}, not ${beacon}`)
+  const deployer = yield* addressOf(keys.deployer)
+  if (deployer === null)
+    say("limited", "systemKeys.deployer is missing or does not answer: no wallet can be created")
+  else if (deployer !== authority)
+    say("broken", `systemKeys.deployer is ${deployer}, and the factory ${factory} heeds ${authority} alone`)
+})
 
-const paymaster = (chain: ChainClient, { entryPoints, sponsor }: NetworkProfile, keys: Keys, say: Say) =>
-  Effect.gen(function* () {
-    if (sponsor === null) return
-    const authority = yield* addressAt(chain, sponsor.paymaster, "sponsor")
-    if (authority === null) return say("broken", `${sponsor.paymaster} is no SponsorPaymaster`)
-    const key = yield* addressOf(keys.sponsor)
-    if (key !== null && key !== authority)
-      say(
-        "broken",
-        `systemKeys.sponsor is ${key}, and the paymaster ${sponsor.paymaster} heeds ${authority} alone`
-      )
-    const data = Words.call(selector.balanceOf, [Words.address(sponsor.paymaster)])
-    const deposits = yield* Effect.forEach(entryPoints, (to) => chain.call({ to, data }), {
-      concurrency: "unbounded"
-    })
-    if (
-      deposits.every(
-        (answer) => !answer.success || BigInt(answer.data === Hex.empty ? 0 : answer.data) === 0n
-      )
+const paymaster = Effect.fnUntraced(function* (
+  chain: ChainClient,
+  { entryPoints, sponsor }: NetworkProfile,
+  keys: Keys,
+  say: Say
+) {
+  if (sponsor === null) return
+  const authority = yield* addressAt(chain, sponsor.paymaster, "sponsor")
+  if (authority === null) return say("broken", `${sponsor.paymaster} is no SponsorPaymaster`)
+  const key = yield* addressOf(keys.sponsor)
+  if (key !== null && key !== authority)
+    say(
+      "broken",
+      `systemKeys.sponsor is ${key}, and the paymaster ${sponsor.paymaster} heeds ${authority} alone`
     )
-      say(
-        "limited",
-        `the paymaster ${sponsor.paymaster} has no deposit at any EntryPoint: nothing is sponsored`
-      )
+  const data = Words.call(selector.balanceOf, [Words.address(sponsor.paymaster)])
+  const deposits = yield* Effect.forEach(entryPoints, (to) => chain.call({ to, data }), {
+    concurrency: "unbounded"
   })
+  if (
+    deposits.every((answer) => !answer.success || BigInt(answer.data === Hex.empty ? 0 : answer.data) === 0n)
+  )
+    say(
+      "limited",
+      `the paymaster ${sponsor.paymaster} has no deposit at any EntryPoint: nothing is sponsored`
+    )
+})
 
-const serviceEoa = (chain: ChainClient, lowBalance: bigint, keys: Keys, say: Say) =>
-  Effect.gen(function* () {
-    const address = yield* addressOf(keys.serviceEoa)
-    if (address === null) return
-    const balance = yield* chain.balance(address)
-    if (balance === 0n) say("broken", `the service's EOA ${address} has nothing to pay gas with`)
-    else if (balance < lowBalance)
-      say("limited", `the service's EOA ${address} has ${balance} wei, below the bound of ${lowBalance}`)
-  })
+const serviceEoa = Effect.fnUntraced(function* (
+  chain: ChainClient,
+  lowBalance: bigint,
+  keys: Keys,
+  say: Say
+) {
+  const address = yield* addressOf(keys.serviceEoa)
+  if (address === null) return
+  const balance = yield* chain.balance(address)
+  if (balance === 0n) say("broken", `the service's EOA ${address} has nothing to pay gas with`)
+  else if (balance < lowBalance)
+    say("limited", `the service's EOA ${address} has ${balance} wei, below the bound of ${lowBalance}`)
+})
 
 /** Limited, not broken: an account need not use each of its signers on each chain. */
 const submitters = (
@@ -217,69 +226,64 @@ const capabilities = (chain: ChainClient, { remoteBundler }: NetworkProfile, say
       )
   })
 
-const ledger = (chain: ChainClient, { ledger }: NetworkProfile, say: Say) =>
-  Effect.gen(function* () {
-    if (ledger !== null && !(yield* hasCode(chain, ledger)))
-      say("broken", `the ledger ${ledger} has no code: no operation can depend on another`)
-  })
+const ledger = Effect.fnUntraced(function* (chain: ChainClient, { ledger }: NetworkProfile, say: Say) {
+  if (ledger !== null && !(yield* hasCode(chain, ledger)))
+    say("broken", `the ledger ${ledger} has no code: no operation can depend on another`)
+})
 
 const silent = ({ message, origin }: ChainRpcError): string =>
   `the node at ${origin} does not answer: ${message.replace(`${origin}: `, "")}`
 
 /** Looks at one network through the operator's own node. What was found within the patience is told in any case. */
-const inspect = (
+const inspect = Effect.fnUntraced(function* (
   { account, lowBalance, profile, submitters: named }: Inspected,
   patience: Duration.Duration
-): Effect.Effect<ReadonlyArray<Finding>, never, ChainRpc | Signers | SystemSigners> =>
-  Effect.gen(function* () {
-    const found: Array<Finding> = []
-    const { chainId, rpc } = profile
-    const say: Say = (severity, message) => void found.push({ chainId, account, severity, message })
-    if (rpc === null) return found
-    const rpcs = yield* ChainRpc
-    const keys = yield* SystemSigners
-    const signers = yield* Signers
-    const mute = (error: ChainRpcError) => Effect.sync(() => say("broken", silent(error)))
-    const connected = yield* Effect.result(rpcs.connect(Redacted.value(rpc), "operator"))
-    if (Result.isFailure(connected)) return yield* Effect.as(mute(connected.failure), found)
-    const chain = connected.success
-    yield* Effect.gen(function* () {
-      const served = yield* chain.chainId
-      if (served !== chainId) return say("broken", `the node at ${chain.origin} serves chain ${served}`)
-      yield* Effect.forEach(
-        [
-          entryPoints(chain, profile, say),
-          beacon(chain, profile, say),
-          factory(chain, profile, keys, say),
-          paymaster(chain, profile, keys, say),
-          ledger(chain, profile, say),
-          Amounts.inspect(chain, profile, say),
-          Amounts.layer1(chain, profile, say),
-          serviceEoa(chain, lowBalance, keys, say),
-          submitters(chain, profile, named, signers, say),
-          capabilities(chain, profile, say)
-        ],
-        // A call that the node refuses keeps nothing else from being told.
-        (part) => Effect.catch(part, mute),
-        { concurrency: "unbounded", discard: true }
-      )
-    }).pipe(
-      Effect.catch(mute),
-      Effect.timeoutOption(patience),
-      Effect.tap((done) =>
-        Effect.sync(() => {
-          if (Option.isNone(done)) say("broken", `the node at ${chain.origin} does not answer in time`)
-        })
-      )
+): Effect.fn.Return<ReadonlyArray<Finding>, never, ChainRpc | Signers | SystemSigners> {
+  const found: Array<Finding> = []
+  const { chainId, rpc } = profile
+  const say: Say = (severity, message) => void found.push({ chainId, account, severity, message })
+  if (rpc === null) return found
+  const rpcs = yield* ChainRpc
+  const keys = yield* SystemSigners
+  const signers = yield* Signers
+  const mute = (error: ChainRpcError) => Effect.sync(() => say("broken", silent(error)))
+  const connected = yield* Effect.result(rpcs.connect(Redacted.value(rpc), "operator"))
+  if (Result.isFailure(connected)) return yield* Effect.as(mute(connected.failure), found)
+  const chain = connected.success
+  yield* Effect.gen(function* () {
+    const served = yield* chain.chainId
+    if (served !== chainId) return say("broken", `the node at ${chain.origin} serves chain ${served}`)
+    yield* Effect.forEach(
+      [
+        entryPoints(chain, profile, say),
+        beacon(chain, profile, say),
+        factory(chain, profile, keys, say),
+        paymaster(chain, profile, keys, say),
+        ledger(chain, profile, say),
+        Amounts.inspect(chain, profile, say),
+        Amounts.layer1(chain, profile, say),
+        serviceEoa(chain, lowBalance, keys, say),
+        submitters(chain, profile, named, signers, say),
+        capabilities(chain, profile, say)
+      ],
+      // A call that the node refuses keeps nothing else from being told.
+      (part) => Effect.catch(part, mute),
+      { concurrency: "unbounded", discard: true }
     )
-    return found
-  })
+  }).pipe(
+    Effect.catch(mute),
+    Effect.timeoutOption(patience),
+    Effect.tap((done) =>
+      Effect.sync(() => {
+        if (Option.isNone(done)) say("broken", `the node at ${chain.origin} does not answer in time`)
+      })
+    )
+  )
+  return found
+})
 
 /** All that is wrong with the networks that have a node of the operator's, at once. Sends no transaction. */
-export const run = (
-  networks: ReadonlyArray<Inspected>,
-  patience: Duration.Duration = Duration.seconds(30)
-): Effect.Effect<ReadonlyArray<Finding>, never, ChainRpc | Signers | SystemSigners> =>
+export const run = (networks: ReadonlyArray<Inspected>, patience: Duration.Duration = Duration.seconds(30)) =>
   Effect.map(
     Effect.forEach(networks, (network) => inspect(network, patience), { concurrency: 16 }),
     (found) => {

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
-import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
+import type { ChainClient } from "../ports/chain/ChainRpc.js"
 
 /** Where chains have RIP-7212 or EIP-7951: the wallets ask there first whether a passkey has signed. */
 const address = Address.unsafe(`0x${"0100".padStart(40, "0")}`)
@@ -15,20 +15,20 @@ const signature = [
 ].join("")
 
 /** As the wallets read the answer: a first word that is not zero is a yes. */
-const saysYes = (chain: ChainClient, digest: string): Effect.Effect<boolean, ChainRpcError> =>
+const saysYes = (chain: ChainClient, digest: string) =>
   Effect.map(
     chain.call({ to: address, data: Hex.unsafe(`0x${digest.repeat(32)}${signature}`) }),
     ({ data, success }) => success && !/^0x0*$/.test(data.slice(0, 66))
   )
 
 /** Whether there is something that says yes to a signature that is right. */
-export const isThere = (chain: ChainClient): Effect.Effect<boolean, ChainRpcError> => saysYes(chain, "11")
+export const isThere = (chain: ChainClient) => saysYes(chain, "11")
 
 /**
  * Whether what is there also says yes to a wrong one: then wallets take everybody for each of their passkeys. A node that
  * refuses the question says nothing of that.
  */
-export const believesForgeries = (chain: ChainClient): Effect.Effect<boolean, ChainRpcError> =>
+export const believesForgeries = (chain: ChainClient) =>
   Effect.catchIf(
     saysYes(chain, "12"),
     ({ reason }) => reason === "rejected" || reason === "unsupported",

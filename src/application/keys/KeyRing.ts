@@ -6,10 +6,9 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import type { Address } from "../../domain/primitives/Address.js"
-import { type Signer, SignerError, type SignerRef, Signers, SystemSigners } from "../ports/Signers.js"
+import { SignerError, type SignerRef, Signers, SystemSigners } from "../ports/Signers.js"
 import type { AccountId } from "../ports/Tenants.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
-import * as KeyRingError from "./KeyRingError.js"
 import {
   clientKey,
   type KeySource,
@@ -27,8 +26,6 @@ import * as Rules from "./KeyRingRules.js"
 import * as Once from "./Once.js"
 import * as RingKey from "./RingKey.js"
 import * as Call from "./RingKeyCall.js"
-import { RingKeyError } from "./RingKeyError.js"
-import * as RingKeyLimits from "./RingKeyLimits.js"
 
 export type { KeySource, Provider, Registry, SignerRecord } from "./KeyRingRegistry.js"
 
@@ -45,7 +42,7 @@ const opened = ({ limits, open }: Provider) =>
           Effect.flatMap(Scope.fork(ring, "sequential"), (own) =>
             Effect.onError(Scope.provide(open, own), (cause) => Scope.close(own, Exit.failCause(cause)))
           ),
-        RingKeyLimits.ofResolving({ ...RingKeyLimits.defaults, ...limits })
+        Call.ofResolving({ ...Call.defaults, ...limits })
       )
     )
   )
@@ -55,40 +52,39 @@ const place = ({ key, provider }: KeySource): string =>
   `key ${JSON.stringify(key)} of provider ${JSON.stringify(provider)}`
 
 /** Every key once, however many names it has; nobody is asked for any yet. */
-const ringOf = ({ providers }: Registry) =>
-  Effect.gen(function* () {
-    const scope = yield* Effect.scope
-    const doors = new Map<string, Effect.Success<ReturnType<typeof opened>>>()
-    for (const [name, provider] of Object.entries(providers)) doors.set(name, yield* opened(provider))
-    const keys = new Map<string, RingKey.RingKey>()
-    const idOf = ({ address, key, provider }: KeySource) => JSON.stringify([provider, key, address ?? null])
-    return {
-      /** Makes those keys that there are not yet. */
-      add: (sources: ReadonlyArray<KeySource>) =>
-        Effect.gen(function* () {
-          for (const source of sources) {
-            const door = doors.get(source.provider)
-            if (door === undefined || keys.has(idOf(source))) continue
-            const options = {
-              label: place(source),
-              pinned: source.address ?? null,
-              limits: { ...RingKeyLimits.defaults, ...providers[source.provider]?.limits }
-            }
-            keys.set(
-              idOf(source),
-              yield* RingKey.make(
-                Effect.map(door, (provider) => provider.key(source.key)),
-                options
-              )
-            )
+const ringOf = Effect.fnUntraced(function* ({ providers }: Registry) {
+  const scope = yield* Effect.scope
+  const doors = new Map<string, Effect.Success<ReturnType<typeof opened>>>()
+  for (const [name, provider] of Object.entries(providers)) doors.set(name, yield* opened(provider))
+  const keys = new Map<string, RingKey.RingKey>()
+  const idOf = ({ address, key, provider }: KeySource) => JSON.stringify([provider, key, address ?? null])
+  return {
+    /** Makes those keys that there are not yet. */
+    add: (sources: ReadonlyArray<KeySource>) =>
+      Effect.gen(function* () {
+        for (const source of sources) {
+          const door = doors.get(source.provider)
+          if (door === undefined || keys.has(idOf(source))) continue
+          const options = {
+            label: place(source),
+            pinned: source.address ?? null,
+            limits: { ...Call.defaults, ...providers[source.provider]?.limits }
           }
-        }).pipe(Scope.provide(scope)),
-      get: (source: KeySource): RingKey.RingKey => keys.get(idOf(source)) ?? absent
-    }
-  })
+          keys.set(
+            idOf(source),
+            yield* RingKey.make(
+              Effect.map(door, (provider) => provider.key(source.key)),
+              options
+            )
+          )
+        }
+      }).pipe(Scope.provide(scope)),
+    get: (source: KeySource): RingKey.RingKey => keys.get(idOf(source)) ?? absent
+  }
+})
 
 const absent: RingKey.RingKey = {
-  resolve: Effect.fail(new RingKeyError({ reason: "notFound", message: "there is no such provider" })),
+  resolve: new Call.RingKeyError({ reason: "notFound", message: "there is no such provider" }),
   signer: Effect.fail(RingKey.signerError("refused"))
 }
 
@@ -101,67 +97,68 @@ interface Wanted {
 const remedy = "with its address configured the service starts all the same"
 
 /** The key's address, or what is wrong with it. A pinned key need not answer now. */
-const addressOf = (key: RingKey.RingKey, { name, source }: Wanted, until: number) =>
-  Effect.gen(function* () {
-    const now = yield* MonotonicTime.millis
-    return yield* key.resolve.pipe(
-      Effect.timeoutOrElse({
-        duration: Math.max(0, until - now),
-        orElse: () => Effect.fail(new RingKeyError({ reason: "unavailable", message: "no answer in time" }))
-      }),
-      Effect.map(({ address }) => address),
-      Effect.catch(({ message, reason }): Effect.Effect<Address, KeyRingError.Problem> => {
-        const told = `${name}: ${place(source)}: ${message}`
-        if (reason !== "unavailable") return Effect.fail({ reason, message: told })
-        if (source.address === undefined) return Effect.fail({ reason, message: `${told} (${remedy})` })
-        return Effect.logWarning("a key provider is down").pipe(
-          Effect.annotateLogs({ key: place(source), detail: message }),
-          Effect.as(source.address)
-        )
-      })
-    )
-  })
+const addressOf = Effect.fnUntraced(function* (
+  key: RingKey.RingKey,
+  { name, source }: Wanted,
+  until: number
+) {
+  const now = yield* MonotonicTime.millis
+  return yield* key.resolve.pipe(
+    Effect.timeoutOrElse({
+      duration: Math.max(0, until - now),
+      orElse: () => new Call.RingKeyError({ reason: "unavailable", message: "no answer in time" })
+    }),
+    Effect.map(({ address }) => address),
+    Effect.catch(({ message, reason }): Effect.Effect<Address, Rules.Problem> => {
+      const told = `${name}: ${place(source)}: ${message}`
+      if (reason !== "unavailable") return Effect.fail({ reason, message: told })
+      if (source.address === undefined) return Effect.fail({ reason, message: `${told} (${remedy})` })
+      return Effect.logWarning("a key provider is down").pipe(
+        Effect.annotateLogs({ key: place(source), detail: message }),
+        Effect.as(source.address)
+      )
+    })
+  )
+})
 
 /** Asks for all keys; each with its address where it is known, and everything that is wrong. */
-const ask = <W extends Wanted>(
+const ask = Effect.fnUntraced(function* <W extends Wanted>(
   wanted: ReadonlyArray<W>,
   ringKey: (source: KeySource) => RingKey.RingKey,
   patience: Duration.Duration
-) =>
-  Effect.gen(function* () {
-    const until = (yield* MonotonicTime.millis) + Duration.toMillis(patience)
-    const asked = yield* Effect.forEach(
-      wanted,
-      (each) =>
-        Effect.map(Effect.result(addressOf(ringKey(each.source), each, until)), (answer) => ({
-          each,
-          answer
-        })),
-      { concurrency: startConcurrency }
+) {
+  const until = (yield* MonotonicTime.millis) + Duration.toMillis(patience)
+  const asked = yield* Effect.forEach(
+    wanted,
+    (each) =>
+      Effect.map(Effect.result(addressOf(ringKey(each.source), each, until)), (answer) => ({
+        each,
+        answer
+      })),
+    { concurrency: startConcurrency }
+  )
+  return {
+    problems: asked.flatMap(({ answer }) => (Result.isFailure(answer) ? [answer.failure] : [])),
+    found: asked.flatMap(({ answer, each }) =>
+      Result.isSuccess(answer) ? [{ ...each, address: answer.success }] : []
     )
-    return {
-      problems: asked.flatMap(({ answer }) => (Result.isFailure(answer) ? [answer.failure] : [])),
-      found: asked.flatMap(({ answer, each }) =>
-        Result.isSuccess(answer) ? [{ ...each, address: answer.success }] : []
-      )
-    }
-  })
+  }
+})
 
 /** What is wrong with keys, and with who reaches them, as far as the providers tell. */
-const problemsOf = (
+const problemsOf = Effect.fnUntraced(function* (
   signers: ReadonlyArray<SignerRecord>,
   roles: ReadonlyArray<Wanted & { readonly role: SystemRole }>,
   ringKey: (source: KeySource) => RingKey.RingKey,
   patience: Duration.Duration
-) =>
-  Effect.gen(function* () {
-    const records = signers.map((record) => ({ name: nameOf(record), source: record.source, record }))
-    const [ofAccounts, ofSystem] = yield* Effect.all(
-      [ask(records, ringKey, patience), ask(roles, ringKey, patience)],
-      { concurrency: 2 }
-    )
-    return [...ofAccounts.problems, ...ofSystem.problems, ...Rules.reach(ofAccounts.found, ofSystem.found)]
-  })
+) {
+  const records = signers.map((record) => ({ name: nameOf(record), source: record.source, record }))
+  const [ofAccounts, ofSystem] = yield* Effect.all(
+    [ask(records, ringKey, patience), ask(roles, ringKey, patience)],
+    { concurrency: 2 }
+  )
+  return [...ofAccounts.problems, ...ofSystem.problems, ...Rules.reach(ofAccounts.found, ofSystem.found)]
+})
 
 export interface KeyRing {
   readonly signers: Signers["Service"]
@@ -170,7 +167,7 @@ export interface KeyRing {
    * Lets requests name these keys as well, in place of those that were admitted before. They are held against all
    * others first; when anything is wrong with any of them nothing changes. One admission at a time.
    */
-  readonly admit: (records: ReadonlyArray<SignerRecord>) => Effect.Effect<void, KeyRingError.KeyRingError>
+  readonly admit: (records: ReadonlyArray<SignerRecord>) => Effect.Effect<void, Rules.KeyRingError>
 }
 
 /** Which keys requests may name. */
@@ -179,93 +176,86 @@ interface Index {
   readonly keys: ReadonlyMap<string, RingKey.RingKey>
 }
 
-/** A ring, and all that is wrong with it at once: the keys of which nothing is wrong can be used. */
-export interface Examined {
-  readonly ring: KeyRing
-  readonly problems: ReadonlyArray<KeyRingError.Problem>
-}
-
-/** For what tells of problems and signs nothing. Every key is asked for at once. */
-export const examine = (
+/**
+ * A ring, and all that is wrong with it at once: the keys of which nothing is wrong can be used. For what tells of
+ * problems and signs nothing. Every key is asked for at once.
+ */
+export const examine = Effect.fnUntraced(function* (
   registry: Registry,
   patience: Duration.Duration = startPatience
-): Effect.Effect<Examined, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const { system } = registry
-    const ring = yield* ringOf(registry)
-    const roles = systemRoles.flatMap((role) => {
-      const source = system[role]
-      return source === undefined ? [] : [{ name: nameOfRole(role), source, role }]
-    })
-
-    const indexed = (admitted: ReadonlyArray<SignerRecord>) =>
-      Effect.gen(function* () {
-        const signers = [...registry.signers, ...admitted]
-        const misnamed = Rules.references({ ...registry, signers })
-        yield* ring.add([...signers, ...roles].map(({ source }) => source))
-        const problems =
-          misnamed.length > 0 ? misnamed : yield* problemsOf(signers, roles, ring.get, patience)
-        const clients = new Set<string>()
-        const keys = new Map<string, RingKey.RingKey>()
-        for (const record of signers)
-          for (const [account, reference] of referencesOf(record)) {
-            clients.add(clientKey(account, record.clientId))
-            keys.set(reference, ring.get(record.source))
-          }
-        return { index: { clients, keys } satisfies Index, problems }
-      })
-
-    const first = yield* indexed([])
-    let { index } = first
-
-    const find = (account: AccountId, ref: SignerRef): RingKey.RingKey | SignerError["reason"] => {
-      const { assetId, clientId, versionId } = ref
-      const { clients, keys } = index
-      if (!clients.has(clientKey(account, clientId))) return "clientIdIncorrect"
-      if (assetId !== undefined && versionId === undefined)
-        return keys.get(referenceKey(account, "asset", clientId, assetId)) ?? "assetNotSupported"
-      if (versionId === undefined || assetId !== undefined) return "versionNotFound"
-      return keys.get(referenceKey(account, "version", clientId, versionId)) ?? "versionNotFound"
-    }
-
-    const systemSigner = (role: SystemRole): Effect.Effect<Signer, SignerError> => {
-      const source = system[role]
-      return source === undefined
-        ? Effect.fail(
-            new SignerError({ reason: "notConfigured", message: `no system key ${role} is configured` })
-          )
-        : ring.get(source).signer
-    }
-
-    const made: KeyRing = {
-      signers: {
-        resolve: (account, ref) =>
-          Effect.suspend(() => {
-            const found = find(account, ref)
-            return typeof found === "string" ? Effect.fail(RingKey.signerError(found)) : found.signer
-          })
-      },
-      systemSigners: {
-        deployer: systemSigner("deployer"),
-        serviceEoa: systemSigner("serviceEoa"),
-        sponsor: systemSigner("sponsor")
-      },
-      admit: (records) =>
-        Effect.flatMap(indexed(records), (admitted) =>
-          admitted.problems.length > 0
-            ? Effect.fail(KeyRingError.of(admitted.problems))
-            : Effect.sync(() => {
-                index = admitted.index
-              })
-        )
-    }
-    return { ring: made, problems: first.problems }
+) {
+  const { system } = registry
+  const ring = yield* ringOf(registry)
+  const roles = systemRoles.flatMap((role) => {
+    const source = system[role]
+    return source === undefined ? [] : [{ name: nameOfRole(role), source, role }]
   })
 
+  const indexed = (admitted: ReadonlyArray<SignerRecord>) =>
+    Effect.gen(function* () {
+      const signers = [...registry.signers, ...admitted]
+      const misnamed = Rules.references({ ...registry, signers })
+      yield* ring.add([...signers, ...roles].map(({ source }) => source))
+      const problems = misnamed.length > 0 ? misnamed : yield* problemsOf(signers, roles, ring.get, patience)
+      const clients = new Set<string>()
+      const keys = new Map<string, RingKey.RingKey>()
+      for (const record of signers)
+        for (const [account, reference] of referencesOf(record)) {
+          clients.add(clientKey(account, record.clientId))
+          keys.set(reference, ring.get(record.source))
+        }
+      return { index: { clients, keys } satisfies Index, problems }
+    })
+
+  const first = yield* indexed([])
+  let { index } = first
+
+  const find = (account: AccountId, ref: SignerRef): RingKey.RingKey | SignerError["reason"] => {
+    const { assetId, clientId, versionId } = ref
+    const { clients, keys } = index
+    if (!clients.has(clientKey(account, clientId))) return "clientIdIncorrect"
+    if (assetId !== undefined && versionId === undefined)
+      return keys.get(referenceKey(account, "asset", clientId, assetId)) ?? "assetNotSupported"
+    if (versionId === undefined || assetId !== undefined) return "versionNotFound"
+    return keys.get(referenceKey(account, "version", clientId, versionId)) ?? "versionNotFound"
+  }
+
+  const systemSigner = (role: SystemRole) => {
+    const source = system[role]
+    return source === undefined
+      ? new SignerError({ reason: "notConfigured", message: `no system key ${role} is configured` })
+      : ring.get(source).signer
+  }
+
+  const made: KeyRing = {
+    signers: {
+      resolve: (account, ref) =>
+        Effect.suspend(() => {
+          const found = find(account, ref)
+          return typeof found === "string" ? Effect.fail(RingKey.signerError(found)) : found.signer
+        })
+    },
+    systemSigners: {
+      deployer: systemSigner("deployer"),
+      serviceEoa: systemSigner("serviceEoa"),
+      sponsor: systemSigner("sponsor")
+    },
+    admit: (records) =>
+      Effect.flatMap(indexed(records), (admitted) =>
+        admitted.problems.length > 0
+          ? Effect.fail(Rules.failed(admitted.problems))
+          : Effect.sync(() => {
+              index = admitted.index
+            })
+      )
+  }
+  return { ring: made, problems: first.problems }
+})
+
 /** Both ports over any number of providers; a ring with which anything is wrong is none. */
-export const make = (registry: Registry): Effect.Effect<KeyRing, KeyRingError.KeyRingError, Scope.Scope> =>
+export const make = (registry: Registry): Effect.Effect<KeyRing, Rules.KeyRingError, Scope.Scope> =>
   Effect.flatMap(examine(registry), ({ problems, ring }) =>
-    problems.length > 0 ? Effect.fail(KeyRingError.of(problems)) : Effect.succeed(ring)
+    problems.length > 0 ? Effect.fail(Rules.failed(problems)) : Effect.succeed(ring)
   )
 
 /** Both ports of a ring. */
@@ -273,5 +263,5 @@ export const ports = ({ signers, systemSigners }: KeyRing): Context.Context<Sign
   Context.make(Signers, signers).pipe(Context.add(SystemSigners, systemSigners))
 
 /** Both ports; keys that can not be used fail the start. */
-export const layer = (registry: Registry): Layer.Layer<Signers | SystemSigners, KeyRingError.KeyRingError> =>
+export const layer = (registry: Registry): Layer.Layer<Signers | SystemSigners, Rules.KeyRingError> =>
   Layer.effectContext(Effect.map(make(registry), ports))

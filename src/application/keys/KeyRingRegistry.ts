@@ -3,7 +3,7 @@ import type * as Scope from "effect/Scope"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { KeyProvider, KeyProviderError } from "../ports/KeyProvider.js"
 import type { AccountId } from "../ports/Tenants.js"
-import type { RingKeyLimits } from "./RingKeyLimits.js"
+import type { RingKeyLimits } from "./RingKeyCall.js"
 
 /** Where a key is. */
 export interface KeySource {

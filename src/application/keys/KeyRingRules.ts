@@ -1,6 +1,6 @@
+import * as Data from "effect/Data"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { AccountId } from "../ports/Tenants.js"
-import type { Problem } from "./KeyRingError.js"
 import {
   nameOf,
   nameOfRole,
@@ -9,6 +9,40 @@ import {
   type SignerRecord,
   type SystemRole
 } from "./KeyRingRegistry.js"
+import type { RingKeyError } from "./RingKeyCall.js"
+
+/**
+ * One reason why a key ring can not be used. `message` names the key and holds no secret.
+ *
+ * - `badReference`: not exactly one of versionId and assetId, an empty name, no account, or no such provider
+ * - `duplicateReference`: one account has two keys under one reference
+ * - `sharedEoa`: two accounts reach one EOA and not every record of it is `shared`
+ * - `systemKeyReachable`: an account reaches an EOA of the operator's own keys
+ * - `systemKeysEqual`: two of the operator's keys are one
+ * - all others: the key itself, or its provider, can not be used
+ */
+export interface Problem {
+  readonly reason:
+    | "badReference"
+    | "duplicateReference"
+    | "sharedEoa"
+    | "systemKeyReachable"
+    | "systemKeysEqual"
+    | RingKeyError["reason"]
+  readonly message: string
+}
+
+/** The key ring can not be used; `message` has a line per problem. */
+export class KeyRingError extends Data.TaggedError("KeyRingError")<{
+  readonly message: string
+  readonly problems: ReadonlyArray<Problem>
+}> {}
+
+export const failed = (problems: ReadonlyArray<Problem>): KeyRingError =>
+  new KeyRingError({
+    problems,
+    message: ["the keys can not be used:", ...problems.map(({ message }) => `  ${message}`)].join("\n")
+  })
 
 const badReference = (record: SignerRecord): string | undefined => {
   if ((record.versionId === undefined) === (record.assetId === undefined))

@@ -82,9 +82,9 @@ export const resolve = (
   path = "settings.signer"
 ): Effect.Effect<Signer, Failure, Signers> => {
   if ((ref.versionId === undefined) === (ref.assetId === undefined))
-    return Effect.fail(
-      invalid("invalid_request", [{ path, message: "expected either versionId or assetId, and not both" }])
-    )
+    return invalid("invalid_request", [
+      { path, message: "expected either versionId or assetId, and not both" }
+    ])
   return Effect.flatMap(Signers, (signers) =>
     Effect.mapBoth(signers.resolve(caller.principal.accountId, ref), {
       onFailure: refusal(path),

@@ -9,8 +9,6 @@ import type { KeyProviderError, ProviderKey } from "../ports/KeyProvider.js"
 import { type Signer, SignerError } from "../ports/Signers.js"
 import * as Once from "./Once.js"
 import * as Call from "./RingKeyCall.js"
-import { RingKeyError } from "./RingKeyError.js"
-import * as RingKeyLimits from "./RingKeyLimits.js"
 import * as Signing from "./RingKeySigning.js"
 
 /** One key of a provider, made a signer. */
@@ -19,7 +17,7 @@ export interface Options {
   readonly label: string
   /** The address that the key must have; null: whichever it has. */
   readonly pinned: Address | null
-  readonly limits: RingKeyLimits.RingKeyLimits
+  readonly limits: Call.RingKeyLimits
 }
 
 /** What callers are told: nothing of what the provider said. */
@@ -39,10 +37,10 @@ const digestShape = /^0x[0-9a-f]{64}$/
 
 /** Wrong answers are errors of somebody's, the rest is trouble that the operator should know of. */
 const told = <A>(
-  effect: Effect.Effect<A, RingKeyError>,
+  effect: Effect.Effect<A, Call.RingKeyError>,
   troubles: Troubles.Troubles,
   { key, doing }: { readonly key: string; readonly doing: "sign" | "resolve" }
-): Effect.Effect<A, SignerError> => {
+) => {
   const trouble = { what: "a key can not be used", place: key, subject: doing }
   return Effect.matchEffect(effect, {
     onFailure: ({ message, reason }) => {
@@ -58,59 +56,54 @@ const told = <A>(
   })
 }
 
-const publicKeyOf = (key: ProviderKey, { limits, pinned }: Options) =>
-  Effect.gen(function* () {
-    const publicKey = yield* Effect.mapError(
-      Call.bounded(() => key.publicKey, RingKeyLimits.ofResolving(limits)),
-      ({ message, reason }) => new RingKeyError({ reason, message })
-    )
-    if (!Secp256k1.isPublicKey(publicKey))
-      return yield* new RingKeyError({
-        reason: "unsuitable",
-        message: "its public key is no point of secp256k1"
-      })
-    const address = Secp256k1.addressOf(publicKey)
-    if (pinned !== null && address !== pinned)
-      return yield* new RingKeyError({
-        reason: "addressMismatch",
-        message: `its address is ${address}, configured is ${pinned}`
-      })
-    return { publicKey, address }
-  })
+const publicKeyOf = Effect.fnUntraced(function* (key: ProviderKey, { limits, pinned }: Options) {
+  const publicKey = yield* Effect.mapError(
+    Call.bounded(() => key.publicKey, Call.ofResolving(limits)),
+    Call.ofRing
+  )
+  if (!Secp256k1.isPublicKey(publicKey))
+    return yield* new Call.RingKeyError({
+      reason: "unsuitable",
+      message: "its public key is no point of secp256k1"
+    })
+  const address = Secp256k1.addressOf(publicKey)
+  if (pinned !== null && address !== pinned)
+    return yield* new Call.RingKeyError({
+      reason: "addressMismatch",
+      message: `its address is ${address}, configured is ${pinned}`
+    })
+  return { publicKey, address }
+})
 
 export interface RingKey {
   /** The signer; its public key is fetched once, at the first use that succeeds. */
-  readonly resolve: Effect.Effect<Signer, RingKeyError>
+  readonly resolve: Effect.Effect<Signer, Call.RingKeyError>
   /** The same as callers get it: what goes wrong is in the log. */
   readonly signer: Effect.Effect<Signer, SignerError>
 }
 
-export const make = (
+export const make = Effect.fnUntraced(function* (
   provided: Effect.Effect<ProviderKey, KeyProviderError>,
   options: Options
-): Effect.Effect<RingKey, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const { label, limits } = options
-    const troubles = Troubles.make()
-    const resolve = yield* Once.make(
-      Effect.gen(function* () {
-        const key = yield* Effect.mapError(
-          provided,
-          ({ message, reason }) => new RingKeyError({ reason, message })
-        )
-        const { address, publicKey } = yield* publicKeyOf(key, options)
-        const sign = yield* Signing.make(key, publicKey, limits)
-        const signer: Signer = {
-          address,
-          publicKey,
-          type: key.type,
-          sign: (digest: Bytes32) =>
-            digestShape.test(digest)
-              ? told(sign(digest), troubles, { key: label, doing: "sign" })
-              : Effect.fail(new SignerError({ reason: "refused", message: "the digest is not 32 bytes" }))
-        }
-        return signer
-      })
-    )
-    return { resolve, signer: told(resolve, troubles, { key: label, doing: "resolve" }) }
-  })
+): Effect.fn.Return<RingKey, never, Scope.Scope> {
+  const { label, limits } = options
+  const troubles = Troubles.make()
+  const resolve = yield* Once.make(
+    Effect.gen(function* () {
+      const key = yield* Effect.mapError(provided, Call.ofRing)
+      const { address, publicKey } = yield* publicKeyOf(key, options)
+      const sign = yield* Signing.make(key, publicKey, limits)
+      const signer: Signer = {
+        address,
+        publicKey,
+        type: key.type,
+        sign: (digest: Bytes32) =>
+          digestShape.test(digest)
+            ? told(sign(digest), troubles, { key: label, doing: "sign" })
+            : new SignerError({ reason: "refused", message: "the digest is not 32 bytes" })
+      }
+      return signer
+    })
+  )
+  return { resolve, signer: told(resolve, troubles, { key: label, doing: "resolve" }) }
+})

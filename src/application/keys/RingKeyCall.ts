@@ -1,8 +1,49 @@
+import * as Data from "effect/Data"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { KeyProviderError } from "../ports/KeyProvider.js"
 import * as Wait from "../runtime/Wait.js"
+
+/**
+ * A key of the ring can not be used. `message` is for the operator and holds no secret.
+ *
+ * - what its provider says: `unavailable`, `refused`, `notFound`, `unsuitable`
+ * - `addressMismatch`: it is not the key that the configuration pins
+ * - `wrongSignature`: its provider gave what is no signature of this key
+ */
+export class RingKeyError extends Data.TaggedError("RingKeyError")<{
+  readonly reason: KeyProviderError["reason"] | "addressMismatch" | "wrongSignature"
+  readonly message: string
+}> {}
+
+/** How much time and traffic one key may take of its provider. */
+export interface RingKeyLimits {
+  /** One call, milliseconds. A provider whose calls must not be made twice gets as much as `totalMillis`. */
+  readonly attemptMillis: number
+  /** One signature from asking to having it, all attempts and waits in between; below `Keys.bounded`. */
+  readonly totalMillis: number
+  /** Finding out the public key, all attempts. */
+  readonly resolveMillis: number
+  /**
+   * Signing calls under way at once. As many as a bundle has ops, so that it takes the time of one call; few where a call
+   * carries many digests, so that they travel together.
+   */
+  readonly inFlight: number
+}
+
+export const defaults: RingKeyLimits = {
+  attemptMillis: 8_000,
+  totalMillis: 25_000,
+  resolveMillis: 10_000,
+  inFlight: 64
+}
+
+/** The bounds of a call that no signature is made of: opening the provider, fetching a public key. */
+export const ofResolving = ({ attemptMillis, resolveMillis }: RingKeyLimits) => ({
+  attemptMillis,
+  totalMillis: resolveMillis
+})
 
 const silent = new KeyProviderError({ reason: "unavailable", message: "no answer in time" })
 
@@ -43,3 +84,7 @@ export const bounded = <A>(
       (attempts) => Wait.within(attempts, totalMillis, () => last)
     )
   })
+
+/** What its provider says of a key, as the ring tells it. */
+export const ofRing = ({ message, reason }: KeyProviderError): RingKeyError =>
+  new RingKeyError({ reason, message })

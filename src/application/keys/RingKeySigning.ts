@@ -1,127 +1,120 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import * as Secp256k1 from "../../domain/crypto/Secp256k1.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
-import type { KeyProviderError, ProviderKey } from "../ports/KeyProvider.js"
+import type { ProviderKey } from "../ports/KeyProvider.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import * as Wait from "../runtime/Wait.js"
 import * as Call from "./RingKeyCall.js"
-import { RingKeyError } from "./RingKeyError.js"
-import type { RingKeyLimits } from "./RingKeyLimits.js"
 
 /** One digest, and somebody who waits for its signature. */
 interface Job {
   readonly digest: Bytes32
-  readonly done: Deferred.Deferred<Hex, RingKeyError>
+  readonly done: Deferred.Deferred<Hex, Call.RingKeyError>
   awaited: boolean
 }
 
-const failed = ({ message, reason }: KeyProviderError): RingKeyError => new RingKeyError({ reason, message })
+const stopped = new Call.RingKeyError({ reason: "unavailable", message: "the service stops" })
+const late = new Call.RingKeyError({ reason: "unavailable", message: "no signature in time" })
 
-const stopped = new RingKeyError({ reason: "unavailable", message: "the service stops" })
-const late = new RingKeyError({ reason: "unavailable", message: "no signature in time" })
-
-const wrong = (message: string) => new RingKeyError({ reason: "wrongSignature", message })
+const wrong = (message: string) => new Call.RingKeyError({ reason: "wrongSignature", message })
 
 /**
  * Signs digests with this key of a provider. Digests asked for at one moment, and those that come while all calls are
  * under way, travel together, `maxBatch` a call. Every signature is proven to be this key's before anybody gets it.
  */
-export const make = (
+export const make = Effect.fnUntraced(function* (
   key: ProviderKey,
   publicKey: string,
-  limits: RingKeyLimits
-): Effect.Effect<(digest: Bytes32) => Effect.Effect<Hex, RingKeyError>, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const scope = yield* Effect.scope
-    const prove = Secp256k1.prover(publicKey)
-    const waiting: Array<Job> = []
-    let calls = 0
-    let open = true
-    yield* Effect.addFinalizer(() =>
-      Effect.sync(() => {
-        open = false
-        for (const { done } of waiting.splice(0)) Deferred.doneUnsafe(done, Effect.fail(stopped))
-      })
-    )
+  limits: Call.RingKeyLimits
+) {
+  const scope = yield* Effect.scope
+  const waiting: Array<Job> = []
+  let calls = 0
+  let open = true
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      open = false
+      for (const { done } of waiting.splice(0)) Deferred.doneUnsafe(done, Effect.fail(stopped))
+    })
+  )
 
-    const answer = ({ digest, done }: Job, signature: { readonly r: bigint; readonly s: bigint }) =>
-      Effect.suspend(() => {
-        const proven = prove(digest, signature)
-        return proven === null
-          ? Deferred.fail(done, wrong("the provider returned a signature that is not this key's"))
-          : Deferred.succeed(done, proven)
-      })
-
-    const refuse = (jobs: ReadonlyArray<Job>, error: RingKeyError) =>
-      Effect.sync(() => {
-        for (const { done } of jobs) Deferred.doneUnsafe(done, Effect.fail(error))
-      })
-
-    /** Who has stopped waiting is not asked for any more, nor when the call is made again. */
-    const call = (jobs: ReadonlyArray<Job>) => {
-      const asked = jobs.filter(({ awaited }) => awaited)
-      return asked.length === 0
-        ? Effect.succeed({ asked, signatures: [] })
-        : Effect.map(key.sign(asked.map(({ digest }) => digest)), (signatures) => ({ asked, signatures }))
-    }
-
-    const serve = (jobs: ReadonlyArray<Job>) =>
-      Effect.gen(function* () {
-        const { asked, signatures } = yield* Effect.mapError(
-          Call.bounded(() => call(jobs), limits),
-          failed
-        )
-        if (signatures.length !== asked.length)
-          return yield* wrong(
-            `the provider returned ${signatures.length} signatures for ${asked.length} digests`
-          )
-        for (const [index, job] of asked.entries()) {
-          const signature = signatures[index]
-          // Proving takes milliseconds.
-          yield* EventLoop.breathe
-          if (signature !== undefined) yield* answer(job, signature)
-        }
-      }).pipe(
-        Effect.catchDefect(() => Effect.fail(wrong("the provider returned no signatures"))),
-        Effect.catch((error) => refuse(jobs, error)),
-        Effect.ensuring(refuse(jobs, stopped))
-      )
-
-    const drain: Effect.Effect<void> = Effect.suspend(() => {
-      const jobs = waiting.splice(0, Math.max(1, key.maxBatch || 1))
-      // A provider may sign in this process, and many calls are under way.
-      if (jobs.length > 0) return serve(jobs).pipe(Effect.andThen(EventLoop.breathe), Effect.andThen(drain))
-      // At once: whoever asks from now on has to start a new call.
-      calls -= 1
-      return Effect.void
+  const answer = ({ digest, done }: Job, signature: { readonly r: bigint; readonly s: bigint }) =>
+    Effect.suspend(() => {
+      const proven = Secp256k1.prove(publicKey, digest, signature)
+      return proven === null
+        ? Deferred.fail(done, wrong("the provider returned a signature that is not this key's"))
+        : Deferred.succeed(done, proven)
     })
 
-    const start = Effect.suspend(() => {
-      if (calls >= limits.inFlight) return Effect.void
-      calls += 1
-      return Effect.yieldNow.pipe(
-        Effect.andThen(EventLoop.breathe),
-        Effect.andThen(drain),
-        Effect.interruptible,
-        Effect.forkIn(scope)
-      )
-    }).pipe(Effect.uninterruptible)
+  const refuse = (jobs: ReadonlyArray<Job>, error: Call.RingKeyError) =>
+    Effect.sync(() => {
+      for (const { done } of jobs) Deferred.doneUnsafe(done, Effect.fail(error))
+    })
 
-    return (digest) =>
-      Effect.suspend(() => {
-        if (!open) return Effect.fail(stopped)
-        const job: Job = { digest, done: Deferred.makeUnsafe<Hex, RingKeyError>(), awaited: true }
-        waiting.push(job)
-        const signed = start.pipe(
-          Effect.andThen(Deferred.await(job.done)),
-          Effect.ensuring(
-            Effect.sync(() => {
-              job.awaited = false
-            })
-          )
+  /** Who has stopped waiting is not asked for any more, nor when the call is made again. */
+  const call = (jobs: ReadonlyArray<Job>) => {
+    const asked = jobs.filter(({ awaited }) => awaited)
+    return asked.length === 0
+      ? Effect.succeed({ asked, signatures: [] })
+      : Effect.map(key.sign(asked.map(({ digest }) => digest)), (signatures) => ({ asked, signatures }))
+  }
+
+  const serve = (jobs: ReadonlyArray<Job>) =>
+    Effect.gen(function* () {
+      const { asked, signatures } = yield* Effect.mapError(
+        Call.bounded(() => call(jobs), limits),
+        Call.ofRing
+      )
+      if (signatures.length !== asked.length)
+        return yield* wrong(
+          `the provider returned ${signatures.length} signatures for ${asked.length} digests`
         )
-        return Wait.within(signed, limits.totalMillis, () => late)
-      })
+      for (const [index, job] of asked.entries()) {
+        const signature = signatures[index]
+        // Proving takes milliseconds.
+        yield* EventLoop.breathe
+        if (signature !== undefined) yield* answer(job, signature)
+      }
+    }).pipe(
+      Effect.catchDefect(() => wrong("the provider returned no signatures")),
+      Effect.catch((error) => refuse(jobs, error)),
+      Effect.ensuring(refuse(jobs, stopped))
+    )
+
+  const drain: Effect.Effect<void> = Effect.suspend(() => {
+    const jobs = waiting.splice(0, Math.max(1, key.maxBatch || 1))
+    // A provider may sign in this process, and many calls are under way.
+    if (jobs.length > 0) return serve(jobs).pipe(Effect.andThen(EventLoop.breathe), Effect.andThen(drain))
+    // At once: whoever asks from now on has to start a new call.
+    calls -= 1
+    return Effect.void
   })
+
+  const start = Effect.suspend(() => {
+    if (calls >= limits.inFlight) return Effect.void
+    calls += 1
+    return Effect.yieldNow.pipe(
+      Effect.andThen(EventLoop.breathe),
+      Effect.andThen(drain),
+      Effect.interruptible,
+      Effect.forkIn(scope)
+    )
+  }).pipe(Effect.uninterruptible)
+
+  return (digest: Bytes32) =>
+    Effect.suspend(() => {
+      if (!open) return Effect.fail(stopped)
+      const job: Job = { digest, done: Deferred.makeUnsafe<Hex, Call.RingKeyError>(), awaited: true }
+      waiting.push(job)
+      const signed = start.pipe(
+        Effect.andThen(Deferred.await(job.done)),
+        Effect.ensuring(
+          Effect.sync(() => {
+            job.awaited = false
+          })
+        )
+      )
+      return Wait.within(signed, limits.totalMillis, () => late)
+    })
+})

@@ -25,12 +25,8 @@ export interface Bounded {
   readonly least: bigint
 }
 
-const checkOne = (
-  { least, profile }: Bounded,
-  address: Address,
-  low: Set<string>
-): Effect.Effect<void, never, ChainRpc> =>
-  Effect.gen(function* () {
+const checkOne = Effect.fnUntraced(
+  function* ({ least, profile }: Bounded, address: Address, low: Set<string>) {
     if (profile.rpc === null) return
     const rpcs = yield* ChainRpc
     const chain = yield* rpcs.connect(Redacted.value(profile.rpc), "operator")
@@ -45,11 +41,11 @@ const checkOne = (
       balance: balance.toString(),
       bound: least.toString()
     })
-  }).pipe(
-    Effect.timeout(Duration.seconds(10)),
-    // The metrics of nodes count one that does not answer.
-    Effect.ignore
-  )
+  },
+  Effect.timeout(Duration.seconds(10)),
+  // The metrics of nodes count one that does not answer.
+  (effect) => Effect.ignore(effect)
+)
 
 /** Without any EOA at first. */
 export const make = (networks: ReadonlyArray<Bounded>): Balances => {

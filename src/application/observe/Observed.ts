@@ -6,7 +6,7 @@ import * as References from "effect/References"
 import type { Address } from "../../domain/primitives/Address.js"
 import { Lru } from "../../domain/primitives/Lru.js"
 import type { Act, AuditLog } from "../ports/AuditLog.js"
-import type { ChainClient, ChainRpc } from "../ports/chain/ChainRpc.js"
+import type { ChainClient, ChainRpc, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import { JournalError } from "../ports/journal/JournalError.js"
 import type { Journals } from "../ports/journal/Journals.js"
 import { LaneJournal } from "../ports/journal/LaneJournal.js"
@@ -90,6 +90,19 @@ export const systemSigners = (
   return { deployer: of(port.deployer), serviceEoa: of(port.serviceEoa), sponsor: of(port.sponsor) }
 }
 
+/** The same port: each of its effects, and of those that its methods give, as `watched` by its name. */
+const watchedBy = <Port extends object>(
+  port: Port,
+  watched: (name: string, call: Effect.Effect<unknown, unknown>) => Effect.Effect<unknown, unknown>
+): Port =>
+  Object.fromEntries(
+    Object.entries(port).map(([name, member]: [string, unknown]): ReadonlyArray<unknown> => {
+      if (Effect.isEffect(member)) return [name, watched(name, member as Effect.Effect<unknown, unknown>)]
+      if (typeof member !== "function") return [name, member]
+      return [name, (...args: ReadonlyArray<unknown>) => watched(name, member(...args))]
+    })
+  )
+
 /**
  * The nodes. Of the operator's own the host is a label, of every other one not: callers choose those. Balances that
  * are read of addresses that are `own` are noted.
@@ -98,23 +111,20 @@ export const chainRpc = (
   port: ChainRpc["Service"],
   own: Pick<Balances, "isOwn" | "submits">
 ): ChainRpc["Service"] => {
-  const watched = new WeakMap<ChainClient, ChainClient>()
+  const known = new WeakMap<ChainClient, ChainClient>()
   const watch = (client: ChainClient, node: string): ChainClient => {
-    const known = watched.get(client)
-    if (known !== undefined) return known
-    const called = <A, E extends { readonly reason: string }>(method: string, call: Effect.Effect<A, E>) =>
+    const watched = watchedBy(client, (method, call) =>
       call.pipe(
-        Effect.tapError(({ reason }) => Metrics.count(Metrics.rpcErrors, { node, reason })),
+        Effect.tapError((error) =>
+          Metrics.count(Metrics.rpcErrors, { node, reason: (error as ChainRpcError).reason })
+        ),
         Span.named(`ChainRpc.${method}`, { kind: "client", attributes: { node } })
       )
-    const made: ChainClient = {
-      origin: client.origin,
-      chainId: called("chainId", client.chainId),
-      fees: called("fees", client.fees),
-      block: (tag) => called("block", client.block(tag)),
-      header: (tag) => called("header", client.header(tag)),
+    )
+    return {
+      ...watched,
       balance: (address) =>
-        Effect.tap(called("balance", client.balance(address)), (wei) =>
+        Effect.tap(watched.balance(address), (wei) =>
           own.isOwn(address)
             ? Effect.flatMap(client.chainId, (chainId) =>
                 Effect.andThen(
@@ -123,28 +133,16 @@ export const chainRpc = (
                 )
               ).pipe(Effect.ignore)
             : Effect.void
-        ),
-      code: (address) => called("code", client.code(address)),
-      transactionCount: (address, tag) => called("transactionCount", client.transactionCount(address, tag)),
-      transactionsIn: (block) => called("transactionsIn", client.transactionsIn(block)),
-      call: (call, overrides, at) => called("call", client.call(call, overrides, at)),
-      estimateGas: (call) => called("estimateGas", client.estimateGas(call)),
-      simulate: (calls) => called("simulate", client.simulate(calls)),
-      sendRawTransaction: (raw) => called("sendRawTransaction", client.sendRawTransaction(raw)),
-      receipt: (txHash, reading) => called("receipt", client.receipt(txHash, reading)),
-      transaction: (txHash) => called("transaction", client.transaction(txHash)),
-      knows: (txHash) => called("knows", client.knows(txHash)),
-      logs: (filter, reading) => called("logs", client.logs(filter, reading)),
-      logsOf: (blockHash, filter, reading) => called("logsOf", client.logsOf(blockHash, filter, reading))
+        )
     }
-    watched.set(client, made)
-    return made
   }
   return {
     connect: (...where) =>
-      Effect.map(port.connect(...where), (client) =>
-        watch(client, where.includes("operator") ? client.origin : "caller")
-      )
+      Effect.map(port.connect(...where), (client) => {
+        const made = known.get(client) ?? watch(client, where.includes("operator") ? client.origin : "caller")
+        known.set(client, made)
+        return made
+      })
   }
 }
 
@@ -155,19 +153,13 @@ const nameOf = ({ chainId, nonce, signer }: Lane & { readonly nonce: bigint }): 
 const mostKnown = 100_000
 
 /** A port of the journal whose calls have spans; those that fail are counted. */
-const spanned = <Port extends object>(port: Port): Port => {
-  const watched = <B, E>(name: string, call: Effect.Effect<B, E>): Effect.Effect<B, E> =>
+const spanned = <Port extends object>(port: Port): Port =>
+  watchedBy(port, (name, call) =>
     call.pipe(
       Effect.tapError(() => Metric.update(Metrics.journalErrors, 1)),
       Span.named(`Journal.${name}`)
     )
-  const named = Object.entries(port).map(([name, member]: [string, unknown]): ReadonlyArray<unknown> => {
-    if (Effect.isEffect(member)) return [name, watched(name, member as Effect.Effect<unknown, unknown>)]
-    if (typeof member !== "function") return [name, member]
-    return [name, (...args: ReadonlyArray<unknown>) => watched(name, member(...args))]
-  })
-  return Object.fromEntries(named)
-}
+  )
 
 /** Every transaction is in the audit log before its bytes are stored. */
 const transactions = (

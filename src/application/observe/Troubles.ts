@@ -136,21 +136,20 @@ export const make = (): Troubles => {
       )
     })
 
-  const settle = (trouble: Trouble, here: ReadonlyMap<string, Standing>) =>
-    Effect.gen(function* () {
-      const now = yield* MonotonicTime.millis
-      for (const known of [...here.values()]) {
-        known.subjects.delete(trouble.subject ?? "")
-        prune(known, now)
-        if (known.subjects.size > 0 || known.overAt !== null) continue
-        known.overAt = now
-        if (!known.owesEnd) continue
-        known.owesEnd = false
-        const seconds = Math.round((now - known.since) / 1_000)
-        yield* Effect.annotateLogs(Effect.logInfo(`over: ${trouble.what}`), { times: known.times, seconds })
-      }
-      forgetPast(now)
-    })
+  const settle = Effect.fnUntraced(function* (trouble: Trouble, here: ReadonlyMap<string, Standing>) {
+    const now = yield* MonotonicTime.millis
+    for (const known of [...here.values()]) {
+      known.subjects.delete(trouble.subject ?? "")
+      prune(known, now)
+      if (known.subjects.size > 0 || known.overAt !== null) continue
+      known.overAt = now
+      if (!known.owesEnd) continue
+      known.owesEnd = false
+      const seconds = Math.round((now - known.since) / 1_000)
+      yield* Effect.annotateLogs(Effect.logInfo(`over: ${trouble.what}`), { times: known.times, seconds })
+    }
+    forgetPast(now)
+  })
 
   const passed: Troubles["passed"] = (trouble) =>
     Effect.suspend(() => {

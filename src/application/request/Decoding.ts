@@ -1,13 +1,12 @@
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as BuiltIn from "../../domain/abi/BuiltIn.js"
 import * as Log from "../../domain/abi/Log.js"
 import * as Revert from "../../domain/abi/Revert.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
 import type { RawLog } from "../../domain/evm/RawLog.js"
 import type { Hex } from "../../domain/primitives/Hex.js"
-import type { Steps } from "../../domain/primitives/Steps.js"
 import { AbiStore, OperatorAbi } from "../ports/AbiStore.js"
-import * as EventLoop from "../runtime/EventLoop.js"
 import type { Caller } from "./Caller.js"
 import { type InvalidRequest, invalid } from "./Failure.js"
 
@@ -19,33 +18,28 @@ export interface Decoding {
 }
 
 /** What is made of an array of definitions, kept as long as the array is: a store gives the same one until it changes. */
-const keeping = <A, B>(
-  make: (list: ReadonlyArray<A>) => Steps<B>
-): ((list: ReadonlyArray<A>) => Effect.Effect<B>) => {
+const keeping = <A, B>(make: (list: ReadonlyArray<A>) => B): ((list: ReadonlyArray<A>) => B) => {
   const kept = new WeakMap<ReadonlyArray<A>, B>()
-  return (list) =>
-    Effect.suspend(() => {
-      const known = kept.get(list)
-      if (known !== undefined) return Effect.succeed(known)
-      return Effect.tap(
-        EventLoop.drive(() => make(list)),
-        (made) => Effect.sync(() => kept.set(list, made))
-      )
-    })
+  return (list) => {
+    const made = kept.get(list) ?? make(list)
+    kept.set(list, made)
+    return made
+  }
 }
 
-const eventIndex = keeping(Log.indexSteps)
-const errorIndex = keeping(Revert.indexSteps)
+const eventIndex = keeping(Log.index)
+const errorIndex = keeping(Revert.index)
 
 /** The request's own definitions; the one that is none is named by its index. */
 export const own = (
   useABI: ReadonlyArray<unknown> = [],
   path = "settings.useABI"
 ): Effect.Effect<UseAbi.UseAbi, InvalidRequest> =>
-  EventLoop.drive(() => UseAbi.parseSteps(useABI)).pipe(
-    Effect.flatMap(Effect.fromResult),
-    Effect.mapError(({ index, message }) =>
-      invalid("invalid_request", [{ path: `${path}[${index}]`, message }])
+  Effect.suspend(() =>
+    Effect.fromResult(
+      Result.mapError(UseAbi.parse(useABI), ({ index, message }) =>
+        invalid("invalid_request", [{ path: `${path}[${index}]`, message }])
+      )
     )
   )
 
@@ -68,14 +62,14 @@ export const load = (
     )
     const revert = Revert.layered([
       Revert.index(ownErrors),
-      yield* errorIndex(errors),
-      yield* errorIndex(operator.errors),
+      errorIndex(errors),
+      errorIndex(operator.errors),
       BuiltIn.errorIndex
     ])
     const log = Log.layered([
       Log.index(ownEvents),
-      yield* eventIndex(events),
-      yield* eventIndex(operator.events),
+      eventIndex(events),
+      eventIndex(operator.events),
       BuiltIn.eventIndex
     ])
     return { revert: (data) => revert(data).message, log }

@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 /**
  * The event loop has one thread for all requests: whoever computes for long keeps timers, sockets and everybody else
  * waiting. Fibers yield between their steps; a single step cannot be interrupted. Loops over amounts of work that a caller
- * or a node chooses go through `map`, `each` or `drive`, which let the event loop turn.
+ * or a node chooses go through `map` or `each`, which let the event loop turn between two elements.
  */
 
-/** How long such loops run before the event loop turns. One step more may follow: steps are held to half of this. */
+/** How long such loops run before the event loop turns. One element more may follow. */
 export const sliceMillis = 5
 
 /** When the present turn of the event loop began to work for us; null: it has not. */
@@ -36,32 +36,21 @@ export const breathe: Effect.Effect<void> = Effect.suspend(() =>
   isSpent() ? Effect.andThen(turn, breathe) : Effect.void
 )
 
-/** Runs to the end what stops now and then, and lets the event loop turn where it stops. */
-export const drive = <A>(steps: () => Generator<void, A>): Effect.Effect<A> =>
-  Effect.suspend(() => {
-    const running = steps()
-    const goOn: Effect.Effect<A> = Effect.suspend(() => {
-      while (!isSpent()) {
-        const next = running.next()
-        if (next.done === true) return Effect.succeed(next.value)
-      }
-      return Effect.andThen(turn, goOn)
-    })
-    return goOn
-  })
-
 /** `items.map(one)`, in slices. */
 export const map = <A, B>(
   items: ReadonlyArray<A>,
   one: (item: A, index: number) => B
 ): Effect.Effect<ReadonlyArray<B>> =>
-  drive(function* () {
+  Effect.suspend(() => {
     const results: Array<B> = []
-    for (const [index, item] of items.entries()) {
-      results.push(one(item, index))
-      yield
-    }
-    return results
+    const goOn: Effect.Effect<ReadonlyArray<B>> = Effect.suspend(() => {
+      for (let at = results.length; at < items.length; at += 1) {
+        if (isSpent()) return Effect.andThen(turn, goOn)
+        results.push(one(items[at] as A, at))
+      }
+      return Effect.succeed(results)
+    })
+    return goOn
   })
 
 /** One after the other, with turns of the event loop in between. */
@@ -69,6 +58,4 @@ export const each = <A, B, E, R>(
   items: ReadonlyArray<A>,
   one: (item: A, index: number) => Effect.Effect<B, E, R>
 ): Effect.Effect<ReadonlyArray<B>, E, R> =>
-  items.length === 1
-    ? Effect.suspend(() => Effect.map(one(items[0] as A, 0), (only) => [only]))
-    : Effect.forEach(items, (item, index) => Effect.andThen(breathe, one(item, index)))
+  Effect.forEach(items, (item, index) => Effect.andThen(breathe, one(item, index)))

@@ -12,7 +12,3 @@ export const millis: Effect.Effect<number> = Effect.map(
   Clock.monotonicTimeNanos,
   (nanos) => Number(nanos) / nanosPerMilli
 )
-
-/** The same of a clock at this moment. */
-export const unsafeMillis = (clock: Clock.Clock): number =>
-  Number(clock.monotonicTimeNanosUnsafe()) / nanosPerMilli

@@ -103,94 +103,91 @@ export class Directory extends Context.Service<
  * reads it again when that has changed; for a key that it does not know it asks twenty times a second at most. What the
  * store does not confirm in time is not believed: nobody gets in.
  */
-export const make = (
+export const make = Effect.fnUntraced(function* (
   options: Options
-): Effect.Effect<Directory["Service"], TenantStoreError | TenantsError, TenantStore | Scope.Scope> =>
-  Effect.gen(function* () {
-    const store = yield* TenantStore
-    const listed = yield* FileAccounts.check(options.accounts)
+): Effect.fn.Return<Directory["Service"], TenantStoreError | TenantsError, TenantStore | Scope.Scope> {
+  const store = yield* TenantStore
+  const listed = yield* FileAccounts.check(options.accounts)
 
-    const read = Effect.gen(function* () {
-      const version = yield* store.version
-      return snapshotOf(listed, yield* store.content, version)
-    })
-    const first = yield* Clock.currentTimeMillis
-    let known = { at: first, snapshot: yield* read }
-    const isYounger = (millis: number, now: number) => now >= known.at && now - known.at < millis
-    const isFresh = (now: number) => isYounger(freshMillis, now)
-
-    const turn = yield* Semaphore.make(1)
-    const renew = (millis: number) =>
-      turn
-        .withPermits(1)(
-          Effect.gen(function* () {
-            const at = yield* Clock.currentTimeMillis
-            if (isYounger(millis, at)) return known.snapshot
-            const { snapshot } = known
-            known = { at, snapshot: (yield* store.version) === snapshot.version ? snapshot : yield* read }
-            return known.snapshot
-          })
-        )
-        .pipe(
-          Effect.timeoutOrElse({
-            duration: patienceMillis,
-            orElse: () =>
-              Effect.fail(
-                new TenantStoreError({
-                  reason: "unavailable",
-                  message: "the store of accounts does not answer"
-                })
-              )
-          })
-        )
-    const current = Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      isFresh(now) ? Effect.succeed(known.snapshot) : renew(freshMillis)
-    )
-
-    let uses = new Map<string, number>()
-    const troubles = Troubles.make()
-    const trouble = { what: "the last uses of keys were not noted", place: "", isDelay: true }
-    const note = Effect.gen(function* () {
-      if (uses.size === 0) return
-      const noted = uses
-      uses = new Map()
-      yield* Effect.matchEffect(store.noteUses(noted), {
-        onFailure: (error) => {
-          uses = new Map([...noted, ...uses])
-          return troubles.failed(trouble, Cause.fail(error))
-        },
-        onSuccess: () => troubles.passed(trouble)
-      })
-    })
-    yield* Effect.addFinalizer(() => note)
-    yield* Effect.forkScoped(Effect.repeat(Effect.delay(note, noteMillis), Schedule.forever))
-
-    return {
-      content: Effect.map(current, ({ content }) => content),
-      latest: Effect.map(
-        Effect.catch(current, () => Effect.sync(() => known.snapshot)),
-        ({ content }) => content
-      ),
-      // The time of the look-up depends on the hash, of which the sender of a key knows and chooses nothing.
-      authenticate: (apiKey) =>
-        Clock.clockWith((clock) => {
-          const holderOf = ({ holders }: Snapshot): Principal | null => {
-            const hash = options.hash(apiKey)
-            const holder = hash === null ? undefined : holders.get(hash)
-            const now = clock.currentTimeMillisUnsafe()
-            if (hash === null || holder === undefined || now >= holder.endsAt) return null
-            uses.set(hash, now)
-            return holder.principal
-          }
-          const now = clock.currentTimeMillisUnsafe()
-          if (!isFresh(now)) return Effect.map(renew(freshMillis), holderOf)
-          const holder = holderOf(known.snapshot)
-          if (holder !== null || isYounger(newcomerMillis, now)) return Effect.succeed(holder)
-          return Effect.orElseSucceed(Effect.map(renew(newcomerMillis), holderOf), () => null)
-        }),
-      isPaused: (kind, subject) => Effect.map(current, ({ paused }) => paused.has(pauseName(kind, subject)))
-    }
+  const read = Effect.gen(function* () {
+    const version = yield* store.version
+    return snapshotOf(listed, yield* store.content, version)
   })
+  const first = yield* Clock.currentTimeMillis
+  let known = { at: first, snapshot: yield* read }
+  const isYounger = (millis: number, now: number) => now >= known.at && now - known.at < millis
+  const isFresh = (now: number) => isYounger(freshMillis, now)
+
+  const turn = yield* Semaphore.make(1)
+  const renew = (millis: number) =>
+    turn
+      .withPermits(1)(
+        Effect.gen(function* () {
+          const at = yield* Clock.currentTimeMillis
+          if (isYounger(millis, at)) return known.snapshot
+          const { snapshot } = known
+          known = { at, snapshot: (yield* store.version) === snapshot.version ? snapshot : yield* read }
+          return known.snapshot
+        })
+      )
+      .pipe(
+        Effect.timeoutOrElse({
+          duration: patienceMillis,
+          orElse: () =>
+            new TenantStoreError({
+              reason: "unavailable",
+              message: "the store of accounts does not answer"
+            })
+        })
+      )
+  const current = Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    isFresh(now) ? Effect.succeed(known.snapshot) : renew(freshMillis)
+  )
+
+  let uses = new Map<string, number>()
+  const troubles = Troubles.make()
+  const trouble = { what: "the last uses of keys were not noted", place: "", isDelay: true }
+  const note = Effect.gen(function* () {
+    if (uses.size === 0) return
+    const noted = uses
+    uses = new Map()
+    yield* Effect.matchEffect(store.noteUses(noted), {
+      onFailure: (error) => {
+        uses = new Map([...noted, ...uses])
+        return troubles.failed(trouble, Cause.fail(error))
+      },
+      onSuccess: () => troubles.passed(trouble)
+    })
+  })
+  yield* Effect.addFinalizer(() => note)
+  yield* Effect.forkScoped(Effect.repeat(Effect.delay(note, noteMillis), Schedule.forever))
+
+  return {
+    content: Effect.map(current, ({ content }) => content),
+    latest: Effect.map(
+      Effect.catch(current, () => Effect.sync(() => known.snapshot)),
+      ({ content }) => content
+    ),
+    // The time of the look-up depends on the hash, of which the sender of a key knows and chooses nothing.
+    authenticate: (apiKey) =>
+      Clock.clockWith((clock) => {
+        const holderOf = ({ holders }: Snapshot): Principal | null => {
+          const hash = options.hash(apiKey)
+          const holder = hash === null ? undefined : holders.get(hash)
+          const now = clock.currentTimeMillisUnsafe()
+          if (hash === null || holder === undefined || now >= holder.endsAt) return null
+          uses.set(hash, now)
+          return holder.principal
+        }
+        const now = clock.currentTimeMillisUnsafe()
+        if (!isFresh(now)) return Effect.map(renew(freshMillis), holderOf)
+        const holder = holderOf(known.snapshot)
+        if (holder !== null || isYounger(newcomerMillis, now)) return Effect.succeed(holder)
+        return Effect.orElseSucceed(Effect.map(renew(newcomerMillis), holderOf), () => null)
+      }),
+    isPaused: (kind, subject) => Effect.map(current, ({ paused }) => paused.has(pauseName(kind, subject)))
+  }
+})
 
 /** The directory, and the ports that are views of it. */
 export const layer = (

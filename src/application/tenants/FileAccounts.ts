@@ -25,28 +25,25 @@ export const allScopes: ReadonlyArray<Scope> = ["read", "write", "sign", "webhoo
 
 const hashShape = /^[0-9a-f]{64}$/
 
-const fail = (message: string) => Effect.fail(new TenantsError({ message }))
+const fail = (message: string) => new TenantsError({ message })
 
 /** A list that can not be right is refused: an account or a key that is in it twice, a hash that is none. */
-export const check = (
-  accounts: ReadonlyArray<FileAccount>
-): Effect.Effect<ReadonlyArray<Listed>, TenantsError> =>
-  Effect.gen(function* () {
-    const hashes = new Set<string>()
-    const ids = new Set<string>()
-    for (const { accountId, keys } of accounts) {
-      if (ids.has(accountId)) return yield* fail(`account ${accountId} is listed twice`)
-      ids.add(accountId)
-      for (const { hash } of keys) {
-        if (!hashShape.test(hash))
-          return yield* fail(`a key hash of account ${accountId} is not 64 lower-case hex digits`)
-        if (hashes.has(hash)) return yield* fail(`a key of account ${accountId} is listed twice`)
-        hashes.add(hash)
-      }
+export const check = Effect.fnUntraced(function* (accounts: ReadonlyArray<FileAccount>) {
+  const hashes = new Set<string>()
+  const ids = new Set<string>()
+  for (const { accountId, keys } of accounts) {
+    if (ids.has(accountId)) return yield* fail(`account ${accountId} is listed twice`)
+    ids.add(accountId)
+    for (const { hash } of keys) {
+      if (!hashShape.test(hash))
+        return yield* fail(`a key hash of account ${accountId} is not 64 lower-case hex digits`)
+      if (hashes.has(hash)) return yield* fail(`a key of account ${accountId} is listed twice`)
+      hashes.add(hash)
     }
-    return accounts.map((account) => ({
-      ...account,
-      paused: account.paused ?? false,
-      keys: account.keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? allScopes }))
-    }))
-  })
+  }
+  return accounts.map((account) => ({
+    ...account,
+    paused: account.paused ?? false,
+    keys: account.keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? allScopes }))
+  }))
+})

@@ -29,7 +29,7 @@ const told = ({ path, what }: Relied): Failure =>
 const unread: Troubles.Trouble = { what: "kill switches can not be read", place: "" }
 
 /** Fails while the operator has paused it; also when nobody can say. */
-export const check = (relied: Relied): Effect.Effect<void, Failure> =>
+export const check = (relied: Relied) =>
   Effect.flatMap(KillSwitches, ({ isPaused }) =>
     Effect.matchEffect(isPaused(relied.what), {
       onFailure: ({ message }) =>
@@ -54,7 +54,7 @@ export const check = (relied: Relied): Effect.Effect<void, Failure> =>
  * What every use case passes that works with a key or on a chain. A request that only reads goes on, and so does one
  * that was accepted before; a new write is refused, now or at the latest when it is about to be accepted.
  */
-export const guard = (what: Switched, path: string): Effect.Effect<void, Failure> =>
+export const guard = (what: Switched, path: string) =>
   Effect.flatMap(
     Effect.serviceOption(CurrentRequest),
     Option.match({
@@ -68,10 +68,7 @@ export const guard = (what: Switched, path: string): Effect.Effect<void, Failure
   )
 
 /** The last look before acceptance, after which everything is signed and settles. */
-export const recheck = (
-  { accepted, relies }: CurrentRequest["Service"],
-  submitter: Address | null
-): Effect.Effect<void, Failure> =>
+export const recheck = ({ accepted, relies }: CurrentRequest["Service"], submitter: Address | null) =>
   Effect.suspend(() => {
     if (accepted()) return Effect.void
     const own: ReadonlyArray<Relied> =

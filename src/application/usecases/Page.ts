@@ -15,7 +15,7 @@ export const query = (noun: string) => ({
   limit: optional(
     Schema.String.pipe(
       Schema.check(
-        Schema.isPattern(/^(?:[1-9][0-9]?|100)$/, { message: `expected a whole number, 1 to ${most}` })
+        Schema.isPattern(/^(?:[1-9][0-9]?|100)$/u, { message: `expected a whole number, 1 to ${most}` })
       )
     ).annotate({ description: `Most ${noun} of the page, 1 to ${most}. Default ${usual}.` })
   )

@@ -1,8 +1,31 @@
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import type { WatchCursor, WatchSourceState } from "../ports/Watches.js"
+import * as Result from "effect/Result"
+import * as Event from "../../domain/abi/Event.js"
+import * as EventFilter from "../../domain/abi/EventFilter.js"
+import type { FollowedWatch, WatchCursor, WatchSourceState, WatchSpec } from "../ports/Watches.js"
+import * as EventLoop from "../runtime/EventLoop.js"
 import { type LogQuery, of } from "./LogQuery.js"
 import * as Matching from "./Matching.js"
-import * as Spec from "./Spec.js"
+
+/** The filters of a watch. A definition that its fields do not fit was left out when the watch was made. */
+const filtersOf = ({ events, fields }: WatchSpec): Effect.Effect<ReadonlyArray<EventFilter.EventFilter>> =>
+  Effect.map(
+    EventLoop.map(events, (text) =>
+      Result.flatMap(Event.parse(text, { canonical: true }), (definition) =>
+        EventFilter.make(definition, fields)
+      )
+    ),
+    Arr.getSuccesses
+  )
+
+export const matched = ({ fromBlock, spec, watch }: FollowedWatch): Effect.Effect<Matching.Matched> =>
+  Effect.map(filtersOf(spec), (filters) => ({
+    watch,
+    fromBlock,
+    contracts: new Set(spec.contracts),
+    filters
+  }))
 
 /** The watches at one position. */
 interface Group {
@@ -29,7 +52,7 @@ export class Followed {
         if (state.watches.get(watch) !== cursor) this.leave(watch, state.watches.has(watch))
       for (const fresh of state.fresh) {
         this.leave(fresh.watch, false)
-        this.join(fresh.cursor, yield* Spec.matched(fresh))
+        this.join(fresh.cursor, yield* matched(fresh))
       }
       for (const [watch, cursor] of state.watches) {
         const moved = this.homeless.get(watch)

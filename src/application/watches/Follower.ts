@@ -74,26 +74,25 @@ interface Node {
 }
 
 /** The node of a source: the account's own URL, else the operator's for the chain. */
-const connect = ({
+const connect = Effect.fnUntraced(function* ({
   accountId,
   chainId,
   rpc
-}: WatchSource): Effect.Effect<Node, ChainRpcError | Reading.Unreadable, ChainRpc | Networks> =>
-  Effect.gen(function* () {
-    const rpcs = yield* ChainRpc
-    const profile = yield* (yield* Networks).profile(accountId ?? nobody, chainId)
-    if (profile === null) return yield* new Reading.Unreadable({ message: `chain ${chainId} has no profile` })
-    const own = profile.rpc
-    if (rpc === null && own === null)
-      return yield* new Reading.Unreadable({ message: `the operator has no node of chain ${chainId}` })
-    const url = Redacted.value(rpc ?? own ?? Redacted.make(""))
-    const by = rpc === null || accountId === null ? "operator" : { account: accountId }
-    const chain = yield* rpcs.connect(url, by)
-    const served = yield* chain.chainId
-    if (served !== chainId)
-      return yield* new Reading.Unreadable({ message: `${chain.origin}: it serves chain ${served}` })
-    return { chain, profile }
-  })
+}: WatchSource): Effect.fn.Return<Node, ChainRpcError | Reading.Unreadable, ChainRpc | Networks> {
+  const rpcs = yield* ChainRpc
+  const profile = yield* (yield* Networks).profile(accountId ?? nobody, chainId)
+  if (profile === null) return yield* new Reading.Unreadable({ message: `chain ${chainId} has no profile` })
+  const own = profile.rpc
+  if (rpc === null && own === null)
+    return yield* new Reading.Unreadable({ message: `the operator has no node of chain ${chainId}` })
+  const url = Redacted.value(rpc ?? own ?? Redacted.make(""))
+  const by = rpc === null || accountId === null ? "operator" : { account: accountId }
+  const chain = yield* rpcs.connect(url, by)
+  const served = yield* chain.chainId
+  if (served !== chainId)
+    return yield* new Reading.Unreadable({ message: `${chain.origin}: it serves chain ${served}` })
+  return { chain, profile }
+})
 
 interface Parts {
   readonly source: WatchSource
@@ -105,39 +104,43 @@ interface Parts {
 }
 
 /** Reads on from one cursor; whether there was something to read. */
-const advance = (parts: Parts, cursor: WatchCursor, head: Header, until: bigint | null) =>
-  Effect.gen(function* () {
-    const { followed, node, source, watches } = parts
-    const { chain, profile } = node
-    let last = until
-    for (;;) {
-      const read = yield* Reading.next(chain, followed.queries(cursor.cursor), cursor, head, {
-        depth: BigInt(Cursor.depthOf(profile)),
-        settledBlocks,
-        recentBlocks,
-        until: last
-      })
-      if (read === null) return false
-      const { ancestor, before, logs } = read
-      const after = ancestor === null ? cursor.part : undefined
-      const found = { after, first: before.next, logs }
-      const told = yield* Telling.step(followed.index(cursor.cursor), found, parts.most)
-      const position = positionAfter(read, told)
-      if (position === null) {
-        last = told.until
-        continue
-      }
-      const revision = yield* watches.advance(source.source, followed.revision, {
-        cursor: cursor.cursor,
-        position,
-        ancestor,
-        events: told.events,
-        head: read.head
-      })
-      followed.move({ cursor: cursor.cursor, ...position }, revision)
-      return true
+const advance = Effect.fnUntraced(function* (
+  parts: Parts,
+  cursor: WatchCursor,
+  head: Header,
+  until: bigint | null
+) {
+  const { followed, node, source, watches } = parts
+  const { chain, profile } = node
+  let last = until
+  for (;;) {
+    const read = yield* Reading.next(chain, followed.queries(cursor.cursor), cursor, head, {
+      depth: BigInt(Cursor.depthOf(profile)),
+      settledBlocks,
+      recentBlocks,
+      until: last
+    })
+    if (read === null) return false
+    const { ancestor, before, logs } = read
+    const after = ancestor === null ? cursor.part : undefined
+    const found = { after, first: before.next, logs }
+    const told = yield* Telling.step(followed.index(cursor.cursor), found, parts.most)
+    const position = positionAfter(read, told)
+    if (position === null) {
+      last = told.until
+      continue
     }
-  })
+    const revision = yield* watches.advance(source.source, followed.revision, {
+      cursor: cursor.cursor,
+      position,
+      ancestor,
+      events: told.events,
+      head: read.head
+    })
+    followed.move({ cursor: cursor.cursor, ...position }, revision)
+    return true
+  }
+})
 
 /** Where it is read on; null: at a block before which only reading as far as there tells the hash. */
 const positionAfter = (
@@ -151,122 +154,113 @@ const positionAfter = (
 const isLower = (one: WatchCursor, other: WatchCursor): number => Number(one.next - other.next)
 
 /** Has watches that are at the same place go on together. */
-const meet = ({ followed, source, watches }: Parts) =>
-  Effect.gen(function* () {
-    const [one, other] = [...followed.cursors].sort(isLower)
-    if (one === undefined || other === undefined || !Cursor.meets(one, other)) return
-    const [into, from] = Cursor.knowsMore(one, other) ? [one, other] : [other, one]
-    const revision = yield* watches.merge(source.source, followed.revision, from.cursor, into.cursor)
-    followed.merge(from.cursor, into.cursor, revision)
-  })
+const meet = Effect.fnUntraced(function* ({ followed, source, watches }: Parts) {
+  const [one, other] = [...followed.cursors].sort(isLower)
+  if (one === undefined || other === undefined || !Cursor.meets(one, other)) return
+  const [into, from] = Cursor.knowsMore(one, other) ? [one, other] : [other, one]
+  const revision = yield* watches.merge(source.source, followed.revision, from.cursor, into.cursor)
+  followed.merge(from.cursor, into.cursor, revision)
+})
 
 /**
  * One look at the chain: those that have read furthest read on first, then those that are furthest behind, as far as
  * the next ones are, with which they go on. Whether there is more to read at once.
  */
-const look = (parts: Parts) =>
-  Effect.gen(function* () {
-    const { followed, node } = parts
-    const head = yield* node.chain.header("latest")
-    if (head === null)
-      return yield* new Reading.Unreadable({ message: `${node.chain.origin}: it has no block` })
-    if (head.number > BigInt(Number.MAX_SAFE_INTEGER))
-      return yield* new Reading.Unreadable({ message: `${node.chain.origin}: its blocks are no blocks` })
-    const ordered = [...followed.cursors].sort(isLower)
-    const newest = ordered.at(-1)
-    if (newest === undefined) return false
-    let more = yield* advance(parts, newest, head, null)
-    const [behind, above] = [...followed.cursors].sort(isLower)
-    if (behind !== undefined && above !== undefined) {
-      // Two at the same place that do not meet are on different forks: each finds its way by itself.
-      const until = above.next > behind.next ? above.next - 1n : null
-      const isRead = yield* advance(parts, behind, head, until)
-      more = isRead || more
-      yield* meet(parts)
-    }
-    const lowest = followed.cursors.reduce((least, { next }) => BigIntMath.min(least, next), head.number + 1n)
-    yield* Metrics.note(
-      Metrics.watchBlocksBehind,
-      { chain: node.profile.chainId.toString(), node: nameOf(parts.source) },
-      Number(head.number + 1n - lowest)
-    )
-    return more
-  })
+const look = Effect.fnUntraced(function* (parts: Parts) {
+  const { followed, node } = parts
+  const head = yield* node.chain.header("latest")
+  if (head === null)
+    return yield* new Reading.Unreadable({ message: `${node.chain.origin}: it has no block` })
+  if (head.number > BigInt(Number.MAX_SAFE_INTEGER))
+    return yield* new Reading.Unreadable({ message: `${node.chain.origin}: its blocks are no blocks` })
+  const ordered = [...followed.cursors].sort(isLower)
+  const newest = ordered.at(-1)
+  if (newest === undefined) return false
+  let more = yield* advance(parts, newest, head, null)
+  const [behind, above] = [...followed.cursors].sort(isLower)
+  if (behind !== undefined && above !== undefined) {
+    // Two at the same place that do not meet are on different forks: each finds its way by itself.
+    const until = above.next > behind.next ? above.next - 1n : null
+    const isRead = yield* advance(parts, behind, head, until)
+    more = isRead || more
+    yield* meet(parts)
+  }
+  const lowest = followed.cursors.reduce((least, { next }) => BigIntMath.min(least, next), head.number + 1n)
+  yield* Metrics.note(
+    Metrics.watchBlocksBehind,
+    { chain: node.profile.chainId.toString(), node: nameOf(parts.source) },
+    Number(head.number + 1n - lowest)
+  )
+  return more
+})
 
 /**
  * Follows the chain of a source for all of its watches, until it is another process's or has none. What fails is tried
  * again: a node that is away, or answers what does not hold together, delays what is told, and nothing is lost of it. `most`
  * is told in one step, of all watches together.
  */
-export const follow = (
-  source: WatchSource,
-  process: string,
-  most = mostOfStep
-): Effect.Effect<void, WatchesError, ChainRpc | Networks | Watches> =>
-  Effect.gen(function* () {
-    const watches = yield* Watches
-    const networks = yield* Networks
-    const followed = new Followed()
-    let problem: string | null | undefined
-    const troubles = Troubles.make()
-    const trouble = { what: "a node is not read for watches", place: String(source.source), isDelay: true }
-    let balanced: number | null = null
-    const tell = (now: string | null, told = now) =>
-      Effect.gen(function* () {
-        const outcome = now === null ? troubles.passed(trouble) : troubles.failed(trouble, Cause.fail(now))
-        yield* Effect.annotateLogs(outcome, { chainId: source.chainId.toString() })
-        if (now === problem) return
-        problem = now
-        yield* watches.note(source.source, told)
-      })
-    /** Since when the node has answered with what cannot be read. */
-    let oddSince: number | null = null
-    const turn: Effect.Effect<boolean, WatchesError, ChainRpc | Networks> = Effect.gen(function* () {
-      const node = yield* connect(source)
-      const odd = oddSince === null ? null : (yield* MonotonicTime.millis) - oddSince
-      const isPatient = odd === null || odd < patienceMillis
-      const chain = isPatient ? node.chain : asTold(node.chain)
-      const more = yield* look({ source, followed, watches, node: { ...node, chain }, most })
-      if (isPatient || odd > readsAsTold) oddSince = null
-      yield* tell(null)
-      return more
-    }).pipe(
-      Effect.catchTags({
-        ChainRpcError: (error) => failed(error),
-        Unreadable: (error) => failed(error)
-      })
-    )
-    const failed = (error: ChainRpcError | Reading.Unreadable) =>
-      Effect.gen(function* () {
-        if (isOdd(error)) oddSince ??= yield* MonotonicTime.millis
-        yield* Metrics.count(Metrics.watchReadErrors, {
-          chain: source.chainId.toString(),
-          node: nameOf(source)
-        })
-        yield* tell(error.message, toldOf(source, error))
-        return false
-      })
-    for (;;) {
-      const now = yield* Clock.currentTimeMillis
-      const revision = yield* watches.claim(source.source, process, now + claimMillis)
-      if (revision === null) return
-      const passed = yield* MonotonicTime.millis
-      const isDue = balanced === null || passed - balanced >= balanceMillis
-      if (isDue) {
-        balanced = passed
-        yield* watches.balance(source.source)
-      }
-      if (revision !== followed.revision || isDue)
-        yield* followed.update(yield* watches.state(source.source, followed.revision))
-      if (followed.cursors.length === 0) return yield* watches.release(source.source, process)
-      const more = yield* turn.pipe(
-        Effect.catchIf(
-          (error) => error.reason === "stale",
-          () => Effect.succeed(true)
-        )
-      )
-      if (more) continue
-      const profile = yield* networks.profile(source.accountId ?? nobody, source.chainId)
-      yield* Effect.sleep(profile?.pollIntervalMillis ?? 1_000)
-    }
+export const follow = Effect.fnUntraced(function* (source: WatchSource, process: string, most = mostOfStep) {
+  const watches = yield* Watches
+  const networks = yield* Networks
+  const followed = new Followed()
+  let problem: string | null | undefined
+  const troubles = Troubles.make()
+  const trouble = { what: "a node is not read for watches", place: String(source.source), isDelay: true }
+  let balanced: number | null = null
+  const tell = Effect.fnUntraced(function* (now: string | null, told = now) {
+    const outcome = now === null ? troubles.passed(trouble) : troubles.failed(trouble, Cause.fail(now))
+    yield* Effect.annotateLogs(outcome, { chainId: source.chainId.toString() })
+    if (now === problem) return
+    problem = now
+    yield* watches.note(source.source, told)
   })
+  /** Since when the node has answered with what cannot be read. */
+  let oddSince: number | null = null
+  const turn: Effect.Effect<boolean, WatchesError, ChainRpc | Networks> = Effect.gen(function* () {
+    const node = yield* connect(source)
+    const odd = oddSince === null ? null : (yield* MonotonicTime.millis) - oddSince
+    const isPatient = odd === null || odd < patienceMillis
+    const chain = isPatient ? node.chain : asTold(node.chain)
+    const more = yield* look({ source, followed, watches, node: { ...node, chain }, most })
+    if (isPatient || odd > readsAsTold) oddSince = null
+    yield* tell(null)
+    return more
+  }).pipe(
+    Effect.catchTags({
+      ChainRpcError: (error) => failed(error),
+      Unreadable: (error) => failed(error)
+    })
+  )
+  const failed = Effect.fnUntraced(function* (error: ChainRpcError | Reading.Unreadable) {
+    if (isOdd(error)) oddSince ??= yield* MonotonicTime.millis
+    yield* Metrics.count(Metrics.watchReadErrors, {
+      chain: source.chainId.toString(),
+      node: nameOf(source)
+    })
+    yield* tell(error.message, toldOf(source, error))
+    return false
+  })
+  for (;;) {
+    const now = yield* Clock.currentTimeMillis
+    const revision = yield* watches.claim(source.source, process, now + claimMillis)
+    if (revision === null) return
+    const passed = yield* MonotonicTime.millis
+    const isDue = balanced === null || passed - balanced >= balanceMillis
+    if (isDue) {
+      balanced = passed
+      yield* watches.balance(source.source)
+    }
+    if (revision !== followed.revision || isDue)
+      yield* followed.update(yield* watches.state(source.source, followed.revision))
+    if (followed.cursors.length === 0) return yield* watches.release(source.source, process)
+    const more = yield* turn.pipe(
+      Effect.catchIf(
+        (error) => error.reason === "stale",
+        () => Effect.succeed(true)
+      )
+    )
+    if (more) continue
+    const profile = yield* networks.profile(source.accountId ?? nobody, source.chainId)
+    yield* Effect.sleep(profile?.pollIntervalMillis ?? 1_000)
+  }
+})

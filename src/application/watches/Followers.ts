@@ -1,7 +1,4 @@
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
-import type { ChainRpc } from "../ports/chain/ChainRpc.js"
-import type { Networks } from "../ports/Networks.js"
 import { Replicas } from "../ports/Replicas.js"
 import { Watches } from "../ports/Watches.js"
 import * as Follower from "./Follower.js"
@@ -14,30 +11,27 @@ const pollMillis = 1_000
  * Reads the nodes of watches until the scope closes, each in a fiber of its own: a slow one holds no other up. Each node
  * is read by one process. `most` is told in one step.
  */
-export const startWith = (
-  most?: Telling.Bounds
-): Effect.Effect<void, never, ChainRpc | Networks | Replicas | Scope.Scope | Watches> =>
-  Effect.gen(function* () {
-    const watches = yield* Watches
-    const { process } = yield* Replicas
-    const scope = yield* Effect.scope
-    const followed = new Set<number>()
-    const failed = (cause: unknown) => Effect.logDebug("what watches are to be told is not known", cause)
-    const look = Effect.gen(function* () {
-      for (const source of yield* watches.sources(process)) {
-        if (followed.has(source.source)) continue
-        followed.add(source.source)
-        const own = Follower.follow(source, process, most).pipe(
-          Effect.catchCause(failed),
-          Effect.ensuring(Effect.ignore(watches.release(source.source, process))),
-          Effect.ensuring(Effect.sync(() => followed.delete(source.source)))
-        )
-        yield* Effect.forkIn(Effect.interruptible(own), scope)
-      }
-    })
-    yield* Effect.forkScoped(
-      Effect.forever(Effect.andThen(Effect.catchCause(look, failed), Effect.sleep(pollMillis)))
-    )
+export const startWith = Effect.fnUntraced(function* (most?: Telling.Bounds) {
+  const watches = yield* Watches
+  const { process } = yield* Replicas
+  const scope = yield* Effect.scope
+  const followed = new Set<number>()
+  const failed = (cause: unknown) => Effect.logDebug("what watches are to be told is not known", cause)
+  const look = Effect.gen(function* () {
+    for (const source of yield* watches.sources(process)) {
+      if (followed.has(source.source)) continue
+      followed.add(source.source)
+      const own = Follower.follow(source, process, most).pipe(
+        Effect.catchCause(failed),
+        Effect.ensuring(Effect.ignore(watches.release(source.source, process))),
+        Effect.ensuring(Effect.sync(() => followed.delete(source.source)))
+      )
+      yield* Effect.forkIn(Effect.interruptible(own), scope)
+    }
   })
+  yield* Effect.forkScoped(
+    Effect.forever(Effect.andThen(Effect.catchCause(look, failed), Effect.sleep(pollMillis)))
+  )
+})
 
 export const start = startWith()

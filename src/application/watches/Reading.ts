@@ -72,116 +72,113 @@ const logsByHash = (chain: ChainClient, queries: ReadonlyArray<LogQuery>, header
     (found) =>
       found.every(({ header, logs }) => logs.every((log) => log.blockNumber === header.number))
         ? Effect.succeed(inOrder(found.flatMap(({ logs }) => logs)))
-        : Effect.fail(unreadable(`${chain.origin}: logs of one block are of another one`))
+        : unreadable(`${chain.origin}: logs of one block are of another one`)
   )
 
 /** The logs of as many of the blocks, from the first one on, as the bounds have room for; and how many blocks those are. */
-const boundedLogs = (
+const boundedLogs = Effect.fnUntraced(function* (
   chain: ChainClient,
   queries: ReadonlyArray<LogQuery>,
   headers: ReadonlyArray<Header>,
   { bytes, results }: Pick<LogRanges.Bounds, "bytes" | "results">
-) =>
-  Effect.gen(function* () {
-    const logs: Array<FoundLog> = []
-    let size = 0
-    let blocks = 0
-    while (blocks < headers.length && logs.length < results && size < bytes) {
-      const next = headers.slice(blocks, blocks + blocksAtOnce)
-      for (const log of yield* logsByHash(chain, queries, next)) {
-        logs.push(log)
-        size += LogRanges.bytesOf(log)
-      }
-      blocks += next.length
+) {
+  const logs: Array<FoundLog> = []
+  let size = 0
+  let blocks = 0
+  while (blocks < headers.length && logs.length < results && size < bytes) {
+    const next = headers.slice(blocks, blocks + blocksAtOnce)
+    for (const log of yield* logsByHash(chain, queries, next)) {
+      logs.push(log)
+      size += LogRanges.bytesOf(log)
     }
-    return { logs, blocks }
-  })
+    blocks += next.length
+  }
+  return { logs, blocks }
+})
 
 /** As many of the blocks as the node has and the bounds have room for, one after another. */
-const recent = (
+const recent = Effect.fnUntraced(function* (
   chain: ChainClient,
   queries: ReadonlyArray<LogQuery>,
   position: Position,
   range: BlockRange,
   { bounds = widest, depth }: Limits
-): Reading<Read | "forked"> =>
-  Effect.gen(function* () {
-    const answered = yield* headersOf(chain, numbers(range))
-    const end = answered.indexOf(null)
-    const headers = (end === -1 ? answered : answered.slice(0, end)).filter((header) => header !== null)
-    const extended = Cursor.extend(position, headers, depth)
-    if (extended === "forked") return "forked"
-    if (extended === "incoherent")
-      return yield* unreadable(`${chain.origin}: its blocks do not stand on each other`)
-    const { blocks, logs } = yield* boundedLogs(chain, queries, headers, bounds)
-    return {
-      before: position,
-      position: Cursor.rewind(extended, position.next + BigInt(blocks) - 1n),
-      ancestor: null,
-      logs,
-      head: extended.next - 1n
-    }
-  })
+) {
+  const answered = yield* headersOf(chain, numbers(range))
+  const end = answered.indexOf(null)
+  const headers = (end === -1 ? answered : answered.slice(0, end)).filter((header) => header !== null)
+  const extended = Cursor.extend(position, headers, depth)
+  if (extended === "forked") return "forked"
+  if (extended === "incoherent")
+    return yield* unreadable(`${chain.origin}: its blocks do not stand on each other`)
+  const { blocks, logs } = yield* boundedLogs(chain, queries, headers, bounds)
+  return {
+    before: position,
+    position: Cursor.rewind(extended, position.next + BigInt(blocks) - 1n),
+    ancestor: null,
+    logs,
+    head: extended.next - 1n
+  }
+})
 
 /** Blocks that nothing takes back, in as few queries as the node allows. */
-const settled = (
+const settled = Effect.fnUntraced(function* (
   chain: ChainClient,
   queries: ReadonlyArray<LogQuery>,
   position: Position,
   range: BlockRange,
   head: bigint,
   limits: Limits
-): Reading<Read | "forked"> =>
-  Effect.gen(function* () {
-    const { bounds = widest } = limits
-    const at = Cursor.tip(position)
-    const ask = (part: BlockRange) =>
-      Effect.map(
-        Effect.forEach(queries, (query) => chain.logs({ ...query, fromBlock: part.from, toBlock: part.to }), {
-          concurrency: "unbounded"
-        }),
-        (answers) =>
-          answers.flat().filter(({ blockNumber }) => blockNumber >= part.from && blockNumber <= part.to)
-      )
-    const read = (part: BlockRange): Reading<readonly [ReadonlyArray<FoundLog>, BlockRange] | null> =>
-      LogRanges.read({
-        range: part,
-        ask,
-        bounds,
-        bytesOf: LogRanges.bytesOf,
-        beforeSplit: Effect.void
-      }).pipe(
-        Effect.map((logs) => [logs, part] as const),
-        Effect.catchTags({
-          TooManyResults: () => fewer(part),
-          TooManyAsks: () => fewer(part)
-        })
-      )
-    const fewer = (part: BlockRange) =>
-      part.from === part.to
-        ? Effect.succeed(null)
-        : read({ from: part.from, to: part.from + (part.to - part.from) / 4n })
-    // The last block is asked for beside the logs: a node that does not have it has not told all of them.
-    const [before, end, found] = yield* Effect.all(
-      [at === null ? Effect.succeed(null) : chain.header(at.number), chain.header(range.to), read(range)],
-      { concurrency: "unbounded" }
+) {
+  const { bounds = widest } = limits
+  const at = Cursor.tip(position)
+  const ask = (part: BlockRange) =>
+    Effect.map(
+      Effect.forEach(queries, (query) => chain.logs({ ...query, fromBlock: part.from, toBlock: part.to }), {
+        concurrency: "unbounded"
+      }),
+      (answers) =>
+        answers.flat().filter(({ blockNumber }) => blockNumber >= part.from && blockNumber <= part.to)
     )
-    if (end === null || (at !== null && before === null)) return yield* behind(chain)
-    if (at !== null && before?.hash !== at.hash) return "forked"
-    // Of one block all is read at once, however much that is: by its hash, as it is read again when it is told in parts.
-    if (found === null)
-      return yield* recent(chain, queries, position, { from: range.from, to: range.from }, limits)
-    const [logs, { to }] = found
-    const last = to === range.to ? end : yield* chain.header(to)
-    if (last === null) return yield* behind(chain)
-    return {
-      before: position,
-      position: Cursor.pass(position, to, last.hash),
-      ancestor: null,
-      logs: inOrder(logs),
-      head
-    }
-  })
+  const read = (part: BlockRange): Reading<readonly [ReadonlyArray<FoundLog>, BlockRange] | null> =>
+    LogRanges.read({
+      range: part,
+      ask,
+      bounds,
+      bytesOf: LogRanges.bytesOf,
+      beforeSplit: Effect.void
+    }).pipe(
+      Effect.map((logs) => [logs, part] as const),
+      Effect.catchTags({
+        TooManyResults: () => fewer(part),
+        TooManyAsks: () => fewer(part)
+      })
+    )
+  const fewer = (part: BlockRange) =>
+    part.from === part.to
+      ? Effect.succeed(null)
+      : read({ from: part.from, to: part.from + (part.to - part.from) / 4n })
+  // The last block is asked for beside the logs: a node that does not have it has not told all of them.
+  const [before, end, found] = yield* Effect.all(
+    [at === null ? Effect.succeed(null) : chain.header(at.number), chain.header(range.to), read(range)],
+    { concurrency: "unbounded" }
+  )
+  if (end === null || (at !== null && before === null)) return yield* behind(chain)
+  if (at !== null && before?.hash !== at.hash) return "forked"
+  // Of one block all is read at once, however much that is: by its hash, as it is read again when it is told in parts.
+  if (found === null)
+    return yield* recent(chain, queries, position, { from: range.from, to: range.from }, limits)
+  const [logs, { to }] = found
+  const last = to === range.to ? end : yield* chain.header(to)
+  if (last === null) return yield* behind(chain)
+  return {
+    before: position,
+    position: Cursor.pass(position, to, last.hash),
+    ancestor: null,
+    logs: inOrder(logs),
+    head
+  }
+})
 
 const behind = (chain: ChainClient) => unreadable(`${chain.origin}: it does not have all blocks that it had`)
 

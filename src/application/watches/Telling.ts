@@ -1,4 +1,4 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type { FoundLog } from "../ports/chain/ChainRpc.js"
 import type { PartOfBlock, WatchedEvent } from "../ports/Watches.js"
 import * as EventLoop from "../runtime/EventLoop.js"
@@ -68,7 +68,7 @@ export const step = (index: Index, { after, first, logs }: Logs, bounds: Bounds)
     if (after === undefined || blockNumber !== first || logIndex > after.logIndex) return 0
     return logIndex === after.logIndex ? after.watch : null
   }
-  return EventLoop.drive(function* () {
+  return Effect.gen(function* () {
     const events: Array<WatchedEvent> = []
     let characters = 0
     /** Events of the blocks before that of the log. */
@@ -91,9 +91,9 @@ export const step = (index: Index, { after, first, logs }: Logs, bounds: Bounds)
         const next = told(log, found)
         events.push(next.event)
         characters += next.characters
-        yield
+        yield* EventLoop.breathe
       }
-      yield
+      yield* EventLoop.breathe
     }
     return { events, until: null, part: undefined }
   })

@@ -121,85 +121,83 @@ class Claim {
  * Sends one event and notes what came of it. Not to be interrupted between the two. Nothing is sent where the endpoint is
  * another process's, or paused (`lost`), or has asked for nothing for a while (`untouched`).
  */
-const deliver = (parts: Parts, claim: Claim, target: Target, delivery: Delivery) =>
-  Effect.gen(function* () {
-    if (!(yield* claim.hold)) return "lost"
-    const { store, trust } = parts
-    const began = yield* Clock.currentTimeMillis
-    if (claim.asksUntil > began) return "untouched"
-    const { event } = delivery
-    const message = Message.make(delivery, began)
-    const headers = StandardWebhook.headers(target.secrets.map(Redacted.value), message)
-    const sent = yield* send(parts, target, headers, message.body)
-    const { status, ...answered } = Result.getOrElse(sent, () => ({ status: 0, retryAfterMillis: 0 }))
-    const ref = {
-      ...("watchId" in delivery ? { watchId: delivery.watchId } : { requestId: delivery.requestId }),
-      webhookId: target.webhookId,
-      sequence: event.sequence
-    }
-    const isTaken = status >= 200 && status < 300
-    if (isTaken) {
-      yield* claim.note(store.delivered(ref))
-      yield* Metrics.count(Metrics.webhookDeliveries, { outcome: "delivered" })
-      return "taken"
-    }
-    const now = yield* Clock.currentTimeMillis
-    const asked = Backoff.asked({ status, ...answered })
-    const next = Backoff.next(delivery, now, asked)
-    // Nothing is given up by a clock that is in doubt: three days are not over, perhaps.
-    const retryAt = next !== null || (yield* trust.mayExpire) ? next : now + longestRestMillis
-    if (asked > 0 && retryAt !== null) claim.asks(Math.min(now + asked, retryAt))
-    const reason = Result.match(sent, {
-      onFailure: ({ message }) => message,
-      onSuccess: ({ status }) => `it answered ${status}`
-    })
-    yield* claim.note(store.failed(ref, reason, retryAt))
-    yield* Metrics.count(Metrics.webhookDeliveries, { outcome: retryAt === null ? "dead" : "failed" })
-    if (status !== gone && retryAt !== null) return "refused"
-    yield* store.setState(target.webhookId, "failing", "service")
-    yield* Effect.annotateLogs(
-      Effect.logWarning("a webhook takes nothing and is paused until it is resumed"),
-      { webhookId: target.webhookId, accountId: target.accountId, reason }
-    )
-    return "refused"
-  }).pipe(Effect.uninterruptible)
+const deliver = Effect.fnUntraced(function* (parts: Parts, claim: Claim, target: Target, delivery: Delivery) {
+  if (!(yield* claim.hold)) return "lost"
+  const { store, trust } = parts
+  const began = yield* Clock.currentTimeMillis
+  if (claim.asksUntil > began) return "untouched"
+  const { event } = delivery
+  const message = Message.make(delivery, began)
+  const headers = StandardWebhook.headers(target.secrets.map(Redacted.value), message)
+  const sent = yield* send(parts, target, headers, message.body)
+  const { status, ...answered } = Result.getOrElse(sent, () => ({ status: 0, retryAfterMillis: 0 }))
+  const ref = {
+    ...("watchId" in delivery ? { watchId: delivery.watchId } : { requestId: delivery.requestId }),
+    webhookId: target.webhookId,
+    sequence: event.sequence
+  }
+  const isTaken = status >= 200 && status < 300
+  if (isTaken) {
+    yield* claim.note(store.delivered(ref))
+    yield* Metrics.count(Metrics.webhookDeliveries, { outcome: "delivered" })
+    return "taken"
+  }
+  const now = yield* Clock.currentTimeMillis
+  const asked = Backoff.asked({ status, ...answered })
+  const next = Backoff.next(delivery, now, asked)
+  // Nothing is given up by a clock that is in doubt: three days are not over, perhaps.
+  const retryAt = next !== null || (yield* trust.mayExpire) ? next : now + longestRestMillis
+  if (asked > 0 && retryAt !== null) claim.asks(Math.min(now + asked, retryAt))
+  const reason = Result.match(sent, {
+    onFailure: ({ message }) => message,
+    onSuccess: ({ status }) => `it answered ${status}`
+  })
+  yield* claim.note(store.failed(ref, reason, retryAt))
+  yield* Metrics.count(Metrics.webhookDeliveries, { outcome: retryAt === null ? "dead" : "failed" })
+  if (status !== gone && retryAt !== null) return "refused"
+  yield* store.setState(target.webhookId, "failing", "service")
+  yield* Effect.annotateLogs(Effect.logWarning("a webhook takes nothing and is paused until it is resumed"), {
+    webhookId: target.webhookId,
+    accountId: target.accountId,
+    reason
+  })
+  return "refused"
+}, Effect.uninterruptible)
 
 /** Delivers to one endpoint what is due to it, as long as it takes some of it. */
-const serve = (parts: Parts, claim: Claim): Effect.Effect<void, WebhooksError> =>
-  Effect.gen(function* () {
-    const { process, store } = parts
-    const { webhookId } = claim
-    if (!(yield* claim.hold)) return
-    const next = yield* store.next(webhookId, round)
-    if (next === null) parts.idle.delete(webhookId)
-    if (next === null || next.deliveries.length === 0) return yield* store.release(webhookId, process)
-    const outcomes = yield* Effect.forEach(
-      next.deliveries,
-      (delivery) => deliver(parts, claim, next.target, delivery),
-      { concurrency: atOnce }
-    )
-    if (outcomes.includes("lost")) return
-    const now = yield* Clock.currentTimeMillis
-    const isAsked = claim.asksUntil > now
-    const isTaking = outcomes.includes("taken")
-    if (isTaking) parts.idle.delete(webhookId)
-    if (isTaking && !isAsked) return yield* serve(parts, claim)
-    yield* store.rest(
-      webhookId,
-      isTaking ? claim.asksUntil : Math.max(claim.asksUntil, now + restOf(parts, webhookId))
-    )
-    yield* store.release(webhookId, process)
-  })
+const serve = Effect.fnUntraced(function* (
+  parts: Parts,
+  claim: Claim
+): Effect.fn.Return<void, WebhooksError> {
+  const { process, store } = parts
+  const { webhookId } = claim
+  if (!(yield* claim.hold)) return
+  const next = yield* store.next(webhookId, round)
+  if (next === null) parts.idle.delete(webhookId)
+  if (next === null || next.deliveries.length === 0) return yield* store.release(webhookId, process)
+  const outcomes = yield* Effect.forEach(
+    next.deliveries,
+    (delivery) => deliver(parts, claim, next.target, delivery),
+    { concurrency: atOnce }
+  )
+  if (outcomes.includes("lost")) return
+  const now = yield* Clock.currentTimeMillis
+  const isAsked = claim.asksUntil > now
+  const isTaking = outcomes.includes("taken")
+  if (isTaking) parts.idle.delete(webhookId)
+  if (isTaking && !isAsked) return yield* serve(parts, claim)
+  yield* store.rest(
+    webhookId,
+    isTaking ? claim.asksUntil : Math.max(claim.asksUntil, now + restOf(parts, webhookId))
+  )
+  yield* store.release(webhookId, process)
+})
 
-const measure = ({ store }: Parts) =>
-  Effect.gen(function* () {
-    const oldest = yield* store.oldest
-    const now = yield* Clock.currentTimeMillis
-    yield* Metric.update(
-      Metrics.webhookOldestSeconds,
-      oldest === null ? 0 : Math.max(0, now - oldest) / 1_000
-    )
-  })
+const measure = Effect.fnUntraced(function* ({ store }: Parts) {
+  const oldest = yield* store.oldest
+  const now = yield* Clock.currentTimeMillis
+  yield* Metric.update(Metrics.webhookOldestSeconds, oldest === null ? 0 : Math.max(0, now - oldest) / 1_000)
+})
 
 /**
  * Delivers what is owed to webhooks until the scope closes, each endpoint in a fiber of its own: a slow one holds nobody

@@ -4,13 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { EventKind } from "../ports/journal/Events.js"
 import type { AccountId } from "../ports/Tenants.js"
-import {
-  type Delivery,
-  type Webhook,
-  WebhookSender,
-  Webhooks,
-  type WebhooksError
-} from "../ports/Webhooks.js"
+import { type Webhook, WebhookSender, Webhooks } from "../ports/Webhooks.js"
 
 /** Endpoints of accounts as the command line and the HTTP interface change them: the same rules for both. */
 
@@ -28,96 +22,86 @@ export class EndpointError extends Data.TaggedError("EndpointError")<{
   readonly message: string
 }> {}
 
-type Asked<A, R = Webhooks> = Effect.Effect<A, EndpointError | WebhooksError, R>
-
 /** Hours for which an older secret may count beside its successor. */
 export const longestOverlapHours = 720
 export const usualOverlapHours = 24
 
 const unknown = (webhookId: string) =>
-  Effect.fail(new EndpointError({ reason: "unknown", message: `there is no webhook ${webhookId}` }))
+  new EndpointError({ reason: "unknown", message: `there is no webhook ${webhookId}` })
 
-export interface Added {
-  readonly webhook: Webhook
-  readonly secret: Redacted.Redacted<string>
-}
-
-export const find = ({ accountId }: Pick<Actor, "accountId">, webhookId: string): Asked<Webhook> =>
-  Effect.gen(function* () {
-    const store = yield* Webhooks
-    const found = (yield* store.list(accountId)).find((one) => one.webhookId === webhookId)
-    return found ?? (yield* unknown(webhookId))
-  })
+export const find = Effect.fnUntraced(function* ({ accountId }: Pick<Actor, "accountId">, webhookId: string) {
+  const store = yield* Webhooks
+  const found = (yield* store.list(accountId)).find((one) => one.webhookId === webhookId)
+  return found ?? (yield* unknown(webhookId))
+})
 
 /** Makes an endpoint. Its secret is told here and nowhere else. */
-export const add = (
+export const add = Effect.fnUntraced(function* (
   { accountId, by }: Actor & { readonly accountId: AccountId },
   url: string,
   kinds: ReadonlyArray<EventKind>
-): Asked<Added, Webhooks | WebhookSender> =>
-  Effect.gen(function* () {
-    const store = yield* Webhooks
-    const refusal = (yield* WebhookSender).refusal(accountId, url)
-    if (refusal !== null) return yield* new EndpointError({ reason: "url", message: refusal })
-    const { secret, webhookId } = yield* store.add(accountId, Redacted.make(url), kinds, by)
-    return { secret, webhook: yield* find({ accountId }, webhookId) }
-  })
+) {
+  const store = yield* Webhooks
+  const refusal = (yield* WebhookSender).refusal(accountId, url)
+  if (refusal !== null) return yield* new EndpointError({ reason: "url", message: refusal })
+  const { secret, webhookId } = yield* store.add(accountId, Redacted.make(url), kinds, by)
+  return { secret, webhook: yield* find({ accountId }, webhookId) }
+})
 
 export interface Change {
   readonly state?: "enabled" | "paused" | undefined
   readonly kinds?: ReadonlyArray<EventKind> | undefined
 }
 
-export const change = (actor: Actor, webhookId: string, { kinds, state }: Change): Asked<Webhook> =>
-  Effect.gen(function* () {
-    const store = yield* Webhooks
-    yield* find(actor, webhookId)
-    if (kinds !== undefined) yield* store.setKinds(webhookId, kinds, actor.by)
-    if (state !== undefined) yield* store.setState(webhookId, state, actor.by)
-    return yield* find(actor, webhookId)
-  })
-
-/** A new secret; the one before it counts for so long, earlier ones as was said of them. 0 hours: none of them counts. */
-export const rotate = (
+export const change = Effect.fnUntraced(function* (
   actor: Actor,
   webhookId: string,
-  overlapHours: number
-): Asked<{ readonly secret: Redacted.Redacted<string>; readonly oldUntil: number }> =>
-  Effect.gen(function* () {
-    const store = yield* Webhooks
-    yield* find(actor, webhookId)
-    const oldUntil = (yield* Clock.currentTimeMillis) + overlapHours * 3_600_000
-    const secret = yield* store.rotate(webhookId, oldUntil, actor.by)
-    return secret === null ? yield* unknown(webhookId) : { secret, oldUntil }
-  })
+  { kinds, state }: Change
+) {
+  const store = yield* Webhooks
+  yield* find(actor, webhookId)
+  if (kinds !== undefined) yield* store.setKinds(webhookId, kinds, actor.by)
+  if (state !== undefined) yield* store.setState(webhookId, state, actor.by)
+  return yield* find(actor, webhookId)
+})
+
+/** A new secret; the one before it counts for so long, earlier ones as was said of them. 0 hours: none of them counts. */
+export const rotate = Effect.fnUntraced(function* (actor: Actor, webhookId: string, overlapHours: number) {
+  const store = yield* Webhooks
+  yield* find(actor, webhookId)
+  const oldUntil = (yield* Clock.currentTimeMillis) + overlapHours * 3_600_000
+  const secret = yield* store.rotate(webhookId, oldUntil, actor.by)
+  return secret === null ? yield* unknown(webhookId) : { secret, oldUntil }
+})
 
 /** With all that is owed to it. */
-export const remove = (actor: Actor, webhookId: string): Asked<void> =>
-  Effect.gen(function* () {
-    const store = yield* Webhooks
-    yield* find(actor, webhookId)
-    if (!(yield* store.remove(webhookId, actor.by))) return yield* unknown(webhookId)
-  })
+export const remove = Effect.fnUntraced(function* (actor: Actor, webhookId: string) {
+  const store = yield* Webhooks
+  yield* find(actor, webhookId)
+  if (!(yield* store.remove(webhookId, actor.by))) return yield* unknown(webhookId)
+})
 
 /** What was given up, oldest first. */
-export const dead = (actor: Actor, webhookId: string, limit: number): Asked<ReadonlyArray<Delivery>> =>
-  Effect.gen(function* () {
-    const store = yield* Webhooks
-    yield* find(actor, webhookId)
-    return yield* store.dead(webhookId, limit)
-  })
+export const dead = Effect.fnUntraced(function* (actor: Actor, webhookId: string, limit: number) {
+  const store = yield* Webhooks
+  yield* find(actor, webhookId)
+  return yield* store.dead(webhookId, limit)
+})
 
 /** No request and no watch has an id of another form; whatever else a caller says is not taken to the store. */
 const shape = /^[!-~]{1,255}$/
 
 /** Owes it once more, of one request or of all; tells how many events that are. */
-export const redeliver = (actor: Actor, webhookId: string, requestId: string | null): Asked<number> =>
-  Effect.gen(function* () {
-    const store = yield* Webhooks
-    yield* find(actor, webhookId)
-    if (requestId !== null && !shape.test(requestId)) return 0
-    return yield* store.redeliver(webhookId, requestId, actor.by)
-  })
+export const redeliver = Effect.fnUntraced(function* (
+  actor: Actor,
+  webhookId: string,
+  requestId: string | null
+) {
+  const store = yield* Webhooks
+  yield* find(actor, webhookId)
+  if (requestId !== null && !shape.test(requestId)) return 0
+  return yield* store.redeliver(webhookId, requestId, actor.by)
+})
 
 /** Keys sit in paths: no more than where it leads. Null: it was sealed under another key. */
 export const originOf = ({ url }: Webhook): string | null =>

@@ -1,9 +1,9 @@
 import * as Result from "effect/Result"
 import type { Hex } from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
 import * as Fragment from "./Fragment.js"
 import * as Grammar from "./Grammar.js"
 import * as Parameter from "./Parameter.js"
-import * as Selector from "./Selector.js"
 
 /** A custom error as a contract declares it. */
 export interface ErrorDefinition {
@@ -18,7 +18,7 @@ export interface ErrorDefinition {
 const make = (name: string, inputs: ReadonlyArray<Parameter.Parameter>): ErrorDefinition => ({
   name,
   inputs,
-  selector: Selector.selector(`${name}${Parameter.canonicalList(inputs)}`),
+  selector: Keccak.selector(`${name}${Parameter.canonicalList(inputs)}`),
   canonical: `error ${name}${Parameter.fullList(inputs)}`
 })
 

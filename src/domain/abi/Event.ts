@@ -1,9 +1,9 @@
 import * as Result from "effect/Result"
 import type { Bytes32 } from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
 import * as Fragment from "./Fragment.js"
 import * as Grammar from "./Grammar.js"
 import * as Parameter from "./Parameter.js"
-import * as Selector from "./Selector.js"
 
 /** An event as a contract declares it. */
 export interface EventDefinition {
@@ -29,7 +29,7 @@ const make = (
     name,
     inputs,
     anonymous,
-    topic: Selector.topic(`${name}${Parameter.canonicalList(inputs)}`),
+    topic: Keccak.hashText(`${name}${Parameter.canonicalList(inputs)}`),
     canonical: `event ${name}${Parameter.fullList(inputs)}${anonymous ? " anonymous" : ""}`
   })
 }

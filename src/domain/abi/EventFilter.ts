@@ -3,7 +3,6 @@ import * as Result from "effect/Result"
 import type { RawLog } from "../evm/RawLog.js"
 import * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
-import type { Steps } from "../primitives/Steps.js"
 import type { EventDefinition } from "./Event.js"
 import * as Log from "./Log.js"
 import * as Parameter from "./Parameter.js"
@@ -34,6 +33,9 @@ export interface EventFilter {
 
 /** Values that one parameter may be given. */
 export const maxValues = 256
+
+/** Words of 32 bytes that the values of all parameters take up together. */
+export const maxWords = 8_192
 
 /** Values that all logs of one query are decoded to. */
 export const maxValuesInAll = 262_144
@@ -98,14 +100,13 @@ const encode = (
 }
 
 /** The topic of an ABI-encoded value. */
-function* topicOf({ base }: Parameter.Parameter, encoded: Hex.Hex): Steps<Hex.Bytes32> {
+const topicOf = ({ base }: Parameter.Parameter, encoded: Hex.Hex): Hex.Bytes32 => {
   if (!isReference(base)) return Hex.unsafe32(encoded)
   const digits = encoded.slice(2)
   const at = base.dynamic ? 32 : 0
   const elementary = base.kind === "bytes" || base.kind === "string"
   const hashed = Hex.unsafe(`0x${elementary ? contents(digits, at) : inPlace(base, digits, at)}`)
-  yield
-  return yield* Keccak.hashSteps(hashed)
+  return Keccak.hash(hashed)
 }
 
 /** What a decoded value and a wanted one have in common when they are the same. */
@@ -122,11 +123,12 @@ interface Condition {
   readonly encoded: ReadonlyArray<Hex.Hex>
 }
 
-function* condition(
+const condition = (
   { inputs, name: eventName }: EventDefinition,
   name: string,
-  given: unknown
-): Steps<Result.Result<Condition, UnknownField | InvalidValue>> {
+  given: unknown,
+  words: Values.Allowance
+): Result.Result<Condition, UnknownField | InvalidValue> => {
   const index = inputs.findIndex((input) => input.name === name)
   const parameter = inputs[index]
   if (parameter === undefined || name === "")
@@ -142,8 +144,9 @@ function* condition(
   for (const [place, value] of values.entries()) {
     const one = encode(parameter, value)
     if (Result.isFailure(one)) return refuse(whyOf(one.failure, value), Array.isArray(given) ? place : null)
+    words.left -= Hex.size(one.success) / 32
+    if (words.left < 0) return refuse(`expected at most ${maxWords} words of 32 bytes in all fields`)
     encoded.push(one.success)
-    yield
   }
   return Result.succeed({ index, parameter, encoded })
 }
@@ -154,19 +157,14 @@ const withoutTrailingNulls = <A>(list: ReadonlyArray<A | null>): ReadonlyArray<A
 const unique = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(list)]
 
 /** The topics of the conditions on indexed parameters. */
-function* topicsOf(
+const topicsOf = (
   { anonymous, inputs, topic }: EventDefinition,
   conditions: ReadonlyArray<Condition>
-): Steps<EventFilter["topics"]> {
+): EventFilter["topics"] => {
   const wanted = new Map<Parameter.Parameter, ReadonlyArray<Hex.Bytes32>>()
   for (const { encoded, parameter } of conditions) {
     if (parameter.indexed !== true) continue
-    const topics: Array<Hex.Bytes32> = []
-    for (const value of encoded) {
-      topics.push(yield* topicOf(parameter, value))
-      yield
-    }
-    wanted.set(parameter, unique(topics))
+    wanted.set(parameter, unique(encoded.map((value) => topicOf(parameter, value))))
   }
   const indexed = inputs.filter((input) => input.indexed === true)
   return withoutTrailingNulls<ReadonlyArray<Hex.Bytes32>>([
@@ -181,10 +179,10 @@ interface Wanted {
   readonly keys: ReadonlySet<string>
 }
 
-function* plainOf(
+const plainOf = (
   { inputs }: EventDefinition,
   conditions: ReadonlyArray<Condition>
-): Steps<ReadonlyArray<Wanted>> {
+): ReadonlyArray<Wanted> => {
   const named = Parameter.allNamed(inputs)
   const plain: Array<Wanted> = []
   for (const { encoded, index, parameter } of conditions) {
@@ -193,7 +191,6 @@ function* plainOf(
     for (const value of encoded) {
       const decoded = Values.decode([parameter], value)
       if (Result.isSuccess(decoded)) keys.add(keyOf(decoded.success[0] ?? null))
-      yield
     }
     plain.push({ place: named ? parameter.name : String(index), keys })
   }
@@ -202,21 +199,22 @@ function* plainOf(
 
 /**
  * The filter of one event. Of non-indexed parameters of type `string`, parts of a log that are no UTF-8 count as
- * U+FFFD, as they are shown. It stops now and then: conditions may have thousands of values.
+ * U+FFFD, as they are shown.
  */
-export function* makeSteps(
+export const make = (
   definition: EventDefinition,
   fields: Readonly<Record<string, unknown>>
-): Steps<Result.Result<EventFilter, UnknownField | InvalidValue>> {
+): Result.Result<EventFilter, UnknownField | InvalidValue> => {
   const conditions: Array<Condition> = []
+  const words: Values.Allowance = { left: maxWords }
   for (const [name, given] of Object.entries(fields)) {
-    const one = yield* condition(definition, name, given)
+    const one = condition(definition, name, given, words)
     if (Result.isFailure(one)) return Result.fail(one.failure)
     conditions.push(one.success)
   }
-  const topics = yield* topicsOf(definition, conditions)
+  const topics = topicsOf(definition, conditions)
   const topicSets = topics.map((list) => (list === null ? null : new Set<string>(list)))
-  const plain = yield* plainOf(definition, conditions)
+  const plain = plainOf(definition, conditions)
   const own: Values.Allowance = { left: maxValuesInAll }
   const hasTopics = (log: RawLog): boolean =>
     topicSets.every((set, place) => set === null || set.has(log.topics[place] ?? ""))

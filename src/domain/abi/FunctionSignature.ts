@@ -1,10 +1,10 @@
 import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 import type { Hex } from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
 import * as Fragment from "./Fragment.js"
 import * as Grammar from "./Grammar.js"
 import * as Parameter from "./Parameter.js"
-import * as Selector from "./Selector.js"
 
 /** A contract function as callers name it. */
 export interface FunctionSignature {
@@ -28,7 +28,7 @@ const make = (
   outputs: ReadonlyArray<Parameter.Parameter> | null
 ): FunctionSignature => {
   const canonical = `${name}${Parameter.canonicalList(inputs)}`
-  return { name, inputs, outputs, canonical, selector: Selector.selector(canonical) }
+  return { name, inputs, outputs, canonical, selector: Keccak.selector(canonical) }
 }
 
 const receive: FunctionSignature = {

@@ -1,7 +1,6 @@
 import * as Result from "effect/Result"
 import type { RawLog } from "../evm/RawLog.js"
 import * as Hex from "../primitives/Hex.js"
-import * as Steps from "../primitives/Steps.js"
 import type { EventDefinition } from "./Event.js"
 import * as Parameter from "./Parameter.js"
 import * as Parameters from "./Parameters.js"
@@ -139,24 +138,18 @@ export const maxValuesInAll = 65_536
 export type Index = ReadonlyMap<string, ReadonlyArray<EventDefinition>>
 
 /**
- * Indexes definitions, given in order of precedence: of each topic the first 32 that differ in shape. Stops now and
- * then: an account may have registered thousands.
+ * Indexes definitions, given in order of precedence: of each topic the first 32 that differ in shape.
  */
-export function* indexSteps(definitions: ReadonlyArray<EventDefinition>): Steps.Steps<Index> {
+export const index = (definitions: ReadonlyArray<EventDefinition>): Index => {
   const byTopic = new Map<string, Candidates>()
   for (const definition of definitions) {
     const key = definition.anonymous ? "" : definition.topic
     const same = byTopic.get(key) ?? new Candidates()
     same.add(definition)
     byTopic.set(key, same)
-    yield
   }
   return new Map([...byTopic].map(([key, { list }]) => [key, list]))
 }
-
-/** `indexSteps` in one go. */
-export const index = (definitions: ReadonlyArray<EventDefinition>): Index =>
-  Steps.finish(indexSteps(definitions))
 
 /** The first 32 definitions that differ in shape. */
 class Candidates {

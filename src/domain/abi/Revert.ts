@@ -1,7 +1,6 @@
 import * as Result from "effect/Result"
 import * as EntryPointReason from "../erc4337/EntryPointReason.js"
 import * as Hex from "../primitives/Hex.js"
-import * as Steps from "../primitives/Steps.js"
 import * as ErrorDefinition from "./ErrorDefinition.js"
 import { canonicalList, type Parameter } from "./Parameter.js"
 import * as Values from "./Values.js"
@@ -224,21 +223,16 @@ class Candidates {
   }
 }
 
-/** Of errors in order of precedence, the first 8 of each selector that differ in types. Stops now and then. */
-export function* indexSteps(errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>): Steps.Steps<Index> {
+/** Of errors in order of precedence, the first 8 of each selector that differ in types. */
+export const index = (errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>): Index => {
   const bySelector = new Map<string, Candidates>()
   for (const definition of errors) {
     const same = bySelector.get(definition.selector) ?? new Candidates()
     same.add(definition)
     bySelector.set(definition.selector, same)
-    yield
   }
   return new Map([...bySelector].map(([selector, { list }]) => [selector, list]))
 }
-
-/** `indexSteps` in one go. */
-export const index = (errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>): Index =>
-  Steps.finish(indexSteps(errors))
 
 const standardIndex = index(standard)
 

@@ -1,5 +1,4 @@
 import * as Result from "effect/Result"
-import type * as Steps from "../primitives/Steps.js"
 import * as Grammar from "./Grammar.js"
 import * as Parameter from "./Parameter.js"
 
@@ -22,10 +21,9 @@ interface Line {
 }
 
 /**
- * All structs of a list, whatever their order. `Failure` names the first line that is none, or the one that it needs. Stops
- * after each.
+ * All structs of a list, whatever their order. `Failure` names the first line that is none, or the one that it needs.
  */
-export function* readSteps(list: ReadonlyArray<unknown>): Steps.Steps<Result.Result<Lookup, Misfit>> {
+export const read = (list: ReadonlyArray<unknown>): Result.Result<Lookup, Misfit> => {
   const lines = new Map<string, Line>()
   for (const [index, text] of list.entries()) {
     const name = typeof text === "string" ? keyword.exec(text)?.[1] : undefined
@@ -62,7 +60,6 @@ export function* readSteps(list: ReadonlyArray<unknown>): Steps.Steps<Result.Res
   for (const name of lines.keys()) {
     struct(name)
     if (misfit !== null) return Result.fail(misfit)
-    yield
   }
   return Result.succeed((name) => known.get(name) ?? null)
 }

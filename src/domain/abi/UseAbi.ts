@@ -1,7 +1,6 @@
 import * as Data from "effect/Data"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
-import * as Steps from "../primitives/Steps.js"
 import * as ErrorDefinition from "./ErrorDefinition.js"
 import * as Event from "./Event.js"
 import type * as Fragment from "./Fragment.js"
@@ -79,13 +78,13 @@ const fromJson = (fragment: Readonly<Record<string, unknown>>): Read => {
 /**
  * A list of JSON fragments and human-readable definitions, mixed as the caller likes. Constructors, `fallback`
  * and `receive` decode nothing and are passed over; the types of `struct` lines are known in all texts of the list.
- * `Failure` names the first entry that is none of these. Stops after each.
+ * `Failure` names the first entry that is none of these.
  */
-export function* parseSteps(list: ReadonlyArray<unknown>): Steps.Steps<Result.Result<UseAbi, InvalidAbi>> {
+export const parse = (list: ReadonlyArray<unknown>): Result.Result<UseAbi, InvalidAbi> => {
   const events: Array<Event.EventDefinition> = []
   const errors: Array<ErrorDefinition.ErrorDefinition> = []
   const functions: Array<FunctionSignature.FunctionSignature> = []
-  const structs = yield* Structs.readSteps(list)
+  const structs = Structs.read(list)
   if (Result.isFailure(structs)) return Result.fail(new InvalidAbi(structs.failure))
   for (const [index, entry] of list.entries()) {
     let read: Read = Result.fail("neither text nor an object")
@@ -95,14 +94,9 @@ export function* parseSteps(list: ReadonlyArray<unknown>): Steps.Steps<Result.Re
     if (read.success.kind === "event") events.push(read.success.definition)
     if (read.success.kind === "error") errors.push(read.success.definition)
     if (read.success.kind === "function") functions.push(read.success.definition)
-    yield
   }
   return Result.succeed({ events, errors, functions })
 }
-
-/** `parseSteps` in one go. */
-export const parse = (list: ReadonlyArray<unknown>): Result.Result<UseAbi, InvalidAbi> =>
-  Steps.finish(parseSteps(list))
 
 /** An entry that is no ABI definition; `index` is its place in the list. */
 export class InvalidAbi extends Data.TaggedError("InvalidAbi")<{

@@ -2,7 +2,6 @@ import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
-import * as Steps from "../primitives/Steps.js"
 import * as Parameter from "./Parameter.js"
 
 /**
@@ -15,7 +14,7 @@ import * as Parameter from "./Parameter.js"
  * contracts emit both.
  *
  * The work is bounded by the size of the data, however its offsets point, and by `maxValues` where it is given: whoever
- * chooses the node chooses the data. `decodeSteps` stops now and then, for who has others to serve in between.
+ * chooses the node chooses the data.
  */
 
 /** A JSON value. */
@@ -33,13 +32,10 @@ const maxReadsPerWord = 4
  */
 export const maxValues = 16_384
 
-/** The same where the data are decoded in one go: logs and reasons of reverts. */
+/** The same of a log and of the reason of a revert, of which an answer has many. */
 export const maxValuesAtOnce = 4_096
 
 const bytesPerValue = 256
-
-/** Values between two stops of `decodeSteps`. */
-const stride = 256
 
 /** What several pieces of data may still be decoded to, together. */
 export interface Allowance {
@@ -66,18 +62,15 @@ const refuse = (why: string): never => {
 interface Source {
   readonly digits: string
   readonly size: number
-  readonly addresses: Map<string, string>
   readonly bound: string
   /** Whether the last text or bytes may end with the data instead of where their length says. */
   readonly cut: boolean
   readsLeft: number
   valuesLeft: number
-  untilStop: number
 }
 
 const count = (source: Source, values: number): void => {
   source.valuesLeft -= values
-  source.untilStop -= values
   if (source.valuesLeft < 0) throw new Refusal(source.bound, true)
 }
 
@@ -117,14 +110,10 @@ const integer = (type: Parameter.IntegerType, digits: string): string => {
   return fits === value ? value.toString() : refuse(`an integer does not fit in ${type.canonical}`)
 }
 
-const address = (source: Source, digits: string): string => {
-  if (!digits.startsWith(zeros.slice(40))) return refuse("an address is longer than 20 bytes")
-  const known = source.addresses.get(digits)
-  if (known !== undefined) return known
-  const checksummed = Address.fromWord(digits)
-  source.addresses.set(digits, checksummed)
-  return checksummed
-}
+const address = (digits: string): string =>
+  digits.startsWith(zeros.slice(40))
+    ? Address.fromAnyWord(digits)
+    : refuse("an address is longer than 20 bytes")
 
 const boolean = (digits: string): boolean => {
   if (!digits.startsWith(zeros.slice(1))) return refuse("a boolean is neither 0 nor 1")
@@ -137,14 +126,13 @@ const fixedBytes = (digits: string, size: number): string =>
     ? `0x${digits.slice(0, 2 * size)}`
     : refuse(`bytes${size} is followed by other bytes`)
 
-function* array(source: Source, type: Parameter.ArrayType, at: number): Steps.Steps<Json> {
+const array = (source: Source, type: Parameter.ArrayType, at: number): Json => {
   const length = type.length ?? index(source, at)
   const start = type.length === null ? at + 32 : at
   const step = 32 * type.element.words
   if (start + length * step > source.size) return refuse("an offset or a length leads out of the data")
   const elements: Array<Json> = []
-  for (let i = 0; i < length; i++)
-    elements.push(yield* valueAt(source, type.element, start, start + i * step))
+  for (let i = 0; i < length; i++) elements.push(valueAt(source, type.element, start, start + i * step))
   return elements
 }
 
@@ -158,7 +146,7 @@ const elementary = (
     case "int":
       return integer(type, word(source, at))
     case "address":
-      return address(source, word(source, at))
+      return address(word(source, at))
     case "bool":
       return boolean(word(source, at))
     case "fixedBytes":
@@ -171,28 +159,23 @@ const elementary = (
 }
 
 /** The value whose head is at `head`, in a sequence whose offsets count from `start`. */
-function* valueAt(source: Source, type: Parameter.Type, start: number, head: number): Steps.Steps<Json> {
+const valueAt = (source: Source, type: Parameter.Type, start: number, head: number): Json => {
   count(source, 1)
-  if (source.untilStop <= 0) {
-    source.untilStop = stride
-    yield
-  }
   const at = type.dynamic ? start + index(source, head) : head
-  if (type.kind === "array") return yield* array(source, type, at)
-  if (type.kind === "tuple")
-    return keyed(type.components, type.named, yield* sequence(source, type.components, at))
+  if (type.kind === "array") return array(source, type, at)
+  if (type.kind === "tuple") return keyed(type.components, type.named, sequence(source, type.components, at))
   return elementary(source, type, at)
 }
 
-function* sequence(
+const sequence = (
   source: Source,
   parameters: ReadonlyArray<Parameter.Parameter>,
   start: number
-): Steps.Steps<ReadonlyArray<Json>> {
+): ReadonlyArray<Json> => {
   const values: Array<Json> = []
   let head = start
   for (const { base } of parameters) {
-    values.push(yield* valueAt(source, base, start, head))
+    values.push(valueAt(source, base, start, head))
     head += 32 * base.words
   }
   return values
@@ -220,8 +203,8 @@ export interface Options {
   readonly allowance?: Allowance
 }
 
-/** Decodes one value per output, and stops now and then. Never throws, whatever the bytes are. */
-export function* decodeSteps(
+/** Decodes one value per output. Never throws, whatever the bytes are. */
+export const decode = (
   outputs: ReadonlyArray<Parameter.Parameter>,
   data: Hex.Hex,
   {
@@ -229,22 +212,20 @@ export function* decodeSteps(
     cut = false,
     maxValues: most = Number.POSITIVE_INFINITY
   }: Options = {}
-): Steps.Steps<Result.Result<ReadonlyArray<Json>, UndecodableData>> {
+): Result.Result<ReadonlyArray<Json>, UndecodableData> => {
   const digits = data.slice(2)
   const size = digits.length / 2
   const valuesLeft = Math.min(most, allowance.left)
   const source: Source = {
     digits,
     size,
-    addresses: new Map(),
     bound: valuesLeft < most ? "too much for one request" : `more than ${most} values`,
     cut,
     readsLeft: maxReadsPerWord * Math.ceil(size / 32),
-    valuesLeft,
-    untilStop: stride
+    valuesLeft
   }
   try {
-    return Result.succeed(yield* sequence(source, outputs, 0))
+    return Result.succeed(sequence(source, outputs, 0))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const why = size === 0 ? "there are none" : error.why
@@ -256,13 +237,6 @@ export function* decodeSteps(
     allowance.left -= valuesLeft - Math.max(0, source.valuesLeft)
   }
 }
-
-/** Decodes one value per output, in one go. Never throws, whatever the bytes are. */
-export const decode = (
-  outputs: ReadonlyArray<Parameter.Parameter>,
-  data: Hex.Hex,
-  options: Options = {}
-): Result.Result<ReadonlyArray<Json>, UndecodableData> => Steps.finish(decodeSteps(outputs, data, options))
 
 /** Bytes that are no encoding of the expected types, or hold more values than are decoded (`tooMuch`). */
 export class UndecodableData extends Data.TaggedError("UndecodableData")<{

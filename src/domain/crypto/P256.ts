@@ -65,12 +65,12 @@ export const toLow = (signature: Signature): Signature =>
     ? signature
     : { r: signature.r, s: word(Uint.toWord(order - BigInt(signature.s))) }
 
-/** Whether the key has signed the SHA-256 of the message; s may be in either half. About 2 ms in JavaScript. */
+/** Whether the key has signed the SHA-256 of the message; s may be in either half. */
 export const verify = (key: PublicKey, message: Hex.Hex, signature: Signature): boolean => {
   if (!inRanges(signature)) return false
   const native = Accelerated.implementations().p256
   return native === null
-    ? verified(key, digestOf(message), signature)
+    ? verified(key, message, signature)
     : native.verify(
         Hex.toBytes(Hex.concat(key.x, key.y)),
         Hex.toBytes(message),
@@ -78,19 +78,14 @@ export const verify = (key: PublicKey, message: Hex.Hex, signature: Signature): 
       )
 }
 
-const digestOf = (message: Hex.Hex): Hex.Bytes32 => Hex.unsafe32(sha256(message))
-
 /** False of what is no point of the curve. */
-const verified = (key: PublicKey, digest: Hex.Bytes32, signature: Signature): boolean =>
+const verified = (key: PublicKey, message: Hex.Hex, signature: Signature): boolean =>
   p256.verify(
     { r: BigInt(signature.r), s: BigInt(signature.s) },
-    digest.slice(2),
+    sha256(message).slice(2),
     `04${key.x.slice(2)}${key.y.slice(2)}`,
     { lowS: false, prehash: false }
   )
-
-/** Verifications in native code that take as long as one recovery in JavaScript. */
-const mostTrials = 50
 
 /** The position of the key that has signed the SHA-256 of the message; null when it is none of these. */
 export const signedBy = (
@@ -98,33 +93,6 @@ export const signedBy = (
   message: Hex.Hex,
   signature: Signature
 ): number | null => {
-  const trials = Accelerated.implementations().p256 === null ? 1 : mostTrials
-  const index = keys.findIndex(isSigner(keys.length <= trials, message, signature))
+  const index = keys.findIndex((key) => verify(key, message, signature))
   return index < 0 ? null : index
 }
-
-const isSigner = (tried: boolean, message: Hex.Hex, signature: Signature): ((key: PublicKey) => boolean) => {
-  if (tried) return (key) => verify(key, message, signature)
-  const found = signers(digestOf(message), signature)
-  return (key) => found.some(({ x, y }) => x === key.x && y === key.y)
-}
-
-/** Which of the points with this r it was; 2 and 3 where the x of that point is r and the order. */
-const recoveryBits = [0, 1, 2, 3] as const
-
-/**
- * The keys that can have made this signature of the digest: two, but for one r in 2^32; none when it is no signature.
- * About 6 ms, however many keys it may be of.
- */
-export const signers = (digest: Hex.Bytes32, signature: Signature): ReadonlyArray<PublicKey> =>
-  recoveryBits.flatMap((bit) =>
-    Result.match(
-      Result.try(() =>
-        new p256.Signature(BigInt(signature.r), BigInt(signature.s))
-          .addRecoveryBit(bit)
-          .recoverPublicKey(digest.slice(2))
-          .toAffine()
-      ),
-      { onFailure: () => [], onSuccess: ({ x, y }) => [{ x: word(Uint.toWord(x)), y: word(Uint.toWord(y)) }] }
-    )
-  )

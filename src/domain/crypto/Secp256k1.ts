@@ -1,4 +1,3 @@
-import { invert } from "@noble/curves/abstract/modular"
 import { secp256k1 } from "@noble/curves/secp256k1"
 import * as Result from "effect/Result"
 import * as Accelerated from "../primitives/Accelerated.js"
@@ -117,53 +116,16 @@ export const recoverAddress = (digest: Hex.Bytes32, signature: Signature): Addre
   return publicKey === null ? null : addressOf(publicKey)
 }
 
-/** Width of the windows of a prover's table: some 5 ms to make, and several times faster than none from then on. */
-const windowBits = 5
-
 /**
- * Proves signatures of one public key: r || s || v, 65 bytes, with s in the lower half and v 27 or 28; null when the
- * key did not make it over this digest. Made once per key. In JavaScript it is about four times as fast as recovery by
- * trial: the point that the signer had (digest/s of the generator and r/s of the key) tells r and v at once.
+ * The signature as r || s || v, 65 bytes, with s in the lower half and v 27 or 28; null when the key did not make it over
+ * this digest.
  */
-export const prover = (
-  publicKey: string
-): ((digest: Hex.Bytes32, signature: { readonly r: bigint; readonly s: bigint }) => Hex.Hex | null) => {
-  if (!isPublicKey(publicKey)) return () => null
-  const native = Accelerated.implementations().secp256k1
-  const proven = native === null ? provenByTable(publicKey) : provenByRecovery(native, publicKey)
-  return (digest, { r, s }) => {
-    if (!inRange(r) || !inRange(s)) return null
-    return proven(digest, r, s > largestS ? order - s : s)
-  }
-}
-
-/** The signature of this key with r and a low s, both in their ranges. */
-type Proven = (digest: Hex.Bytes32, r: bigint, s: bigint) => Hex.Hex | null
-
-/** In native code the trial of both points takes less than the tables of one key. */
-const provenByRecovery = (native: Accelerated.Secp256k1, publicKey: string): Proven => {
-  const key = Hex.unsafe(`0x${publicKey}`)
-  return (digest, r, s) => {
-    const bytes = bytesOf(r, s)
-    const hashed = Hex.toBytes(digest)
-    for (const odd of [false, true]) {
-      const point = native.recover(hashed, bytes, odd)
-      if (point !== null && Hex.fromBytes(point) === key) return serialize({ r, s, v: odd ? 28 : 27 })
-    }
-    return null
-  }
-}
-
-const provenByTable = (publicKey: string): Proven => {
-  const key = Point.fromHex(publicKey)
-  secp256k1.utils.precompute(windowBits, key)
-  return (digest, r, s) => {
-    const inverse = invert(s, order)
-    const ofGenerator = (BigInt(digest) * inverse) % order
-    const own = key.multiply((r * inverse) % order)
-    const point = ofGenerator === 0n ? own : own.add(Point.BASE.multiply(ofGenerator))
-    // The point at infinity is read as x = 0, which is no r.
-    const { x, y } = point.toAffine()
-    return x === r ? serialize({ r, s, v: y % 2n === 0n ? 27 : 28 }) : null
-  }
+export const prove = (
+  publicKey: string,
+  digest: Hex.Bytes32,
+  { r, s }: { readonly r: bigint; readonly s: bigint }
+): Hex.Hex | null => {
+  const low = s > largestS ? order - s : s
+  const v = ([27, 28] as const).find((each) => recover(digest, { r, s: low, v: each }) === publicKey)
+  return v === undefined ? null : serialize({ r, s: low, v })
 }

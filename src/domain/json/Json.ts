@@ -1,7 +1,5 @@
 import * as Result from "effect/Result"
-import * as Steps from "../primitives/Steps.js"
 import * as Breakage from "./Breakage.js"
-import * as JsonNumber from "./JsonNumber.js"
 
 /**
  * Strict JSON. JSON.parse keeps only the last of two members of one name, so that two readers of a document may see
@@ -15,6 +13,8 @@ export interface Bounds {
   readonly maxElements: number
   /** The one member of the value itself that is an array with another bound; none when left out. */
   readonly longest?: { readonly name: string; readonly maxElements: number }
+  /** Most members of one object. Default: any number. */
+  readonly maxMembers?: number
   /** Most arrays and objects inside each other. */
   readonly maxDepth: number
   /** Most values in all, members and elements of arrays and objects alike. Default: any number. */
@@ -79,20 +79,42 @@ const closing = (text: string, start: number): number => {
   }
 }
 
+/** What a number is made of: of text that is JSON nothing else can be glued to one. */
+const numberUnits = /[-+.0-9eE]*/y
+
 /** The index behind the number that starts at `start`. */
 const numberEnd = (text: string, start: number): number => {
-  for (let at = start + 1; ; at++) {
-    const unit = text.charCodeAt(at)
-    // Digits, + - . and e E: of text that is JSON nothing else can be glued to a number.
-    const belongs =
-      (unit >= 0x30 && unit <= 0x39) ||
-      unit === 0x2b ||
-      unit === 0x2d ||
-      unit === 0x2e ||
-      unit === 0x65 ||
-      unit === 0x45
-    if (!belongs) return at
-  }
+  numberUnits.lastIndex = start
+  numberUnits.test(text)
+  return numberUnits.lastIndex
+}
+
+const plain = /^[1-9][0-9]{0,14}$|^0$/
+const shape = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/
+
+/** Longest exponent that is looked at: those beyond mean infinity, or zero. */
+const exponentDigits = 8
+
+/** One text for all texts of one number: its significant digits and the power of ten of the last one. */
+const normal = (text: string): string | null => {
+  const [, sign, units, decimals = "", exponent = "0"] = shape.exec(text) ?? []
+  if (sign === undefined || units === undefined || exponent.length > exponentDigits) return null
+  const digits = (units + decimals).replace(/^0+/, "")
+  let end = digits.length
+  while (end > 0 && digits.charCodeAt(end - 1) === 0x30) end--
+  if (end === 0) return `${sign}0`
+  return `${sign}${digits.slice(0, end)}e${Number(exponent) - decimals.length + digits.length - end}`
+}
+
+/**
+ * True when the number that `JSON.parse` makes of this text is the one that is written: its shortest decimal text
+ * (`String`) is the same number. 50.10 and 1e3 are exact, 9007199254740993, 0.1000000000000000000001 and 1e400 are
+ * not, and neither is -0, which no reader tells from 0.
+ */
+const isExact = (text: string): boolean => {
+  if (plain.test(text)) return true
+  const written = normal(text)
+  return written !== null && written !== "-0" && written === normal(String(Number(text)))
 }
 
 const quote = 0x22
@@ -101,24 +123,16 @@ const close = { object: 0x7d, array: 0x5d }
 const comma = 0x2c
 const minus = 0x2d
 
-/** Names, numbers and commas between two stops. */
-const stride = 4_096
-
-/** Walks text that is known to be JSON, and says where it breaks the rules, in order; nothing where it only stops. */
+/** Walks text that is known to be JSON, and says where it breaks the rules, in order. */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: a walk over bytes; calls in its loop cost as much as the work.
 function* refusals(
   text: string,
-  { decimals, longest, maxDepth, maxElements }: Bounds
-): Generator<Refusal | undefined, void> {
+  { decimals, longest, maxDepth, maxElements, maxMembers = Number.POSITIVE_INFINITY }: Bounds
+): Generator<Refusal, void> {
   const frames: Array<Frame> = []
   let top: Frame | undefined
-  let untilStop = stride
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at)
-    if (untilStop === 0) {
-      untilStop = stride
-      yield
-    }
     if (unit === quote) {
       const end = closing(text, at)
       if (top?.names && top.atName) {
@@ -129,6 +143,7 @@ function* refusals(
         if (top.names.has(name)) yield refuse("name", frames, "the name occurs twice in one object")
         if (name === "__proto__") yield refuse("name", frames, "the name is not allowed")
         top.names.add(name)
+        if (top.names.size > maxMembers) yield beyond(frames, `expected at most ${maxMembers} members`)
       }
       at = end
     } else if (unit === open.object || unit === open.array) {
@@ -139,7 +154,6 @@ function* refusals(
       frames.pop()
       top = frames.at(-1)
     } else if (unit === comma) {
-      untilStop -= 1
       if (top?.names) top.atName = true
       else if (top && ++top.index >= Math.min(maxElements, longest?.maxElements ?? maxElements)) {
         const isLongest = longest !== undefined && frames.length === 2 && frames[0]?.name === longest.name
@@ -148,7 +162,7 @@ function* refusals(
       }
     } else if (unit === minus || (unit >= 0x30 && unit <= 0x39)) {
       const end = numberEnd(text, at)
-      if (!JsonNumber.isExact(text.slice(at, end)))
+      if (!isExact(text.slice(at, end)))
         yield refuse("number", frames, "the JSON number would lose digits: write it as a string")
       const mayBeDecimal = decimals === undefined || (top?.names != null && decimals.has(top.name))
       if (!mayBeDecimal && isDisguised(text.slice(at, end)))
@@ -173,37 +187,35 @@ const beyond = (frames: ReadonlyArray<Frame>, message: string): Refusal =>
 
 /** Where text that is known to be JSON has a number that loses digits once it is parsed; null: nowhere. */
 export const inexactNumber = (text: string): Refusal | null => {
-  for (const refusal of refusals(text, unbounded)) if (refusal?.kind === "number") return refusal
+  for (const refusal of refusals(text, unbounded)) if (refusal.kind === "number") return refusal
   return null
 }
 
-/** The one document that a text is, within the bounds. Stops now and then. */
-export function* parseSteps(text: string, bounds: Bounds): Steps.Steps<Result.Result<unknown, Refusal>> {
-  const { maxValues } = bounds
+/** What `JSON.parse` makes of a text, of so many values; the other bounds and rules are for `refusal`. */
+export const read = (text: string, { maxValues }: Bounds): Result.Result<unknown, Refusal> => {
   if (maxValues !== undefined && holdsMore(text, maxValues))
     return Result.fail({ kind: "bounds", path: "", message: `expected at most ${maxValues} values in all` })
-  yield
-  let value: unknown
   try {
-    value = JSON.parse(text)
+    return Result.succeed(JSON.parse(text))
   } catch {
     const message =
-      text.trim() === ""
-        ? "the body is empty"
-        : `the body is not one JSON document${yield* Breakage.tellSteps(text)}`
+      text.trim() === "" ? "the body is empty" : `the body is not one JSON document${Breakage.tell(text)}`
     return Result.fail({ kind: "malformed", path: "", message })
   }
-  yield
-  for (const refusal of refusals(text, bounds)) {
-    if (refusal !== undefined) return Result.fail(refusal)
-    yield
-  }
-  return Result.succeed(value)
 }
 
-/** `parseSteps` in one go. */
+/** Where text that is known to be JSON breaks the rules or the bounds first; null: nowhere. */
+export const refusal = (text: string, bounds: Bounds): Refusal | null => {
+  for (const first of refusals(text, bounds)) return first
+  return null
+}
+
+/** The one document that a text is, within the bounds. */
 export const parse = (text: string, bounds: Bounds): Result.Result<unknown, Refusal> =>
-  Steps.finish(parseSteps(text, bounds))
+  Result.flatMap(read(text, bounds), (value) => {
+    const refused = refusal(text, bounds)
+    return refused === null ? Result.succeed(value) : Result.fail(refused)
+  })
 
 /** JSON text; bigints as decimal strings. */
 export const print = (value: unknown): string =>

@@ -4,15 +4,8 @@
  * Without one the domain computes by itself, in JavaScript, so it runs anywhere.
  */
 
-/** keccak256, of bytes in one piece or one after the other. Arrays that it returns are the caller's. */
-export interface Keccak {
-  readonly digest: (bytes: Uint8Array) => Uint8Array
-  /** The state before the first byte. */
-  readonly initial: () => Uint8Array
-  /** The state after these bytes. */
-  readonly absorbed: (state: Uint8Array, bytes: Uint8Array) => Uint8Array
-  readonly finished: (state: Uint8Array, bytes: Uint8Array) => Uint8Array
-}
+/** keccak256, in 64 lower-case hex digits. */
+export type Keccak = (bytes: Uint8Array) => string
 
 /** Digests and private keys are of 32 bytes, signatures r || s of 64, in their ranges. */
 export interface Secp256k1 {

@@ -13,20 +13,19 @@ export type Address = string & Brand.Brand<"Address">
 const shape = /^0x[0-9a-fA-F]{40}$/
 
 /**
- * Addresses seen lately, by their EIP-55 and lower-case texts: a service meets the same few again and again, and a
+ * Addresses seen lately, by their EIP-55 or lower-case text: a service meets the same few again and again, and a
  * checksum is a hash. The keys are texts of our own: a slice of a caller's would keep the caller's whole text.
  */
 const seen = new Lru<string, Address>(8_192)
 
-const remember = (address: Address): Address => {
-  seen.set(address, address)
-  seen.set(address.toLowerCase(), address)
+const make = (text: string): Address => {
+  const address = Keccak.checksum(text.slice(2).toLowerCase()) as Address
+  seen.set(text === address ? address : address.toLowerCase(), address)
   return address
 }
 
 /** For text already known to be an address (a library's output); any case. */
-export const unsafe = (text: string): Address =>
-  seen.get(text) ?? remember(Keccak.checksum(text.slice(2).toLowerCase()) as Address)
+export const unsafe = (text: string): Address => seen.get(text) ?? make(text)
 
 /**
  * Text to an address. All-lower and all-upper digits are taken as they are, mixed case must carry the
@@ -37,7 +36,7 @@ export const from = (text: string): Result.Result<Address, InvalidValue> => {
   if (before !== undefined) return Result.succeed(before)
   if (!shape.test(text)) return Result.fail(invalid("expected an address: 0x and 40 hex digits"))
   const digits = text.slice(2)
-  const checksummed = unsafe(text)
+  const checksummed = make(text)
   if (digits === digits.toLowerCase() || digits === digits.toUpperCase() || text === checksummed)
     return Result.succeed(checksummed)
   return Result.fail(invalid("the address is of mixed case and its EIP-55 checksum does not match"))
@@ -50,9 +49,8 @@ export const zero = "0x0000000000000000000000000000000000000000" as Address
 /** The address in the low 20 bytes of a 32-byte ABI word. */
 export const fromWord = (word: string): Address => unsafe(`0x${word.slice(-40)}`)
 
-/** The address in the low 20 bytes of 32. */
-export const fromWordBytes = (word: Uint8Array): Address =>
-  Keccak.checksumOfBytes(word.subarray(12)) as Address
+/** The same of a word in lower case, one of any number: it is not remembered. */
+export const fromAnyWord = (word: string): Address => Keccak.checksum(word.slice(-40)) as Address
 
 /** Wire codec: hex text (EIP-55 checked when of mixed case) in, EIP-55 out. */
 export const schema: Schema.Codec<Address, string> = Wire.codec(

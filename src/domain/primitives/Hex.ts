@@ -48,20 +48,10 @@ export const concat = (...parts: ReadonlyArray<Hex>): Hex =>
 
 const ascii = new TextDecoder("latin1")
 
-/** Of short texts: one array for all, filled and read in one step. */
-const scratch = new Uint8Array(2 + 2 * 1_024)
-scratch.set([0x30, 0x78])
-
-const unitsOf = (length: number): Uint8Array => {
-  if (length <= scratch.length) return scratch.subarray(0, length)
-  const units = new Uint8Array(length)
-  units.set([0x30, 0x78])
-  return units
-}
-
 /** Bytes in hex. By way of an array: a text that is put together of many parts takes long to be read. */
 export const fromBytes = (bytes: Uint8Array): Hex => {
-  const units = unitsOf(2 + 2 * bytes.length)
+  const units = new Uint8Array(2 + 2 * bytes.length)
+  units.set([0x30, 0x78])
   for (let at = 0, to = 2; at < bytes.length; at++, to += 2) {
     const byte = bytes[at] as number
     units[to] = digitUnits[byte >> 4] as number

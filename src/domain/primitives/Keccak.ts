@@ -1,139 +1,30 @@
+import { keccak256 } from "ethers/crypto"
 import * as Accelerated from "./Accelerated.js"
 import * as Hex from "./Hex.js"
-import { permute } from "./KeccakPermutation.js"
-import type { Steps } from "./Steps.js"
-
-/** Bytes that one permutation absorbs, and the same in words: 1600 - 2 * 256 bits. */
-const rate = 136
-const rateWords = rate / 4
 
 const utf8 = new TextEncoder()
 
-/** Used by one hash at a time, from its first byte to its last: those that stop in between have a state of their own. */
-const shared = new Int32Array(50)
-const block = new Uint8Array(rate)
-const blockWords = new DataView(block.buffer)
-const digest = new Uint8Array(32)
-const digestWords = new DataView(digest.buffer)
-
-const absorbBlock = (state: Int32Array): void => {
-  for (let i = 0; i < rateWords; i++) state[i] = (state[i] as number) ^ blockWords.getInt32(4 * i, true)
-  permute(state)
-}
-
-/** Absorbs all whole blocks from `at` on, at most up to `end`; where the next one begins. */
-const absorb = (state: Int32Array, bytes: Uint8Array, from: number, end: number): number => {
-  let at = from
-  for (; at + rate <= end; at += rate) {
-    block.set(bytes.subarray(at, at + rate))
-    absorbBlock(state)
-  }
-  return at
-}
-
-/** The digest, once the whole blocks are absorbed. The array is the caller's only until the next hash. */
-const squeeze = (state: Int32Array, rest: Uint8Array): Uint8Array => {
-  block.fill(0)
-  block.set(rest)
-  // Keccak's own padding: SHA-3 has 0x06 in place of this 0x01.
-  block[rest.length] = 0x01
-  block[rate - 1] = (block[rate - 1] as number) | 0x80
-  absorbBlock(state)
-  for (let i = 0; i < 8; i++) digestWords.setInt32(4 * i, state[i] as number, true)
-  return digest
-}
-
-/** keccak256. The array is the caller's only until the next hash. */
-export const digestOf = (bytes: Uint8Array): Uint8Array => {
+const hashBytes = (bytes: Uint8Array): Hex.Bytes32 => {
   const { keccak } = Accelerated.implementations()
-  if (keccak !== null) return keccak.digest(bytes)
-  shared.fill(0)
-  return squeeze(shared, bytes.subarray(absorb(shared, bytes, 0, bytes.length)))
-}
-
-/** Bytes that are hashed before `hashSteps` stops: some milliseconds of work. */
-const stride = 512 * rate
-
-/** keccak256 of bytes, of which there may be millions. */
-export const hashSteps = (bytes: Hex.Hex): Steps<Hex.Bytes32> => bytesSteps(Hex.toBytes(bytes))
-
-/** keccak256 of the UTF-8 bytes of well-formed text, which may be as long as a body. */
-export const hashTextSteps = (text: string): Steps<Hex.Bytes32> => bytesSteps(utf8.encode(text))
-
-function* bytesSteps(all: Uint8Array): Steps<Hex.Bytes32> {
-  if (all.length <= stride) return Hex.fromBytes(digestOf(all)) as Hex.Bytes32
-  const { keccak } = Accelerated.implementations()
-  if (keccak !== null) return yield* acceleratedSteps(keccak, all)
-  const state = new Int32Array(50)
-  let at = 0
-  while (at + rate <= all.length) {
-    at = absorb(state, all, at, Math.min(all.length, at + stride))
-    yield
-  }
-  return Hex.fromBytes(squeeze(state, all.subarray(at))) as Hex.Bytes32
-}
-
-function* acceleratedSteps(keccak: Accelerated.Keccak, all: Uint8Array): Steps<Hex.Bytes32> {
-  let state = keccak.initial()
-  let at = 0
-  for (; at + stride < all.length; at += stride) {
-    state = keccak.absorbed(state, all.subarray(at, at + stride))
-    yield
-  }
-  return Hex.fromBytes(keccak.finished(state, all.subarray(at))) as Hex.Bytes32
+  return (keccak === null ? keccak256(bytes) : `0x${keccak(bytes)}`) as Hex.Bytes32
 }
 
 /** keccak256 of bytes. */
-export const hash = (bytes: Hex.Hex): Hex.Bytes32 =>
-  Hex.fromBytes(digestOf(Hex.toBytes(bytes))) as Hex.Bytes32
+export const hash = (bytes: Hex.Hex): Hex.Bytes32 => hashBytes(Hex.toBytes(bytes))
 
 /** keccak256 of the UTF-8 bytes of well-formed text. */
-export const hashText = (text: string): Hex.Bytes32 => Hex.fromBytes(digestOfText(text)) as Hex.Bytes32
-
-/** Most UTF-8 bytes of a UTF-16 unit. */
-const unitBytes = 3
-const shortText = new Uint8Array(1_024)
-
-/** keccak256 of the UTF-8 bytes of well-formed text. The array is the caller's only until the next hash. */
-export const digestOfText = (text: string): Uint8Array =>
-  digestOf(
-    unitBytes * text.length <= shortText.length
-      ? shortText.subarray(0, utf8.encodeInto(text, shortText).written)
-      : utf8.encode(text)
-  )
+export const hashText = (text: string): Hex.Bytes32 => hashBytes(utf8.encode(text))
 
 /** The first 4 bytes of the hash of a canonical function or error signature. */
-export const selector = (signature: string): Hex.Hex => Hex.unsafe(hashText(signature).slice(0, 10))
+export const selector = (signature: string): Hex.Hex => Hex.slice(hashText(signature), 0, 4)
 
-const ascii = new TextDecoder("latin1")
-const lower = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0))
-const addressDigits = new Uint8Array(40)
-const addressText = new Uint8Array(42)
-addressText.set([0x30, 0x78])
-
-/** EIP-55: a letter is upper case where the digit at its place in the hash of the lower-case digits is above 7. */
-const checksumOfDigits = (): string => {
-  const hashed = digestOf(addressDigits)
-  for (let i = 0; i < 40; i++) {
-    const unit = addressDigits[i] as number
-    const nibble = (hashed[i >> 1] as number) >> (i % 2 === 0 ? 7 : 3)
-    addressText[2 + i] = unit >= 0x61 && (nibble & 1) === 1 ? unit - 0x20 : unit
+/** The EIP-55 form of an address in lower-case digits: a letter is upper case where the hash of them has a digit above 7. */
+export const checksum = (digits: string): string => {
+  const hashed = hashText(digits)
+  const units: Array<number> = []
+  for (let at = 0; at < 40; at++) {
+    const unit = digits.charCodeAt(at)
+    units.push(unit >= 0x61 && hashed.charCodeAt(2 + at) > 0x37 ? unit - 0x20 : unit)
   }
-  return ascii.decode(addressText)
-}
-
-/** The EIP-55 form of an address in lower-case digits. */
-export const checksum = (lowerDigits: string): string => {
-  for (let i = 0; i < 40; i++) addressDigits[i] = lowerDigits.charCodeAt(i)
-  return checksumOfDigits()
-}
-
-/** The EIP-55 form of 20 bytes. */
-export const checksumOfBytes = (bytes: Uint8Array): string => {
-  for (let i = 0; i < 20; i++) {
-    const byte = bytes[i] as number
-    addressDigits[2 * i] = lower[byte >> 4] as number
-    addressDigits[2 * i + 1] = lower[byte & 15] as number
-  }
-  return checksumOfDigits()
+  return `0x${String.fromCharCode(...units)}`
 }

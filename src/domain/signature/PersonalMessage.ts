@@ -1,7 +1,6 @@
 import * as Result from "effect/Result"
 import * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
-import * as Steps from "../primitives/Steps.js"
 
 /** EIP-191 version 0x45, what wallets call `personal_sign`. */
 
@@ -19,12 +18,5 @@ export const bytes = (message: string): Result.Result<Hex.Hex, string> => {
 }
 
 /** keccak256("\x19Ethereum Signed Message:\n" ++ number of bytes in decimal ++ bytes). */
-export const digest = (message: Hex.Hex): Hex.Bytes32 => Steps.finish(digestSteps(message))
-
-/** `digest` that stops now and then: a message may be as long as a body. */
-export function* digestSteps(message: Hex.Hex): Steps.Steps<Hex.Bytes32> {
-  yield
-  return yield* Keccak.hashSteps(
-    Hex.concat(hexOf(`\x19Ethereum Signed Message:\n${Hex.size(message)}`), message)
-  )
-}
+export const digest = (message: Hex.Hex): Hex.Bytes32 =>
+  Keccak.hash(Hex.concat(hexOf(`\x19Ethereum Signed Message:\n${Hex.size(message)}`), message))

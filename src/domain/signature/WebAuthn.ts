@@ -219,10 +219,6 @@ export const check = (auth: Auth, signingHash: Hex.Bytes32): Result.Result<void,
 const signedMessage = (auth: Pick<Auth, "authenticatorData" | "clientDataJSON">): Hex.Hex =>
   Hex.concat(auth.authenticatorData, Hex.unsafe32(sha256(clientDataOf(auth))))
 
-/** The SHA-256 that the authenticator has signed. */
-export const digest = (auth: Pick<Auth, "authenticatorData" | "clientDataJSON">): Hex.Bytes32 =>
-  Hex.unsafe32(sha256(signedMessage(auth)))
-
-/** The position of the key that has made the assertion; null when it is none of these. 2 to 6 ms in JavaScript. */
+/** The position of the key that has made the assertion; null when it is none of these. */
 export const signedBy = (auth: Auth, keys: ReadonlyArray<PublicKey>): number | null =>
   P256.signedBy(keys, signedMessage(auth), auth)

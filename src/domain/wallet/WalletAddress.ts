@@ -47,37 +47,13 @@ export const predict = (from: {
   readonly factory: Address.Address
   readonly initCodeHash: Hex.Bytes32
   readonly create2Salt: Hex.Bytes32
-}): Address.Address => Address.fromWordBytes(Keccak.digestOf(Hex.toBytes(preimage(from))))
+}): Address.Address =>
+  Address.fromAnyWord(
+    Keccak.hash(Hex.concat(Hex.unsafe("0xff"), Hex.unsafe(from.factory), from.create2Salt, from.initCodeHash))
+  )
 
-const preimage = (from: {
-  readonly factory: Address.Address
-  readonly initCodeHash: Hex.Bytes32
-  readonly create2Salt: Hex.Bytes32
-}): Hex.Hex => Hex.concat(Hex.unsafe("0xff"), Hex.unsafe(from.factory), from.create2Salt, from.initCodeHash)
-
-const noSalt = Hex.unsafe32(`0x${"00".repeat(32)}`)
-
-/** Where the salt begins in the preimage. */
-const saltAt = 21
-
-/**
- * The addresses that salts and custodies give under one factory and init code, as `predict` of their `create2Salt`. On
- * bytes from the salt to the checksum, since a request may be about hundreds of wallets.
- */
-export const predictor = (from: {
-  readonly factory: Address.Address
-  readonly initCodeHash: Hex.Bytes32
-}): ((salt: Salt.Salt, custody: Stored, legacy: boolean) => Address.Address) => {
-  const bytes = Hex.toBytes(preimage({ ...from, create2Salt: noSalt }))
-  const saltAndCustody = new Uint8Array(64)
-  return (salt, custody, legacy) => {
-    const hash = Keccak.digestOfText(salt)
-    if (legacy) bytes.set(hash, saltAt)
-    else {
-      saltAndCustody.set(hash)
-      saltAndCustody[63] = custody
-      bytes.set(Keccak.digestOf(saltAndCustody), saltAt)
-    }
-    return Address.fromWordBytes(Keccak.digestOf(bytes))
-  }
-}
+/** The addresses that salts and custodies give under one factory and init code. */
+export const predictor =
+  (from: { readonly factory: Address.Address; readonly initCodeHash: Hex.Bytes32 }) =>
+  (salt: Salt.Salt, custody: Stored, legacy: boolean): Address.Address =>
+    predict({ ...from, create2Salt: create2Salt(Keccak.hashText(salt), custody, legacy) })

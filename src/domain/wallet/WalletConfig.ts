@@ -134,6 +134,8 @@ export const configHash = (config: WalletConfig): Hex.Bytes32 => Keccak.hash(enc
 export const read = (cursor: Words.Cursor): Result.Result<WalletConfig, string> => {
   const owners = Words.readArray(cursor, 64)
   const passkeys = Words.readArray(cursor, 96)
+  if (owners.count > most || passkeys.count > most)
+    return Result.fail(`expected at most ${most} owners and passkeys each`)
   return Result.map(InvalidValue.toText(Custody.stored(Number(Words.readUint(cursor, 0)))), (custody) => ({
     custody,
     threshold: Number(Words.readUint(cursor, 32)),

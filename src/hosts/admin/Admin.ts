@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as HttpMiddleware from "effect/http/HttpMiddleware"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
@@ -16,10 +17,9 @@ import * as HostPattern from "../../domain/net/HostPattern.js"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import { given } from "../../domain/primitives/InvalidValue.js"
-import { ListenError, type Listening } from "../node/server/Server.js"
+import { ListenError, type Listening, listening } from "../node/server/Server.js"
 import * as Console from "./console/Console.js"
 import type { Data } from "./console/Data.js"
-import * as Prometheus from "./Prometheus.js"
 
 /** The operator's own port: figures, the audit log, new prices for the lanes of this process, and pages for a browser. */
 export interface Options {
@@ -161,6 +161,9 @@ const told = ({ left, replaced }: UnstickLane.Unstuck) => ({
   left: left.map(({ nonce, reason }) => ({ nonce: Number(nonce), reason }))
 })
 
+/** What the service itself measures; the runtime has figures of its own. */
+const own = (text: string): string => text.replace(/^(?!(?:# \w+ )?castellan_).*\n/gm, "")
+
 interface Route {
   readonly method: "GET" | "POST"
   readonly answer: (query: URLSearchParams) => Effect.Effect<Response>
@@ -173,8 +176,8 @@ const routes = ({ data: { audit, refresh, unstick } }: Options): ReadonlyMap<str
       {
         method: "GET",
         answer: () =>
-          Effect.map(Effect.andThen(refresh, Prometheus.text), (text) =>
-            HttpServerResponse.text(text, { contentType: Prometheus.contentType })
+          Effect.map(Effect.andThen(refresh, PrometheusMetrics.format()), (text) =>
+            HttpServerResponse.text(own(text), { contentType: "text/plain; version=0.0.4; charset=utf-8" })
           )
       }
     ],
@@ -259,45 +262,28 @@ const app = (options: Options): Console.App => {
   )
 }
 
+const limits = { maxHeaderSize: 16_384, requestTimeout: 10_000, headersTimeout: 10_000 }
+
 /** Listens until the scope closes. */
 export const serve = (options: Options): Effect.Effect<Listening, ListenError, Scope.Scope> =>
   Effect.gen(function* () {
-    // The operator's own requests are no part of the traces.
-    const handler = yield* Effect.provideService(
-      NodeHttpServer.makeHandler(app(options), { scope: yield* Effect.scope }),
-      HttpMiddleware.TracerDisabledWhen,
-      () => true
-    )
-    const server = http.createServer(
-      { maxHeaderSize: 16_384, requestTimeout: 10_000, headersTimeout: 10_000 },
-      (request, response) => {
-        // Only the console's forms have bodies that are read.
-        if (!isPage(request.url ?? "")) request.resume()
-        handler(request, response)
+    const server = http.createServer(limits)
+    server.maxConnections = 64
+    const { serve } = yield* Effect.mapError(
+      NodeHttpServer.make(() => server, {
+        host: options.host,
+        port: options.port,
+        disablePreemptiveShutdown: true
+      }),
+      ({ cause }) => {
+        const { code = "", message } = cause as NodeJS.ErrnoException
+        return new ListenError({ code, message: `the operator's port: ${message}` })
       }
     )
-    server.maxConnections = 64
-    yield* Effect.acquireRelease(
-      Effect.callback<void, ListenError>((resume) => {
-        server.once("error", (error: NodeJS.ErrnoException) =>
-          resume(
-            Effect.fail(
-              new ListenError({ code: error.code ?? "", message: `the operator's port: ${error.message}` })
-            )
-          )
-        )
-        server.listen(options.port, options.host, () => resume(Effect.void))
-      }),
-      () =>
-        Effect.callback<void>((resume) => {
-          server.close(() => resume(Effect.void))
-          server.closeAllConnections()
-        })
-    )
+    yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
     // Of a connection that the system could not give; the service's own port logs them.
     server.on("error", () => {})
-    const at = server.address()
-    const port = typeof at === "object" && at !== null ? at.port : options.port
-    const host = options.host.includes(":") ? `[${options.host}]` : options.host
-    return { host: options.host, port, url: `http://${host}:${port}` }
+    // The operator's own requests are no part of the traces.
+    yield* Effect.provideService(serve(app(options)), HttpMiddleware.TracerDisabledWhen, () => true)
+    return listening(server, options)
   })

@@ -4,52 +4,40 @@ import * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Cli from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import { type Command, type Commands, Operator, type Run } from "./support/Command.js"
+import { type Commands, Operator, type Run } from "./support/Operator.js"
 
-/** Loaded when one of its commands is named: most of them bring the adapters of the service with them. */
-const groups: Readonly<Record<string, { readonly about: string; readonly load: () => Promise<Commands> }>> = {
-  serve: { about: "run the service", load: () => import("./commands/serve.js") },
-  dev: {
-    about: "a development chain and the service on it, ready to be called",
-    load: () => import("./commands/dev.js")
-  },
-  call: { about: "call an endpoint of a running service", load: () => import("./commands/call.js") },
-  accounts: {
-    about: "create, show, change and pause accounts",
-    load: () => import("./commands/accounts.js")
-  },
-  keys: { about: "issue, list, rotate and revoke API keys", load: () => import("./commands/keys.js") },
-  chains: { about: "pause and resume writes on a chain", load: () => import("./commands/chains.js") },
-  audit: { about: "who signed what, when, and for whom", load: () => import("./commands/audit.js") },
-  lanes: {
-    about: "list and show pending transactions, replace them at higher prices",
-    load: () => import("./commands/lanes.js")
-  },
-  webhooks: {
-    about: "tell accounts of their requests' events: add, pause, rotate, send again",
-    load: () => import("./webhooks/webhooks.js")
-  },
-  watches: {
-    about: "tell webhooks of events of contracts: add, show, pause, resume, remove",
-    load: () => import("./webhooks/watches.js")
-  },
-  requests: { about: "list and show accepted requests", load: () => import("./commands/requests.js") },
-  deploy: {
-    about: "put EntryPoints and the contract suite on a chain",
-    load: () => import("./commands/deploy.js")
-  },
-  store: {
-    about: "copy a database from SQLite to PostgreSQL, confirm the clock",
-    load: () => import("./commands/store.js")
-  },
-  config: {
-    about: "check a configuration, print its JSON Schema",
-    load: () => import("./commands/config.js")
-  },
-  signers: {
-    about: "list and show the keys that sign, create one in an HSM, pause and resume one",
-    load: () => import("./commands/signers.js")
-  }
+/** What each group is about, and its module, loaded when one of its commands is named: most bring the service's adapters. */
+const groups: Readonly<Record<string, readonly [about: string, load: () => Promise<Commands>]>> = {
+  serve: ["run the service", () => import("./commands/serve.js")],
+  dev: ["a development chain and the service on it, ready to be called", () => import("./commands/dev.js")],
+  call: ["call an endpoint of a running service", () => import("./commands/call.js")],
+  accounts: ["create, show, change and pause accounts", () => import("./commands/accounts.js")],
+  keys: ["issue, list, rotate and revoke API keys", () => import("./commands/keys.js")],
+  chains: ["pause and resume writes on a chain", () => import("./commands/chains.js")],
+  audit: ["who signed what, when, and for whom", () => import("./commands/audit.js")],
+  lanes: [
+    "list and show pending transactions, replace them at higher prices",
+    () => import("./commands/lanes.js")
+  ],
+  webhooks: [
+    "tell accounts of their requests' events: add, pause, rotate, send again",
+    () => import("./webhooks/webhooks.js")
+  ],
+  watches: [
+    "tell webhooks of events of contracts: add, show, pause, resume, remove",
+    () => import("./webhooks/watches.js")
+  ],
+  requests: ["list and show accepted requests", () => import("./commands/requests.js")],
+  deploy: ["put EntryPoints and the contract suite on a chain", () => import("./commands/deploy.js")],
+  store: [
+    "copy a database from SQLite to PostgreSQL, confirm the clock",
+    () => import("./commands/store.js")
+  ],
+  config: ["check a configuration, print its JSON Schema", () => import("./commands/config.js")],
+  signers: [
+    "list and show the keys that sign, create one in an HSM, pause and resume one",
+    () => import("./commands/signers.js")
+  ]
 }
 
 const { version }: { readonly version: string } = JSON.parse(
@@ -60,13 +48,16 @@ const configuration = [
   "CASTELLAN_CONFIG names the configuration file of the service, whose database the commands use."
 ]
 
+type Command = Cli.Command<string, never, object, string, Operator>
+
 /** The commands of a group; `castellan deploy` is one itself. */
 const branch = (
   name: string,
   about: string,
-  { commands, environment = configuration, notes }: Commands
+  { commands: loaded, environment = configuration, notes }: Commands
 ): Command => {
-  const own = commands.length === 1 ? commands.find((command) => command.name === name) : undefined
+  const commands: ReadonlyArray<Command> = loaded
+  const own = commands.find((command) => command.name === name)
   const group = Cli.make(name, {}, () =>
     Effect.fail(
       `castellan ${name} needs one of: ${commands.map((command) => command.name).join(", ")}\n"castellan ${name} --help" tells more`
@@ -82,7 +73,7 @@ const branch = (
 /** The program with the commands of the groups that are named: a group alone tells what it is about. */
 const program = (isNamed: (name: string) => boolean) =>
   Effect.map(
-    Effect.forEach(Object.entries(groups), ([name, { about, load }]) =>
+    Effect.forEach(Object.entries(groups), ([name, [about, load]]) =>
       isNamed(name)
         ? Effect.map(Effect.promise(load), (commands) => branch(name, about, commands))
         : Effect.succeed<Command>(Cli.make(name).pipe(Cli.withDescription(about)))

@@ -5,7 +5,7 @@ import * as Logger from "effect/Logger"
 import * as Process from "../node/Process.js"
 import * as JsonLog from "../telemetry/JsonLog.js"
 import * as Program from "./Program.js"
-import { Operator } from "./support/Command.js"
+import { Operator } from "./support/Operator.js"
 
 const to = (stream: NodeJS.WriteStream) => (text: string) => Effect.sync(() => void stream.write(`${text}\n`))
 

@@ -66,13 +66,16 @@ export const read = (
     const owner = network.factory === undefined ? null : ownerOf(config, network.chainId, network.factory)
     if (owner !== null)
       problems.push({ path: "factory", message: `${owner} has it; each account needs its own` })
-    const own = NetworkProfiles.located(network, "", (path, reference) =>
-      Result.getOrElse(config.readSecret(path, reference), (problem) => {
-        problems.push(problem)
-        return Redacted.make("")
-      })
+    const own = NetworkProfiles.located(
+      network,
+      "",
+      (path, reference) =>
+        Result.getOrElse(config.readSecret(path, reference), (problem) => {
+          problems.push(problem)
+          return Redacted.make("")
+        }),
+      (path, message) => problems.push({ path, message })
     )
-    problems.push(...NetworkProfiles.urlProblems(own))
     if (problems.length > 0) return yield* Result.fail(problems)
     return { network, profile: NetworkProfiles.overridden(withoutFactory(config, base), own) }
   })

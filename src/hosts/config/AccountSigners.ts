@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
 import * as KeyRing from "../../application/keys/KeyRing.js"
-import type { KeyRingError } from "../../application/keys/KeyRingError.js"
+import type { KeyRingError } from "../../application/keys/KeyRingRules.js"
 import { SignerError, Signers, SystemSigners } from "../../application/ports/Signers.js"
 import type { Content, OwnSigner } from "../../application/ports/TenantStore.js"
 import { Directory } from "../../application/tenants/Directory.js"
@@ -15,7 +15,10 @@ export const recordOf = ({ accountId, address, key, provider, ref }: OwnSigner):
   source: { provider, key, ...(address !== null && { address }) }
 })
 
-const isSame = (one: OwnSigner, other: OwnSigner) =>
+type Named = Pick<OwnSigner, "accountId" | "ref">
+
+/** Whether requests name them alike. */
+export const isSame = (one: Named, other: Named): boolean =>
   one.accountId === other.accountId &&
   one.ref.clientId === other.ref.clientId &&
   one.ref.versionId === other.ref.versionId &&

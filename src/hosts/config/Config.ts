@@ -10,16 +10,15 @@ import * as FileAccounts from "../../application/tenants/FileAccounts.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
 import * as Breakage from "../../domain/json/Breakage.js"
 import * as Json from "../../domain/json/Json.js"
-import type { Problem, Secret } from "../fields/FileFields.js"
+import type { Problem, ReadSecret, Secret } from "../fields/FileFields.js"
 import { ConfigFile, defaultLimits, type Limits } from "./ConfigFile.js"
 import * as EdgeFile from "./EdgeFile.js"
 import * as EnvOverrides from "./EnvOverrides.js"
-import * as KeysConfig from "./KeysConfig.js"
+import * as KeysFile from "./KeysFile.js"
 import * as NetworkProfiles from "./NetworkProfiles.js"
 import * as OperationsFile from "./OperationsFile.js"
 import * as SchemaProblems from "./SchemaProblems.js"
 import * as Secrets from "./Secrets.js"
-import * as Unreadable from "./Unreadable.js"
 
 /** The configuration can not be used. `message` is for the operator: a line per problem, no secret in it. */
 export class ConfigError extends Data.TaggedError("ConfigError")<{
@@ -35,7 +34,7 @@ export interface Config {
   readonly database: { readonly path: string } | { readonly url: Redacted.Redacted<string> }
   readonly keyPepper: Redacted.Redacted<string>
   readonly accounts: ReadonlyArray<FileAccounts.Listed>
-  readonly keys: KeysConfig.KeysConfig
+  readonly keys: KeysFile.KeysConfig
   readonly networks: ReadonlyArray<NetworkProfile>
   readonly accountNetworks: ReadonlyArray<NetworkProfiles.AccountProfile>
   /** Chains of `networks` that the interface has, and nobody has configured. */
@@ -122,41 +121,42 @@ const contradictions = (file: ConfigFile, env: Secrets.Sources["env"]): Readonly
     })
   })
   if (sharesPort(file)) say("admin.port", "listen has this port")
-  file.networks.forEach(({ confirmations, maxFeePerGas, maxPriorityFeePerGas, settledDepth }, index) => {
+  file.networks.forEach((network, index) => {
+    const { confirmations, maxFeePerGas, maxPriorityFeePerGas, settledDepth, sharedFactory } = network
+    const at = `networks[${index}]`
     if (confirmations !== undefined && settledDepth !== undefined && settledDepth < confirmations)
-      say(`networks[${index}].settledDepth`, "expected at least the confirmations")
+      say(`${at}.settledDepth`, "expected at least the confirmations")
     if (
       maxFeePerGas !== undefined &&
       maxPriorityFeePerGas !== undefined &&
       maxPriorityFeePerGas > maxFeePerGas
     )
-      say(`networks[${index}].maxPriorityFeePerGas`, "expected at most maxFeePerGas")
-  })
-  file.networks.forEach(({ sharedFactory }, index) => {
+      say(`${at}.maxPriorityFeePerGas`, "expected at most maxFeePerGas")
     if (sharedFactory === true && !development)
-      say(`networks[${index}].sharedFactory`, "a shared factory is possible in the development profile only")
+      say(`${at}.sharedFactory`, "a shared factory is possible in the development profile only")
   })
   return problems
 }
 
-type ReadSecret = (path: string, reference: Secret) => Redacted.Redacted<string>
-
 /** The networks of the file and of its accounts, with the URLs that are secrets. */
-const networkProfiles = (file: ConfigFile, secret: ReadSecret): NetworkProfiles.Output => {
-  return NetworkProfiles.make({
+const networkProfiles = (
+  file: ConfigFile,
+  secret: ReadSecret,
+  say: (path: string, message: string) => void
+): NetworkProfiles.Output =>
+  NetworkProfiles.make({
     networks: file.networks.map((network, index) =>
-      NetworkProfiles.located(network, `networks[${index}]`, secret)
+      NetworkProfiles.located(network, `networks[${index}]`, secret, say)
     ),
-    accounts: file.accounts.map(({ id, networks }, account) => ({
+    accounts: file.accounts.map(({ id, networks = [] }, account) => ({
       accountId: accountId(id),
-      networks: (networks ?? []).map((network, index) =>
-        NetworkProfiles.located(network, `accounts[${account}].networks[${index}]`, secret)
+      networks: networks.map((network, index) =>
+        NetworkProfiles.located(network, `accounts[${account}].networks[${index}]`, secret, say)
       )
     })),
     development: file.profile === "development",
     sponsors: file.systemKeys?.sponsor !== undefined
   })
-}
 
 const accountOf = ({
   id,
@@ -186,9 +186,12 @@ export const fromText = (
   Result.flatMap(parse(text, where, { env, folder }), (file) => {
     const sources: Secrets.Sources = { env, folder, allowInline: file.profile === "development" }
     const problems = [...contradictions(file, env)]
+    const say = (path: string, message: string) => {
+      problems.push({ path, message })
+    }
     const secret: ReadSecret = (path, reference) =>
       Result.getOrElse(Secrets.read(reference, sources), (message) => {
-        problems.push({ path, message })
+        say(path, message)
         return Redacted.make("")
       })
 
@@ -196,14 +199,14 @@ export const fromText = (
     const pepperBytes = Buffer.byteLength(Redacted.value(keyPepper), "utf8")
     // One that could not be read is a problem already.
     if (pepperBytes > 0 && pepperBytes < leastPepperBytes)
-      problems.push({ path: "keyPepper", message: `expected at least ${leastPepperBytes} bytes` })
+      say("keyPepper", `expected at least ${leastPepperBytes} bytes`)
     const rateLimit =
       file.rateLimit === undefined ? null : { redis: secret("rateLimit.redis", file.rateLimit.redis) }
     const database =
       "url" in file.database
         ? { url: secret("database.url", file.database.url) }
         : { path: resolve(folder, file.database.path) }
-    const keys = KeysConfig.read(
+    const keys = KeysFile.read(
       file,
       {
         development: file.profile === "development",
@@ -211,17 +214,17 @@ export const fromText = (
       },
       {
         secret,
-        say: (path, message) => problems.push({ path, message }),
+        say,
         path: (text) => resolve(folder, text)
       }
     )
-    const profiles = networkProfiles(file, secret)
+    const profiles = networkProfiles(file, secret, say)
     problems.push(...profiles.problems)
     const abi = Result.getOrElse(UseAbi.parse(file.abi ?? []), ({ index, message }) => {
-      problems.push({ path: `abi[${index}]`, message })
+      say(`abi[${index}]`, message)
       return UseAbi.empty
     })
-    const operations = OperationsFile.read(file, secret, (path, message) => problems.push({ path, message }))
+    const operations = OperationsFile.read(file, secret, say)
     if (problems.length > 0) return Result.fail(failure(problems, where))
     return Result.succeed({
       profile: file.profile,
@@ -260,6 +263,11 @@ export const from = (
 ): Result.Result<Config, ConfigError> =>
   fromText(JSON.stringify(file), "of the program", options.env ?? {}, resolve(options.folder ?? "."))
 
+const unreadable = (cause: unknown): string => {
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown"
+  return code === "ENOENT" ? "there is no such file" : `the file can not be read (${code})`
+}
+
 /** Reads the configuration from the file that `CASTELLAN_CONFIG` names. */
 export const load = (env: Secrets.Sources["env"]): Result.Result<Config, ConfigError> => {
   const named = env.CASTELLAN_CONFIG
@@ -275,7 +283,7 @@ export const load = (env: Secrets.Sources["env"]): Result.Result<Config, ConfigE
   return Result.flatMap(
     Result.try({
       try: () => readFileSync(path, "utf8"),
-      catch: (cause) => failure([{ path: "", message: Unreadable.reason(cause) }], path)
+      catch: (cause) => failure([{ path: "", message: unreadable(cause) }], path)
     }),
     (text) => fromText(text, path, env, dirname(path))
   )

@@ -9,7 +9,7 @@ import { keyFields } from "./KeysFile.js"
 import { AccountNetwork, Network } from "./NetworkFile.js"
 import { operationsFields } from "./OperationsFile.js"
 
-export const KeyHash = Schema.String.check(
+const KeyHash = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{64}$/u, {
     message: 'expected the 64 hex digits that "castellan keys hash" prints'
   })
@@ -81,3 +81,13 @@ export const ConfigFile = Schema.Struct({
   limits: optional(Schema.Struct(Record.map(limits, ([from, to]) => optional(integer(from, to)))))
 })
 export type ConfigFile = typeof ConfigFile.Type
+
+/** The configuration file as JSON Schema (draft 2020-12), pretty-printed. */
+export const jsonSchema = (): string => {
+  const { definitions, schema } = Schema.toJsonSchemaDocument(ConfigFile, { onExcessProperty: "error" })
+  return JSON.stringify(
+    { $schema: "https://json-schema.org/draft/2020-12/schema", $defs: definitions, ...schema },
+    null,
+    2
+  )
+}

@@ -1,8 +1,8 @@
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import * as NetworkProfile from "../../application/ports/NetworkProfile.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import { isHttpUrl, notHttpUrl, type Problem, type Secret } from "../fields/FileFields.js"
+import { type Problem, type ReadSecret, urlReader } from "../fields/FileFields.js"
 import { type AccountNetwork, type Network, ofDevelopment, usualLowBalance } from "./NetworkFile.js"
 
 /** The profile of one account on one chain where it has anything of its own. */
@@ -28,16 +28,18 @@ interface Located<N> {
 export const located = <N extends AccountNetwork>(
   network: N,
   path: string,
-  secret: (path: string, reference: Secret) => Redacted.Redacted<string>
+  secret: ReadSecret,
+  say: (path: string, message: string) => void
 ): Located<N> => {
   const at = path === "" ? "" : `${path}.`
+  const url = urlReader(secret, say)
   return {
     network,
     path,
-    rpc: network.rpc === undefined ? null : secret(`${at}rpc`, network.rpc),
-    bundler: network.bundler == null ? null : secret(`${at}bundler.url`, network.bundler.url),
-    paymasters: (network.paymasters ?? []).map(({ url }, index) =>
-      secret(`${at}paymasters[${index}].url`, url)
+    rpc: network.rpc === undefined ? null : url(`${at}rpc`, network.rpc),
+    bundler: network.bundler == null ? null : url(`${at}bundler.url`, network.bundler.url),
+    paymasters: (network.paymasters ?? []).map((paymaster, index) =>
+      url(`${at}paymasters[${index}].url`, paymaster.url)
     )
   }
 }
@@ -92,25 +94,6 @@ export const overridden = (
 /** Wei below which an EOA that submits is worth a word, by chain. */
 export const lowBalances = (networks: ReadonlyArray<Network>): ReadonlyMap<bigint, bigint> =>
   new Map(networks.map(({ chainId, lowBalance }) => [chainId, lowBalance ?? usualLowBalance]))
-
-/** The URLs that nothing can be asked at. One that could not be read is a problem already. */
-export const urlProblems = ({
-  bundler,
-  path,
-  paymasters,
-  rpc
-}: Pick<Located<AccountNetwork>, "bundler" | "path" | "paymasters" | "rpc">): ReadonlyArray<Problem> => {
-  const at = path === "" ? "" : `${path}.`
-  const urls = [
-    [`${at}rpc`, rpc],
-    [`${at}bundler.url`, bundler],
-    ...paymasters.map((url, index) => [`${at}paymasters[${index}].url`, url] as const)
-  ] as const
-  return urls.flatMap(([place, url]) => {
-    const text = url === null ? "" : Redacted.value(url)
-    return text === "" || isHttpUrl(text) ? [] : [{ path: place, message: notHttpUrl }]
-  })
-}
 
 /** What is wrong with who shall pay for ops: a key or a node that is missing, or two words about one paymaster. */
 const paymentProblems = (
@@ -179,7 +162,7 @@ export const make = ({ accounts, development, networks, sponsors }: Input): Outp
     named.add(chainId)
     if (network.sharedFactory === true) shared.add(chainId)
     const profile = overridden(profiles.get(chainId) ?? plain(chainId), located)
-    problems.push(...urlProblems(located), ...paymentProblems(located, profile, sponsors))
+    problems.push(...paymentProblems(located, profile, sponsors))
     profiles.set(chainId, profile)
   }
 
@@ -195,7 +178,7 @@ export const make = ({ accounts, development, networks, sponsors }: Input): Outp
         problems.push({ path: `${path}.chainId`, message: `chain ${chainId} is listed twice` })
       else {
         const profile = overridden(base, located)
-        problems.push(...urlProblems(located), ...paymentProblems(located, profile, sponsors))
+        problems.push(...paymentProblems(located, profile, sponsors))
         accountNetworks.push({ accountId, chainId, profile })
       }
     }

@@ -1,8 +1,8 @@
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as HostPattern from "../../domain/net/HostPattern.js"
-import { integer, isHttpUrl, Name, notHttpUrl, optional, Secret, says } from "../fields/FileFields.js"
+import { integer, Name, optional, type ReadSecret, Secret, says, urlReader } from "../fields/FileFields.js"
 
 /** Fields of the configuration file about what the operator sees. */
 export const operationsFields = {
@@ -50,18 +50,6 @@ export interface Operations {
   } | null
 }
 
-const collector = (
-  reference: Secret,
-  secret: (path: string, reference: Secret) => Redacted.Redacted<string>,
-  say: (path: string, message: string) => void
-): Redacted.Redacted<string> => {
-  const url = secret("telemetry.url", reference)
-  const text = Redacted.value(url)
-  // One that could not be read is a problem already.
-  if (text !== "" && !isHttpUrl(text)) say("telemetry.url", notHttpUrl)
-  return url
-}
-
 /** One that no request can match is a fault in it. */
 const patterns = (
   texts: ReadonlyArray<string> = [],
@@ -79,7 +67,7 @@ const patterns = (
 
 export const read = (
   { admin, telemetry }: typeof OperationsFile.Type,
-  secret: (path: string, reference: Secret) => Redacted.Redacted<string>,
+  secret: ReadSecret,
   say: (path: string, message: string) => void
 ): Operations => ({
   admin:
@@ -95,7 +83,7 @@ export const read = (
     telemetry === undefined
       ? null
       : {
-          url: collector(telemetry.url, secret, say),
+          url: urlReader(secret, say)("telemetry.url", telemetry.url),
           authorization:
             telemetry.authorization === undefined
               ? null

@@ -1,3 +1,4 @@
+import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 
 /** One thing that is wrong, and where in the file: `accounts[0].tier`. */
@@ -30,6 +31,19 @@ export const isHttpUrl = (text: string): boolean => {
 }
 
 export const notHttpUrl = "expected an http or https URL without user information"
+
+/** What stands behind a reference. */
+export type ReadSecret = (path: string, reference: Secret) => Redacted.Redacted<string>
+
+/** The same of what has to be a URL. One that could not be read is a problem already. */
+export const urlReader =
+  (secret: ReadSecret, say: (path: string, message: string) => void): ReadSecret =>
+  (path, reference) => {
+    const url = secret(path, reference)
+    const text = Redacted.value(url)
+    if (text !== "" && !isHttpUrl(text)) say(path, notHttpUrl)
+    return url
+  }
 
 export const integer = (from: number, to: number) =>
   Schema.Int.check(Schema.isBetween({ minimum: from, maximum: to })).annotate(

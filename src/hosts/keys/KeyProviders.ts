@@ -1,30 +1,298 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import type { Provider as RingProvider } from "../../application/keys/KeyRingRegistry.js"
-import type { KeyProviderError } from "../../application/ports/KeyProvider.js"
-import { awsKms } from "./AwsKms.js"
-import { azureKeyVault } from "./AzureKeyVault.js"
-import { fireblocks } from "./Fireblocks.js"
-import { gcpKms } from "./GcpKms.js"
-import type { KeyProviderKind, Named, Reader } from "./KeyProviderKind.js"
-import { pkcs11 } from "./Pkcs11.js"
-import { privateKeys } from "./PrivateKeys.js"
+import * as RingKeyCall from "../../application/keys/RingKeyCall.js"
+import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../application/ports/KeyProvider.js"
+import { integer, Name, optional, Secret, says, Text } from "../fields/FileFields.js"
+import * as Packages from "../Packages.js"
 
-/** The kinds of key providers, by what the configuration calls them. One that is new is a file and a line here. */
+type Redact = Redacted.Redacted<string>
+
+/** How a file's fields are read: problems are collected, so that all of them are told at once. */
+export interface Reader {
+  readonly say: (path: string, message: string) => void
+  /** The secret; after a problem an empty one, of which nothing is made. */
+  readonly secret: (path: string, reference: Secret) => Redact
+  /** The same of a private key, which not every configuration may hold. */
+  readonly privateKey: (path: string, reference: Secret) => Redact
+  /** Relative to the file. */
+  readonly path: (text: string) => string
+}
+
+/** What people are told of a kind. */
+interface Help {
+  /** What it stands for. */
+  readonly about: string
+  /** What a key's name is in the provider's own terms. */
+  readonly key: string
+  /** The page of the documentation that tells how its keys are made. */
+  readonly page: string
+}
+
+/** Which provider of the configuration it is. */
+interface Named<Kind extends string = string> {
+  readonly kind: Kind
+  readonly name: string
+}
+
+interface Technology<Options> {
+  readonly make: (options: Options) => Effect.Effect<KeyProvider, KeyProviderError, Scope.Scope>
+  /** Makes a key that can not be extracted, under a label that is not taken: its public key. */
+  readonly create?: (options: Options, label: string) => Effect.Effect<string, KeyProviderError>
+}
+
+/** Everything by which one kind of key provider differs from the others. */
+interface KeyProviderKind<Entry extends Named, Encoded, Options> {
+  /** A provider of this kind in the configuration file. */
+  readonly schema: Schema.Codec<Entry, Encoded>
+  /** Its options: secrets read, paths absolute. */
+  readonly read: (entry: Entry, path: string, reader: Reader) => Options
+  /** The packages of npm that its technology needs: they are optional. */
+  readonly packages: ReadonlyArray<string>
+  readonly load: () => Promise<Technology<Options>>
+  /** Where its keys need more time, or less traffic, than others. */
+  readonly limits?: Partial<RingKeyCall.RingKeyLimits>
+  /** What its keys are, known without asking. */
+  readonly keyType: ProviderKey["type"]
+  /** Whether its technology makes keys. Absent: see `help.page`. */
+  readonly creates?: true
+  readonly help: Help
+}
+
+const kindOf =
+  <Entry extends Named, Encoded, Options>(
+    schema: Schema.Codec<Entry, Encoded>,
+    read: (entry: Entry, path: string, reader: Reader) => Options
+  ) =>
+  (
+    more: Omit<KeyProviderKind<Entry, Encoded, Options>, "schema" | "read">
+  ): KeyProviderKind<Entry, Encoded, Options> => ({ schema, read, ...more })
+
+/** A key in its provider's own terms: label, ARN, resource name. */
+export const KeyName = Schema.Trimmed.check(Schema.isNonEmpty(), Schema.isMaxLength(512)).annotate(
+  says("expected 1 to 512 characters without outer white space")
+)
+
+const loopback = new Set(["localhost", "127.0.0.1", "[::1]"])
+
+/** Credentials travel to it: in the clear within the machine only. */
+const Url = Schema.String.check(
+  Schema.makeFilter((text) => {
+    if (!URL.canParse(text)) return false
+    const { hostname, password, protocol, username } = new URL(text)
+    return (
+      username + password === "" &&
+      (protocol === "https:" || (protocol === "http:" && loopback.has(hostname)))
+    )
+  })
+).annotate(says("expected an https URL without credentials; http to a loopback address only"))
+
+/** All of these fields are secrets. */
+const secretsOf = <Fields extends Readonly<Record<string, Secret | undefined>>>(
+  fields: Fields,
+  path: string,
+  { secret }: Reader
+) =>
+  Object.fromEntries(
+    Object.entries(fields).flatMap(([name, reference]) =>
+      reference === undefined ? [] : [[name, secret(`${path}.${name}`, reference)]]
+    )
+  ) as { readonly [Name in keyof Fields]: Redact }
+
+const PrivateKeyEntry = Schema.Struct({
+  name: KeyName,
+  privateKey: optional(Secret),
+  keystore: optional(Text),
+  password: optional(Secret)
+})
+
+type PrivateKey = Redact | { readonly json: Redact; readonly password: Redact }
+
+const privateKeyOf = (
+  { keystore, password, privateKey }: typeof PrivateKeyEntry.Type,
+  path: string,
+  reader: Reader
+): PrivateKey | null => {
+  if (privateKey !== undefined && keystore === undefined && password === undefined)
+    return reader.privateKey(`${path}.privateKey`, privateKey)
+  if (privateKey === undefined && keystore !== undefined && password !== undefined)
+    return {
+      json: reader.secret(`${path}.keystore`, { file: keystore }),
+      password: reader.secret(`${path}.password`, password)
+    }
+  reader.say(path, "needs either privateKey, or keystore and password")
+  return null
+}
+
+const endpointOf = (url: string) => {
+  const { hostname, port, protocol } = new URL(url)
+  const plain = protocol === "http:"
+  return {
+    host: hostname,
+    port: port === "" ? (plain ? 80 : 443) : Number(port),
+    protocol: plain ? ("http" as const) : ("https" as const)
+  }
+}
+
+/** The kinds of key providers, by what the configuration calls them. One that is new is an entry here. */
 const list = {
-  "private-key": privateKeys,
-  pkcs11,
-  "aws-kms": awsKms,
-  "gcp-kms": gcpKms,
-  "azure-kv": azureKeyVault,
-  fireblocks
+  "private-key": kindOf(
+    Schema.Struct({
+      kind: Schema.Literal("private-key"),
+      name: Name,
+      keys: Schema.NonEmptyArray(PrivateKeyEntry)
+    }),
+    ({ keys: entries, ...entry }, path, reader) => {
+      const keys = new Map<string, PrivateKey>()
+      entries.forEach((entry, index) => {
+        const at = `${path}.keys[${index}]`
+        const key = privateKeyOf(entry, at, reader)
+        if (keys.has(entry.name)) reader.say(`${at}.name`, `another key is called ${entry.name}`)
+        if (key !== null) keys.set(entry.name, key)
+      })
+      return { ...entry, keys: Object.fromEntries(keys) }
+    }
+  )({
+    packages: [],
+    load: () => import("../../adapters/private-key/KeyProvider.js"),
+    // Keystores take about a second of work each.
+    limits: { attemptMillis: 60_000, resolveMillis: 60_000 },
+    keyType: "PRIVATE_KEY",
+    help: {
+      about: "encrypted keystore files, and raw private keys",
+      key: "its `name` there",
+      page: "docs/signers.md"
+    }
+  }),
+  pkcs11: kindOf(
+    Schema.Struct({
+      kind: Schema.Literal("pkcs11"),
+      name: Name,
+      module: Text,
+      token: Name,
+      pin: Secret,
+      sessions: optional(integer(1, 64))
+    }),
+    ({ module, pin, ...entry }, path, reader) => ({
+      ...entry,
+      module: reader.path(module),
+      ...secretsOf({ pin }, path, reader)
+    })
+  )({
+    packages: ["pkcs11js"],
+    load: () => import("../../adapters/pkcs11/KeyProvider.js"),
+    keyType: "HSM",
+    creates: true,
+    help: {
+      about: "an HSM, or any other token with a PKCS #11 library",
+      key: "the key's label, or `id:` and its id in hex",
+      page: "docs/signers/pkcs11.md"
+    }
+  }),
+  "aws-kms": kindOf(
+    Schema.Struct({
+      kind: Schema.Literal("aws-kms"),
+      name: Name,
+      region: Name,
+      endpoint: optional(Url),
+      credentials: optional(
+        Schema.Struct({ accessKeyId: Secret, secretAccessKey: Secret, sessionToken: optional(Secret) })
+      )
+    }),
+    ({ credentials, ...entry }, path, reader) => ({
+      ...entry,
+      ...(credentials !== undefined && {
+        credentials: secretsOf(credentials, `${path}.credentials`, reader)
+      })
+    })
+  )({
+    packages: ["@aws-sdk/client-kms"],
+    load: () => import("../../adapters/aws-kms/KeyProvider.js"),
+    keyType: "KMS",
+    help: { about: "AWS KMS", key: "key id, ARN or alias", page: "docs/signers/aws-kms.md" }
+  }),
+  "gcp-kms": kindOf(
+    Schema.Struct({
+      kind: Schema.Literal("gcp-kms"),
+      name: Name,
+      endpoint: optional(Url),
+      credentialsFile: optional(Text)
+    }),
+    ({ credentialsFile, endpoint, ...entry }, _, reader) => ({
+      ...entry,
+      ...(endpoint !== undefined && { endpoint: endpointOf(endpoint) }),
+      ...(credentialsFile !== undefined && { credentialsFile: reader.path(credentialsFile) })
+    })
+  )({
+    packages: ["@google-cloud/kms"],
+    load: () => import("../../adapters/gcp-kms/KeyProvider.js"),
+    keyType: "KMS",
+    help: {
+      about: "Google Cloud KMS and Cloud HSM",
+      key: "resource name of the key version",
+      page: "docs/signers/gcp-kms.md"
+    }
+  }),
+  "azure-kv": kindOf(
+    Schema.Struct({
+      kind: Schema.Literal("azure-kv"),
+      name: Name,
+      vaultUrl: Url,
+      credentials: optional(
+        Schema.Struct({ tenantId: Name, clientId: Name, clientSecret: Secret, authorityHost: optional(Url) })
+      )
+    }),
+    ({ credentials, ...entry }, path, reader) => {
+      if (credentials === undefined) return entry
+      const { clientSecret, ...shown } = credentials
+      const secret = secretsOf({ clientSecret }, `${path}.credentials`, reader)
+      return { ...entry, credentials: { ...shown, ...secret } }
+    }
+  )({
+    packages: ["@azure/keyvault-keys", "@azure/identity"],
+    load: () => import("../../adapters/azure-kv/KeyProvider.js"),
+    keyType: "KMS",
+    help: {
+      about: "Azure Key Vault and Managed HSM",
+      key: "`name/version`",
+      page: "docs/signers/azure-kv.md"
+    }
+  }),
+  fireblocks: kindOf(
+    Schema.Struct({
+      kind: Schema.Literal("fireblocks"),
+      name: Name,
+      apiKey: Secret,
+      secretKey: Secret,
+      basePath: optional(Url),
+      pollMillis: optional(integer(50, 10_000)),
+      timeoutMillis: optional(integer(1_000, 24_000))
+    }),
+    ({ apiKey, secretKey, ...entry }, path, reader) => ({
+      ...entry,
+      ...secretsOf({ apiKey, secretKey }, path, reader)
+    })
+  )({
+    packages: ["@fireblocks/ts-sdk"],
+    load: () => import("../../adapters/fireblocks/KeyProvider.js"),
+    // One transaction carries many digests and may wait for an approver: it has all the time there is.
+    limits: { attemptMillis: RingKeyCall.defaults.totalMillis, inFlight: 4 },
+    keyType: "MPC",
+    help: {
+      about: "Fireblocks raw signing (MPC)",
+      key: "`vaultAccountId/assetId`",
+      page: "docs/signers/fireblocks.md"
+    }
+  })
 }
 type List = typeof list
 
 export type Kind = keyof List
 
 type Entries = { readonly [K in Kind]: List[K]["schema"]["Type"] }
-type Options = { readonly [K in Kind]: Parameters<List[K]["open"]>[0] }
+type Options = { readonly [K in Kind]: ReturnType<List[K]["read"]> }
 
 export const kinds: {
   readonly [K in Kind]: KeyProviderKind<Entries[K], List[K]["schema"]["Encoded"], Options[K]>
@@ -43,15 +311,37 @@ export type Configured<K extends Kind = Kind> = {
 export const read = <K extends Kind>(entry: Entry<K>, path: string, reader: Reader): Options[K] =>
   kinds[entry.kind].read(entry, path, reader)
 
+/** Loads a technology when a provider of its kind is configured, and not before. `packages`: those of npm that it needs. */
+export const loaded = <M>(
+  kind: string,
+  packages: ReadonlyArray<string>,
+  load: () => Promise<M>
+): Effect.Effect<M, KeyProviderError> =>
+  Effect.tryPromise({
+    try: load,
+    catch: () =>
+      new KeyProviderError({
+        reason: "refused",
+        message: `what kind ${kind} needs is not installed: ${Packages.installation(packages)}`
+      })
+  })
+
 /** What a configured provider is to the key ring. */
 export const provider = <K extends Kind>(configured: Configured<K>): RingProvider => {
-  const { limits, open } = kinds[configured.kind]
-  return { open: open(configured), limits }
+  const { limits, load, packages } = kinds[configured.kind]
+  const open = Effect.flatMap(loaded(configured.kind, packages, load), ({ make }) => make(configured))
+  return { open, limits }
 }
 
 /** Makes a key at the provider, under a label that is not taken: its public key. Null: keys of its kind are made elsewhere. */
 export const createKey = <K extends Kind>(
   configured: Configured<K>,
   label: string
-): Effect.Effect<string, KeyProviderError> | null =>
-  kinds[configured.kind].create?.(configured, label) ?? null
+): Effect.Effect<string, KeyProviderError> | null => {
+  const { creates, load, packages } = kinds[configured.kind]
+  if (creates === undefined) return null
+  return Effect.flatMap(
+    loaded(configured.kind, packages, load),
+    ({ create }) => create?.(configured, label) ?? Effect.die("its technology makes no keys")
+  )
+}

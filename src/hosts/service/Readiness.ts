@@ -1,5 +1,3 @@
-import * as Clock from "effect/Clock"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { OpJournal } from "../../application/ports/journal/OpJournal.js"
 import type { LeaseRequest } from "../../application/ports/journal/Requests.js"
@@ -23,25 +21,17 @@ const probe: LeaseRequest = {
 
 /**
  * Whether the journal can be written: a locked file and a server that only reads still answer reads, and a full disk
- * takes a write that changes nothing. Anybody may want to know, however often: it is asked once in a second, by a fiber
- * that goes on when whoever asked first has gone.
+ * takes a write that changes nothing. Anybody may want to know, however often: it is asked once in a second.
  */
-export const make = (opJournal: Pick<OpJournal["Service"], "lease" | "release">): Effect.Effect<boolean> => {
+export const make = (
+  opJournal: Pick<OpJournal["Service"], "lease" | "release">
+): Effect.Effect<Effect.Effect<boolean>> => {
   const written = Effect.andThen(opJournal.lease([probe]), opJournal.release(probe.holder)).pipe(
     Effect.as(true),
     Effect.catchCause(() => Effect.succeed(false))
   )
-  const answers = Wait.within(written, millis, () => Effect.succeed(false))
-  let latest: { readonly at: number; readonly answer: Deferred.Deferred<boolean> } | null = null
-  // Who is gone between a new question and the fiber that asks it would leave the others without an answer.
-  return Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      if (latest !== null && now >= latest.at && now - latest.at < millis)
-        return restore(Deferred.await(latest.answer))
-      const answer = Deferred.makeUnsafe<boolean>()
-      latest = { at: now, answer }
-      const asking = Effect.forkDetach(Deferred.into(answers, answer))
-      return Effect.andThen(asking, restore(Deferred.await(answer)))
-    })
+  return Effect.cachedWithTTL(
+    Wait.within(written, millis, () => Effect.succeed(false)),
+    millis
   )
 }

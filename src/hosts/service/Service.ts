@@ -87,7 +87,7 @@ const build = <A, E, R>(
       corsOrigins: edge.corsOrigins,
       ...(config.profile === "development" && { pages: Playground.pages }),
       ...(basePath !== undefined && { basePath }),
-      ready: Readiness.make(Context.get(ports, OpJournal)),
+      ready: yield* Readiness.make(Context.get(ports, OpJournal)),
       room: Context.get(ports, Requests).room,
       lastCall: Context.get(ports, Lifetime).stopWaiting
     })

@@ -8,7 +8,6 @@ import type { RateLimit } from "../../application/ports/RateLimit.js"
 import type { Tenants } from "../../application/ports/Tenants.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
 import * as Groups from "../http/handlers/Groups.js"
-import * as App from "../http/service/App.js"
 import * as HttpService from "../http/service/HttpService.js"
 
 export interface Options extends Omit<HttpService.Options, "lastCall" | "room"> {
@@ -33,5 +32,5 @@ export const httpApp = ({
     const { room } = yield* Requests
     const service = yield* HttpService.make(Groups.handlers, { ...options, room, lastCall: stopWaiting })
     yield* Effect.addFinalizer(() => service.stop(drain))
-    return App.fromFront(service)
+    return service.app
   })

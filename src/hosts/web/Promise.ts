@@ -5,16 +5,13 @@ import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
-import { Requests } from "../../application/lanes/requests/Requests.js"
 import { RateLimit } from "../../application/ports/RateLimit.js"
 import { Tenants } from "../../application/ports/Tenants.js"
-import { Lifetime } from "../../application/runtime/Lifetime.js"
 import * as Embedded from "../../Castellan.js"
 import * as Client from "../../client/Client.js"
 import { defaultAccount } from "../embedded/SignerOptions.js"
-import * as Groups from "../http/handlers/Groups.js"
-import * as HttpService from "../http/service/HttpService.js"
 import * as JsonLog from "../telemetry/JsonLog.js"
+import { httpApp } from "./HttpApp.js"
 import { answering } from "./WebHandler.js"
 
 /**
@@ -86,13 +83,9 @@ const start = (options: Options, secret: string) =>
       Layer.merge(Embedded.layer({ rateLimit: unlimited, ...options }), tenants(secret))
     )
     return yield* Effect.provide(
-      Effect.gen(function* () {
-        const { stopWaiting } = yield* Lifetime
-        const { room } = yield* Requests
-        const service = yield* HttpService.make(Groups.handlers, { room, lastCall: stopWaiting })
-        yield* Effect.addFinalizer(() => service.stop(options.drainMillis ?? 25_000))
-        return answering(service, {}, yield* Effect.context<never>())
-      }),
+      Effect.flatMap(httpApp({ drain: options.drainMillis ?? 25_000 }), (app) =>
+        Effect.map(Effect.context<never>(), (context) => answering(app, {}, context))
+      ),
       ports
     )
   }).pipe(Effect.provide(logger(options.log)))

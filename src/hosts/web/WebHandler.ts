@@ -1,13 +1,17 @@
 import * as Cause from "effect/Cause"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as HttpEffect from "effect/http/HttpEffect"
+import * as HttpMiddleware from "effect/http/HttpMiddleware"
+import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import type { Config } from "../config/Config.js"
 import * as ErrorEnvelope from "../http/message/ErrorEnvelope.js"
-import * as FetchRequest from "../http/service/FetchRequest.js"
 import type { HttpService } from "../http/service/HttpService.js"
 import type { ListenError } from "../node/server/Server.js"
 import * as Service from "../service/Service.js"
@@ -44,40 +48,29 @@ export interface WebHandler {
   readonly dispose: () => Promise<void>
 }
 
-/** Path and query of a URL, below the base path; none for a URL that is not below it, which leads nowhere. */
-const targetOf = (url: string, basePath: string): string => {
-  const target = url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, "").replace(/#.*$/s, "")
+/** Path and query of a target, below the base path; none for one that is not below it, which leads nowhere. */
+const below = (url: string, basePath: string): string => {
+  const target = url.replace(/#.*$/s, "")
   if (!target.startsWith(basePath)) return ""
-  const below = target.slice(basePath.length)
-  return below === "" || below.startsWith("/") || below.startsWith("?") ? below : ""
+  const rest = target.slice(basePath.length)
+  return rest === "" || rest.startsWith("/") || rest.startsWith("?") ? rest : ""
 }
 
 /** The service, as its host asks it. */
 export const answering = (
-  service: HttpService,
+  app: HttpService["app"],
   { basePath = "", remoteAddress = () => null }: Options,
-  runtime: Context.Context<never>
+  context: Context.Context<never>
 ): Handler => {
-  const run = Effect.runForkWith(runtime)
-  return (request) =>
-    new Promise((resolve, reject) => {
-      const answer = service.handle(
-        FetchRequest.incoming(request, {
-          target: targetOf(request.url, basePath),
-          remoteAddress: remoteAddress(request)
-        })
-      )
-      const answered = Effect.matchCause(answer, {
-        onFailure: (cause) => reject(Cause.squash(cause)),
-        onSuccess: (value) => resolve(FetchRequest.response(request, value))
-      })
-      // Uninterruptible around the service, which decides what an interruption ends: there is always an answer.
-      const fiber = run(Effect.uninterruptible(answered))
-      const onAbort = () => fiber.interruptUnsafe(undefined)
-      if (request.signal.aborted) onAbort()
-      else request.signal.addEventListener("abort", onAbort, { once: true })
-      fiber.addObserver(() => request.signal.removeEventListener("abort", onAbort))
+  const here = Effect.updateService(app, HttpServerRequest, (request) =>
+    request.modify({
+      url: below(request.url, basePath),
+      remoteAddress: Option.fromNullishOr(remoteAddress(request.source as Request))
     })
+  )
+  // A use case has a span of its own.
+  const quiet = Context.add(context, HttpMiddleware.TracerDisabledWhen, () => true)
+  return HttpEffect.toWebHandlerWith<never, HttpServerRequest>(quiet)(here)
 }
 
 /** The service of a configuration as a fetch handler, until the scope closes. */
@@ -89,7 +82,7 @@ export const make = (
   const basePath = given.replace(/\/+$/, "")
   return Service.make(config, { basePath }, (service) =>
     Effect.gen(function* () {
-      const handler = answering(service, { ...options, basePath }, yield* Effect.context<never>())
+      const handler = answering(service.app, { ...options, basePath }, yield* Effect.context<never>())
       yield* Effect.addFinalizer(() => service.stop(config.limits.drainMillis))
       return handler
     })
@@ -99,10 +92,9 @@ export const make = (
 const logger = (log: WebHandlerOptions["log"]): Layer.Layer<never> =>
   log === undefined ? JsonLog.layer : Logger.layer([JsonLog.make(log)])
 
-const notStarted = (request: Request): Response =>
-  FetchRequest.response(
-    request,
-    ErrorEnvelope.answer(ErrorEnvelope.problem("unavailable"), globalThis.crypto.randomUUID())
+const notStarted = (): Response =>
+  HttpServerResponse.toWeb(
+    ErrorEnvelope.response(ErrorEnvelope.problem("unavailable"), globalThis.crypto.randomUUID())
   )
 
 /**
@@ -126,7 +118,7 @@ export const toWebHandler = (config: Config, { log, ...options }: WebHandlerOpti
   return {
     handler: async (request) => {
       const exit = await started
-      return Exit.isSuccess(exit) ? exit.value(request) : notStarted(request)
+      return Exit.isSuccess(exit) ? exit.value(request) : notStarted()
     },
     ready,
     dispose: () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { TokenCredential } from "../../../src/adapters/azure-kv/Credentials.js"
+import type { TokenCredential } from "../../../src/adapters/azure-kv/KeyProvider.js"
 import * as AzureKeyProvider from "../../../src/adapters/azure-kv/KeyProvider.js"
 import { digest, hosted } from "../../ports/HostedKeyProvider.suite.js"
 import { keyProviderSuite } from "../../ports/KeyProvider.suite.js"

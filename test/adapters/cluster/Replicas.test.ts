@@ -11,6 +11,7 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ClusterReplicas from "../../../src/adapters/cluster/Replicas.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
+import * as PostgresClient from "../../../src/adapters/sql/postgres/PostgresClient.js"
 import type { Lane } from "../../../src/application/ports/journal/Transactions.js"
 import { Replicas } from "../../../src/application/ports/Replicas.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -29,7 +30,7 @@ const member = (group: string, url: Effect.Success<typeof databases.fresh>["url"
   Effect.gen(function* () {
     const scope = yield* Effect.acquireRelease(Scope.make(), (made) => Scope.close(made, Exit.void))
     const layer = Layer.provide(
-      Layer.fresh(ClusterReplicas.layer({ group, url })),
+      Layer.fresh(ClusterReplicas.layer({ group, connect: PostgresClient.session(url) })),
       Layer.fresh(Postgres.layer({ url }))
     )
     const replicas: Member = Context.get(yield* Layer.buildWithScope(layer, scope), Replicas)

@@ -6,6 +6,7 @@ import * as Stream from "effect/Stream"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Signals from "../../../src/adapters/cluster/Signals.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
+import * as PostgresClient from "../../../src/adapters/sql/postgres/PostgresClient.js"
 import type { Signal } from "../../../src/application/ports/Replicas.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as PostgresServer from "../../support/postgres/Postgres.js"
@@ -33,8 +34,8 @@ const acquainted = (from: Signalling, to: Signalling) =>
 /** Two processes on one database; the second one knows the first. */
 const pair = Effect.gen(function* () {
   const { url } = yield* databases.fresh
-  const one = yield* Signals.make(url)
-  const other = yield* Signals.make(url)
+  const one = yield* Signals.make(PostgresClient.session(url))
+  const other = yield* Signals.make(PostgresClient.session(url))
   yield* acquainted(one, other)
   return { url, one, other }
 })

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { concat, zeroPadValue } from "ethers"
 import * as fc from "fast-check"
 import * as BundlerRpc from "../../../src/adapters/json-rpc/services/BundlerRpc.js"
-import * as UserOperations from "../../../src/adapters/json-rpc/services/UserOperations.js"
+import * as UserOperations from "../../../src/adapters/json-rpc/services/OperatorServices.js"
 import {
   type BundlerClient,
   type BundlerRpcError,

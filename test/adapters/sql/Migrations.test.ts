@@ -7,13 +7,6 @@ import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Migrations from "../../../src/adapters/sql/Migrations.js"
 import * as Seal from "../../../src/adapters/sql/Seal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
-import { abi } from "../../../src/adapters/sql/schema/Abi.js"
-import { accounts } from "../../../src/adapters/sql/schema/Accounts.js"
-import { audit } from "../../../src/adapters/sql/schema/Audit.js"
-import { budgets } from "../../../src/adapters/sql/schema/Budgets.js"
-import { handovers } from "../../../src/adapters/sql/schema/Handovers.js"
-import { journal } from "../../../src/adapters/sql/schema/Journal.js"
-import { rateCounts } from "../../../src/adapters/sql/schema/RateCounts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
@@ -42,15 +35,9 @@ const shapes = Effect.gen(function* () {
 const released = 17
 
 /** The schema before requests had a lane. */
-const seventh = {
-  "0001_journal": journal,
-  "0002_abi": abi,
-  "0003_handovers": handovers,
-  "0004_accounts": accounts,
-  "0005_budgets": budgets,
-  "0006_audit": audit,
-  "0007_rate_counts": rateCounts
-}
+const seventh = Object.fromEntries(
+  Object.entries(Migrations.migrations).filter(([name]) => numberOf(name) <= 7)
+)
 
 const signer = Make.lane.signer
 const chain = Make.chainId.toString()
@@ -163,6 +150,48 @@ describe("a database of an earlier version", { timeout: 60_000 }, () => {
         expect(yield* journal.request("with neither")).toMatchObject({ lane: Make.lane, body: '{"n":2}' })
       }).pipe(Effect.provide(client))
     )
+})
+
+/** Columns that the version before deflated; on PostgreSQL they are text, on SQLite bytes. */
+const deflated = {
+  outcome: "z2:o4oPAQ==",
+  note: "z1:q1bKSCzOSC1WsopWMqhITKIMKumMGjJqCBGGxNYCAA==",
+  event: "z3:AUlij9FHEAbBSC2ogCjpzk27CAuBXJsDRNOeWo5uwUGfQ9Gejqnf0BzWiSrKhY3PGKIbAgA="
+}
+
+describe.each([
+  ["SQLite", Layer.fresh(Sqlite.layer({ filename: ":memory:" })), true],
+  ["PostgreSQL", databases.layer, false]
+] as const)("an open database of the version before, on %s,", (_, client, isBinary) => {
+  it.effect("is taken over with what that deflated", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const journal = Journals.methodsOf(yield* SqlJournal.make(options))
+      const column = (text: string) =>
+        isBinary ? Buffer.concat([Buffer.from(text.slice(0, 3)), Buffer.from(text.slice(3), "base64")]) : text
+      yield* journal.acceptOps(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+      yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
+      yield* journal.recordSigned(Make.signed(0n))
+      yield* sql`update requests set note = ${column(deflated.note)}, outcome = ${column(deflated.outcome)}`
+      yield* sql`update request_events set data = ${column(deflated.event)} where kind = 'signed'`
+      yield* sql`update transaction_versions set raw = ${column(deflated.note)}`
+      const note = JSON.stringify({ hashes: Array.from({ length: 9 }, () => "0x".padEnd(66, "ab")) })
+      const outcome = { httpStatus: 200, status: 1, elements: [{ index: 0, success: true }] }
+      expect(yield* journal.request("r1")).toMatchObject({ note, outcome: JSON.stringify(outcome) })
+      expect(yield* journal.open).toMatchObject([{ versions: [{ raw: note }] }])
+      const data = {
+        txHash: "0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f",
+        blockNumber: "117",
+        confirmations: 1,
+        elements: [0]
+      }
+      expect(yield* journal.events("r1", 1, 10)).toMatchObject([{ kind: "signed", data }])
+      // And goes on in this version's.
+      yield* journal.note("r1", note)
+      expect(yield* sql`select note from requests`).toEqual([{ note }])
+      expect(yield* journal.request("r1")).toMatchObject({ note })
+    }).pipe(Effect.provide(client))
+  )
 })
 
 describe("migrations", { timeout: 60_000 }, () => {

@@ -33,16 +33,7 @@ const step = (index: number): number => {
 
 const works: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
   ["map", EventLoop.map(items, step)],
-  ["each", EventLoop.each(items, (item) => Effect.sync(() => step(item)))],
-  [
-    "drive",
-    EventLoop.drive(function* () {
-      for (const item of items) {
-        step(item)
-        yield
-      }
-    })
-  ]
+  ["each", EventLoop.each(items, (item) => Effect.sync(() => step(item)))]
 ]
 
 describe("the event loop", () => {

@@ -2,8 +2,8 @@ import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { FoundLog } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { PartOfBlock, WatchedEvent } from "../../../src/application/ports/Watches.js"
+import * as Followed from "../../../src/application/watches/Followed.js"
 import * as Matching from "../../../src/application/watches/Matching.js"
-import * as Spec from "../../../src/application/watches/Spec.js"
 import * as Telling from "../../../src/application/watches/Telling.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { test } from "../../support/Test.js"
@@ -25,7 +25,7 @@ const logOf = (logIndex: number, blockNumber = 1n): FoundLog => ({
 const indexOf = (numbers: ReadonlyArray<number>, spec = Following.spec) =>
   Effect.gen(function* () {
     const index = new Matching.Index()
-    for (const watch of numbers) index.add(yield* Spec.matched({ watch, cursor: 1, fromBlock: 0n, spec }))
+    for (const watch of numbers) index.add(yield* Followed.matched({ watch, cursor: 1, fromBlock: 0n, spec }))
     return index
   })
 

@@ -10,7 +10,6 @@ import * as EventFilter from "../../../src/domain/abi/EventFilter.js"
 import type { RawLog } from "../../../src/domain/evm/RawLog.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as Steps from "../../../src/domain/primitives/Steps.js"
 import { bytes32, forAll, hex } from "../generators.js"
 import * as generators from "./generators.js"
 
@@ -18,9 +17,9 @@ const alice = "0x00000000000000000000000000000000000A11cE"
 const bob = "0x0000000000000000000000000000000000000B0b"
 const event = (text: string): Event.EventDefinition => Result.getOrThrow(Event.parse(text))
 const filter = (text: string, fields: Readonly<Record<string, unknown>>): EventFilter.EventFilter =>
-  Result.getOrThrow(Steps.finish(EventFilter.makeSteps(event(text), fields)))
+  Result.getOrThrow(EventFilter.make(event(text), fields))
 const problem = (text: string, fields: Readonly<Record<string, unknown>>) =>
-  Result.getOrThrow(Result.flip(Steps.finish(EventFilter.makeSteps(event(text), fields))))
+  Result.getOrThrow(Result.flip(EventFilter.make(event(text), fields)))
 const log = (topics: ReadonlyArray<string>, data = "0x"): RawLog => ({
   address: Address.unsafe(alice),
   topics: topics.map(Hex.unsafe32),
@@ -188,6 +187,18 @@ describe("the filter of an event", () => {
     expect(found._tag === "InvalidValue" && found.message).toMatch(/^(address|uint256): (?!.*element 0)/)
   })
 
+  it("refuses values of more words than are encoded, over all fields together", () => {
+    const lists = "event Lists(uint256[] a, uint256[] b)"
+    // An offset, a length and the elements.
+    const words = (count: number) => [JSON.stringify(Array.from({ length: count - 2 }, () => 1))]
+    const half = EventFilter.maxWords / 2
+    expect(filter(lists, { a: words(half), b: words(half) }).topics).toHaveLength(1)
+    expect(problem(lists, { a: words(half), b: words(half + 1) })).toMatchObject({
+      name: "b",
+      message: `uint256[]: expected at most ${EventFilter.maxWords} words of 32 bytes in all fields`
+    })
+  })
+
   it("is made of anything or refused, and matches or not, and never throws", () => {
     forAll(
       [
@@ -201,7 +212,7 @@ describe("the filter of an event", () => {
         const fields = Object.fromEntries(values.map((value, i) => [`p${i}`, value]))
         const raw = log([definition.topic, ...topics].slice(0, 4), data)
         for (const given of [fields, {}]) {
-          const made = Steps.finish(EventFilter.makeSteps(definition, given))
+          const made = EventFilter.make(definition, given)
           if (Result.isSuccess(made))
             expect(made.success.match(raw)).toSatisfy((found) => found === null || found.args !== null)
         }

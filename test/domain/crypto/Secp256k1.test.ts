@@ -84,8 +84,9 @@ describe("a signature", () => {
       (key, other, digest, another, r, s) => {
         fc.pre(key !== other && digest !== another)
         const signature = signed(key, digest)
-        const prove = Secp256k1.prover(publicKeyOf(key))
-        expect(Secp256k1.prover(publicKeyOf(other))(digest, signature)).toBeNull()
+        const prove = (digest: Hex.Bytes32, given: { r: bigint; s: bigint }) =>
+          Secp256k1.prove(publicKeyOf(key), digest, given)
+        expect(Secp256k1.prove(publicKeyOf(other), digest, signature)).toBeNull()
         expect(prove(another, signature)).toBeNull()
         expect(prove(digest, { r, s })).toBeNull()
         expect(prove(digest, { r: signature.r, s: signature.s + Secp256k1.order })).toBeNull()
@@ -112,7 +113,7 @@ describe("what the library of the curve computes", () => {
         expect(Secp256k1.recover(digest, signature)).toBe(key.publicKey)
         expect(Secp256k1.recoverAddress(digest, signature)).toBe(computeAddress(text))
         for (const s of [signature.s, Secp256k1.order - signature.s])
-          expect(Secp256k1.prover(key.publicKey)(digest, { r: signature.r, s })).toBe(
+          expect(Secp256k1.prove(key.publicKey, digest, { r: signature.r, s })).toBe(
             theirs.sign(digest).serialized
           )
       },
@@ -171,14 +172,14 @@ describe("what the library of the curve computes", () => {
       (text, s) => {
         const r = BigInt(`0x${publicKeyOf(one).slice(2, 66)}`)
         const digest = Hex.unsafe32(`0x${word(Secp256k1.order - ((r * BigInt(text)) % Secp256k1.order))}`)
-        expect(Secp256k1.prover(publicKeyOf(text))(digest, { r, s })).toBeNull()
+        expect(Secp256k1.prove(publicKeyOf(text), digest, { r, s })).toBeNull()
       },
       { numRuns: 10 }
     )
   })
 
   it("proves nothing of what is no key", () => {
-    expect(Secp256k1.prover("04")(Hex.unsafe32(`0x${"11".repeat(32)}`), { r: 1n, s: 1n })).toBeNull()
+    expect(Secp256k1.prove("04", Hex.unsafe32(`0x${"11".repeat(32)}`), { r: 1n, s: 1n })).toBeNull()
   })
 })
 
@@ -230,18 +231,18 @@ describe("native code", () => {
     expect(signatures).toEqual([`0x${word(order - 1n)}${word(largestS)}`, `0x${word(1n)}${word(1n)}`])
   })
 
-  it("proves with both points and the low form of s, and is not asked about what is no signature or no key", () => {
+  it("proves with both points and the low form of s, and is not asked about what is no signature", () => {
     const { signatures } = recording()
-    const prove = Secp256k1.prover(publicKeyOf(one))
+    const prove = (digest: Hex.Bytes32, given: { r: bigint; s: bigint }) =>
+      Secp256k1.prove(publicKeyOf(one), digest, given)
     for (const none of [0n, -1n, order, order + 1n]) {
       expect(prove(digest, { r: none, s: 1n })).toBeNull()
       expect(prove(digest, { r: 1n, s: none })).toBeNull()
     }
-    expect(Secp256k1.prover(`04${"11".repeat(64)}`)(digest, { r: 1n, s: 1n })).toBeNull()
     expect(signatures).toEqual([])
     expect(prove(digest, { r: 1n, s: largestS })).toBe(`0x${word(1n)}${word(largestS)}1c`)
     expect(prove(digest, { r: 1n, s: largestS + 1n })).toBe(`0x${word(1n)}${word(largestS)}1c`)
     expect(signatures).toHaveLength(4)
-    expect(Secp256k1.prover(publicKeyOf(`0x${word(2n)}`))(digest, { r: 1n, s: 1n })).toBeNull()
+    expect(Secp256k1.prove(publicKeyOf(`0x${word(2n)}`), digest, { r: 1n, s: 1n })).toBeNull()
   })
 })

@@ -70,7 +70,7 @@ export interface Campaign {
 }
 
 /** Longest hold of the event loop while a crowd is answered, milliseconds of work. */
-const mostHeld = 50
+const mostHeld = 100
 
 /**
  * Sends so many requests in crowds. At the first crowd with an answer that is wrong, a complaint, or a hold of the event

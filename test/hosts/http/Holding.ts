@@ -3,13 +3,14 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
+import * as NativeCrypto from "../../../src/adapters/native/Crypto.js"
 import * as HostileNode from "../../support/HostileNode.js"
 import * as MemoryService from "../../support/http/MemoryService.js"
-import { key } from "../../support/http/Service.js"
+import * as Service from "../../support/http/Service.js"
 import * as LoopMonitor from "../../support/LoopMonitor.js"
 
 /** Milliseconds of work between two turns of the event loop. */
-export const most = 50
+export const most = 100
 
 /** What the node answers to a method, as JSON. */
 export type Says = (method: string) => Buffer
@@ -25,11 +26,16 @@ export interface Holding {
   readonly rpc: string
   /** What the node answers from now on. */
   readonly says: (says: Says) => void
-  readonly ask: (path: string, body: string | null) => Promise<Answer>
+  readonly ask: (
+    path: string,
+    body: string | null,
+    more?: Readonly<Record<string, string>>
+  ) => Promise<Answer>
   /** The longest hold while all are asked at once; a null body is a GET. */
   readonly held: (
     path: string,
-    bodies: ReadonlyArray<string | null>
+    bodies: ReadonlyArray<string | null>,
+    more?: Readonly<Record<string, string>>
   ) => Promise<{ readonly answers: ReadonlyArray<Answer>; readonly longest: number }>
   readonly stop: () => Promise<void>
 }
@@ -48,6 +54,8 @@ const constants: Readonly<Record<string, Buffer>> = {
 const quiet = Layer.succeed(References.MinimumLogLevel, "None")
 
 export const start = async (): Promise<Holding> => {
+  // As the service does.
+  await Effect.runPromise(NativeCrypto.install)
   const scope = await Effect.runPromise(Scope.make())
   const front = await Effect.runPromise(Effect.provide(Scope.provide(MemoryService.make, scope), quiet))
   let says: Says = () => Buffer.from("null")
@@ -63,32 +71,32 @@ export const start = async (): Promise<Holding> => {
     response.end()
   })
 
-  const ask = (path: string, body: string | null): Promise<Answer> => {
+  const ask: Holding["ask"] = (path, body, more = {}) => {
     const bytes = new TextEncoder().encode(body ?? "")
-    const described =
-      body === null ? {} : { "content-type": "application/json", "content-length": String(bytes.length) }
+    const asked = {
+      target: path,
+      headers: { "x-api-key": Service.key, ...more },
+      remoteAddress: "203.0.113.1"
+    }
+    let at = 0
+    const sent = new ReadableStream<Uint8Array>({
+      pull: async (controller) => {
+        await new Promise((resolve) => setImmediate(resolve))
+        if (at < bytes.length) controller.enqueue(bytes.subarray(at, at + 65_536))
+        else controller.close()
+        at += 65_536
+      }
+    })
+    const described = { "content-type": "application/json", "content-length": String(bytes.length) }
+    const answered = Service.ask(
+      front,
+      body === null
+        ? asked
+        : { ...asked, method: "POST", headers: { ...asked.headers, ...described }, body: sent }
+    )
     return Effect.runPromise(
       Effect.provide(
-        Effect.map(
-          front.handle({
-            method: body === null ? "GET" : "POST",
-            target: path,
-            headers: { "x-api-key": key, ...described },
-            remoteAddress: "203.0.113.1",
-            readBody: (collector) =>
-              Effect.callback((resume) => {
-                let at = 0
-                const next = (): void => {
-                  const more = at < bytes.length && collector.take(bytes.subarray(at, at + 65_536))
-                  at += 65_536
-                  if (more) setImmediate(next)
-                  else resume(Effect.void)
-                }
-                setImmediate(next)
-              })
-          }),
-          ({ body, status }) => ({ status, body: String(body) })
-        ),
+        Effect.map(answered, ({ status, text }) => ({ status, body: text })),
         quiet
       )
     )
@@ -100,11 +108,11 @@ export const start = async (): Promise<Holding> => {
       says = next
     },
     ask,
-    held: (path, bodies) =>
+    held: (path, bodies, more) =>
       LoopMonitor.leastOf(most, async () => {
         await new Promise((resolve) => setImmediate(resolve))
         const monitor = LoopMonitor.start()
-        const answers = await Promise.all(bodies.map((body) => ask(path, body)))
+        const answers = await Promise.all(bodies.map((body) => ask(path, body, more)))
         monitor.stop()
         const longest = monitor.longest()
         console.log(`${path} ${answers[0]?.status} ${longest.toFixed(1)} ms`)

@@ -32,7 +32,9 @@ describe("the playground", () => {
 
   it.live("has nothing inline, and nothing from elsewhere", () =>
     Effect.sync(() => {
-      const [page, passkeys, script, style] = [...Playground.pages.values()].map(({ body }) => body)
+      const [page, passkeys, script, style] = [...Playground.pages.values()].map(({ body }) =>
+        new TextDecoder().decode(body)
+      )
       expect(page).not.toMatch(/ style=| on[a-z]+=|<style|<script[^>]*>[^<]/)
       expect(page).not.toMatch(/(?:src|href)="(?!\/|#|data:)/)
       expect(style).not.toMatch(/url\(|@import/)

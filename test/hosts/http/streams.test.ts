@@ -3,12 +3,12 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as HttpEffect from "effect/http/HttpEffect"
 import * as Logger from "effect/Logger"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import type { RequestEvent } from "../../../src/application/ports/journal/Events.js"
 import { EventStream } from "../../../src/application/request/EventStream.js"
-import * as FetchRequest from "../../../src/hosts/http/service/FetchRequest.js"
 import * as JsonLog from "../../../src/hosts/telemetry/JsonLog.js"
 import * as Service from "../../support/http/Service.js"
 import * as Time from "../../support/Time.js"
@@ -182,15 +182,12 @@ describe("streams of events", () => {
         handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.make(event(1), event(2)))) }
       })
       const ask = (method: string) => {
-        const request = new Request("http://service/requests/r1/events", {
-          method,
-          headers: { "x-api-key": Service.key }
-        })
-        const incoming = FetchRequest.incoming(request, {
-          target: "/requests/r1/events",
-          remoteAddress: null
-        })
-        return Effect.map(front.handle(incoming), (answer) => FetchRequest.response(request, answer))
+        const headers = { "x-api-key": Service.key }
+        return Effect.promise(() =>
+          HttpEffect.toWebHandler(front.app)(
+            new Request("http://service/requests/r1/events", { method, headers })
+          )
+        )
       }
       const response = yield* ask("GET")
       expect(response.headers.get("content-type")).toBe("text/event-stream")
@@ -214,14 +211,11 @@ describe("streams of events", () => {
       }
       const { front, url } = yield* Service.start({ handlers })
       const { text } = yield* Service.send(url, "/requests/r1/events", { method: "GET" })
-      const request = new Request("http://service/requests/r1/events", {
+      const fetched = yield* Service.ask(front, {
+        target: "/requests/r1/events",
         headers: { "x-api-key": Service.key }
       })
-      const answer = yield* front.handle(
-        FetchRequest.incoming(request, { target: "/requests/r1/events", remoteAddress: null })
-      )
-      const fetched = yield* Effect.promise(() => FetchRequest.response(request, answer).text())
-      for (const said of [text, fetched]) expect(said).toBe(`: events\n\n${block(1, "r1")}`)
+      for (const said of [text, fetched.text]) expect(said).toBe(`: events\n\n${block(1, "r1")}`)
       expect(lines.filter((line) => line.includes("of the store"))).toHaveLength(2)
     }).pipe(Effect.scoped, Effect.provide(logger))
   })
@@ -231,14 +225,13 @@ describe("streams of events", () => {
       const front = yield* Service.makeFront({
         handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.never)) }
       })
-      const request = new Request("http://service/requests/r1/events", {
+      const { body } = yield* Service.respond(front, {
+        target: "/requests/r1/events",
         headers: { "x-api-key": Service.key }
       })
-      const { body } = yield* front.handle(
-        FetchRequest.incoming(request, { target: "/requests/r1/events", remoteAddress: null })
-      )
-      if (typeof body === "string" || body instanceof Uint8Array) throw new Error("it is no stream")
-      const bits = yield* Effect.forkChild(Stream.runCollect(Stream.take(body, 3)))
+      if (body._tag !== "Stream") throw new Error("it is no stream")
+      const text = Stream.decodeText(body.stream)
+      const bits = yield* Effect.forkChild(Stream.runCollect(Stream.take(text, 3)))
       yield* Time.adjust("15 seconds")
       yield* Time.adjust("15 seconds")
       expect([...(yield* Fiber.join(bits))]).toEqual([": events\n\n", ": still here\n\n", ": still here\n\n"])

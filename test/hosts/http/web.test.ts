@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as HttpApp from "effect/http/HttpEffect"
 import * as Latch from "effect/Latch"
 import * as Semaphore from "effect/Semaphore"
-import * as App from "../../../src/hosts/http/service/App.js"
 import * as Conformance from "../../support/http/Conformance.js"
 import { posts } from "../../support/http/Contract.js"
 import { type Answered, handlers, key, makeFront, type StartOptions } from "../../support/http/Service.js"
@@ -12,7 +11,7 @@ const predict = JSON.stringify(posts.find(({ name }) => name === "predict")?.exa
 
 const make = (options: StartOptions = {}) =>
   Effect.map(makeFront(options), (front) => {
-    const handler = HttpApp.toWebHandler(App.fromFront(front))
+    const handler = HttpApp.toWebHandler(front.app)
     return (path: string, init: RequestInit = {}): Effect.Effect<Answered> =>
       Effect.promise(async () => {
         const headers = { "content-type": "application/json", "x-api-key": key }

@@ -39,6 +39,7 @@ describe("forms of requests", () => {
     ["GET /health/%6cive", 404],
     ["GET /requests/%", 404],
     ["GET /requests/a%2fb", 401],
+    ["GET /requests/a;b", 404],
     ["PROPFIND /predict", 405],
     ["DELETE /predict", 405]
   ] as const)("%s is answered %i, with a body in the envelope unless it is 200", ([line, status]) =>

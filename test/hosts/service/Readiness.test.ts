@@ -1,8 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as Readiness from "../../../src/hosts/service/Readiness.js"
@@ -16,7 +14,7 @@ describe("a service is ready", () => {
     Effect.gen(function* () {
       let asked = 0
       let works = true
-      const ready = Readiness.make({
+      const ready = yield* Readiness.make({
         lease: () => Effect.succeed([]),
         release: () =>
           Effect.suspend(() => {
@@ -41,7 +39,7 @@ describe("a service is ready", () => {
     () =>
       Effect.gen(function* () {
         let isFull = true
-        const ready = Readiness.make({
+        const ready = yield* Readiness.make({
           lease: () =>
             Effect.suspend(() =>
               isFull ? Effect.fail(new JournalError({ message: "full" })) : Effect.succeed([])
@@ -58,7 +56,7 @@ describe("a service is ready", () => {
   it.effect("no more when its journal has said nothing for a second, whoever has given up waiting", () =>
     Effect.gen(function* () {
       const asked = yield* Deferred.make<void>()
-      const ready = Readiness.make({
+      const ready = yield* Readiness.make({
         lease: () => Effect.succeed([]),
         release: () => Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
       })
@@ -68,27 +66,6 @@ describe("a service is ready", () => {
       const second = yield* Effect.forkChild(ready)
       yield* Time.adjust("1 second")
       expect(yield* Fiber.join(second)).toBe(false)
-    })
-  )
-
-  it.effect("also to the second to ask, when the first was gone before the journal was asked", () =>
-    Effect.gen(function* () {
-      const ready = Readiness.make({ lease: () => Effect.succeed([]), release: () => Effect.void })
-      const clock = yield* Clock.Clock
-      let first: Fiber.Fiber<boolean> | null = null
-      const leaving = Effect.provideService(
-        ready,
-        Clock.Clock,
-        Object.assign(Object.create(clock), {
-          currentTimeMillis: Effect.sync(() => {
-            first?.interruptUnsafe()
-            return clock.currentTimeMillisUnsafe()
-          })
-        })
-      )
-      first = yield* Effect.forkChild(Effect.andThen(Effect.yieldNow, leaving))
-      expect(Exit.hasInterrupts(yield* Fiber.await(first))).toBe(true)
-      expect(yield* ready).toBe(true)
     })
   )
 

@@ -61,6 +61,25 @@ describe("httpApp", () => {
     }).pipe(Effect.provide(ports))
   )
 
+  it.live("has no routes beside its path, made within the layers of the other server", () =>
+    Effect.gen(function* () {
+      const routes = HttpRouter.use((router) =>
+        Effect.flatMap(Http.httpApp({ basePath: "/wallets", drain: 0 }), (app) =>
+          router.prefixed("/wallets").add("*", "/*", app)
+        )
+      )
+      const { dispose, handler } = HttpRouter.toWebHandler(Layer.provide(routes, ports))
+      yield* Effect.addFinalizer(() => Effect.promise(dispose))
+      const headers = { "content-type": "application/json", "x-api-key": key }
+      const status = (path: string) =>
+        Effect.promise(
+          async () => (await handler(new Request(`http://own.test${path}`, { headers, ...signer }))).status
+        )
+      expect(yield* status("/wallets/getSigner")).toBe(200)
+      expect(yield* status("/getSigner")).toBe(404)
+    })
+  )
+
   it.live("answers 503 when its scope has closed", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()

@@ -203,7 +203,7 @@ export const make = async (
       )
     },
     open: async () => {
-      const runtime = ManagedRuntime.make(Layer.orDie(Wiring.journal(config)))
+      const runtime = ManagedRuntime.make(Layer.orDie(Wiring.stored(config)))
       try {
         const [transactions, work] = await runtime.runPromise(
           Effect.flatMap(Journals.all, (journal) => Effect.all([journal.openOf(lane), journal.work]))

@@ -1,6 +1,6 @@
 import { Contract, dataSlice } from "ethers"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import * as PlaygroundLink from "../../../src/hosts/cli/dev/PlaygroundLink.js"
+import * as Tour from "../../../src/hosts/cli/dev/Tour.js"
 import * as DevService from "../../support/http/DevService.js"
 import * as Accessibility from "./Accessibility.js"
 import * as Browser from "./Browser.js"
@@ -38,7 +38,7 @@ const exchanges = async () => (await browser.page.locator("#exchange summary").a
 describe("A passkey in a browser", () => {
   test("is made on the page that the development stack links to", async () => {
     const { authenticator, page, picture } = browser
-    await page.goto(PlaygroundLink.of(service.info))
+    await page.goto(Tour.playground(service.info))
     expect(page.url()).toBe(`http://localhost:${new URL(service.info.baseUrl).port}/playground`)
     expect(await page.locator("#apiKey").inputValue()).toBe(service.info.apiKeys.pro)
     expect(await text("notice")).toBe("")
@@ -127,7 +127,7 @@ describe("A passkey in a browser", () => {
   test("would not be, and the check would tell", async () => {
     const { page } = browser
     const spoilt = await page.context().newPage()
-    await spoilt.goto(PlaygroundLink.of(service.info))
+    await spoilt.goto(Tour.playground(service.info))
     await spoilt.evaluate(`
       document.querySelector('label[for="rpc"]').remove()
       document.querySelector("button").textContent = ""
@@ -188,7 +188,7 @@ describe("A passkey in a browser", () => {
     const publicKey = await text("publicKey")
     await page.reload()
     expect(await text("publicKey")).toBe(publicKey)
-    await page.goto(PlaygroundLink.of(service.info))
+    await page.goto(Tour.playground(service.info))
     await page.getByLabel("Salt", { exact: true }).fill("browser")
     await page.getByLabel("Amount, in the token's smallest unit").fill("1000000")
     expect(await press("Transfer")).toContain("ERC20InsufficientBalance")

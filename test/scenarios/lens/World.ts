@@ -19,7 +19,6 @@ import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterD
 import { hash, type UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as Steps from "../../../src/domain/primitives/Steps.js"
 import * as Proof from "../../../src/domain/signature/Proof.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import type { Suite } from "../../../src/hosts/cli/deploy/Suite.js"
@@ -230,7 +229,7 @@ export class World {
     } = {}
   ): Promise<GasLens.Report> {
     const data = Result.getOrThrow(GasLens.encodeCall({ entryPoint: this.entryPoint(version), ...request }))
-    return Result.getOrThrow(Steps.finish(GasLens.decodeSteps(await this.lensCall(version, data, options))))
+    return Result.getOrThrow(GasLens.decode(await this.lensCall(version, data, options), request))
   }
 
   /** Several looks in one eth_call; what the lens answered to each. */

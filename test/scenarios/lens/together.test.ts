@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest"
 import { versions } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
 import type * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as Steps from "../../../src/domain/primitives/Steps.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { fundPaymaster } from "../../../src/hosts/cli/deploy/Suite.js"
 import { reverterAbi, tokenAbi } from "./Abis.js"
@@ -16,8 +15,8 @@ const lensAbi = new Interface(artifact("GasLens").abi)
 
 const world = useWorld(undefined, (world) => fundPaymaster(world.payer, world.suite.paymaster, 10n ** 20n))
 
-const decoded = (told: Hex.Hex | undefined): GasLens.Report =>
-  Result.getOrThrow(Steps.finish(GasLens.decodeSteps(told ?? "0x")))
+const decoded = (told: Hex.Hex | undefined, request: GasLens.Asked | undefined): GasLens.Report =>
+  Result.getOrThrow(GasLens.decode(told ?? "0x", request ?? { probes: [], wallets: [] }))
 
 describe.each(versions)("looks in one call on %s", (version) => {
   const transfer = (amount = 1n) =>
@@ -59,9 +58,9 @@ describe.each(versions)("looks in one call on %s", (version) => {
     const requests = await Promise.all(ops.map(requestOf))
     const alone = await Promise.all(requests.map((request) => world.look(version, request)))
     const together = await world.lookEach(version, requests)
-    expect(together?.map((told) => decoded(told))).toEqual(alone)
+    expect(together?.map((told, at) => decoded(told, requests[at]))).toEqual(alone)
     const reversed = await world.lookEach(version, [...requests].reverse())
-    expect(reversed?.map((told) => decoded(told))).toEqual([...alone].reverse())
+    expect(reversed?.map((told, at) => decoded(told, requests.at(-1 - at)))).toEqual([...alone].reverse())
     expect(new Set(alone.map(({ measures: [measure] }) => measure?.stage))).toEqual(new Set(["ok", "call"]))
     expect(alone[6]?.measures[0]?.shortfall).toBeGreaterThan(0n)
   })
@@ -71,15 +70,16 @@ describe.each(versions)("looks in one call on %s", (version) => {
     const requests = Array.from({ length: 32 }, () => request)
     const told = await world.lookEach(version, requests, 50_000_000n)
     const alone = await world.look(version, request)
-    expect(told?.map((each) => decoded(each))).toEqual(requests.map(() => alone))
+    expect(told?.map((each, at) => decoded(each, requests[at]))).toEqual(requests.map(() => alone))
   })
 
   it("say so where there is too little gas for one behind another", async () => {
     const wallet = await make("starved")
     const first = await requestOf(dummied(wallet, 1n, failing("failOutOfGas")))
     const second = await requestOf(dummied(wallet, 1n, transfer()))
-    const told = await world.lookEach(version, [first, second], 20_000_000n)
-    const stages = told?.map((each) => decoded(each).measures[0]?.stage)
+    const requests = [first, second]
+    const told = await world.lookEach(version, requests, 20_000_000n)
+    const stages = told?.map((each, at) => decoded(each, requests[at]).measures[0]?.stage)
     expect(stages).toEqual(["call", "starved"])
     expect((await world.look(version, second, { gas: 20_000_000n })).measures[0]?.stage).toBe("ok")
   })

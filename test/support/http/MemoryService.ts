@@ -30,7 +30,7 @@ import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
 import * as InMemory from "../journal/InMemory.js"
 import { options } from "../journal/Layers.js"
 import type { Place, Sent } from "./Bodies.js"
-import { accounts, rateLimit, unlimited } from "./Service.js"
+import { accounts, ask, rateLimit, unlimited } from "./Service.js"
 
 /**
  * The service with its real use cases and engine, all of its ports in memory: for many requests in little time. URLs
@@ -199,22 +199,14 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
 /** Answers without a socket, its body in two pieces: a character may lie across them. */
 export const inProcess =
   (front: HttpService.HttpService) =>
-  ({ body, headers, method, target }: Sent) =>
-    Effect.map(
-      front.handle({
-        method,
-        target,
-        headers: { ...headers, "content-length": String(body.length) },
-        remoteAddress: "203.0.113.1",
-        readBody: (collector) =>
-          Effect.sync(() => {
-            const half = body.length >> 1
-            if (collector.take(body.subarray(0, half))) collector.take(body.subarray(half))
-          })
-      }),
-      (answer) => ({
-        status: answer.status,
-        headers: new Headers(answer.headers),
-        text: String(answer.body)
-      })
-    )
+  ({ body, headers, method, target }: Sent) => {
+    const half = body.length >> 1
+    const pieces = [body.subarray(0, half), body.subarray(half)].filter(({ length }) => length > 0)
+    return ask(front, {
+      method,
+      target,
+      headers: { ...headers, "content-length": String(body.length) },
+      remoteAddress: "203.0.113.1",
+      ...(method !== "GET" && method !== "HEAD" && pieces.length > 0 && { body: ReadableStream.from(pieces) })
+    })
+  }

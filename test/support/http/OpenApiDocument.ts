@@ -1,10 +1,8 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import { catalogue } from "../../../src/application/request/Catalogue.js"
-import { api } from "../../../src/hosts/http/contract/Api.js"
-import * as OpenApi from "../../../src/hosts/http/docs/OpenApi.js"
-import type * as OpenApiDocument from "../../../src/hosts/http/docs/OpenApiDocument.js"
 import * as SwaggerUi from "../../../src/hosts/http/docs/SwaggerUi.js"
 import * as Playground from "../../../src/hosts/http/playground/Playground.js"
+import * as OpenApiDocument from "../../../tools/reference/OpenApiDocument.js"
 
 /** One request and its answer, as they went over the wire. */
 export interface Exchange {
@@ -18,8 +16,7 @@ export interface Exchange {
   readonly text: string
 }
 
-/** The document that this service serves. */
-export const document: OpenApiDocument.Document = JSON.parse(JSON.stringify(OpenApi.fromApi(api)))
+export const { document } = OpenApiDocument
 
 const ajv = new Ajv2020({
   strict: true,

@@ -2,7 +2,10 @@ import { randomBytes } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { connect } from "node:net"
 import * as Effect from "effect/Effect"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -10,7 +13,7 @@ import { type Allowance, RateLimit } from "../../../src/application/ports/RateLi
 import { type AccountId, type Principal, Tenants } from "../../../src/application/ports/Tenants.js"
 import { type Code, catalogue } from "../../../src/application/request/Catalogue.js"
 import { EventStream } from "../../../src/application/request/EventStream.js"
-import type { Handlers } from "../../../src/hosts/http/handlers/Handlers.js"
+import type { Handlers } from "../../../src/hosts/http/handlers/Groups.js"
 import * as Statuses from "../../../src/hosts/http/message/Statuses.js"
 import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
 import * as Server from "../../../src/hosts/node/server/Server.js"
@@ -100,6 +103,37 @@ export const makeFront = (options: StartOptions = {}): Effect.Effect<HttpService
     Effect.provide(ports)
   )
 }
+
+/** A request without a socket. */
+export interface Asked {
+  readonly method?: string
+  readonly target: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly remoteAddress?: string | null
+  readonly body?: NonNullable<RequestInit["body"]>
+}
+
+/** The answer to a request without a socket, its body unread. */
+export const respond = (
+  { app }: HttpService.HttpService,
+  { body, headers = {}, method = "GET", remoteAddress = null, target }: Asked
+): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
+  const init = { method, headers, ...(body !== undefined && { body, duplex: "half" }) }
+  const request = HttpServerRequest.fromWeb(new Request("http://x", init as RequestInit)).modify({
+    url: target,
+    remoteAddress: Option.fromNullishOr(remoteAddress)
+  })
+  return Effect.scoped(Effect.provideService(app, HttpServerRequest.HttpServerRequest, request))
+}
+
+/** The same, read to its end. */
+export const ask = (front: HttpService.HttpService, asked: Asked): Effect.Effect<Answered> =>
+  Effect.flatMap(respond(front, asked), (response) =>
+    Effect.promise(async () => {
+      const { headers, status } = response
+      return { status, headers: new Headers(headers), text: await HttpServerResponse.toWeb(response).text() }
+    })
+  )
 
 /** The front behind a real node server on a free port, until the scope closes. */
 export const start = (options: StartOptions = {}): Effect.Effect<Started, never, Scope.Scope> =>

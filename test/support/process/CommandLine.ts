@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Program from "../../../src/hosts/cli/Program.js"
-import { Operator } from "../../../src/hosts/cli/support/Command.js"
+import { Operator } from "../../../src/hosts/cli/support/Operator.js"
 
 export interface Heard {
   readonly stdout: string

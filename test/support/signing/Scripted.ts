@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { SigningKey } from "ethers"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
-import type { RingKeyLimits } from "../../../src/application/keys/RingKeyLimits.js"
+import type { RingKeyLimits } from "../../../src/application/keys/RingKeyCall.js"
 import {
   type KeyProvider,
   KeyProviderError,

@@ -1,10 +1,12 @@
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
 import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
-import * as InSlices from "../InSlices.js"
+import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import type { Batches } from "../transport/Batches.js"
 import type { RpcError } from "../transport/JsonRpc.js"
 import * as Refusal from "../transport/Refusal.js"
@@ -13,7 +15,7 @@ import * as Refusal from "../transport/Refusal.js"
 const missingMillis = 3_600_000
 
 /** Where the answer first differs from what it should be: names of our own schemas, nothing that the node wrote. */
-export const pathOf = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => {
+const pathOf = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => {
   switch (issue._tag) {
     case "Pointer":
       return [...issue.path, ...pathOf(issue.issue)]
@@ -30,11 +32,15 @@ export const pathOf = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => 
   }
 }
 
-export const malformedAt = (path: ReadonlyArray<PropertyKey>): string =>
-  path.length === 0 ? "is malformed" : `is malformed at ${path.map(String).join(".")}`
-
-/** Text that takes a part of a millisecond to look at, in UTF-16 units. */
-const longText = 65_536
+/** Decodes a value; `Failure` says where it does not fit. */
+export const decoder = <A, I>(schema: Schema.Codec<A, I>) => {
+  const decode = SchemaParser.decodeUnknownResult(schema)
+  return (value: unknown): Result.Result<A, string> =>
+    Result.mapError(decode(value), (issue) => {
+      const path = pathOf(issue)
+      return path.length === 0 ? "is malformed" : `is malformed at ${path.map(String).join(".")}`
+    })
+}
 
 /** Asks a node and decodes what it answers. What does not fit is the node's fault, and says where it does not. */
 export const make = (origin: string, batches: Batches) => {
@@ -46,54 +52,41 @@ export const make = (origin: string, batches: Batches) => {
     })
 
   const rejected = (error: RpcError) =>
-    Effect.fail(
-      new ChainRpcError({
-        reason: Refusal.isUnsupported(error) ? "unsupported" : "rejected",
-        origin,
-        message: error.message,
-        rpcCode: error.code
-      })
-    )
+    new ChainRpcError({
+      reason: Refusal.isUnsupported(error) ? "unsupported" : "rejected",
+      origin,
+      message: error.message,
+      rpcCode: error.code
+    })
 
-  const decoder = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
-    const decode = SchemaParser.decodeUnknownResult(schema)
-    const told = (result: ReturnType<typeof decode>) =>
-      Effect.mapError(Effect.fromResult(result), (issue) => malformed(method, malformedAt(pathOf(issue))))
+  const decoderOf = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
+    const decode = decoder(schema)
     // The answers of a batch come at one moment, and each may be of a megabyte.
     return (value: unknown) =>
-      typeof value === "string" && value.length > longText
-        ? Effect.flatMap(
-            // biome-ignore lint/correctness/useYield: one answer is one step
-            InSlices.run(function* () {
-              return decode(value)
-            }),
-            told
-          )
-        : told(decode(value))
+      Effect.flatMap(EventLoop.breathe, () =>
+        Effect.mapError(Effect.fromResult(decode(value)), (where) => malformed(method, where))
+      )
   }
 
   /**
-   * Of a list what can be read, and of the rest what it is, and where it cannot be. Each element is decoded in a step of its
-   * own: of thousands, they are not decoded in one go.
+   * Of a list what can be read, and of the rest what it is, and where it cannot be.
    */
   const readable = <A, I>(element: Schema.Codec<A, I>) => {
     const decodeElement = SchemaParser.decodeUnknownResult(element)
     return (list: ReadonlyArray<unknown>, ...at: ReadonlyArray<PropertyKey>) =>
       Effect.map(
-        Effect.forEach(list, (one) => Effect.sync(() => decodeElement(one))),
-        (decoded) => ({
-          values: decoded.flatMap((each) => (each._tag === "Success" ? [each.success] : [])),
-          odd: decoded.flatMap((each, index) =>
-            each._tag === "Failure"
-              ? [{ value: list[index], where: [...at, index, ...pathOf(each.failure)].map(String).join(".") }]
-              : []
-          )
-        })
+        EventLoop.map(list, (value, index) =>
+          Result.mapError(decodeElement(value), (issue) => ({
+            value,
+            where: [...at, index, ...pathOf(issue)].map(String).join(".")
+          }))
+        ),
+        (decoded) => ({ values: Arr.getSuccesses(decoded), odd: Arr.getFailures(decoded) })
       )
   }
 
   const reader = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
-    const decode = decoder(method, schema)
+    const decode = decoderOf(method, schema)
     return (...params: ReadonlyArray<unknown>): Effect.Effect<A, ChainRpcError> =>
       Effect.flatMap(batches.read(method, params), (outcome) =>
         outcome._tag === "error" ? rejected(outcome.error) : decode(outcome.value)
@@ -110,8 +103,7 @@ export const make = (origin: string, batches: Batches) => {
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const known = missing.get(method)
         // Not to be believed for longer where the clock was set back.
-        if (known !== undefined && now >= known.at && now < known.at + missingMillis)
-          return Effect.fail(known.error)
+        if (known !== undefined && now >= known.at && now < known.at + missingMillis) return known.error
         return Effect.tapError(ask(...params), (error) =>
           Effect.sync(() => {
             if (error.reason === "unsupported") missing.set(method, { at: now, error })
@@ -120,5 +112,5 @@ export const make = (origin: string, batches: Batches) => {
       })
   }
 
-  return { malformed, rejected, decoder, readable, reader, optional }
+  return { malformed, rejected, decoderOf, readable, reader, optional }
 }

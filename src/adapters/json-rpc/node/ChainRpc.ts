@@ -37,9 +37,10 @@ export const defaults = {
     firstByteMillis: 5_000,
     totalMillis: 15_000,
     responseBytes: 16 * 1_024 * 1_024,
-    callerResponseBytes: 8 * 1_024 * 1_024,
     // Receipts and logs have about 40 bytes a value.
     responseValues: 524_288,
+    callerResponseBytes: 8 * 1_024 * 1_024,
+    callerResponseValues: 98_304,
     connectionsPerHost: 16,
     accounts: 1_024
   },
@@ -69,39 +70,40 @@ const refusals = {
 }
 
 /** The nodes behind URLs, over HTTP. */
-export const make = (options: Options = {}): Effect.Effect<ChainRpc["Service"], never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const rules = { ...defaults.egress, ...options.egress }
-    const limits = { ...defaults.batches, ...options.batches }
-    const retry = { ...defaults.retry, ...options.retry }
-    const capacity = options.clients ?? defaults.clients
-    const onExchange = options.onExchange ?? (() => undefined)
-    const http = yield* Http.make(rules, { ...defaults.http, ...options.http })
-    const background = yield* FiberSet.makeRuntime()
-    const clients = new Lru<string, ChainClient>(capacity)
+export const make = Effect.fnUntraced(function* (
+  options: Options = {}
+): Effect.fn.Return<ChainRpc["Service"], never, Scope.Scope> {
+  const rules = { ...defaults.egress, ...options.egress }
+  const limits = { ...defaults.batches, ...options.batches }
+  const retry = { ...defaults.retry, ...options.retry }
+  const capacity = options.clients ?? defaults.clients
+  const onExchange = options.onExchange ?? (() => undefined)
+  const http = yield* Http.make(rules, { ...defaults.http, ...options.http })
+  const background = yield* FiberSet.makeRuntime()
+  const clients = new Lru<string, ChainClient>(capacity)
 
-    const clientOf = (target: Egress.Target): ChainClient => {
-      const key = JSON.stringify([target.trust, target.scope, target.href])
-      const client =
-        clients.get(key) ??
-        Client.make(target.origin, Batches.make({ background, http, limits, onExchange, retry, target }))
-      clients.set(key, client)
-      return client
-    }
+  const clientOf = (target: Egress.Target): ChainClient => {
+    const key = JSON.stringify([target.trust, target.scope, target.href])
+    const client =
+      clients.get(key) ??
+      Client.make(target.origin, Batches.make({ background, http, limits, onExchange, retry, target }))
+    clients.set(key, client)
+    return client
+  }
 
-    const targetOf = (url: string, by: NamedBy) =>
-      by === "operator" ? Egress.target(url, by, rules) : Egress.target(url, "caller", rules, by.account)
+  const targetOf = (url: string, by: NamedBy) =>
+    by === "operator" ? Egress.target(url, by, rules) : Egress.target(url, "caller", rules, by.account)
 
-    return {
-      connect: (url, by) =>
-        Result.match(targetOf(url, by), {
-          onFailure: (reason) => {
-            const origin = originOf(url)
-            return Effect.fail(new ChainRpcError({ reason, origin, message: refusals[reason] }))
-          },
-          onSuccess: (target) => Effect.sync(() => clientOf(target))
-        })
-    }
-  })
+  return {
+    connect: (url, by) =>
+      Result.match(targetOf(url, by), {
+        onFailure: (reason) => {
+          const origin = originOf(url)
+          return new ChainRpcError({ reason, origin, message: refusals[reason] })
+        },
+        onSuccess: (target) => Effect.sync(() => clientOf(target))
+      })
+  }
+})
 
 export const layer = (options: Options = {}): Layer.Layer<ChainRpc> => Layer.effect(ChainRpc, make(options))

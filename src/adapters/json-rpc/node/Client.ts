@@ -1,16 +1,21 @@
+import * as Cache from "effect/Cache"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import type {
+  BlockTag,
   CallResult,
   ChainClient,
   ChainRpcError,
   LogFilter
 } from "../../../application/ports/chain/ChainRpc.js"
+import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import * as Transaction from "../../../domain/evm/Transaction.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
 import type { Batches } from "../transport/Batches.js"
+import type { Outcome } from "../transport/JsonRpc.js"
 import * as Refusal from "../transport/Refusal.js"
 import * as Answers from "./Answers.js"
 import * as NodeFees from "./NodeFees.js"
@@ -21,24 +26,13 @@ import * as RpcSchemas from "./RpcSchemas.js"
 
 /** Concurrent askers get one answer; a good one is kept for ever, a bad one not at all. */
 const shared = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
-  let asked: Fiber.Fiber<A, E> | undefined
-  const forget = Effect.sync(() => {
-    asked = undefined
-  })
-  // In a fiber of its own: the first asker may be interrupted while others wait.
-  const begin = Effect.map(Effect.forkDetach(Effect.tapCause(ask, () => forget)), (fiber) => {
-    asked = fiber
-    return fiber
-  })
-  return Effect.flatMap(
-    Effect.suspend(() => (asked === undefined ? begin : Effect.succeed(asked))),
-    Fiber.join
-  )
+  const timeToLive = (exit: Exit.Exit<A, E>) => (Exit.isSuccess(exit) ? Duration.infinity : Duration.zero)
+  return Cache.get(Effect.runSync(Cache.makeWith(() => ask, { capacity: 1, timeToLive })), null)
 }
 
 /** The methods of the port in terms of the Ethereum JSON-RPC. */
 export const make = (origin: string, batches: Batches): ChainClient => {
-  const { decoder, malformed, optional, readable, reader, rejected } = Answers.make(origin, batches)
+  const { decoderOf, malformed, optional, readable, reader, rejected } = Answers.make(origin, batches)
 
   const ethChainId = reader("eth_chainId", RpcSchemas.Quantity)
   const ethGetBlockByNumber = reader("eth_getBlockByNumber", RpcSchemas.MaybeBlock)
@@ -59,9 +53,9 @@ export const make = (origin: string, batches: Batches): ChainClient => {
   const readSimulatedLogs = readable(RpcSchemas.SimulatedLog)
   const readTransactions = readable(RpcSchemas.TransactionAnswer)
   const readReceiptLogs = readable(RpcSchemas.ReceiptLog)
-  const decodeCall = decoder("eth_call", Hex.schema)
-  const decodeGas = decoder("eth_estimateGas", RpcSchemas.GasUsed)
-  const decodeHash = decoder("eth_sendRawTransaction", Hex.schema32)
+  const decodeCall = decoderOf("eth_call", Hex.schema)
+  const decodeGas = decoderOf("eth_estimateGas", RpcSchemas.GasUsed)
+  const decodeHash = decoderOf("eth_sendRawTransaction", Hex.schema32)
 
   const fees = NodeFees.make({
     history: ethFeeHistory(Uint.toQuantity(BigInt(NodeFees.pastBlocks)), "latest", [
@@ -97,63 +91,84 @@ export const make = (origin: string, batches: Batches): ChainClient => {
           })
         )
 
-  const receiptOf = (
+  const receiptOf = Effect.fnUntraced(function* (
     txHash: Hex.Bytes32,
     answer: Receipts.ReceiptAnswer,
     reading: Parameters<ChainClient["receipt"]>[1]
-  ) =>
-    Effect.gen(function* () {
-      const asTold = reading === "asTold"
-      const emitters = typeof reading === "object" ? reading.emitters : undefined
-      const beside = yield* asTold
-        ? Effect.orElseSucceed(besideOf(txHash, answer), () => nothingBeside)
-        : besideOf(txHash, answer)
-      const { odd, values } = yield* readReceiptLogs(answer.logs ?? [], "logs")
-      const { missing: left, ...receipt } = Receipts.toReceipt(txHash, answer, values, beside)
-      // Of others' logs nothing is decided.
-      const lacking = asTold ? odd : odd.filter(({ value }) => OddLogs.mayTellOfOps(value, emitters))
-      const missing = [...left, ...lacking.map(({ where }) => where)]
-      const [first] = missing
-      if (first === undefined) return receipt
-      return asTold
-        ? { ...receipt, missing }
-        : yield* malformed("eth_getTransactionReceipt", `is malformed at ${first}`)
-    })
+  ) {
+    const asTold = reading === "asTold"
+    const emitters = typeof reading === "object" ? reading.emitters : undefined
+    const beside = yield* asTold
+      ? Effect.orElseSucceed(besideOf(txHash, answer), () => nothingBeside)
+      : besideOf(txHash, answer)
+    const { odd, values } = yield* readReceiptLogs(answer.logs ?? [], "logs")
+    const { missing: left, ...receipt } = Receipts.toReceipt(txHash, answer, values, beside)
+    // Of others' logs nothing is decided.
+    const telling = yield* EventLoop.map(odd, (one) =>
+      asTold || OddLogs.mayTellOfOps(one.value, emitters) ? [one] : []
+    )
+    const missing = [...left, ...telling.flat().map(({ where }) => where)]
+    const [first] = missing
+    if (first === undefined) return receipt
+    return asTold
+      ? { ...receipt, missing }
+      : yield* malformed("eth_getTransactionReceipt", `is malformed at ${first}`)
+  })
 
-  const logsIn = (
+  const logsIn = Effect.fnUntraced(function* (
     list: ReadonlyArray<unknown>,
     filter: Pick<LogFilter, "address" | "topics">,
     reading?: "asTold" | "placed"
-  ) =>
-    Effect.flatMap(readLogs(list), ({ odd, values }) => {
-      const found = RpcSchemas.toFoundLogs(values)
-      const meant = odd.filter(({ value }) => OddLogs.mayMatch(value, filter))
-      const told = meant.map(({ value, where }) => ({ where, log: OddLogs.asTold(value, filter) }))
-      const shown = reading === undefined ? [] : told.flatMap(({ log }) => (log === null ? [] : [log]))
-      const all = [...found, ...shown]
-      // An answer of which nothing can be read is none.
-      if (reading === "asTold" && (all.length > 0 || values.length > 0)) return Effect.succeed(all)
-      const ours = told.find(({ log }) => reading !== "placed" || log === null || !OddLogs.isPlain(log))
-      return ours === undefined
-        ? Effect.succeed(all)
-        : Effect.fail(malformed("eth_getLogs", `is malformed at ${ours.where}`))
-    })
+  ) {
+    const { odd, values } = yield* readLogs(list)
+    const found = RpcSchemas.toFoundLogs(values)
+    const meant = yield* EventLoop.map(odd, ({ value, where }) =>
+      OddLogs.mayMatch(value, filter) ? [{ where, log: OddLogs.asTold(value, filter) }] : []
+    )
+    const told = meant.flat()
+    const shown = reading === undefined ? [] : told.flatMap(({ log }) => (log === null ? [] : [log]))
+    const all = [...found, ...shown]
+    // An answer of which nothing can be read is none.
+    if (reading === "asTold" && (all.length > 0 || values.length > 0)) return all
+    const ours = told.find(({ log }) => reading !== "placed" || log === null || !OddLogs.isPlain(log))
+    return ours === undefined ? all : yield* malformed("eth_getLogs", `is malformed at ${ours.where}`)
+  })
+
+  /** Answers about the block of another number are none. */
+  const isBlock = (tag: BlockTag) => (answer: { readonly number: bigint } | null) =>
+    answer === null || typeof tag !== "bigint" || answer.number === tag
+  const otherBlock = () => malformed("eth_getBlockByNumber", "is another block")
+
+  /** What a call came to; one that failed while it ran has an answer. */
+  const ranOf = <A extends CallResult>(
+    outcome: Outcome,
+    succeeded: (value: unknown) => Effect.Effect<A, ChainRpcError>,
+    failed: (result: CallResult) => A
+  ): Effect.Effect<A, ChainRpcError> => {
+    if (outcome._tag === "result") return succeeded(outcome.value)
+    const data = Refusal.revertData(outcome.error)
+    return data === undefined
+      ? rejected(outcome.error)
+      : Effect.succeed(failed({ success: false, data, ...Refusal.gas(outcome.error) }))
+  }
+
+  const simulatedLogs = Effect.fnUntraced(function* (logs: ReadonlyArray<unknown>, index: number) {
+    const { odd, values } = yield* readSimulatedLogs(logs, "calls", index, "logs")
+    const lacking = odd.find(({ value }) => OddLogs.mayTellOfOps(value))
+    return lacking === undefined
+      ? values
+      : yield* malformed("eth_simulateV1", `is malformed at ${lacking.where}`)
+  })
 
   return {
     origin,
     chainId: shared(ethChainId()),
     block: (tag) =>
-      Effect.flatMap(ethGetBlockByNumber(Params.toTag(tag), false), (answer) =>
-        answer !== null && typeof tag === "bigint" && answer.number !== tag
-          ? Effect.fail(malformed("eth_getBlockByNumber", "is another block"))
-          : Effect.succeed(answer === null ? null : RpcSchemas.toBlock(answer))
+      ethGetBlockByNumber(Params.toTag(tag), false).pipe(
+        Effect.filterOrFail(isBlock(tag), otherBlock),
+        Effect.map((answer) => (answer === null ? null : RpcSchemas.toBlock(answer)))
       ),
-    header: (block) =>
-      Effect.flatMap(ethGetHeader(Params.toTag(block), false), (answer) =>
-        answer !== null && typeof block === "bigint" && answer.number !== block
-          ? Effect.fail(malformed("eth_getBlockByNumber", "is another block"))
-          : Effect.succeed(answer)
-      ),
+    header: (tag) => Effect.filterOrFail(ethGetHeader(Params.toTag(tag), false), isBlock(tag), otherBlock),
     fees,
     balance: (address) => ethGetBalance(address, "latest"),
     code: (address) => ethGetCode(address, "latest"),
@@ -167,34 +182,26 @@ export const make = (origin: string, batches: Batches): ChainClient => {
               values.map(RpcSchemas.toTransaction)
             )
       ),
-    call: (call, overrides, at = "latest") =>
-      Effect.flatMap(
-        batches.read(
-          "eth_call",
-          typeof call === "function"
-            ? () => Params.toParams(call(), overrides, at)
-            : Params.toParams(call, overrides, at)
-        ),
-        (outcome): Effect.Effect<CallResult, ChainRpcError> => {
-          if (outcome._tag === "result")
-            return Effect.map(decodeCall(outcome.value), (data) => ({ success: true, data }))
-          const data = Refusal.revertData(outcome.error)
-          return data === undefined
-            ? rejected(outcome.error)
-            : Effect.succeed({ success: false, data, ...Refusal.gas(outcome.error) })
-        }
-      ),
+    call: (call, overrides, at = "latest") => {
+      const params =
+        typeof call === "function"
+          ? () => Params.toParams(call(), overrides, at)
+          : Params.toParams(call, overrides, at)
+      return Effect.flatMap(batches.read("eth_call", params), (outcome) =>
+        ranOf<CallResult>(
+          outcome,
+          (value) => Effect.map(decodeCall(value), (data) => ({ success: true, data })),
+          (failed) => failed
+        )
+      )
+    },
     estimateGas: (call) =>
-      Effect.flatMap(
-        batches.read("eth_estimateGas", [Params.toCall(call)]),
-        (outcome): Effect.Effect<CallResult & { readonly gas: bigint }, ChainRpcError> => {
-          if (outcome._tag === "result")
-            return Effect.map(decodeGas(outcome.value), (gas) => ({ success: true, data: Hex.empty, gas }))
-          const data = Refusal.revertData(outcome.error)
-          return data === undefined
-            ? rejected(outcome.error)
-            : Effect.succeed({ success: false, data, gas: 0n, ...Refusal.gas(outcome.error) })
-        }
+      Effect.flatMap(batches.read("eth_estimateGas", [Params.toCall(call)]), (outcome) =>
+        ranOf<CallResult & { readonly gas: bigint }>(
+          outcome,
+          (value) => Effect.map(decodeGas(value), (gas) => ({ success: true, data: Hex.empty, gas })),
+          (failed) => ({ ...failed, gas: 0n })
+        )
       ),
     simulate: (calls) =>
       Effect.flatMap(
@@ -205,59 +212,46 @@ export const make = (origin: string, batches: Batches): ChainClient => {
         ([block]) =>
           block.calls.length === calls.length
             ? Effect.forEach(block.calls, (call, index) =>
-                Effect.flatMap(
-                  readSimulatedLogs(call.logs ?? [], "calls", index, "logs"),
-                  ({ odd, values }) => {
-                    const lacking = odd.find(({ value }) => OddLogs.mayTellOfOps(value))
-                    return lacking === undefined
-                      ? Effect.succeed(RpcSchemas.toSimulatedCall(call, values))
-                      : Effect.fail(malformed("eth_simulateV1", `is malformed at ${lacking.where}`))
-                  }
+                Effect.map(simulatedLogs(call.logs ?? [], index), (logs) =>
+                  RpcSchemas.toSimulatedCall(call, logs)
                 )
               )
-            : Effect.fail(malformed("eth_simulateV1", "has another number of calls"))
+            : malformed("eth_simulateV1", "has another number of calls")
       ),
-    sendRawTransaction: (raw) =>
-      Effect.flatMap(batches.once("eth_sendRawTransaction", [raw]), (outcome) =>
-        outcome._tag === "error"
-          ? rejected(outcome.error)
-          : Effect.flatMap(decodeHash(outcome.value), (hash) =>
-              hash === Transaction.hash(raw)
-                ? Effect.void
-                : Effect.fail(malformed("eth_sendRawTransaction", "is the hash of another transaction"))
-            )
-      ),
+    sendRawTransaction: Effect.fnUntraced(function* (raw: Hex.Hex) {
+      const outcome = yield* batches.once("eth_sendRawTransaction", [raw])
+      if (outcome._tag === "error") return yield* rejected(outcome.error)
+      if ((yield* decodeHash(outcome.value)) !== Transaction.hash(raw))
+        return yield* malformed("eth_sendRawTransaction", "is the hash of another transaction")
+    }),
     receipt: (txHash, reading) =>
       Effect.flatMap(ethGetTransactionReceipt(txHash), (value) => {
         const answer = Receipts.readReceipt(value)
         if (answer === null) return Effect.succeed(null)
         return reading === "asTold" || answer.transactionHash === null || answer.transactionHash === txHash
           ? receiptOf(txHash, answer, reading)
-          : Effect.fail(malformed("eth_getTransactionReceipt", "is of another transaction"))
+          : malformed("eth_getTransactionReceipt", "is of another transaction")
       }),
     knows: (txHash) => Effect.map(ethHasTransaction(txHash), (answer) => answer !== null),
     transaction: (txHash) =>
-      Effect.flatMap(ethGetTransactionByHash(txHash), (answer) =>
-        answer === null || answer.hash === txHash
-          ? Effect.succeed(answer === null ? null : RpcSchemas.toTransaction(answer))
-          : Effect.fail(malformed("eth_getTransactionByHash", "is another transaction"))
+      ethGetTransactionByHash(txHash).pipe(
+        Effect.filterOrFail(
+          (answer) => answer === null || answer.hash === txHash,
+          () => malformed("eth_getTransactionByHash", "is another transaction")
+        ),
+        Effect.map((answer) => (answer === null ? null : RpcSchemas.toTransaction(answer)))
       ),
     logs: (filter, reading) =>
       Effect.flatMap(ethGetLogs(Params.toFilter(filter)), (list) => logsIn(list, filter, reading)),
-    logsOf: (blockHash, filter, reading) =>
-      Effect.flatMap(
-        Effect.flatMap(
-          ethGetLogs({
-            blockHash,
-            topics: filter.topics,
-            ...(filter.address !== undefined && { address: filter.address })
-          }),
-          (list) => logsIn(list, filter, reading)
-        ),
-        (logs) =>
-          logs.every((log) => log.blockHash === blockHash)
-            ? Effect.succeed(logs)
-            : Effect.fail(malformed("eth_getLogs", "is of another block"))
+    logsOf: (blockHash, { address, topics }, reading) => {
+      const filter = { topics, ...(address !== undefined && { address }) }
+      return ethGetLogs({ blockHash, ...filter }).pipe(
+        Effect.flatMap((list) => logsIn(list, filter, reading)),
+        Effect.filterOrFail(
+          (logs) => logs.every((log) => log.blockHash === blockHash),
+          () => malformed("eth_getLogs", "is of another block")
+        )
       )
+    }
   }
 }

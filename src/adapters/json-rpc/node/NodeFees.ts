@@ -64,21 +64,19 @@ export const make = ({ baseFee, gasPrice, history, suggestedTip }: Questions) =>
   let market: boolean | undefined
   let suggestion: { readonly tip: bigint; readonly at: number } | undefined
   const past = orNull(history, noAnswers)
-  const ofMarket = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+  const ofMarket = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
     // Not to be known for longer where the clock was set back.
-    if (suggestion !== undefined && now >= suggestion.at && now < suggestion.at + tipMillis) {
-      const { tip } = suggestion
-      return Effect.map(past, (known) => marketOf(known, tip))
-    }
-    const suggested = Effect.tap(suggestedTip, (tip) =>
+    const isFresh = suggestion !== undefined && now >= suggestion.at && now < suggestion.at + tipMillis
+    const asked = Effect.tap(suggestedTip, (tip) =>
       Effect.sync(() => {
         suggestion = { tip, at: now }
       })
     )
-    return Effect.map(
-      Effect.all([past, orNull(suggested, refusals)], { concurrency: "unbounded" }),
-      ([known, tip]) => marketOf(known, tip)
-    )
+    const suggested =
+      suggestion !== undefined && isFresh ? Effect.succeed(suggestion.tip) : orNull(asked, refusals)
+    const [known, tip] = yield* Effect.all([past, suggested], { concurrency: "unbounded" })
+    return marketOf(known, tip)
   })
   const ofGasPrice = Effect.map(gasPrice, (price): NetworkFees => ({ nextBaseFee: null, tip: price }))
   const first = Effect.all([ofMarket, orNull(gasPrice, noAnswers), Effect.result(baseFee)], {

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import * as SchemaParser from "effect/SchemaParser"
 import type * as Scope from "effect/Scope"
 import {
   type BundlerClient,
@@ -19,7 +18,6 @@ import type * as Batches from "../transport/Batches.js"
 import type { RpcError } from "../transport/JsonRpc.js"
 import * as Refusal from "../transport/Refusal.js"
 import * as OperatorServices from "./OperatorServices.js"
-import * as UserOperations from "./UserOperations.js"
 
 export type Options = OperatorServices.Options
 
@@ -71,28 +69,27 @@ const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
     return errorOf({ code: rpcCode ?? 0, message, data: undefined })
   }
 
+  const malformed = (method: string, where: string) =>
+    new BundlerRpcError({
+      reason: "notAnRpc",
+      origin,
+      message: `${origin}: the answer to ${method} ${where}`
+    })
+
   const decoder = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
-    const decode = SchemaParser.decodeUnknownResult(schema)
+    const decode = Answers.decoder(schema)
     return (value: unknown) =>
-      Effect.mapError(
-        Effect.fromResult(decode(value)),
-        (issue) =>
-          new BundlerRpcError({
-            reason: "notAnRpc",
-            origin,
-            message: `${origin}: the answer to ${method} ${Answers.malformedAt(Answers.pathOf(issue))}`
-          })
-      )
+      Effect.mapError(Effect.fromResult(decode(value)), (where) => malformed(method, where))
   }
 
   const read = <A, I>(method: string, schema: Schema.Codec<A, I>, params: ReadonlyArray<unknown>) => {
     const decode = decoder(method, schema)
     return Effect.flatMap(Effect.mapError(batches.read(method, params), transport), (outcome) =>
-      outcome._tag === "error" ? Effect.fail(errorOf(outcome.error)) : decode(outcome.value)
+      outcome._tag === "error" ? errorOf(outcome.error) : decode(outcome.value)
     )
   }
 
-  const paramsOf = ({ entryPoint, op, version }: Offer) => [UserOperations.toJson(version, op), entryPoint]
+  const paramsOf = ({ entryPoint, op, version }: Offer) => [OperatorServices.toJson(version, op), entryPoint]
   const decodeHash = decoder("eth_sendUserOperation", Hex.schema32)
 
   return {
@@ -109,23 +106,18 @@ const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
         ]),
         ({ preVerificationGas }) => preVerificationGas
       ),
-    send: (offer, userOpHash) =>
-      Effect.gen(function* () {
-        const outcome = yield* Effect.mapError(
-          batches.once("eth_sendUserOperation", paramsOf(offer)),
-          transport
-        )
-        if (outcome._tag === "error") {
-          if (known.test(outcome.error.message)) return
-          return yield* errorOf(outcome.error)
-        }
-        if ((yield* decodeHash(outcome.value)) !== userOpHash)
-          return yield* new BundlerRpcError({
-            reason: "notAnRpc",
-            origin,
-            message: `${origin}: the answer to eth_sendUserOperation is the hash of another op`
-          })
-      }),
+    send: Effect.fnUntraced(function* (offer: Offer, userOpHash: Hex.Bytes32) {
+      const outcome = yield* Effect.mapError(
+        batches.once("eth_sendUserOperation", paramsOf(offer)),
+        transport
+      )
+      if (outcome._tag === "error") {
+        if (known.test(outcome.error.message)) return
+        return yield* errorOf(outcome.error)
+      }
+      if ((yield* decodeHash(outcome.value)) !== userOpHash)
+        return yield* malformed("eth_sendUserOperation", "is the hash of another op")
+    }),
     find: (userOpHash) =>
       Effect.map(read("eth_getUserOperationByHash", Found, [userOpHash]), (found) =>
         found === null ? null : { txHash: found.transactionHash ?? null }

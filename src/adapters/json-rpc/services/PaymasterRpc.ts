@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as SchemaParser from "effect/SchemaParser"
 import type * as Scope from "effect/Scope"
 import type { Offer } from "../../../application/ports/chain/BundlerRpc.js"
 import type { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
@@ -21,7 +20,6 @@ import * as RpcSchemas from "../node/RpcSchemas.js"
 import type * as Batches from "../transport/Batches.js"
 import * as Refusal from "../transport/Refusal.js"
 import * as OperatorServices from "./OperatorServices.js"
-import * as UserOperations from "./UserOperations.js"
 
 export type Options = OperatorServices.Options
 
@@ -36,7 +34,7 @@ const Answer = Schema.Struct({
   paymasterPostOpGasLimit: maybe(RpcSchemas.GasUsed),
   isFinal: maybe(Schema.Boolean)
 })
-const decode = SchemaParser.decodeUnknownResult(Answer)
+const decode = Answers.decoder(Answer)
 
 /** The parts of an answer for that version; null when one is missing. */
 const partsOf = ({ version }: Offer, answer: typeof Answer.Type): PaymasterAnswer | null => {
@@ -54,7 +52,7 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
 
   /** An op without paymaster has none of its members; one without signature neither. */
   const opOf = ({ op, version }: Offer) => {
-    const { paymasterAndData, signature, ...rest } = UserOperations.toJson(version, op)
+    const { paymasterAndData, signature, ...rest } = OperatorServices.toJson(version, op)
     return {
       ...rest,
       ...(signature !== Hex.empty && { signature }),
@@ -62,8 +60,8 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
     }
   }
 
-  const ask = (method: string) => (chainId: bigint, offer: Offer) =>
-    Effect.gen(function* () {
+  const ask = (method: string) =>
+    Effect.fnUntraced(function* (chainId: bigint, offer: Offer) {
       const params = [opOf(offer), offer.entryPoint, Uint.toQuantity(chainId), {}]
       const outcome = yield* Effect.mapError(batches.read(method, params), transport)
       if (outcome._tag === "error")
@@ -74,8 +72,8 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
       const answer = decode(outcome.value)
       const parts = Result.isFailure(answer) ? null : partsOf(offer, answer.success)
       if (parts !== null) return parts
-      const where = Result.isFailure(answer) ? Answers.pathOf(answer.failure) : []
-      return yield* fail("notAnRpc", `${origin}: the answer to ${method} ${Answers.malformedAt(where)}`)
+      const where = Result.isFailure(answer) ? answer.failure : "is malformed"
+      return yield* fail("notAnRpc", `${origin}: the answer to ${method} ${where}`)
     })
 
   return { origin, stub: ask("pm_getPaymasterStubData"), data: ask("pm_getPaymasterData") }

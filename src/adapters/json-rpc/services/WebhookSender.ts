@@ -7,7 +7,7 @@ import { DeliveryFailure, WebhookSender } from "../../../application/ports/Webho
 import { defaults } from "../node/ChainRpc.js"
 import * as Egress from "../transport/Egress.js"
 import * as Http from "../transport/Http.js"
-import * as RetryAfter from "../transport/RetryAfter.js"
+import * as Retry from "../transport/Retry.js"
 
 export interface Options {
   readonly egress?: Partial<Egress.Rules>
@@ -50,7 +50,7 @@ export const layer = (options: Options = {}): Layer.Layer<WebhookSender> =>
                 Effect.flatMap(({ retryAfter, status }) =>
                   Effect.map(Clock.currentTimeMillis, (now) => ({
                     status,
-                    retryAfterMillis: RetryAfter.millis(retryAfter, now)
+                    retryAfterMillis: Retry.afterMillis(retryAfter, now)
                   }))
                 )
               )

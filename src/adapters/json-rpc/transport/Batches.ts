@@ -5,6 +5,7 @@ import type * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
 import * as Tracer from "effect/Tracer"
 import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
+import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import type * as Egress from "./Egress.js"
 import type * as Http from "./Http.js"
 import * as JsonRpc from "./JsonRpc.js"
@@ -184,6 +185,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       { kind: "client", attributes: { origin, methods }, captureStackTrace: false }
     )
     const now = yield* Clock.currentTimeMillis
+    yield* EventLoop.breathe
     const classified = judge(posted, calls, now)
     if (classified._tag === "smaller") {
       size.tooMany(entries.length, now)

@@ -1,13 +1,10 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import type * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type { Dispatcher } from "undici"
 import Agent from "undici/lib/dispatcher/agent.js"
-import * as JsonSteps from "../../../domain/json/JsonSteps.js"
+import * as Json from "../../../domain/json/Json.js"
 import { Lru } from "../../../domain/primitives/Lru.js"
-import * as InSlices from "../InSlices.js"
-import { ValueCount } from "../ValueCount.js"
 import * as Egress from "./Egress.js"
 
 export interface Limits {
@@ -18,10 +15,11 @@ export interface Limits {
   /** From the start to the last byte of the answer, the wait for a free connection included. */
   readonly totalMillis: number
   readonly responseBytes: number
+  /** JSON values in an answer, members and elements: the time to parse it grows with them. */
+  readonly responseValues: number
   /** The same of nodes that callers name, where it is less. */
   readonly callerResponseBytes: number
-  /** JSON values in an answer, members and elements: each takes up memory, whatever its length. */
-  readonly responseValues: number
+  readonly callerResponseValues: number
   /** To one host, for one account or the operator. */
   readonly connectionsPerHost: number
   /** How many accounts' idle connections are kept; those of the account not heard of for longest are left to end. */
@@ -48,13 +46,6 @@ export interface Answer {
   /** The Retry-After header as it came. */
   readonly retryAfter: string | undefined
   readonly body: string
-  /** The body parsed, where that was done already; a failure when it is not JSON. */
-  readonly json?: Result.Result<unknown, string>
-}
-
-/** `plain`: no string of the body has a backslash or a control character. */
-interface Received extends Answer {
-  readonly plain: boolean
 }
 
 /** Sends one POST with a JSON body. `patient`: the answer may take all of the total time to begin. */
@@ -106,7 +97,7 @@ const fromError = (
   )
 }
 
-type Done = (answer: Effect.Effect<Received, HttpFailure>) => void
+type Done = (answer: Effect.Effect<Answer, HttpFailure>) => void
 
 /** Why a connection is given up whose answer nobody waits for any more. Nobody is told. */
 const unwanted = new Error("the answer is not wanted")
@@ -116,7 +107,6 @@ class Receiver implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | undefined
   private over = false
   private readonly utf8 = new TextDecoder("utf-8", { fatal: true })
-  private readonly values = new ValueCount()
   private status = 0
   private retryAfter: string | undefined
   private size = 0
@@ -154,14 +144,14 @@ class Receiver implements Dispatcher.DispatchHandler {
     if (this.over) return
     this.size += chunk.length
     if (this.size > this.limits.responseBytes) this.refuse(this.tooLarge())
-    else if (this.values.add(chunk) > this.limits.responseValues) this.refuse(this.tooMany())
     else this.decode(chunk)
   }
 
   onResponseEnd(): void {
     if (!this.decode()) return
     const { body, retryAfter, status } = this
-    this.done(Effect.succeed({ status, retryAfter, body, plain: this.values.plain }))
+    if (Json.holdsMore(body, this.limits.responseValues)) this.refuse(this.tooMany())
+    else this.done(Effect.succeed({ status, retryAfter, body }))
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
@@ -196,9 +186,6 @@ class Receiver implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Shorter answers are parsed where they arrive: that takes less than a tenth of a millisecond. */
-const parsedAtOnce = 8_192
-
 /** Below what servers usually keep an idle connection for, so that a request seldom meets a closing one. */
 const idleMillis = 4_000
 
@@ -212,75 +199,70 @@ const headers = {
  * Keep-alive connections, those of each account and those of the operator apart. Redirects are answers like any other,
  * no environment variable names a proxy. When the scope closes, so do the connections.
  */
-export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const makeAgent = ({ scope, trust }: Egress.Target) =>
-      new Agent({
-        connections: limits.connectionsPerHost,
-        keepAliveTimeout: idleMillis,
-        keepAliveMaxTimeout: idleMillis,
-        // A body has what is left of the total time.
-        bodyTimeout: 0,
-        connect: {
-          timeout: limits.connectMillis,
-          ...(trust === "caller" && { lookup: Egress.lookup(rules, scope) })
-        }
+export const make = Effect.fnUntraced(function* (
+  rules: Egress.Rules,
+  limits: Limits
+): Effect.fn.Return<Http, never, Scope.Scope> {
+  const makeAgent = ({ scope, trust }: Egress.Target) =>
+    new Agent({
+      connections: limits.connectionsPerHost,
+      keepAliveTimeout: idleMillis,
+      keepAliveMaxTimeout: idleMillis,
+      // A body has what is left of the total time.
+      bodyTimeout: 0,
+      connect: {
+        timeout: limits.connectMillis,
+        ...(trust === "caller" && { lookup: Egress.lookup(rules, scope) })
+      }
+    })
+  const agents = new Lru<string, Agent>(limits.accounts)
+  const agentOf = (target: Egress.Target): Agent => {
+    const key = `${target.trust} ${target.scope}`
+    const agent = agents.get(key) ?? makeAgent(target)
+    agents.set(key, agent)
+    return agent
+  }
+  yield* Effect.addFinalizer(() =>
+    Effect.promise(() => Promise.all([...agents.values()].map((agent) => agent.destroy())))
+  )
+
+  const callerLimits = {
+    ...limits,
+    responseBytes: Math.min(limits.responseBytes, limits.callerResponseBytes),
+    responseValues: Math.min(limits.responseValues, limits.callerResponseValues)
+  }
+
+  const exchange = (
+    target: Egress.Target,
+    body: string,
+    patient: boolean,
+    more: Readonly<Record<string, string>>
+  ) =>
+    Effect.callback<Answer, HttpFailure>((resume) => {
+      const timer = setTimeout(() => {
+        resume(Effect.fail(failure("unreachable", `no complete answer within ${limits.totalMillis} ms`)))
+        receiver.abandon()
+      }, limits.totalMillis)
+      const receiver = new Receiver(target.trust === "operator" ? limits : callerLimits, (answer) => {
+        clearTimeout(timer)
+        resume(answer)
       })
-    const agents = new Lru<string, Agent>(limits.accounts)
-    const agentOf = (target: Egress.Target): Agent => {
-      const key = `${target.trust} ${target.scope}`
-      const agent = agents.get(key) ?? makeAgent(target)
-      agents.set(key, agent)
-      return agent
-    }
-    yield* Effect.addFinalizer(() =>
-      Effect.promise(() => Promise.all([...agents.values()].map((agent) => agent.destroy())))
-    )
-
-    const callerLimits = {
-      ...limits,
-      responseBytes: Math.min(limits.responseBytes, limits.callerResponseBytes)
-    }
-
-    const exchange = (
-      target: Egress.Target,
-      body: string,
-      patient: boolean,
-      more: Readonly<Record<string, string>>
-    ) =>
-      Effect.callback<Received, HttpFailure>((resume) => {
-        const timer = setTimeout(() => {
-          resume(Effect.fail(failure("unreachable", `no complete answer within ${limits.totalMillis} ms`)))
-          receiver.abandon()
-        }, limits.totalMillis)
-        const receiver = new Receiver(target.trust === "operator" ? limits : callerLimits, (answer) => {
-          clearTimeout(timer)
-          resume(answer)
-        })
-        agentOf(target).dispatch(
-          {
-            origin: target.connection,
-            path: target.path,
-            method: "POST",
-            headers: { ...headers, ...more },
-            body,
-            headersTimeout: patient ? 0 : limits.firstByteMillis
-          },
-          receiver
-        )
-        return Effect.sync(() => {
-          clearTimeout(timer)
-          receiver.abandon()
-        })
+      agentOf(target).dispatch(
+        {
+          origin: target.connection,
+          path: target.path,
+          method: "POST",
+          headers: { ...headers, ...more },
+          body,
+          headersTimeout: patient ? 0 : limits.firstByteMillis
+        },
+        receiver
+      )
+      return Effect.sync(() => {
+        clearTimeout(timer)
+        receiver.abandon()
       })
+    })
 
-    return {
-      post: (target, body, patient, more = {}) =>
-        Effect.flatMap(exchange(target, body, patient, more), ({ plain, ...answer }) =>
-          Effect.map(
-            InSlices.run(() => JsonSteps.parse(answer.body, plain), answer.body.length <= parsedAtOnce),
-            (json) => ({ ...answer, json })
-          )
-        )
-    }
-  })
+  return { post: (target, body, patient, more = {}) => exchange(target, body, patient, more) }
+})

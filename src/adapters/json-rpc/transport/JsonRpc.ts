@@ -67,16 +67,12 @@ const parse = (text: string): Result.Result<unknown, string> =>
   Result.try({ try: (): unknown => JSON.parse(text), catch: () => "it is not JSON" })
 
 /**
- * The answers to `calls`. `json`: the text parsed, where that was done already. Ids decide, not the order. A failure when it
+ * The answers to `calls`. Ids decide, not the order. A failure when it
  * is none: an answer to a call that was not made, two to one call, neither a result nor an error. Then nothing of it is
  * believed.
  */
-export const decode = (
-  text: string,
-  calls: ReadonlyArray<Call>,
-  json = parse(text)
-): Result.Result<Answers, string> =>
-  Result.flatMap(json, (parsed): Result.Result<Answers, string> => {
+export const decode = (text: string, calls: ReadonlyArray<Call>): Result.Result<Answers, string> =>
+  Result.flatMap(parse(text), (parsed): Result.Result<Answers, string> => {
     const messages: ReadonlyArray<unknown> = Array.isArray(parsed) ? parsed : [parsed]
     const [only] = messages
     if (messages.length === 1 && isRecord(only)) {

@@ -4,7 +4,7 @@ import type * as Egress from "./Egress.js"
 import type { Answer, HttpFailure } from "./Http.js"
 import * as JsonRpc from "./JsonRpc.js"
 import * as Refusal from "./Refusal.js"
-import * as RetryAfter from "./RetryAfter.js"
+import * as Retry from "./Retry.js"
 
 /** What the node said to one call. */
 export type CallClassification =
@@ -137,8 +137,8 @@ export const judge =
       return all(failed(reason === "garbled" || reason === "oversized" ? "notAnRpc" : reason, message))
     }
 
-    const { body, json, retryAfter, status } = posted.success
-    const afterMillis = RetryAfter.millis(retryAfter, now)
+    const { body, retryAfter, status } = posted.success
+    const afterMillis = Retry.afterMillis(retryAfter, now)
     const says = `HTTP status ${status}`
     if (status === 429) return all(again("rateLimited", says), afterMillis)
     if (gateway.has(status)) return all(again("unavailable", says), afterMillis)
@@ -146,7 +146,7 @@ export const judge =
       return all(failed("unreachable", `${says}: redirects are not followed`))
     if (status === payloadTooLarge && calls.length > 1) return { _tag: "smaller" }
 
-    const decoded = JsonRpc.decode(body, calls, json)
+    const decoded = JsonRpc.decode(body, calls)
     if (Result.isFailure(decoded)) {
       if (isServerError(status)) return all(again("unavailable", says), afterMillis)
       // Some gateways say it with 200, in a page or in JSON of their own.

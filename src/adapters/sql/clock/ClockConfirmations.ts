@@ -26,25 +26,22 @@ const failed = (error: SqlError): ClockConfirmationsError =>
     message: `the store of the clock's confirmations failed${ErrorCode.suffix(error)}`
   })
 
-export const make: Migrations.Stored<ClockConfirmations["Service"]> = Effect.map(Migrations.client, (sql) => {
-  const latest = Effect.map(
-    sql<Row>`
-      select confirmation_no, confirmed_at from clock_confirmations order by confirmation_no desc limit 1`,
-    ([row]) => (row === undefined ? null : toConfirmation(row))
-  )
-  return {
-    confirm: Effect.flatMap(Clock.currentTimeMillis, (at) =>
-      Store.transaction(sql)(
-        Effect.map(
-          sql<Row>`
-            insert into clock_confirmations ${sql.insert({ confirmed_at: at })}
-            returning confirmation_no, confirmed_at`,
-          ([row]) => toConfirmation(row ?? { confirmation_no: 0, confirmed_at: at })
-        )
-      )
-    ).pipe(Effect.mapError(failed)),
-    latest: latest.pipe(Effect.mapError(failed), Effect.withTracerEnabled(false))
-  }
-})
+export const make: Migrations.Stored<ClockConfirmations["Service"]> = Effect.map(
+  Migrations.client,
+  (sql) => ({
+    confirm: Effect.gen(function* () {
+      const at = yield* Clock.currentTimeMillis
+      const [row] = yield* sql<Row>`
+      insert into clock_confirmations ${sql.insert({ confirmed_at: at })} returning confirmation_no, confirmed_at`
+      return toConfirmation(row ?? { confirmation_no: 0, confirmed_at: at })
+    }).pipe(Store.transaction(sql), Effect.mapError(failed)),
+    latest: sql<Row>`
+    select confirmation_no, confirmed_at from clock_confirmations order by confirmation_no desc limit 1`.pipe(
+      Effect.map(([row]) => (row === undefined ? null : toConfirmation(row))),
+      Effect.mapError(failed),
+      Effect.withTracerEnabled(false)
+    )
+  })
+)
 
 export const layer: Migrations.StoredLayer<ClockConfirmations> = Layer.effect(ClockConfirmations, make)

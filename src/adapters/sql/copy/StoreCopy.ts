@@ -34,49 +34,32 @@ interface Table {
   readonly columns: ReadonlyArray<string>
   /** What tells its rows apart, in the order in which they are read. */
   readonly key: ReadonlyArray<string>
-  readonly refersTo: ReadonlySet<string>
 }
 
+/** In the order in which they were made: what a table refers to comes before it. */
 const tablesOf = (source: SqlClient.SqlClient) =>
   Effect.gen(function* () {
     const names = yield* source<{ readonly name: string }>`
-      select name from sqlite_master where type = 'table' and name not like 'sqlite\\_%' escape '\\'
-      order by name`
-    return yield* Effect.forEach(
-      names.filter(({ name }) => name !== migrations),
-      ({ name }) =>
-        Effect.gen(function* () {
-          const columns = yield* source<{ readonly name: string; readonly pk: number }>`
-            select name, pk from pragma_table_info(${name})`
+      select name from sqlite_master
+      where type = 'table' and name not like 'sqlite\\_%' escape '\\' and name <> ${migrations}
+      order by rowid`
+    return yield* Effect.forEach(names, ({ name }) =>
+      Effect.map(
+        source<{
+          readonly name: string
+          readonly pk: number
+        }>`select name, pk from pragma_table_info(${name})`,
+        (columns): Table => {
           const key = columns.filter(({ pk }) => pk > 0).sort((one, other) => one.pk - other.pk)
-          const references = yield* source<{ readonly table: string }>`
-            select "table" from pragma_foreign_key_list(${name})`
           return {
             name,
             columns: columns.map((column) => column.name),
-            key: key.map((column) => column.name),
-            refersTo: new Set(references.map(({ table }) => table).filter((table) => table !== name))
+            key: key.map((column) => column.name)
           }
-        })
+        }
+      )
     )
   })
-
-/** What a table refers to comes before it. */
-const inOrder = (tables: ReadonlyArray<Table>): ReadonlyArray<Table> => {
-  const placed: Array<Table> = []
-  const left = new Set(tables)
-  while (left.size > 0) {
-    const ready = [...left].filter(({ refersTo }) =>
-      [...refersTo].every((name) => placed.some((table) => table.name === name))
-    )
-    // Tables that refer to each other in a circle: the database will say so.
-    for (const table of ready.length > 0 ? ready : [...left]) {
-      placed.push(table)
-      left.delete(table)
-    }
-  }
-  return placed
-}
 
 const countOf = (sql: SqlClient.SqlClient, name: string) =>
   Effect.map(sql<{ readonly n: number | string }>`select count(*) as n from ${sql(name)}`, ([row]) =>
@@ -193,9 +176,7 @@ export const copy = (
           return yield* refuse(`the other database is not empty: its table ${name} has ${rows} rows`)
       }
       yield* target`delete from ${target(seeded)}`
-      return yield* Effect.forEach(inOrder(tables), (table) =>
-        Effect.tap(copyTable(source, target, table), onTable)
-      )
+      return yield* Effect.forEach(tables, (table) => Effect.tap(copyTable(source, target, table), onTable))
     })
   ).pipe(
     Effect.catchTag("SqlError", (error: SqlError) =>

@@ -31,21 +31,6 @@ const rounds = (told: ReadonlyArray<Told>): ReadonlyArray<ReadonlyArray<Told>> =
   return parts.flatMap((part) => Store.chunks(part, perStatement))
 }
 
-const columnOf = ({ column }: Store.Store, data: EventData | null): Compact.Column | null =>
-  data === null ? null : column(JSON.stringify(data))
-
-/** The same for many: requests of one bundle are told the same, which is deflated once. */
-const columns = ({ column }: Store.Store) => {
-  const known = new Map<string, Compact.Column>()
-  return (data: EventData | null): Compact.Column | null => {
-    if (data === null) return null
-    const text = JSON.stringify(data)
-    const made = known.get(text) ?? column(text)
-    known.set(text, made)
-    return made
-  }
-}
-
 interface Written {
   readonly request_no: number | string
   readonly sequence: number
@@ -55,8 +40,10 @@ interface Written {
 
 const write = (store: Store.Store, round: ReadonlyArray<Told>, now: number) => {
   const { sql } = store
-  const columnOf = columns(store)
-  const rows = round.map(({ data, kind, requestId }) => sql`(${requestId}, ${kind}, ${columnOf(data)})`)
+  const rows = round.map(
+    ({ data, kind, requestId }) =>
+      sql`(${requestId}, ${kind}, ${data === null ? null : JSON.stringify(data)})`
+  )
   return sql<Written>`
     insert into request_events (request_no, sequence, kind, data, told_at)
     select requests.request_no, coalesce((
@@ -154,7 +141,7 @@ export const begin = (
         [requestId, 1, "accepted", null, now],
         ...(schedule === null
           ? []
-          : [[requestId, 2, "scheduled", columnOf(store, { notBefore: schedule.notBefore }), now]])
+          : [[requestId, 2, "scheduled", JSON.stringify({ notBefore: schedule.notBefore }), now]])
       ])
     )
     const accounts = Store.distinct(requests.map(({ accountId }) => accountId))

@@ -175,12 +175,7 @@ const opColumns: Rows.Columns = {
 }
 
 /** The row of an op that is ready. */
-export const rowOf = (
-  { shortColumn }: Pick<Store.Store, "shortColumn">,
-  op: Records.PreparedOp,
-  now: number,
-  isExposed = false
-) => [
+export const rowOf = (op: Records.PreparedOp, now: number, isExposed = false) => [
   op.requestId,
   op.index,
   op.space.authority,
@@ -191,7 +186,7 @@ export const rowOf = (
   Store.uint64(op.sequence),
   op.userOpHash,
   op.reserve.toString(),
-  op.returned === null ? null : shortColumn(op.returned),
+  op.returned,
   "accepted",
   now,
   StoredOp.encode(op),
@@ -221,7 +216,7 @@ const writeDirect = (store: Store.Store, rows: ReadonlyArray<ReadonlyArray<unkno
 
 const writeOps = (store: Store.Store, parts: ReadonlyArray<Part>, now: number) => {
   const ops = parts.flatMap((part) => part.ops)
-  const row = (op: Records.PreparedOp) => rowOf(store, op, now)
+  const row = (op: Records.PreparedOp) => rowOf(op, now)
   return Effect.andThen(
     writeRows(store, ops.filter((op) => !isDirect(op)).map(row)),
     writeDirect(store, ops.filter(isDirect).map(row))
@@ -323,32 +318,20 @@ const requestColumns: Rows.Columns = {
   unopened: "integer"
 }
 
-/** Requests of one group have the same key. */
-const keyColumn = (store: Store.Store) => {
-  const columns = new Map<string, ReturnType<Store.Store["shortColumn"]>>()
-  return (key: Records.Acceptance["key"]) => {
-    const text = JSON.stringify(key)
-    const known = columns.get(text) ?? store.shortColumn(text)
-    columns.set(text, known)
-    return known
-  }
-}
-
 const writeRequests = (store: Store.Store, list: ReadonlyArray<Records.Acceptance>, now: number) => {
-  const keyOf = keyColumn(store)
   const rows = list.map((it) => [
     it.requestId,
     it.accountId,
     it.endpoint,
     it.lane.chainId.toString(),
     it.lane.signer,
-    keyOf(it.key),
+    JSON.stringify(it.key),
     store.seal.close(Requests.sealName(it.requestId), it.body),
     it.idempotency?.key ?? null,
     it.idempotency?.bodyHash ?? null,
     it.elements,
     Requests.failedColumn(it.failed),
-    it.note === null ? null : store.column(it.note),
+    it.note,
     Terms.write(it.metadata),
     "open",
     now,

@@ -61,31 +61,22 @@ interface Held {
   readonly own: Map<string, bigint>
 }
 
-/** Looks for what is held as long as the ops of the acceptance are not written, and gives what waits for it. */
-const readHeld = (store: Store.Store, { ops, requestId }: Acceptance) =>
+const readHeld = ({ sql }: Store.Store, { ops, requestId }: Acceptance) =>
   Effect.gen(function* () {
-    const { ahead, sql } = store
-    const wallets = new Map(ops.map(({ space }) => [walletName(space), space]))
-    const looks = yield* Effect.forEach(wallets, ([name, { authority, chainId, wallet }]) =>
-      Effect.map(
-        ahead(
-          sql<{ readonly request_id: string; readonly reserve: string }>`
-            select request_id, reserve from ops
-            where authority = ${authority} and chain_id = ${chainId.toString()} and wallet = ${wallet}
-              and state in ('accepted', 'sent')`
-        ),
-        (rows) => ({ name, rows })
-      )
-    )
-    return Effect.gen(function* () {
-      const held: Held = { others: new Map(), own: new Map() }
-      for (const { name, rows } of looks)
-        for (const row of yield* rows) {
-          const side = row.request_id === requestId ? held.own : held.others
-          side.set(name, (side.get(name) ?? 0n) + BigInt(row.reserve))
-        }
-      return held
-    })
+    const held: Held = { others: new Map(), own: new Map() }
+    for (const [name, { authority, chainId, wallet }] of new Map(
+      ops.map(({ space }) => [walletName(space), space])
+    )) {
+      const rows = yield* sql<{ readonly request_id: string; readonly reserve: string }>`
+        select request_id, reserve from ops
+        where authority = ${authority} and chain_id = ${chainId.toString()} and wallet = ${wallet}
+          and state in ('accepted', 'sent')`
+      for (const row of rows) {
+        const side = row.request_id === requestId ? held.own : held.others
+        side.set(name, (side.get(name) ?? 0n) + BigInt(row.reserve))
+      }
+    }
+    return held
   })
 
 const wordsOf = ({ nonceKey, sequence, space }: OpIntent): string =>
@@ -119,7 +110,7 @@ const replace = (store: Store.Store, { ops, requestId }: Acceptance) =>
     return new Set(alive.map((row) => row.op_index))
   })
 
-const writeOps = ({ shortColumn, sql }: Store.Store, { ops, requestId }: Acceptance, now: number) =>
+const writeOps = ({ sql }: Store.Store, { ops, requestId }: Acceptance, now: number) =>
   Effect.gen(function* () {
     const rows = yield* Store.inChunks(
       ops,
@@ -136,7 +127,7 @@ const writeOps = ({ shortColumn, sql }: Store.Store, { ops, requestId }: Accepta
             sequence: Store.uint64(op.sequence),
             user_op_hash: op.userOpHash,
             reserve: op.reserve.toString(),
-            returned: op.returned === null ? null : shortColumn(op.returned),
+            returned: op.returned,
             state: "accepted",
             accepted_at: now
           }))
@@ -180,10 +171,7 @@ const checkFunds = ({ funds, ops }: Acceptance, held: Held) =>
   })
 
 /** Leases of the keys end here: from now on the ops themselves hold them. */
-export const endLeases = (
-  { send, sql }: Store.Store,
-  ops: ReadonlyArray<Pick<OpIntent, "nonceKey" | "space">>
-) =>
+export const endLeases = ({ sql }: Store.Store, ops: ReadonlyArray<Pick<OpIntent, "nonceKey" | "space">>) =>
   Effect.forEach(
     Map.groupBy(ops, ({ space }) => `${space.authority} ${space.chainId} ${space.entryPoint}`).values(),
     (group) =>
@@ -192,10 +180,10 @@ export const endLeases = (
         const keys = sql.csv(
           chunk.map(({ nonceKey, space }) => sql`(${space.wallet}, ${Store.nonceKey(nonceKey)})`)
         )
-        return send(sql`
+        return sql`
           delete from leases
           where authority = ${authority} and chain_id = ${chainId.toString()} and entry_point = ${entryPoint}
-            and (wallet, nonce_key) in (values ${keys})`)
+            and (wallet, nonce_key) in (values ${keys})`
       }),
     { discard: true }
   )
@@ -242,7 +230,7 @@ const write = (store: Store.Store, acceptance: Acceptance) =>
       return yield* conflict({ _tag: "cancelled", index: begun.index, code: cancelled })
     const held = yield* readHeld(store, acceptance)
     yield* writeOps(store, acceptance, now)
-    yield* checkFunds(acceptance, yield* held)
+    yield* checkFunds(acceptance, held)
     for (const [position, intent] of deployments.entries())
       if (!(yield* authorise(store, requestId, intent)))
         return yield* conflict({ _tag: "otherConfiguration", deployment: position })

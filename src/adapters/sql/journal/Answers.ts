@@ -85,13 +85,12 @@ interface Progress {
 
 const storeAll = (store: Store.Store, answers: ReadonlyArray<Records.Final>) =>
   Effect.gen(function* () {
-    const { column, sql } = store
     const ids = Rows.listOf(store, Store.distinct(answers.map(({ requestId }) => requestId)))
-    const suffix = sql.onDialectOrElse({ pg: () => "for update", orElse: () => "" })
     const found = yield* Rows.statement<Row>(
       store,
       `select request_id, state, outcome, elements from requests
-       where ${Rows.among(store, "request_id")} order by request_id ${suffix}`,
+       where ${Rows.among(store, "request_id")} order by request_id
+       ${Store.isPostgres(store.sql) ? "for update" : ""}`,
       [ids]
     )
     const rows = new Map(found.map((row) => [row.request_id, row]))
@@ -107,14 +106,14 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Records.Final>) =>
       [ids]
     )
     const progress = new Map(states.map((row) => [row.request_id, row]))
-    const fresh = new Map<string, { readonly outcome: string; readonly column: Compact.Column }>()
+    const fresh = new Map<string, string>()
     const told: Array<Events.Told> = []
     let isOnChain = true
     const kept = answers.map(({ outcome, requestId, sequence, summary }) => {
       const row = rows.get(requestId)
       if (row === undefined) return null
       const own = fresh.get(requestId)
-      if (own !== undefined) return own.outcome
+      if (own !== undefined) return own
       // Of what is forgotten nobody knows any more what it was.
       if (row.state !== "open") {
         isOnChain = false
@@ -122,7 +121,7 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Records.Final>) =>
       }
       const state = progress.get(requestId)
       if (state === undefined || state.under_way || (state.newest ?? 0) !== sequence) return null
-      fresh.set(requestId, { outcome, column: column(outcome) })
+      fresh.set(requestId, outcome)
       told.push({ requestId, kind: "final", data: summary })
       if (Number(state.included) !== row.elements) isOnChain = false
       return outcome
@@ -132,7 +131,7 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Records.Final>) =>
       `update requests set state = 'final', outcome = given.outcome
        from (%) as given where requests.request_id = given.request_id`,
       { request_id: "text", outcome: "text" },
-      [...fresh].map(([requestId, own]) => [requestId, own.column])
+      [...fresh]
     )
     yield* Events.tell(store, told)
     return { kept, isOnChain }

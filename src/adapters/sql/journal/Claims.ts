@@ -31,9 +31,13 @@ const holds = ({ sql }: Store.Store, stored: Lineage.Stored | null) =>
       or exists (select 1 from requests where request_id = ${stored.requestId} and state = 'forgotten'))`
 
 /** `suffix`: what keeps others from the row. */
-const rows = (store: Store.Store, lane: Lane, suffix: Store.Store["forShare"]) => store.sql<Row>`
-  select epoch, holder, process, ${holds(store, store.lineage.stored(lane))} as is_whole from lanes
-  where chain_id = ${lane.chainId.toString()} and signer = ${lane.signer} ${suffix}`
+const read = (store: Store.Store, lane: Lane, suffix: Store.Store["forShare"]) =>
+  Effect.map(
+    store.sql<Row>`
+      select epoch, holder, process, ${holds(store, store.lineage.stored(lane))} as is_whole from lanes
+      where chain_id = ${lane.chainId.toString()} and signer = ${lane.signer} ${suffix}`,
+    ([row]) => row
+  )
 
 /** Fails when the database has become older than this process. */
 export const checkNewest = (store: Store.Store) =>
@@ -46,8 +50,6 @@ export const checkNewest = (store: Store.Store) =>
           ([row]) => (row?.is_whole ? Effect.void : store.lineage.lose)
         )
   })
-
-const read = (...args: Parameters<typeof rows>) => Effect.map(rows(...args), ([row]) => row)
 
 const write = ({ instance, sql }: Store.Store, lane: Lane, epoch: number, process: string) => sql`
   insert into lanes ${sql.insert({
@@ -65,40 +67,36 @@ const write = ({ instance, sql }: Store.Store, lane: Lane, epoch: number, proces
 const rename = ({ sql }: Store.Store, { chainId, signer }: Lane, process: string) => sql`
   update lanes set process = ${process} where chain_id = ${chainId.toString()} and signer = ${signer}`
 
-/** Why work that began under that holding goes on no more, now that the lane has this epoch; null: it does. */
-export const outdated = (
-  begun: Holding.Holding | null,
-  { chainId, signer }: Lane,
-  epoch: number
-): JournalError | null =>
-  begun === null || begun.chainId !== chainId || begun.signer !== signer || begun.epoch === epoch
-    ? null
-    : new JournalError({ message: "another process has had the lane since this began", isFenced: true })
-
 /**
  * The epoch of the lane, which this instance holds until the transaction ends; a lane that nobody holds becomes its own.
  * Fails when another instance has claimed it, or has had it since the work of the fiber began (`Holding`): what this one
  * still has in mind for it is out of date.
  */
-export const fence = (store: Store.Store, lane: Lane) => Effect.flatten(fenceAhead(store, lane))
-
-/** Looks for the epoch, and gives what waits for it. */
-export const fenceAhead = (store: Store.Store, lane: Lane) =>
-  Effect.map(store.ahead(rows(store, lane, store.forShare)), (found) =>
-    Effect.gen(function* () {
-      let [row] = yield* found
-      const isWhole = row === undefined ? store.lineage.stored(lane) === null : Boolean(row.is_whole)
-      if (!isWhole) return yield* store.lineage.lose
-      if (row === undefined) {
-        yield* store.send(write(store, lane, 1, ""))
-        row = yield* read(store, lane, store.forShare)
-      }
-      if (row?.holder !== store.instance)
-        return yield* new JournalError({ message: "another process works on the lane", isFenced: true })
-      const epoch = Number(row.epoch)
-      return yield* outdated((yield* Holding.begun).holding, lane, epoch) ?? Effect.succeed(epoch)
-    })
-  )
+export const fence = (store: Store.Store, lane: Lane) =>
+  Effect.gen(function* () {
+    let row = yield* read(store, lane, store.forShare)
+    const isWhole = row === undefined ? store.lineage.stored(lane) === null : Boolean(row.is_whole)
+    if (!isWhole) return yield* store.lineage.lose
+    if (row === undefined) {
+      yield* write(store, lane, 1, "")
+      row = yield* read(store, lane, store.forShare)
+    }
+    if (row?.holder !== store.instance)
+      return yield* new JournalError({ message: "another process works on the lane", isFenced: true })
+    const epoch = Number(row.epoch)
+    const begun = (yield* Holding.begun).holding
+    if (
+      begun !== null &&
+      begun.chainId === lane.chainId &&
+      begun.signer === lane.signer &&
+      begun.epoch !== epoch
+    )
+      return yield* new JournalError({
+        message: "another process has had the lane since this began",
+        isFenced: true
+      })
+    return epoch
+  })
 
 /** The lane of requests of which an earlier version did not note it, and which nothing tells. */
 const unknown = Address.unsafe("0x0000000000000000000000000000000000000000")

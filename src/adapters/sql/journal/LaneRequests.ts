@@ -160,8 +160,8 @@ const count = (store: Store.Store, lane: Lane) =>
 
 /** Those of them of which signed bytes are known to have left. */
 const expose = (store: Store.Store, lane: Lane) => {
-  const { send, sql } = store
-  return send(sql`
+  const { sql } = store
+  return sql`
     update ops set was_public = 1
     where request_id in (select request_id from requests where ${ofLane(store, lane)} and state = 'open')
       and was_public is null and (
@@ -171,7 +171,7 @@ const expose = (store: Store.Store, lane: Lane) => {
           join transactions on transactions.chain_id = transaction_ops.chain_id
             and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
           where transaction_ops.op_id = ops.op_id
-            and transactions.state in ('signed', 'mined', 'settled', 'foreign')))`)
+            and transactions.state in ('signed', 'mined', 'settled', 'foreign')))`
 }
 
 interface DirectRow extends Requests.FailedRow {
@@ -242,8 +242,8 @@ export const takeOver =
   (lane) =>
     Effect.gen(function* () {
       yield* Claims.fence(store, lane)
-      yield* store.send(store.sql`
-        delete from transactions where ${ofLane(store, lane)} and state in ('free', 'allocated')`)
+      yield* store.sql`
+        delete from transactions where ${ofLane(store, lane)} and state in ('free', 'allocated')`
       yield* writeDirect(store, lane)
       yield* count(store, lane)
       yield* expose(store, lane)

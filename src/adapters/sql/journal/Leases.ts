@@ -1,8 +1,8 @@
+import * as Array from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { OpJournal } from "../../../application/ports/journal/OpJournal.js"
 import type { LeaseRequest } from "../../../application/ports/journal/Requests.js"
-import * as Gathered from "../Gathered.js"
 import * as Store from "../Store.js"
 
 /** The lowest `count` integers of the range that are not taken; null when there are fewer. */
@@ -11,106 +11,63 @@ const lowestFree = (
   count: number,
   taken: ReadonlySet<bigint>
 ): ReadonlyArray<bigint> | null => {
-  const free: Array<bigint> = []
+  const free: globalThis.Array<bigint> = []
   for (let key = keys.from; key <= keys.to && free.length < count; key++) if (!taken.has(key)) free.push(key)
   return free.length === count ? free : null
 }
 
-type Row = {
-  readonly authority: string
-  readonly chain_id: string
-  readonly entry_point: string
-  readonly wallet: string
-  readonly nonce_key: string
-  readonly holder: string
-  readonly expires_at: number
-}
-
-/** Looks for what is taken of the range, and gives what waits for the lowest keys that are free; null: too few are. */
-const find = (
-  { ahead, send, sql }: Store.Store,
+/** Leases the lowest keys of the range that are free; null: too few are. */
+const leaseOne = (
+  { sql }: Store.Store,
   { authority, chainId, count, entryPoint, holder, keys, ttlMillis, wallet }: LeaseRequest,
   now: number
-) => {
-  const space = { authority, chain_id: chainId.toString(), entry_point: entryPoint, wallet }
-  const ofWallet = sql`authority = ${authority} and chain_id = ${space.chain_id} and entry_point = ${entryPoint} and wallet = ${wallet}`
-  const from = Store.nonceKey(keys.from)
-  const to = Store.nonceKey(keys.to)
-  const look = sql<{ readonly nonce_key: string; readonly is_over: number }>`
-    select nonce_key, case when expires_at <= ${now} then 1 else 0 end as is_over from leases
-    where ${ofWallet} and (expires_at <= ${now} or nonce_key between ${from} and ${to})
-    union all
-    select nonce_key, 0 as is_over from ops
-    where ${ofWallet} and state in ('accepted', 'sent') and nonce_key between ${from} and ${to}`
-  return Effect.map(
-    ahead(look),
-    (found) => (others: ReadonlyArray<Row>) =>
-      Effect.gen(function* () {
-        const rows = yield* found
-        if (rows.some((row) => row.is_over === 1))
-          yield* send(sql`delete from leases where ${ofWallet} and expires_at <= ${now}`)
-        const taken = [
-          ...rows.filter((row) => row.is_over === 0),
-          ...others.filter(
-            (row) =>
-              row.wallet === wallet &&
-              row.entry_point === entryPoint &&
-              row.authority === authority &&
-              row.chain_id === space.chain_id
-          )
-        ].map((row) => BigInt(row.nonce_key))
-        const chosen = lowestFree(keys, count, new Set(taken))
-        return (
-          chosen?.map(
-            (key): Row => ({ ...space, nonce_key: Store.nonceKey(key), holder, expires_at: now + ttlMillis })
-          ) ?? null
-        )
-      })
-  )
-}
-
-const nameOf = ({ authority, chainId, wallet }: LeaseRequest): string =>
-  `wallet:${authority}:${chainId}:${wallet}`
-
-/** The keys of each call, for as many of its requests as there are enough. */
-const leaseAll = (store: Store.Store, calls: ReadonlyArray<ReadonlyArray<LeaseRequest>>) =>
+) =>
   Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
-    const looks = yield* Effect.forEach(calls, (requests) =>
-      Effect.forEach(requests, (request) => find(store, request, now))
-    )
-    const rows: Array<Row> = []
-    const leased: Array<ReadonlyArray<ReadonlyArray<bigint>>> = []
-    for (const requests of looks) {
-      const keys: Array<ReadonlyArray<bigint>> = []
-      for (const found of requests) {
-        const own = yield* found(rows)
-        if (own === null) break
-        rows.push(...own)
-        keys.push(own.map((row) => BigInt(row.nonce_key)))
-      }
-      leased.push(keys)
-    }
-    for (const chunk of Store.chunks(rows))
-      yield* store.send(store.sql`insert into leases ${store.sql.insert(chunk)}`)
-    return leased.map((keys) => Effect.succeed(keys))
+    const space = { authority, chain_id: chainId.toString(), entry_point: entryPoint, wallet }
+    const ofWallet = sql`authority = ${authority} and chain_id = ${space.chain_id} and entry_point = ${entryPoint} and wallet = ${wallet}`
+    const [from, to] = [Store.nonceKey(keys.from), Store.nonceKey(keys.to)]
+    const rows = yield* sql<{ readonly nonce_key: string; readonly is_over: number }>`
+      select nonce_key, case when expires_at <= ${now} then 1 else 0 end as is_over from leases
+      where ${ofWallet} and (expires_at <= ${now} or nonce_key between ${from} and ${to})
+      union all
+      select nonce_key, 0 as is_over from ops
+      where ${ofWallet} and state in ('accepted', 'sent') and nonce_key between ${from} and ${to}`
+    if (rows.some((row) => row.is_over === 1))
+      yield* sql`delete from leases where ${ofWallet} and expires_at <= ${now}`
+    const taken = rows.filter((row) => row.is_over === 0).map((row) => BigInt(row.nonce_key))
+    const free = lowestFree(keys, count, new Set(taken))
+    yield* Store.forChunks(free ?? [], (chunk) => {
+      const leased = { ...space, holder, expires_at: now + ttlMillis }
+      return sql`insert into leases ${sql.insert(
+        Array.map(chunk, (key) => ({ ...leased, nonce_key: Store.nonceKey(key) }))
+      )}`
+    })
+    return free
   })
 
-export const lease = (store: Store.Store): OpJournal["Service"]["lease"] => {
-  const gathered = Gathered.make((calls: ReadonlyArray<ReadonlyArray<LeaseRequest>>) =>
-    store.locking(calls.flat().map(nameOf))(leaseAll(store, calls))
-  )
-  return (requests) =>
+export const lease =
+  (store: Store.Store): OpJournal["Service"]["lease"] =>
+  (requests) =>
     requests.length === 0
       ? Effect.succeed([])
-      : Effect.andThen(
-          Store.fits(
+      : Effect.gen(function* () {
+          yield* Store.fits(
             192,
             requests.flatMap(({ keys }) => [keys.from, keys.to])
-          ),
-          gathered(requests)
+          )
+          const now = yield* Clock.currentTimeMillis
+          const leased: globalThis.Array<ReadonlyArray<bigint>> = []
+          for (const request of requests) {
+            const keys = yield* leaseOne(store, request, now)
+            if (keys === null) break
+            leased.push(keys)
+          }
+          return leased
+        }).pipe(
+          store.locking(
+            requests.map(({ authority, chainId, wallet }) => `wallet:${authority}:${chainId}:${wallet}`)
+          )
         )
-}
 
 /** Leases of keys that accepted ops use are no rows any more: such a key is held by its op. */
 export const release =
@@ -120,7 +77,7 @@ export const release =
 
 /** What tells leases apart, in the order of their index. */
 const place = ["authority", "chain_id", "entry_point", "wallet", "nonce_key"] as const
-type Place = Pick<Row, (typeof place)[number]>
+type Place = Readonly<Record<(typeof place)[number], string>>
 
 /** Leases that are looked at in one transaction. */
 const step = 500

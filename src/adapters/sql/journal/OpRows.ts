@@ -237,7 +237,7 @@ const overwrite = (
       row.op_id,
       op.userOpHash,
       op.reserve.toString(),
-      op.returned === null ? null : store.shortColumn(op.returned),
+      op.returned,
       StoredOp.encode(op),
       op.goodUntil,
       op.kind === "direct" ? row.nonce_key : Store.nonceKey(op.nonceKey),
@@ -262,7 +262,7 @@ const replace = (
     )
     yield* Accept.writeRows(
       store,
-      some.map(({ op }) => Accept.rowOf(store, op, now, isExposed))
+      some.map(({ op }) => Accept.rowOf(op, now, isExposed))
     )
   })
 
@@ -410,19 +410,18 @@ export const fail: Method<"fail"> = (store) => (lane, failures) =>
       yield* Requests.writeFailed(store, requestId, Requests.merged(before, news))
       const left = row.unopened === null ? 0 : row.unopened - new Set(opened.map(({ index }) => index)).size
       if (row.unopened !== null && left !== row.unopened)
-        yield* store.send(
-          sql`update requests set unopened = ${Math.max(0, left)} where request_id = ${requestId}`
-        )
+        yield* sql`update requests set unopened = ${Math.max(0, left)} where request_id = ${requestId}`
     }
   }).pipe(Claims.inLane(store, lane))
 
 export const publish: Method<"publish"> = (store) => (lane, opIds) =>
   Effect.gen(function* () {
     yield* Claims.fence(store, lane)
-    yield* Store.forChunks(opIds, (chunk) =>
-      store.send(store.sql`
+    yield* Store.forChunks(
+      opIds,
+      (chunk) => store.sql`
         update ops set was_public = 1
         where ${store.sql.in("op_id", chunk)} and authority = ${lane.signer}
-          and chain_id = ${lane.chainId.toString()} and state = 'accepted'`)
+          and chain_id = ${lane.chainId.toString()} and state = 'accepted'`
     )
   }).pipe(Claims.inLane(store, lane))

@@ -43,24 +43,26 @@ export const idsOf = (ops: ReadonlyArray<Pick<State, "op_id">>): ReadonlyArray<I
 
 /** Moves ops to a state without an outcome, carried by that transaction or by none of ours. */
 export const move = (
-  { send, sql }: Store.Store,
+  { sql }: Store.Store,
   ops: ReadonlyArray<State>,
   state: "accepted" | "sent" | "abandoned",
   txHash: string | null
 ) =>
-  Store.forChunks(idsOf(ops), (ids) =>
-    send(sql`
+  Store.forChunks(
+    idsOf(ops),
+    (ids) =>
+      sql`
       update ops set state = ${state}, tx_hash = ${txHash}, success = null, revert_data = null
-      where ${sql.in("op_id", ids)}`)
+      where ${sql.in("op_id", ids)}`
   )
 
 /** Their bytes are known to others, whatever else is known of them. */
-export const publish = ({ send, sql }: Store.Store, ops: ReadonlyArray<State>) =>
-  Store.forChunks(idsOf(ops), (ids) => send(sql`update ops set was_public = 1 where ${sql.in("op_id", ids)}`))
+export const publish = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
+  Store.forChunks(idsOf(ops), (ids) => sql`update ops set was_public = 1 where ${sql.in("op_id", ids)}`)
 
 /** Gives those of the ops that are under way the outcomes that are told of them; they are the answer. */
 export const settle = (
-  { send, sql }: Store.Store,
+  { sql }: Store.Store,
   ops: ReadonlyArray<State>,
   outcomes: ReadonlyArray<OpSettlement>
 ) =>
@@ -84,10 +86,10 @@ export const settle = (
     }
     for (const { ids, outcome } of alike.values())
       for (const chunk of Store.chunks(ids))
-        yield* send(sql`
+        yield* sql`
           update ops set state = 'settled', prepared = null, tx_hash = ${outcome.txHash}, success = ${outcome.success ? 1 : 0},
             revert_data = ${outcome.revertData}
-          where ${sql.in("op_id", chunk)}`)
+          where ${sql.in("op_id", chunk)}`
     return settled
   })
 

@@ -1,6 +1,5 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
 import * as Records from "../../../application/ports/journal/Records.js"
 import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
@@ -52,7 +51,7 @@ const carriedOf = (store: Store.Store, { ops }: Records.Recording) =>
         store,
         `select op_id, request_id, op_index, entry_point, authority, chain_id, user_op_hash, state, tx_hash from ops
          where ${Rows.among(store, "op_id")} order by op_id
-         ${store.sql.onDialectOrElse({ pg: () => "for update", orElse: () => "" })}`,
+         ${Store.isPostgres(store.sql) ? "for update" : ""}`,
         [
           Rows.listOf(
             store,
@@ -70,7 +69,12 @@ const write = (
 ) =>
   Effect.gen(function* () {
     const { access, chainId, nonce, ops, signer } = recording
-    const { accountId, key, rpc, trust } = access
+    const { account_id, key_asset, key_client, key_version, rpc, trust } = Transactions.accessColumns(
+      store,
+      recording,
+      nonce,
+      access
+    )
     const now = yield* Clock.currentTimeMillis
     const at = [chainId.toString(), signer, Store.uint64(nonce)]
     yield* Rows.insert(store, "transactions", transactionColumns, [
@@ -78,11 +82,11 @@ const write = (
         ...at,
         "signed",
         epoch,
-        accountId,
-        key === "serviceEoa" ? null : key.clientId,
-        key === "serviceEoa" ? null : (key.versionId ?? null),
-        key === "serviceEoa" ? null : (key.assetId ?? null),
-        store.seal.close(Transactions.sealName(recording, nonce), rpc === null ? "" : Redacted.value(rpc)),
+        account_id,
+        key_client,
+        key_version,
+        key_asset,
+        rpc,
         trust,
         direct,
         recording.maxCost.toString(),
@@ -90,39 +94,33 @@ const write = (
         now
       ]
     ])
-    yield* Rows.insert(store, "transaction_versions", versionColumns, [
-      [...at, ...versionOf(store, recording), now]
-    ])
+    yield* Rows.insert(store, "transaction_versions", versionColumns, [[...at, ...versionOf(recording), now]])
     if (ops.length === 0) return
-    yield* store.send(
-      Rows.statement(
-        store,
-        `insert into transaction_ops (chain_id, signer, nonce, op_id, position) ${store.sql.onDialectOrElse({
-          pg: () =>
-            "select ?, ?, ?, op_id, place - 1 from unnest(?::bigint[]) with ordinality as given(op_id, place)",
-          orElse: () => "select ?, ?, ?, value, key from json_each(?)"
-        })}`,
-        [
-          ...at,
-          Rows.listOf(
-            store,
-            ops.map(({ opId }) => opId)
-          )
-        ]
-      )
+    yield* Rows.statement(
+      store,
+      `insert into transaction_ops (chain_id, signer, nonce, op_id, position) ${store.sql.onDialectOrElse({
+        pg: () =>
+          "select ?, ?, ?, op_id, place - 1 from unnest(?::bigint[]) with ordinality as given(op_id, place)",
+        orElse: () => "select ?, ?, ?, value, key from json_each(?)"
+      })}`,
+      [
+        ...at,
+        Rows.listOf(
+          store,
+          ops.map(({ opId }) => opId)
+        )
+      ]
     )
-    yield* store.send(
-      Rows.statement(
-        store,
-        `update ops set state = 'sent', tx_hash = ?, was_public = 1 where ${Rows.among(store, "op_id")}`,
-        [
-          recording.txHash,
-          Rows.listOf(
-            store,
-            ops.map(({ opId }) => opId)
-          )
-        ]
-      )
+    yield* Rows.statement(
+      store,
+      `update ops set state = 'sent', tx_hash = ?, was_public = 1 where ${Rows.among(store, "op_id")}`,
+      [
+        recording.txHash,
+        Rows.listOf(
+          store,
+          ops.map(({ opId }) => opId)
+        )
+      ]
     )
     // Those whose hashes depend on a signature that was only made now.
     yield* Rows.each(
@@ -166,9 +164,9 @@ const versionColumns: Rows.Columns = {
 
 type Version = Pick<Records.Recording, "maxFeePerGas" | "maxPriorityFeePerGas" | "raw" | "txHash">
 
-const versionOf = ({ column }: Store.Store, { maxFeePerGas, maxPriorityFeePerGas, raw, txHash }: Version) => [
+const versionOf = ({ maxFeePerGas, maxPriorityFeePerGas, raw, txHash }: Version) => [
   txHash,
-  column(raw),
+  raw,
   maxFeePerGas.toString(),
   maxPriorityFeePerGas.toString()
 ]
@@ -193,10 +191,8 @@ const checkCarried = ({ chainId, signer }: Lane, rows: ReadonlyArray<Carried>) =
 const recorded = (store: Store.Store, recording: Records.Recording) =>
   Effect.gen(function* () {
     const { chainNonce, drainedTo, nonce, ops } = recording
-    const fence = yield* Claims.fenceAhead(store, recording)
-    const looks = yield* store.ahead(Transactions.inFlight(store, recording))
+    const epoch = yield* Claims.fence(store, recording)
     const there = yield* standing(store, recording)
-    const epoch = yield* fence
     const refused = (result: Records.RecordResult) => ({ result, concerned: [] as ReadonlyArray<string> })
     if (there !== null && there.state !== "free" && there.state !== "allocated")
       return refused({ _tag: there.is_same ? "recorded" : "nonceUsed" })
@@ -204,7 +200,7 @@ const recorded = (store: Store.Store, recording: Records.Recording) =>
     if (next.nonce !== nonce) return refused({ _tag: "nonceUsed" })
     const rows = yield* carriedOf(store, recording)
     yield* checkCarried(recording, rows)
-    const signed = yield* looks
+    const signed = yield* Transactions.inFlight(store, recording)
     const entryPoint = rows[0]?.entry_point ?? null
     const open = signed.filter((row) => BigInt(row.nonce) >= drainedTo)
     if (!Transactions.admits(entryPoint, open)) return refused({ _tag: "otherRoute" })
@@ -222,7 +218,7 @@ const recorded = (store: Store.Store, recording: Records.Recording) =>
     const concerned = Store.distinct(rows.map((row) => row.request_id))
     if (next.isGap) yield* KnownNonces.skip(store, recording, nonce, concerned)
     if (there !== null)
-      yield* store.send(store.sql`delete from transactions where ${Transactions.at(store, recording, nonce)}`)
+      yield* store.sql`delete from transactions where ${Transactions.at(store, recording, nonce)}`
     const direct = entryPoint === Records.direct ? (concerned[0] ?? null) : null
     yield* write(store, recording, epoch, direct, byId)
     const told = { txHash: recording.txHash, ...pricesOf(recording) }
@@ -269,12 +265,12 @@ export const replace: Method<"replace"> = (store) => (replacement) =>
     const replaces = yield* Transactions.newest(store, replacement, nonce)
     const now = yield* Clock.currentTimeMillis
     yield* Rows.insert(store, "transaction_versions", versionColumns, [
-      [chainId.toString(), signer, Store.uint64(nonce), ...versionOf(store, replacement), now]
+      [chainId.toString(), signer, Store.uint64(nonce), ...versionOf(replacement), now]
     ])
     if (addedCost > 0n)
-      yield* store.send(store.sql`
+      yield* store.sql`
         update transactions set max_cost = ${(BigInt(found.row.max_cost) + addedCost).toString()}
-        where ${Transactions.at(store, replacement, nonce)}`)
+        where ${Transactions.at(store, replacement, nonce)}`
     yield* Ops.move(
       store,
       found.ops.filter((op) => op.state === "accepted" || op.state === "sent"),

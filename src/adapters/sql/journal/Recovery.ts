@@ -1,6 +1,5 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
 import type { RecoveryJournal } from "../../../application/ports/journal/RecoveryJournal.js"
 import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -29,10 +28,10 @@ export const explain: Method<"explain"> = (store) => (lane, below) =>
     yield* Store.fits(64, [below])
     yield* Claims.fence(store, lane)
     const explained = Store.uint64(below)
-    yield* store.send(store.sql`
+    yield* store.sql`
       update lanes set unread = null,
         explained = case when explained is null or explained < ${explained} then ${explained} else explained end
-      where chain_id = ${chainId.toString()} and signer = ${signer}`)
+      where chain_id = ${chainId.toString()} and signer = ${signer}`
   }).pipe(Claims.inLane(store, lane))
 
 export const openIn: Method<"openIn"> =
@@ -76,8 +75,8 @@ export const identifyAnew: Method<"identifyAnew"> = (store) => (lane, requestId,
       yield* Claims.fence(store, lane)
       const hashes = new Map(ops.map(({ index, userOpHash }) => [index, userOpHash]))
       for (const { op_id, op_index } of yield* accepted(store, requestId, [...hashes.keys()]))
-        yield* store.send(store.sql`
-          update ops set user_op_hash = ${hashes.get(op_index) ?? null}, was_public = 1 where op_id = ${op_id}`)
+        yield* store.sql`
+          update ops set user_op_hash = ${hashes.get(op_index) ?? null}, was_public = 1 where op_id = ${op_id}`
     })
   )
 
@@ -95,7 +94,7 @@ export const hold: Method<"hold"> = (store) => (lane, requestId, why) =>
       const row = yield* Requests.locked(store, requestId)
       if (row?.state !== "open" || row.decision !== null) return false
       yield* Claims.fence(store, lane)
-      yield* store.send(store.sql`update requests set held = ${why} where request_id = ${requestId}`)
+      yield* store.sql`update requests set held = ${why} where request_id = ${requestId}`
       return true
     })
   )
@@ -106,8 +105,8 @@ export const unhold: Method<"unhold"> = (store) => (requestId) =>
     Effect.gen(function* () {
       const row = yield* Requests.locked(store, requestId)
       if (row?.state !== "open" || row.held === null) return false
-      yield* store.send(store.sql`
-        update requests set held = null, decision = 'released' where request_id = ${requestId}`)
+      yield* store.sql`
+        update requests set held = null, decision = 'released' where request_id = ${requestId}`
       return true
     })
   )
@@ -117,32 +116,26 @@ type Adopted = Parameters<TransactionJournal["Service"]["adopt"]>[0]
 /** The nonce's row, as if the transaction had been signed here. */
 const write = (store: Store.Store, adopted: Adopted, epoch: number) =>
   Effect.gen(function* () {
-    const { seal, send, sql } = store
+    const { sql } = store
     const { access, chainId, nonce, requestId, signer } = adopted
-    const { accountId, key, rpc, trust } = access
     yield* Transactions.checkDirect(store, adopted, requestId)
-    yield* send(sql`
+    yield* sql`
       delete from transactions
-      where ${Transactions.at(store, adopted, nonce)} and state in ('free', 'allocated')`)
-    yield* send(sql`
+      where ${Transactions.at(store, adopted, nonce)} and state in ('free', 'allocated')`
+    yield* sql`
       insert into transactions ${sql.insert({
         chain_id: chainId.toString(),
         signer,
         nonce: Store.uint64(nonce),
         state: "signed",
         epoch,
-        account_id: accountId,
-        key_client: key === "serviceEoa" ? null : key.clientId,
-        key_version: key === "serviceEoa" ? null : (key.versionId ?? null),
-        key_asset: key === "serviceEoa" ? null : (key.assetId ?? null),
-        rpc: seal.close(Transactions.sealName(adopted, nonce), rpc === null ? "" : Redacted.value(rpc)),
-        trust,
+        ...Transactions.accessColumns(store, adopted, nonce, access),
         direct: requestId,
         // It is mined: nothing of the balance waits for it.
         max_cost: "0",
         submitted: 0,
         allocated_at: yield* Clock.currentTimeMillis
-      })}`)
+      })}`
   })
 
 export const adopt =
@@ -170,7 +163,7 @@ export const adopt =
           signer: adopted.signer,
           nonce: Store.uint64(nonce),
           tx_hash: transaction.txHash,
-          raw: store.column(Hex.empty),
+          raw: Hex.empty,
           ...prices,
           signed_at: yield* Clock.currentTimeMillis
         })}

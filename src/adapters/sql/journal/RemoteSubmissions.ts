@@ -226,8 +226,8 @@ export const revertInclusions =
         const offered = landed.filter((op) => !isFound(op))
         yield* Ops.move(store, offered, "sent", null)
         for (const ids of Store.chunks(Ops.idsOf(offered)))
-          yield* store.send(sql`
-            update handovers set landed_as = null where landed_as is not null and ${sql.in("op_id", ids)}`)
+          yield* sql`
+            update handovers set landed_as = null where landed_as is not null and ${sql.in("op_id", ids)}`
         yield* Ops.move(store, found, "accepted", null)
         yield* Ops.publish(store, found)
         yield* forget(store, found)

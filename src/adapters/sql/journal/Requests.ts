@@ -60,17 +60,11 @@ export const locked = ({ forUpdate, sql }: Store.Store, requestId: string) =>
 
 /** Requests that may be reopened, kept from others until the transaction ends; in one order. */
 export const lockAll = ({ forUpdate, sql }: Store.Store, requestIds: Iterable<string>) =>
-  sql.onDialectOrElse({
-    pg: () =>
-      Effect.forEach(
-        Store.chunks(Store.distinct(requestIds)),
-        (chunk) =>
-          sql`select request_no from requests where ${sql.in("request_id", chunk)} order by request_id ${forUpdate}`,
-        { discard: true }
-      ),
-    // One writer at a time: a transaction keeps all others out since it began.
-    orElse: () => Effect.void
-  })
+  Store.forChunks(
+    Store.isPostgres(sql) ? Store.distinct(requestIds) : [],
+    (chunk) =>
+      sql`select request_no from requests where ${sql.in("request_id", chunk)} order by request_id ${forUpdate}`
+  )
 
 /** Of a forgotten request there is none. */
 export const failedOf = ({ failed }: Pick<FailedRow, "failed">): ReadonlyArray<FailedElement> =>
@@ -88,11 +82,8 @@ export const merged = (
 export const failedColumn = (failed: ReadonlyArray<FailedElement>): string =>
   JSON.stringify(failed.map(({ code, figures, index, message }) => ({ index, code, message, figures })))
 
-export const writeFailed = (
-  { send, sql }: Store.Store,
-  requestId: string,
-  failed: ReadonlyArray<FailedElement>
-) => send(sql`update requests set failed = ${failedColumn(failed)} where request_id = ${requestId}`)
+export const writeFailed = ({ sql }: Store.Store, requestId: string, failed: ReadonlyArray<FailedElement>) =>
+  sql`update requests set failed = ${failedColumn(failed)} where request_id = ${requestId}`
 
 /**
  * Writes the request of an acceptance, or adds to it. Gives the id of the request that has its idempotency key, which may
@@ -101,32 +92,32 @@ export const writeFailed = (
 export const write = (store: Store.Store, acceptance: Acceptance) =>
   Effect.gen(function* () {
     const { accountId, body, endpoint, failed, idempotency, ops, requestId } = acceptance
-    const { seal, send, sql } = store
+    const { seal, sql } = store
     const { key, lane } = acceptance
     const chainId = lane.chainId.toString()
     const sealed = seal.close(sealName(requestId), body)
     // Without `returning`: SQLite would look through the tables that refer to requests.
-    yield* send(sql`
+    yield* sql`
       insert into requests ${sql.insert({
         request_id: requestId,
         account_id: accountId,
         endpoint,
         chain_id: chainId,
         signer: lane.signer,
-        lane_key: store.shortColumn(JSON.stringify(key)),
+        lane_key: JSON.stringify(key),
         body: sealed,
         idempotency_key: idempotency?.key ?? null,
         body_hash: idempotency?.bodyHash ?? null,
         elements: acceptance.elements,
         failed: "[]",
-        note: acceptance.note === null ? null : store.column(acceptance.note),
+        note: acceptance.note,
         metadata: Terms.write(acceptance.metadata),
         state: "open",
         accepted_at: yield* Clock.currentTimeMillis,
         not_before: acceptance.schedule?.notBefore ?? null,
         due_at: acceptance.schedule?.dueAt ?? null
       })}
-      on conflict do nothing`)
+      on conflict do nothing`
     const row = yield* locked(store, requestId)
     if (row === undefined) {
       const [owner] = idempotency === null ? [] : yield* byKey(store, accountId, endpoint, idempotency.key)
@@ -138,12 +129,12 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
       return yield* Store.refuse("the request was accepted as another one")
     if (row.state !== "open") return yield* Store.refuse("the request is final")
     // Any process accepts a request; only the one that works on the lane adds to it.
-    const isNew = Compact.isSame(row.body, sealed)
+    const isNew = row.body === sealed
     if (!isNew) yield* Claims.fence(store, Claims.laneOf(row))
     if (!isNew && row.due_at !== null)
-      yield* send(sql`update requests set due_at = null where request_id = ${requestId}`)
+      yield* sql`update requests set due_at = null where request_id = ${requestId}`
     if (row.signer !== lane.signer)
-      yield* send(sql`update requests set signer = ${lane.signer} where request_id = ${requestId}`)
+      yield* sql`update requests set signer = ${lane.signer} where request_id = ${requestId}`
     const anew = new Set(ops.map((op) => op.index))
     const before = failedOf(row)
     const kept = before.filter((element) => !anew.has(element.index))
@@ -199,19 +190,18 @@ export const note =
         if (row === undefined) return yield* Store.refuse("the request was not accepted")
         yield* Claims.fence(store, Claims.laneOf(row))
         if (row.state !== "open") return yield* Store.refuse("the request is final")
-        const note = text === null ? null : store.column(text)
-        yield* store.send(store.sql`update requests set note = ${note} where request_id = ${requestId}`)
+        yield* store.sql`update requests set note = ${text} where request_id = ${requestId}`
       })
     )
 
 /** The requests, which are locked, are not final any more, and wait for no time. */
-export const reopen = ({ send, sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
+export const reopen = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
   Effect.forEach(
     requestIds,
     (requestId) =>
-      send(sql`
+      sql`
         update requests set state = 'open', outcome = null, due_at = null
-        where request_id = ${requestId} and (state = 'final' or due_at is not null)`),
+        where request_id = ${requestId} and (state = 'final' or due_at is not null)`,
     { discard: true }
   )
 

@@ -91,12 +91,10 @@ const forgetSome = (store: Store.Store, before: number) =>
     )
     yield* Effect.forEach(nonces.values(), (nonce) => leave(store, nonce), { discard: true })
     yield* sql`delete from leases where ${sql.in("holder", requests)}`
-    yield* sql`
-      delete from webhook_deliveries
-      where request_no in (select request_no from requests where ${sql.in("request_id", requests)})`
-    yield* sql`
-      delete from request_events
-      where request_no in (select request_no from requests where ${sql.in("request_id", requests)})`
+    for (const table of ["webhook_deliveries", "request_events"])
+      yield* sql`
+        delete from ${sql(table)}
+        where request_no in (select request_no from requests where ${sql.in("request_id", requests)})`
     yield* sql`
       update requests set state = 'forgotten', account_id = '', endpoint = '', chain_id = '', signer = null, lane_key = null,
         body = '', failed = '', note = null, outcome = null, idempotency_key = null, body_hash = null,

@@ -4,20 +4,8 @@ import type { RequestJournal } from "../../../application/ports/journal/RequestJ
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
-import { step } from "../schema/Step.js"
 import * as Claims from "./Claims.js"
 import * as Requests from "./Requests.js"
-
-/**
- * `not_before`: what is left of a request waits for this time of its chain, Unix seconds. `due_at`: when it is taken up,
- * Unix milliseconds; null: it goes on.
- */
-export const schema = step((sql) => [
-  sql`alter table requests add column not_before bigint`,
-  sql`alter table requests add column due_at bigint`,
-  sql`create index requests_due on requests (due_at) where state = 'open' and due_at is not null`,
-  sql`create index requests_going on requests (request_no) where state = 'open' and due_at is null`
-])
 
 export const schedule =
   (store: Store.Store): RequestJournal["Service"]["schedule"] =>

@@ -43,10 +43,10 @@ const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =
   Effect.gen(function* () {
     const { sql } = store
     const at = Transactions.at(store, lane, nonce)
-    yield* store.send(sql`
+    yield* sql`
       update transactions set state = 'signed', tx_hash = null, success = null, block_number = null,
         block_hash = null
-      where ${at}`)
+      where ${at}`
     const newest = yield* Transactions.newest(store, lane, nonce)
     const ops = found.ops.filter((op) => op.state !== "abandoned")
     yield* Ops.move(store, ops, "sent", newest)
@@ -58,14 +58,15 @@ const isDirect = (op: Ops.State): boolean => op.entry_point === direct
 
 /** No event of an EntryPoint tells of a direct transaction: what became of the transaction became of it. */
 const settleDirect = (
-  { send, sql }: Store.Store,
+  { sql }: Store.Store,
   ops: ReadonlyArray<Ops.State>,
   { success, txHash }: TransactionSettlement
 ) =>
-  Store.forChunks(Ops.idsOf(ops.filter((op) => isDirect(op) && op.state === "sent")), (ids) =>
-    send(sql`
+  Store.forChunks(
+    Ops.idsOf(ops.filter((op) => isDirect(op) && op.state === "sent")),
+    (ids) => sql`
       update ops set state = 'settled', prepared = null, tx_hash = ${txHash}, success = ${success ? 1 : 0}
-      where ${sql.in("op_id", ids)}`)
+      where ${sql.in("op_id", ids)}`
   )
 
 export const settle =
@@ -85,11 +86,11 @@ export const settle =
       if (isSettled) return found.concerned
       const moved = row?.state === "mined" && (row.tx_hash !== txHash || row.block_hash !== blockHash)
       const ops = moved ? yield* withdraw(store, mined, nonce, found) : found.ops
-      yield* store.send(sql`
+      yield* sql`
         update transactions set state = ${final ? "settled" : "mined"}, tx_hash = ${txHash},
           success = ${mined.success ? 1 : 0}, block_number = ${blockNumber.toString()},
           block_hash = ${blockHash}, submitted = 1
-        where ${at}`)
+        where ${at}`
       const settled = yield* Ops.settle(store, ops, outcomes)
       yield* settleDirect(store, ops, mined)
       if (final) {
@@ -122,9 +123,7 @@ export const finalise =
       if (found?.row.state === "settled") return found.concerned
       if (found?.row.state !== "mined")
         return yield* Store.refuse("only a mined transaction reaches settled depth")
-      yield* store.send(
-        store.sql`update transactions set state = 'settled' where ${Transactions.at(store, lane, nonce)}`
-      )
+      yield* store.sql`update transactions set state = 'settled' where ${Transactions.at(store, lane, nonce)}`
       yield* Ops.move(store, sent(found.ops), "accepted", null)
       const { block_number: blockNumber, tx_hash: txHash } = found.row
       yield* Events.tell(store, [
@@ -155,9 +154,7 @@ export const recordExternalUse =
       if (found?.row.state === "foreign") return found.concerned
       if (found?.row.state !== "signed")
         return yield* Store.refuse("only a signed transaction that is not mined loses its nonce")
-      yield* store.send(
-        store.sql`update transactions set state = 'foreign' where ${Transactions.at(store, lane, nonce)}`
-      )
+      yield* store.sql`update transactions set state = 'foreign' where ${Transactions.at(store, lane, nonce)}`
       const settled = yield* Ops.settle(store, found.ops, outcomes)
       const landed = new Set(settled.map((op) => op.op_id))
       const back = sent(found.ops).filter((op) => !landed.has(op.op_id))

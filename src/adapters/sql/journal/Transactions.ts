@@ -7,7 +7,8 @@ import type { TransactionJournal } from "../../../application/ports/journal/Tran
 import type {
   AllocationRequest,
   AllocationResult,
-  Lane
+  Lane,
+  LaneAccess
 } from "../../../application/ports/journal/Transactions.js"
 import * as Events from "../events/Events.js"
 import * as KnownNonces from "../recovery/KnownNonces.js"
@@ -24,6 +25,21 @@ export const at = ({ sql }: Store.Store, { chainId, signer }: Lane, nonce: bigin
 
 export const sealName = ({ chainId, signer }: Lane, nonce: bigint): string =>
   `transaction ${chainId} ${signer} ${nonce}`
+
+/** How the lane is signed for and sent with. */
+export const accessColumns = (
+  { seal }: Store.Store,
+  lane: Lane,
+  nonce: bigint,
+  { accountId, key, rpc, trust }: LaneAccess
+) => ({
+  account_id: accountId,
+  key_client: key === "serviceEoa" ? null : key.clientId,
+  key_version: key === "serviceEoa" ? null : (key.versionId ?? null),
+  key_asset: key === "serviceEoa" ? null : (key.assetId ?? null),
+  rpc: seal.close(sealName(lane, nonce), rpc === null ? "" : Redacted.value(rpc)),
+  trust
+})
 
 /**
  * The states of a signed transaction as they are stored: `foreign` is `external` in the port. The stored word stays,
@@ -51,14 +67,13 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint, txHash: stri
   Effect.gen(function* () {
     const { sql } = store
     yield* Store.fits(64, [nonce])
-    const fence = yield* Claims.fenceAhead(store, lane)
+    const epoch = yield* Claims.fence(store, lane)
     const nonceAt = at(store, lane, nonce)
     const [row] = yield* sql<State & { readonly has_version: number | boolean }>`
       select state, epoch, direct, max_cost, tx_hash, block_number, block_hash, submitted, exists (
         select 1 from transaction_versions where ${nonceAt} and transaction_versions.tx_hash = ${txHash}
       ) as has_version
       from transactions where ${nonceAt}`
-    const current = yield* fence
     if (row === undefined) return null
     const carried = sql`op_id in (select op_id from transaction_ops where ${nonceAt})`
     if (row.state === "mined") {
@@ -72,7 +87,7 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint, txHash: stri
       row,
       ops,
       hasVersion: Boolean(row.has_version),
-      isOfThisEpoch: Number(row.epoch) === current,
+      isOfThisEpoch: Number(row.epoch) === epoch,
       concerned: Store.distinct(row.direct === null ? requests : [...requests, row.direct])
     }
   })
@@ -216,36 +231,30 @@ const write = (
   ids: ReadonlyArray<Ops.Id>
 ) =>
   Effect.gen(function* () {
-    const { seal, send, sql } = store
-    const { accountId, key, rpc, trust } = request.access
+    const { sql } = store
     const lane = {
       chain_id: request.chainId.toString(),
       signer: request.signer,
       nonce: Store.uint64(nonce)
     }
     // Nonces up to this one for which nothing was signed: handed back, left behind by a dead process, or used by others.
-    yield* send(sql`
+    yield* sql`
       delete from transactions
       where chain_id = ${lane.chain_id} and signer = ${lane.signer} and nonce <= ${lane.nonce}
-        and state in ('free', 'allocated')`)
-    yield* send(sql`
+        and state in ('free', 'allocated')`
+    yield* sql`
       insert into transactions ${sql.insert({
         ...lane,
         state: "allocated",
         epoch,
-        account_id: accountId,
-        key_client: key === "serviceEoa" ? null : key.clientId,
-        key_version: key === "serviceEoa" ? null : (key.versionId ?? null),
-        key_asset: key === "serviceEoa" ? null : (key.assetId ?? null),
-        rpc: seal.close(sealName(request, nonce), rpc === null ? "" : Redacted.value(rpc)),
-        trust,
+        ...accessColumns(store, request, nonce, request.access),
         direct: request.direct,
         max_cost: request.maxCost.toString(),
         submitted: 0,
         allocated_at: yield* Clock.currentTimeMillis
-      })}`)
+      })}`
     const rows = ids.map((op_id, position) => ({ ...lane, op_id, position }))
-    for (const chunk of Store.chunks(rows)) yield* send(sql`insert into transaction_ops ${sql.insert(chunk)}`)
+    for (const chunk of Store.chunks(rows)) yield* sql`insert into transaction_ops ${sql.insert(chunk)}`
   })
 
 export const allocate =
@@ -256,14 +265,12 @@ export const allocate =
       yield* Store.fits(64, [request.chainNonce, request.drainedTo])
       if (request.direct !== null && request.ops.length > 0)
         return yield* Store.refuse("a request's own transaction carries no ops")
-      const fence = yield* Claims.fenceAhead(store, request)
-      const looks = yield* store.ahead(inFlight(store, request))
       // Who has lost the lane is told so, whatever else there is to refuse.
-      const { entryPoint, ids } = yield* Effect.tapError(lockOps(store, request), () => fence)
-      if (request.direct !== null)
-        yield* Effect.tapError(checkDirect(store, request, request.direct), () => fence)
+      const epoch = yield* Claims.fence(store, request)
+      const signed = yield* inFlight(store, request)
+      const { entryPoint, ids } = yield* lockOps(store, request)
+      if (request.direct !== null) yield* checkDirect(store, request, request.direct)
       const { isGap, nonce } = yield* nextNonce(store, request)
-      const [epoch, signed] = [yield* fence, yield* looks]
       const reserved = signed.reduce((sum, row) => sum + BigInt(row.max_cost), 0n)
       const route = routeOf({ direct: request.direct, entry_point: entryPoint })
       const open = signed.filter((row) => BigInt(row.nonce) >= request.drainedTo)
@@ -299,7 +306,7 @@ export const unallocate =
           returning nonce`
       if (rows.length === 0)
         return yield* Store.refuse("only a nonce that is handed out and not signed can be handed back")
-      yield* store.send(sql`delete from transaction_ops where ${at(store, lane, nonce)}`)
+      yield* sql`delete from transaction_ops where ${at(store, lane, nonce)}`
     }).pipe(Claims.inLane(store, lane))
 
 export const recordSigned =
@@ -338,9 +345,7 @@ export const recordSigned =
           )
         )
           return yield* Store.refuse("a transaction of another route was signed since the allocation")
-        yield* store.send(
-          sql`update transactions set state = 'signed' where ${at(store, signed, signed.nonce)}`
-        )
+        yield* sql`update transactions set state = 'signed' where ${at(store, signed, signed.nonce)}`
       }
       const replaced = row.state === "signed" ? yield* newest(store, signed, signed.nonce) : null
       const added = yield* sql`
@@ -349,7 +354,7 @@ export const recordSigned =
             signer: signed.signer,
             nonce: Store.uint64(signed.nonce),
             tx_hash: signed.txHash,
-            raw: store.column(signed.raw),
+            raw: signed.raw,
             max_fee_per_gas: signed.maxFeePerGas.toString(),
             max_priority_fee_per_gas: signed.maxPriorityFeePerGas.toString(),
             signed_at: yield* Clock.currentTimeMillis
@@ -358,9 +363,9 @@ export const recordSigned =
           returning tx_hash`
       if (added.length === 0) return
       if (signed.addedCost > 0n)
-        yield* store.send(sql`
+        yield* sql`
             update transactions set max_cost = ${(BigInt(row.max_cost) + signed.addedCost).toString()}
-            where ${at(store, signed, signed.nonce)}`)
+            where ${at(store, signed, signed.nonce)}`
       yield* Ops.move(
         store,
         ops.filter((op) => op.state === "accepted" || op.state === "sent"),

@@ -6,28 +6,23 @@ import type { AccountId } from "../../../application/ports/Tenants.js"
 import type * as Store from "../Store.js"
 import * as Terms from "./Terms.js"
 
-interface Row {
-  readonly request_no: number | string
-  readonly request_id: string
-  readonly endpoint: string
-  readonly chain_id: string
+interface Row extends Omit<ListedRequest, "chainId" | "metadata" | "number" | "state"> {
+  readonly number: number | string
+  readonly chainId: string
   readonly state: "open" | "final"
-  readonly accepted_at: number | string
   readonly metadata: string | null
 }
 
 const toListed = (row: Row): ListedRequest => ({
-  number: BigInt(row.request_no),
-  requestId: row.request_id,
-  endpoint: row.endpoint,
-  chainId: BigInt(row.chain_id),
+  ...row,
+  number: BigInt(row.number),
+  chainId: BigInt(row.chainId),
   state: row.state === "open" ? "pending" : "final",
-  acceptedAt: Number(row.accepted_at),
   metadata: Terms.read(row.metadata)
 })
 
-const columns =
-  "requests.request_no, request_id, endpoint, chain_id, state, requests.accepted_at, requests.metadata"
+const columns = `requests.request_no as number, request_id as "requestId", endpoint, chain_id as "chainId", state,
+  requests.accepted_at as "acceptedAt", requests.metadata`
 
 /** What a request is found by. */
 const termsOf = ({ member, wallet }: ListQuestion): ReadonlyArray<string> => [
@@ -68,39 +63,26 @@ const hasTerm = ({ sql }: Store.Store, accountId: AccountId, table: string, term
       and other.accepted_at = ${sql.literal(table)}.accepted_at
       and other.request_no = ${sql.literal(table)}.request_no)`
 
-/** Over the account's requests; those of the terms among them are looked up one by one. */
-const amongRequests = (
+/** Over the account's requests, or those of a term: `cross join` keeps SQLite to that order of the tables. */
+const page = (
   store: Store.Store,
-  accountId: AccountId,
+  table: "requests" | "request_terms",
   question: ListQuestion,
-  terms: ReadonlyArray<string>
+  conditions: ReadonlyArray<Fragment>
 ) => {
   const { sql } = store
+  const joined = "request_terms cross join requests"
   return sql<Row>`
-    select ${sql.literal(columns)} from requests
-    where ${sql.and([
-      sql`account_id = ${accountId}`,
-      ...ofState(store, question),
-      ...bounds(store, "requests", question),
-      ...terms.map((term) => hasTerm(store, accountId, "requests", term))
-    ])}
-    order by accepted_at desc, requests.request_no desc limit ${question.limit}`
+    select ${sql.literal(columns)} from ${sql.literal(table === "requests" ? table : joined)}
+    where ${sql.and([...conditions, ...ofState(store, question), ...bounds(store, table, question)])}
+    order by ${sql.literal(`${table}.accepted_at desc, ${table}.request_no desc`)} limit ${question.limit}`
 }
 
-/** Over the requests of a term: `cross join` keeps SQLite to that order of the tables. */
-const amongTerms = (store: Store.Store, accountId: AccountId, question: ListQuestion, term: string) => {
-  const { sql } = store
-  return sql<Row>`
-    select ${sql.literal(columns)} from request_terms cross join requests
-    where ${sql.and([
-      sql`request_terms.account_id = ${accountId}`,
-      sql`request_terms.term = ${term}`,
-      sql`requests.request_no = request_terms.request_no`,
-      ...ofState(store, question),
-      ...bounds(store, "request_terms", question)
-    ])}
-    order by request_terms.accepted_at desc, request_terms.request_no desc limit ${question.limit}`
-}
+const ofTerm = ({ sql }: Store.Store, accountId: AccountId, term: string): ReadonlyArray<Fragment> => [
+  sql`request_terms.account_id = ${accountId}`,
+  sql`request_terms.term = ${term}`,
+  sql`requests.request_no = request_terms.request_no`
+]
 
 /** The last request of a term that is searched at once; null: there are fewer. */
 const lastSearched = (
@@ -139,23 +121,16 @@ const amongBoth = (
     const endOfOther = endOfOne === null ? null : yield* lastSearched(store, accountId, question, other, most)
     const isOther = endOfOne !== null && endOfOther === null
     const [walked, looked, end] = isOther ? [other, one, endOfOther] : [one, other, endOfOne]
-    const rows = yield* sql<Row>`
-      select ${sql.literal(columns)} from request_terms cross join requests
-      where ${sql.and([
-        sql`request_terms.account_id = ${accountId}`,
-        sql`request_terms.term = ${walked}`,
-        sql`requests.request_no = request_terms.request_no`,
-        ...(end === null
-          ? []
-          : [
-              sql`(request_terms.accepted_at, request_terms.request_no)
-                >= (${end.acceptedAt}, ${end.number.toString()})`
-            ]),
-        ...ofState(store, question),
-        ...bounds(store, "request_terms", question),
-        hasTerm(store, accountId, "request_terms", looked)
-      ])}
-      order by request_terms.accepted_at desc, request_terms.request_no desc limit ${question.limit}`
+    const rows = yield* page(store, "request_terms", question, [
+      ...ofTerm(store, accountId, walked),
+      ...(end === null
+        ? []
+        : [
+            sql`(request_terms.accepted_at, request_terms.request_no)
+              >= (${end.acceptedAt}, ${end.number.toString()})`
+          ]),
+      hasTerm(store, accountId, "request_terms", looked)
+    ])
     return { rows, searched: rows.length < question.limit ? end : null }
   })
 
@@ -165,8 +140,13 @@ const find = (store: Store.Store, accountId: AccountId, question: ListQuestion, 
   const whole = Effect.map((rows: ReadonlyArray<Row>) => ({ rows, searched: null }))
   // Those that are pending are few, whatever they are found by.
   if (one === undefined || question.state === "pending")
-    return whole(amongRequests(store, accountId, question, terms))
-  if (other === undefined) return whole(amongTerms(store, accountId, question, one))
+    return whole(
+      page(store, "requests", question, [
+        store.sql`account_id = ${accountId}`,
+        ...terms.map((term) => hasTerm(store, accountId, "requests", term))
+      ])
+    )
+  if (other === undefined) return whole(page(store, "request_terms", question, ofTerm(store, accountId, one)))
   return amongBoth(store, accountId, question, [one, other], most)
 }
 

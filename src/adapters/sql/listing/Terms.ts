@@ -28,7 +28,7 @@ export interface Place {
 
 /** Lets the request be found by the wallets of the acceptance's ops and, a new one, by its metadata. */
 export const add = (
-  { send, sql }: Store.Store,
+  { sql }: Store.Store,
   { metadata, ops }: Acceptance,
   { accepted_at, account_id, request_no }: Place,
   isNew: boolean
@@ -37,12 +37,12 @@ export const add = (
     ...Store.distinct(ops.map(({ space }) => ofWallet(space.wallet))),
     ...(isNew ? ofMetadata(metadata) : [])
   ]
-  return Store.forChunks(terms, (chunk) =>
-    send(
+  return Store.forChunks(
+    terms,
+    (chunk) =>
       sql`insert into request_terms ${sql.insert(
         Array.map(chunk, (term) => ({ account_id, term, accepted_at, request_no }))
       )} on conflict do nothing`
-    )
   )
 }
 

@@ -1,13 +1,20 @@
+import { readFileSync } from "node:fs"
 import * as PgClient from "@effect/sql-pg/PgClient"
+import * as PgConnection from "@effect/sql-pg/PgConnection"
+import * as PgPool from "@effect/sql-pg/PgPool"
+import * as PgTypes from "@effect/sql-pg/PgTypes"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type * as Reactivity from "effect/reactivity/Reactivity"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
-import type { Statement } from "effect/sql/Statement"
-import type pg from "pg"
-import * as Transaction from "../Transaction.js"
-import * as Connection from "./Connection.js"
-import * as OwnTransaction from "./Transaction.js"
+import type { Connection } from "effect/sql/SqlConnection"
+import { ConnectionError, SqlError } from "effect/sql/SqlError"
 
 /** A client whose reads may be of one moment. */
 export interface PostgresClient extends SqlClient.SqlClient {
@@ -15,49 +22,233 @@ export interface PostgresClient extends SqlClient.SqlClient {
   readonly ofOneMoment: SqlClient.SqlClient["withTransaction"]
   /** A transaction that begins when nobody else has a lock of one of these names, and keeps them until it ends. */
   readonly locking: (names: ReadonlyArray<string>) => SqlClient.SqlClient["withTransaction"]
-  /** Sends a statement of the transaction, and gives what waits for its rows (`Connection.ahead`). */
-  readonly ahead: <A>(
-    statement: Statement<A>
-  ) => Effect.Effect<Effect.Effect<ReadonlyArray<A>, SqlError>, SqlError>
 }
 
-export const isPostgres = (client: SqlClient.SqlClient): client is PostgresClient => "ofOneMoment" in client
+export interface Options
+  extends Pick<PgPool.Config, "url" | "host" | "port" | "username" | "password" | "database"> {
+  readonly maxConnections: number
+  readonly connectTimeoutMillis: number
+  /** How long a statement may take; null: as long as it likes. */
+  readonly answerTimeoutMillis: number | null
+}
 
-const ahead =
-  (transactions: Transaction.Service): PostgresClient["ahead"] =>
-  (statement) =>
-    Effect.withFiber((fiber) => {
-      const connection = Transaction.present(transactions, fiber.context)?.[0]
-      if (connection === undefined || !Connection.isOwn(connection))
-        return Effect.map(statement, Effect.succeed)
-      const [text, parameters] = statement.compile()
-      return connection.ahead(text, parameters)
-    })
+/** Rows as SQLite has them: integers are numbers; one beyond 2^53 is text, which keeps it exact. */
+const types = PgTypes.makeRegistry()
+types.register<bigint | number | string>(PgTypes.OID.int8, {
+  encode: (value) => PgTypes.encode(value, PgTypes.OID.int8),
+  decode: (bytes) => {
+    const value = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).readBigInt64BE()
+    const number = Number(value)
+    return Result.succeed(Number.isSafeInteger(number) ? number : value.toString())
+  }
+})
 
-export const make = (
-  pool: pg.Pool,
-  answerTimeoutMillis: number | null
-): Effect.Effect<PostgresClient, never, Reactivity.Reactivity> => {
-  const outside = Connection.outside(pool)
-  const reserve = Connection.reserve(pool)
-  const transactions = Transaction.service()
-  const transaction = OwnTransaction.make(transactions, reserve, answerTimeoutMillis)
-  return Effect.map(
-    SqlClient.make({
-      acquirer: Effect.succeed(outside),
-      borrower: (use) => use(outside),
-      transactionAcquirer: reserve,
-      transactionService: transactions,
+/** What a URL says of TLS beside what the client reads itself: files, and words of other drivers. */
+export const withTls = (address: Redacted.Redacted<string>): Pick<PgPool.Config, "ssl" | "url"> => {
+  const url = new URL(Redacted.value(address))
+  const said = (name: string) => url.searchParams.get(name) ?? ""
+  const isUnverified = said("sslmode") === "no-verify"
+  if (isUnverified) url.searchParams.delete("sslmode")
+  const files = [
+    ["ca", said("sslrootcert") === "system" ? "" : said("sslrootcert")],
+    ["cert", said("sslcert")],
+    ["key", said("sslkey")]
+  ].filter(([, file]) => file !== "")
+  const isEncrypted = isUnverified || files.length > 0 || ["true", "1"].includes(said("ssl"))
+  return {
+    url: Redacted.make(url.href),
+    ...(isEncrypted &&
+      said("sslmode") !== "disable" && {
+        ssl: {
+          ...Object.fromEntries(files.map(([name, file]) => [name, readFileSync(file ?? "")])),
+          ...(isUnverified && { rejectUnauthorized: false })
+        }
+      })
+  }
+}
+
+/**
+ * What a server, a database or a role is set to counts no more outside of transactions than in them: rows of the cluster and
+ * counts of requests are written by statements of their own. The cluster's rows have times without a zone, which would leap
+ * by an hour, twice a year, where the server's zone has a summer time.
+ */
+const defaults = `select set_config('default_transaction_isolation', 'read committed', false),
+  set_config('default_transaction_read_only', 'off', false), set_config('timezone', 'UTC', false)`
+
+/** Statements see what others committed before them: a lock that was waited for is worth nothing otherwise. */
+const writing = "begin isolation level read committed read write"
+/** They see the database as it was when the transaction began. */
+const reading = "begin isolation level repeatable read read only"
+
+/**
+ * The first statement of a transaction. A commit is on the disk. Nobody waits for ever for a lock, nor keeps one when its
+ * process is stuck or cut off: what it held is free before its lanes are another's (`adapters/cluster/Replicas.ts`). The server
+ * gives a statement up before the client does: what is cut is only what the network has lost.
+ */
+const settings = (answerTimeoutMillis: number | null): string =>
+  `select set_config('lock_timeout', '10s', true),
+    set_config('statement_timeout', '${answerTimeoutMillis === null ? 0 : answerTimeoutMillis - 1_000}', true),
+    set_config('idle_in_transaction_session_timeout', '5s', true), set_config('synchronous_commit',
+      case when current_setting('synchronous_commit') = 'remote_apply' then 'remote_apply' else 'on' end, true)`
+
+/** Waits until nobody else has a lock of one of these names, and keeps them until the transaction ends. */
+const locks = "select pg_advisory_xact_lock(hashtextextended(name, 0)) from unnest($1::text[]) as name"
+
+const failed = (message: string, code?: string) =>
+  new SqlError({
+    reason: new ConnectionError({ cause: Object.assign(new Error(message), { code }), message })
+  })
+
+const unanswered = Effect.fail(failed("the server did not answer in time"))
+const noConnection = Effect.fail(failed("no connection is free"))
+
+/** Statements are not prepared by name: a pooler may have another session of the server for each transaction. */
+const connectionOf = (
+  { query, queryValues }: PgConnection.PgConnection,
+  answerTimeoutMillis: number | null,
+  /** It has owed an answer for too long: nobody else is given it. */
+  cut: () => void
+): Connection => {
+  let isCut = false
+  const answered = <A>(asked: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
+    answerTimeoutMillis === null
+      ? asked
+      : Effect.callback((resume) => {
+          if (isCut) return resume(unanswered)
+          const fiber = Effect.runFork(asked)
+          const timer = setTimeout(() => {
+            isCut = true
+            cut()
+            // Nobody waits until the server has heard that.
+            resume(unanswered)
+            fiber.interruptUnsafe()
+          }, answerTimeoutMillis)
+          fiber.addObserver((exit) => {
+            clearTimeout(timer)
+            resume(exit)
+          })
+          return Fiber.interrupt(fiber)
+        })
+  const executeRaw = (text: string, parameters: ReadonlyArray<unknown>) =>
+    answered(query(text, parameters, false))
+  const execute: Connection["execute"] = (text, parameters, transformRows) =>
+    Effect.map(executeRaw(text, parameters), ({ rows }) => transformRows?.(rows) ?? rows)
+  const executeValues: Connection["executeValues"] = (text, parameters) =>
+    answered(queryValues(text, parameters, false))
+  return {
+    execute,
+    executeUnprepared: execute,
+    executeRaw,
+    executeValues,
+    executeValuesUnprepared: executeValues,
+    executeStream: () => Stream.die(new Error("rows of PostgreSQL are not streamed"))
+  }
+}
+
+/** The machine's: how long a server takes is no matter of whatever time counts for the rest. */
+const machine = Clock.Clock.defaultValue()
+
+/** How every connection is made. A row of a large batch has megabytes: PostgreSQL's own bound of a value is enough. */
+const means = {
+  keepAlive: "10 seconds",
+  applicationName: "castellan",
+  maxMessageSize: 2 ** 30,
+  types
+} as const
+
+/** A connection beside those of the pool. */
+export const session = (
+  url: Redacted.Redacted<string>
+): Effect.Effect<PgConnection.PgConnection, SqlError, Scope.Scope> =>
+  PgConnection.make({ ...means, ...withTls(url) })
+
+const told = (connection: Connection, text: string, parameters: ReadonlyArray<unknown> = []) =>
+  Effect.asVoid(connection.executeRaw(text, parameters))
+
+/** The server answers a commit of a failed transaction with success, and calls it a rollback. */
+const commit = (connection: Connection): Effect.Effect<void, SqlError> =>
+  Effect.flatMap(connection.executeRaw("commit", []), (answer) =>
+    (answer as PgConnection.Result).command === "COMMIT"
+      ? Effect.void
+      : Effect.fail(failed("it was rolled back", "25P02"))
+  )
+
+/** A connection that may still be inside of a transaction must not be used for another one: it is ended. */
+const rollback = (connection: Connection): Effect.Effect<void> =>
+  told(connection, "rollback").pipe(
+    Effect.catch(() => told(connection, "select pg_terminate_backend(pg_backend_pid())")),
+    Effect.ignore
+  )
+
+export const make = ({
+  answerTimeoutMillis,
+  connectTimeoutMillis,
+  url,
+  ...where
+}: Options): Effect.Effect<PostgresClient, SqlError, Scope.Scope | Reactivity.Reactivity> =>
+  Effect.gen(function* () {
+    const pool = yield* PgPool.make({
+      ...where,
+      ...(url !== undefined && withTls(url)),
+      ...means,
+      connectTimeout: connectTimeoutMillis
+    }).pipe(Effect.provideService(Clock.Clock, machine))
+    const known = new WeakSet<PgConnection.PgConnection>()
+    const own = (connection: PgConnection.PgConnection, lent = connection) =>
+      connectionOf(lent, answerTimeoutMillis, () => void Effect.runFork(pool.invalidate(connection)))
+    const taken = pool.get.pipe(
+      // A connection that is not made in time is told to who waits for it, not to the next one.
+      Effect.timeoutOrElse({ duration: connectTimeoutMillis + 500, orElse: () => noConnection }),
+      Effect.provideService(Clock.Clock, machine),
+      Effect.tap((connection) =>
+        known.has(connection)
+          ? Effect.void
+          : Effect.map(told(own(connection), defaults), () => void known.add(connection))
+      )
+    )
+    const reserved = Effect.flatMap(taken, (connection) =>
+      Effect.map(connection.pin, (pinned) => own(connection, pinned))
+    )
+    const client = yield* SqlClient.make({
+      acquirer: Effect.map(taken, (connection) => own(connection)),
+      transactionAcquirer: reserved,
       compiler: PgClient.makeCompiler(),
       driver: "pg",
       spanAttributes: [["db.system.name", "postgresql"]]
-    }),
-    (client) =>
-      Object.assign(client, {
-        withTransaction: transaction("writing"),
-        ofOneMoment: transaction("reading"),
-        locking: (names: ReadonlyArray<string>) => transaction("writing", names),
-        ahead: ahead(transactions)
-      })
-  )
-}
+    })
+    const transactions = client.transactionService
+    const begun = SqlClient.makeWithTransaction({
+      transactionService: transactions,
+      spanAttributes: [],
+      acquireConnection: (restore) => restore(reserved),
+      begin: (connection: Connection, statement) => told(connection, statement ?? writing),
+      savepoint: (connection, id) => told(connection, `savepoint part${id}`),
+      commit,
+      onCommitFailure: rollback,
+      rollback,
+      rollbackSavepoint: (connection, id) => told(connection, `rollback to savepoint part${id}`)
+    })
+    const beginning = settings(answerTimeoutMillis)
+    const transaction =
+      (statement: string, names: ReadonlyArray<string> = []): SqlClient.SqlClient["withTransaction"] =>
+      (effect) =>
+        Effect.withFiber((fiber) => {
+          const isPart = Context.getOrUndefined(fiber.context, transactions) !== undefined
+          const locked = Effect.flatMap(transactions, ([connection]) =>
+            Effect.andThen(
+              isPart ? Effect.void : told(connection, beginning),
+              names.length === 0 ? effect : Effect.andThen(told(connection, locks, [names]), effect)
+            )
+          )
+          // Spans of statements carry their text: there are none in a transaction.
+          return begun(locked as typeof effect).pipe(
+            Effect.provideService(SqlClient.BeginTransaction, statement),
+            Effect.withTracerEnabled(false)
+          )
+        })
+    return Object.assign(client, {
+      withTransaction: transaction(writing),
+      ofOneMoment: transaction(reading),
+      locking: (names: ReadonlyArray<string>) => transaction(writing, names)
+    })
+  })

@@ -30,8 +30,8 @@ export const knownTo = (store: Store.Store, lane: Lane) =>
 export const keep = (store: Store.Store, lane: Lane) =>
   Effect.gen(function* () {
     const known = yield* knownTo(store, lane)
-    yield* store.send(store.sql`
-      update lanes set unread = ${Store.uint64(known ?? 0n)} where ${ofLane(store, lane)} and unread is null`)
+    yield* store.sql`
+      update lanes set unread = ${Store.uint64(known ?? 0n)} where ${ofLane(store, lane)} and unread is null`
   })
 
 /**

@@ -1,4 +1,5 @@
-import { identity, step } from "./Step.js"
+import * as Effect from "effect/Effect"
+import { appendOnly, identity, step } from "./Step.js"
 
 /** Limits of an account in the place of its tier's; null: its tier's. */
 export const accountLimits = step((sql) => [
@@ -79,4 +80,122 @@ export const accounts = step((sql) => [
       since bigint not null,
       unique (kind, subject)
     )`
+])
+
+/**
+ * `ordinal` counts the definitions of an account from 1 without a gap, in the order of their commits: a reader
+ * that knows the first n asks for those above n, and misses none. `digest` is keccak256 of the canonical text,
+ * which may be longer than what an index takes.
+ */
+export const abi = step((sql) => [
+  sql`
+    create table abi_definitions (
+      account_id text not null,
+      ordinal integer not null,
+      kind text not null check (kind in ('event', 'error')),
+      digest text not null,
+      canonical text not null,
+      primary key (account_id, ordinal)
+    )`,
+  sql`create unique index abi_definitions_digest on abi_definitions (account_id, kind, digest)`
+])
+
+/**
+ * `account_id` is empty for what is the operator's. Wei are decimal text, days are counted from 1970-01-01.
+ * `landed` is null while nothing is known of the cost; `expires_at` are Unix milliseconds, `until` Unix seconds.
+ */
+export const budgets = step((sql) => [
+  sql`
+    create table budget_holds (
+      hold_no ${identity(sql)},
+      account_id text not null,
+      chain_id text not null,
+      pot text not null,
+      id text not null,
+      day integer not null,
+      wei text not null,
+      landed text,
+      state text not null check (state in ('reserved', 'bound', 'settled')),
+      note text not null,
+      expires_at bigint not null
+    )`,
+  sql`create unique index budget_holds_id on budget_holds (chain_id, id, pot, account_id)`,
+  sql`
+    create index budget_holds_open on budget_holds (chain_id, pot, account_id) where state <> 'settled'`,
+  sql`create index budget_holds_settled on budget_holds (day) where state = 'settled'`,
+  sql`
+    create table budget_days (
+      account_id text not null,
+      chain_id text not null,
+      pot text not null,
+      day integer not null,
+      booked text not null,
+      primary key (account_id, chain_id, pot, day)
+    )`,
+  sql`
+    create table budget_ops (
+      account_id text not null,
+      chain_id text not null,
+      user_op_hash text not null,
+      until bigint not null,
+      primary key (account_id, chain_id, user_op_hash)
+    )`,
+  sql`create index budget_ops_until on budget_ops (until)`
+])
+
+/** The instances that hold a reservation, each with a space behind it: it is given back with the last of them. */
+export const budgetHolders = step((sql) => [
+  sql`alter table budget_holds add column holders text not null default ''`
+])
+
+/**
+ * The database itself refuses to change or remove a row, whoever asks: only the owner of the table can take the triggers
+ * away. Chain ids are decimal text, nonces too; times are Unix milliseconds.
+ */
+export const audit = step((sql) => [
+  sql`
+    create table audit (
+      entry_no ${identity(sql)},
+      at bigint not null,
+      kind text not null check (kind in ('signature', 'transaction')),
+      account_id text,
+      request_id text,
+      acted_by text,
+      signer text not null,
+      hash text not null,
+      chain_id text,
+      nonce text
+    )`,
+  sql`create index audit_account on audit (account_id, entry_no)`,
+  sql`create index audit_signer on audit (signer, entry_no)`,
+  sql`create index audit_hash on audit (hash)`,
+  sql`create index audit_request on audit (request_id)`,
+  sql`create index audit_at on audit (at)`,
+  sql.onDialectOrElse({
+    pg: () => sql`
+      create function audit_is_append_only() returns trigger language plpgsql as
+      'begin raise exception ''the audit log is append-only''; end'`,
+    orElse: () => Effect.void
+  }),
+  appendOnly(sql, "audit", "the audit log")
+])
+
+/**
+ * Requests of an account in its newest minute and hour, which begin at these Unix milliseconds. On PostgreSQL the
+ * counts are not worth a write to the disk: a crash of the server forgets them.
+ */
+export const rateCounts = step((sql) => [
+  sql`
+    create ${sql.literal(sql.onDialectOrElse({ pg: () => "unlogged table", orElse: () => "table" }))} rate_counts (
+      account_id text primary key,
+      minute bigint not null,
+      in_minute integer not null,
+      hour bigint not null,
+      in_hour integer not null
+    )`
+])
+
+/** Each time that an operator confirmed the clock; Unix milliseconds. */
+export const clockConfirmations = step((sql) => [
+  sql`create table clock_confirmations (confirmation_no ${identity(sql)}, confirmed_at bigint not null)`
 ])

@@ -19,3 +19,18 @@ export const identity = (sql: SqlClient.SqlClient): Fragment =>
 /** Of a table: its rows stand in the order of the primary key. */
 export const clustered = (sql: SqlClient.SqlClient): Fragment =>
   sql.onDialectOrElse({ pg: () => sql.literal(""), orElse: () => sql.literal("without rowid") })
+
+/** The database itself refuses to change or remove a row of the table, whoever asks; `audit_is_append_only` is there. */
+export const appendOnly = (sql: SqlClient.SqlClient, table: string, what: string) =>
+  sql.onDialectOrElse({
+    pg: () =>
+      sql.unsafe(`
+        create trigger ${table}_append_only before update or delete or truncate on ${table}
+        for each statement execute function audit_is_append_only()`),
+    orElse: () =>
+      Effect.forEach(["update", "delete"], (change) =>
+        sql.unsafe(`
+          create trigger ${table}_no_${change} before ${change} on ${table}
+          begin select raise(abort, '${what} is append-only'); end`)
+      )
+  })

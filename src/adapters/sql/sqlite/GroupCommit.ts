@@ -2,12 +2,14 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import { TracerEnabled } from "effect/References"
+import type * as Reactivity from "effect/reactivity/Reactivity"
 import { PreventSchedulerYield } from "effect/Scheduler"
 import * as Semaphore from "effect/Semaphore"
-import type * as SqlClient from "effect/sql/SqlClient"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import { SqlError, UnknownError } from "effect/sql/SqlError"
-import * as Transaction from "../Transaction.js"
+import * as Statement from "effect/sql/Statement"
 import * as ResultCode from "./ResultCode.js"
 import { connectionOf, type SqliteConnection } from "./SqliteConnection.js"
 import type { Durability } from "./WriteAheadLog.js"
@@ -19,8 +21,8 @@ import type { Durability } from "./WriteAheadLog.js"
  * not commit.
  */
 export interface GroupCommit {
-  /** The transaction that a fiber is in. */
-  readonly transactions: Transaction.Service
+  /** The transaction that a fiber is in: its connection, and how many parts deep. */
+  readonly transactions: Transactions
   /** For statements that are in no transaction: none of them falls into one of somebody else's. */
   readonly outside: Connection
   /** All others wait while the effect waits for anything but its statements. */
@@ -84,10 +86,9 @@ const isBusy = ({ reason }: SqlError): boolean =>
 /** Statements that change nothing. Where that cannot be told by the first word, a write too many does no harm. */
 const reading = /^\s*(?:select|pragma|explain)\b/i
 
-const part: Transaction.Part = {
-  begin: (own, savepoint) => Effect.asVoid(own.executeRaw(`savepoint ${savepoint}`, [])),
-  undo: (own, savepoint) => Effect.asVoid(own.executeRaw(`rollback to savepoint ${savepoint}`, []))
-}
+type Transactions = Context.Service<SqlClient.TransactionConnection, SqlClient.TransactionConnection.Service>
+
+let clients = 0
 
 /** Of a fiber that lives longer than the transaction that it was started in. */
 const over = new SqlError({
@@ -109,11 +110,32 @@ const pause = Effect.callback<void>((resume) => {
  * Who has the connection does not give up the thread: another connection of this process that waits for the lock would hold
  * the very thread that has to end the transaction.
  */
-const steady = Context.make(PreventSchedulerYield, true)
+const steady = Context.make(PreventSchedulerYield, true).pipe(
+  // Spans of statements carry their text: there are none in a transaction.
+  Context.add(TracerEnabled, false)
+)
+
+/** A client whose transactions need not wait for anything but the thread. */
+export interface SqliteClient extends SqlClient.SqlClient, Pick<GroupCommit, "durable" | "read"> {}
+
+export const client = (group: GroupCommit): Effect.Effect<SqliteClient, never, Reactivity.Reactivity> => {
+  const { durable, outside, read, transactions, withTransaction } = group
+  const made = SqlClient.make({
+    acquirer: Effect.succeed(outside),
+    borrower: (use) => use(outside),
+    compiler: Statement.makeCompilerSqlite(),
+    driver: "sqlite-node",
+    transactionService: transactions,
+    spanAttributes: [["db.system.name", "sqlite"]]
+  })
+  return Effect.map(made, (client) => Object.assign(client, { withTransaction, durable, read }))
+}
 
 export const make = (connection: SqliteConnection, options: Options): GroupCommit => {
   const { committed, durable, told } = options.durability
-  const transactions = Transaction.service()
+  const transactions: Transactions = Context.Service(`castellan/sql/GroupCommit/${clients++}`)
+  /** Of a transaction or a part of one: its parts have the same savepoint, one after another. */
+  const parts = new WeakMap<SqlClient.TransactionConnection.Service, Semaphore.Semaphore>()
   /** Who has it has the connection. */
   const turn = Semaphore.makeUnsafe(1)
   const waiting: Array<Member> = []
@@ -151,7 +173,28 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
 
   /** The context of a transaction. */
   const within = <R>(context: Context.Context<R>, state: State): Context.Context<R> =>
-    Context.add(Transaction.untraced(Context.merge(context, steady)), transactions, [inside(state), 0])
+    Context.add(Context.merge(context, steady), transactions, [inside(state), 0])
+
+  /** Runs the effect as a part of the transaction, which is undone alone when it fails. */
+  const inPart = <A, E, R>(
+    effect: Effect.Effect<A, E, R>,
+    own: SqlClient.TransactionConnection.Service
+  ): Effect.Effect<A, E | SqlError, R> => {
+    const [connection, depth] = own
+    const inTurn = parts.get(own) ?? Semaphore.makeUnsafe(1)
+    parts.set(own, inTurn)
+    const step = (statement: string) => connection.executeRaw(`${statement} part${depth}`, [])
+    return Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        yield* step("savepoint")
+        const exit = yield* Effect.exit(
+          restore(Effect.provideService(effect, transactions, [connection, depth + 1]))
+        )
+        if (Exit.isFailure(exit)) yield* step("rollback to savepoint")
+        return yield* exit
+      })
+    ).pipe(inTurn.withPermit)
+  }
 
   const inside = (state: State): Connection =>
     connectionOf((text, parameters) =>
@@ -289,15 +332,13 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
     outside,
     withTransaction: (effect) =>
       Effect.withFiber((fiber) => {
-        const own = Transaction.present(transactions, fiber.context)
-        return own === undefined
-          ? entered(effect, fiber)
-          : Transaction.inPart(transactions, own, part, effect)
+        const own = Context.getOrUndefined(fiber.context, transactions)
+        return own === undefined ? entered(effect, fiber) : inPart(effect, own)
       }),
     // One look at the database: a tool may write to it between two statements.
     read: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.withFiber((fiber) => {
-        if (Transaction.present(transactions, fiber.context) !== undefined) return effect
+        if (Context.getOrUndefined(fiber.context, transactions) !== undefined) return effect
         const state: State = { changes: false, failed: null, isOver: false }
         const looked = Effect.acquireUseRelease(
           run("begin"),

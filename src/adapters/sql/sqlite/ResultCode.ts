@@ -3,66 +3,30 @@
  * number `errcode`, whose lowest eight bits are the code that it is a kind of.
  */
 
-/** By number; null: no code of an error. */
-const primary = [
-  ...[null, "ERROR", "INTERNAL", "PERM", "ABORT", "BUSY", "LOCKED", "NOMEM", "READONLY", "INTERRUPT"],
-  ...["IOERR", "CORRUPT", "NOTFOUND", "FULL", "CANTOPEN", "PROTOCOL", "EMPTY", "SCHEMA", "TOOBIG"],
-  ...["CONSTRAINT", "MISMATCH", "MISUSE", "NOLFS", "AUTH", "FORMAT", "RANGE", "NOTADB"]
-]
+/** By number; 0 is none of an error. */
+const primary = (
+  "ERROR ERROR INTERNAL PERM ABORT BUSY LOCKED NOMEM READONLY INTERRUPT IOERR CORRUPT NOTFOUND FULL CANTOPEN PROTOCOL EMPTY " +
+  "SCHEMA TOOBIG CONSTRAINT MISMATCH MISUSE NOLFS AUTH FORMAT RANGE NOTADB"
+).split(" ")
 
 /** The kinds of a code, from 1 on. */
-const kinds: Readonly<Record<string, ReadonlyArray<string>>> = {
-  BUSY: ["RECOVERY", "SNAPSHOT", "TIMEOUT"],
-  READONLY: ["RECOVERY", "CANTLOCK", "ROLLBACK", "DBMOVED", "CANTINIT", "DIRECTORY"],
-  IOERR: [
-    ...[
-      "READ",
-      "SHORT_READ",
-      "WRITE",
-      "FSYNC",
-      "DIR_FSYNC",
-      "TRUNCATE",
-      "FSTAT",
-      "UNLOCK",
-      "RDLOCK",
-      "DELETE"
-    ],
-    ...[
-      "BLOCKED",
-      "NOMEM",
-      "ACCESS",
-      "CHECKRESERVEDLOCK",
-      "LOCK",
-      "CLOSE",
-      "DIR_CLOSE",
-      "SHMOPEN",
-      "SHMSIZE"
-    ],
-    ...["SHMLOCK", "SHMMAP", "SEEK", "DELETE_NOENT", "MMAP", "GETTEMPPATH", "CONVPATH", "VNODE", "AUTH"],
-    ...["BEGIN_ATOMIC", "COMMIT_ATOMIC", "ROLLBACK_ATOMIC", "DATA", "CORRUPTFS"]
-  ],
-  CORRUPT: ["VTAB", "SEQUENCE", "INDEX"],
-  CANTOPEN: ["NOTEMPDIR", "ISDIR", "FULLPATH", "CONVPATH", "DIRTYWAL", "SYMLINK"],
-  CONSTRAINT: [
-    ...[
-      "CHECK",
-      "COMMITHOOK",
-      "FOREIGNKEY",
-      "FUNCTION",
-      "NOTNULL",
-      "PRIMARYKEY",
-      "TRIGGER",
-      "UNIQUE",
-      "VTAB"
-    ],
-    ...["ROWID", "PINNED", "DATATYPE"]
-  ]
+const kinds: Readonly<Record<string, string>> = {
+  BUSY: "RECOVERY SNAPSHOT TIMEOUT",
+  READONLY: "RECOVERY CANTLOCK ROLLBACK DBMOVED CANTINIT DIRECTORY",
+  IOERR:
+    "READ SHORT_READ WRITE FSYNC DIR_FSYNC TRUNCATE FSTAT UNLOCK RDLOCK DELETE BLOCKED NOMEM ACCESS CHECKRESERVEDLOCK LOCK " +
+    "CLOSE DIR_CLOSE SHMOPEN SHMSIZE SHMLOCK SHMMAP SEEK DELETE_NOENT MMAP GETTEMPPATH CONVPATH VNODE AUTH BEGIN_ATOMIC " +
+    "COMMIT_ATOMIC ROLLBACK_ATOMIC DATA CORRUPTFS",
+  CORRUPT: "VTAB SEQUENCE INDEX",
+  CANTOPEN: "NOTEMPDIR ISDIR FULLPATH CONVPATH DIRTYWAL SYMLINK",
+  CONSTRAINT:
+    "CHECK COMMITHOOK FOREIGNKEY FUNCTION NOTNULL PRIMARYKEY TRIGGER UNIQUE VTAB ROWID PINNED DATATYPE"
 }
 
 /** Such as `SQLITE_CONSTRAINT_UNIQUE`; a kind that is not known here has the name of its code. */
 const nameOf = (extended: number): string => {
   const name = primary[extended & 0xff] ?? "ERROR"
-  const kind = kinds[name]?.[(extended >> 8) - 1]
+  const kind = kinds[name]?.split(" ")[(extended >> 8) - 1]
   return kind === undefined ? `SQLITE_${name}` : `SQLITE_${name}_${kind}`
 }
 

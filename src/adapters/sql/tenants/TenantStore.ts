@@ -1,18 +1,22 @@
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { SqlError } from "effect/sql/SqlError"
+import type { SqlError } from "effect/sql/SqlError"
 import {
+  type Account,
   type Key,
+  type OwnNetwork,
+  type OwnSigner,
   type Pause,
   TenantStore,
   TenantStoreError
 } from "../../../application/ports/TenantStore.js"
-import type { AccountId } from "../../../application/ports/Tenants.js"
+import type { AccountId, Scope } from "../../../application/ports/Tenants.js"
 import * as ErrorCode from "../ErrorCode.js"
 import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
-import * as Rows from "./TenantRows.js"
+
+type Limits = "requestsPerMinute" | "requestsPerHour"
 
 const refuse = (reason: TenantStoreError["reason"], message: string) =>
   Effect.fail(new TenantStoreError({ reason, message }))
@@ -23,8 +27,6 @@ const failed = (error: SqlError): TenantStoreError =>
     message: `the store of accounts failed${ErrorCode.suffix(error)}`
   })
 
-const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
-
 /** Accounts and keys in the database of the client; brings its schema up to date first. */
 export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
@@ -32,7 +34,7 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
 
   const asked = <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
     effect.pipe(
-      Effect.catchIf(isSqlError, (error) => Effect.fail(failed(error))),
+      Effect.catchIf(Store.isSqlError, (error) => Effect.fail(failed(error))),
       Effect.withTracerEnabled(false)
     )
 
@@ -53,11 +55,20 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
         : refuse("unknownAccount", `the database has no account called ${account}`)
     )
 
-  const insertKey = (key: Key) => sql`insert into api_keys ${sql.insert({ ...Rows.rowOfKey(key) })}`
+  const insertKey = ({ accountId, endsAt, hash, issuedAt, origin, scopes }: Key) => sql`
+    insert into api_keys ${sql.insert({
+      hash,
+      account_id: accountId,
+      scopes: scopes.join(" "),
+      origin,
+      issued_at: issuedAt,
+      ends_at: endsAt
+    })}`
 
   const end = (key: Key, endsAt: number) =>
     Effect.gen(function* () {
-      const [known] = yield* sql<Rows.KeyRow>`select * from api_keys where hash = ${key.hash}`
+      const [known] = yield* sql<{ readonly ends_at: number | null }>`
+        select ends_at from api_keys where hash = ${key.hash}`
       if (known === undefined) {
         if (key.origin === "command") return yield* refuse("unknownKey", "the database has no such key")
         return yield* insertKey({ ...key, endsAt })
@@ -75,16 +86,43 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
     ),
     content: asked(
       Effect.gen(function* () {
-        const accounts = yield* sql<Rows.AccountRow>`select * from accounts order by number`
-        const keys = yield* sql<Rows.KeyRow>`select * from api_keys order by number`
-        const networks = yield* sql<Rows.NetworkRow>`select * from account_networks order by number`
-        const signers = yield* sql<Rows.SignerRow>`select * from account_signers order by number`
+        const accounts = yield* sql<Omit<Account, Limits> & Readonly<Record<Limits, number | null>>>`
+          select account_id as "accountId", name, tier, requests_per_minute as "requestsPerMinute",
+            requests_per_hour as "requestsPerHour", created_at as "createdAt"
+          from accounts order by number`
+        const keys = yield* sql<Omit<Key, "scopes"> & { readonly scopes: string }>`
+          select hash, account_id as "accountId", scopes, origin, issued_at as "issuedAt", ends_at as "endsAt"
+          from api_keys order by number`
+        const networks = yield* sql<Omit<OwnNetwork, "chainId"> & { readonly chainId: string }>`
+          select account_id as "accountId", chain_id as "chainId", factory, settings
+          from account_networks order by number`
+        const signers = yield* sql<
+          Omit<OwnSigner, "ref"> & {
+            readonly clientId: string
+            readonly versionId: string | null
+            readonly assetId: string | null
+          }
+        >`
+          select account_id as "accountId", client_id as "clientId", version_id as "versionId",
+            asset_id as "assetId", provider, key_name as key, address
+          from account_signers order by number`
         const pauses = yield* sql<Pause>`select kind, subject, since from pauses order by number`
         return {
-          accounts: accounts.map(Rows.accountOf),
-          keys: keys.map(Rows.keyOf),
-          networks: networks.map(Rows.networkOf),
-          signers: signers.map(Rows.signerOf),
+          accounts: accounts.map(({ requestsPerHour, requestsPerMinute, ...account }) => ({
+            ...account,
+            ...(requestsPerMinute !== null && { requestsPerMinute }),
+            ...(requestsPerHour !== null && { requestsPerHour })
+          })),
+          keys: keys.map((key) => ({ ...key, scopes: key.scopes.split(" ") as ReadonlyArray<Scope> })),
+          networks: networks.map((network) => ({ ...network, chainId: BigInt(network.chainId) })),
+          signers: signers.map(({ assetId, clientId, versionId, ...signer }) => ({
+            ...signer,
+            ref: {
+              clientId,
+              ...(versionId !== null && { versionId }),
+              ...(assetId !== null && { assetId })
+            }
+          })),
           pauses: pauses.map(({ kind, since, subject }) => ({ kind, subject, since }))
         }
       })
@@ -111,14 +149,14 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
       written(
         Effect.gen(function* () {
           yield* has(account)
-          if (name !== undefined) yield* sql`update accounts set name = ${name} where account_id = ${account}`
-          if (tier !== undefined) yield* sql`update accounts set tier = ${tier} where account_id = ${account}`
-          if (requestsPerMinute !== undefined)
-            yield* sql`
-              update accounts set requests_per_minute = ${requestsPerMinute} where account_id = ${account}`
-          if (requestsPerHour !== undefined)
-            yield* sql`
-              update accounts set requests_per_hour = ${requestsPerHour} where account_id = ${account}`
+          const row = {
+            ...(name !== undefined && { name }),
+            ...(tier !== undefined && { tier }),
+            ...(requestsPerMinute !== undefined && { requests_per_minute: requestsPerMinute }),
+            ...(requestsPerHour !== undefined && { requests_per_hour: requestsPerHour })
+          }
+          if (Object.keys(row).length > 0)
+            yield* sql`update accounts set ${sql.update(row)} where account_id = ${account}`
         })
       ),
 

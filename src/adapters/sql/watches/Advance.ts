@@ -3,9 +3,17 @@ import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { type WatchedEvent, WatchesError, type WatchStep } from "../../../application/ports/Watches.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Store from "../Store.js"
-import * as Hashes from "./Hashes.js"
-import * as Parts from "./Parts.js"
+
+/** Column of hashes: base64 of their bytes, one after another. */
+const writeHashes = (hashes: ReadonlyArray<Hex.Bytes32>): string =>
+  Buffer.from(hashes.map((hash) => hash.slice(2)).join(""), "hex").toString("base64")
+
+export const readHashes = (column: string): ReadonlyArray<Hex.Bytes32> =>
+  (Buffer.from(column, "base64").toString("hex").match(/.{64}/g) ?? []).map((digits) =>
+    Hex.unsafe32(`0x${digits}`)
+  )
 
 /** Rows of one statement, of six parameters each. */
 const perStatement = 300
@@ -61,7 +69,7 @@ const note = (store: Store.Store, cursor: number, events: ReadonlyArray<WatchedE
         chunk.map(
           ({ blockHash, blockNumber, data, logIndex, watch }) =>
             sql`(cast(${watch} as bigint), cast(${blockNumber.toString()} as bigint), ${blockHash},
-              cast(${logIndex} as bigint), ${store.column(JSON.stringify(data))})`
+              cast(${logIndex} as bigint), ${JSON.stringify(data)})`
         )
       )}) as own
       where own.column1 in (${ofCursor(store, cursor)})`,
@@ -144,7 +152,7 @@ export const advance =
       yield* sql`
         update watch_cursors
         set first_block = ${position.first.toString()}, next_block = ${position.next.toString()},
-          hashes = ${Hashes.write(position.hashes)}, part = ${Parts.write(position.part)}
+          hashes = ${writeHashes(position.hashes)}, part = ${position.part === undefined ? null : JSON.stringify(position.part)}
         where cursor_no = ${cursor}`
       if (next % forgetEvery === 0) yield* forget(store, step)
       return next

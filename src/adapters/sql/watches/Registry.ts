@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { SqlError } from "effect/sql/SqlError"
-import type { AccountId } from "../../../application/ports/Tenants.js"
 import {
   type NewWatch,
   type Watch,
@@ -12,58 +11,49 @@ import {
   WatchesError,
   type WatchNode
 } from "../../../application/ports/Watches.js"
+import type { EndpointChange } from "../../../application/ports/Webhooks.js"
 import type * as Compact from "../Compact.js"
 import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
-import * as Changes from "./Changes.js"
 import * as Limits from "./Limits.js"
+
+/** Logs a change of a watch that is there among those of its endpoint, in the transaction that makes it. */
+const log = ({ sql }: Store.Store, watchId: string, what: EndpointChange["what"], by: string) =>
+  Effect.flatMap(
+    Clock.currentTimeMillis,
+    (now) => sql`
+      insert into webhook_changes (at, webhook_id, watch_id, account_id, what, changed_by)
+      select cast(${now} as bigint), webhooks.webhook_id, watches.watch_id, watches.account_id,
+        cast(${what} as text), cast(${by} as text)
+      from watches join webhooks on webhooks.webhook_no = watches.webhook_no
+      where watches.watch_id = ${watchId}`
+  )
 
 export const rpcName = (sourceId: string): string => `watch rpc ${sourceId}`
 
 type Asked = <A>(effect: Effect.Effect<A, WatchesError | SqlError>) => Effect.Effect<A, WatchesError>
 
-interface Row {
-  readonly watch_no: number | string
-  readonly watch_id: string
-  readonly account_id: AccountId
-  readonly webhook_id: string
-  readonly source_id: string
-  readonly chain_id: string
+interface Row extends Omit<Watch, "chainId" | "fromBlock" | "nextBlock" | "rpc" | "spec"> {
+  readonly sourceId: string
+  readonly chainId: string
   readonly rpc: Compact.Column | null
-  readonly state: Watch["state"]
   readonly spec: string
-  readonly confirmations: number
-  readonly from_block: number | string
-  readonly next_block: number | string
-  readonly sequence: number
-  readonly problem: string | null
-  readonly created_at: number | string
-  readonly waiting: number | string
-  readonly dead: number | string
+  readonly fromBlock: number | string
+  readonly nextBlock: number | string
 }
 
 const toWatch =
   ({ seal }: Store.Store) =>
-  (row: Row): Effect.Effect<Watch> =>
+  ({ sourceId, ...row }: Row): Effect.Effect<Watch> =>
     Effect.map(
-      row.rpc === null ? Effect.succeed(null) : Seal.openUrl(seal, rpcName(row.source_id), row.rpc),
+      row.rpc === null ? Effect.succeed(null) : Seal.openUrl(seal, rpcName(sourceId), row.rpc),
       (rpc) => ({
-        watchId: row.watch_id,
-        number: Number(row.watch_no),
-        accountId: row.account_id,
-        webhookId: row.webhook_id,
-        chainId: BigInt(row.chain_id),
+        ...row,
+        chainId: BigInt(row.chainId),
         rpc,
-        state: row.state,
         spec: JSON.parse(row.spec),
-        confirmations: row.confirmations,
-        fromBlock: BigInt(row.from_block),
-        nextBlock: BigInt(row.next_block),
-        sequence: row.sequence,
-        problem: row.problem,
-        createdAt: Number(row.created_at),
-        waiting: Number(row.waiting),
-        dead: Number(row.dead)
+        fromBlock: BigInt(row.fromBlock),
+        nextBlock: BigInt(row.nextBlock)
       })
     )
 
@@ -73,9 +63,11 @@ const selected = ({ sql }: Store.Store) => {
       where webhook_deliveries.request_no = -watches.watch_no and webhook_deliveries.state = '${state}') as ${state}`
   )
   return sql.literal(`
-    select watches.watch_no, watches.watch_id, watches.account_id, webhooks.webhook_id, watch_sources.source_id,
-      watch_sources.chain_id, watch_sources.rpc, watches.state, watches.spec, watches.confirmations,
-      watches.from_block, watch_cursors.next_block, watches.sequence, watch_sources.problem, watches.created_at,
+    select watches.watch_no as number, watches.watch_id as "watchId", watches.account_id as "accountId",
+      webhooks.webhook_id as "webhookId", watch_sources.source_id as "sourceId",
+      watch_sources.chain_id as "chainId", watch_sources.rpc, watches.state, watches.spec, watches.confirmations,
+      watches.from_block as "fromBlock", watch_cursors.next_block as "nextBlock", watches.sequence,
+      watch_sources.problem, watches.created_at as "createdAt",
       ${counts.join(", ")}
     from watches
     join webhooks on webhooks.webhook_no = watches.webhook_no
@@ -191,7 +183,7 @@ const add = (store: Store.Store, watch: NewWatch, by: string) =>
         revision,
         created_at: yield* Clock.currentTimeMillis
       })}`
-    yield* Changes.log(store, watchId, "added", by)
+    yield* log(store, watchId, "added", by)
     return watchId
   })
 
@@ -232,7 +224,7 @@ const setState = (store: Store.Store, watchId: string, state: "enabled" | "pause
     if (state === "paused" && was.state === "enabled") yield* leave(store, known.watch_no)
     yield* sql`update watches set state = ${state}, revision = ${revision} where watch_no = ${known.watch_no}`
     yield* tidy(store, known.source_no)
-    yield* Changes.log(store, watchId, state, by)
+    yield* log(store, watchId, state, by)
     return true
   })
 
@@ -242,7 +234,7 @@ const remove = (store: Store.Store, watchId: string, by: string) =>
     const known = yield* numbersOf(store, watchId)
     if (known === undefined) return false
     yield* revise(store, known.source_no)
-    yield* Changes.log(store, watchId, "removed", by)
+    yield* log(store, watchId, "removed", by)
     yield* sql`delete from webhook_deliveries where request_no = ${-known.watch_no}`
     yield* sql`delete from watch_events where watch_no = ${known.watch_no}`
     const gone = yield* sql`delete from watches where watch_no = ${known.watch_no} returning watch_no`

@@ -14,8 +14,6 @@ import * as Migrations from "../Migrations.js"
 import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
 import * as Advance from "./Advance.js"
-import * as Hashes from "./Hashes.js"
-import * as Parts from "./Parts.js"
 import * as Registry from "./Registry.js"
 
 /** Events of one watch that its webhook has not taken: from there on it is held, and from here on it goes on. */
@@ -86,8 +84,8 @@ const stateOf = ({ sql }: Store.Store, source: number, after: number) =>
         cursor: Number(row.cursor_no),
         first: BigInt(row.first_block),
         next: BigInt(row.next_block),
-        hashes: Hashes.read(row.hashes),
-        part: Parts.read(row.part)
+        hashes: Advance.readHashes(row.hashes),
+        part: row.part === null ? undefined : JSON.parse(row.part)
       })),
       watches: new Map(all.map((row) => [Number(row.watch_no), Number(row.cursor_no)])),
       fresh: fresh.map(toFollowed)

@@ -1,18 +1,8 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
-import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { EndpointChange, Webhooks, WebhooksError } from "../../../application/ports/Webhooks.js"
 import type * as Store from "../Store.js"
-
-interface Row {
-  readonly at: number | string
-  readonly webhook_id: string
-  readonly watch_id: string | null
-  readonly account_id: AccountId
-  readonly what: EndpointChange["what"]
-  readonly changed_by: string
-}
 
 /** Logs a change of an endpoint that is there, in the transaction that makes it. */
 export const log = ({ sql }: Store.Store, webhookId: string, what: EndpointChange["what"], by: string) =>
@@ -32,18 +22,12 @@ export const list =
   (webhookId, limit) =>
     asked(
       Effect.map(
-        sql<Row>`
-          select at, webhook_id, watch_id, account_id, what, changed_by from webhook_changes
+        sql<EndpointChange>`
+          select at, webhook_id as "webhookId", watch_id as "watchId", account_id as "accountId", what,
+            changed_by as by
+          from webhook_changes
           where ${webhookId === null ? sql.literal("change_no > 0") : sql`webhook_id = ${webhookId}`}
           order by change_no desc limit ${limit}`,
-        (rows) =>
-          rows.map(({ account_id, at, changed_by, watch_id, webhook_id, what }) => ({
-            at: Number(at),
-            webhookId: webhook_id,
-            watchId: watch_id,
-            accountId: account_id,
-            what,
-            by: changed_by
-          }))
+        (rows) => rows.map((row) => ({ ...row }))
       )
     )

@@ -5,7 +5,6 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { SqlError } from "effect/sql/SqlError"
 import type { EventKind } from "../../../application/ports/journal/Events.js"
-import type { AccountId } from "../../../application/ports/Tenants.js"
 import {
   type EndpointChange,
   type Webhook,
@@ -24,15 +23,9 @@ import * as Secrets from "./Secrets.js"
 /** Of one account. Each costs a row for each of its events. */
 const mostOfAccount = 10
 
-interface Row {
-  readonly webhook_id: string
-  readonly account_id: AccountId
+interface Row extends Omit<Webhook, "kinds" | "url"> {
   readonly url: Compact.Column
   readonly kinds: string
-  readonly state: Webhook["state"]
-  readonly created_at: number | string
-  readonly waiting: number | string
-  readonly dead: number | string
 }
 
 const kindsOf = (column: string): ReadonlyArray<EventKind> =>
@@ -44,15 +37,10 @@ const columnOf = (kinds: ReadonlyArray<EventKind>): string =>
 const toWebhook =
   ({ seal }: Store.Store) =>
   (row: Row): Effect.Effect<Webhook> =>
-    Effect.map(Seal.openUrl(seal, Deliveries.urlName(row.webhook_id), row.url), (url) => ({
-      webhookId: row.webhook_id,
-      accountId: row.account_id,
+    Effect.map(Seal.openUrl(seal, Deliveries.urlName(row.webhookId), row.url), (url) => ({
+      ...row,
       url,
-      kinds: kindsOf(row.kinds),
-      state: row.state,
-      createdAt: Number(row.created_at),
-      waiting: Number(row.waiting),
-      dead: Number(row.dead)
+      kinds: kindsOf(row.kinds)
     }))
 
 /** Endpoints and what is owed to them in the database of the client; brings its schema up to date first. */
@@ -126,7 +114,9 @@ export const make = (options: Store.Options): Migrations.Stored<Webhooks["Servic
         asked(
           Effect.flatMap(
             sql<Row>`
-              select webhook_id, account_id, url, kinds, state, created_at, ${counts} from webhooks
+              select webhook_id as "webhookId", account_id as "accountId", url, kinds, state,
+                created_at as "createdAt", ${counts}
+              from webhooks
               where ${accountId === null ? sql.literal("webhook_no > 0") : sql`account_id = ${accountId}`}
               order by webhook_no`,
             (rows) => Effect.forEach(rows, toWebhook(store))

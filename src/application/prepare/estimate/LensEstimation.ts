@@ -155,8 +155,6 @@ const unavailable = ({ reason }: GasLens.GasLensError): Failure =>
     { path: "settings.rpc", message: Reasons.text("nodeWithoutOverrides", { problem: reason }) }
   ])
 
-const decoded = (told: Hex.Hex) => EventLoop.drive(() => GasLens.decodeSteps(told))
-
 /** A report that the service goes by. */
 const believed = (
   { context: { chainId } }: View,
@@ -214,7 +212,7 @@ export const look = (
     )
     let shared: Result.Result<GasLens.Report, GasLens.GasLensError> | null = null
     if (Result.isSuccess(answer) && answer.success.isShared) {
-      shared = yield* decoded(answer.success.data)
+      shared = GasLens.decode(answer.success.data, request)
       if (Result.isFailure(shared) || shared.success.measures.some(isStarved)) {
         shared = null
         answer = yield* Effect.result(SharedLooks.alone(facts, lookThrough))
@@ -225,7 +223,7 @@ export const look = (
       return yield* plainly(view, request)
     }
     const { data: told } = yield* Effect.fromResult(Result.mapError(answer, refusal(trust)))
-    return yield* Effect.fromResult(believed(view, shared ?? (yield* decoded(told))))
+    return yield* Effect.fromResult(believed(view, shared ?? GasLens.decode(told, request)))
   })
 
 /** Looks in a call: under 50 million gas, which many nodes grant a call, so many usual ones starve none. */
@@ -237,6 +235,7 @@ const mostDigits = 262_144
 interface Asked {
   readonly place: number
   readonly question: Question
+  readonly request: GasLens.Request
   readonly data: Hex.Hex
 }
 
@@ -275,9 +274,10 @@ export const lookEach = (
     const found = new Map<number, Result.Result<GasLens.Report, Failure>>()
     const asked: Array<Asked> = []
     for (const [place, question] of questions.entries()) {
-      const data = GasLens.encodeCall(requestOf(view, question))
+      const request = requestOf(view, question)
+      const data = GasLens.encodeCall(request)
       if (Result.isFailure(data)) found.set(place, Result.fail(unavailable(data.failure)))
-      else asked.push({ place, question, data: data.success })
+      else asked.push({ place, question, request, data: data.success })
       yield* EventLoop.breathe
     }
     const overrides = overridesOf(view, view.extra ?? {})
@@ -312,7 +312,8 @@ export const lookEach = (
         if (parts === null) return yield* halves(some)
         const again: Array<Asked> = []
         for (const [position, each] of some.entries()) {
-          const report = yield* decoded(parts[position] ?? Hex.empty)
+          yield* EventLoop.breathe
+          const report = GasLens.decode(parts[position] ?? Hex.empty, each.request)
           if (Result.isFailure(report) || report.success.measures.some(isStarved)) again.push(each)
           else found.set(each.place, believed(view, report))
         }

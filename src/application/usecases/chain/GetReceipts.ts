@@ -5,13 +5,10 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Inclusions from "../../chain/Inclusions.js"
 import * as Span from "../../observe/Span.js"
-import type { AbiStore } from "../../ports/AbiStore.js"
 import type * as Port from "../../ports/chain/ChainRpc.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
-import type { Networks } from "../../ports/Networks.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
-import type { Failure } from "../../request/Failure.js"
 import { node, optional } from "../../request/Fields.js"
 import { DecodedLog } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
@@ -85,12 +82,12 @@ export type Response = typeof Response.Type
 const together = { concurrency: "unbounded" } as const
 
 /** Why a transaction failed, from its call on the state of the block before; null when that does not tell. */
-const reasonOf = (
-  chain: Port.ChainClient,
-  decoding: Decoding.Decoding,
-  { blockNumber, gasUsed, txHash }: Port.Receipt
-): Effect.Effect<string | null> =>
-  Effect.gen(function* () {
+const reasonOf = Effect.fnUntraced(
+  function* (
+    chain: Port.ChainClient,
+    decoding: Decoding.Decoding,
+    { blockNumber, gasUsed, txHash }: Port.Receipt
+  ) {
     const transaction = yield* chain.transaction(txHash)
     if (transaction === null || blockNumber === 0n) return null
     const { data, from, gasLimit, to, value } = transaction
@@ -100,7 +97,9 @@ const reasonOf = (
     return again.data === Hex.empty && gasUsed === gasLimit
       ? "used all of its gas: out of gas, or an invalid instruction"
       : decoding.revert(again.data)
-  }).pipe(Effect.orElseSucceed(() => null))
+  },
+  Effect.orElseSucceed(() => null)
+)
 
 /** Without these it is not known whether the transaction is mined, or whether it failed. */
 const essential: ReadonlySet<string> = new Set([
@@ -158,82 +157,77 @@ const receiptsOf = (chain: Port.ChainClient, hashes: ReadonlyArray<Hex.Bytes32>)
  * What became of a hash that is not mined: the receipt of the version of the same transaction that is, or whether it
  * may still be mined. A node forgets what was replaced, the journal does not.
  */
-const fateOf = (
+const fateOf = Effect.fnUntraced(function* (
   caller: Caller,
   { chain, profile }: Connection.Connection,
   txHash: Hex.Bytes32
-): Effect.Effect<Port.Receipt | "pending" | "unknown", Port.ChainRpcError, TransactionJournal> =>
-  Effect.gen(function* () {
-    const transactionJournal = yield* TransactionJournal
-    const [known, ours] = yield* Effect.all(
-      [
-        chain.knows(txHash),
-        Effect.orDie(transactionJournal.findTransaction(caller.principal.accountId, profile.chainId, txHash))
-      ],
-      together
-    )
-    const versions = ours?.versions.map((version) => version.txHash) ?? []
-    const others = yield* receiptsOf(
-      chain,
-      versions.filter((version) => version !== txHash)
-    )
-    const mined = others.find((receipt) => receipt !== null && isWhole(receipt)) ?? null
-    if (mined !== null) return mined
-    return known || (ours !== null && ours.state !== "external") ? "pending" : "unknown"
-  })
+) {
+  const transactionJournal = yield* TransactionJournal
+  const [known, ours] = yield* Effect.all(
+    [
+      chain.knows(txHash),
+      Effect.orDie(transactionJournal.findTransaction(caller.principal.accountId, profile.chainId, txHash))
+    ],
+    together
+  )
+  const versions = ours?.versions.map((version) => version.txHash) ?? []
+  const others = yield* receiptsOf(
+    chain,
+    versions.filter((version) => version !== txHash)
+  )
+  const mined = others.find((receipt) => receipt !== null && isWhole(receipt)) ?? null
+  if (mined !== null) return mined
+  return known || (ours !== null && ours.state !== "external") ? "pending" : "unknown"
+})
 
 /** The receipts of mined transactions with decoded logs; the other hashes are told apart from failed ones. */
-export const run = (
-  caller: Caller,
-  request: Request
-): Effect.Effect<Response, Failure, AbiStore | Port.ChainRpc | TransactionJournal | Networks> =>
-  Effect.gen(function* () {
-    const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
-    const connection = yield* Connection.open(caller, request, "rpc")
-    const { chain, trust } = connection
-    const hashes = Arr.dedupe(request.txHashes)
-    const refused = Effect.mapError(Connection.refusal(trust, "rpc"))
-    const mined = yield* refused(receiptsOf(chain, hashes))
-    const fates = yield* refused(
-      Effect.forEach(
-        Arr.zip(hashes, mined),
-        ([txHash, receipt]) =>
-          receipt === null ? fateOf(caller, connection, txHash) : Effect.succeed(receipt),
-        together
-      )
+export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
+  const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
+  const connection = yield* Connection.open(caller, request, "rpc")
+  const { chain, trust } = connection
+  const hashes = Arr.dedupe(request.txHashes)
+  const refused = Effect.mapError(Connection.refusal(trust, "rpc"))
+  const mined = yield* refused(receiptsOf(chain, hashes))
+  const fates = yield* refused(
+    Effect.forEach(
+      Arr.zip(hashes, mined),
+      ([txHash, receipt]) =>
+        receipt === null ? fateOf(caller, connection, txHash) : Effect.succeed(receipt),
+      together
     )
-    const shown = ([requested, fate]: readonly [Hex.Bytes32, Port.Receipt | "pending" | "unknown"]) => {
-      if (typeof fate === "string" || !isWhole(fate)) return []
-      const { missing = [], txHash } = fate
-      return Effect.zipWith(
-        fate.success ? Effect.succeed(null) : reasonOf(chain, decoding, fate),
-        EventLoop.map(fate.logs, decoding.log),
-        (error, logs): Receipt => ({
-          status: fate.success ? 1 : 0,
-          txHash,
-          ...(txHash !== requested && { requestedHash: requested }),
-          gasUsed: Number(fate.gasUsed),
-          cumulativeGasUsed: Number(fate.cumulativeGasUsed),
-          effectiveGasPrice: fate.effectiveGasPrice.toString(),
-          logs,
-          ...(missing.length > 0 && { missing }),
-          error
-        })
-      )
-    }
-    const told = Arr.zip(hashes, fates)
-    const receipts = yield* Effect.all(told.flatMap(shown), together)
-    const incomplete = fates.flatMap((fate) =>
-      typeof fate === "string" || isWhole(fate) ? [] : [{ txHash: fate.txHash, missing: fate.missing ?? [] }]
+  )
+  const shown = ([requested, fate]: readonly [Hex.Bytes32, Port.Receipt | "pending" | "unknown"]) => {
+    if (typeof fate === "string" || !isWhole(fate)) return []
+    const { missing = [], txHash } = fate
+    return Effect.zipWith(
+      fate.success ? Effect.succeed(null) : reasonOf(chain, decoding, fate),
+      EventLoop.map(fate.logs, decoding.log),
+      (error, logs): Receipt => ({
+        status: fate.success ? 1 : 0,
+        txHash,
+        ...(txHash !== requested && { requestedHash: requested }),
+        gasUsed: Number(fate.gasUsed),
+        cumulativeGasUsed: Number(fate.cumulativeGasUsed),
+        effectiveGasPrice: fate.effectiveGasPrice.toString(),
+        logs,
+        ...(missing.length > 0 && { missing }),
+        error
+      })
     )
-    const untold = new Set(incomplete.map(({ txHash }) => txHash))
-    const pending = hashes.filter((txHash, index) => fates[index] === "pending" || untold.has(txHash))
-    const unknown = hashes.filter((_, index) => fates[index] === "unknown")
-    return {
-      requestStatus: pending.length + unknown.length === 0 ? 200 : 202,
-      receipts,
-      pending,
-      unknown,
-      ...(incomplete.length > 0 && { incomplete })
-    }
-  }).pipe(Span.named("GetReceipts"))
+  }
+  const told = Arr.zip(hashes, fates)
+  const receipts = yield* Effect.all(told.flatMap(shown), together)
+  const incomplete = fates.flatMap((fate) =>
+    typeof fate === "string" || isWhole(fate) ? [] : [{ txHash: fate.txHash, missing: fate.missing ?? [] }]
+  )
+  const untold = new Set(incomplete.map(({ txHash }) => txHash))
+  const pending = hashes.filter((txHash, index) => fates[index] === "pending" || untold.has(txHash))
+  const unknown = hashes.filter((_, index) => fates[index] === "unknown")
+  return {
+    requestStatus: pending.length + unknown.length === 0 ? 200 : 202,
+    receipts,
+    pending,
+    unknown,
+    ...(incomplete.length > 0 && { incomplete })
+  }
+}, Span.named("GetReceipts"))

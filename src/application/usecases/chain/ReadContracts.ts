@@ -114,72 +114,69 @@ const told = ({ message, tooMuch }: Values.UndecodableData): string =>
     : message
 
 /** Reads contracts, all at one block. Whatever is wrong with one read is its own error. */
-export const run = (
+export const run = Effect.fnUntraced(function* (
   caller: Caller,
   request: Request
-): Effect.Effect<Response, Failure, AbiStore | ChainFacts | ChainRpc | Networks> =>
-  Effect.gen(function* () {
-    const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
-    const facts = yield* ChainFacts
-    const { chain, trust } = yield* Connection.open(caller, request, "rpc")
-    const prepared = yield* EventLoop.map(request.reads, prepare)
-    const asked = Arr.getSuccesses(prepared)
-    const outcomes = yield* Effect.mapError(
-      Reads.run(
-        chain,
-        facts,
-        asked.map(({ call }) => call)
-      ),
-      Connection.refusal(trust, "rpc")
+): Effect.fn.Return<Response, Failure, AbiStore | ChainFacts | ChainRpc | Networks> {
+  const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
+  const facts = yield* ChainFacts
+  const { chain, trust } = yield* Connection.open(caller, request, "rpc")
+  const prepared = yield* EventLoop.map(request.reads, prepare)
+  const asked = Arr.getSuccesses(prepared)
+  const outcomes = yield* Effect.mapError(
+    Reads.run(
+      chain,
+      facts,
+      asked.map(({ call }) => call)
+    ),
+    Connection.refusal(trust, "rpc")
+  )
+  const reasons = new Map<Reads.Outcome, string>()
+  yield* Effect.forEach(
+    Arr.zip(asked, outcomes),
+    ([{ call }, outcome]) => {
+      if (Result.isFailure(outcome) || !SilentRevert.isSilent(outcome.success)) return Effect.void
+      const why = outcome.success.outOfGas
+        ? Effect.succeed(SilentRevert.outOfGas)
+        : SilentRevert.reason(chain, facts, call)
+      return Effect.map(why, (reason) => void reasons.set(outcome, reason))
+    },
+    { concurrency: "unbounded" }
+  )
+  const undecoded = (outcome: Reads.Outcome | undefined, message: string) => {
+    const data =
+      outcome === undefined || Result.isFailure(outcome)
+        ? null
+        : Revert.undecoded(outcome.success.data, message)
+    return data === null ? {} : { data }
+  }
+  const allowance: Values.Allowance = { left: maxValuesInAll }
+  const valuesOf = ({ outputs }: Prepared, outcome: Reads.Outcome) =>
+    Effect.gen(function* () {
+      const { data, success } = yield* Effect.fromResult(Result.mapError(outcome, refused))
+      if (!success)
+        return yield* Effect.fromResult(Result.fail(reasons.get(outcome) ?? decoding.revert(data)))
+      if (data === Hex.empty && outputs.length > 0) return yield* Effect.fromResult(Result.fail(nothing))
+      const decoded = Values.decode(outputs, data, { allowance, maxValues: Values.maxValues })
+      return yield* Effect.fromResult(Result.mapError(decoded, told))
+    })
+  const read = yield* EventLoop.each(Arr.zip(asked, outcomes), ([one, outcome]) =>
+    Effect.map(Effect.result(valuesOf(one, outcome)), (values) => [one, values] as const)
+  )
+  const values = new Map(read)
+  const outcomeOf = new Map(Arr.zip(asked, outcomes))
+  return prepared.map((one, readIndex) =>
+    Result.match(
+      Result.flatMap(one, (asking) => values.get(asking) ?? Result.fail(nothing)),
+      {
+        onFailure: (errors) => ({
+          readIndex,
+          results: [],
+          errors,
+          ...undecoded(Result.isSuccess(one) ? outcomeOf.get(one.success) : undefined, errors)
+        }),
+        onSuccess: (results) => ({ readIndex, results, errors: null })
+      }
     )
-    const reasons = new Map<Reads.Outcome, string>()
-    yield* Effect.forEach(
-      Arr.zip(asked, outcomes),
-      ([{ call }, outcome]) => {
-        if (Result.isFailure(outcome) || !SilentRevert.isSilent(outcome.success)) return Effect.void
-        const why = outcome.success.outOfGas
-          ? Effect.succeed(SilentRevert.outOfGas)
-          : SilentRevert.reason(chain, facts, call)
-        return Effect.map(why, (reason) => void reasons.set(outcome, reason))
-      },
-      { concurrency: "unbounded" }
-    )
-    const undecoded = (outcome: Reads.Outcome | undefined, message: string) => {
-      const data =
-        outcome === undefined || Result.isFailure(outcome)
-          ? null
-          : Revert.undecoded(outcome.success.data, message)
-      return data === null ? {} : { data }
-    }
-    const allowance: Values.Allowance = { left: maxValuesInAll }
-    const valuesOf = ({ outputs }: Prepared, outcome: Reads.Outcome) =>
-      Effect.gen(function* () {
-        const { data, success } = yield* Effect.fromResult(Result.mapError(outcome, refused))
-        if (!success)
-          return yield* Effect.fromResult(Result.fail(reasons.get(outcome) ?? decoding.revert(data)))
-        if (data === Hex.empty && outputs.length > 0) return yield* Effect.fromResult(Result.fail(nothing))
-        const decoded = yield* EventLoop.drive(() =>
-          Values.decodeSteps(outputs, data, { allowance, maxValues: Values.maxValues })
-        )
-        return yield* Effect.fromResult(Result.mapError(decoded, told))
-      })
-    const read = yield* EventLoop.each(Arr.zip(asked, outcomes), ([one, outcome]) =>
-      Effect.map(Effect.result(valuesOf(one, outcome)), (values) => [one, values] as const)
-    )
-    const values = new Map(read)
-    const outcomeOf = new Map(Arr.zip(asked, outcomes))
-    return prepared.map((one, readIndex) =>
-      Result.match(
-        Result.flatMap(one, (asking) => values.get(asking) ?? Result.fail(nothing)),
-        {
-          onFailure: (errors) => ({
-            readIndex,
-            results: [],
-            errors,
-            ...undecoded(Result.isSuccess(one) ? outcomeOf.get(one.success) : undefined, errors)
-          }),
-          onSuccess: (results) => ({ readIndex, results, errors: null })
-        }
-      )
-    )
-  }).pipe(Span.named("ReadContracts"))
+  )
+}, Span.named("ReadContracts"))

@@ -3,11 +3,7 @@ import * as Schema from "effect/Schema"
 import * as EventQuery from "../../chain/EventQuery.js"
 import * as EventReader from "../../chain/EventReader.js"
 import * as Span from "../../observe/Span.js"
-import type { AbiStore } from "../../ports/AbiStore.js"
-import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
-import type { Networks } from "../../ports/Networks.js"
 import type { Caller } from "../../request/Caller.js"
-import type { Failure } from "../../request/Failure.js"
 
 export const Request = EventQuery.Request
 export type Request = EventQuery.Request
@@ -21,10 +17,7 @@ export const Response = Schema.Struct({
 export type Response = typeof Response.Type
 
 /** The transactions in which the events are. */
-export const run = (
-  caller: Caller,
-  request: Request
-): Effect.Effect<Response, Failure, AbiStore | ChainRpc | Networks> =>
+export const run = (caller: Caller, request: Request) =>
   Effect.map(EventReader.read(caller, request), (events) => ({
     requestStatus: 200,
     txHashes: [

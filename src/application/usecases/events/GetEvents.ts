@@ -3,11 +3,7 @@ import * as Schema from "effect/Schema"
 import * as EventQuery from "../../chain/EventQuery.js"
 import * as EventReader from "../../chain/EventReader.js"
 import * as Span from "../../observe/Span.js"
-import type { AbiStore } from "../../ports/AbiStore.js"
-import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
-import type { Networks } from "../../ports/Networks.js"
 import type { Caller } from "../../request/Caller.js"
-import type { Failure } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
 
 export const Request = EventQuery.Request
@@ -21,7 +17,7 @@ export const FoundEvent = Schema.Struct({
   address: Schema.String,
   eventName: Schema.String,
   eventDef: Schema.String,
-  args: Schema.Unknown.annotate({
+  args: Schema.Unknown.annotateKey({
     description:
       "By name, or an array when a parameter has none. Indexed values of dynamic types are their hashes."
   }),
@@ -40,10 +36,7 @@ export const Response = Schema.Struct({
 export type Response = typeof Response.Type
 
 /** The events themselves, decoded. */
-export const run = (
-  caller: Caller,
-  request: Request
-): Effect.Effect<Response, Failure, AbiStore | ChainRpc | Networks> =>
+export const run = (caller: Caller, request: Request) =>
   Effect.map(EventReader.read(caller, request), (events) => ({
     requestStatus: 200,
     events: events.map(({ decoded, definition, log }) => ({

@@ -6,7 +6,6 @@ import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 import { Networks } from "../../ports/Networks.js"
 import { SystemSigners } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
-import type { Failure } from "../../request/Failure.js"
 
 const address = (description: string) => Schema.NullOr(Schema.String).annotate({ description })
 
@@ -55,17 +54,16 @@ const of = (profile: NetworkProfile, serviceEoa: string | null): Network => ({
 })
 
 /** The network profiles of the account, its own overrides applied, by chain id. No URL of a node is among it. */
-export const run = (caller: Caller): Effect.Effect<Response, Failure, Networks | SystemSigners> =>
-  Effect.gen(function* () {
-    const networks = yield* Networks
-    const { serviceEoa } = yield* SystemSigners
-    const eoa = yield* Effect.match(serviceEoa, {
-      onFailure: () => null,
-      onSuccess: ({ address }) => address
-    })
-    const chainIds = [...(yield* networks.chainIds)].sort((a, b) => (a < b ? -1 : 1))
-    const profiles = yield* Effect.forEach(chainIds, (chainId) =>
-      networks.profile(caller.principal.accountId, chainId)
-    )
-    return profiles.flatMap((profile) => (profile === null ? [] : [of(profile, eoa)]))
-  }).pipe(Span.named("ListNetworks"))
+export const run = Effect.fnUntraced(function* (caller: Caller) {
+  const networks = yield* Networks
+  const { serviceEoa } = yield* SystemSigners
+  const eoa = yield* Effect.match(serviceEoa, {
+    onFailure: () => null,
+    onSuccess: ({ address }) => address
+  })
+  const chainIds = [...(yield* networks.chainIds)].sort((a, b) => (a < b ? -1 : 1))
+  const profiles = yield* Effect.forEach(chainIds, (chainId) =>
+    networks.profile(caller.principal.accountId, chainId)
+  )
+  return profiles.flatMap((profile) => (profile === null ? [] : [of(profile, eoa)]))
+}, Span.named("ListNetworks"))

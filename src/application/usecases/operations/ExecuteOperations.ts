@@ -1,6 +1,5 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Connection from "../../chain/Connection.js"
 import * as OperationPreparation from "../../intake/ops/OperationPreparation.js"
@@ -33,6 +32,7 @@ import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
+import * as EventLoop from "../../runtime/EventLoop.js"
 import * as KillSwitch from "../../tenants/KillSwitch.js"
 
 export const Request = Schema.Struct({
@@ -85,10 +85,8 @@ const work = (
     const ledger = yield* Effect.fromResult(Links.ledger(dependencies, connection))
     const context = yield* OpContext.contextOf(connection, settings, signer.address, caller)
     const { entryPoint, formula } = context
-    const wallets = yield* Effect.fromResult(
-      Result.all(
-        calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
-      )
+    const wallets = yield* EventLoop.each(calls, ({ index, selector }) =>
+      Effect.fromResult(Wallets.select(selector, formula, profile, `operations[${index}]`))
     )
     const walletOf = (index: number) => wallets[index] ?? entryPoint
     const current = yield* CurrentRequest

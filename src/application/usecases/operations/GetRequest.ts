@@ -22,7 +22,7 @@ export const Query = Schema.Struct({
   wait: optional(
     Schema.String.pipe(
       Schema.check(
-        Schema.isPattern(/^(?:[0-9]|[1-5][0-9]|60)$/, { message: "expected whole seconds, 0 to 60" })
+        Schema.isPattern(/^(?:[0-9]|[1-5][0-9]|60)$/u, { message: "expected whole seconds, 0 to 60" })
       )
     ).annotate({
       description: "Seconds, 0 to 60, for which the answer waits for a request that is not final. Default 0."
@@ -64,7 +64,7 @@ export const Response = Schema.Struct({
   httpStatus: Schema.NullOr(Schema.Int).annotate({
     description: "Status of the final answer: 200 or 422. Null while it is pending."
   }),
-  answer: Schema.Unknown.annotate({
+  answer: Schema.Unknown.annotateKey({
     description: "Body of the final answer, as the endpoint gives it. Null while it is pending."
   })
 }).annotate({ identifier: "RequestState" })

@@ -13,7 +13,7 @@ import * as Metadata from "../../request/Metadata.js"
 import * as Page from "../Page.js"
 
 const Seconds = Schema.String.pipe(
-  Schema.check(Schema.isPattern(/^(?:0|[1-9][0-9]{0,11})$/, { message: "expected Unix seconds" }))
+  Schema.check(Schema.isPattern(/^(?:0|[1-9][0-9]{0,11})$/u, { message: "expected Unix seconds" }))
 )
 
 export const Query = Schema.Struct({

@@ -15,7 +15,7 @@ import * as GetRequest from "./GetRequest.js"
 export const Query = Schema.Struct({
   after: optional(
     Schema.String.pipe(
-      Schema.check(Schema.isPattern(/^(?:0|[1-9][0-9]{0,8})$/, { message: "expected the id of an event" }))
+      Schema.check(Schema.isPattern(/^(?:0|[1-9][0-9]{0,8})$/u, { message: "expected the id of an event" }))
     ).annotate({
       description:
         "The id of the last event that is known. The header Last-Event-ID says the same, and comes first."

@@ -51,8 +51,8 @@ const aboveCap = ({ cap, needed }: { readonly cap: bigint; readonly needed: bigi
   `it needs ${needed} wei a gas unit; the operator's cap is ${cap}`
 
 /** The node of a transaction, and what a gas unit costs there now. */
-const look = ({ access, chainId, nonce, signer }: TransactionRecord) =>
-  Effect.gen(function* () {
+const look = Effect.fnUntraced(
+  function* ({ access, chainId, nonce, signer }: TransactionRecord) {
     const networks = yield* Networks
     const rpcs = yield* ChainRpc
     const profile = yield* networks.profile(access.accountId, chainId)
@@ -70,59 +70,57 @@ const look = ({ access, chainId, nonce, signer }: TransactionRecord) =>
       Result.mapError(Prices.quote(profile, market, overshoot), aboveCap)
     )
     return { chain, profile, quote }
-  }).pipe(Effect.mapError((why) => (typeof why === "string" ? why : `its node: ${why.message}`)))
+  },
+  Effect.mapError((why) => (typeof why === "string" ? why : `its node: ${why.message}`))
+)
 
 const newest = ({ versions }: TransactionRecord): Bytes32 | null => versions.at(-1)?.txHash ?? null
 
-const replace = (
+const replace = Effect.fnUntraced(function* (
   waiting: TransactionRecord,
   dryRun: boolean
-): Effect.Effect<Replaced, string | JournalError, Requirements> =>
-  Effect.gen(function* () {
-    const lanes = yield* NonceManager.NonceManager
-    const monitor = yield* TransactionMonitor
-    const signerOf = yield* SignerOf
-    const { chain, profile, quote } = yield* look(waiting)
-    const priced = ({ versions }: TransactionRecord) =>
-      Result.mapError(
-        Replacement.prices({ ...NonceManager.standing(versions), quote, caps: profile.caps }),
-        aboveCap
-      )
-    const told = (record: TransactionRecord, newTxHash: Bytes32 | null, prices: FeePrices): Replaced => ({
-      nonce: record.nonce,
-      oldTxHash: newest(record),
-      newTxHash,
-      maxFeePerGas: prices.maxFeePerGas,
-      maxPriorityFeePerGas: prices.maxPriorityFeePerGas
-    })
-    if (dryRun) return told(waiting, null, yield* Effect.fromResult(priced(waiting)))
-    const signer = yield* Effect.mapError(signerOf(waiting.access), ({ message }) => message)
-    return yield* lanes.exclusive(
-      waiting,
-      Effect.gen(function* () {
-        // A request, or the monitor, may have priced it anew meanwhile, or seen it mined.
-        const record = yield* lanes.current(waiting)
-        if (record?.state !== "signed") return yield* Effect.fail("it was mined meanwhile")
-        const prices = yield* Effect.fromResult(priced(record))
-        const renewed = yield* Effect.mapError(lanes.replace(record, signer, prices), (error) =>
-          error._tag === "JournalError" ? error : error.message
-        )
-        yield* monitor.watch({ chain, profile, record: renewed })
-        return told(record, newest(renewed), prices)
-      })
+): Effect.fn.Return<Replaced, string | JournalError, Requirements> {
+  const lanes = yield* NonceManager.NonceManager
+  const monitor = yield* TransactionMonitor
+  const signerOf = yield* SignerOf
+  const { chain, profile, quote } = yield* look(waiting)
+  const priced = ({ versions }: TransactionRecord) =>
+    Result.mapError(
+      Replacement.prices({ ...NonceManager.standing(versions), quote, caps: profile.caps }),
+      aboveCap
     )
+  const told = (record: TransactionRecord, newTxHash: Bytes32 | null, prices: FeePrices): Replaced => ({
+    nonce: record.nonce,
+    oldTxHash: newest(record),
+    newTxHash,
+    maxFeePerGas: prices.maxFeePerGas,
+    maxPriorityFeePerGas: prices.maxPriorityFeePerGas
   })
+  if (dryRun) return told(waiting, null, yield* Effect.fromResult(priced(waiting)))
+  const signer = yield* Effect.mapError(signerOf(waiting.access), ({ message }) => message)
+  return yield* lanes.exclusive(
+    waiting,
+    Effect.gen(function* () {
+      // A request, or the monitor, may have priced it anew meanwhile, or seen it mined.
+      const record = yield* lanes.current(waiting)
+      if (record?.state !== "signed") return yield* Effect.fail("it was mined meanwhile")
+      const prices = yield* Effect.fromResult(priced(record))
+      const renewed = yield* Effect.mapError(lanes.replace(record, signer, prices), (error) =>
+        error._tag === "JournalError" ? error : error.message
+      )
+      yield* monitor.watch({ chain, profile, record: renewed })
+      return told(record, newest(renewed), prices)
+    })
+  )
+})
 
 /**
  * Prices the waiting transactions of a lane anew at the operator's word, whoever's key it is, the service's own EOA
  * included: each under its own nonce, with its own payload and through its own node. Nobody waits for what becomes of
  * them. Only the process that owns the lane may do it.
  */
-export const run = (
-  lane: Lane,
-  dryRun: boolean
-): Effect.Effect<Unstuck, JournalError | OtherOwner, Requirements> =>
-  Effect.gen(function* () {
+export const run = Effect.fnUntraced(
+  function* (lane: Lane, dryRun: boolean) {
     const claims = yield* LaneClaims
     if (!(yield* claims.take(lane)))
       return yield* new OtherOwner({ message: "another process works on this lane: ask that one" })
@@ -139,4 +137,7 @@ export const run = (
           onSuccess: (done) => Effect.sync(() => void replaced.push(done))
         })
     return { replaced, left }
-  }).pipe(Effect.annotateLogs({ endpoint: "lanes unstick" }), Effect.withSpan("UnstickLane"))
+  },
+  Effect.annotateLogs({ endpoint: "lanes unstick" }),
+  Effect.withSpan("UnstickLane")
+)

@@ -2,9 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as ErrorDefinition from "../../../domain/abi/ErrorDefinition.js"
 import * as Span from "../../observe/Span.js"
-import { AbiStore } from "../../ports/AbiStore.js"
 import type { Caller } from "../../request/Caller.js"
-import type { Failure } from "../../request/Failure.js"
 import * as Definition from "./Definition.js"
 
 const Input = Schema.Struct(Definition.inputFields).annotate({ identifier: "ErrorInput" })
@@ -26,13 +24,10 @@ export const Response = Schema.Struct({
 export type Response = typeof Response.Type
 
 /** Registers a custom error for the caller's account: reverts are decoded with it. */
-export const run = (caller: Caller, { errorABI }: Request): Effect.Effect<Response, Failure, AbiStore> =>
-  Effect.gen(function* () {
-    const store = yield* AbiStore
-    const error = yield* Effect.mapError(
-      Effect.fromResult(ErrorDefinition.fromJson(errorABI)),
-      Definition.misfit("errorABI")
-    )
-    yield* Definition.registered("errorABI", store.addError(caller.principal.accountId, error))
-    return { status: 200, errorDef: error.canonical }
-  }).pipe(Span.named("AddError"))
+export const run = ({ principal: { accountId } }: Caller, { errorABI }: Request) =>
+  Definition.register("errorABI", ErrorDefinition.fromJson(errorABI), (store, error) =>
+    store.addError(accountId, error)
+  ).pipe(
+    Effect.map((errorDef) => ({ status: 200, errorDef })),
+    Span.named("AddError")
+  )

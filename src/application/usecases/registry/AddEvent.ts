@@ -2,9 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Event from "../../../domain/abi/Event.js"
 import * as Span from "../../observe/Span.js"
-import { AbiStore } from "../../ports/AbiStore.js"
 import type { Caller } from "../../request/Caller.js"
-import type { Failure } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
 import * as Definition from "./Definition.js"
 
@@ -33,13 +31,10 @@ export const Response = Schema.Struct({
 export type Response = typeof Response.Type
 
 /** Registers an event for the caller's account: logs are decoded with it, and it can be filtered. */
-export const run = (caller: Caller, { eventABI }: Request): Effect.Effect<Response, Failure, AbiStore> =>
-  Effect.gen(function* () {
-    const store = yield* AbiStore
-    const event = yield* Effect.mapError(
-      Effect.fromResult(Event.fromJson(eventABI)),
-      Definition.misfit("eventABI")
-    )
-    yield* Definition.registered("eventABI", store.addEvent(caller.principal.accountId, event))
-    return { status: 200, eventDef: event.canonical }
-  }).pipe(Span.named("AddEvent"))
+export const run = ({ principal: { accountId } }: Caller, { eventABI }: Request) =>
+  Definition.register("eventABI", Event.fromJson(eventABI), (store, event) =>
+    store.addEvent(accountId, event)
+  ).pipe(
+    Effect.map((eventDef) => ({ status: 200, eventDef })),
+    Span.named("AddEvent")
+  )

@@ -1,13 +1,14 @@
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Fragment from "../../../domain/abi/Fragment.js"
-import type { AbiStoreError } from "../../ports/AbiStore.js"
-import { type InvalidRequest, invalid, type Unprocessable, unprocessable } from "../../request/Failure.js"
+import { AbiStore, type AbiStoreError } from "../../ports/AbiStore.js"
+import { invalid, unprocessable } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
 import * as Reasons from "../../request/Reasons.js"
 
 const unread = optional(
-  Schema.Unknown.annotate({ description: "Old compilers and Vyper write it; it means nothing here." })
+  Schema.Unknown.annotateKey({ description: "Old compilers and Vyper write it; it means nothing here." })
 )
 
 /** What compilers and libraries add to fragments and to inputs, and nothing is made of. */
@@ -28,18 +29,21 @@ export const inputFields = {
   ...unreadFields
 }
 
-/** A definition that cannot be: the place in the request that is wrong. */
-export const misfit =
-  (field: string) =>
-  ({ path, why }: Fragment.InvalidDefinition): InvalidRequest =>
-    invalid("invalid_request", [{ path: path === "" ? field : `${field}.${path}`, message: why }])
-
-/** A registry that is full is the caller's matter; one that fails is not. */
-export const registered = (
+/**
+ * Registers a definition of the request's field for the caller's account. One that cannot be is told by the place in the
+ * request that is wrong; a registry that is full is the caller's matter, one that fails is not.
+ */
+export const register = Effect.fnUntraced(function* <D extends { readonly canonical: string }>(
   field: string,
-  adding: Effect.Effect<void, AbiStoreError>
-): Effect.Effect<void, Unprocessable> =>
-  Effect.catch(adding, (error) =>
+  parsed: Result.Result<D, Fragment.InvalidDefinition>,
+  add: (store: AbiStore["Service"], definition: D) => Effect.Effect<void, AbiStoreError>
+) {
+  const definition = yield* Effect.fromResult(
+    Result.mapError(parsed, ({ path, why }) =>
+      invalid("invalid_request", [{ path: path === "" ? field : `${field}.${path}`, message: why }])
+    )
+  )
+  yield* Effect.catch(add(yield* AbiStore, definition), (error) =>
     error.reason === "full"
       ? Effect.fail(
           unprocessable("registry_full", [
@@ -48,3 +52,5 @@ export const registered = (
         )
       : Effect.die(error)
   )
+  return definition.canonical
+})

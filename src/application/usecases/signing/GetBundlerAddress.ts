@@ -7,7 +7,7 @@ import * as Span from "../../observe/Span.js"
 import { Networks } from "../../ports/Networks.js"
 import { SystemSigners } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
-import { type Failure, invalid } from "../../request/Failure.js"
+import { invalid } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
 
 export const Request = Schema.Struct({
@@ -23,30 +23,24 @@ export const Response = Schema.Struct({ address: Schema.String }).annotate({
 export type Response = typeof Response.Type
 
 /** The service's own submitting EOA, the same on every chain. */
-export const run = (
-  caller: Caller,
-  request: Request
-): Effect.Effect<Response, Failure, Networks | SystemSigners> =>
-  Effect.gen(function* () {
-    if (request.chainId !== undefined) {
-      const chainId = yield* Effect.fromResult(
-        Result.mapError(Uint.from(String(request.chainId)), () =>
-          invalid("invalid_request", [
-            { path: "chainId", message: "expected a chain id: an integer, or text that is decimal or 0x hex" }
-          ])
-        )
+export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
+  if (request.chainId !== undefined) {
+    const chainId = yield* Effect.fromResult(
+      Result.mapError(Uint.from(String(request.chainId)), () =>
+        invalid("invalid_request", [
+          { path: "chainId", message: "expected a chain id: an integer, or text that is decimal or 0x hex" }
+        ])
       )
-      const networks = yield* Networks
-      if ((yield* networks.profile(caller.principal.accountId, chainId)) === null)
-        return yield* Effect.fail(
-          invalid(
-            "unsupported_chain",
-            [{ path: "chainId", message: "the operator has no network profile for it" }],
-            `unsupported chain id ${chainId}`
-          )
-        )
-    }
-    const system = yield* SystemSigners
-    const { address } = yield* Effect.mapError(system.serviceEoa, Keys.refusal("signer"))
-    return { address }
-  }).pipe(Span.named("GetBundlerAddress"))
+    )
+    const networks = yield* Networks
+    if ((yield* networks.profile(caller.principal.accountId, chainId)) === null)
+      return yield* invalid(
+        "unsupported_chain",
+        [{ path: "chainId", message: "the operator has no network profile for it" }],
+        `unsupported chain id ${chainId}`
+      )
+  }
+  const system = yield* SystemSigners
+  const { address } = yield* Effect.mapError(system.serviceEoa, Keys.refusal("signer"))
+  return { address }
+}, Span.named("GetBundlerAddress"))

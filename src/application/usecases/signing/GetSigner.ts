@@ -2,9 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Keys from "../../keys/Keys.js"
 import * as Span from "../../observe/Span.js"
-import type { Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
-import type { Failure } from "../../request/Failure.js"
 import { SignerRef } from "../../request/Settings.js"
 
 export const Request = Schema.Struct({ signer: SignerRef }).annotate({ identifier: "GetSignerRequest" })
@@ -18,7 +16,7 @@ export const Response = Schema.Struct({
 export type Response = typeof Response.Type
 
 /** Address, public key and kind of a key of the account. */
-export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Signers> =>
+export const run = (caller: Caller, request: Request) =>
   Effect.map(Keys.resolve(caller, request.signer, "signer"), ({ address, publicKey, type }) => ({
     address,
     publicKey,

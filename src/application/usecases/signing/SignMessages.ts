@@ -4,7 +4,6 @@ import * as Schema from "effect/Schema"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
-import type { Steps } from "../../../domain/primitives/Steps.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
 import * as OperationProof from "../../../domain/signature/OperationProof.js"
 import * as PersonalMessage from "../../../domain/signature/PersonalMessage.js"
@@ -12,9 +11,9 @@ import * as SignatureFormat from "../../../domain/signature/SignatureFormat.js"
 import * as TypedData from "../../../domain/signature/typed/TypedData.js"
 import * as Keys from "../../keys/Keys.js"
 import * as Span from "../../observe/Span.js"
-import type { Signer, Signers } from "../../ports/Signers.js"
+import type { Signer } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
-import { type Failure, invalid, unprocessable } from "../../request/Failure.js"
+import { invalid, unprocessable } from "../../request/Failure.js"
 import { optional, shown } from "../../request/Fields.js"
 import * as Reasons from "../../request/Reasons.js"
 import { SignerRef } from "../../request/Settings.js"
@@ -76,34 +75,30 @@ const digest = (hash: Result.Result<Hex.Bytes32, string>, isProof: boolean): Res
   Result.map(hash, (hash) => ({ hash, isProof }))
 
 /** The digest of a message; `Failure` says why it has none. */
-function* digestOf(
-  { eip712, hashed = false }: Request,
-  message: string
-): Steps<Result.Result<Digest, string>> {
+const digestOf = ({ eip712, hashed = false }: Request, message: string): Result.Result<Digest, string> => {
   if (hashed) return digest(InvalidValue.toText(Hex.from32(message)), false)
   const read = TypedData.read(message)
   if (read !== null && Result.isFailure(read)) return Result.fail(read.failure)
   const document = read?.success ?? null
   if (eip712 === undefined) {
     // Typed data that is signed as the text that it is has to be good all the same.
-    const checked = document === null ? null : yield* TypedData.digestSteps(document, {})
+    const checked = document === null ? null : TypedData.digest(document, {})
     if (checked !== null && Result.isFailure(checked)) return Result.fail(checked.failure)
     const bytes = PersonalMessage.bytes(message)
     if (Result.isFailure(bytes)) return Result.fail(bytes.failure)
     const isProof =
       OperationProof.isMessage(bytes.success) || (document !== null && OperationProof.isDocument(document))
-    return digest(Result.succeed(yield* PersonalMessage.digestSteps(bytes.success)), isProof)
+    return digest(Result.succeed(PersonalMessage.digest(bytes.success)), isProof)
   }
   const { address: verifyingContract, chainId } = eip712
   const given = {
     ...(verifyingContract !== undefined && { verifyingContract }),
     ...(chainId !== undefined && { chainId })
   }
-  if (document !== null)
-    return digest(yield* TypedData.digestSteps(document, given), OperationProof.isDocument(document))
+  if (document !== null) return digest(TypedData.digest(document, given), OperationProof.isDocument(document))
   return chainId === undefined || verifyingContract === undefined
     ? Result.fail("a message that is no typed data needs eip712.address and eip712.chainId")
-    : digest(yield* TypedData.digestSteps(TypedData.wrapped(message), given), false)
+    : digest(TypedData.digest(TypedData.wrapped(message), given), false)
 }
 
 /** Every digest is in the log, signed or not, and of the message nothing. */
@@ -134,61 +129,54 @@ interface Failed {
 }
 
 /** Signs messages with a key of the account. Each is signed or fails on its own. */
-export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Signers> =>
-  Effect.gen(function* () {
-    const { allowOperationHash, eip712, format = "rsv", hashed, messages } = request
-    if (hashed === true && eip712 !== undefined)
-      return yield* Effect.fail(
-        invalid("invalid_request", [
-          { path: "hashed", message: "expected false with eip712: the service hashes structured data itself" }
-        ])
+export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
+  const { allowOperationHash, eip712, format = "rsv", hashed, messages } = request
+  if (hashed === true && eip712 !== undefined)
+    return yield* invalid("invalid_request", [
+      { path: "hashed", message: "expected false with eip712: the service hashes structured data itself" }
+    ])
+  const signer = yield* Keys.resolve(caller, request.signer, "signer")
+  yield* KillSwitch.check({ what: { kind: "signer", address: signer.address }, path: "signer" })
+  // All are hashed before the first is signed: digests that are asked for at one moment travel together.
+  const digests = yield* EventLoop.map(messages, (message) => digestOf(request, message))
+  const sign = (made: Result.Result<Digest, string>) =>
+    Effect.gen(function* () {
+      const digest = yield* Effect.fromResult(
+        Result.filterOrFail(
+          made,
+          ({ isProof }) => !isProof || allowOperationHash === true,
+          () => guarded
+        ).pipe(Result.mapError((why): Failed => ({ why, signer: false })))
       )
-    const signer = yield* Keys.resolve(caller, request.signer, "signer")
-    yield* KillSwitch.check({ what: { kind: "signer", address: signer.address }, path: "signer" })
-    // All are hashed before the first is signed: digests that are asked for at one moment travel together.
-    const digests = yield* EventLoop.each(messages, (message) =>
-      EventLoop.drive(() => digestOf(request, message))
-    )
-    const sign = (made: Result.Result<Digest, string>) =>
-      Effect.gen(function* () {
-        const digest = yield* Effect.fromResult(
-          Result.filterOrFail(
-            made,
-            ({ isProof }) => !isProof || allowOperationHash === true,
-            () => guarded
-          ).pipe(Result.mapError((why): Failed => ({ why, signer: false })))
-        )
-        return yield* signer.sign(digest.hash).pipe(
-          Effect.annotateLogs(digest.isProof ? lifted : {}),
-          Effect.onExit(({ _tag }) => audited(caller, signer, digest, _tag === "Success")),
-          Effect.mapBoth({
-            onSuccess: (signature) => SignatureFormat.write(signature, format),
-            onFailure: (error): Failed => ({ why: error.message, signer: true })
-          })
-        )
-      })
-    const outcomes = yield* Effect.forEach(digests, (digest) => Effect.result(sign(digest)), {
-      concurrency: "unbounded"
+      return yield* signer.sign(digest.hash).pipe(
+        Effect.annotateLogs(digest.isProof ? lifted : {}),
+        Effect.onExit(({ _tag }) => audited(caller, signer, digest, _tag === "Success")),
+        Effect.mapBoth({
+          onSuccess: (signature) => SignatureFormat.write(signature, format),
+          onFailure: (error): Failed => ({ why: error.message, signer: true })
+        })
+      )
     })
-    const failures = outcomes.flatMap((outcome, index) =>
-      Result.isFailure(outcome) ? [{ ...outcome.failure, path: `messages[${index}]` }] : []
+  const outcomes = yield* Effect.forEach(digests, (digest) => Effect.result(sign(digest)), {
+    concurrency: "unbounded"
+  })
+  const failures = outcomes.flatMap((outcome, index) =>
+    Result.isFailure(outcome) ? [{ ...outcome.failure, path: `messages[${index}]` }] : []
+  )
+  if (failures.length === messages.length && failures.some((failure) => failure.signer))
+    return yield* unprocessable(
+      "signer_unavailable",
+      failures.map(({ path, why }) => ({ path, message: Reasons.text("notSigned", { problem: why }) }))
     )
-    if (failures.length === messages.length && failures.some((failure) => failure.signer))
-      return yield* Effect.fail(
-        unprocessable(
-          "signer_unavailable",
-          failures.map(({ path, why }) => ({ path, message: Reasons.text("notSigned", { problem: why }) }))
-        )
-      )
-    return [
-      {
-        address: signer.address,
-        publicKey: signer.publicKey,
-        signatures: outcomes.map((outcome) => Result.getOrNull(outcome)),
-        errors:
-          failures.length === 0
-            ? null
-            : outcomes.map((outcome) => (Result.isFailure(outcome) ? outcome.failure.why : null))
-      }
-    ]
-  }).pipe(Span.named("SignMessages"))
+  return [
+    {
+      address: signer.address,
+      publicKey: signer.publicKey,
+      signatures: outcomes.map((outcome) => Result.getOrNull(outcome)),
+      errors:
+        failures.length === 0
+          ? null
+          : outcomes.map((outcome) => (Result.isFailure(outcome) ? outcome.failure.why : null))
+    }
+  ]
+}, Span.named("SignMessages"))

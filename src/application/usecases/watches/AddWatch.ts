@@ -10,11 +10,10 @@ import * as Connection from "../../chain/Connection.js"
 import * as EventQuery from "../../chain/EventQuery.js"
 import * as EventReader from "../../chain/EventReader.js"
 import * as Span from "../../observe/Span.js"
-import type { AbiStore } from "../../ports/AbiStore.js"
-import type { ChainClient, ChainRpc, Header } from "../../ports/chain/ChainRpc.js"
+import type { ChainClient, Header } from "../../ports/chain/ChainRpc.js"
 import { Networks } from "../../ports/Networks.js"
 import type { AccountId } from "../../ports/Tenants.js"
-import { Watches, type WatchNode } from "../../ports/Watches.js"
+import { Watches } from "../../ports/Watches.js"
 import type { Caller } from "../../request/Caller.js"
 import { type Failure, type InvalidRequest, invalid, unprocessable } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
@@ -67,51 +66,49 @@ const wrong = (path: string, message: string): InvalidRequest =>
   invalid("invalid_request", [{ path, message }])
 
 /** The filters of the events that are meant; a definition that is given is known by that. */
-const filtersOf = (
+const filtersOf = Effect.fnUntraced(function* (
   caller: Caller,
   { eventDef, eventName, fields, useABI = [], contracts }: Request
-): Effect.Effect<ReadonlyArray<EventFilter>, InvalidRequest, AbiStore> =>
-  Effect.gen(function* () {
-    const given = eventDef === undefined ? null : Event.parse(eventDef)
-    const filters = yield* EventQuery.filters(caller, {
-      ...(contracts !== undefined && { contracts }),
-      ...(eventDef !== undefined && { eventDef }),
-      ...(eventName !== undefined && { eventName }),
-      ...(fields !== undefined && { fields }),
-      useABI: given !== null && Result.isSuccess(given) ? [...useABI, given.success.canonical] : useABI
-    })
-    return filters.some(({ definition }) => definition.anonymous)
-      ? yield* wrong(
-          eventDef === undefined ? "eventName" : "eventDef",
-          "events without a topic of their own are not watched"
-        )
-      : filters
+) {
+  const given = eventDef === undefined ? null : Event.parse(eventDef)
+  const filters = yield* EventQuery.filters(caller, {
+    ...(contracts !== undefined && { contracts }),
+    ...(eventDef !== undefined && { eventDef }),
+    ...(eventName !== undefined && { eventName }),
+    ...(fields !== undefined && { fields }),
+    useABI: given !== null && Result.isSuccess(given) ? [...useABI, given.success.canonical] : useABI
   })
+  return filters.some(({ definition }) => definition.anonymous)
+    ? yield* wrong(
+        eventDef === undefined ? "eventName" : "eventDef",
+        "events without a topic of their own are not watched"
+      )
+    : filters
+})
 
-const blockOf = (
+const blockOf = Effect.fnUntraced(function* (
   chain: ChainClient,
   head: Header,
   text: string | undefined,
   refusal: ReturnType<typeof Connection.refusal>
-): Effect.Effect<bigint, Failure> =>
-  Effect.gen(function* () {
-    if (text === undefined) return head.number + 1n
-    const block = yield* Effect.fromResult(
-      Result.mapError(BlockReference.parse(text), (message) => wrong("fromBlock", message))
-    )
-    if (block === "latest") return head.number
-    const number =
-      typeof block === "bigint"
-        ? block
-        : ((yield* Effect.mapError(chain.block(block), refusal))?.number ?? head.number)
-    const distance = number > head.number ? number - head.number : head.number - number
-    return distance > EventReader.maxBlocks
-      ? yield* wrong(
-          "fromBlock",
-          `expected a block at most ${EventReader.maxBlocks} from the newest one, ${head.number}`
-        )
-      : number
-  })
+) {
+  if (text === undefined) return head.number + 1n
+  const block = yield* Effect.fromResult(
+    Result.mapError(BlockReference.parse(text), (message) => wrong("fromBlock", message))
+  )
+  if (block === "latest") return head.number
+  const number =
+    typeof block === "bigint"
+      ? block
+      : ((yield* Effect.mapError(chain.block(block), refusal))?.number ?? head.number)
+  const distance = number > head.number ? number - head.number : head.number - number
+  return distance > EventReader.maxBlocks
+    ? yield* wrong(
+        "fromBlock",
+        `expected a block at most ${EventReader.maxBlocks} from the newest one, ${head.number}`
+      )
+    : number
+})
 
 /** The highest block of which the numbers of all that a watch may begin with are exact. */
 const newestBlock = BigInt(Number.MAX_SAFE_INTEGER) - EventReader.maxBlocks
@@ -122,17 +119,16 @@ const noHead = (trust: Connection.Connection["trust"]): Failure =>
     : unprocessable("node_refused", [{ path: "", message: Reasons.text("operatorNodeWithoutBlock") }])
 
 /** Whose the node is. An account of which the operator has a node of its own shares it with nobody. */
-const nodeOf = (
+const nodeOf = Effect.fnUntraced(function* (
   { principal: { accountId } }: Caller,
   { profile, rpc, trust }: Connection.Connection
-): Effect.Effect<WatchNode, never, Networks> =>
-  Effect.gen(function* () {
-    const { chainId } = profile
-    if (trust === "caller") return { chainId, accountId, rpc }
-    const everybodys = yield* (yield* Networks).profile(nobody, chainId)
-    const isOwn = everybodys?.rpc == null || Redacted.value(everybodys.rpc) !== Redacted.value(rpc)
-    return { chainId, accountId: isOwn ? accountId : null, rpc: null }
-  })
+) {
+  const { chainId } = profile
+  if (trust === "caller") return { chainId, accountId, rpc }
+  const everybodys = yield* (yield* Networks).profile(nobody, chainId)
+  const isOwn = everybodys?.rpc == null || Redacted.value(everybodys.rpc) !== Redacted.value(rpc)
+  return { chainId, accountId: isOwn ? accountId : null, rpc: null }
+})
 
 /** Whether a log of any event of that name may be meant, whatever its indexed fields are. */
 const isBroad = ({ topics }: EventFilter): boolean => topics.slice(1).every((wanted) => wanted === null)
@@ -141,11 +137,8 @@ const isBroad = ({ topics }: EventFilter): boolean => topics.slice(1).every((wan
  * Has a webhook told of events from a block on. `requestId` of the caller is who the log of changes names: the command
  * line is `operator`.
  */
-export const run = (
-  caller: Caller,
-  request: Request
-): Effect.Effect<Response, Failure, AbiStore | ChainRpc | Networks | Watches> =>
-  Effect.gen(function* () {
+export const run = Effect.fnUntraced(
+  function* (caller: Caller, request: Request) {
     if (!Changes.isId(request.webhookId)) return yield* wrong("webhookId", "the account has no such webhook")
     const filters = yield* filtersOf(caller, request)
     const spec = {
@@ -175,4 +168,7 @@ export const run = (
       fromBlock: yield* blockOf(chain, head, request.fromBlock, refusal)
     }
     return Watch.shown(yield* Changes.find(actor, yield* watches.add(watch, actor.by)))
-  }).pipe(Watch.failing, Span.named("AddWatch"))
+  },
+  Watch.failing,
+  Span.named("AddWatch")
+)

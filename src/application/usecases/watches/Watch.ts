@@ -1,20 +1,23 @@
 import * as Effect from "effect/Effect"
+import * as Base64Url from "effect/encoding/Base64Url"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import type { Watch } from "../../ports/Watches.js"
-import { WatchesError } from "../../ports/Watches.js"
+import * as Span from "../../observe/Span.js"
+import { type Watch, Watches, WatchesError } from "../../ports/Watches.js"
 import type { Caller } from "../../request/Caller.js"
 import { catalogue } from "../../request/Catalogue.js"
 import { type Failure, invalid, NotFound } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
-import { UnknownWatch } from "../../watches/Changes.js"
+import * as Changes from "../../watches/Changes.js"
+import * as Page from "../Page.js"
 
-/** What the endpoints of watches share. */
+/** The endpoints of watches, but of `AddWatch`. */
 
 export const Path = Schema.Struct({
   watchId: Schema.String.annotate({ description: "The watchId that POST /watches has answered." })
 }).annotate({ identifier: "WatchPath" })
-export type Path = typeof Path.Type
+type Path = typeof Path.Type
 
 export const Shown = Schema.Struct({
   watchId: Schema.String,
@@ -44,7 +47,6 @@ export const Shown = Schema.Struct({
   }),
   createdAt: Schema.Int.annotate({ description: "Unix seconds." })
 }).annotate({ identifier: "Watch" })
-export type Shown = typeof Shown.Type
 
 /** Keys sit in paths: no more than where it leads. Null: it is the operator's. */
 const originOf = ({ rpc }: Pick<Watch, "rpc">): string | null =>
@@ -54,7 +56,7 @@ const originOf = ({ rpc }: Pick<Watch, "rpc">): string | null =>
 const problemOf = ({ problem, rpc }: Watch): string | null =>
   problem === null || rpc !== null ? problem : Reasons.text("operatorNodeUnread")
 
-export const shown = (watch: Watch): Shown => ({
+export const shown = (watch: Watch): typeof Shown.Type => ({
   watchId: watch.watchId,
   webhookId: watch.webhookId,
   chainId: Number(watch.chainId),
@@ -77,17 +79,75 @@ export const actorOf = ({ principal: { accountId }, requestId }: Caller) => ({ a
 
 /** Another account's watch is not found, like none at all. A store that fails is a defect. */
 export const failing = <A, R>(
-  effect: Effect.Effect<A, UnknownWatch | WatchesError | Failure, R>
+  effect: Effect.Effect<A, Changes.UnknownWatch | WatchesError | Failure, R>
 ): Effect.Effect<A, Failure, R> =>
   Effect.catch(effect, (error): Effect.Effect<never, Failure> => {
     if (error instanceof WatchesError) {
       if (error.reason === "noWebhook")
-        return Effect.fail(invalid("invalid_request", [{ path: "webhookId", message: error.message }]))
+        return invalid("invalid_request", [{ path: "webhookId", message: error.message }])
       return error.reason === "tooMany"
-        ? Effect.fail(invalid("too_many_watches", [{ path: "", message: error.message }]))
+        ? invalid("too_many_watches", [{ path: "", message: error.message }])
         : Effect.die(error)
     }
-    if (!(error instanceof UnknownWatch)) return Effect.fail(error)
+    if (!(error instanceof Changes.UnknownWatch)) return Effect.fail(error)
     const code = "watch_not_found"
-    return Effect.fail(new NotFound({ code, message: catalogue[code].text, details: [] }))
+    return new NotFound({ code, message: catalogue[code].text, details: [] })
   })
+
+/** One watch of the account. */
+export const get = (caller: Caller, { watchId }: Path) =>
+  Changes.find(actorOf(caller), watchId).pipe(Effect.map(shown), failing, Span.named("GetWatch"))
+
+export const ChangeRequest = Schema.Struct({
+  state: Schema.Literals(["enabled", "paused"]).annotate({
+    description:
+      "paused: nothing is read, and what it was told is delivered. enabled: reads on from where it was paused."
+  })
+}).annotate({ identifier: "ChangeWatchRequest" })
+
+/** Pauses or resumes it. What it is about stays: its sequence is of that alone. */
+export const change = (caller: Caller, { state, watchId }: typeof ChangeRequest.Type & Path) =>
+  Changes.setState(actorOf(caller), watchId, state).pipe(
+    Effect.map(shown),
+    failing,
+    Span.named("ChangeWatch")
+  )
+
+export const Removed = Schema.Struct({
+  watchId: Schema.String,
+  state: Schema.Literal("removed")
+}).annotate({ identifier: "RemovedWatch" })
+
+/** Removes a watch with all that is owed of it. */
+export const remove = (caller: Caller, { watchId }: Path) =>
+  Changes.remove(actorOf(caller), watchId).pipe(
+    Effect.as({ watchId, state: "removed" as const }),
+    failing,
+    Span.named("RemoveWatch")
+  )
+
+export const ListQuery = Schema.Struct(Page.query("watches")).annotate({ identifier: "ListWatchesQuery" })
+
+export const List = Schema.Struct({
+  watches: Schema.Array(Shown).annotate({ description: "In the order of their making." }),
+  next: Page.next
+}).annotate({ identifier: "WatchList" })
+
+const placeOf = (cursor: string): number | null => {
+  const text = Result.getOrElse(Base64Url.decodeString(cursor), () => "")
+  return /^[0-9]{1,15}$/.test(text) ? Number(text) : null
+}
+
+/** The account's watches, a page at a time. */
+export const list = Effect.fnUntraced(function* (
+  { principal }: Caller,
+  { cursor, limit }: typeof ListQuery.Type
+) {
+  const after = cursor === undefined ? undefined : placeOf(cursor)
+  if (after === null) return yield* Effect.fail(Page.foreignCursor)
+  const most = Page.limitOf(limit)
+  const store = yield* Watches
+  const found = yield* Effect.orDie(store.list(principal.accountId, { after, limit: most + 1 }))
+  const { next, page } = Page.cut(found, most, ({ number }) => Base64Url.encode(String(number)))
+  return { watches: page.map(shown), next }
+}, Span.named("ListWatches"))

@@ -3,7 +3,6 @@ import * as Result from "effect/Result"
 import * as Address from "../../primitives/Address.js"
 import * as Hex from "../../primitives/Hex.js"
 import * as Keccak from "../../primitives/Keccak.js"
-import type * as Steps from "../../primitives/Steps.js"
 import * as Words from "../../primitives/Words.js"
 import * as EntryPoint from "../EntryPoint.js"
 
@@ -60,6 +59,9 @@ export interface Request {
   /** The probes grant final limits, under which everything is tried once. Absent: the least limits are searched. */
   readonly declared?: boolean
 }
+
+/** What decides how much an answer may hold. */
+export type Asked = Pick<Request, "nonceKeys" | "probes" | "wallets">
 
 /** Keys 0 to 15. */
 export const defaultNonceKeys: ReadonlyArray<bigint> = Array.from({ length: 16 }, (_, key) => BigInt(key))
@@ -243,68 +245,59 @@ const stages: ReadonlyArray<Stage> = [
 const emptyCodeHash = "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
 const noCodeHash = `0x${"0".repeat(64)}`
 
-// measure(...) returns (Chain chain, WalletState[] states, Measure[] measures): byte offsets in the heads.
-const chainAt = {
-  chainId: 0,
-  number: 32,
-  timestamp: 64,
-  baseFee: 96,
-  gasLimit: 128,
-  implementation: 160,
-  implementationHash: 192
-}
+// measure(...) returns (Chain chain, WalletState[] states, Measure[] measures): the heads' words in order, and byte offsets.
+const chainFigures = ["chainId", "number", "timestamp", "baseFee", "gasLimit"] as const
+const implementationAt = 160
 const statesAt = 224
 const measuresAt = 256
-const stateAt = { deposit: 0, balance: 32, codeHash: 64, sequences: 96 }
-const measureAt = {
-  stage: 0,
-  nonceAccepted: 32,
-  coldValidation: 64,
-  coldCall: 96,
-  creationGas: 128,
-  validationGas: 160,
-  bookkeepingGas: 192,
-  callGas: 224,
-  paymasterGas: 256,
-  postOpGas: 288,
-  callLimit: 320,
-  paymasterLimit: 352,
-  postOpLimit: 384,
-  validationData: 416,
-  paymasterData: 448,
-  shortfall: 480,
-  data: 512
-}
+const sequencesAt = 96
+const flags = ["nonceAccepted", "coldValidation", "coldCall"] as const
+const figures = [
+  "creationGas",
+  "validationGas",
+  "bookkeepingGas",
+  "callGas",
+  "paymasterGas",
+  "postOpGas",
+  "callLimit",
+  "paymasterLimit",
+  "postOpLimit",
+  "validationData",
+  "paymasterData",
+  "shortfall"
+] as const
+const dataAt = 32 * (1 + flags.length + figures.length)
 
-const rowsOf = (answer: Words.Cursor, at: number): Iterable<Words.Cursor> => {
+const named = <Name extends string, A>(names: ReadonlyArray<Name>, one: (place: number) => A) =>
+  Object.fromEntries(names.map((name, place) => [name, one(place)])) as Record<Name, A>
+
+const rowsOf = (answer: Words.Cursor, at: number): ReadonlyArray<Words.Cursor> => {
   const { count, elements } = Words.readArray(answer, at)
-  return {
-    *[Symbol.iterator]() {
-      for (let row = 0; row < count; row += 1) yield Words.readTail(elements, 32 * row)
-    }
-  }
+  return Array.from({ length: count }, (_, row) => Words.readTail(elements, 32 * row))
 }
 
-/** Whether the parts add up to more than the data: offsets that lead to the same bytes make much of little. */
-const overlaps = (answer: Words.Cursor): boolean => {
+/**
+ * Whether there is more than was asked for, or more than the data: offsets that lead to the same bytes make much of little.
+ */
+const exceeds = (answer: Words.Cursor, { nonceKeys = defaultNonceKeys, probes, wallets }: Asked): boolean => {
+  if (Words.readArray(answer, statesAt).count > wallets.length) return true
+  if (Words.readArray(answer, measuresAt).count > probes.length) return true
+  const most = nonceKeys.length
+  if (rowsOf(answer, statesAt).some((row) => Words.readArray(row, sequencesAt).count > most)) return true
   let left = BigInt(answer.digits.length / 2)
-  for (const row of rowsOf(answer, statesAt)) {
-    left -= 192n + 32n * BigInt(Words.readArray(row, stateAt.sequences).count)
-    if (left < 0n) return true
-  }
   for (const row of rowsOf(answer, measuresAt)) {
-    left -= 608n + Words.readUint(Words.readTail(row, measureAt.data), 0)
+    left -= BigInt(dataAt) + 96n + Words.readUint(Words.readTail(row, dataAt), 0)
     if (left < 0n) return true
   }
   return false
 }
 
 const readState = (row: Words.Cursor): WalletState => {
-  const codeHash = Words.readBytes32(row, stateAt.codeHash)
-  const { count, elements } = Words.readArray(row, stateAt.sequences)
+  const codeHash = Words.readBytes32(row, 64)
+  const { count, elements } = Words.readArray(row, sequencesAt)
   return {
-    deposit: Words.readUint(row, stateAt.deposit),
-    balance: Words.readUint(row, stateAt.balance),
+    deposit: Words.readUint(row, 0),
+    balance: Words.readUint(row, 32),
     deployed: codeHash !== emptyCodeHash && codeHash !== noCodeHash,
     codeHash,
     sequences: Array.from({ length: count }, (_, key) => Words.readUint(elements, 32 * key))
@@ -320,47 +313,22 @@ const writeState = (state: WalletState): Words.Part =>
   ])
 
 const readMeasure = (row: Words.Cursor): Measure | null => {
-  const stage = stages[Number(Words.readUint(row, measureAt.stage))]
-  if (stage === undefined) return null
-  return {
-    stage,
-    nonceAccepted: Words.readUint(row, measureAt.nonceAccepted) === 1n,
-    coldValidation: Words.readUint(row, measureAt.coldValidation) === 1n,
-    coldCall: Words.readUint(row, measureAt.coldCall) === 1n,
-    creationGas: Words.readUint(row, measureAt.creationGas),
-    validationGas: Words.readUint(row, measureAt.validationGas),
-    bookkeepingGas: Words.readUint(row, measureAt.bookkeepingGas),
-    callGas: Words.readUint(row, measureAt.callGas),
-    paymasterGas: Words.readUint(row, measureAt.paymasterGas),
-    postOpGas: Words.readUint(row, measureAt.postOpGas),
-    callLimit: Words.readUint(row, measureAt.callLimit),
-    paymasterLimit: Words.readUint(row, measureAt.paymasterLimit),
-    postOpLimit: Words.readUint(row, measureAt.postOpLimit),
-    validationData: Words.readUint(row, measureAt.validationData),
-    paymasterData: Words.readUint(row, measureAt.paymasterData),
-    shortfall: Words.readUint(row, measureAt.shortfall),
-    data: Words.readBytes(row, measureAt.data)
-  }
+  const stage = stages[Number(Words.readUint(row, 0))]
+  return stage === undefined
+    ? null
+    : {
+        stage,
+        ...named(flags, (place) => Words.readUint(row, 32 * (1 + place)) === 1n),
+        ...named(figures, (place) => Words.readUint(row, 32 * (1 + flags.length + place))),
+        data: Words.readBytes(row, dataAt)
+      }
 }
 
 const writeMeasure = (measure: Measure): Words.Part =>
   Words.dynamic([
     Words.uint(BigInt(stages.indexOf(measure.stage))),
-    Words.bool(measure.nonceAccepted),
-    Words.bool(measure.coldValidation),
-    Words.bool(measure.coldCall),
-    Words.uint(measure.creationGas),
-    Words.uint(measure.validationGas),
-    Words.uint(measure.bookkeepingGas),
-    Words.uint(measure.callGas),
-    Words.uint(measure.paymasterGas),
-    Words.uint(measure.postOpGas),
-    Words.uint(measure.callLimit),
-    Words.uint(measure.paymasterLimit),
-    Words.uint(measure.postOpLimit),
-    Words.uint(measure.validationData),
-    Words.uint(measure.paymasterData),
-    Words.uint(measure.shortfall),
+    ...flags.map((name) => Words.bool(measure[name])),
+    ...figures.map((name) => Words.uint(measure[name])),
     Words.bytes(measure.data)
   ])
 
@@ -369,59 +337,36 @@ const noAnswer = Result.fail(new GasLensError({ reason: "not an answer of the ga
 
 /**
  * The answer of the `eth_call`. `Failure` when it is none of the lens: empty, cut, or what the real EntryPoint says. The
- * node may be anybody's: the work is bounded by the size of the answer, and only the canonical encoding is taken. Stops
- * now and then.
+ * node may be anybody's: the work is bounded by what was asked for, and only the canonical encoding is taken.
  */
-export function* decodeSteps(result: string): Steps.Steps<Result.Result<Report, GasLensError>> {
+export const decode = (result: string, asked: Asked): Result.Result<Report, GasLensError> => {
   if (!Hex.is(result)) return noAnswer
-  yield
   const text = Hex.unsafe(result)
   const answer = Words.read(text)
-  if (overlaps(answer)) return noAnswer
-  yield
-  const uint = (at: number): bigint => Words.readUint(answer, at)
-  const implementation = Words.readAddress(answer, chainAt.implementation)
-  const implementationHash = Words.readBytes32(answer, chainAt.implementationHash)
-  const wallets: Array<WalletState> = []
-  const states: Array<Words.Part> = []
-  for (const row of rowsOf(answer, statesAt)) {
-    const state = readState(row)
-    wallets.push(state)
-    states.push(writeState(state))
-    yield
-  }
+  if (exceeds(answer, asked)) return noAnswer
+  const block = named(chainFigures, (place) => Words.readUint(answer, 32 * place))
+  const implementation = Words.readAddress(answer, implementationAt)
+  const codeHash = Words.readBytes32(answer, implementationAt + 32)
+  const wallets = rowsOf(answer, statesAt).map(readState)
   const measures: Array<Measure> = []
-  const rows: Array<Words.Part> = []
   for (const row of rowsOf(answer, measuresAt)) {
     const measure = readMeasure(row)
     if (measure === null) return noAnswer
     measures.push(measure)
-    rows.push(writeMeasure(measure))
-    yield
   }
   const again = Words.encode([
-    Words.uint(uint(chainAt.chainId)),
-    Words.uint(uint(chainAt.number)),
-    Words.uint(uint(chainAt.timestamp)),
-    Words.uint(uint(chainAt.baseFee)),
-    Words.uint(uint(chainAt.gasLimit)),
+    ...chainFigures.map((name) => Words.uint(block[name])),
     Words.address(implementation),
-    Words.bytes32(implementationHash),
-    Words.array(states),
-    Words.array(rows)
+    Words.bytes32(codeHash),
+    Words.array(wallets.map(writeState)),
+    Words.array(measures.map(writeMeasure))
   ])
-  yield
   if (again !== text) return noAnswer
+  const { chainId, ...rest } = block
   return Result.succeed({
-    chainId: uint(chainAt.chainId),
-    block: {
-      number: uint(chainAt.number),
-      timestamp: uint(chainAt.timestamp),
-      baseFee: uint(chainAt.baseFee),
-      gasLimit: uint(chainAt.gasLimit)
-    },
-    implementation:
-      implementation === Address.zero ? null : { address: implementation, codeHash: implementationHash },
+    chainId,
+    block: rest,
+    implementation: implementation === Address.zero ? null : { address: implementation, codeHash },
     wallets,
     measures
   })

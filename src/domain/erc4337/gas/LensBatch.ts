@@ -12,7 +12,7 @@ export const encode = (calls: ReadonlyArray<Hex.Hex>): Hex.Hex =>
   Words.call(selector, [Words.array(calls.map(Words.bytes))])
 
 /**
- * What the lens answered to each of `count` calls, as `GasLens.decodeSteps` takes it; null when it is no such answer. The
+ * What the lens answered to each of `count` calls, as `GasLens.decode` takes it; null when it is no such answer. The
  * node may be anybody's: what is taken out is never longer than the answer.
  */
 export const decode = (result: Hex.Hex, count: number): ReadonlyArray<Hex.Hex> | null => {

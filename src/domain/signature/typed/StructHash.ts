@@ -5,7 +5,6 @@ import * as Address from "../../primitives/Address.js"
 import * as Hex from "../../primitives/Hex.js"
 import { givenInteger, kindOf } from "../../primitives/InvalidValue.js"
 import * as Keccak from "../../primitives/Keccak.js"
-import type { Steps } from "../../primitives/Steps.js"
 import * as Words from "../../primitives/Words.js"
 import type { Type, TypeTable } from "./TypeTable.js"
 
@@ -15,9 +14,6 @@ import type { Type, TypeTable } from "./TypeTable.js"
  */
 
 type Word = Result.Result<string, string>
-
-/** Elements between two stops. */
-const stride = 64
 
 const loneSurrogate = /\p{Surrogate}/u
 const integerText = /^(?:-?(?:0|[1-9][0-9]{0,77})|0x[0-9a-fA-F]{1,64})$/
@@ -42,28 +38,24 @@ const shapeOf = (value: unknown): string => {
 const unlike = (path: string, expected: string, value: unknown): Word =>
   misfit(path, `${expected}, got ${shapeOf(value)}`)
 
-function* hashed(bytes: Hex.Hex): Steps<Word> {
-  return Result.succeed(Words.bytes32(yield* Keccak.hashSteps(bytes)))
-}
+const hashed = (bytes: Hex.Hex): Word => Result.succeed(Words.bytes32(Keccak.hash(bytes)))
 
 const bytesOf = (value: unknown): Hex.Hex | null =>
   typeof value === "string" && Hex.is(value) ? Hex.unsafe(value) : null
 
 /** The words of all, one after the other; the first that is wrong. */
-function* all<A>(items: ReadonlyArray<A>, word: (item: A, index: number) => Word | Steps<Word>): Steps<Word> {
+const all = <A>(items: ReadonlyArray<A>, word: (item: A, index: number) => Word): Word => {
   const words: Array<string> = []
   for (const [index, item] of items.entries()) {
-    const begun = word(item, index)
-    const one = Result.isResult(begun) ? begun : yield* begun
+    const one = word(item, index)
     if (Result.isFailure(one)) return one
     words.push(one.success)
-    if (index % stride === stride - 1) yield
   }
   return Result.succeed(words.join(""))
 }
 
 /** The 32 bytes that stand for a value inside a struct. */
-const encode = (table: TypeTable, type: Type, value: unknown, path: string): Word | Steps<Word> => {
+const encode = (table: TypeTable, type: Type, value: unknown, path: string): Word => {
   switch (type.kind) {
     case "bool":
       return typeof value === "boolean"
@@ -108,40 +100,36 @@ const encode = (table: TypeTable, type: Type, value: unknown, path: string): Wor
     case "array":
       return array(table, type, value, path)
     case "struct":
-      return struct(table, type.name, value, path)
+      return Result.map(hashStruct(table, type.name, value, path), Words.bytes32)
   }
 }
 
-function* array(
+const array = (
   table: TypeTable,
   type: Extract<Type, { readonly kind: "array" }>,
   value: unknown,
   path: string
-): Steps<Word> {
+): Word => {
   if (!Array.isArray(value)) return unlike(path, "expected an array", value)
   if (type.length !== null && value.length !== type.length)
     return misfit(path, `expected ${type.length} elements, got ${value.length}`)
-  const words = yield* all(value, (each, index) => encode(table, type.of, each, `${path}[${index}]`))
-  return Result.isFailure(words) ? words : yield* hashed(Hex.unsafe(`0x${words.success}`))
+  const words = all(value, (each, index) => encode(table, type.of, each, `${path}[${index}]`))
+  return Result.isFailure(words) ? words : hashed(Hex.unsafe(`0x${words.success}`))
 }
 
-function* struct(table: TypeTable, name: string, value: unknown, path: string): Steps<Word> {
-  return Result.map(yield* hashStruct(table, name, value, path), Words.bytes32)
-}
-
-/** The hash of a value of one of the table's structs; `path` names it in what is wrong. Stops now and then. */
-export function* hashStruct(
+/** The hash of a value of one of the table's structs; `path` names it in what is wrong. */
+export const hashStruct = (
   table: TypeTable,
   name: string,
   value: unknown,
   path: string
-): Steps<Result.Result<Hex.Bytes32, string>> {
+): Result.Result<Hex.Bytes32, string> => {
   const struct = table.get(name)
   if (struct === undefined) return Result.fail(`${path}: there is no type ${name}`)
   if (typeof value !== "object" || value === null || Array.isArray(value))
     return Result.fail(`${path}: expected an object, got ${shapeOf(value)}`)
   const given = new Map<string, unknown>(Object.entries(value))
-  const words = yield* all(struct.members, (member) => {
+  const words = all(struct.members, (member) => {
     const at = `${path}.${member.name}`
     return given.has(member.name)
       ? encode(table, member.type, given.get(member.name), at)

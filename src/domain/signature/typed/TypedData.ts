@@ -4,7 +4,6 @@ import * as Eip712 from "../../evm/Eip712.js"
 import * as Json from "../../json/Json.js"
 import type * as Address from "../../primitives/Address.js"
 import type * as Hex from "../../primitives/Hex.js"
-import * as Steps from "../../primitives/Steps.js"
 import * as DocumentText from "./DocumentText.js"
 import * as StructHash from "./StructHash.js"
 import * as TypeTable from "./TypeTable.js"
@@ -34,8 +33,11 @@ const standard = [
 const domainType = "EIP712Domain"
 const members = new Set(["types", "primaryType", "domain", "message"])
 
+/** JSON values of a document: each may be a hash of its own. */
+export const maxValues = 16_384
+
 /** Deeper than any document whose types are within their bounds. */
-const bounds: Json.Bounds = { ...Json.unbounded, maxDepth: 512 }
+const bounds: Json.Bounds = { ...Json.unbounded, maxDepth: 512, maxValues }
 
 /**
  * The document that a text is; null when it is any other text. Text of an object or array that names `types` or
@@ -63,10 +65,10 @@ const agreed = (
   return null
 }
 
-function* domainSeparator(
+const domainSeparator = (
   { domain = {}, types }: Document,
   { chainId, verifyingContract }: Given
-): Steps.Steps<Result.Result<Hex.Bytes32, string>> {
+): Result.Result<Hex.Bytes32, string> => {
   if (!Predicate.isObject(domain)) return Result.fail("domain: expected an object")
   const values = new Map(Object.entries(domain))
   const problem =
@@ -82,17 +84,13 @@ function* domainSeparator(
   const own = { [domainType]: standard.filter(({ name }) => values.has(name)) }
   const table = TypeTable.from(declared ? types : own)
   if (Result.isFailure(table)) return Result.fail(table.failure)
-  return yield* StructHash.hashStruct(table.success, domainType, Object.fromEntries(values), "domain")
+  return StructHash.hashStruct(table.success, domainType, Object.fromEntries(values), "domain")
 }
 
 /**
- * What is signed of a document whose domain the caller completes; `Failure` says what is wrong, and where. Stops now and
- * then: a document may hold tens of thousands of values.
+ * What is signed of a document whose domain the caller completes; `Failure` says what is wrong, and where.
  */
-export function* digestSteps(
-  document: Document,
-  given: Given
-): Steps.Steps<Result.Result<Hex.Bytes32, string>> {
+export const digest = (document: Document, given: Given): Result.Result<Hex.Bytes32, string> => {
   const { message, primaryType, types } = document
   const extra = Object.keys(document).find((name) => !members.has(name))
   if (extra !== undefined)
@@ -104,16 +102,11 @@ export function* digestSteps(
   if (Result.isFailure(table)) return Result.fail(table.failure)
   if (typeof primaryType !== "string" || primaryType === domainType || !table.success.has(primaryType))
     return Result.fail("primaryType: expected one of types")
-  yield
-  const separator = yield* domainSeparator(document, given)
+  const separator = domainSeparator(document, given)
   if (Result.isFailure(separator)) return separator
-  const struct = yield* StructHash.hashStruct(table.success, primaryType, message, "message")
+  const struct = StructHash.hashStruct(table.success, primaryType, message, "message")
   return Result.map(struct, (hash) => Eip712.digest(separator.success, hash))
 }
-
-/** `digestSteps` in one go. */
-export const digest = (document: Document, given: Given): Result.Result<Hex.Bytes32, string> =>
-  Steps.finish(digestSteps(document, given))
 
 /** The document that any other text is wrapped in, so that its signature means nothing to a contract but this. */
 export const wrapped = (contents: string): Document => ({

@@ -1,4 +1,5 @@
 import { timingSafeEqual } from "node:crypto"
+import { readFileSync } from "node:fs"
 import * as ByteSize from "effect/ByteSize"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -36,6 +37,13 @@ const answer = (status: number, text: string): Response =>
 
 const seeOther = (path: string): Response =>
   HttpServerResponse.empty({ status: 303, headers: { location: `${Page.path}${path}` } })
+
+let kept: string | undefined
+
+const style = (): Response => {
+  kept ??= readFileSync(new URL("style.css", import.meta.url), "utf8")
+  return HttpServerResponse.text(kept, { contentType: "text/css" })
+}
 
 /** Forms of this console are short. */
 const maxFormBytes = ByteSize.bytes(8_192)
@@ -226,7 +234,7 @@ export const app = (data: Data, isOperator: (token: string) => boolean): App => 
     if (request.method === "POST") return yield* posted(request, path, query, now)
     if (request.method !== "GET" && request.method !== "HEAD")
       return HttpServerResponse.setHeader(answer(405, "expected GET or POST\n"), "allow", "GET, HEAD, POST")
-    if (path === "/style.css") return HttpServerResponse.text(Page.style, { contentType: "text/css" })
+    if (path === "/style.css") return style()
     const session = sessions.find(request.cookies[Sessions.cookieName] ?? "", now)
     if (session === null) return signInPage(path === "" ? 200 : 401, null)
     const view = { formToken: session.formToken, query, now }

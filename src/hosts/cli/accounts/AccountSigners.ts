@@ -1,3 +1,5 @@
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as KeyRing from "../../../application/keys/KeyRing.js"
@@ -6,15 +8,15 @@ import type { OwnSigner } from "../../../application/ports/TenantStore.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as AccountSigners from "../../config/AccountSigners.js"
 import * as Wiring from "../../Wiring.js"
-import * as Command from "../support/Command.js"
+import { help, json, optional, report, required, type Why } from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 
-const id = Command.operand("ID", "an account of the database")
+const id = Argument.String("ID").pipe(Argument.withDescription("an account of the database"))
 
 const reference = {
-  clientId: Command.required("client-id", "ID", "clientId of the signer in requests"),
-  versionId: Command.optional("version-id", "ID", "versionId, for keys in an HSM or KMS"),
-  assetId: Command.optional("asset-id", "ID", "assetId, for MPC; one of the two")
+  clientId: required("client-id", "ID", "clientId of the signer in requests"),
+  versionId: optional("version-id", "ID", "versionId, for keys in an HSM or KMS"),
+  assetId: optional("asset-id", "ID", "assetId, for MPC; one of the two")
 }
 
 const refOf = ({ assetId, clientId, versionId }: SignerRef): Effect.Effect<SignerRef, string> => {
@@ -34,7 +36,7 @@ const refOf = ({ assetId, clientId, versionId }: SignerRef): Effect.Effect<Signe
 const checked = (
   { config, content }: OperatorContext.OperatorContext,
   signer: OwnSigner
-): Effect.Effect<Address.Address, Command.Why> =>
+): Effect.Effect<Address.Address, Why> =>
   Effect.gen(function* () {
     const ring = yield* KeyRing.make(Wiring.registry(config.keys))
     yield* ring.admit([...content.signers, signer].map(AccountSigners.recordOf))
@@ -42,23 +44,23 @@ const checked = (
     return address
   }).pipe(Effect.scoped)
 
-const add = Command.make({
-  name: "add-signer",
-  about:
+const add = Command.make("add-signer", {
+  id,
+  ...reference,
+  provider: required("provider", "NAME", 'of "providers" in the configuration'),
+  key: required("key", "NAME", "the key in the provider's own terms: label, ARN, resource name"),
+  pinned: optional(
+    "address",
+    "ADDRESS",
+    "the address that it must have; with it, the service also starts while the provider is down"
+  ),
+  json
+}).pipe(
+  help(
     "Lets an account's requests name a key of a configured provider. The providers are asked for addresses first: no EOA may belong to two accounts.",
-  examples: ["acme --client-id acme --version-id 1 --provider hsm --key acme-1"],
-  operands: { id },
-  flags: {
-    ...reference,
-    provider: Command.required("provider", "NAME", 'of "providers" in the configuration'),
-    key: Command.required("key", "NAME", "the key in the provider's own terms: label, ARN, resource name"),
-    pinned: Command.optional(
-      "address",
-      "ADDRESS",
-      "the address that it must have; with it, the service also starts while the provider is down"
-    )
-  },
-  run: function* ({ id, key, pinned, provider, ...named }) {
+    "acme --client-id acme --version-id 1 --provider hsm --key acme-1"
+  ),
+  report(function* ({ id, key, pinned, provider, ...named }) {
     const ref = yield* refOf(named)
     const address =
       pinned === undefined
@@ -66,8 +68,7 @@ const add = Command.make({
         : yield* Effect.fromResult(
             Result.mapError(Address.from(pinned), ({ message }) => `--address: ${message}`)
           )
-    const context = yield* OperatorContext.open
-    const account = yield* OperatorContext.ownOf(context, id)
+    const { account, ...context } = yield* OperatorContext.openForOwn(id)
     if (!context.config.keys.providers.some(({ name }) => name === provider))
       return yield* Effect.fail(`the configuration has no provider called ${provider}`)
     const signer = { accountId: account.accountId, ref, provider, key, address }
@@ -77,35 +78,26 @@ const add = Command.make({
       text: `account ${id} has the signer ${JSON.stringify(ref)}: ${found}`,
       json: { account: id, ...ref, provider, key, address: found }
     }
-  }
-})
+  })
+)
 
-const remove = Command.make({
-  name: "remove-signer",
-  about:
+const remove = Command.make("remove-signer", { id, ...reference, json }).pipe(
+  help(
     "Removes a signer of the database from an account. Transactions that it sent before are settled at their present price.",
-  examples: ["acme --client-id acme --version-id 1"],
-  operands: { id },
-  flags: reference,
-  run: function* ({ id, ...named }) {
+    "acme --client-id acme --version-id 1"
+  ),
+  report(function* ({ id, ...named }) {
     const ref = yield* refOf(named)
-    const context = yield* OperatorContext.open
-    const account = yield* OperatorContext.ownOf(context, id)
-    const has = context.content.signers.some(
-      (signer) =>
-        signer.accountId === account.accountId &&
-        signer.ref.clientId === ref.clientId &&
-        signer.ref.versionId === ref.versionId &&
-        signer.ref.assetId === ref.assetId
-    )
-    if (!has) return yield* Effect.fail(`account ${id} has no signer ${JSON.stringify(ref)} in the database`)
+    const { account, ...context } = yield* OperatorContext.openForOwn(id)
+    const signer = { accountId: account.accountId, ref }
+    if (!context.content.signers.some((each) => AccountSigners.isSame(each, signer)))
+      return yield* Effect.fail(`account ${id} has no signer ${JSON.stringify(ref)} in the database`)
     yield* context.store.removeSigner(account.accountId, ref)
     return {
       text: `account ${id} has the signer ${JSON.stringify(ref)} no more`,
       json: { account: id, ...ref, removed: true }
     }
-  }
-})
+  })
+)
 
-/** The keys that accounts of the database may name. */
 export const commands = [add, remove] as const

@@ -1,37 +1,37 @@
+import * as Context from "effect/Context"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { AuditLog } from "../../../application/ports/AuditLog.js"
 import * as Admin from "../../admin/Admin.js"
-import * as Wiring from "../../Wiring.js"
-import * as Command from "../support/Command.js"
+import { help, json, optional, report } from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
+import * as Table from "../support/Table.js"
 
 export const commands = [
-  Command.make({
-    name: "list",
-    about: "Lists signatures and transactions, the newest first.",
-    examples: ["--account acme --from 2026-01-01T00:00:00Z", "--hash 0x… --json"],
-    flags: {
-      account: Command.optional("account", "ID", "acts on behalf of this account"),
-      request: Command.optional("request", "ID", "what this request led to"),
-      signer: Command.optional("signer", "ADDRESS", "acts of this key"),
-      hash: Command.optional("hash", "HASH", "this digest or transaction"),
-      from: Command.optional("from", "TIME", "not before this time (ISO 8601, or Unix milliseconds)"),
-      to: Command.optional("to", "TIME", "not after this time"),
-      before: Command.optional("before", "NUMBER", "entries below this number: the next page"),
-      limit: Command.optional("limit", "COUNT", "number of entries: default 100, at most 1000")
-    },
-    run: function* (asked) {
-      const config = yield* OperatorContext.config
+  Command.make("list", {
+    account: optional("account", "ID", "acts on behalf of this account"),
+    request: optional("request", "ID", "what this request led to"),
+    signer: optional("signer", "ADDRESS", "acts of this key"),
+    hash: optional("hash", "HASH", "this digest or transaction"),
+    from: optional("from", "TIME", "not before this time (ISO 8601, or Unix milliseconds)"),
+    to: optional("to", "TIME", "not after this time"),
+    before: optional("before", "NUMBER", "entries below this number: the next page"),
+    limit: optional("limit", "COUNT", "number of entries: default 100, at most 1000"),
+    json
+  }).pipe(
+    help(
+      "Lists signatures and transactions, the newest first.",
+      "--account acme --from 2026-01-01T00:00:00Z",
+      "--hash 0x… --json"
+    ),
+    report(function* ({ json: _, ...asked }) {
       const said = Object.entries(asked).flatMap(([name, value]) =>
         value === undefined ? [] : [[name, value]]
       )
       const question = yield* Effect.fromResult(Admin.question(new URLSearchParams(Object.fromEntries(said))))
-      const entries = yield* AuditLog.pipe(
-        Effect.flatMap((log) => log.find(question)),
-        Effect.provide(Wiring.auditLog(config))
-      )
-      const shown = entries.map(Admin.shown)
-      return Command.listed(shown, "no entry", {
+      const { ports } = yield* OperatorContext.open
+      const entries = yield* Context.get(ports, AuditLog).find(question)
+      return Table.listed(entries.map(Admin.shown), "no entry", {
         number: (each) => each.number,
         time: (each) => each.at,
         act: (each) => each.kind,
@@ -42,9 +42,9 @@ export const commands = [
         chain: (each) => each.chainId ?? "-",
         hash: (each) => each.hash
       })
-    }
-  })
-] as const
+    })
+  )
+]
 
 export const notes = [
   "A signature is logged before it is made, so the log also has signatures that the key's provider then refused.",

@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs"
 import { buffer as bytesOf } from "node:stream/consumers"
 import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { CastellanError } from "../../../client/CastellanError.js"
@@ -12,23 +12,14 @@ import * as Json from "../../../domain/json/Json.js"
 import { isHttpUrl, notHttpUrl } from "../../fields/FileFields.js"
 import * as DevFile from "../dev/DevFile.js"
 import type { DevInfo } from "../dev/DevStack.js"
-import * as Command from "../support/Command.js"
 import * as NoAnswer from "../support/NoAnswer.js"
+import { flag, help, json, Operator, optional, report } from "../support/Operator.js"
 
 const writing: ReadonlyArray<string> = writes
 const reading: ReadonlyArray<string> = reads
 
 /** Endpoints that take a body, whose names may be given without one. */
 const posted: ReadonlyArray<string> = [...reads, ...writes, "sign"]
-
-/** Of the development stack that runs in the working folder. */
-const devStack = (): DevInfo | null => {
-  try {
-    return JSON.parse(readFileSync(DevFile.path(process.cwd()), "utf8"))
-  } catch {
-    return null
-  }
-}
 
 /** What a development stack is called with when the body leaves it out: wallets need no money there. */
 const withSettings = (body: unknown, endpoint: string, dev: DevInfo | null): unknown =>
@@ -45,7 +36,7 @@ const withSettings = (body: unknown, endpoint: string, dev: DevInfo | null): unk
         }
       }
 
-const service = (given: string | undefined, { env }: Command.Operator["Service"], dev: DevInfo | null) =>
+const service = (given: string | undefined, { env }: Operator["Service"], dev: DevInfo | null) =>
   Effect.gen(function* () {
     const named = given ?? env.CASTELLAN_URL
     const baseUrl = named ?? dev?.baseUrl
@@ -114,45 +105,51 @@ const said = (error: unknown, baseUrl: string): string => {
 }
 
 const flags = {
-  url: Command.optional(
+  url: optional(
     "url",
     "URL",
     "where the service is; default: CASTELLAN_URL, else the development stack of the working folder"
   ),
-  method: Command.choice("method", methods, "default: POST for what takes a body, else GET"),
-  idempotencyKey: Command.optional(
+  method: Flag.Literals("method", methods).pipe(
+    Flag.withDescription("default: POST for what takes a body, else GET"),
+    Flag.withDefault(undefined)
+  ),
+  idempotencyKey: optional(
     "idempotency-key",
     "KEY",
     "of a write; default: a random one, under which an answer that was lost is asked for again"
   ),
-  async: Command.flag("async", "a write is answered when it is accepted")
+  async: flag("async", "a write is answered when it is accepted")
 }
 
 export const commands = [
-  Command.make({
-    name: "call",
-    about:
+  Command.make("call", {
+    endpoint: Argument.String("ENDPOINT").pipe(
+      Argument.withDescription("its path: execute, networks, requests?limit=5")
+    ),
+    body: Argument.String("JSON").pipe(
+      Argument.withDescription("the body; @- for standard input"),
+      Argument.withDefault(undefined)
+    ),
+    ...flags,
+    json
+  }).pipe(
+    help(
       "Calls an endpoint of a running service: JSON in, JSON out. Retries only what does nothing twice; writes have an idempotency key.",
-    examples: [
       "networks",
       `predict '{"accounts": [{"salt": "bob", "walletCustody": 1}], "settings": {...}}'`,
       "execute @- < operations.json",
       "requests/5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77",
       "requests/5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --method DELETE",
       `webhooks/5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --method PATCH '{"state": "paused"}'`
-    ],
-    operands: {
-      endpoint: Command.operand("ENDPOINT", "its path: execute, networks, requests?limit=5"),
-      body: Command.operand("JSON", "the body; @- for standard input").pipe(Argument.optional)
-    },
-    flags,
-    run: function* ({ async, body: given, endpoint: path, idempotencyKey, method, url }) {
-      const operator = yield* Command.Operator
-      const dev = devStack()
+    ),
+    report(function* ({ async, body: given, endpoint: path, idempotencyKey, method, url }) {
+      const operator = yield* Operator
+      const dev = DevFile.read(process.cwd())
       const to = yield* service(url, operator, dev)
       const target = path.replace(/^\/+/, "")
       const [endpoint = ""] = target.split("?")
-      const read = yield* bodyOf(Option.getOrUndefined(given))
+      const read = yield* bodyOf(given)
       const body = withSettings(
         read,
         endpoint,
@@ -175,9 +172,9 @@ export const commands = [
         catch: (error) => said(error, to.baseUrl)
       })
       return { json: answer, text: JSON.stringify(answer, null, 2) }
-    }
-  })
-] as const
+    })
+  )
+]
 
 export const notes = [
   "The API key is never an option, which others could read in the list of processes.",

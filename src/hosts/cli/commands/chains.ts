@@ -1,11 +1,11 @@
+import * as Argument from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
-import * as Command from "../support/Command.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Switch from "../support/Switch.js"
 
 export const commands = Switch.commands({
   kind: "chain",
-  operand: Command.operand("CHAIN", "a chain id of the configuration"),
+  operand: Argument.String("CHAIN").pipe(Argument.withDescription("a chain id of the configuration")),
   what: "on chain",
   anyWhat: "on a chain",
   example: "137",

@@ -1,10 +1,11 @@
 import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Config from "../../config/Config.js"
-import * as ConfigSchema from "../../config/ConfigSchema.js"
+import { jsonSchema } from "../../config/ConfigFile.js"
 import * as Inspections from "../../Inspections.js"
-import * as Command from "../support/Command.js"
+import { flag, help, json, Operator, report } from "../support/Operator.js"
+import * as Table from "../support/Table.js"
 
 const summary = (config: Config.Config) => ({
   profile: config.profile,
@@ -19,21 +20,10 @@ const summary = (config: Config.Config) => ({
   unconfigured: [...config.unconfigured].map(Number)
 })
 
-const unconfigured = ({ unconfigured }: ReturnType<typeof summary>): ReadonlyArray<string> =>
-  unconfigured.length === 0
-    ? []
-    : [
-        `  note      networks: /networks shows chains that have no entry, ${unconfigured.join(", ")}: they are built in, and take requests that bring an rpc of their own. An entry with rpc lets them be served by your node`
-      ]
-
-/** The file that is named, else the one of the environment. */
-const load = (operand: Option.Option<string>, env: Command.Operator["Service"]["env"]) =>
-  Config.load(Option.isNone(operand) ? env : { ...env, CASTELLAN_CONFIG: operand.value })
-
 /** Why the service would not do what the configuration promises; what is merely limited is no failure. */
 const connected = (config: Config.Config) =>
   Effect.gen(function* () {
-    const { tell } = yield* Command.Operator
+    const { tell } = yield* Operator
     yield* tell("connecting to databases, nodes and key providers")
     const found = yield* Inspections.run(config)
     const lines = (severity: Inspections.Told["severity"]) =>
@@ -50,50 +40,56 @@ const connected = (config: Config.Config) =>
   })
 
 export const commands = [
-  Command.make({
-    name: "check",
-    about:
+  Command.make("check", {
+    file: Argument.String("FILE").pipe(
+      Argument.withDescription("default: the file that CASTELLAN_CONFIG names"),
+      Argument.withDefault(undefined)
+    ),
+    connect: flag("connect", "connect to all that it names, as the service would; nothing is written"),
+    json
+  }).pipe(
+    help(
       "Reads the file as the service would, including secrets and overrides of the environment, and lists every problem. With --connect also what is wrong with databases, nodes, contracts and keys.",
-    examples: ["", "/etc/castellan/castellan.json", "--connect"],
-    flags: {
-      connect: Command.flag(
-        "connect",
-        "connect to all that it names, as the service would; nothing is written"
+      "",
+      "/etc/castellan/castellan.json",
+      "--connect"
+    ),
+    report(function* ({ connect, file }) {
+      const { env } = yield* Operator
+      const config = yield* Effect.fromResult(
+        Config.load({ ...env, ...(file !== undefined && { CASTELLAN_CONFIG: file }) })
       )
-    },
-    operands: {
-      file: Command.operand("FILE", "default: the file that CASTELLAN_CONFIG names").pipe(Argument.optional)
-    },
-    run: function* ({ connect, file }) {
-      const { env } = yield* Command.Operator
-      const config = yield* Effect.fromResult(load(file, env))
       const found = summary(config)
       const told = connect ? yield* connected(config) : []
       return {
-        text: [
-          "the configuration can be used",
-          `  profile   ${found.profile}`,
-          `  listen    ${found.listen.host}:${found.listen.port}`,
-          `  database  ${found.database}`,
-          `  accounts  ${found.accounts}`,
-          `  signers   ${found.signers}`,
-          `  networks  ${found.networks.length === 0 ? "none" : found.networks.join(", ")}`,
-          ...unconfigured(found),
-          ...told.map(({ message, place }) => `  note      ${place}: ${message}`)
-        ].join("\n"),
+        text: `the configuration can be used\n${Table.card({
+          "  profile": found.profile,
+          "  listen": `${found.listen.host}:${found.listen.port}`,
+          "  database": found.database,
+          "  accounts": found.accounts,
+          "  signers": found.signers,
+          "  networks": found.networks.length === 0 ? "none" : found.networks.join(", "),
+          "  note": [
+            ...(found.unconfigured.length === 0
+              ? []
+              : [
+                  `networks: /networks shows chains that have no entry, ${found.unconfigured.join(", ")}: they are built in, and take requests that bring an rpc of their own. An entry with rpc lets them be served by your node`
+                ]),
+            ...told.map(({ message, place }) => `${place}: ${message}`)
+          ]
+        })}`,
         json: connect ? { ...found, notes: told } : found
       }
-    }
-  }),
-  Command.make({
-    name: "schema",
-    about: "Prints the JSON Schema of the file, for editors and pipelines.",
-    examples: ["> castellan.schema.json"],
-    run: function* () {
-      return yield* Effect.succeed({ text: ConfigSchema.text, json: JSON.parse(ConfigSchema.text) })
-    }
-  })
-] as const
+    })
+  ),
+  Command.make("schema", { json }).pipe(
+    help("Prints the JSON Schema of the file, for editors and pipelines.", "> castellan.schema.json"),
+    report(function* () {
+      const text = yield* Effect.sync(jsonSchema)
+      return { text, json: JSON.parse(text) }
+    })
+  )
+]
 
 export const notes = [
   "CASTELLAN__limits__bodyBytes=65536 in the environment overrides that field; values are JSON or plain text.",

@@ -1,5 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { resolve } from "node:path"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
@@ -14,11 +16,10 @@ import {
 } from "ethers"
 import * as Secrets from "../../config/Secrets.js"
 import { isHttpUrl, notHttpUrl } from "../../fields/FileFields.js"
-import * as BringEntryPoints from "../deploy/BringEntryPoints.js"
 import * as Deployment from "../deploy/Deployment.js"
-import * as NetworkEntry from "../deploy/NetworkEntry.js"
+import * as EntryPoints from "../deploy/EntryPoints.js"
 import * as Plan from "../deploy/Plan.js"
-import * as Command from "../support/Command.js"
+import { flag, help, json, Operator, optional, report, required, text } from "../support/Operator.js"
 import * as Provider from "../support/Provider.js"
 import * as Table from "../support/Table.js"
 
@@ -64,11 +65,14 @@ const payerOf = (
 const state = ({ how, present }: Plan.Step): string =>
   present ? "there" : how.kind === "left" ? (how.needed ? "MISSING" : "missing") : "to deploy"
 
-const shown = (
-  plan: Plan.Plan,
-  chainId: number,
-  payer: { address: string; balance: bigint } | null
-): string =>
+/** Who pays, and what he has. */
+interface Payer {
+  readonly signer: Signer
+  readonly address: string
+  readonly balance: bigint
+}
+
+const shown = (plan: Plan.Plan, chainId: number, payer: Payer | null): string =>
   [
     `chain ${chainId}`,
     Table.aligned(
@@ -101,35 +105,31 @@ const jsonOf = (plan: Plan.Plan) => ({
 })
 
 const send = (
-  payer: Signer | null,
+  payer: Payer | null,
   provider: JsonRpcProvider,
   plan: Plan.Plan,
-  { ask, tell }: Command.Operator["Service"],
+  { ask, tell }: Operator["Service"],
   yes: boolean
 ) =>
   Effect.gen(function* () {
     if (plan.steps.every(({ how, present }) => present || how.kind === "left")) return
     if (payer === null) return yield* Effect.fail("--payer: who pays is to be named")
-    const address = yield* attempt("--payer", () => payer.getAddress())
-    const balance = yield* attempt("the node does not say balances", () => provider.getBalance(address))
-    if (balance < plan.cost)
+    if (payer.balance < plan.cost)
       return yield* Effect.fail(
-        `${address} has ${formatEther(balance)}, and the plan costs up to ${formatEther(plan.cost)}`
+        `${payer.address} has ${formatEther(payer.balance)}, and the plan costs up to ${formatEther(plan.cost)}`
       )
     if (!yes && !(yield* ask("deploy this?")))
       return yield* Effect.fail("nothing was sent: say yes, or give --yes where nobody can be asked")
-    const lines: Array<string> = []
     yield* attempt("the deployment stopped, and goes on when the command is given again", () =>
-      Deployment.run(payer, provider, plan, ({ address, name }) => {
-        lines.push(`${name} stands at ${address}`)
-        Effect.runSync(tell(lines.at(-1) ?? ""))
-      })
+      Deployment.run(payer.signer, provider, plan, ({ address, name }) =>
+        Effect.runSync(tell(`${name} stands at ${address}`))
+      )
     )
   })
 
 const verified = (provider: JsonRpcProvider, plan: Plan.Plan, keys: Plan.Wanted["keys"]) =>
   Effect.gen(function* () {
-    const { tell } = yield* Command.Operator
+    const { tell } = yield* Operator
     const found = yield* attempt("what was deployed can not be read back", () =>
       Deployment.verify(provider, plan, keys)
     )
@@ -141,42 +141,29 @@ const verified = (provider: JsonRpcProvider, plan: Plan.Plan, keys: Plan.Wanted[
   })
 
 const flags = {
-  rpc: Command.required("rpc", "URL", "the node of the chain"),
-  deployer: Command.required(
-    "deployer",
-    "ADDRESS",
-    "who authorises deployments of wallets: systemKeys.deployer"
+  rpc: required("rpc", "URL", "the node of the chain"),
+  deployer: required("deployer", "ADDRESS", "who authorises deployments of wallets: systemKeys.deployer"),
+  owner: required("owner", "ADDRESS", "owner of factories and paymaster, cold"),
+  "beacon-owner": required("beacon-owner", "ADDRESS", "who may replace the code of every wallet, coldest"),
+  sponsor: optional("sponsor", "ADDRESS", "systemKeys.sponsor; without it there is no paymaster"),
+  account: text("account", "ID", "gets a factory of its own; without any there is one factory").pipe(
+    Flag.atLeast(0)
   ),
-  owner: Command.required("owner", "ADDRESS", "owner of factories and paymaster, cold"),
-  "beacon-owner": Command.required(
-    "beacon-owner",
-    "ADDRESS",
-    "who may replace the code of every wallet, coldest"
-  ),
-  sponsor: Command.optional("sponsor", "ADDRESS", "systemKeys.sponsor; without it there is no paymaster"),
-  account: Command.repeated("account", "ID", "gets a factory of its own; without any there is one factory"),
-  payer: Command.optional("payer", "KEY", "who pays: env:NAME or file:PATH of a private key, or node"),
-  out: Command.optional(
-    "out",
-    "FILE",
-    "where the network profile goes; default: castellan.network.CHAIN.json"
-  ),
-  "dry-run": Command.flag("dry-run", "show the plan, send nothing, write nothing"),
-  yes: Command.flag("yes", "do not ask")
+  payer: optional("payer", "KEY", "who pays: env:NAME or file:PATH of a private key, or node"),
+  out: optional("out", "FILE", "where the network profile goes; default: castellan.network.CHAIN.json"),
+  "dry-run": flag("dry-run", "show the plan, send nothing, write nothing"),
+  yes: flag("yes", "do not ask")
 }
 
 export const commands = [
-  Command.make({
-    name: "deploy",
-    about:
+  Command.make("deploy", { ...flags, json }).pipe(
+    help(
       "Puts what is missing on a chain: deterministic deployer, EntryPoints, contract suite, a factory per account. Reads all of it back, and writes the network's part of the configuration.",
-    examples: [
       "--rpc http://127.0.0.1:8545 --payer node --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965...",
       "--rpc https://node.example --payer env:PAYER --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965... --account acme --dry-run"
-    ],
-    flags,
-    run: function* (given) {
-      const operator = yield* Command.Operator
+    ),
+    report(function* (given) {
+      const operator = yield* Operator
       const keys = {
         deployer: yield* Effect.fromResult(addressOf("deployer", given.deployer)),
         owner: yield* Effect.fromResult(addressOf("owner", given.owner)),
@@ -188,20 +175,20 @@ export const commands = [
       const chainId = yield* Provider.chainIdOf(given.rpc)
       const local = /^https?:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/]?/i.test(given.rpc)
       const provider = yield* Provider.connect(given.rpc, chainId, local ? 50 : 1_000)
-      const payer = given.payer === undefined ? null : yield* payerOf(given.payer, operator.env, provider)
+      const signer = given.payer === undefined ? null : yield* payerOf(given.payer, operator.env, provider)
       if (!given["dry-run"] && (yield* Effect.promise(() => Plan.isDevelopmentNode(provider))))
-        yield* BringEntryPoints.bring(operator.tell)
+        yield* EntryPoints.bring(operator.tell)
       const plan = yield* attempt("the chain can not be looked at", () =>
         Plan.make(provider, { keys, accounts: given.account })
       )
-      const holder =
-        payer === null
+      const payer =
+        signer === null
           ? null
           : yield* attempt("--payer", async () => {
-              const address = await payer.getAddress()
-              return { address, balance: await provider.getBalance(address) }
+              const address = await signer.getAddress()
+              return { signer, address, balance: await provider.getBalance(address) }
             })
-      const text = shown(plan, chainId, holder)
+      const text = shown(plan, chainId, payer)
       const about = { chainId, plan: jsonOf(plan) }
       if (given["dry-run"]) return { text, json: { ...about, verified: null, profile: null } }
       yield* operator.tell(text)
@@ -213,17 +200,17 @@ export const commands = [
       const codeHash = yield* attempt("the beacon does not answer", () =>
         Deployment.implementationCodeHash(provider, beacon)
       )
-      const profile = NetworkEntry.make(chainId, plan, given.account, codeHash)
+      const profile = Plan.networkEntry(chainId, plan, given.account, codeHash)
       const written = `${JSON.stringify(profile, null, 2)}\n`
       const file = resolve(given.out ?? `castellan.network.${chainId}.json`)
       yield* attempt(`${file} can not be written`, async () => writeFileSync(file, written))
       yield* operator.tell(
-        `${file} holds the network for the service's configuration; ${NetworkEntry.rpcVariable(chainId)} is to hold the URL of its node`
+        `${file} holds the network for the service's configuration; ${Plan.rpcVariable(chainId)} is to hold the URL of its node`
       )
       return { text: written.trimEnd(), json: { ...about, verified: found, profile, file } }
-    }
-  })
-] as const
+    })
+  )
+]
 
 export const notes = [
   "EntryPoints are on every public chain. For a chain without them their authors' npm packages have to be installed in the folder where the command runs; for a node of anvil or Hardhat npm puts them into .castellan there. What comes out of them is deployed only when it gives the canonical address.",

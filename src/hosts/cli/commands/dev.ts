@@ -1,17 +1,15 @@
-import * as Data from "effect/Data"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { given } from "../../../domain/primitives/InvalidValue.js"
 import { isHttpUrl, notHttpUrl } from "../../fields/FileFields.js"
-import * as BringEntryPoints from "../deploy/BringEntryPoints.js"
+import * as EntryPoints from "../deploy/EntryPoints.js"
+import { DevError } from "../dev/DevChain.js"
 import * as DevFile from "../dev/DevFile.js"
 import * as DevStack from "../dev/DevStack.js"
 import * as FirstOperation from "../dev/FirstOperation.js"
-import * as PlaygroundLink from "../dev/PlaygroundLink.js"
 import * as Tour from "../dev/Tour.js"
-import * as Command from "../support/Command.js"
-
-class DevError extends Data.TaggedError("DevError")<{ readonly message: string }> {}
+import { help, json, Operator, optional, report } from "../support/Operator.js"
 
 const integer = (name: string, text: string, from: number, to: number): Effect.Effect<number, string> => {
   const value = /^[0-9]{1,16}$/.test(text) ? Number(text) : Number.NaN
@@ -27,17 +25,17 @@ const lines = (info: DevStack.DevInfo, first: FirstOperation.Executed, file: str
   [
     `\n# Paste these first:\n${Tour.preamble(info, file)}`,
     ...Tour.stops(info).map(({ command, title }) => `\n# ${title}\n${command}`),
-    `\n# Passkeys in the browser: open\n# ${PlaygroundLink.of(info)}`,
+    `\n# Passkeys in the browser: open\n# ${Tour.playground(info)}`,
     `\n# The wallet ${first.wallet} has minted tokens in the transaction ${first.txHash}. The same again:\n${first.command}`,
     `\ncastellan (development) listens at ${info.baseUrl}, chain ${info.chainId} at ${info.rpc}; keys and addresses in ${file}. Ctrl-C stops it.`
   ].join("\n")
 
 const run = (options: DevStack.Options, asJson: boolean) =>
   Effect.gen(function* () {
-    const { become, print, tell } = yield* Command.Operator
+    const { become, print, tell } = yield* Operator
     const stack = Effect.gen(function* () {
       yield* DevStack.onlyInDevelopment(process.env)
-      yield* Effect.mapError(BringEntryPoints.bring(tell), (message) => new DevError({ message }))
+      yield* Effect.mapError(EntryPoints.bring(tell), (message) => new DevError({ message }))
       yield* tell(
         options.rpc === undefined
           ? "starting a chain"
@@ -53,27 +51,29 @@ const run = (options: DevStack.Options, asJson: boolean) =>
   })
 
 export const commands = [
-  Command.make({
-    name: "dev",
-    about:
+  Command.make("dev", {
+    port: optional("port", "PORT", "of the service: default 8080; 0 picks a free one"),
+    rpcPort: optional("rpc-port", "PORT", "of the chain: default 8545; 0 picks a free one"),
+    blockTime: optional(
+      "block-time",
+      "SECONDS",
+      "between blocks; without it there is a block per transaction"
+    ),
+    chainId: optional("chain-id", "CHAIN", "default 31337"),
+    rpc: optional(
+      "rpc",
+      "URL",
+      "a node of anvil or Hardhat that runs already, in place of an anvil of its own"
+    ),
+    json
+  }).pipe(
+    help(
       "Starts a development chain with the EntryPoints and the wallet suite on it, and the service, on 127.0.0.1. Executes a first operation, and prints a request for each endpoint.",
-    examples: ["", "--port 0 --rpc-port 0 --block-time 2", "--rpc http://127.0.0.1:8545"],
-    flags: {
-      port: Command.optional("port", "PORT", "of the service: default 8080; 0 picks a free one"),
-      rpcPort: Command.optional("rpc-port", "PORT", "of the chain: default 8545; 0 picks a free one"),
-      blockTime: Command.optional(
-        "block-time",
-        "SECONDS",
-        "between blocks; without it there is a block per transaction"
-      ),
-      chainId: Command.optional("chain-id", "CHAIN", "default 31337"),
-      rpc: Command.optional(
-        "rpc",
-        "URL",
-        "a node of anvil or Hardhat that runs already, in place of an anvil of its own"
-      )
-    },
-    run: function* ({ blockTime, chainId, port, rpc, rpcPort }, asJson) {
+      "",
+      "--port 0 --rpc-port 0 --block-time 2",
+      "--rpc http://127.0.0.1:8545"
+    ),
+    report(function* ({ blockTime, chainId, json, port, rpc, rpcPort }) {
       if (rpc !== undefined && (blockTime ?? chainId ?? rpcPort) !== undefined)
         return yield* Effect.fail("--rpc: the node that runs there has its own port, chain id and block time")
       if (rpc !== undefined && !isHttpUrl(rpc)) return yield* Effect.fail(`--rpc: ${notHttpUrl}`)
@@ -84,10 +84,10 @@ export const commands = [
         chainId: yield* integer("chain-id", chainId ?? "31337", 1, 2 ** 32),
         rpc
       }
-      return yield* run(options, asJson)
-    }
-  })
-] as const
+      return yield* run(options, json)
+    })
+  )
+]
 
 export const notes = [
   "Its keys are known to everybody: it does not start with NODE_ENV=production, nor with a CASTELLAN_CONFIG of another profile than development, and on no other nodes than those of anvil and Hardhat.",

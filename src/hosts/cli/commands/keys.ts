@@ -1,15 +1,15 @@
 import { dirname, resolve } from "node:path"
 import { text as textOf } from "node:stream/consumers"
 import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type { Scope } from "../../../application/ports/Tenants.js"
 import { allScopes } from "../../../application/tenants/FileAccounts.js"
 import * as Secrets from "../../config/Secrets.js"
 import * as Wiring from "../../Wiring.js"
-import * as Command from "../support/Command.js"
+import { help, json, Operator, optional, report, required } from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
@@ -21,20 +21,22 @@ const scopesOf = (text: string): Effect.Effect<ReadonlyArray<Scope>, string> => 
     : Effect.fail(`--scopes: expected some of ${allScopes.join(",")}`)
 }
 
-const units = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
-
-const isUnit = (text: string | undefined): text is keyof typeof units => text !== undefined && text in units
+const units = new Map([
+  ["s", 1_000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+  ["d", 86_400_000]
+])
 
 const durationOf = (text: string): Effect.Effect<number, string> => {
-  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  return isUnit(unit)
-    ? Effect.succeed(Number(count) * units[unit])
-    : Effect.fail("--overlap: expected a number and its unit, for example 90s, 30m, 24h or 7d; 0s for none")
+  const [, count, unit = ""] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  const millis = units.get(unit)
+  return millis === undefined
+    ? Effect.fail("--overlap: expected a number and its unit, for example 90s, 30m, 24h or 7d; 0s for none")
+    : Effect.succeed(Number(count) * millis)
 }
 
-type State = "active" | "ending" | "ended"
-
-const stateOf = ({ endsAt }: OperatorContext.KnownKey, now: number): State =>
+const stateOf = ({ endsAt }: OperatorContext.KnownKey, now: number): "active" | "ending" | "ended" =>
   endsAt === null ? "active" : endsAt > now ? "ending" : "ended"
 
 /** A key as programs read it. */
@@ -49,8 +51,8 @@ export const shown = (key: OperatorContext.KnownKey, now: number) => ({
   lastUsedAt: key.usedAt === null ? null : Table.time(key.usedAt)
 })
 
-/** Keys as people read them. */
-export const table = (keys: ReadonlyArray<OperatorContext.KnownKey>, now: number): string =>
+/** Keys as people read them, and programs. */
+export const listed = (keys: ReadonlyArray<OperatorContext.KnownKey>, now: number) =>
   Table.listed(
     keys.map((key) => shown(key, now)),
     "there are no keys",
@@ -65,6 +67,11 @@ export const table = (keys: ReadonlyArray<OperatorContext.KnownKey>, now: number
     }
   )
 
+const one = (key: OperatorContext.KnownKey, now: number) => ({
+  text: listed([key], now).text,
+  json: shown(key, now)
+})
+
 /** Makes a key and keeps its hash; the key itself is in what is said, and nowhere else. */
 const issue = (
   context: OperatorContext.OperatorContext,
@@ -76,190 +83,183 @@ const issue = (
     const { hash, key } = yield* Wiring.issueKey(context.config.keyPepper)
     const fresh = { hash, accountId, scopes, origin: "command", issuedAt: context.now, endsAt: null } as const
     yield* context.store.addKey(fresh, replaced)
-    const said = { key: Redacted.value(key), id: OperatorContext.idOf(hash), account: accountId, scopes }
+    const json = { key: Redacted.value(key), id: OperatorContext.idOf(hash), account: accountId, scopes }
     return {
-      said,
-      lines: [
-        `API key (shown once): ${said.key}`,
-        `id:      ${said.id}`,
+      json,
+      text: [
+        `API key (shown once): ${json.key}`,
+        `id:      ${json.id}`,
         `account: ${accountId}`,
         `scopes:  ${scopes.join(",")}`
-      ]
+      ].join("\n")
     }
   })
 
-const keyOperand = Command.operand("KEY", "the id of a key, never the key itself")
+const key = Argument.String("KEY").pipe(Argument.withDescription("the id of a key, never the key itself"))
 
-const create = Command.make({
-  name: "create",
-  about:
+/** The database, and the key of this id. */
+const find = (id: string) =>
+  Effect.gen(function* () {
+    const context = yield* OperatorContext.open
+    return { context, found: yield* OperatorContext.keyOf(context, id) }
+  })
+
+const create = Command.make("create", {
+  id: Argument.String("ACCOUNT").pipe(Argument.withDescription("of the database or of the file")),
+  named: optional("scopes", "LIST", "some of read,write,sign,webhooks, separated by commas; default all"),
+  json
+}).pipe(
+  help(
     "Issues a key for an account of the database or of the file. Prints it once; only its hash is stored.",
-  examples: ["acme --scopes read,write"],
-  operands: { id: Command.operand("ACCOUNT", "of the database or of the file") },
-  flags: {
-    named: Command.optional(
-      "scopes",
-      "LIST",
-      "some of read,write,sign,webhooks, separated by commas; default all"
+    "acme --scopes read,write"
+  ),
+  report(function* ({ id, named }) {
+    const context = yield* OperatorContext.openFor(id)
+    return yield* issue(
+      context,
+      context.account.accountId,
+      named === undefined ? allScopes : yield* scopesOf(named)
     )
-  },
-  run: function* ({ id, named }) {
-    const context = yield* OperatorContext.open
-    const { accountId } = yield* OperatorContext.accountOf(context, id)
-    const scopes = named === undefined ? allScopes : yield* scopesOf(named)
-    const { lines, said } = yield* issue(context, accountId, scopes)
-    return { text: lines.join("\n"), json: said }
-  }
-})
+  })
+)
 
-const list = Command.make({
-  name: "list",
-  about: "Lists all keys, or those of one account: scopes, state, last use. Uses are recorded once a minute.",
-  examples: ["", "acme"],
-  operands: { id: Command.operand("ACCOUNT", "whose keys; all unless told").pipe(Argument.optional) },
-  run: function* ({ id }) {
+const list = Command.make("list", {
+  id: Argument.String("ACCOUNT").pipe(
+    Argument.withDescription("whose keys; all unless told"),
+    Argument.withDefault(undefined)
+  ),
+  json
+}).pipe(
+  help(
+    "Lists all keys, or those of one account: scopes, state, last use. Uses are recorded once a minute.",
+    "",
+    "acme"
+  ),
+  report(function* ({ id }) {
     const context = yield* OperatorContext.open
-    const account = Option.isNone(id) ? null : yield* OperatorContext.accountOf(context, id.value)
-    const keys = context.keys.filter(({ accountId }) => account === null || accountId === account.accountId)
-    return { text: table(keys, context.now), json: keys.map((key) => shown(key, context.now)) }
-  }
-})
+    if (id !== undefined) yield* OperatorContext.accountOf(context, id)
+    const keys = context.keys.filter(({ accountId }) => id === undefined || accountId === id)
+    return listed(keys, context.now)
+  })
+)
 
-const show = Command.make({
-  name: "show",
-  about: "Shows one key.",
-  examples: ["21ca2b88d8bd"],
-  operands: { id: keyOperand },
-  run: function* ({ id }) {
-    const context = yield* OperatorContext.open
-    const key = yield* OperatorContext.keyOf(context, id)
-    return { text: table([key], context.now), json: shown(key, context.now) }
-  }
-})
+const show = Command.make("show", { key, json }).pipe(
+  help("Shows one key.", "21ca2b88d8bd"),
+  report(function* ({ key }) {
+    const { context, found } = yield* find(key)
+    return one(found, context.now)
+  })
+)
 
-const identify = Command.make({
-  name: "identify",
-  about: "Tells which key is on standard input, for example one that was leaked.",
-  examples: ["< found.txt"],
-  run: function* () {
+const identify = Command.make("identify", { json }).pipe(
+  help("Tells which key is on standard input, for example one that was leaked.", "< found.txt"),
+  report(function* () {
     const context = yield* OperatorContext.open
     const text = yield* Effect.tryPromise({
       try: () => textOf(process.stdin),
       catch: () => "standard input can not be read"
     })
     const hash = Wiring.hashOfKey(context.config.keyPepper, Redacted.make(text.trim()))
-    const key = context.keys.find((each) => each.hash === hash)
-    if (key === undefined) return yield* Effect.fail("standard input has no key of this service")
-    return { text: table([key], context.now), json: shown(key, context.now) }
-  }
-})
+    const found = context.keys.find((each) => each.hash === hash)
+    if (found === undefined) return yield* Effect.fail("standard input has no key of this service")
+    return one(found, context.now)
+  })
+)
 
-const living = (context: OperatorContext.OperatorContext, id: string) =>
-  Effect.filterOrFail(
-    OperatorContext.keyOf(context, id),
-    (key) => stateOf(key, context.now) !== "ended",
-    () => `key ${id} has ended; "castellan keys create ACCOUNT" issues another one`
-  )
-
-const rotate = Command.make({
-  name: "rotate",
-  about:
+const rotate = Command.make("rotate", {
+  key,
+  overlap: required("overlap", "TIME", "how long both are valid, for example 90s, 30m, 24h, 7d"),
+  json
+}).pipe(
+  help(
     "Issues a key that replaces another one, with the same scopes. The old one is invalid once the overlap is over.",
-  examples: ["21ca2b88d8bd --overlap 24h"],
-  operands: { id: keyOperand },
-  flags: {
-    overlap: Command.required("overlap", "TIME", "how long both are valid, for example 90s, 30m, 24h, 7d")
-  },
-  run: function* ({ id, overlap }) {
-    const context = yield* OperatorContext.open
-    const key = yield* living(context, id)
+    "21ca2b88d8bd --overlap 24h"
+  ),
+  report(function* ({ key, overlap }) {
+    const { context, found } = yield* find(key)
+    if (stateOf(found, context.now) === "ended")
+      return yield* Effect.fail(`key ${key} has ended; "castellan keys create ACCOUNT" issues another one`)
     const endsAt = context.now + (yield* durationOf(overlap))
-    const { lines, said } = yield* issue(context, key.accountId, key.scopes, { key, endsAt })
-    const last = Math.min(endsAt, key.endsAt ?? endsAt)
+    const { json, text } = yield* issue(context, found.accountId, found.scopes, { key: found, endsAt })
+    const last = Table.time(Math.min(endsAt, found.endsAt ?? endsAt))
     return {
-      text: [...lines, `the old key ${key.id} is good until ${Table.time(last)}`].join("\n"),
-      json: { ...said, replaces: key.id, replacedEndsAt: Table.time(last) }
+      text: `${text}\nthe old key ${found.id} is good until ${last}`,
+      json: { ...json, replaces: found.id, replacedEndsAt: last }
     }
-  }
-})
+  })
+)
 
-const revoke = Command.make({
-  name: "revoke",
-  about:
+const revoke = Command.make("revoke", { key, json }).pipe(
+  help(
     "Revokes a key permanently, within a second on all replicas. Keys of the configuration file can be revoked too.",
-  examples: ["21ca2b88d8bd"],
-  operands: { id: keyOperand },
-  run: function* ({ id }) {
-    const context = yield* OperatorContext.open
-    const key = yield* OperatorContext.keyOf(context, id)
-    yield* context.store.endKey(key, context.now)
+    "21ca2b88d8bd"
+  ),
+  report(function* ({ key }) {
+    const { context, found } = yield* find(key)
+    yield* context.store.endKey(found, context.now)
     return {
-      text: `key ${key.id} of account ${key.accountId} is revoked`,
-      json: { id: key.id, account: key.accountId, state: "ended" }
+      text: `key ${found.id} of account ${found.accountId} is revoked`,
+      json: { id: found.id, account: found.accountId, state: "ended" }
     }
-  }
-})
+  })
+)
 
-const scopes = Command.make({
-  name: "scopes",
-  about: "Sets the scopes of a key.",
-  examples: ["21ca2b88d8bd --scopes read"],
-  operands: { id: keyOperand },
-  flags: {
-    named: Command.required("scopes", "LIST", "some of read,write,sign,webhooks, separated by commas")
-  },
-  run: function* ({ id, named }) {
-    const context = yield* OperatorContext.open
-    const key = yield* OperatorContext.keyOf(context, id)
+const scopes = Command.make("scopes", {
+  key,
+  named: required("scopes", "LIST", "some of read,write,sign,webhooks, separated by commas"),
+  json
+}).pipe(
+  help("Sets the scopes of a key.", "21ca2b88d8bd --scopes read"),
+  report(function* ({ key, named }) {
+    const { context, found } = yield* find(key)
     const set = yield* scopesOf(named)
-    if (key.origin === "file")
+    if (found.origin === "file")
       return yield* Effect.fail(
-        `key ${key.id} is of the configuration file: change its scopes there and start the service again`
+        `key ${found.id} is of the configuration file: change its scopes there and start the service again`
       )
-    yield* context.store.setScopes(key.hash, set)
+    yield* context.store.setScopes(found.hash, set)
     return {
-      text: `key ${key.id} has the scopes ${set.join(",")}`,
-      json: { id: key.id, account: key.accountId, scopes: set }
+      text: `key ${found.id} has the scopes ${set.join(",")}`,
+      json: { id: found.id, account: found.accountId, scopes: set }
     }
-  }
-})
+  })
+)
 
-const hash = Command.make({
-  name: "hash",
-  about: 'Generates a key for the configuration file: prints it once, and the hash for "accounts[].keys[]".',
-  examples: ["--pepper-env CASTELLAN_PEPPER", "--pepper-file /run/secrets/castellan-pepper"],
-  flags: {
-    variable: Command.optional("pepper-env", "NAME", 'the variable that "keyPepper" names'),
-    file: Command.optional("pepper-file", "PATH", 'the file that "keyPepper" names')
-  },
-  run: function* ({ file, variable }) {
-    const { env } = yield* Command.Operator
-    const reference =
-      variable !== undefined && file === undefined
-        ? { env: variable }
-        : file !== undefined && variable === undefined
-          ? { file: resolve(file) }
-          : null
-    if (reference === null) return yield* Effect.fail("expected either --pepper-env or --pepper-file")
-    const folder = "file" in reference ? dirname(reference.file) : "."
+const hash = Command.make("hash", {
+  variable: optional("pepper-env", "NAME", 'the variable that "keyPepper" names'),
+  file: optional("pepper-file", "PATH", 'the file that "keyPepper" names'),
+  json
+}).pipe(
+  help(
+    'Generates a key for the configuration file: prints it once, and the hash for "accounts[].keys[]".',
+    "--pepper-env CASTELLAN_PEPPER",
+    "--pepper-file /run/secrets/castellan-pepper"
+  ),
+  report(function* ({ file, variable }) {
+    const { env } = yield* Operator
+    if ((variable === undefined) === (file === undefined))
+      return yield* Effect.fail("expected either --pepper-env or --pepper-file")
+    const path = resolve(file ?? "")
     const pepper = yield* Effect.fromResult(
       Result.mapError(
-        Secrets.read(reference, { env, folder, allowInline: false }),
+        Secrets.read(variable === undefined ? { file: path } : { env: variable }, {
+          env,
+          folder: dirname(path),
+          allowInline: false
+        }),
         (why) => `no pepper: ${why}`
       )
     )
     const issued = yield* Wiring.issueKey(pepper)
     const key = Redacted.value(issued.key)
     return {
-      text: [`API key (shown once): ${key}`, `for the configuration: { "hash": "${issued.hash}" }`].join(
-        "\n"
-      ),
+      text: `API key (shown once): ${key}\nfor the configuration: { "hash": "${issued.hash}" }`,
       json: { key, hash: issued.hash }
     }
-  }
-})
+  })
+)
 
-export const commands = [create, list, show, identify, rotate, revoke, scopes, hash] as const
+export const commands = [create, list, show, identify, rotate, revoke, scopes, hash]
 
 export const notes = [
   "A key's id is the first 12 digits of its keyed hash (8 are enough if they are unique).",

@@ -1,15 +1,18 @@
 import * as Array from "effect/Array"
+import * as Context from "effect/Context"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { type SystemRole, systemRoles } from "../../../application/keys/KeyRingRegistry.js"
+import { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import type { LaneAccess, TransactionRecord } from "../../../application/ports/journal/Transactions.js"
 import * as Address from "../../../domain/primitives/Address.js"
-import { given } from "../../../domain/primitives/InvalidValue.js"
 import type { Config } from "../../config/Config.js"
-import * as Command from "../support/Command.js"
-import * as JournalContext from "../support/JournalContext.js"
 import * as KnownSigners from "../support/KnownSigners.js"
+import { chainOf, flag, help, json, report } from "../support/Operator.js"
+import * as OperatorContext from "../support/OperatorContext.js"
 import * as OperatorPort from "../support/OperatorPort.js"
 import * as Table from "../support/Table.js"
 
@@ -35,16 +38,21 @@ const summary = ([first, ...rest]: Array.NonEmptyReadonlyArray<TransactionRecord
   }
 }
 
-const list = Command.make({
-  name: "list",
-  about: "Lists the lanes that have pending transactions: signed and not mined, or mined and not settled.",
-  examples: ["", "--json"],
-  run: function* () {
-    const { journal } = yield* JournalContext.open
+const list = Command.make("list", { json }).pipe(
+  help(
+    "Lists the lanes that have pending transactions: signed and not mined, or mined and not settled.",
+    "",
+    "--json"
+  ),
+  report(function* () {
+    const { ports } = yield* OperatorContext.open
     const lanes = Object.values(
-      Array.groupBy(yield* journal.open, ({ chainId, signer }): string => `${chainId} ${signer}`)
+      Array.groupBy(
+        yield* Context.get(ports, TransactionJournal).open,
+        ({ chainId, signer }): string => `${chainId} ${signer}`
+      )
     ).map(summary)
-    return Command.listed(lanes, "no lane has a transaction under way", {
+    return Table.listed(lanes, "no lane has a transaction under way", {
       CHAIN: (lane) => lane.chainId,
       SIGNER: (lane) => lane.signer,
       KEY: (lane) => lane.keys.join("; "),
@@ -53,12 +61,14 @@ const list = Command.make({
       "LOWEST NONCE": (lane) => lane.lowestWaitingNonce ?? "-",
       "LAST SIGNED": (lane) => lane.lastSignedAt
     })
-  }
-})
+  })
+)
 
 const operands = {
-  chain: Command.operand("CHAIN", "a chain id"),
-  signer: Command.operand("SIGNER", `the EOA's address, or one of ${systemRoles.join(", ")}`)
+  chain: Argument.String("CHAIN").pipe(Argument.withDescription("a chain id")),
+  signer: Argument.String("SIGNER").pipe(
+    Argument.withDescription(`the EOA's address, or one of ${systemRoles.join(", ")}`)
+  )
 }
 
 const isRole = (text: string): text is SystemRole => systemRoles.some((role) => role === text)
@@ -72,18 +82,19 @@ const addressOf = (role: SystemRole, { keys }: Config) =>
     return asked?.address ?? (yield* Effect.fail(`the key ${role} can not be reached: ${asked?.problem}`))
   })
 
-const laneOf = (config: Config, chain: string, signer: string) =>
+/** The journal, and the lane in it. */
+const find = (chain: string, signer: string) =>
   Effect.gen(function* () {
-    if (!/^[1-9][0-9]{0,15}$/.test(chain))
-      return yield* Effect.fail(`CHAIN: expected a chain id, a decimal number, got ${given(chain)}`)
-    return {
-      chainId: BigInt(chain),
+    const { config, ports } = yield* OperatorContext.open
+    const lane = {
+      chainId: yield* chainOf(chain, "CHAIN: "),
       signer: isRole(signer)
         ? yield* addressOf(signer, config)
         : yield* Effect.fromResult(
             Result.mapError(Address.from(signer), ({ message }) => `SIGNER: ${message}`)
           )
     }
+    return { config, lane, open: yield* Context.get(ports, TransactionJournal).openOf(lane) }
   })
 
 const transaction = (record: TransactionRecord) => {
@@ -106,18 +117,18 @@ const transaction = (record: TransactionRecord) => {
   }
 }
 
-const show = Command.make({
-  name: "show",
-  about: "Lists the pending transactions of a lane, in the order of their nonces.",
-  examples: ["137 serviceEoa", "137 0x7842e753F6A682A7907939a0855E0c72eD0c6cB9 --json"],
-  operands,
-  run: function* ({ chain, signer }) {
-    const { config, journal } = yield* JournalContext.open
-    const lane = yield* laneOf(config, chain, signer)
-    const rows = (yield* journal.openOf(lane)).map(transaction)
-    return {
-      json: { chainId: Number(lane.chainId), signer: lane.signer, transactions: rows },
-      text: Table.listed(rows, `no transaction of ${lane.signer} is under way on chain ${lane.chainId}`, {
+const show = Command.make("show", { ...operands, json }).pipe(
+  help(
+    "Lists the pending transactions of a lane, in the order of their nonces.",
+    "137 serviceEoa",
+    "137 0x7842e753F6A682A7907939a0855E0c72eD0c6cB9 --json"
+  ),
+  report(function* ({ chain, signer }) {
+    const { lane, open } = yield* find(chain, signer)
+    const { json, text } = Table.listed(
+      open.map(transaction),
+      `no transaction of ${lane.signer} is under way on chain ${lane.chainId}`,
+      {
         NONCE: (row) => row.nonce,
         STATE: (row) => row.state,
         TRANSACTION: (row) => row.txHash ?? "-",
@@ -125,10 +136,11 @@ const show = Command.make({
         "MAX FEE": (row) => row.maxFeePerGas ?? "-",
         SIGNED: (row) => row.signedAt,
         REQUESTS: (row) => (row.requests.length === 0 ? "fills the nonce" : row.requests.join(", "))
-      })
-    }
-  }
-})
+      }
+    )
+    return { text, json: { chainId: Number(lane.chainId), signer: lane.signer, transactions: json } }
+  })
+)
 
 /** What the running service answers. */
 const Unstuck = Schema.Struct({
@@ -144,17 +156,18 @@ const Unstuck = Schema.Struct({
   left: Schema.Array(Schema.Struct({ nonce: Schema.Int, reason: Schema.String }))
 })
 
-const unstick = Command.make({
-  name: "unstick",
-  about:
+const unstick = Command.make("unstick", {
+  ...operands,
+  dryRun: flag("dry-run", "only show what would be replaced, and at which price"),
+  json
+}).pipe(
+  help(
     "Replaces the waiting transactions of a lane at higher prices, each with its own nonce, up to the operator's caps. The running service does it, since it owns the lane.",
-  examples: ["137 serviceEoa --dry-run", "137 serviceEoa"],
-  operands,
-  flags: { dryRun: Command.flag("dry-run", "only show what would be replaced, and at which price") },
-  run: function* ({ chain, dryRun, signer }) {
-    const { config, journal } = yield* JournalContext.open
-    const lane = yield* laneOf(config, chain, signer)
-    const open = yield* journal.openOf(lane)
+    "137 serviceEoa --dry-run",
+    "137 serviceEoa"
+  ),
+  report(function* ({ chain, dryRun, signer }) {
+    const { config, lane, open } = yield* find(chain, signer)
     if (!open.some(({ state }) => state === "signed"))
       return yield* Effect.fail(
         `no transaction of ${lane.signer} waits on chain ${chain}; "castellan lanes list" tells where some do`
@@ -181,10 +194,10 @@ const unstick = Command.make({
         ...said.left.map(({ nonce, reason }) => `nonce ${nonce} is left as it is: ${reason}`)
       ].join("\n")
     }
-  }
-})
+  })
+)
 
-export const commands = [list, show, unstick] as const
+export const commands = [list, show, unstick]
 
 export const notes = [
   "A lane is the ordered stream of transactions of one EOA on one chain: of an account's signer, or of the service's own EOA. The keys deployer and sponsor send no transactions; their lanes are empty.",

@@ -1,20 +1,19 @@
+import * as Context from "effect/Context"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Cancellations from "../../../application/lanes/requests/Cancellations.js"
+import { RecoveryJournal } from "../../../application/ports/journal/RecoveryJournal.js"
+import { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../../application/ports/journal/Requests.js"
-import type { Entry } from "../../../application/ports/RequestHistory.js"
+import { type Entry, RequestHistory } from "../../../application/ports/RequestHistory.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Answer from "../../../application/request/Answer.js"
 import * as CancelRequest from "../../../application/usecases/operations/CancelRequest.js"
-import * as Command from "../support/Command.js"
-import * as JournalContext from "../support/JournalContext.js"
+import { help, json, optional, report, whole } from "../support/Operator.js"
+import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
-
-const integerOf = (option: string, text: string | undefined): Effect.Effect<bigint | undefined, string> => {
-  if (text === undefined) return Effect.succeed(undefined)
-  return /^[0-9]{1,15}$/.test(text)
-    ? Effect.succeed(BigInt(text))
-    : Effect.fail(`--${option}: expected a decimal number`)
-}
 
 const shown = (entry: Entry) => ({
   number: entry.number.toString(),
@@ -26,31 +25,34 @@ const shown = (entry: Entry) => ({
   acceptedAt: Table.time(entry.acceptedAt)
 })
 
-const list = Command.make({
-  name: "list",
-  about: "Lists accepted requests, the newest first.",
-  examples: ["--state pending", "--account acme --limit 20 --json"],
-  flags: {
-    account: Command.optional("account", "ID", "of this account"),
-    chain: Command.optional("chain", "CHAIN", "on this chain"),
-    endpoint: Command.optional("endpoint", "PATH", "only requests of this endpoint, for example /execute"),
-    state: Command.choice("state", ["pending", "held", "final", "forgotten"], "in this state"),
-    before: Command.optional("before", "NUMBER", "with numbers below this one: the next page"),
-    limit: Command.optional("limit", "COUNT", "number of requests: default 100, at most 1000")
-  },
-  run: function* ({ account, before, chain, endpoint, limit, state }) {
+const bigint = (value: number | undefined) => (value === undefined ? undefined : BigInt(value))
+
+const list = Command.make("list", {
+  account: optional("account", "ID", "of this account"),
+  chain: optional("chain", "CHAIN", "on this chain"),
+  endpoint: optional("endpoint", "PATH", "only requests of this endpoint, for example /execute"),
+  state: Flag.Literals("state", ["pending", "held", "final", "forgotten"]).pipe(
+    Flag.withDescription("in this state"),
+    Flag.withDefault(undefined)
+  ),
+  before: optional("before", "NUMBER", "with numbers below this one: the next page"),
+  limit: optional("limit", "COUNT", "number of requests: default 100, at most 1000"),
+  json
+}).pipe(
+  help("Lists accepted requests, the newest first.", "--state pending", "--account acme --limit 20 --json"),
+  report(function* ({ account, before, chain, endpoint, limit, state }) {
     const question = {
       accountId: account as AccountId | undefined,
-      chainId: yield* integerOf("chain", chain),
+      chainId: bigint(yield* whole("chain", chain)),
       endpoint,
       state,
-      before: yield* integerOf("before", before),
-      limit: Number((yield* integerOf("limit", limit)) ?? 100n)
+      before: bigint(yield* whole("before", before)),
+      limit: (yield* whole("limit", limit)) ?? 100
     }
     if (question.limit < 1 || question.limit > 1_000) return yield* Effect.fail("--limit: expected 1 to 1000")
-    const { history } = yield* JournalContext.open
-    const rows = (yield* history.find(question)).map(shown)
-    return Command.listed(rows, "no request", {
+    const { ports } = yield* OperatorContext.open
+    const rows = (yield* Context.get(ports, RequestHistory).find(question)).map(shown)
+    return Table.listed(rows, "no request", {
       NUMBER: (row) => row.number,
       REQUEST: (row) => row.requestId,
       ACCOUNT: (row) => row.account,
@@ -59,8 +61,8 @@ const list = Command.make({
       STATE: (row) => row.state,
       ACCEPTED: (row) => row.acceptedAt
     })
-  }
-})
+  })
+)
 
 /** Without what it asked for: the caller's node is named there, with whatever key its URL has. */
 const detailed = (record: RequestRecord) =>
@@ -92,75 +94,71 @@ const detailed = (record: RequestRecord) =>
     }
   })
 
-const requestId = Command.operand("REQUEST", "the requestId of an answer, or of requests list")
+const example = "5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"
+
+const requestId = Argument.String("REQUEST").pipe(
+  Argument.withDescription("the requestId of an answer, or of requests list")
+)
 
 /** The journal, and the request of this id in it. */
 const find = (requestId: string) =>
   Effect.gen(function* () {
-    const { journal } = yield* JournalContext.open
+    const { ports } = yield* OperatorContext.open
+    const journal = Context.get(ports, RequestJournal)
     const record = yield* journal.request(requestId)
-    if (record !== null) return { journal, record }
+    if (record !== null) return { journal, ports, record }
     return yield* Effect.fail(
       `no request ${requestId} was accepted, or it is forgotten; "castellan requests list" tells which there are`
     )
   })
 
-const show = Command.make({
-  name: "show",
-  about: "Shows one request: its transactions, its ops and its final answer.",
-  examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
-  operands: { requestId },
-  run: function* ({ requestId }) {
+const show = Command.make("show", { requestId, json }).pipe(
+  help("Shows one request: its transactions, its ops and its final answer.", example),
+  report(function* ({ requestId }) {
     const { record } = yield* find(requestId)
     const shown = yield* detailed(record)
-    const row = (name: string, value: string) => [`  ${name}`, value]
     return {
       json: shown,
-      text: [
-        `request ${shown.requestId}`,
-        Table.aligned([
-          row("account", shown.account),
-          row("endpoint", shown.endpoint),
-          row("chain", String(shown.chainId)),
-          row("signer", shown.signer ?? "-"),
-          row("state", shown.state),
-          ...(shown.held === null ? [] : [row("held", shown.held)]),
-          row("accepted", shown.acceptedAt),
-          ...shown.txHashes.map((hash) => row("transaction", hash)),
-          ...shown.ops.map(({ index, state, userOpHash, wallet }) =>
-            row(`op ${index}`, `${state}, ${userOpHash ?? "no hash yet"}, wallet ${wallet}`)
-          ),
-          ...shown.failed.map(({ code, index, message }) => row(`refused ${index}`, `${code}: ${message}`)),
-          ...(shown.httpStatus === null
-            ? []
-            : [row("answer", `${shown.httpStatus} ${JSON.stringify(shown.answer)}`)])
-        ])
-      ].join("\n")
+      text: `request ${shown.requestId}\n${Table.card(
+        {
+          "  account": shown.account,
+          "  endpoint": shown.endpoint,
+          "  chain": shown.chainId,
+          "  signer": shown.signer ?? "-",
+          "  state": shown.state,
+          "  held": shown.held,
+          "  accepted": shown.acceptedAt,
+          "  transaction": shown.txHashes
+        },
+        ...shown.ops.map(({ index, state, userOpHash, wallet }) => ({
+          [`  op ${index}`]: `${state}, ${userOpHash ?? "no hash yet"}, wallet ${wallet}`
+        })),
+        ...shown.failed.map(({ code, index, message }) => ({
+          [`  refused ${index}`]: `${code}: ${message}`
+        })),
+        {
+          "  answer": shown.httpStatus === null ? null : `${shown.httpStatus} ${JSON.stringify(shown.answer)}`
+        }
+      )}`
     }
-  }
-})
+  })
+)
 
-const cancel = Command.make({
-  name: "cancel",
-  about: "Cancels the elements of a request that were not signed yet, for good.",
-  examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
-  operands: { requestId },
-  run: function* ({ requestId }) {
+const cancel = Command.make("cancel", { requestId, json }).pipe(
+  help("Cancels the elements of a request that were not signed yet, for good.", example),
+  report(function* ({ requestId }) {
     const { journal, record } = yield* find(requestId)
     const told = yield* CancelRequest.cancel(journal, record)
     const of = (elements: ReadonlyArray<number>) => (elements.length === 0 ? "none" : elements.join(", "))
     return {
       json: told,
-      text: [
-        `request ${requestId} is ${told.state}`,
-        Table.aligned([
-          ["  elements cancelled", of(told.cancelled)],
-          ["  elements that were signed before", of(told.kept)]
-        ])
-      ].join("\n")
+      text: `request ${requestId} is ${told.state}\n${Table.card({
+        "  elements cancelled": of(told.cancelled),
+        "  elements that were signed before": of(told.kept)
+      })}`
     }
-  }
-})
+  })
+)
 
 /** The held request of this id; fails of another one. */
 const findHeld = (requestId: string) =>
@@ -170,30 +168,28 @@ const findHeld = (requestId: string) =>
     () => `request ${requestId} is not held; "castellan requests list --state held" tells which are`
   )
 
-const release = Command.make({
-  name: "release",
-  about:
+const release = Command.make("release", { requestId, json }).pipe(
+  help(
     "Lets a held request go on: what is not known to be done of it is done, even if it was done before in a transaction that the database does not know of.",
-  examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
-  operands: { requestId },
-  run: function* ({ requestId }) {
-    const { journal } = yield* findHeld(requestId)
-    if (!(yield* journal.unhold(requestId)))
+    example
+  ),
+  report(function* ({ requestId }) {
+    const { ports } = yield* findHeld(requestId)
+    if (!(yield* Context.get(ports, RecoveryJournal).unhold(requestId)))
       return yield* Effect.fail(`request ${requestId} is not held any more`)
     return {
       json: { requestId, state: "pending" },
       text: `request ${requestId} is released: a running service goes on with it within a few seconds`
     }
-  }
-})
+  })
+)
 
-const drop = Command.make({
-  name: "drop",
-  about:
+const drop = Command.make("drop", { requestId, json }).pipe(
+  help(
     "Ends a held request for good: what is not known to be done of it never will be, and its answer says so (request_dropped).",
-  examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
-  operands: { requestId },
-  run: function* ({ requestId }) {
+    example
+  ),
+  report(function* ({ requestId }) {
     const { journal } = yield* findHeld(requestId)
     const became = yield* Cancellations.cancel(journal, requestId, "request_dropped", { onlyUnsigned: false })
     const state = became === "final" ? "final" : "pending"
@@ -204,10 +200,10 @@ const drop = Command.make({
           ? `request ${requestId} is dropped`
           : `request ${requestId} is dropped but for what was signed before, which goes on to its end`
     }
-  }
-})
+  })
+)
 
-export const commands = [list, show, cancel, release, drop] as const
+export const commands = [list, show, cancel, release, drop]
 
 export const notes = [
   "The commands read the journal; the service need not run. Only cancel, release and drop change something: a running service checks for it before it signs, and answers waiting callers within a few seconds.",

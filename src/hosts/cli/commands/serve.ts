@@ -1,24 +1,22 @@
-import * as Command from "../support/Command.js"
+import * as Command from "effect/cli/Command"
+import { help, json, Operator, optional, report } from "../support/Operator.js"
 
 export const commands = [
-  Command.make({
-    name: "serve",
-    about:
+  Command.make("serve", {
+    config: optional("config", "FILE", "the configuration; default: the file that CASTELLAN_CONFIG names"),
+    json
+  }).pipe(
+    help(
       "Runs the service in this process until a signal stops it. Logs are JSON lines on standard output.",
-    examples: ["", "--config castellan.json"],
-    flags: {
-      config: Command.optional(
-        "config",
-        "FILE",
-        "the configuration; default: the file that CASTELLAN_CONFIG names"
-      )
-    },
-    run: function* ({ config }) {
-      const { serve } = yield* Command.Operator
+      "",
+      "--config castellan.json"
+    ),
+    report(function* ({ config }) {
+      const { serve } = yield* Operator
       return yield* serve(config)
-    }
-  })
-] as const
+    })
+  )
+]
 
 export const notes = [
   "Exit codes: 0 after a signal, 1 when the service refuses to start or crashes (the reason is on standard error), 130 after a second signal.",

@@ -1,26 +1,16 @@
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import type { SignerRecord } from "../../../application/keys/KeyRingRegistry.js"
+import * as Secp256k1 from "../../../domain/crypto/Secp256k1.js"
 import * as Address from "../../../domain/primitives/Address.js"
-import { create } from "../accounts/SignerCreation.js"
-import * as Command from "../support/Command.js"
+import * as KeyProviders from "../../keys/KeyProviders.js"
 import * as KnownSigners from "../support/KnownSigners.js"
+import { help, json, Operator, optional, report, required } from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Switch from "../support/Switch.js"
 import * as Table from "../support/Table.js"
-
-const stateOf = ({ address, problem, source: { address: pinned } }: KnownSigners.Asked): string => {
-  if (problem !== null) return `not reachable: ${problem}`
-  return pinned === undefined || pinned === address ? "reachable" : `reachable, but configured is ${pinned}`
-}
-
-const placeOf = ({ source: { key, provider } }: KnownSigners.Asked): string =>
-  `${JSON.stringify(key)} of provider ${JSON.stringify(provider)}`
-
-const accountsOf = ({ accounts }: KnownSigners.Asked): string =>
-  accounts.length === 0 ? "-" : accounts.join(",")
-
-const addressesOf = (asked: ReadonlyArray<KnownSigners.Asked>): ReadonlyArray<string> =>
-  asked.map(({ address, name }) => `${address ?? "unknown"} (${name})`)
 
 const shown = (signer: KnownSigners.Asked) => ({
   signer: signer.name,
@@ -34,70 +24,141 @@ const shown = (signer: KnownSigners.Asked) => ({
   reachable: signer.problem === null,
   problem: signer.problem
 })
+type Row = ReturnType<typeof shown>
 
-const list = Command.make({
-  name: "list",
-  about:
+const stateOf = ({ address, pinned, problem }: Row): string => {
+  if (problem !== null) return `not reachable: ${problem}`
+  return pinned === null || pinned === address ? "reachable" : `reachable, but configured is ${pinned}`
+}
+
+const placeOf = ({ key, provider }: Row): string =>
+  `${JSON.stringify(key)} of provider ${JSON.stringify(provider)}`
+
+const accountsOf = ({ accounts }: Row): string => (accounts.length === 0 ? "-" : accounts.join(","))
+
+const list = Command.make("list", { json }).pipe(
+  help(
     "Asks every provider for the keys of the configuration file and the database: address, type, and whether it can be reached.",
-  examples: ["", "--json"],
-  run: function* () {
+    "",
+    "--json"
+  ),
+  report(function* () {
     const context = yield* OperatorContext.open
     const signers = yield* KnownSigners.ask(KnownSigners.all(context), context.config.keys)
-    return {
-      text: Table.listed(signers, "there are no signers", {
-        SIGNER: (signer) => signer.name,
-        ADDRESS: (signer) => signer.address ?? "unknown",
-        TYPE: (signer) => signer.type ?? "",
-        KEY: (signer) => placeOf(signer),
-        ACCOUNTS: (signer) => accountsOf(signer),
-        FROM: (signer) => signer.origin,
-        STATE: (signer) => stateOf(signer)
-      }),
-      json: signers.map(shown)
-    }
-  }
-})
+    return Table.listed(signers.map(shown), "there are no signers", {
+      SIGNER: (row) => row.signer,
+      ADDRESS: (row) => row.address ?? "unknown",
+      TYPE: (row) => row.type ?? "",
+      KEY: placeOf,
+      ACCOUNTS: accountsOf,
+      FROM: (row) => row.origin,
+      STATE: stateOf
+    })
+  })
+)
+
+const operand = Argument.String("ADDRESS").pipe(Argument.withDescription("the key's address"))
+const example = "0x7842e753F6A682A7907939a0855E0c72eD0c6cB9"
 
 const subjectOf = (text: string) =>
   Effect.fromResult(Result.mapError(Address.from(text), ({ message }) => `${text}: ${message}`))
 
-const show = Command.make({
-  name: "show",
-  about:
+const noneAt = (address: string, asked: ReadonlyArray<KnownSigners.Asked>) => {
+  const known = asked.map(({ address, name }) => `${address ?? "unknown"} (${name})`)
+  return Effect.fail(
+    `no key of the service has the address ${address}; ${OperatorContext.thereAre(known, "it has no keys")}`
+  )
+}
+
+const show = Command.make("show", { text: operand, json }).pipe(
+  help(
     "Shows a key by its address: every signer and system key that it is, in the configuration file and in the database, and whether it is paused. Also a pinned address whose provider does not answer.",
-  examples: ["0x7842e753F6A682A7907939a0855E0c72eD0c6cB9"],
-  operands: { text: Command.operand("ADDRESS", "the key's address") },
-  run: function* ({ text }) {
+    example
+  ),
+  report(function* ({ text }) {
     const address = yield* subjectOf(text)
     const context = yield* OperatorContext.open
     const asked = yield* KnownSigners.ask(KnownSigners.all(context), context.config.keys)
-    const signers = asked.filter((each) => each.address === address || each.source.address === address)
-    if (signers.length === 0)
-      return yield* Effect.fail(
-        `no key of the service has the address ${address}; ${OperatorContext.thereAre(addressesOf(asked), "it has no keys")}`
-      )
+    const rows = asked.map(shown).filter((row) => row.address === address || row.pinned === address)
+    if (rows.length === 0) return yield* noneAt(address, asked)
     const since = OperatorContext.pausedSince(context.content, "signer", address)
     const paused = since === null ? null : Table.time(since)
     return {
       text: [
-        ...signers.map((signer) =>
-          Table.aligned([
-            ["signer", signer.name],
-            ["address", signer.address ?? "unknown"],
-            ...(signer.source.address === undefined ? [] : [["configured as", signer.source.address]]),
-            ["type", signer.type ?? "unknown"],
-            ["key", placeOf(signer)],
-            ["accounts", accountsOf(signer)],
-            ["from", signer.origin],
-            ["state", stateOf(signer)]
-          ])
+        ...rows.map((row) =>
+          Table.card({
+            signer: row.signer,
+            address: row.address ?? "unknown",
+            "configured as": row.pinned,
+            type: row.type ?? "unknown",
+            key: placeOf(row),
+            accounts: accountsOf(row),
+            from: row.origin,
+            state: stateOf(row)
+          })
         ),
         paused === null ? "it may sign" : `it is paused since ${paused}`
       ].join("\n\n"),
-      json: { address, paused, signers: signers.map(shown) }
+      json: { address, paused, signers: rows }
     }
-  }
-})
+  })
+)
+
+/** One more than the largest number that is a version of this client. */
+const nextVersion = (signers: ReadonlyArray<SignerRecord>, clientId: string): string => {
+  const versions = signers.flatMap((record) =>
+    record.clientId === clientId && /^\d{1,9}$/.test(record.versionId ?? "") ? [Number(record.versionId)] : []
+  )
+  return String(Math.max(0, ...versions) + 1)
+}
+
+const create = Command.make("create", {
+  name: required("provider", "NAME", 'of "providers" in the configuration'),
+  key: required("key", "LABEL", "label of the key on the token"),
+  owner: optional("account", "ID", "the account that gets the key; default: the only account"),
+  client: optional("client-id", "ID", "clientId in requests; default: the account's id"),
+  json
+}).pipe(
+  help(
+    'Makes a key that can not be extracted on the token of a provider of kind pkcs11. Prints its address, its public key and what goes into the configuration\'s "signers".',
+    "--provider hsm --key acme-1 --account acme"
+  ),
+  report(function* ({ client, key, name, owner }) {
+    const { accounts, keys } = yield* OperatorContext.config
+    if (key === "" || key !== key.trim() || key.length > 512)
+      return yield* Effect.fail("--key: expected 1 to 512 characters without outer white space")
+    const provider = keys.providers.find((each) => each.name === name)
+    if (provider === undefined) return yield* Effect.fail(`the configuration has no provider called ${name}`)
+    const creation = KeyProviders.createKey(provider, key)
+    if (creation === null)
+      return yield* Effect.fail(
+        `keys of kind ${provider.kind} are not made by this command: see ${KeyProviders.kinds[provider.kind].help.page}`
+      )
+    if (owner !== undefined && !accounts.some(({ accountId }) => accountId === owner))
+      return yield* Effect.fail(`the configuration has no account called ${owner}`)
+    const account = owner ?? (accounts.length === 1 ? accounts[0]?.accountId : undefined) ?? "ACCOUNT"
+    const publicKey = yield* Effect.mapError(creation, ({ message }) => `no key was made: ${message}`)
+    const address = Secp256k1.addressOf(publicKey)
+    const clientId = client ?? account
+    const entry = {
+      accounts: [account],
+      clientId,
+      versionId: nextVersion(keys.signers, clientId),
+      provider: name,
+      key,
+      address
+    }
+    return {
+      text: [
+        `address:    ${address}`,
+        `public key: ${publicKey}`,
+        'for "signers" in the configuration:',
+        JSON.stringify(entry, null, 2)
+      ].join("\n"),
+      json: { address, publicKey, signer: entry }
+    }
+  })
+)
 
 /** A key that nobody can be asked for must not keep anybody from stopping it: the command then goes on, and says so. */
 const exists = (subject: string, context: OperatorContext.OperatorContext) =>
@@ -110,14 +171,12 @@ const exists = (subject: string, context: OperatorContext.OperatorContext) =>
     if (asked === null) return
     const silent = asked.filter(({ address }) => address === null)
     if (silent.length > 0) {
-      const { tell } = yield* Command.Operator
+      const { tell } = yield* Operator
       return yield* tell(
         `nobody says whether ${subject} is a key of the service: ${silent.map(({ name }) => name).join(", ")} can not be reached`
       )
     }
-    return yield* Effect.fail(
-      `no key of the service has the address ${subject}; ${OperatorContext.thereAre(addressesOf(asked), "it has no keys")}`
-    )
+    return yield* noneAt(subject, asked)
   })
 
 export const commands = [
@@ -126,14 +185,14 @@ export const commands = [
   create,
   ...Switch.commands({
     kind: "signer",
-    operand: Command.operand("ADDRESS", "the key's address"),
+    operand,
     what: "by",
     anyWhat: "that a key would sign",
-    example: "0x7842e753F6A682A7907939a0855E0c72eD0c6cB9",
+    example,
     subjectOf,
     exists
   })
-] as const
+]
 
 export const notes = [
   "PINs and other secrets are read as the configuration says, never from the command line.",

@@ -1,27 +1,29 @@
 import * as Context from "effect/Context"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import { ClockConfirmations } from "../../../application/ports/clock/ClockConfirmations.js"
 import * as Config from "../../config/Config.js"
 import * as Wiring from "../../Wiring.js"
-import * as Command from "../support/Command.js"
+import { help, json, Operator, report } from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
 export const commands = [
-  Command.make({
-    name: "copy",
-    about:
-      "Copies everything from the SQLite file of a service that is stopped to an empty PostgreSQL database.",
-    examples: ["/etc/castellan/replicas.json"],
-    operands: {
-      file: Command.operand(
-        "FILE",
+  Command.make("copy", {
+    file: Argument.String("FILE").pipe(
+      Argument.withDescription(
         "the configuration of the service to be: with database.url, and with the same keyPepper"
       )
-    },
-    run: function* ({ file }) {
-      const { env, tell } = yield* Command.Operator
+    ),
+    json
+  }).pipe(
+    help(
+      "Copies everything from the SQLite file of a service that is stopped to an empty PostgreSQL database.",
+      "/etc/castellan/replicas.json"
+    ),
+    report(function* ({ file }) {
+      const { env, tell } = yield* Operator
       const from = yield* Effect.fromResult(Config.load(env))
       const to = yield* Effect.fromResult(Config.load({ ...env, CASTELLAN_CONFIG: file }))
       const copied = yield* Wiring.copyStore(from, to, ({ rows, table }) => tell(`${table}: ${rows} rows`))
@@ -33,24 +35,20 @@ export const commands = [
           Table.aligned(copied.map((each) => [`  ${each.table}`, each.rows]))
         ].join("\n")
       }
-    }
-  }),
-  Command.make({
-    name: "confirm-clock",
-    about:
+    })
+  ),
+  Command.make("confirm-clock", { json }).pipe(
+    help(
       "Says that the clock is right, for services that doubt it: they delete and expire what is old again within seconds.",
-    examples: [""],
-    run: function* () {
-      const config = yield* OperatorContext.config
-      const { confirm } = Context.get(
-        yield* Layer.build(Wiring.clockConfirmations(config)),
-        ClockConfirmations
-      )
-      const at = Table.time((yield* confirm).at)
+      ""
+    ),
+    report(function* () {
+      const { ports } = yield* OperatorContext.open
+      const at = Table.time((yield* Context.get(ports, ClockConfirmations).confirm).at)
       return { text: `the clock is confirmed: it is ${at}`, json: { confirmedAt: at } }
-    }
-  })
-] as const
+    })
+  )
+]
 
 export const notes = [
   "CASTELLAN_CONFIG names the configuration of the present service, whose database is the SQLite file. A service that runs on the file, and a database that is not empty, are refused. All is copied in one transaction, or nothing.",

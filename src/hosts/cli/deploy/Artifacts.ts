@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url"
 import { Interface, type InterfaceAbi } from "ethers"
 
 /** A contract as `npm run contracts` wrote it to contracts/artifacts. */
-export interface Artifact {
+interface Artifact {
   readonly contractName: string
   readonly abi: InterfaceAbi
   readonly bytecode: string

@@ -7,8 +7,7 @@ import {
   type Signer,
   type TransactionRequest
 } from "ethers"
-import { deploy } from "./DeterministicDeployer.js"
-import * as Keyless from "./Keyless.js"
+import * as DeterministicDeployer from "./DeterministicDeployer.js"
 import type * as Plan from "./Plan.js"
 import * as Suite from "./Suite.js"
 
@@ -38,9 +37,9 @@ const perform = async (
   { address, how }: Plan.Step,
   fees: () => Promise<TransactionRequest>
 ) => {
-  if (how.kind === "keyless") return Keyless.deploy(payer, provider, Keyless.deterministicDeployer, fees)
+  if (how.kind === "keyless") return DeterministicDeployer.bring(payer, provider, fees)
   if (how.kind === "setCode") return setCode(provider, address, how.code)
-  if (how.kind === "create2") await deploy(payer, how.initCode, how.salt, fees)
+  if (how.kind === "create2") await DeterministicDeployer.deploy(payer, how.initCode, how.salt, fees)
 }
 
 /** A transaction of the payer that waits from an earlier run would be followed by another one for the same code. */
@@ -109,7 +108,7 @@ export const implementationCodeHash = async (
   return code === "0x" ? null : keccak256(code)
 }
 
-export interface Verified {
+interface Verified {
   readonly name: string
   readonly address: string
   /** keccak256 of the code; null: there is none. */

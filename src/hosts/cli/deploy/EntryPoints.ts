@@ -2,6 +2,7 @@ import { spawn } from "node:child_process"
 import { mkdirSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
+import * as Effect from "effect/Effect"
 import * as EntryPoint from "../../../domain/erc4337/EntryPoint.js"
 import { EntryPointSpec } from "../../../domain/erc4337/entrypoint/EntryPointSpec.js"
 import { deploy, type Payer } from "./DeterministicDeployer.js"
@@ -45,12 +46,8 @@ const specOf = (version: EntryPointVersion): string =>
 export const advice = (versions: ReadonlyArray<EntryPointVersion>): string =>
   `npm install ${versions.map(specOf).join(" ")}`
 
-/** Those whose package is not installed. */
-export const absent = (): ReadonlyArray<EntryPointVersion> =>
-  entryPointVersions.filter((version) => compiled(version) === null)
-
 /** Has npm put the packages of these into a folder of castellan's own below the working folder, once for all runs. */
-export const install = (versions: ReadonlyArray<EntryPointVersion>): Promise<void> =>
+const install = (versions: ReadonlyArray<EntryPointVersion>): Promise<void> =>
   new Promise((resolve, reject) => {
     const prefix = join(process.cwd(), ownFolder)
     mkdirSync(prefix, { recursive: true, mode: 0o700 })
@@ -67,6 +64,18 @@ export const install = (versions: ReadonlyArray<EntryPointVersion>): Promise<voi
       reject(new Error(`npm can not bring the EntryPoints (${why}): ${advice(versions)}`))
     child.once("error", ({ message }) => failed(message))
     child.once("close", (code) => (code === 0 ? resolve() : failed(said.trim().slice(-300))))
+  })
+
+/** For a development chain, which has none: npm brings the EntryPoints whose packages are not installed. */
+export const bring = (tell: (line: string) => Effect.Effect<void>): Effect.Effect<void, string> =>
+  Effect.gen(function* () {
+    const absent = entryPointVersions.filter((version) => compiled(version) === null)
+    if (absent.length === 0) return
+    yield* tell("the EntryPoints are in their authors' npm packages: npm puts them into .castellan, once")
+    yield* Effect.tryPromise({
+      try: () => install(absent),
+      catch: (cause) => (cause instanceof Error ? cause.message : String(cause))
+    })
   })
 
 export const saltOf = (version: EntryPointVersion): string => EntryPointSpec[version].deploymentSalt

@@ -1,9 +1,8 @@
 import { getBytes, type JsonRpcProvider } from "ethers"
 import * as Multicall from "../../../domain/evm/Multicall.js"
 import { artifact } from "./Artifacts.js"
-import { addressOf } from "./DeterministicDeployer.js"
+import * as DeterministicDeployer from "./DeterministicDeployer.js"
 import * as EntryPoints from "./EntryPoints.js"
-import * as Keyless from "./Keyless.js"
 import * as Suite from "./Suite.js"
 
 /** A contract that a chain is to have, and how it gets there. */
@@ -62,7 +61,7 @@ const entryPoint = (version: EntryPoints.EntryPointVersion): Draft => {
   }
   const salt = EntryPoints.saltOf(version)
   // The address says that the package has exactly the code that stands on every other chain.
-  if (addressOf(code.bytecode, salt) !== address)
+  if (DeterministicDeployer.addressOf(code.bytecode, salt) !== address)
     throw new Error(`${EntryPoints.packageOf(version)} does not have the canonical EntryPoint ${version}`)
   // What its constructor creates stays as well.
   const gas = gasOf(code.bytecode, code.deployedBytecode.length / 2 + 1_500)
@@ -70,14 +69,14 @@ const entryPoint = (version: EntryPoints.EntryPointVersion): Draft => {
   return { name, address, gas, value: 0n, how, runtime: code.deployedBytecode }
 }
 
-const deployer = (): Draft => ({
+const deployer: Draft = {
   name: "deterministic deployer",
-  address: Keyless.deterministicDeployer.address,
+  address: DeterministicDeployer.deterministicDeployer,
   gas: 21_000n,
-  value: Keyless.deterministicDeployer.cost,
+  value: DeterministicDeployer.cost,
   how: { kind: "keyless" },
-  runtime: `0x${Keyless.deterministicDeployer.raw.split("f350fe")[1]?.slice(0, 138)}`
-})
+  runtime: DeterministicDeployer.runtime
+}
 
 const multicall = (development: boolean): Draft => ({
   name: "Multicall3",
@@ -120,7 +119,7 @@ export const isDevelopmentNode = async (provider: JsonRpcProvider): Promise<bool
 /** Looks at the chain; sends nothing. */
 export const make = async (provider: JsonRpcProvider, wanted: Wanted): Promise<Plan> => {
   const drafts = [
-    deployer(),
+    deployer,
     ...EntryPoints.entryPointVersions.map(entryPoint),
     multicall(await isDevelopmentNode(provider)),
     ...suite(wanted)
@@ -143,3 +142,42 @@ export const obstacles = ({ steps }: Plan): ReadonlyArray<string> =>
   steps.flatMap(({ how, name, present }) =>
     !present && how.kind === "left" && how.needed ? [`${name} is missing: ${how.why}`] : []
   )
+
+/** What the configuration of a service says of a chain that a plan has been carried out on. */
+interface NetworkEntry {
+  readonly networks: ReadonlyArray<Readonly<Record<string, unknown>>>
+  /** By account, to be put into its entry of `accounts`; or `castellan accounts set-network`. */
+  readonly accounts: ReadonlyArray<{
+    readonly id: string
+    readonly networks: ReadonlyArray<Readonly<Record<string, unknown>>>
+  }>
+}
+
+/** The name of the environment variable that is to hold the URL of the node, which may carry a key. */
+export const rpcVariable = (chainId: number): string => `CASTELLAN_RPC_${chainId}`
+
+export const networkEntry = (
+  chainId: number,
+  { steps }: Plan,
+  accounts: ReadonlyArray<string>,
+  implementationCodeHash: string | null
+): NetworkEntry => {
+  const at = (name: string) => steps.find((step) => step.name === name)?.address
+  const factory = at("factory")
+  const paymaster = at("paymaster")
+  return {
+    networks: [
+      {
+        chainId,
+        rpc: { env: rpcVariable(chainId) },
+        ...(factory !== undefined && { factory }),
+        validator: at("validator"),
+        beaconAdminAddress: at("beacon"),
+        ledger: at("ledger"),
+        ...(implementationCodeHash !== null && { implementationCodeHash }),
+        ...(paymaster !== undefined && { sponsor: { paymaster, dailyBudget: "0" } })
+      }
+    ],
+    accounts: accounts.map((id) => ({ id, networks: [{ chainId, factory: at(`factory of ${id}`) }] }))
+  }
+}

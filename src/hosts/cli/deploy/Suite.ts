@@ -1,3 +1,4 @@
+import { map } from "effect/Record"
 import { Interface, id, type Signer } from "ethers"
 import { artifact, initCode } from "./Artifacts.js"
 import { addressOf, deploy, type Payer } from "./DeterministicDeployer.js"
@@ -15,15 +16,10 @@ export interface SuiteKeys {
   readonly sponsor: string
 }
 
-/** Addresses of a deployed suite. */
-export interface Suite {
-  readonly validator: string
-  readonly implementation: string
-  readonly beacon: string
-  readonly ledger: string
-  readonly factory: string
-  readonly paymaster: string
-}
+/** Addresses of a deployed suite, by the role of each contract, in the order of deployment. */
+export type Suite = Readonly<
+  Record<"validator" | "implementation" | "beacon" | "ledger" | "factory" | "paymaster", string>
+>
 
 const salt = `0x${"00".repeat(32)}`
 
@@ -43,8 +39,8 @@ const part = (contract: string, args: ReadonlyArray<unknown> = [], at = salt): P
   return { contract, initCode: code, salt: at, address: addressOf(code, at) }
 }
 
-/** In the order of deployment; each needs the addresses before it. */
-const parts = (keys: SuiteKeys) => {
+/** The parts of the suite of these keys; each needs the addresses before it. */
+export const partsOf = (keys: SuiteKeys): Readonly<Record<keyof Suite, Part>> => {
   const validator = part("CustodyValidator")
   const implementation = part("Wallet", [...canonical, validator.address])
   const beacon = part("WalletBeacon", [implementation.address, keys.beaconOwner])
@@ -58,34 +54,21 @@ const parts = (keys: SuiteKeys) => {
   }
 }
 
-/** The parts of the suite of these keys, by their role, in the order of deployment. */
-export const partsOf: (keys: SuiteKeys) => Readonly<Record<keyof Suite, Part>> = parts
-
 /** The factory of one account: on the suite's beacon and of its keys, at an address of its own. */
 export const factoryOf = (keys: SuiteKeys, account: string): Part =>
   part(
     "WalletFactory",
-    [parts(keys).beacon.address, keys.deployer, keys.owner, ...canonical],
+    [partsOf(keys).beacon.address, keys.deployer, keys.owner, ...canonical],
     id(`castellan factory of ${account}`)
   )
 
-const addresses = (of: Readonly<Record<keyof Suite, Part>>): Suite => ({
-  validator: of.validator.address,
-  implementation: of.implementation.address,
-  beacon: of.beacon.address,
-  ledger: of.ledger.address,
-  factory: of.factory.address,
-  paymaster: of.paymaster.address
-})
-
 /** Where `deploySuite` puts the suite of these keys, on every chain; sends nothing. */
-export const suiteOf = (keys: SuiteKeys): Suite => addresses(parts(keys))
+export const suiteOf = (keys: SuiteKeys): Suite => map(partsOf(keys), ({ address }) => address)
 
 /** Deploys what is missing of the suite of these keys. The canonical EntryPoints are taken for granted. */
 export const deploySuite = async (payer: Payer, keys: SuiteKeys): Promise<Suite> => {
-  const all = parts(keys)
-  for (const { initCode, salt } of Object.values(all)) await deploy(payer, initCode, salt)
-  return addresses(all)
+  for (const { initCode, salt } of Object.values(partsOf(keys))) await deploy(payer, initCode, salt)
+  return suiteOf(keys)
 }
 
 const paymasterAbi = new Interface(artifact("SponsorPaymaster").abi)

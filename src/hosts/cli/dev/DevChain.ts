@@ -1,13 +1,12 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { Contract, Interface, type JsonRpcProvider, keccak256, NonceManager } from "ethers"
+import { Interface, type JsonRpcProvider, NonceManager } from "ethers"
 import * as Multicall from "../../../domain/evm/Multicall.js"
 import { artifact, initCode } from "../deploy/Artifacts.js"
-import { setCode } from "../deploy/Deployment.js"
-import { deploy } from "../deploy/DeterministicDeployer.js"
+import { implementationCodeHash, setCode } from "../deploy/Deployment.js"
+import { bring, deploy } from "../deploy/DeterministicDeployer.js"
 import { deployEntryPoints, entryPoints } from "../deploy/EntryPoints.js"
-import * as Keyless from "../deploy/Keyless.js"
 import { isDevelopmentNode } from "../deploy/Plan.js"
 import { deploySuite, fundPaymaster, type Suite } from "../deploy/Suite.js"
 import * as Provider from "../support/Provider.js"
@@ -41,8 +40,8 @@ export interface Options {
   readonly startNode?: StartNode
 }
 
-/** The chain does not start, or something can not be deployed on it. */
-export class DevChainError extends Data.TaggedError("DevChainError")<{ readonly message: string }> {}
+/** The development stack does not start, or does not do what it is for; `message` says why. */
+export class DevError extends Data.TaggedError("DevError")<{ readonly message: string }> {}
 
 const textOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
@@ -53,7 +52,7 @@ const paymasterDeposit = 10n ** 20n
 
 /** What is there already is not deployed again. */
 const deployContracts = async (payer: NonceManager, provider: JsonRpcProvider) => {
-  await Keyless.deploy(payer, provider, Keyless.deterministicDeployer, async () => ({}))
+  await bring(payer, provider)
   await deployEntryPoints(payer)
   const suite = await deploySuite(payer, {
     deployer: devKeys.deployer.address,
@@ -112,7 +111,7 @@ const anvil = ({ chainId, port, startNode = startFresh }: Options) =>
     Effect.tryPromise({
       try: () => startNode({ chainId, port, detached: true }, prepare),
       catch: (cause) =>
-        new DevChainError({
+        new DevError({
           message: /in use/i.test(textOf(cause)) ? `port ${port} (--rpc-port) is in use` : textOf(cause)
         })
     }),
@@ -122,30 +121,29 @@ const anvil = ({ chainId, port, startNode = startFresh }: Options) =>
 const deployAll = async (provider: JsonRpcProvider, blockTime: number | null) => {
   const payer = new NonceManager(devKeys.faucet.connect(provider))
   const { reverter, suite, token } = await deployContracts(payer, provider)
-  const beacon = new Contract(suite.beacon, ["function implementation() view returns (address)"], provider)
-  const implementation: string = await beacon.getFunction("implementation")()
-  const implementationCodeHash = keccak256(await provider.getCode(implementation))
+  const codeHash = await implementationCodeHash(provider, suite.beacon)
+  if (codeHash === null) throw new Error("the beacon names no code")
   // Only now: with a block every so often each deployment would wait for one.
   if (blockTime !== null) await provider.send("evm_setIntervalMining", [blockTime])
-  return { entryPoints, suite, implementationCodeHash, token, reverter }
+  return { entryPoints, suite, implementationCodeHash: codeHash, token, reverter }
 }
 
 const deployed = (
   url: string,
   chainId: number,
   run: (provider: JsonRpcProvider) => ReturnType<typeof deployAll>
-): Effect.Effect<DevChain, DevChainError> =>
+): Effect.Effect<DevChain, DevError> =>
   Effect.scoped(
     Effect.flatMap(Provider.connect(url, chainId), (provider) =>
       Effect.tryPromise({
         try: async () => ({ url, chainId, ...(await run(provider)) }),
-        catch: (cause) => new DevChainError({ message: `the deployment failed: ${textOf(cause)}` })
+        catch: (cause) => new DevError({ message: `the deployment failed: ${textOf(cause)}` })
       })
     )
   )
 
 /** Anvil with EntryPoints, wallet suite, test token, reverter and Multicall3 on it, until the scope closes. */
-export const start = (options: Options): Effect.Effect<DevChain, DevChainError, Scope.Scope> =>
+export const start = (options: Options): Effect.Effect<DevChain, DevError, Scope.Scope> =>
   Effect.flatMap(anvil(options), ({ chainId, url }) =>
     deployed(url, chainId, (provider) => deployAll(provider, options.blockTime))
   )
@@ -154,12 +152,9 @@ export const start = (options: Options): Effect.Effect<DevChain, DevChainError, 
  * The chain of a development node that runs already, with all of that on it. Keys that everybody knows pay for it and own
  * it: a node of another kind is refused.
  */
-export const attach = (url: string): Effect.Effect<DevChain, DevChainError> =>
+export const attach = (url: string): Effect.Effect<DevChain, DevError> =>
   Effect.gen(function* () {
-    const chainId = yield* Effect.mapError(
-      Provider.chainIdOf(url),
-      (message) => new DevChainError({ message })
-    )
+    const chainId = yield* Effect.mapError(Provider.chainIdOf(url), (message) => new DevError({ message }))
     return yield* deployed(url, chainId, async (provider) => {
       if (!(await isDevelopmentNode(provider)))
         throw new Error("--rpc is no development node of anvil or Hardhat")

@@ -17,9 +17,18 @@ import type { DevInfo } from "./DevStack.js"
 /** Where `castellan dev` says how its stack is reached. */
 export const path = (folder: string): string => join(folder, ".castellan", "dev.json")
 
-const read = (file: string): string | null => {
+const textOf = (file: string): string => {
   try {
     return readFileSync(file, "utf8")
+  } catch {
+    return "null"
+  }
+}
+
+/** Of the stack that runs in this folder; null: none does. */
+export const read = (folder: string): DevInfo | null => {
+  try {
+    return JSON.parse(textOf(path(folder)))
   } catch {
     return null
   }
@@ -53,7 +62,7 @@ export const publish = (
     }),
     () =>
       Effect.sync(() => {
-        if (read(file) !== text) return
+        if (textOf(file) !== text) return
         rmSync(file)
         if (readdirSync(dirname(file)).length === 0) rmdirSync(dirname(file))
       })

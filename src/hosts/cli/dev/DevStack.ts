@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { map } from "effect/Record"
 import * as Redacted from "effect/Redacted"
@@ -59,10 +58,7 @@ export interface Options {
   readonly config?: Readonly<Record<string, unknown>>
 }
 
-/** The development stack does not start; `message` says why. */
-export class DevStackError extends Data.TaggedError("DevStackError")<{ readonly message: string }> {}
-
-const refuse = (message: string) => new DevStackError({ message })
+const refuse = (message: string) => new DevChain.DevError({ message })
 
 /** The development stack hands out well-known keys: nothing of it may happen where real ones are. */
 export const onlyInDevelopment = (env: Readonly<Record<string, string | undefined>>) =>
@@ -140,7 +136,7 @@ const configFile = (
  */
 export const start = (
   options: Options
-): Effect.Effect<DevInfo, DevStackError | DevChain.DevChainError | Config.ConfigError, Scope.Scope> =>
+): Effect.Effect<DevInfo, DevChain.DevError | Config.ConfigError, Scope.Scope> =>
   Effect.gen(function* () {
     yield* onlyInDevelopment(process.env)
     const folder = yield* temporaryFolder

@@ -1,7 +1,7 @@
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import { computeAddress } from "ethers"
+import * as Client from "../../../client/Client.js"
+import { DevError } from "./DevChain.js"
 import type { DevInfo } from "./DevStack.js"
 import * as Tour from "./Tour.js"
 
@@ -13,60 +13,41 @@ export interface Executed {
   readonly command: string
 }
 
-/** A stack that has just started does not do what it is for. */
-export class FirstOperationError extends Data.TaggedError("FirstOperationError")<{
-  readonly message: string
-}> {}
-
-const account = { salt: "first", walletCustody: 1 }
+const account = { salt: "first", walletCustody: 1 } as const
 
 const refuse = (path: string, why: string) =>
-  new FirstOperationError({ message: `${path} of the first wallet failed: ${why.slice(0, 1_000)}` })
+  new DevError({ message: `${path} of the first wallet failed: ${why.slice(0, 1_000)}` })
 
-const call = (
-  { apiKeys, baseUrl }: DevInfo,
-  path: string,
-  body: unknown
-): Effect.Effect<unknown, FirstOperationError> =>
+const ask = <A>(path: string, call: () => Promise<A>): Effect.Effect<A, DevError> =>
   Effect.tryPromise({
-    try: async () => {
-      const answer = await fetch(`${baseUrl}${path}`, {
-        method: "POST",
-        headers: { "content-type": "application/json", "x-api-key": apiKeys.pro },
-        body: JSON.stringify(body)
-      })
-      const text = await answer.text()
-      if (!answer.ok) throw new Error(text)
-      return JSON.parse(text)
-    },
-    catch: (cause) => refuse(path, cause instanceof Error ? cause.message : String(cause))
+    try: call,
+    catch: (why) => refuse(path, why instanceof Error ? why.message : String(why))
   })
 
-const Found = Schema.Tuple([Schema.Struct({ wallet: Schema.String, exists: Schema.Boolean })])
-const Done = Schema.Struct({ status: Schema.Literal(1), txHash: Schema.String })
+const settled = <A extends { readonly status: number }>(path: string, call: () => Promise<A>) =>
+  Effect.filterOrFail(
+    ask(path, call),
+    ({ status }) => status === 1,
+    (answer) => refuse(path, JSON.stringify(answer))
+  )
 
 /** Creates a wallet, which the paymaster pays for, and lets it mint tokens: through the service, as any caller would. */
-export const execute = (info: DevInfo): Effect.Effect<Executed, FirstOperationError> =>
+export const execute = (info: DevInfo): Effect.Effect<Executed, DevError> =>
   Effect.gen(function* () {
-    const ask = <A>(path: string, body: unknown, answer: Schema.Codec<A>) =>
-      Effect.flatMap(call(info, path, body), (said) =>
-        Effect.mapError(Schema.decodeUnknownEffect(answer)(said), () => refuse(path, JSON.stringify(said)))
-      )
-    const settings = { ...info.settings, paymaster: info.paymaster }
+    const { paymaster, settings } = info
+    const client = Client.make({ baseUrl: info.baseUrl, apiKey: info.apiKeys.pro })
     const accounts = [account]
-    const [{ exists, wallet }] = yield* ask("/check", { accounts, settings: info.settings }, Found)
-    if (!exists) yield* ask("/create", { accounts, settings }, Done)
-    const { entryPoint, rpc, signer } = info.settings
+    const [found] = yield* ask("/check", () => client.check({ accounts, settings }))
+    if (found?.exists !== true)
+      yield* settled("/create", () => client.create({ accounts, settings: { ...settings, paymaster } }))
     const operation = {
       ...account,
       to: info.token,
       funcSignature: "mint(address,uint256)",
       funcParams: [computeAddress(info.faucetPrivateKey), "1000"]
     }
-    const body = {
-      operations: [operation],
-      settings: { rpc, entryPoint, signer, paymaster: info.paymaster }
-    }
-    const { txHash } = yield* ask("/execute", body, Done)
-    return { wallet, txHash, command: Tour.request(info, "/execute", body) }
+    const { entryPoint, rpc, signer } = settings
+    const body = { operations: [operation], settings: { rpc, entryPoint, signer, paymaster } }
+    const { txHash } = yield* settled("/execute", () => client.execute(body))
+    return { wallet: found?.wallet ?? "", txHash, command: Tour.request(info, "/execute", body) }
   })

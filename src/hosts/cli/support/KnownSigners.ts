@@ -8,7 +8,6 @@ import {
   systemRoles
 } from "../../../application/keys/KeyRingRegistry.js"
 import * as Call from "../../../application/keys/RingKeyCall.js"
-import * as RingKeyLimits from "../../../application/keys/RingKeyLimits.js"
 import type { KeyProvider, KeyProviderError, ProviderKey } from "../../../application/ports/KeyProvider.js"
 import * as Secp256k1 from "../../../domain/crypto/Secp256k1.js"
 import type { Address } from "../../../domain/primitives/Address.js"
@@ -17,7 +16,7 @@ import * as KeyProviders from "../../keys/KeyProviders.js"
 import type * as OperatorContext from "./OperatorContext.js"
 
 /** A key of the service: an account's, or one of the operator's own. */
-export interface KnownSigner {
+interface KnownSigner {
   /** What messages call it. */
   readonly name: string
   readonly accounts: ReadonlyArray<string>
@@ -56,7 +55,7 @@ export const all = ({ config, content }: OperatorContext.OperatorContext): Reado
 
 const bounded = <A>(call: () => Effect.Effect<A, KeyProviderError>, limits: Provider["limits"]) =>
   Effect.mapError(
-    Call.bounded(call, RingKeyLimits.ofResolving({ ...RingKeyLimits.defaults, ...limits })),
+    Call.bounded(call, Call.ofResolving({ ...Call.defaults, ...limits })),
     ({ message, reason }) => `${message} (${reason})`
   )
 

@@ -8,7 +8,7 @@ import type { AccountId, OwnLimits, Tier } from "../../../application/ports/Tena
 import { allScopes } from "../../../application/tenants/FileAccounts.js"
 import * as Config from "../../config/Config.js"
 import * as Wiring from "../../Wiring.js"
-import { Operator, type Why } from "./Command.js"
+import { Operator, type Why } from "./Operator.js"
 
 export interface Account extends OwnLimits {
   readonly accountId: AccountId
@@ -31,6 +31,8 @@ export interface KnownKey extends Key {
 /** The configuration and the database of a service, and the accounts and keys of both together. */
 export interface OperatorContext {
   readonly config: Config.Config
+  /** What is in the database. */
+  readonly ports: Context.Context<Wiring.Stored>
   readonly store: TenantStore["Service"]
   readonly content: Content
   readonly accounts: ReadonlyArray<Account>
@@ -97,11 +99,13 @@ export const config: Effect.Effect<Config.Config, Why, Operator> = Effect.flatMa
 /** That configuration, and its database. */
 export const open: Effect.Effect<OperatorContext, Why, Operator | Scope.Scope> = Effect.gen(function* () {
   const read = yield* config
-  const store = Context.get(yield* Layer.build(Wiring.accountStore(read)), TenantStore)
+  const ports = yield* Layer.build(Wiring.stored(read))
+  const store = Context.get(ports, TenantStore)
   const content = yield* store.content
   const uses = yield* store.uses
   return {
     config: read,
+    ports,
     store,
     content,
     accounts: accountsOf(read, content),
@@ -121,7 +125,10 @@ export const thereAre = (names: ReadonlyArray<string>, nothing: string): string 
 }
 
 /** The account of this name; a refusal says which there are. */
-export const accountOf = ({ accounts }: OperatorContext, id: string): Effect.Effect<Account, string> => {
+export const accountOf = (
+  { accounts }: Pick<OperatorContext, "accounts">,
+  id: string
+): Effect.Effect<Account, string> => {
   const account = accounts.find(({ accountId }) => accountId === id)
   const names = accounts.map(({ accountId }) => accountId)
   return account === undefined
@@ -131,12 +138,19 @@ export const accountOf = ({ accounts }: OperatorContext, id: string): Effect.Eff
     : Effect.succeed(account)
 }
 
-/** The account of this name, which commands may change. */
-export const ownOf = (context: OperatorContext, id: string): Effect.Effect<Account, string> =>
-  Effect.flatMap(accountOf(context, id), (account) =>
-    account.origin === "file"
-      ? Effect.fail(`account ${id} is of the configuration file: change it there and start the service again`)
-      : Effect.succeed(account)
+/** The database, and the account of this name in it or in the file. */
+export const openFor = (id: string) =>
+  Effect.gen(function* () {
+    const context = yield* open
+    return { ...context, account: yield* accountOf(context, id) }
+  })
+
+/** The same of an account that commands may change. */
+export const openForOwn = (id: string) =>
+  Effect.filterOrFail(
+    openFor(id),
+    ({ account }) => account.origin === "database",
+    () => `account ${id} is of the configuration file: change it there and start the service again`
   )
 
 /** The key that these first digits of its hash name, at least eight. */

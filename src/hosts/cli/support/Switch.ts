@@ -1,9 +1,10 @@
 import * as Clock from "effect/Clock"
 import type * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Pause } from "../../../application/ports/TenantStore.js"
-import * as Command from "./Command.js"
+import { help, json, type Operator, report } from "./Operator.js"
 import * as OperatorContext from "./OperatorContext.js"
 import * as Table from "./Table.js"
 
@@ -20,7 +21,7 @@ interface Kind {
   readonly exists: (
     subject: string,
     context: OperatorContext.OperatorContext
-  ) => Effect.Effect<void, string, Command.Operator | Scope.Scope>
+  ) => Effect.Effect<void, string, Operator | Scope.Scope>
 }
 
 /** The commands that throw and turn back one kind of kill switch. */
@@ -35,34 +36,29 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
       return { context, subject }
     })
   return [
-    Command.make({
-      name: "pause",
-      about: `Refuses new writes ${anyWhat} with 422 writes_paused. What was accepted before is still settled.`,
-      examples: [example],
-      operands: { text: operand },
-      run: function* ({ text }) {
+    Command.make("pause", { text: operand, json }).pipe(
+      help(
+        `Refuses new writes ${anyWhat} with 422 writes_paused. What was accepted before is still settled.`,
+        example
+      ),
+      report(function* ({ text }) {
         const { context, subject } = yield* found(text)
         const since = yield* Clock.currentTimeMillis
         yield* context.store.pause({ kind, subject, since })
         return { text: `writes ${what} ${subject} are paused`, json: { kind, subject, paused: true } }
-      }
-    }),
-    Command.make({
-      name: "resume",
-      about: "Undoes pause.",
-      examples: [example],
-      operands: { text: operand },
-      run: function* ({ text }) {
+      })
+    ),
+    Command.make("resume", { text: operand, json }).pipe(
+      help("Undoes pause.", example),
+      report(function* ({ text }) {
         const { context, subject } = yield* found(text)
         yield* context.store.resume(kind, subject)
         return { text: `writes ${what} ${subject} go on`, json: { kind, subject, paused: false } }
-      }
-    }),
-    Command.make({
-      name: "paused",
-      about: "Lists what is paused, and since when.",
-      examples: [""],
-      run: function* () {
+      })
+    ),
+    Command.make("paused", { json }).pipe(
+      help("Lists what is paused, and since when.", ""),
+      report(function* () {
         const { content } = yield* OperatorContext.open
         const pauses = content.pauses.filter((pause) => pause.kind === kind)
         return {
@@ -72,7 +68,7 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
               : Table.aligned(pauses.map(({ since, subject }) => [subject, Table.time(since)])),
           json: pauses.map(({ since, subject }) => ({ subject, since: Table.time(since) }))
         }
-      }
-    })
+      })
+    )
   ] as const
 }

@@ -16,19 +16,22 @@ import * as Webhooks from "./Webhooks.js"
  * document, the documentation pages and derived clients all read this one value.
  */
 export const api = HttpApi.make("castellan")
-  .add(Wallets.group)
-  .add(Operations.group)
-  .add(Chain.group)
-  .add(Events.group)
-  .add(Registry.group)
-  .add(Signing.group)
-  .add(Network.group)
-  .add(Webhooks.group)
-  .add(Watches.group)
-  .add(Service.group)
+  .add(
+    Wallets.group,
+    Operations.group,
+    Chain.group,
+    Events.group,
+    Registry.group,
+    Signing.group,
+    Network.group,
+    Webhooks.group,
+    Watches.group,
+    Service.group
+  )
   .annotate(OpenApi.Title, "castellan")
   .annotate(OpenApi.Version, "0.1.0")
+  .annotate(OpenApi.License, { name: "MIT", identifier: "MIT" })
   .annotate(
-    OpenApi.Description,
+    OpenApi.Summary,
     "ERC-4337 smart-contract wallets for backends: predict, deploy and operate them over HTTP."
   )

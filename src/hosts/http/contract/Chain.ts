@@ -2,9 +2,8 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as GetReceipts from "../../../application/usecases/chain/GetReceipts.js"
 import * as ReadContracts from "../../../application/usecases/chain/ReadContracts.js"
-import { Authentication } from "./EndpointAnnotations.js"
+import { Authentication, post } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
-import { post } from "./UseCaseEndpoint.js"
 
 /** What the chain says. */
 export const group = HttpApiGroup.make("chain")
@@ -24,9 +23,7 @@ export const group = HttpApiGroup.make("chain")
         ],
         rpc: Sample.rpc
       }
-    })
-  )
-  .add(
+    }),
     post("receipt", "read", GetReceipts, {
       summary: "Fetch receipts",
       description:
@@ -36,3 +33,9 @@ export const group = HttpApiGroup.make("chain")
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Read the chain.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  read: ReadContracts.run,
+  receipt: GetReceipts.run
+}

@@ -1,8 +1,10 @@
 import * as Context from "effect/Context"
 import { identity } from "effect/Function"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiSecurity from "effect/http-api/HttpApiSecurity"
 import * as OpenApi from "effect/http-api/OpenApi"
+import type * as Schema from "effect/Schema"
 import type { Scope } from "../../../application/ports/Tenants.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 
@@ -11,7 +13,14 @@ export const apiKeyHeader = "X-API-Key"
 
 /** Marks endpoints that answer only to an account's key. */
 export class Authentication extends HttpApiMiddleware.Service<Authentication>()("castellan/Authentication", {
-  security: { apiKey: HttpApiSecurity.apiKey({ in: "header", key: apiKeyHeader }) },
+  security: {
+    apiKey: HttpApiSecurity.apiKey({ in: "header", key: apiKeyHeader }).pipe(
+      HttpApiSecurity.annotate(
+        OpenApi.Description,
+        "The account's key, issued by the operator. Keep it secret."
+      )
+    )
+  },
   error: [
     ErrorEnvelope.schemas[400],
     ErrorEnvelope.schemas[401],
@@ -43,9 +52,6 @@ export const idempotencyHeader = "Idempotency-Key"
 /** Header in which a caller says of a write what it wants to find it by. */
 export const metadataHeader = "Request-Metadata"
 
-/** Media type of a success that is text; without this annotation it is JSON. */
-export class TextAnswer extends Context.Service<TextAnswer, string>()("castellan/TextAnswer") {}
-
 /** The answer is a stream of events, which can be resumed after one of them. */
 export class Streamed extends Context.Service<Streamed, true>()("castellan/Streamed") {}
 
@@ -64,3 +70,34 @@ export const said = (summary: string, description: string, example?: unknown) =>
     Context.add(OpenApi.Description, description),
     example === undefined ? identity : Context.add(Example, example)
   )
+
+/** A use case that is asked by a body. */
+interface UseCase<Request, Response> {
+  readonly Request: Request
+  readonly Response: Response
+}
+
+/** What the documentation says of it, see `said`. */
+interface About {
+  readonly summary: string
+  readonly description: string
+  readonly example: unknown
+}
+
+/** The endpoint of a use case, at the path of its name. */
+export const post = <const Name extends string, Request extends Schema.Top, Response extends Schema.Top>(
+  name: Name,
+  scope: Scope,
+  { Request, Response }: UseCase<Request, Response>,
+  { description, example, summary }: About
+) =>
+  HttpApiEndpoint.post(name, `/${name}`, { payload: Request, success: Response, disableCodecs: true })
+    .annotate(RequiredScope, scope)
+    .annotateMerge(said(summary, description, example))
+
+/** The endpoint of a use case that writes. */
+export const write = <const Name extends string, Request extends Schema.Top, Response extends Schema.Top>(
+  name: Name,
+  useCase: UseCase<Request, Response>,
+  about: About
+) => post(name, "write", useCase, about).annotate(Idempotent, true)

@@ -3,9 +3,8 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as EventReader from "../../../application/chain/EventReader.js"
 import * as FilterEvents from "../../../application/usecases/events/FilterEvents.js"
 import * as GetEvents from "../../../application/usecases/events/GetEvents.js"
-import { Authentication } from "./EndpointAnnotations.js"
+import { Authentication, post } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
-import { post } from "./UseCaseEndpoint.js"
 
 const limits = `At most ${EventReader.maxBlocks.toLocaleString("en")} blocks and ${EventReader.bounds.results.toLocaleString("en")} events per request, of ${EventReader.bounds.bytes.toLocaleString("en")} bytes together; what the node refuses to answer at once is read in parts.`
 
@@ -23,9 +22,7 @@ export const group = HttpApiGroup.make("events")
         toBlock: "latest",
         rpc: Sample.rpc
       }
-    })
-  )
-  .add(
+    }),
     post("getEvents", "read", GetEvents, {
       summary: "Retrieve events",
       description: `Matching events, decoded, in chain order. ${limits}`,
@@ -40,3 +37,9 @@ export const group = HttpApiGroup.make("events")
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Find registered and built-in events on the chain.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  filterEvent: FilterEvents.run,
+  getEvents: GetEvents.run
+}

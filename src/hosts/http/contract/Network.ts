@@ -2,18 +2,24 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as ListNetworks from "../../../application/usecases/network/ListNetworks.js"
-import { Authentication, RequiredScope } from "./EndpointAnnotations.js"
+import { Authentication, RequiredScope, said } from "./EndpointAnnotations.js"
 
 /** What an account may work on. */
 export const group = HttpApiGroup.make("network")
   .add(
     HttpApiEndpoint.get("listNetworks", "/networks", { disableCodecs: true, success: ListNetworks.Response })
       .annotate(RequiredScope, "read")
-      .annotate(OpenApi.Summary, "List the networks")
-      .annotate(
-        OpenApi.Description,
-        "The chains on which this account may work, with contract addresses and creation code: everything that settings take beside the node and the signer."
+      .annotateMerge(
+        said(
+          "List the networks",
+          "The chains on which this account may work, with contract addresses and creation code: everything that settings take beside the node and the signer."
+        )
       )
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Chains, and the contracts there.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  listNetworks: ListNetworks.run
+}

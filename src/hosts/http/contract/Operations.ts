@@ -17,14 +17,14 @@ import * as Unstuck from "../../../application/usecases/operations/Unstuck.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import {
   Authentication,
-  Example,
   LongList,
+  post,
   RequiredScope,
   Streamed,
-  TextAnswer
+  said,
+  write
 } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
-import { post, write } from "./UseCaseEndpoint.js"
 
 const operation = {
   salt: "customer-1",
@@ -43,17 +43,13 @@ export const group = HttpApiGroup.make("operations")
       description:
         "Encodes, estimates, signs and submits one op per operation, together in one transaction when they fit. An operation that would revert is not sent; the others are, and status is 4. With Prefer: respond-async it takes up to 10,000 operations, in a body of up to 8 MiB; logs of the answer to more than 256 are empty.",
       example: { operations: [operation], settings }
-    }).annotate(LongList, "operations")
-  )
-  .add(
+    }).annotate(LongList, "operations"),
     post("estimateGas", "read", EstimateGas, {
       summary: "Estimate gas and encode ops",
       description:
         "Simulates the operations in order and returns the encoded ops, ready for /executeEncoded. A well-formed request is always answered with 200; status 0 and error say that an operation fails.",
       example: { operations: [operation], settings }
-    })
-  )
-  .add(
+    }),
     write("executeEncoded", ExecuteEncoded, {
       summary: "Execute encoded ops",
       description:
@@ -62,9 +58,7 @@ export const group = HttpApiGroup.make("operations")
         operations: [{ encodedUserOp: Sample.encodedUserOp, userOpHash: Sample.hash, walletCustody: 1 }],
         settings
       }
-    })
-  )
-  .add(
+    }),
     post("passkeyHash", "read", PasskeyHash, {
       summary: "Encode ops for passkeys",
       description:
@@ -73,9 +67,7 @@ export const group = HttpApiGroup.make("operations")
         operations: [{ ...operation, walletCustody: 5 }],
         settings: { rpc: Sample.rpc, entryPoint: Sample.entryPoint }
       }
-    })
-  )
-  .add(
+    }),
     write("executePasskey", ExecutePasskey, {
       summary: "Execute ops that a passkey has signed",
       description:
@@ -94,9 +86,7 @@ export const group = HttpApiGroup.make("operations")
         ],
         settings: { rpc: Sample.rpc, entryPoint: Sample.entryPoint }
       }
-    })
-  )
-  .add(
+    }),
     write("transactSigner", TransactSigner, {
       summary: "Send a transaction of the signer itself",
       description:
@@ -107,39 +97,34 @@ export const group = HttpApiGroup.make("operations")
         funcParams: [Sample.recipient, "1000"],
         settings: { rpc: Sample.rpc, signer: Sample.signer }
       }
-    })
-  )
-  .add(
+    }),
     write("unstuck", Unstuck, {
       summary: "Replace waiting transactions",
       description:
         "Prices the signer's waiting transactions anew, each under its own nonce and with its own payload. The service does so by itself after a while; this does it now.",
       example: { settings: { rpc: Sample.rpc, signer: Sample.signer }, dryRun: true }
-    })
-  )
-  .add(
+    }),
     HttpApiEndpoint.get("listRequests", "/requests", {
       disableCodecs: true,
       query: ListRequests.Query.fields,
       success: ListRequests.Response
     })
       .annotate(RequiredScope, "read")
-      .annotate(OpenApi.Summary, "List writes")
-      .annotate(
-        OpenApi.Description,
-        "The account's accepted writes of the last 30 days and those that are not final, the newest first, a page at a time. GET /requests/{requestId} has the answer of each."
-      )
-      .annotate(Example, {
-        state: "pending",
-        since: "1767225600",
-        until: "1767312000",
-        wallet: Sample.recipient,
-        metadata: "order:4711",
-        cursor: "MTc2NzIyNTYwMDAwMC40Mg",
-        limit: "20"
-      })
-  )
-  .add(
+      .annotateMerge(
+        said(
+          "List writes",
+          "The account's accepted writes of the last 30 days and those that are not final, the newest first, a page at a time. GET /requests/{requestId} has the answer of each.",
+          {
+            state: "pending",
+            since: "1767225600",
+            until: "1767312000",
+            wallet: Sample.recipient,
+            metadata: "order:4711",
+            cursor: "MTc2NzIyNTYwMDAwMC40Mg",
+            limit: "20"
+          }
+        )
+      ),
     HttpApiEndpoint.get("getRequest", "/requests/:requestId", {
       disableCodecs: true,
       params: GetRequest.Request.fields,
@@ -148,14 +133,13 @@ export const group = HttpApiGroup.make("operations")
       error: ErrorEnvelope.schemas[404]
     })
       .annotate(RequiredScope, "read")
-      .annotate(OpenApi.Summary, "Ask what became of a write")
-      .annotate(
-        OpenApi.Description,
-        "The state and, once it is final, the answer of a write that was accepted. A write that was refused before that, one that had nothing to send, and another account's are not found. With wait the answer comes as soon as the request is final, or when that time is over."
-      )
-      .annotate(Example, { requestId: Sample.requestId, wait: "30" })
-  )
-  .add(
+      .annotateMerge(
+        said(
+          "Ask what became of a write",
+          "The state and, once it is final, the answer of a write that was accepted. A write that was refused before that, one that had nothing to send, and another account's are not found. With wait the answer comes as soon as the request is final, or when that time is over.",
+          { requestId: Sample.requestId, wait: "30" }
+        )
+      ),
     HttpApiEndpoint.delete("cancelRequest", "/requests/:requestId", {
       disableCodecs: true,
       params: CancelRequest.Request.fields,
@@ -163,14 +147,13 @@ export const group = HttpApiGroup.make("operations")
       error: ErrorEnvelope.schemas[404]
     })
       .annotate(RequiredScope, "write")
-      .annotate(OpenApi.Summary, "Cancel what was not signed of a write")
-      .annotate(
-        OpenApi.Description,
-        "Ends what of an accepted write was not signed yet: it never will be, by any process, and the write's own answer says so (request_cancelled). What was signed goes on to its end. Repeats change nothing. /unstuck is not cancelled. A write that is not of this account is not found."
-      )
-      .annotate(Example, { requestId: Sample.requestId })
-  )
-  .add(
+      .annotateMerge(
+        said(
+          "Cancel what was not signed of a write",
+          "Ends what of an accepted write was not signed yet: it never will be, by any process, and the write's own answer says so (request_cancelled). What was signed goes on to its end. Repeats change nothing. /unstuck is not cancelled. A write that is not of this account is not found.",
+          { requestId: Sample.requestId }
+        )
+      ),
     HttpApiEndpoint.get("streamEvents", "/requests/:requestId/events", {
       disableCodecs: true,
       params: GetRequest.Request.fields,
@@ -180,13 +163,28 @@ export const group = HttpApiGroup.make("operations")
     })
       .annotate(RequiredScope, "read")
       .annotate(Streamed, true)
-      .annotate(TextAnswer, "text/event-stream")
-      .annotate(OpenApi.Summary, "Follow what becomes of a write")
-      .annotate(
-        OpenApi.Description,
-        "Server-Sent Events of an accepted write, from its acceptance to its final answer: accepted, scheduled, signed, submitted, replaced, included, reopened, settled, final, cancelled, expired. id is the event's number, from 1 without a gap; Last-Event-ID goes on after it. The stream ends with the final answer; one that is resumed after it is answered 204, unless more has happened."
+      .annotateMerge(
+        said(
+          "Follow what becomes of a write",
+          "Server-Sent Events of an accepted write, from its acceptance to its final answer: accepted, scheduled, signed, submitted, replaced, included, reopened, settled, final, cancelled, expired. id is the event's number, from 1 without a gap; Last-Event-ID goes on after it. The stream ends with the final answer; one that is resumed after it is answered 204, unless more has happened.",
+          { requestId: Sample.requestId, after: "2" }
+        )
       )
-      .annotate(Example, { requestId: Sample.requestId, after: "2" })
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Execute calls from wallets, or prepare them for a signature of your own.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  execute: ExecuteOperations.run,
+  estimateGas: EstimateGas.run,
+  executeEncoded: ExecuteEncoded.run,
+  passkeyHash: PasskeyHash.run,
+  executePasskey: ExecutePasskey.run,
+  transactSigner: TransactSigner.run,
+  unstuck: Unstuck.run,
+  getRequest: GetRequest.run,
+  streamEvents: StreamEvents.run,
+  listRequests: ListRequests.run,
+  cancelRequest: CancelRequest.run
+}

@@ -2,8 +2,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as AddError from "../../../application/usecases/registry/AddError.js"
 import * as AddEvent from "../../../application/usecases/registry/AddEvent.js"
-import { Authentication } from "./EndpointAnnotations.js"
-import { post } from "./UseCaseEndpoint.js"
+import { Authentication, post } from "./EndpointAnnotations.js"
 
 /** What an account teaches the service of its contracts. */
 export const group = HttpApiGroup.make("registry")
@@ -23,9 +22,7 @@ export const group = HttpApiGroup.make("registry")
           anonymous: false
         }
       }
-    })
-  )
-  .add(
+    }),
     post("addError", "write", AddError, {
       summary: "Register an error",
       description:
@@ -41,3 +38,9 @@ export const group = HttpApiGroup.make("registry")
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Register events and errors of your contracts.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  addEvent: AddEvent.run,
+  addError: AddError.run
+}

@@ -4,7 +4,7 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { TextAnswer, Unlimited } from "./EndpointAnnotations.js"
+import { said, Unlimited } from "./EndpointAnnotations.js"
 
 const Health = Schema.Struct({ status: Schema.Literals(["live", "ready"]) }).annotate({
   identifier: "Health"
@@ -19,40 +19,36 @@ export const group = HttpApiGroup.make("service")
   .add(
     HttpApiEndpoint.get("live", "/health/live", { disableCodecs: true, success: Health, error: failures })
       .annotate(Unlimited, true)
-      .annotate(OpenApi.Summary, "Liveness")
-      .annotate(OpenApi.Description, "Answers as long as the process does.")
-  )
-  .add(
+      .annotateMerge(said("Liveness", "Answers as long as the process does.")),
     HttpApiEndpoint.get("ready", "/health/ready", { disableCodecs: true, success: Health, error: failures })
       .annotate(Unlimited, true)
-      .annotate(OpenApi.Summary, "Readiness")
-      .annotate(
-        OpenApi.Description,
-        "200 while the service takes requests, 503 once it is about to stop, and while its database does not answer within a second."
-      )
-  )
-  .add(
+      .annotateMerge(
+        said(
+          "Readiness",
+          "200 while the service takes requests, 503 once it is about to stop, and while its database does not answer within a second."
+        )
+      ),
     HttpApiEndpoint.get("openapi", "/openapi.json", {
       disableCodecs: true,
-      success: Schema.Unknown.annotate({ description: "An OpenAPI 3.1 document." }),
+      success: Schema.Json.annotate({ description: "An OpenAPI 3.1 document." }),
       error: [...failures, ErrorEnvelope.schemas[429]]
-    })
-      .annotate(OpenApi.Summary, "This interface as OpenAPI 3.1")
-      .annotate(OpenApi.Description, "For generators of clients, and for checks: every answer fits it.")
-  )
-  .add(
+    }).annotateMerge(
+      said(
+        "This interface as OpenAPI 3.1",
+        "For generators of clients, and for checks: every answer fits it."
+      )
+    ),
     HttpApiEndpoint.get("docs", "/docs", {
       disableCodecs: true,
       success: Schema.String.annotate({ description: "An HTML page." }).pipe(
         HttpApiSchema.asText({ contentType: html })
       ),
       error: [...failures, ErrorEnvelope.schemas[429]]
-    })
-      .annotate(TextAnswer, html)
-      .annotate(OpenApi.Summary, "This interface for people")
-      .annotate(
-        OpenApi.Description,
+    }).annotateMerge(
+      said(
+        "This interface for people",
         "A page that shows this document, and sends requests with the key that you enter."
       )
+    )
   )
   .annotate(OpenApi.Description, "Health and documentation. No key needed.")

@@ -1,12 +1,12 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
+import type { Caller } from "../../../application/request/Caller.js"
 import * as GetBundlerAddress from "../../../application/usecases/signing/GetBundlerAddress.js"
 import * as GetSigner from "../../../application/usecases/signing/GetSigner.js"
 import * as SignMessages from "../../../application/usecases/signing/SignMessages.js"
-import { Authentication, BodyOptional, Example, RequiredScope } from "./EndpointAnnotations.js"
+import { Authentication, BodyOptional, post, RequiredScope, said } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
-import { post } from "./UseCaseEndpoint.js"
 
 const bundlerAddress = "The service's own submitting address, to which ops without a signer are bound."
 
@@ -24,16 +24,12 @@ export const group = HttpApiGroup.make("signing")
         "A message that can not be signed is an element of errors. A key with this scope can do everything that the account's signers can: every digest is in the service's log."
       ].join(" "),
       example: { messages: ["hello"], format: "rsv", signer: Sample.signer }
-    })
-  )
-  .add(
+    }),
     post("getSigner", "read", GetSigner, {
       summary: "Get a signer's address",
       description: "Address, public key and kind of one of the account's signers.",
       example: { signer: Sample.signer }
-    })
-  )
-  .add(
+    }),
     HttpApiEndpoint.post("getBundlerAddress", "/getbundleraddress", {
       disableCodecs: true,
       payload: GetBundlerAddress.Request,
@@ -41,18 +37,21 @@ export const group = HttpApiGroup.make("signing")
     })
       .annotate(RequiredScope, "read")
       .annotate(BodyOptional, true)
-      .annotate(OpenApi.Summary, "Get the bundler's address")
-      .annotate(OpenApi.Description, bundlerAddress)
-      .annotate(Example, {})
-  )
-  .add(
+      .annotateMerge(said("Get the bundler's address", bundlerAddress, {})),
     HttpApiEndpoint.get("getBundlerAddressByGet", "/getbundleraddress", {
       disableCodecs: true,
       success: GetBundlerAddress.Response
     })
       .annotate(RequiredScope, "read")
-      .annotate(OpenApi.Summary, "Get the bundler's address")
-      .annotate(OpenApi.Description, bundlerAddress)
+      .annotateMerge(said("Get the bundler's address", bundlerAddress))
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Sign messages; addresses of signers and of the bundler.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  sign: SignMessages.run,
+  getSigner: GetSigner.run,
+  getBundlerAddress: GetBundlerAddress.run,
+  getBundlerAddressByGet: (caller: Caller) => GetBundlerAddress.run(caller, {})
+}

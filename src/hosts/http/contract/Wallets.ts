@@ -3,9 +3,8 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as CheckWallets from "../../../application/usecases/wallets/CheckWallets.js"
 import * as CreateWallets from "../../../application/usecases/wallets/CreateWallets.js"
 import * as PredictWallets from "../../../application/usecases/wallets/PredictWallets.js"
-import { Authentication } from "./EndpointAnnotations.js"
+import { Authentication, post, write } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
-import { post, write } from "./UseCaseEndpoint.js"
 
 /** Prediction, deployment and look-up of wallets. */
 export const group = HttpApiGroup.make("wallets")
@@ -22,9 +21,7 @@ export const group = HttpApiGroup.make("wallets")
           beaconAdminCreationCode: Sample.creationCode
         }
       }
-    })
-  )
-  .add(
+    }),
     post("check", "read", CheckWallets, {
       summary: "Check whether wallets exist",
       description:
@@ -33,9 +30,7 @@ export const group = HttpApiGroup.make("wallets")
         accounts: [{ salt: "customer-1", walletCustody: 1 }],
         settings: { rpc: Sample.rpc }
       }
-    })
-  )
-  .add(
+    }),
     write("create", CreateWallets, {
       summary: "Deploy wallets",
       description:
@@ -48,3 +43,10 @@ export const group = HttpApiGroup.make("wallets")
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Predict, check and deploy wallets.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  predict: PredictWallets.run,
+  check: CheckWallets.run,
+  create: CreateWallets.run
+}

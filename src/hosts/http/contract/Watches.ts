@@ -2,17 +2,13 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as AddWatch from "../../../application/usecases/watches/AddWatch.js"
-import * as ChangeWatch from "../../../application/usecases/watches/ChangeWatch.js"
-import * as GetWatch from "../../../application/usecases/watches/GetWatch.js"
-import * as ListWatches from "../../../application/usecases/watches/ListWatches.js"
-import * as RemoveWatch from "../../../application/usecases/watches/RemoveWatch.js"
 import * as Watch from "../../../application/usecases/watches/Watch.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { Authentication, RequiredScope, said } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
-const notFound = ErrorEnvelope.schemas[404]
 const one = { watchId: Sample.watchId }
+const ofOne = { disableCodecs: true, params: Watch.Path.fields, error: ErrorEnvelope.schemas[404] } as const
 
 /** Which events of contracts webhooks are told of. */
 export const group = HttpApiGroup.make("watches")
@@ -35,57 +31,52 @@ export const group = HttpApiGroup.make("watches")
           chainId: 8453
         }
       )
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.get("listWatches", "/watches", {
       disableCodecs: true,
-      query: ListWatches.Query.fields,
-      success: ListWatches.Response
+      query: Watch.ListQuery.fields,
+      success: Watch.List
     }).annotateMerge(
       said("List watches", "The account's watches in the order of their making, by pages.", {
         cursor: "NDI",
         limit: "20"
       })
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.get("getWatch", "/watches/:watchId", {
-      disableCodecs: true,
-      params: Watch.Path.fields,
-      success: GetWatch.Response,
-      error: notFound
+      ...ofOne,
+      success: Watch.Shown
     }).annotateMerge(
       said(
         "Ask for one watch",
         "How far it has read and what it is owed. Another account's is not found.",
         one
       )
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.patch("changeWatch", "/watches/:watchId", {
-      disableCodecs: true,
-      params: Watch.Path.fields,
-      payload: ChangeWatch.Request,
-      success: ChangeWatch.Response,
-      error: notFound
+      ...ofOne,
+      payload: Watch.ChangeRequest,
+      success: Watch.Shown
     }).annotateMerge(
       said(
         "Pause or resume a watch",
         "A paused watch stays where it is, and reads on from there when it is enabled. What it is about does not change: add another watch, and remove this one.",
         { ...one, state: "paused" }
       )
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.delete("removeWatch", "/watches/:watchId", {
-      disableCodecs: true,
-      params: Watch.Path.fields,
-      success: RemoveWatch.Response,
-      error: notFound
+      ...ofOne,
+      success: Watch.Removed
     }).annotateMerge(said("Remove a watch", "Removes it with all that its webhook is owed of it.", one))
   )
   .annotateEndpoints(RequiredScope, "webhooks")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Events of contracts that webhooks are told of.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  addWatch: AddWatch.run,
+  listWatches: Watch.list,
+  getWatch: Watch.get,
+  changeWatch: Watch.change,
+  removeWatch: Watch.remove
+}

@@ -1,83 +1,57 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
-import * as AddWebhook from "../../../application/usecases/webhooks/AddWebhook.js"
-import * as ChangeWebhook from "../../../application/usecases/webhooks/ChangeWebhook.js"
-import * as GetWebhook from "../../../application/usecases/webhooks/GetWebhook.js"
-import * as ListDead from "../../../application/usecases/webhooks/ListDead.js"
-import * as ListWebhooks from "../../../application/usecases/webhooks/ListWebhooks.js"
-import * as Redeliver from "../../../application/usecases/webhooks/Redeliver.js"
-import * as RemoveWebhook from "../../../application/usecases/webhooks/RemoveWebhook.js"
-import * as RotateSecret from "../../../application/usecases/webhooks/RotateSecret.js"
 import * as Webhook from "../../../application/usecases/webhooks/Webhook.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { Authentication, BodyOptional, RequiredScope, said } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
-const notFound = ErrorEnvelope.schemas[404]
 const one = { webhookId: Sample.requestId }
+const ofOne = { disableCodecs: true, params: Webhook.Path.fields, error: ErrorEnvelope.schemas[404] } as const
 
 /** Where an account is told of its requests' events. */
 export const group = HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.post("addWebhook", "/webhooks", {
       disableCodecs: true,
-      payload: AddWebhook.Request,
-      success: AddWebhook.Response
+      payload: Webhook.AddRequest,
+      success: Webhook.WithSecret
     }).annotateMerge(
       said(
         "Add a webhook",
         "Events of the account's requests are sent to the URL from now on, signed as Standard Webhooks says with the secret of the answer, which is shown this once. A repeat makes another webhook; an account has at most ten.",
         { url: "https://example.com/castellan", kinds: ["final", "reopened"] }
       )
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.get("listWebhooks", "/webhooks", {
       disableCodecs: true,
-      success: ListWebhooks.Response
-    }).annotateMerge(said("List webhooks", "The account's webhooks, with how much is owed to each."))
-  )
-  .add(
+      success: Webhook.List
+    }).annotateMerge(said("List webhooks", "The account's webhooks, with how much is owed to each.")),
     HttpApiEndpoint.get("getWebhook", "/webhooks/:webhookId", {
-      disableCodecs: true,
-      params: Webhook.Path.fields,
-      success: GetWebhook.Response,
-      error: notFound
+      ...ofOne,
+      success: Webhook.Shown
     }).annotateMerge(
       said("Ask for one webhook", "One webhook of the account. Another account's is not found.", one)
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.patch("changeWebhook", "/webhooks/:webhookId", {
-      disableCodecs: true,
-      params: Webhook.Path.fields,
-      payload: ChangeWebhook.Request,
-      success: ChangeWebhook.Response,
-      error: notFound
+      ...ofOne,
+      payload: Webhook.ChangeRequest,
+      success: Webhook.Shown
     }).annotateMerge(
       said(
         "Pause, resume or change a webhook",
         "Changes what the body names. What is owed to a paused webhook waits; resume also one that the service has paused (failing). Other kinds hold for events from now on.",
         { ...one, state: "paused" }
       )
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.delete("removeWebhook", "/webhooks/:webhookId", {
-      disableCodecs: true,
-      params: Webhook.Path.fields,
-      success: RemoveWebhook.Response,
-      error: notFound
-    }).annotateMerge(said("Remove a webhook", "Removes it with all that is owed to it.", one))
-  )
-  .add(
+      ...ofOne,
+      success: Webhook.Removed
+    }).annotateMerge(said("Remove a webhook", "Removes it with all that is owed to it.", one)),
     HttpApiEndpoint.post("rotateSecret", "/webhooks/:webhookId/rotate", {
-      disableCodecs: true,
-      params: Webhook.Path.fields,
-      payload: RotateSecret.Request,
-      success: RotateSecret.Response,
-      error: notFound
+      ...ofOne,
+      payload: Webhook.RotateRequest,
+      success: Webhook.Rotated
     })
       .annotate(BodyOptional, true)
       .annotateMerge(
@@ -86,25 +60,17 @@ export const group = HttpApiGroup.make("webhooks")
           "A new secret, shown this once. Messages are signed with both until overlapHours are over; a secret before the older one ends now.",
           { ...one, overlapHours: 24 }
         )
-      )
-  )
-  .add(
+      ),
     HttpApiEndpoint.get("listDead", "/webhooks/:webhookId/dead", {
-      disableCodecs: true,
-      params: Webhook.Path.fields,
-      success: ListDead.Response,
-      error: notFound
+      ...ofOne,
+      success: Webhook.Dead
     }).annotateMerge(
       said("List events that were given up", "Events that the webhook has not taken for three days.", one)
-    )
-  )
-  .add(
+    ),
     HttpApiEndpoint.post("redeliver", "/webhooks/:webhookId/redeliver", {
-      disableCodecs: true,
-      params: Webhook.Path.fields,
-      payload: Redeliver.Request,
-      success: Redeliver.Response,
-      error: notFound
+      ...ofOne,
+      payload: Webhook.RedeliverRequest,
+      success: Webhook.Redelivered
     })
       .annotate(BodyOptional, true)
       .annotateMerge(
@@ -118,3 +84,15 @@ export const group = HttpApiGroup.make("webhooks")
   .annotateEndpoints(RequiredScope, "webhooks")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Where the events of requests are sent to.")
+
+/** By the endpoint's name. */
+export const useCases = {
+  addWebhook: Webhook.add,
+  listWebhooks: Webhook.list,
+  getWebhook: Webhook.get,
+  changeWebhook: Webhook.change,
+  removeWebhook: Webhook.remove,
+  rotateSecret: Webhook.rotate,
+  listDead: Webhook.dead,
+  redeliver: Webhook.redeliver
+}

@@ -1,5 +1,6 @@
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as Option from "effect/Option"
 import * as IpAddress from "../../../domain/net/IpAddress.js"
-import { header, type Incoming } from "../message/HttpMessage.js"
 
 /** Most entries of X-Forwarded-For that are looked at: no honest chain of proxies is longer. */
 const maxHops = 32
@@ -25,14 +26,17 @@ const entry = (text: string): IpAddress.IpAddress | undefined => {
  * entry that is no address ends the search at the proxy which passed it on.
  * The `name` of it; null: the transport does not tell.
  */
-export const of = (incoming: Incoming, trusted: ReadonlyArray<IpAddress.Range>): string | null => {
-  const socket = parse(incoming.remoteAddress)
+export const of = (
+  { headers, remoteAddress }: Pick<HttpServerRequest, "headers" | "remoteAddress">,
+  trusted: ReadonlyArray<IpAddress.Range>
+): string | null => {
+  const socket = parse(Option.getOrNull(remoteAddress))
   if (socket === undefined) return null
   const isProxy = (address: IpAddress.IpAddress) =>
     trusted.some((range) => IpAddress.contains(range, address))
   let client = socket
   if (isProxy(client)) {
-    const entries = header(incoming, "x-forwarded-for").split(",").slice(-maxHops)
+    const entries = (headers["x-forwarded-for"] ?? "").split(",").slice(-maxHops)
     for (const text of entries.reverse()) {
       const next = entry(text)
       if (next === undefined) break

@@ -1,7 +1,11 @@
+import * as ByteSize from "effect/ByteSize"
+import * as Context from "effect/Context"
 import * as Data from "effect/Data"
-import * as Result from "effect/Result"
+import * as Effect from "effect/Effect"
+import { MaxBodySize } from "effect/http/HttpIncomingMessage"
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 
-/** How much of a body is taken, in bytes. */
+/** How much of a body is taken, in bytes. No header's claim is believed. */
 export interface Limits {
   /** Longest body that is answered on its merits. */
   readonly maxBytes: number
@@ -12,42 +16,25 @@ export interface Limits {
 /** The transport failed before the body's end: the client has gone, or its framing is broken. */
 export class Broken extends Data.TaggedError("Broken")<Record<never, never>> {}
 
-/** Counts the bytes of a body as they arrive and keeps them while they fit. No header's claim is believed. */
-export class Collector {
-  private size = 0
-  private chunks: Array<Uint8Array> = []
+/** The bytes of a body; null: they are too many. */
+export type Read = (
+  request: HttpServerRequest,
+  limits: Limits
+) => Effect.Effect<Uint8Array<ArrayBufferLike> | null, Broken>
 
-  constructor(private readonly limits: Limits) {}
-
-  /** Takes the next bytes. False: it wants no more, the body is refused whatever follows. */
-  take(chunk: Uint8Array): boolean {
-    this.size += chunk.byteLength
-    if (this.size <= this.limits.maxBytes) this.chunks.push(chunk)
-    else this.chunks = []
-    return this.size <= this.limits.drainBytes
-  }
-
-  get empty(): boolean {
-    return this.size === 0
-  }
-
-  /** The body as text. `Failure` says why there is none. */
-  text(): Result.Result<string, "body_too_large" | "invalid_json"> {
-    if (this.size > this.limits.maxBytes) return Result.fail("body_too_large")
-    const [first, ...more] = this.chunks
-    try {
-      if (first === undefined) return Result.succeed("")
-      if (more.length === 0) return Result.succeed(utf8.decode(first))
-      const decoder = strictUtf8()
-      const texts = this.chunks.map((chunk) => decoder.decode(chunk, { stream: true }))
-      return Result.succeed(texts.join("") + decoder.decode())
-    } catch {
-      return Result.fail("invalid_json")
-    }
-  }
-}
-
-const strictUtf8 = () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-
-/** For bodies of one piece: a decoder keeps nothing of a text that it was given whole. */
-const utf8 = strictUtf8()
+/** How the transport reads a body, where it has a way of its own. In a minute, as node's server does. */
+export const Reader = Context.Reference<Read>("castellan/http/Body/Reader", {
+  defaultValue:
+    () =>
+    (request, { maxBytes }) =>
+      request.arrayBuffer.pipe(
+        Effect.provideService(MaxBodySize, ByteSize.bytes(maxBytes)),
+        Effect.map((bytes) => new Uint8Array(bytes)),
+        Effect.catch(({ reason }) =>
+          reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge"
+            ? Effect.succeed(null)
+            : Effect.fail(new Broken())
+        ),
+        Effect.timeoutOrElse({ duration: "60 seconds", orElse: () => Effect.fail(new Broken()) })
+      )
+})

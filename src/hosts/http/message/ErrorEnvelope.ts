@@ -1,9 +1,9 @@
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Schema from "effect/Schema"
 import { type Code, catalogue } from "../../../application/request/Catalogue.js"
 import type { Detail, Failure } from "../../../application/request/Failure.js"
 import { optional } from "../../../application/request/Fields.js"
 import * as Json from "../../../domain/json/Json.js"
-import type { Answer } from "./HttpMessage.js"
 import * as Statuses from "./Statuses.js"
 
 /** Why a request is not answered with success. The HTTP status goes by the kind of its code. */
@@ -53,10 +53,13 @@ const more = (extra: Problem["extra"]): string => {
 }
 
 /** The one shape of every answer that is no success. */
-export const answer = (
-  { code, details, extra, headers, message }: Problem,
-  requestId: string
-): Answer & { readonly body: string; readonly status: Statuses.Status } => {
+export interface Answer {
+  readonly status: Statuses.Status
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export const answer = ({ code, details, extra, headers, message }: Problem, requestId: string): Answer => {
   const status = Statuses.of(code)
   // Of a repeat: the request that was accepted is the one to ask for.
   const accepted = code === "outcome_unknown" ? extra.requestId : undefined
@@ -71,6 +74,11 @@ export const answer = (
     },
     body: `{"error":${JSON.stringify(message)},"code":"${code}","requestId":${JSON.stringify(id)},"details":${details.length === 0 ? "[]" : Json.print(details)}${more(extra)}}`
   }
+}
+
+export const response = (problem: Problem, requestId: string): HttpServerResponse.HttpServerResponse => {
+  const { body, headers, status } = answer(problem, requestId)
+  return HttpServerResponse.text(body, { status, headers, contentType: "application/json" })
 }
 
 const detail = Schema.StructWithRest(

@@ -1,67 +1,59 @@
-import {
-  apiKeyHeader,
-  idempotencyHeader,
-  lastEventHeader,
-  metadataHeader,
-  preferHeader
-} from "../contract/EndpointAnnotations.js"
-import { type Answer, header, type Incoming } from "../message/HttpMessage.js"
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Contract from "../contract/EndpointAnnotations.js"
 
 /** Web origins whose pages may use the service, exactly as browsers send them; none: no browser page may. */
 export type Origins = ReadonlySet<string>
 
 /** What pages may read of an answer beside its body. */
-const exposed = [
-  "X-Request-Id",
-  "RateLimit-Limit",
-  "RateLimit-Remaining",
-  "RateLimit-Reset",
-  "Retry-After",
-  "Location",
-  "Preference-Applied"
-]
+const exposed =
+  "X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, Location, Preference-Applied"
 
 const permitted = [
   "Content-Type",
-  apiKeyHeader,
-  idempotencyHeader,
-  lastEventHeader,
-  metadataHeader,
-  preferHeader
-]
+  Contract.apiKeyHeader,
+  Contract.idempotencyHeader,
+  Contract.lastEventHeader,
+  Contract.metadataHeader,
+  Contract.preferHeader
+].join(", ")
 
 /** How long a browser need not ask again, seconds: two hours, the most that Chromium keeps. */
-const maxAge = 7_200
-
-const allows = (origins: Origins, incoming: Incoming): boolean => origins.has(header(incoming, "origin"))
+const maxAge = "7200"
 
 /**
  * Headers of every answer. Never of credentials: keys are sent by the page itself, and no cookie is ever looked at.
  */
-export const headers = (incoming: Incoming, origins: Origins): Readonly<Record<string, string>> => {
+export const headers = (
+  { headers: { origin = "" } }: HttpServerRequest,
+  origins: Origins
+): Readonly<Record<string, string>> => {
   if (origins.size === 0) return {}
-  if (!allows(origins, incoming)) return { vary: "Origin" }
   return {
     vary: "Origin",
-    "access-control-allow-origin": header(incoming, "origin"),
-    "access-control-expose-headers": exposed.join(", ")
+    ...(origins.has(origin) && {
+      "access-control-allow-origin": origin,
+      "access-control-expose-headers": exposed
+    })
   }
 }
 
 /** The answer to a browser that asks on behalf of a page what it may send to this path; null: it is no such question. */
-export const preflight = (incoming: Incoming, methods: Iterable<string>, origins: Origins): Answer | null => {
-  if (incoming.method !== "OPTIONS" || header(incoming, "access-control-request-method") === "") return null
-  if (!allows(origins, incoming)) return null
-  return {
-    status: 200,
-    headers: {
-      ...headers(incoming, origins),
-      "content-type": "application/json",
-      vary: "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
-      "access-control-allow-methods": [...methods].join(", "),
-      "access-control-allow-headers": permitted.join(", "),
-      "access-control-max-age": String(maxAge)
-    },
-    body: "{}"
-  }
-}
+export const preflight = (
+  { headers, method }: HttpServerRequest,
+  methods: Iterable<string>,
+  origins: Origins
+): HttpServerResponse.HttpServerResponse | null =>
+  method !== "OPTIONS" ||
+  (headers["access-control-request-method"] ?? "") === "" ||
+  !origins.has(headers.origin ?? "")
+    ? null
+    : HttpServerResponse.text("{}", {
+        contentType: "application/json",
+        headers: {
+          vary: "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
+          "access-control-allow-methods": [...methods].join(", "),
+          "access-control-allow-headers": permitted,
+          "access-control-max-age": maxAge
+        }
+      })

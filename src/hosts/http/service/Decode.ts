@@ -27,21 +27,25 @@ interface Place {
   readonly value: unknown
 }
 
+export type Decoder<A = unknown> = (value: unknown, isLarge?: boolean) => Result.Result<A, Problem>
+
 /**
  * A decoder of request values. The whole value is judged, excess members included; a `Problem` names every place
  * that does not fit, and repeats what the caller sent there only where an integer is expected, and shortened. Of a large
  * value it names the first place alone: to collect tens of thousands takes long.
  */
-export const decoder = <A, I>(
-  schema: Schema.Codec<A, I>
-): ((value: unknown, isLarge?: boolean) => Result.Result<A, Problem>) => {
+export const decoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A> => {
   const decode = SchemaParser.decodeUnknownResult(schema)
   return (value, isLarge = false) =>
     Result.mapError(
       decode(value, { errors: isLarge ? "first" : "all", onExcessProperty: "error" }),
-      (issue) => toProblem(issue, { path: "", name: "", ast: schema.ast, value })
+      (issue) => problemOf(issue, schema, value)
     )
 }
+
+/** Why a value does not fit the schema by which it was decoded. */
+export const problemOf = (issue: SchemaIssue.Issue, schema: Schema.Top, value: unknown): Problem =>
+  toProblem(issue, { path: "", name: "", ast: schema.ast, value })
 
 const toProblem = (issue: SchemaIssue.Issue, whole: Place): Problem => {
   const found: Array<Found> = []

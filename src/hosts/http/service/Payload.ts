@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Semaphore from "effect/Semaphore"
@@ -6,32 +7,20 @@ import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import * as Json from "../../../domain/json/Json.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import * as Keccak from "../../../domain/primitives/Keccak.js"
-import type { Steps } from "../../../domain/primitives/Steps.js"
 import * as Body from "../message/Body.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
-import { header, type Incoming } from "../message/HttpMessage.js"
-import type { Route } from "./Routes.js"
-
-/** Length from which on a body is large, in UTF-16 units: no honest one has many mistakes. */
-const largeBody = 65_536
+import type { Endpoint } from "./Endpoints.js"
 
 /** Bounds on a request body. */
 export interface Bounds extends Body.Limits, Json.Bounds {}
 
-const contentType = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-8|"utf-8")\s*)?;?$/i
-
-/** True when the headers announce a body, which may be empty. */
-export const announced = (incoming: Incoming): boolean =>
-  header(incoming, "transfer-encoding") !== "" || !["", "0"].includes(header(incoming, "content-length"))
-
-/** Whether the length of the body is known before it is read. */
-const hasLength = (incoming: Incoming): boolean => /^[0-9]+$/.test(header(incoming, "content-length"))
-
-/** Whether the headers tell of bytes. */
-export const isKnownToFollow = (incoming: Incoming): boolean => announced(incoming) && hasLength(incoming)
-
-export const noneTaken = problem("invalid_request", [{ path: "", message: "the method takes no body" }])
+/** Bounds of a request with a long list, whose caller does not wait for more than that it is accepted. */
+export interface Long {
+  readonly maxBytes: number
+  readonly maxElements: number
+  readonly maxValues: number
+}
 
 /** A request as its endpoint wants it, and what its bytes were. */
 export interface Read {
@@ -40,53 +29,109 @@ export interface Read {
   readonly bodyHash: Bytes32 | null
 }
 
+type Reading = Effect.Effect<Read, Problem | Body.Broken>
+
+/** True when a body is announced, which may be empty. Of that of a fetch request no header need tell. */
+const announced = ({ headers, source }: HttpServerRequest): boolean =>
+  "arrayBuffer" in source
+    ? (source as Request).body !== null
+    : (headers["transfer-encoding"] ?? "") !== "" || !["", "0"].includes(headers["content-length"] ?? "")
+
+/** Whether the length of the body is known before it is read. */
+const hasLength = ({ headers }: HttpServerRequest): boolean =>
+  /^[0-9]+$/.test(headers["content-length"] ?? "")
+
+/** Whether the headers tell of bytes. */
+export const isKnownToFollow = (request: HttpServerRequest): boolean =>
+  announced(request) && hasLength(request)
+
+const refused = (code: Problem["code"], path: string, message: string): Problem =>
+  problem(code, [{ path, message }])
+
+export const noneTaken = refused("invalid_request", "", "the method takes no body")
+
+const noBytes = new Uint8Array()
+
+/** The bytes of the body; null: they are too many. */
+export const bytes = (
+  request: HttpServerRequest,
+  limits: Body.Limits
+): Effect.Effect<Uint8Array | null, Body.Broken> =>
+  announced(request) ? Effect.flatMap(Body.Reader, (read) => read(request, limits)) : Effect.succeed(noBytes)
+
 /**
- * The request of a method without a body: its path and its query, and nothing in a body that is announced. Some servers, Next is one, give
- * every request that may have a body a stream: an empty one is none.
+ * Nothing, where a method takes no body. Some servers, Next is one, give every request that may have a body a stream: an
+ * empty one is none.
  */
-export const none = (
-  incoming: Incoming,
-  params: object,
-  query: object
-): Effect.Effect<Read, Problem | Body.Broken> => {
-  const read = { request: { ...params, ...query }, bodyHash: null }
-  if (!announced(incoming)) return Effect.succeed(read)
-  const collector = new Body.Collector({ maxBytes: 0, drainBytes: 0 })
-  return Effect.flatMap(incoming.readBody(collector), () =>
-    collector.empty ? Effect.succeed(read) : Effect.fail(noneTaken)
+export const none = (request: HttpServerRequest): Reading =>
+  Effect.flatMap(bytes(request, { maxBytes: 0, drainBytes: 0 }), (sent) =>
+    sent?.length === 0 ? Effect.succeed({ request: {}, bodyHash: null }) : Effect.fail(noneTaken)
   )
-}
+
+const nothing: Read = { request: {}, bodyHash: Keccak.hashText("") }
 
 /**
  * The decoded request of an endpoint. Checked, in this order: the media type, the length as counted, the encoding,
  * the syntax, the bounds of the shape, the endpoint's own schema.
  */
-export const read = (
-  incoming: Incoming,
-  bounds: Bounds,
-  route: Pick<Route, "bodyOptional" | "decode">,
-  hashed: boolean
-): Effect.Effect<Read, Problem | Body.Broken> => {
-  if (route.bodyOptional && !announced(incoming)) return Effect.succeed(nothing)
-  const refusal = unreadable(incoming)
+const read = (request: HttpServerRequest, bounds: Bounds, endpoint: Endpoint, hashed: boolean): Reading => {
+  if (endpoint.bodyOptional && !announced(request)) return Effect.succeed(nothing)
+  const refusal = unreadable(request)
   if (refusal !== null) return Effect.fail(refusal)
-  const collector = new Body.Collector(bounds)
-  return Effect.flatMap(incoming.readBody(collector), () =>
-    route.bodyOptional && collector.empty
-      ? Effect.succeed(nothing)
-      : Effect.flatMap(
-          EventLoop.drive(() => interpret(collector, bounds, route.decode, hashed)),
-          Effect.fromResult
-        )
-  )
+  return Effect.flatMap(bytes(request, bounds), (sent): Reading => {
+    if (sent === null)
+      return Effect.fail(refused("body_too_large", "", `expected at most ${bounds.maxBytes} bytes`))
+    if (endpoint.bodyOptional && sent.length === 0) return Effect.succeed(nothing)
+    return interpret(sent, bounds, endpoint, hashed)
+  })
 }
 
-/** Bounds of a request with a long list, whose caller does not wait for more than that it is accepted. */
-export interface Long {
-  readonly maxBytes: number
-  readonly maxElements: number
-  readonly maxValues: number
+const contentType = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-8|"utf-8")\s*)?;?$/i
+
+const unreadable = ({ headers }: HttpServerRequest): Problem | null => {
+  if (!contentType.test((headers["content-type"] ?? "").trim()))
+    return refused("invalid_content_type", "Content-Type", "expected application/json, in UTF-8")
+  const encoding = (headers["content-encoding"] ?? "").toLowerCase()
+  return encoding === "" || encoding === "identity"
+    ? null
+    : refused("invalid_content_type", "Content-Encoding", "the body must not be compressed")
 }
+
+/** Length from which on a body is large, in bytes: no honest one has many mistakes. */
+const largeBody = 65_536
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+const codes = {
+  malformed: "invalid_json",
+  name: "invalid_json",
+  number: "invalid_request",
+  bounds: "invalid_request"
+} as const
+
+const unfit = ({ kind, message, path }: Json.Refusal): Problem => refused(codes[kind], path, message)
+
+/** Other work has its turn between the steps. */
+const interpret = Effect.fnUntraced(function* (
+  sent: Uint8Array,
+  bounds: Bounds,
+  { decode }: Endpoint,
+  hashed: boolean
+): Effect.fn.Return<Read, Problem> {
+  const text = yield* Effect.try({
+    try: () => utf8.decode(sent),
+    catch: () => refused("invalid_json", "", "the body is not well-formed UTF-8")
+  })
+  yield* EventLoop.breathe
+  const parsed = yield* Effect.fromResult(Result.mapError(Json.read(text, bounds), unfit))
+  yield* EventLoop.breathe
+  const refusal = Json.refusal(text, bounds)
+  if (refusal !== null) return yield* Effect.fail(unfit(refusal))
+  yield* EventLoop.breathe
+  const request = decode === null ? parsed : yield* Effect.fromResult(decode(parsed, sent.length > largeBody))
+  yield* EventLoop.breathe
+  return { request, bodyHash: hashed ? Keccak.hashText(text) : null }
+})
 
 /** Bodies beyond the usual bound that are read and decoded at once, of all callers. */
 const longBodies = 4
@@ -97,25 +142,20 @@ const longBodies = 4
  */
 export const reader = (bounds: Bounds, long: Long) => {
   const places = Semaphore.makeUnsafe(longBodies)
-  return (
-    incoming: Incoming,
-    route: Pick<Route, "bodyOptional" | "decode" | "longList">,
-    hashed: boolean,
-    mayBeLong: boolean
-  ): Effect.Effect<Read, Problem | Body.Broken> => {
-    const { longList } = route
-    if (longList === null) return read(incoming, bounds, route, hashed)
-    if (!mayBeLong) return Effect.mapError(read(incoming, bounds, route, hashed), withLong(longList, long))
+  return (request: HttpServerRequest, endpoint: Endpoint, hashed: boolean, mayBeLong: boolean): Reading => {
+    const { longList } = endpoint
+    if (longList === null) return read(request, bounds, endpoint, hashed)
+    if (!mayBeLong) return Effect.mapError(read(request, bounds, endpoint, hashed), withLong(longList, long))
     const listed = {
       ...bounds,
       maxValues: long.maxValues,
       longest: { name: longList, maxElements: Math.max(bounds.maxElements, long.maxElements) }
     }
-    if (!hasLength(incoming) || Number(header(incoming, "content-length")) <= bounds.maxBytes)
-      return read(incoming, listed, route, hashed)
+    if (!hasLength(request) || Number(request.headers["content-length"]) <= bounds.maxBytes)
+      return read(request, listed, endpoint, hashed)
     const maxBytes = Math.max(bounds.maxBytes, long.maxBytes)
     return Effect.flatMap(
-      places.withPermitsIfAvailable(1)(read(incoming, { ...listed, maxBytes }, route, hashed)),
+      places.withPermitsIfAvailable(1)(read(request, { ...listed, maxBytes }, endpoint, hashed)),
       Option.match({
         onNone: () => Effect.fail(problem("overloaded", [], { headers: ErrorEnvelope.retryAfter(1) })),
         onSome: Effect.succeed
@@ -138,60 +178,3 @@ const withLong =
       details: [{ ...detail, message: `${detail.message}; with Prefer: respond-async, ${most}` }]
     }
   }
-
-function* interpret(
-  collector: Body.Collector,
-  bounds: Bounds,
-  decode: Route["decode"],
-  hashed: boolean
-): Steps<Result.Result<Read, Problem>> {
-  const sent = text(collector, bounds)
-  if (Result.isFailure(sent)) return Result.fail(sent.failure)
-  yield
-  const parsed = yield* Json.parseSteps(sent.success, bounds)
-  if (Result.isFailure(parsed)) {
-    const { kind, message, path } = parsed.failure
-    return Result.fail(problem(codes[kind], [{ path, message }]))
-  }
-  yield
-  const isLarge = sent.success.length > largeBody
-  const request = decode === null ? Result.succeed(parsed.success) : decode(parsed.success, isLarge)
-  if (Result.isFailure(request)) return Result.fail(request.failure)
-  yield
-  const bodyHash = hashed ? yield* Keccak.hashTextSteps(sent.success) : null
-  return Result.succeed({ request: request.success, bodyHash })
-}
-
-const codes = {
-  malformed: "invalid_json",
-  name: "invalid_json",
-  number: "invalid_request",
-  bounds: "invalid_request"
-} as const
-
-const nothing: Read = { request: {}, bodyHash: Keccak.hashText("") }
-
-const unreadable = (incoming: Incoming): Problem | null => {
-  if (!contentType.test(header(incoming, "content-type").trim()))
-    return refused("Content-Type", "expected application/json, in UTF-8")
-  const encoding = header(incoming, "content-encoding").toLowerCase()
-  if (encoding !== "" && encoding !== "identity")
-    return refused("Content-Encoding", "the body must not be compressed")
-  return null
-}
-
-const refused = (path: string, message: string): Problem =>
-  problem("invalid_content_type", [{ path, message }])
-
-const text = (collector: Body.Collector, bounds: Bounds): Result.Result<string, Problem> =>
-  Result.mapError(collector.text(), (code) =>
-    problem(code, [
-      {
-        path: "",
-        message:
-          code === "body_too_large"
-            ? `expected at most ${bounds.maxBytes} bytes`
-            : "the body is not well-formed UTF-8"
-      }
-    ])
-  )

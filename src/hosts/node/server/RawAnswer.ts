@@ -44,6 +44,15 @@ export const onClientError =
     finish(socket, problems[error.code ?? ""] ?? malformed("the request is not well-formed HTTP"))
   }
 
+const missingHost = problem("invalid_request", [{ path: "Host", message: "the header is required" }])
+
+/** To a request that says not whom it is for. */
+export const noHost = (response: ServerResponse): void => {
+  const { body, headers, status } = ErrorEnvelope.answer(missingHost, globalThis.crypto.randomUUID())
+  const length = { "content-length": Buffer.byteLength(body) }
+  response.writeHead(status, { ...headers, ...length, connection: "close" }).end(body)
+}
+
 /** For the server's event `connect`: the service is no proxy. */
 export const onConnect = (_request: unknown, socket: Duplex): void =>
   finish(socket, problem("method_not_allowed", [{ path: "", message: "the service is no proxy" }]))

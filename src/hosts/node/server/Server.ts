@@ -1,15 +1,15 @@
 import * as http from "node:http"
+import type { Socket } from "node:net"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as HttpMiddleware from "effect/http/HttpMiddleware"
 import * as Latch from "effect/Latch"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as Troubles from "../../../application/observe/Troubles.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
 import * as Body from "../../http/message/Body.js"
-import * as ErrorEnvelope from "../../http/message/ErrorEnvelope.js"
-import { type Answer, isWhole } from "../../http/message/HttpMessage.js"
-import * as ServerSentEvents from "../../http/message/ServerSentEvents.js"
 import type { HttpService } from "../../http/service/HttpService.js"
 import * as Connections from "./Connections.js"
 import * as RawAnswer from "./RawAnswer.js"
@@ -27,8 +27,6 @@ export interface Options {
   readonly requestTimeoutMillis?: number
   /** How long an idle connection is kept. Default 65 s, above what load balancers use. */
   readonly keepAliveTimeoutMillis?: number
-  /** How long the rest of a request is read once it is answered; then its connection ends. Default 5 s. */
-  readonly lingerMillis?: number
   /** How long a client may take to read an answer, and how many more of its bytes each second. Default 60 s and 16 KiB. */
   readonly answerMillis?: number
   readonly answerBytesPerSecond?: number
@@ -72,16 +70,21 @@ export const serve = (
       trustedProxies: options.trustedProxies ?? []
     })
     const answers = new Answers()
+    // Of requests alone, and never closed: `stop` drains and interrupts them, in its own time and order.
+    const scope = yield* Scope.make()
+    const handle = yield* NodeHttpServer.makeHandler(front.app, { scope }).pipe(
+      // A use case has a span of its own.
+      Effect.provideService(HttpMiddleware.TracerDisabledWhen, () => true),
+      Effect.provideService(Body.Reader, ({ source }, limits) =>
+        readBody(source as http.IncomingMessage, limits, answers)
+      )
+    )
     const onRequest = (request: http.IncomingMessage, response: http.ServerResponse): void => {
       answers.begin(response)
-      // Uninterruptible around the front, which decides what an interruption ends: an answer is always written.
-      const answered = Effect.flatMap(handle(front, request), (answer) =>
-        write(server, request, response, answer, options)
-      )
-      const fiber = fork(Effect.uninterruptible(answered))
-      response.once("close", () => {
-        if (!response.writableEnded) fiber.interruptUnsafe(undefined)
-      })
+      if (!server.listening) response.setHeader("connection", "close")
+      cutOff(response, options)
+      if (request.headers.host === undefined && request.httpVersion === "1.1") RawAnswer.noHost(response)
+      else handle(request, response)
     }
     server.on("request", onRequest)
     // An expectation that nobody knows is ignored, as RFC 9110 allows; left alone, node answers without a body.
@@ -111,15 +114,35 @@ class Answers {
   readonly bySocket: RawAnswer.InFlight = new WeakMap()
   private readonly owed = new Set<http.ServerResponse>()
   private readonly settled = Latch.makeUnsafe(true)
+  private readonly watched = new WeakSet<Socket>()
 
   begin(response: http.ServerResponse): void {
-    if (response.socket !== null) this.bySocket.set(response.socket, response)
+    const { socket } = response.req
+    if (response.socket !== null) this.bySocket.set(socket, response)
+    if (!this.watched.has(socket)) {
+      this.watched.add(socket)
+      socket.once("close", () => this.abandon(socket))
+    }
     this.owed.add(response)
     this.settled.closeUnsafe()
     response.once("close", () => {
       this.owed.delete(response)
       if (this.owed.size === 0) this.settled.openUnsafe()
     })
+  }
+
+  /** To answers that wait behind another one node does not say that their connection has ended. */
+  private abandon(socket: Socket): void {
+    for (const response of this.owed)
+      if (response.req.socket === socket && response.socket === null) {
+        response.destroy()
+        response.emit("close")
+      }
+  }
+
+  /** Nothing comes behind those that are owed. */
+  last(): void {
+    for (const response of this.owed) if (!response.headersSent) response.setHeader("connection", "close")
   }
 
   /** Until none is owed. */
@@ -137,7 +160,7 @@ const create = (options: Options): http.Server => {
     keepAliveTimeout: options.keepAliveTimeoutMillis ?? 65_000,
     maxHeaderSize: options.maxHeaderBytes ?? 16 * 1024,
     noDelay: true,
-    // node answers a missing Host without a body; `handle` does it with one.
+    // node answers a missing Host without a body.
     requireHostHeader: false
   })
 }
@@ -153,7 +176,8 @@ const listen = (server: http.Server, { host, port }: Options): Effect.Effect<voi
     })
   })
 
-const listening = (server: http.Server, { host, port }: Options): Listening => {
+/** Where it came to listen. */
+export const listening = (server: http.Server, { host, port }: Pick<Options, "host" | "port">): Listening => {
   const address = server.address()
   const bound = typeof address === "object" && address !== null ? address.port : port
   return { host, port: bound, url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}` }
@@ -167,45 +191,41 @@ const stop = (
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
     server.close()
+    answers.last()
     yield* front.stop(drainMillis)
     // The answers are made; a client that does not read its own must not keep the process.
     yield* Effect.timeoutOption(answers.all, "1 second")
     server.closeAllConnections()
   })
 
-const handle = (front: HttpService, request: http.IncomingMessage): Effect.Effect<Answer> =>
-  request.headers.host === undefined && request.httpVersion === "1.1"
-    ? Effect.sync(() => ErrorEnvelope.answer(noHost, globalThis.crypto.randomUUID()))
-    : front.handle({
-        method: request.method ?? "GET",
-        target: request.url ?? "/",
-        headers: request.headers,
-        remoteAddress: request.socket.remoteAddress ?? null,
-        readBody: (collector) => readBody(request, collector)
-      })
-
-const noHost = ErrorEnvelope.problem("invalid_request", [{ path: "Host", message: "the header is required" }])
-
-/** Requests of which too much is left to be read: nothing behind them on their connection can be understood. */
-const abandoned = new WeakSet<http.IncomingMessage>()
-
+/** Of a body that is not read to its end nothing behind it on its connection can be understood. */
 const readBody = (
   request: http.IncomingMessage,
-  collector: Body.Collector
-): Effect.Effect<void, Body.Broken> =>
+  { drainBytes, maxBytes }: Body.Limits,
+  { bySocket }: Answers
+): Effect.Effect<Uint8Array | null, Body.Broken> =>
   Effect.callback((resume) => {
-    const end = (result: Effect.Effect<void, Body.Broken>) => {
+    let chunks: Array<Buffer> = []
+    let size = 0
+    const end = (result: Effect.Effect<Uint8Array | null, Body.Broken>) => {
       request.off("data", onData).off("end", onEnd).off("close", onClose).pause()
       resume(result)
     }
-    const onEnd = () => end(Effect.void)
-    const onClose = () => end(new Body.Broken())
+    const onEnd = () => {
+      const [first, ...more] = chunks
+      const whole = first !== undefined && more.length === 0 ? first : Buffer.concat(chunks)
+      end(Effect.succeed(size > maxBytes ? null : whole))
+    }
+    const onClose = () => end(Effect.fail(new Body.Broken()))
     const onData = (chunk: Buffer) => {
-      if (collector.take(chunk)) return
-      abandoned.add(request)
+      size += chunk.length
+      if (size <= maxBytes) chunks.push(chunk)
+      else chunks = []
+      if (size <= drainBytes) return
+      bySocket.get(request.socket)?.setHeader("connection", "close")
       onEnd()
     }
-    if (request.destroyed) return resume(new Body.Broken())
+    if (request.destroyed) return onClose()
     request
       .on("data", onData)
       .on("end", onEnd)
@@ -213,58 +233,20 @@ const readBody = (
       .on("error", () => {})
   })
 
-const write = (
-  server: http.Server,
-  request: http.IncomingMessage,
+/**
+ * Lets go of a client that does not read its answer, which is kept for it. One that waits behind others has its time
+ * once it is its turn.
+ */
+const cutOff = (
   response: http.ServerResponse,
-  { body, headers, status }: Answer,
-  { answerBytesPerSecond = 16 * 1024, answerMillis = 60_000, lingerMillis = 5_000 }: Options
-): Effect.Effect<void> => {
-  if (response.destroyed || response.headersSent) return Effect.void
-  const closing = server.listening && !abandoned.has(request) ? {} : { connection: "close" }
-  if (!isWhole(body)) {
-    response.writeHead(status, { ...headers, ...closing })
-    const whole = request.method === "HEAD" ? Effect.void : writeBits(response, body)
-    return Effect.ensuring(
-      whole,
-      Effect.sync(() => response.end())
-    )
-  }
-  const bytes = Buffer.byteLength(body)
-  const length = status === 204 ? {} : { "content-length": bytes }
-  response.writeHead(status, { ...headers, ...length, ...closing })
-  response.end(request.method === "HEAD" ? undefined : body)
-  cutOff(response, answerMillis + (bytes / answerBytesPerSecond) * 1_000)
-  // node goes on reading a request that was answered before its end, without any bound.
-  if (request.complete) return Effect.void
-  const timer = setTimeout(() => request.complete || request.destroy(), lingerMillis)
-  timer.unref()
-  request.once("close", () => clearTimeout(timer))
-  return Effect.void
-}
-
-/** Lets go of a client that does not read its answer, which is kept for it. One that waits behind others has its time then. */
-const cutOff = (response: http.ServerResponse, millis: number): void => {
-  const begin = () => {
-    const timer = setTimeout(() => response.destroy(), millis)
+  { answerBytesPerSecond = 16 * 1024, answerMillis = 60_000 }: Options
+): void => {
+  response.once("prefinish", () => {
+    const left = response.socket?.writableLength ?? 0
+    // Most answers are with the system by now.
+    if (left === 0) return
+    const timer = setTimeout(() => response.destroy(), answerMillis + (left / answerBytesPerSecond) * 1_000)
     timer.unref()
     response.once("close", () => clearTimeout(timer))
-  }
-  if (response.socket === null) response.once("socket", begin)
-  // Most answers are with the system by now.
-  else if (response.socket.writableLength > 0) begin()
+  })
 }
-
-/** One bit after the other: what the client has not taken waits, and holds up what would come after it. */
-const writeBits = (
-  response: http.ServerResponse,
-  body: Parameters<typeof ServerSentEvents.drive>[0]
-): Effect.Effect<void> =>
-  ServerSentEvents.drive(body, (bit) =>
-    Effect.callback((resume) => {
-      const goOn = () => resume(Effect.void)
-      if (response.write(bit)) return goOn()
-      response.once("drain", goOn)
-      return Effect.sync(() => response.off("drain", goOn))
-    })
-  )

@@ -5,7 +5,6 @@ import * as Fiber from "effect/Fiber"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import * as ErrorCode from "../../../../src/adapters/sql/ErrorCode.js"
 import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
-import * as PostgresClient from "../../../../src/adapters/sql/postgres/PostgresClient.js"
 import * as Store from "../../../../src/adapters/sql/Store.js"
 import * as Layers from "../../../support/journal/Layers.js"
 import * as Meanwhile from "../../../support/postgres/Meanwhile.js"
@@ -15,7 +14,7 @@ const databases = PostgresServer.perFile()
 
 const clientOf = (address: Postgres.Options) =>
   Effect.flatMap(Effect.provide(Postgres.make(address), Reactivity.layer), (sql) =>
-    PostgresClient.isPostgres(sql) ? Effect.succeed(sql) : Effect.die(new Error("no client of PostgreSQL"))
+    Store.isPostgres(sql) ? Effect.succeed(sql) : Effect.die(new Error("no client of PostgreSQL"))
   )
 
 /** A client of a database with one table of distinct numbers. */
@@ -30,131 +29,68 @@ const numbers = Effect.gen(function* () {
   return { address, sql, insert, all }
 })
 
-const duplicate = " (23505)"
-
-describe("what is sent ahead in a transaction of PostgreSQL", () => {
-  it.effect("is done before what follows it, and answered to who waits for it", () =>
-    Effect.gen(function* () {
-      const { all, insert, sql } = yield* numbers
-      const seen = yield* sql.withTransaction(
-        Effect.gen(function* () {
-          const first = yield* sql.ahead(insert(1))
-          const second = yield* sql.ahead(insert(2))
-          const between = yield* all
-          return [between, yield* second, yield* first, yield* first]
-        })
-      )
-      expect(seen).toEqual([[1, 2], [{ n: 2 }], [{ n: 1 }], [{ n: 1 }]])
-      expect(yield* all).toEqual([1, 2])
-    })
-  )
-
-  it.effect("fails the transaction with its own error when it is refused and nobody waited for it", () =>
+describe("a transaction of PostgreSQL", () => {
+  it.effect("fails with the error of the statement that was refused, whatever follows it", () =>
     Effect.gen(function* () {
       const { all, insert, sql } = yield* numbers
       yield* insert(1)
-      const only = sql.withTransaction(Effect.andThen(insert(2), sql.ahead(insert(1))))
-      expect(ErrorCode.suffix(yield* Effect.flip(Store.transaction(sql)(only)))).toBe(duplicate)
-      const then = Effect.andThen(sql.ahead(insert(1)), insert(3))
-      expect(ErrorCode.suffix(yield* Effect.flip(Store.transaction(sql)(then)))).toBe(duplicate)
-      const ignored = Effect.andThen(sql.ahead(insert(1)), Effect.ignore(insert(3)))
-      expect(ErrorCode.suffix(yield* Effect.flip(Store.transaction(sql)(ignored)))).toBe(duplicate)
-      expect(yield* all).toEqual([1])
-      yield* sql.withTransaction(sql.ahead(insert(4)))
+      const then = sql.withTransaction(Effect.andThen(insert(1), insert(3)))
+      expect(ErrorCode.suffix(yield* Effect.flip(then))).toBe(" (23505)")
+      // A commit of what was refused is none.
+      const ignored = sql.withTransaction(Effect.ignore(insert(1)))
+      expect(ErrorCode.suffix(yield* Effect.flip(ignored))).toBe(" (25P02)")
+      yield* sql.withTransaction(insert(4))
       expect(yield* all).toEqual([1, 4])
     })
   )
 
-  it.effect("fails who waits for it, and what follows it with the error of the first", () =>
-    Effect.gen(function* () {
-      const { all, insert, sql } = yield* numbers
-      yield* insert(1)
-      const seen = yield* sql
-        .withTransaction(
-          Effect.gen(function* () {
-            const refused = yield* sql.ahead(insert(1))
-            const late = yield* sql.ahead(insert(2))
-            const codes = [
-              yield* Effect.flip(late),
-              yield* Effect.flip(refused),
-              yield* Effect.flip(insert(3))
-            ]
-            return yield* Effect.fail(codes.map(ErrorCode.suffix))
-          })
-        )
-        .pipe(Effect.flip)
-      expect(seen).toEqual([duplicate, duplicate, duplicate])
-      expect(yield* all).toEqual([1])
-    })
-  )
-
-  it.effect("is undone with a transaction that changes its mind, or is interrupted, after it", () =>
-    Effect.gen(function* () {
-      const { all, insert, sql } = yield* numbers
-      yield* Effect.flip(sql.withTransaction(Effect.andThen(sql.ahead(insert(1)), Effect.fail("no"))))
-      expect(yield* all).toEqual([])
-      const sent = yield* Deferred.make<void>()
-      const fiber = yield* Effect.forkChild(
-        sql.withTransaction(
-          Effect.gen(function* () {
-            yield* sql.ahead(insert(2))
-            const slow = yield* sql.ahead(sql`select pg_sleep(20)`)
-            yield* Deferred.succeed(sent, undefined)
-            return yield* slow
-          })
-        )
-      )
-      yield* Deferred.await(sent)
-      yield* Fiber.interrupt(fiber)
-      expect(yield* all).toEqual([])
-      yield* sql.withTransaction(sql.ahead(insert(3)))
-      expect(yield* all).toEqual([3])
-    })
-  )
-
-  it.effect("is lost with the connection, and so is the transaction", () =>
+  it.effect("is lost with its connection, as a failure", () =>
     Effect.gen(function* () {
       const { address, all, insert, sql } = yield* numbers
       const other = yield* clientOf(address)
       // In a fiber of its own: this one's statements are all those of its transaction.
       const end = (pid: number) =>
         Effect.promise(() => Effect.runPromise(other`select pg_terminate_backend(${pid})`))
-      const cut = yield* sql
-        .withTransaction(
-          Effect.gen(function* () {
-            const [row] = yield* sql<{ readonly pid: number }>`select pg_backend_pid() as pid`
-            yield* sql.ahead(insert(1))
-            const slow = yield* sql.ahead(sql`select pg_sleep(20)`)
-            yield* end(row?.pid ?? 0)
-            return yield* Effect.exit(slow)
-          })
-        )
-        .pipe(Effect.exit)
-      expect(cut._tag).toBe("Failure")
+      const cut = sql.withTransaction(
+        Effect.gen(function* () {
+          const [row] = yield* sql<{ readonly pid: number }>`select pg_backend_pid() as pid`
+          yield* insert(1)
+          yield* end(row?.pid ?? 0)
+          yield* insert(2)
+        })
+      )
+      expect((yield* Effect.flip(cut))._tag).toBe("SqlError")
       expect(yield* all).toEqual([])
     })
   )
 
-  it.effect(
-    "and was undone with a part of the transaction fails nothing of the rest, nor gives it its error",
-    () =>
-      Effect.gen(function* () {
-        const { all, insert, sql } = yield* numbers
-        yield* insert(1)
-        const part = Effect.ignore(sql.withTransaction(Effect.andThen(sql.ahead(insert(1)), insert(2))))
-        const bad = sql.withTransaction(Effect.andThen(part, sql`select 1 / 0`))
-        expect(ErrorCode.suffix(yield* Effect.flip(bad))).toBe(" (22012)")
-        yield* sql.withTransaction(Effect.andThen(part, sql.ahead(insert(3))))
-        expect(yield* all).toEqual([1, 3])
-      })
-  )
-
-  it.effect("outside of a transaction is a statement as any other", () =>
+  it.effect("goes on when a part of it failed, of which nothing is left", () =>
     Effect.gen(function* () {
       const { all, insert, sql } = yield* numbers
-      expect(yield* Effect.flatten(sql.ahead(insert(1)))).toEqual([{ n: 1 }])
-      expect(ErrorCode.suffix(yield* Effect.flip(sql.ahead(insert(1))))).toBe(duplicate)
-      expect(yield* all).toEqual([1])
+      yield* insert(1)
+      const part = Effect.ignore(sql.withTransaction(Effect.andThen(insert(2), insert(1))))
+      const bad = sql.withTransaction(Effect.andThen(part, sql`select 1 / 0`))
+      expect(ErrorCode.suffix(yield* Effect.flip(bad))).toBe(" (22012)")
+      yield* sql.withTransaction(Effect.andThen(part, insert(3)))
+      expect(yield* all).toEqual([1, 3])
+    })
+  )
+
+  it.effect("may have several parts at a time, each undone for itself", () =>
+    Effect.gen(function* () {
+      const { all, insert, sql } = yield* numbers
+      const part = (n: number) =>
+        sql
+          .withTransaction(
+            Effect.gen(function* () {
+              yield* insert(n)
+              if (n % 2 === 0) return yield* Effect.fail("no")
+              yield* insert(10 + n)
+            })
+          )
+          .pipe(Effect.ignore)
+      yield* sql.withTransaction(Effect.forEach([0, 1, 2, 3], part, { concurrency: "unbounded" }))
+      expect(yield* all).toEqual([1, 3, 11, 13])
     })
   )
 
@@ -171,7 +107,7 @@ describe("what is sent ahead in a transaction of PostgreSQL", () => {
           yield* change(first, 10 * (own + 1))
           yield* Deferred.succeed(both[own] as Deferred.Deferred<void>, undefined)
           yield* Deferred.await(both[1 - own] as Deferred.Deferred<void>)
-          yield* sql.ahead(change(second, 10 * (own + 1)))
+          yield* change(second, 10 * (own + 1))
         })
       const { transaction } = Store.make(sql, Layers.options)
       yield* Effect.all([transaction(crossed(0, 1, 2)), transaction(crossed(1, 2, 1))], {

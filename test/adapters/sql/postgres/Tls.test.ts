@@ -9,7 +9,7 @@ import * as Redacted from "effect/Redacted"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import pg from "pg"
 import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
-import * as PostgresClient from "../../../../src/adapters/sql/postgres/PostgresClient.js"
+import * as Store from "../../../../src/adapters/sql/Store.js"
 import * as Certificate from "../../../support/kms/Certificate.js"
 import * as PostgresServer from "../../../support/postgres/Postgres.js"
 
@@ -61,7 +61,7 @@ describe("a connection of PostgreSQL that is encrypted", () => {
     Effect.gen(function* () {
       const { verified } = yield* encrypted
       const sql = yield* eventually(clientOf(verified))
-      if (!PostgresClient.isPostgres(sql)) return expect.fail("no client of PostgreSQL")
+      if (!Store.isPostgres(sql)) return expect.fail("no client of PostgreSQL")
       expect(yield* sql`select ssl, version from pg_stat_ssl where pid = pg_backend_pid()`).toEqual([
         { ssl: true, version: "TLSv1.3" }
       ])
@@ -69,7 +69,7 @@ describe("a connection of PostgreSQL that is encrypted", () => {
       const long = "x".repeat(300_000)
       const rows = yield* sql.locking(["a", "b"])(
         Effect.gen(function* () {
-          for (let n = 0; n < 50; n++) yield* sql.ahead(sql`insert into t (n, text) values (${n}, ${long})`)
+          for (let n = 0; n < 50; n++) yield* sql`insert into t (n, text) values (${n}, ${long})`
           return yield* sql`select count(*) as n, sum(length(text)) as size from t`
         })
       )

@@ -7,7 +7,6 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlAuditLog from "../../../../src/adapters/sql/AuditLog.js"
 import * as SqlJournal from "../../../../src/adapters/sql/journal/Journal.js"
 import * as GroupCommit from "../../../../src/adapters/sql/sqlite/GroupCommit.js"
-import * as SqliteClient from "../../../../src/adapters/sql/sqlite/SqliteClient.js"
 import * as SqliteConnection from "../../../../src/adapters/sql/sqlite/SqliteConnection.js"
 import * as WriteAheadLog from "../../../../src/adapters/sql/sqlite/WriteAheadLog.js"
 import { type AuditLog, withheld } from "../../../../src/application/ports/AuditLog.js"
@@ -31,7 +30,7 @@ const setup = Effect.gen(function* () {
     else setImmediate(end, null)
   })
   const group = GroupCommit.make(connection, { durability, gatherMillis: null, busyMillis: 1_000 })
-  const sql = yield* Effect.provide(SqliteClient.make(group), Reactivity.layer)
+  const sql = yield* Effect.provide(GroupCommit.client(group), Reactivity.layer)
   const inDatabase = Effect.provideService(SqlClient.SqlClient, sql)
   const ports = yield* inDatabase(SqlJournal.make(options))
   const journal = yield* Effect.provide(Journals.all, ports)
@@ -126,96 +125,6 @@ describe("the journal on a disk that is slow", () => {
       const world = yield* setup
       yield* accepted(world, 1)
       expect(yield* world.waits(world.journal.finish("r1", "{}", {}))).toBe(true)
-    })
-  )
-})
-
-/** Durability whose writes and whose time the test tells. */
-const crowded = () => {
-  const writes: Array<() => void> = []
-  const looks: Array<() => void> = []
-  const time = { now: 0, idle: 0 }
-  const log = WriteAheadLog.durability((end) => void writes.push(() => end(null)), {
-    most: 50,
-    later: (look) => void looks.push(look),
-    clock: () => time
-  })
-  const wait = (count: number) =>
-    Effect.forEach(Array.from({ length: count }), () =>
-      Effect.andThen(
-        Effect.sync(() => log.committed(false)),
-        Effect.forkChild(log.durable)
-      )
-    ).pipe(Effect.tap(Effect.yieldNow))
-  /** Time goes on, and whoever waits for it looks. */
-  const pass = (millis: number, idle = 0) =>
-    Effect.sync(() => {
-      time.now += millis
-      time.idle += idle
-      for (const look of looks.splice(0)) look()
-    })
-  const end = Effect.andThen(
-    Effect.sync(() => writes.shift()?.()),
-    Effect.yieldNow
-  )
-  return { end, looks, pass, wait, writes }
-}
-
-describe("writes of the log", () => {
-  it.effect("that nobody shares begin at once", () =>
-    Effect.gen(function* () {
-      const { end, looks, wait, writes } = crowded()
-      for (let n = 0; n < 5; n++) {
-        yield* wait(1)
-        expect(writes).toHaveLength(1)
-        yield* end
-      }
-      expect(looks).toEqual([])
-    })
-  )
-
-  it.effect("wait for others once some have shared one, while the event loop is busy, and not for long", () =>
-    Effect.gen(function* () {
-      const { end, pass, wait, writes } = crowded()
-      yield* wait(2)
-      expect(writes).toHaveLength(1)
-      // The second one was committed before the write and is in it.
-      yield* end
-      yield* wait(2)
-      yield* end
-      yield* wait(3)
-      expect(writes).toHaveLength(0)
-      yield* pass(3)
-      expect(writes).toHaveLength(0)
-      yield* pass(60)
-      expect(writes).toHaveLength(1)
-      yield* end
-    })
-  )
-
-  it.effect("begin when the event loop has nothing else to do, or when enough wait", () =>
-    Effect.gen(function* () {
-      const { end, pass, wait, writes } = crowded()
-      const shared = Effect.gen(function* () {
-        yield* wait(20)
-        yield* pass(0, 5)
-        while (writes.length > 0) {
-          yield* end
-          yield* pass(0, 5)
-        }
-      })
-      yield* shared
-      yield* shared
-      yield* wait(2)
-      yield* pass(1)
-      expect(writes).toHaveLength(0)
-      yield* pass(1, 1)
-      expect(writes).toHaveLength(1)
-      yield* end
-      yield* wait(16)
-      yield* pass(0)
-      expect(writes).toHaveLength(1)
-      yield* end
     })
   )
 })

@@ -119,6 +119,22 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
+  it.live("may have several transactions within them at a time, each undone for itself", () =>
+    Effect.gen(function* () {
+      const { insert, rows, withTransaction } = yield* setup
+      const part = (n: number) =>
+        withTransaction(
+          Effect.gen(function* () {
+            yield* insert(n)
+            yield* Effect.yieldNow
+            if (n % 2 === 0) yield* Effect.fail("no")
+          })
+        ).pipe(Effect.ignore)
+      yield* withTransaction(Effect.forEach(many, part, { concurrency: "unbounded" }))
+      expect(yield* rows).toEqual(many.filter((n) => n % 2 === 1))
+    })
+  )
+
   it.live("all fail when their commit does, and the next ones succeed", () =>
     Effect.gen(function* () {
       const { insert, rows, run, withTransaction } = yield* setup

@@ -9,12 +9,9 @@ import * as GasLens from "../../../../src/domain/erc4337/gas/GasLens.js"
 import * as LensOverrides from "../../../../src/domain/erc4337/gas/LensOverrides.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
-import * as Steps from "../../../../src/domain/primitives/Steps.js"
 import { toProbe } from "../../../scenarios/lens/Abis.js"
 import * as Work from "../../../support/Work.js"
 import { address, bytes32, forAll, hex, uint } from "../../generators.js"
-
-const decoded = (result: string) => Steps.finish(GasLens.decodeSteps(result))
 
 const abi = new Interface(lens.abi)
 const entryPoint = EntryPoint.canonical["v0.7"]
@@ -33,6 +30,30 @@ const probes: fc.Arbitrary<GasLens.Probe> = fc.record({
   paymaster: fc.option(payer)
 })
 const upTo4 = { maxLength: 4 }
+const times = <A>(count: number, one: A): ReadonlyArray<A> => Array.from({ length: count }, () => one)
+const asked = (wallets: number, keys: number, count: number): GasLens.Asked => ({
+  wallets: times(wallets, Address.zero),
+  nonceKeys: times(keys, 0n),
+  probes: times(count, fc.sample(probes, 1)[0] as GasLens.Probe)
+})
+const most = asked(256, 256, 256)
+const decoded = (text: string, request = most) => GasLens.decode(text, request)
+const measures = fc.record({
+  stage: fc.nat(7),
+  ...{ nonceAccepted: fc.boolean(), coldValidation: fc.boolean(), coldCall: fc.boolean(), data: hex() },
+  ...figures("creationGas", "validationGas", "bookkeepingGas", "callGas", "paymasterGas", "postOpGas"),
+  ...figures("callLimit", "paymasterLimit", "postOpLimit", "validationData", "paymasterData", "shortfall")
+})
+const states = fc.record({
+  ...figures("deposit", "balance"),
+  codeHash: fc.oneof(bytes32, fc.constantFrom(...codeless)),
+  sequences: fc.array(uint(64), { maxLength: 4 })
+})
+const chains = fc.record({
+  ...figures("chainId", "number", "timestamp", "baseFee", "gasLimit"),
+  implementation: address,
+  implementationHash: bytes32
+})
 
 describe("a request to the lens", () => {
   it("is the calldata that the contract's own ABI gives", () => {
@@ -80,22 +101,6 @@ describe("a request to the lens", () => {
 })
 
 describe("an answer of the lens", () => {
-  const measures = fc.record({
-    stage: fc.nat(7),
-    ...{ nonceAccepted: fc.boolean(), coldValidation: fc.boolean(), coldCall: fc.boolean(), data: hex() },
-    ...figures("creationGas", "validationGas", "bookkeepingGas", "callGas", "paymasterGas", "postOpGas"),
-    ...figures("callLimit", "paymasterLimit", "postOpLimit", "validationData", "paymasterData", "shortfall")
-  })
-  const states = fc.record({
-    ...figures("deposit", "balance"),
-    codeHash: fc.oneof(bytes32, fc.constantFrom(...codeless)),
-    sequences: fc.array(uint(64), { maxLength: 4 })
-  })
-  const chains = fc.record({
-    ...figures("chainId", "number", "timestamp", "baseFee", "gasLimit"),
-    implementation: address,
-    implementationHash: bytes32
-  })
   const stages = ["ok", "creation", "validation", "prefund", "call", "starved", "paymaster", "postOp"]
 
   it("is read as the contract's own ABI writes it", () => {
@@ -151,18 +156,28 @@ describe("an answer of a lying node", () => {
   }
 
   it("whose rows all lead to the same bytes is refused before they are read", () => {
-    const rows = 100_000
-    const states = `${word(9 * 32)}${word(0)}${word(rows)}${word(32 * rows).repeat(rows)}`
-    const row = `${word(0).repeat(3)}${word(128)}${word(rows)}`
-    expect(measured(`0x${head}${states}${row}${word(0).repeat(rows)}`)).toEqual({
+    const rows = 256
+    const bytes = 100_000
+    const measures = `${word(11 * 32)}${word(9 * 32)}${word(rows)}${word(0)}${word(bytes)}`
+    expect(measured(`0x${head}${measures}${word(32 * rows).repeat(rows)}${word(0).repeat(bytes)}`)).toEqual({
       _tag: "Failure",
       quick: true
     })
-    const measures = `${word(11 * 32)}${word(9 * 32)}${word(0)}${word(0)}${word(rows)}`
-    expect(measured(`0x${head}${measures}${word(32 * rows).repeat(rows)}${word(0).repeat(rows)}`)).toEqual({
-      _tag: "Failure",
-      quick: true
-    })
+  })
+
+  it("that tells more than it was asked is refused", () => {
+    const [state] = fc.sample(states, 1)
+    const [measure] = fc.sample(measures, 1)
+    const [chain] = fc.sample(chains, 1)
+    const answer = abi.encodeFunctionResult("measure", [
+      chain,
+      times(2, { ...state, sequences: [1n, 2n] }),
+      times(2, measure)
+    ])
+    const tags = [asked(2, 2, 2), asked(1, 2, 2), asked(2, 1, 2), asked(2, 2, 1)].map(
+      (request) => decoded(answer, request)._tag
+    )
+    expect(tags).toEqual(["Success", "Failure", "Failure", "Failure"])
   })
 
   it("that is long and honest takes work as its length, not as its square", () => {

@@ -330,6 +330,17 @@ describe("the digest of typed data", () => {
       "name"
     )
     expect(problem(single("string", "x".repeat(TypedData.maxLength)))).toContain("longer than")
+    const flags = (count: number) => {
+      const { types, primaryType, message } = single(
+        "bool[]",
+        Array.from({ length: count }, () => true)
+      )
+      return TypedData.read(JSON.stringify({ types, primaryType, message }))
+    }
+    expect(flags(TypedData.maxValues - 100)).toMatchObject({ _tag: "Success" })
+    expect(flags(TypedData.maxValues)).toMatchObject({
+      failure: expect.stringContaining(`at most ${TypedData.maxValues} values in all`)
+    })
     const deep = `{"types":{},"message":${"[".repeat(60_000)}${"]".repeat(60_000)}}`
     const work = Work.of(() => {
       const read = TypedData.read(deep)

@@ -3,23 +3,23 @@ import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import { expect, it } from "vitest"
 import { api } from "../../../../src/hosts/http/contract/Api.js"
-import type { JsonSchema } from "../../../../src/hosts/http/docs/JsonSchemas.js"
-import { JsonSchemas } from "../../../../src/hosts/http/docs/JsonSchemas.js"
+import * as OpenApi from "../../../../src/hosts/http/docs/OpenApi.js"
 import * as Decode from "../../../../src/hosts/http/service/Decode.js"
+import { document, type JsonSchema } from "../../../../tools/reference/OpenApiDocument.js"
 
 type Path = ReadonlyArray<string | number>
 
 /** Every place of a request, arrays by their first element. */
-const places = (schemas: JsonSchemas, schema: JsonSchema, at: Path = []): ReadonlyArray<Path> => {
+const places = (schema: JsonSchema, at: Path = []): ReadonlyArray<Path> => {
   const named = schema.$ref?.split("/").at(-1)
-  if (named !== undefined) return places(schemas, schemas.definitions[named] ?? {}, at)
+  if (named !== undefined) return places(document.components.schemas[named] ?? {}, at)
   const members = Object.entries(schema.properties ?? {})
   const choices = [...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])]
   return [
     at,
-    ...members.flatMap(([name, member]) => places(schemas, member, [...at, name])),
-    ...(schema.items === undefined ? [] : places(schemas, schema.items, [...at, 0])),
-    ...choices.flatMap((choice) => places(schemas, choice, at).slice(1))
+    ...members.flatMap(([name, member]) => places(member, [...at, name])),
+    ...(schema.items === undefined ? [] : places(schema.items, [...at, 0])),
+    ...choices.flatMap((choice) => places(choice, at).slice(1))
   ]
 }
 
@@ -486,11 +486,10 @@ const table: ReadonlyArray<Row> = [
 
 const found = (): ReadonlyArray<Row> => {
   const byPlace = new Map<string, Map<string, string>>()
-  const add = (endpoint: string, schema: Schema.Top | undefined): void => {
+  const add = (endpoint: string, schema: Schema.Top | undefined, shape: JsonSchema): void => {
     if (schema === undefined) return
     const decode = Decode.decoder(schema as Schema.Codec<unknown, unknown>)
-    const schemas = new JsonSchemas()
-    for (const at of places(schemas, schemas.of(schema.ast, "request")).slice(1)) {
+    for (const at of places(shape).slice(1)) {
       const place = name(at)
       const all = JSON.stringify(values.map((value) => told(decode, at, value)))
       byPlace.set(place, (byPlace.get(place) ?? new Map()).set(endpoint, all))
@@ -500,9 +499,17 @@ const found = (): ReadonlyArray<Row> => {
     onGroup: () => {},
     onEndpoint: ({ endpoint }) => {
       const [payload] = endpoint.payload.values()
-      add(endpoint.identifier, payload?.schemas[0])
-      add(`${endpoint.identifier}?`, endpoint.query)
-      add(`${endpoint.identifier}/`, endpoint.params)
+      const operation = document.paths[OpenApi.templateOf(endpoint.path)]?.[endpoint.method.toLowerCase()]
+      const parameters = operation?.parameters ?? []
+      const of = (place: string): JsonSchema => ({
+        properties: Object.fromEntries(
+          parameters.flatMap((one) => ("in" in one && one.in === place ? [[one.name, one.schema]] : []))
+        )
+      })
+      const body = operation?.requestBody?.content["application/json"]?.schema ?? {}
+      add(endpoint.identifier, payload?.schemas[0], body)
+      add(`${endpoint.identifier}?`, endpoint.query, of("query"))
+      add(`${endpoint.identifier}/`, endpoint.params, of("path"))
     }
   })
   const groups: Record<string, Array<string>> = {}

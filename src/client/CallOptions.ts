@@ -1,3 +1,0 @@
-export interface CallOptions {
-  readonly signal?: AbortSignal
-}

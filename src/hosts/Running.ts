@@ -1,0 +1,183 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import type { SqlClient } from "effect/sql/SqlClient"
+import * as ChainRpcAdapter from "../adapters/json-rpc/node/ChainRpc.js"
+import * as BundlerRpcAdapter from "../adapters/json-rpc/services/BundlerRpc.js"
+import * as PaymasterRpcAdapter from "../adapters/json-rpc/services/PaymasterRpc.js"
+import * as WebhookSenderAdapter from "../adapters/json-rpc/services/WebhookSender.js"
+import type * as Egress from "../adapters/json-rpc/transport/Egress.js"
+import * as SoleProcess from "../adapters/memory/Replicas.js"
+import * as NativeCrypto from "../adapters/native/Crypto.js"
+import * as SqlAbiStore from "../adapters/sql/AbiStore.js"
+import * as SqlAuditLog from "../adapters/sql/AuditLog.js"
+import * as SqlBudgets from "../adapters/sql/Budgets.js"
+import * as SqlJournal from "../adapters/sql/journal/Journal.js"
+import * as SqlWatches from "../adapters/sql/watches/Watches.js"
+import * as SqlWebhooks from "../adapters/sql/webhooks/Webhooks.js"
+import * as Engine from "../application/lanes/Engine.js"
+import * as Balances from "../application/observe/Balances.js"
+import * as Observed from "../application/observe/Observed.js"
+import type { AbiStore } from "../application/ports/AbiStore.js"
+import { AuditLog } from "../application/ports/AuditLog.js"
+import type { Budgets } from "../application/ports/Budgets.js"
+import type { Bundler } from "../application/ports/chain/Bundler.js"
+import type { BundlerRpc } from "../application/ports/chain/BundlerRpc.js"
+import { ChainRpc } from "../application/ports/chain/ChainRpc.js"
+import type { PaymasterRpc } from "../application/ports/chain/PaymasterRpc.js"
+import * as ClockTrust from "../application/ports/clock/ClockTrust.js"
+import type { Journals } from "../application/ports/journal/Journals.js"
+import type { NetworkProfile } from "../application/ports/NetworkProfile.js"
+import type { Networks } from "../application/ports/Networks.js"
+import type { RateLimit } from "../application/ports/RateLimit.js"
+import type { Replicas } from "../application/ports/Replicas.js"
+import { Signers, SystemSigners } from "../application/ports/Signers.js"
+import type { Watches } from "../application/ports/Watches.js"
+import type { WebhookSender, Webhooks } from "../application/ports/Webhooks.js"
+import * as Sweep from "../application/sweep/Sweep.js"
+import * as Followers from "../application/watches/Followers.js"
+import * as Deliver from "../application/webhooks/Deliver.js"
+
+/** Everything that the use cases require. */
+export type Ports =
+  | AbiStore
+  | AuditLog
+  | Budgets
+  | Bundler
+  | ChainRpc
+  | Engine.Engine
+  | Journals
+  | Networks
+  | RateLimit
+  | Signers
+  | SystemSigners
+  | Watches
+  | WebhookSender
+  | Webhooks
+
+/** An implementation of a port. */
+export type Port<P> = Layer.Layer<P, { readonly message: string }>
+
+/** Ports that a program may bring itself, in the place of those that stand here. */
+export interface Own {
+  readonly abiStore?: Port<AbiStore>
+  readonly auditLog?: Port<AuditLog>
+  readonly budgets?: Port<Budgets>
+  readonly bundlerRpc?: Port<BundlerRpc>
+  readonly chainRpc?: Port<ChainRpc>
+  readonly journal?: Port<Journals>
+  readonly paymasterRpc?: Port<PaymasterRpc>
+}
+
+export interface Given<R = never> extends Own {
+  readonly sql: Port<SqlClient>
+  /** Seals what is kept. */
+  readonly sealingKey: Redacted.Redacted<string>
+  /** Where the URLs of callers may lead. */
+  readonly egress: Partial<Egress.Rules>
+  /** The PostgreSQL on which processes of one group share the lanes; null: this process has them alone. */
+  readonly shared: { readonly url: Redacted.Redacted<string>; readonly group: string } | null
+  /** Chains whose balances are watched, and the wei below which that of an EOA that submits is worth a word. */
+  readonly networks: ReadonlyArray<NetworkProfile>
+  readonly lowBalances: ReadonlyMap<bigint, bigint>
+  /** Says whether the clock can be believed. */
+  readonly clockCheck: Effect.Effect<void, never, ChainRpc | Scope.Scope | R>
+}
+
+/** What callers have kept in the database. */
+export const stored = ({
+  sealingKey,
+  sql,
+  ...own
+}: Own & Pick<Given, "sealingKey" | "sql">): Port<AbiStore | AuditLog | Journals | Watches | Webhooks> =>
+  Layer.mergeAll(
+    own.abiStore ?? Layer.provide(SqlAbiStore.layer, sql),
+    own.auditLog ?? Layer.provide(SqlAuditLog.layer, sql),
+    own.journal ?? Layer.provide(SqlJournal.layer({ sealingKey }), sql),
+    Layer.provide(SqlWatches.layer({ sealingKey }), sql),
+    Layer.provide(SqlWebhooks.layer({ sealingKey }), sql)
+  )
+
+const replicas = <R>({ shared, sql }: Given<R>): Port<Replicas> =>
+  shared === null
+    ? SoleProcess.layer
+    : Layer.unwrap(
+        Effect.map(
+          Effect.promise(() =>
+            Promise.all([
+              import("../adapters/sql/postgres/PostgresClient.js"),
+              import("../adapters/cluster/Replicas.js")
+            ])
+          ),
+          ([{ session }, { layer }]) => layer({ group: shared.group, connect: session(shared.url) })
+        )
+      ).pipe(Layer.provide(sql))
+
+/** How often the balances of the EOAs that submit are looked at. */
+const balanceInterval = "60 seconds"
+
+/** The ports of the adapters with somebody watching: spans, figures, the audit log, and balances that run low. */
+const watched = ({ lowBalances, networks }: Pick<Given, "lowBalances" | "networks">) =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const { record } = yield* AuditLog
+      const system = yield* SystemSigners
+      const balances = Balances.make(
+        networks.map((profile) => ({ profile, least: lowBalances.get(profile.chainId) ?? 0n }))
+      )
+      const nodes = Observed.chainRpc(yield* ChainRpc, balances)
+      const signers = Observed.signers(yield* Signers, record)
+      yield* Effect.ignore(
+        Effect.flatMap(system.serviceEoa, ({ address }) =>
+          Effect.forEach(networks, ({ chainId }) => balances.submits(chainId, address))
+        )
+      )
+      yield* balances.check.pipe(
+        Effect.provideService(ChainRpc, nodes),
+        Effect.repeat(Schedule.spaced(balanceInterval)),
+        Effect.forkScoped
+      )
+      return Context.make(ChainRpc, nodes).pipe(
+        Context.add(Signers, {
+          resolve: (account, ref) =>
+            Effect.tap(signers.resolve(account, ref), ({ address }) => balances.register(address))
+        }),
+        Context.add(SystemSigners, Observed.systemSigners(system, record)),
+        Context.merge(Observed.journal(yield* Effect.context<Journals>(), record))
+      )
+    })
+  )
+
+/**
+ * What the service and the library run: the engine over its ports, and the work that nobody waits for. Who the callers
+ * are, and which keys and chains they have, is for each of the two to say.
+ */
+export const layer = <R = never>(given: Given<R>) => {
+  const budgets: Port<Budgets> = given.budgets ?? Layer.provide(SqlBudgets.layer, given.sql)
+  return Layer.mergeAll(
+    Layer.effectDiscard(given.clockCheck),
+    Layer.effectDiscard(Sweep.start),
+    Layer.effectDiscard(Deliver.start),
+    Layer.effectDiscard(Followers.start)
+  ).pipe(
+    Layer.provideMerge(Engine.layer),
+    Layer.provideMerge(watched(given)),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        stored(given),
+        replicas(given),
+        budgets,
+        given.bundlerRpc ?? BundlerRpcAdapter.layer(),
+        given.chainRpc ?? ChainRpcAdapter.layer({ egress: given.egress }),
+        given.paymasterRpc ?? PaymasterRpcAdapter.layer(),
+        WebhookSenderAdapter.layer({ egress: given.egress })
+      )
+    ),
+    Layer.provide(Layer.sync(ClockTrust.ClockTrust, ClockTrust.make)),
+    // Of the whole process; what several layers load is the same.
+    Layer.provide(Layer.effectDiscard(NativeCrypto.install))
+  )
+}

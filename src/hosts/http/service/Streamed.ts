@@ -1,0 +1,64 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
+import type { RequestEvent } from "../../../application/ports/journal/Events.js"
+import type { EventStream } from "../../../application/request/EventStream.js"
+import type { InFlightLimit } from "../limits/InFlightLimit.js"
+import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
+import { type Problem, problem } from "../message/ErrorEnvelope.js"
+import { Exchange, logDefect } from "./Exchange.js"
+
+/** Often enough for proxies that end a connection on which nothing happens. */
+const beat = "15 seconds"
+
+const blockOf = (requestId: string, { at, data, kind, sequence }: RequestEvent): string => {
+  const body = JSON.stringify({ requestId, sequence, type: kind, at: Math.floor(at / 1_000), data })
+  return `id: ${sequence}\nevent: ${kind}\ndata: ${body}\n\n`
+}
+
+/** The events, one block each, and a comment now and then. A client that does not read holds all of it up. */
+const text = (requestId: string, events: Stream.Stream<RequestEvent>): Stream.Stream<string> => {
+  const blocks = Stream.mapArray(events, (some) => [some.map((event) => blockOf(requestId, event)).join("")])
+  const beats = Stream.as(Stream.fromSchedule(Schedule.spaced(beat)), ": still here\n\n")
+  return Stream.merge(blocks, beats, { haltStrategy: "left" }).pipe(Stream.prepend([": events\n\n"]))
+}
+
+const tooMany = (most: number): Problem =>
+  problem(
+    "rate_limited",
+    [{ path: "", message: `too many streams of events are open; an account may have ${most}` }],
+    { headers: ErrorEnvelope.retryAfter(10) }
+  )
+
+/** The events of a request as Server-Sent Events. */
+export const answer = (
+  { events }: EventStream,
+  requestId: string,
+  inFlight: InFlightLimit
+): Effect.Effect<HttpServerResponse.HttpServerResponse, Problem> =>
+  Effect.contextWith((context) =>
+    Effect.flatMap(Exchange, (known) => {
+      const accountId = known.principal?.accountId ?? ""
+      // Nothing more will come: clients that reconnect by themselves end here.
+      if (events === null) return Effect.succeed(HttpServerResponse.empty())
+      if (!inFlight.admitsStream(accountId)) return Effect.fail(tooMany(inFlight.most.streamsOfAccount))
+      // The client of a stream that breaks off resumes it; why it did is for the operator alone.
+      const whole = Stream.catchCause(events, (cause) =>
+        Cause.hasInterruptsOnly(cause) ? Stream.empty : Stream.fromEffectDrain(logDefect(known, cause))
+      )
+      const body = inFlight.boundedStream(accountId, text(requestId, whole)).pipe(
+        Stream.encodeText,
+        // With the loggers and the clock of its request, whoever reads it.
+        Stream.provideContext(context)
+      )
+      return Effect.succeed(
+        HttpServerResponse.stream(body, {
+          contentType: "text/event-stream",
+          // Reverse proxies hold answers back otherwise.
+          headers: { "x-accel-buffering": "no" }
+        })
+      )
+    })
+  )

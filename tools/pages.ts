@@ -1,0 +1,23 @@
+import { copyFileSync, mkdirSync, readdirSync } from "node:fs"
+import { createRequire } from "node:module"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+/** Puts what the service sends to browsers into what is built: its own pages, and files of Swagger UI with their licences. */
+const source = fileURLToPath(new URL("../src/hosts/", import.meta.url))
+const built = fileURLToPath(new URL("../dist/hosts/", import.meta.url))
+for (const folder of ["http/docs", "http/playground", "admin/console"])
+  for (const name of readdirSync(join(source, folder)))
+    if (!name.endsWith(".ts")) copyFileSync(join(source, folder, name), join(built, folder, name))
+
+const from = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"))
+const to = join(built, "http/docs/swagger-ui")
+mkdirSync(to, { recursive: true })
+for (const name of [
+  "swagger-ui.css",
+  "swagger-ui-bundle.js",
+  "swagger-ui-bundle.js.LICENSE.txt",
+  "LICENSE",
+  "NOTICE"
+])
+  copyFileSync(join(from, name), join(to, name))
