@@ -38,6 +38,8 @@ import { Signers, SystemSigners } from "../application/ports/Signers.js"
 import type { Watches } from "../application/ports/Watches.js"
 import type { WebhookSender, Webhooks } from "../application/ports/Webhooks.js"
 import * as Sweep from "../application/sweep/Sweep.js"
+import * as Execution from "../application/usecases/operations/Execution.js"
+import type { Submissions } from "../application/usecases/operations/Submissions.js"
 import * as Followers from "../application/watches/Followers.js"
 import * as Deliver from "../application/webhooks/Deliver.js"
 
@@ -53,6 +55,7 @@ export type Ports =
   | Networks
   | RateLimit
   | Signers
+  | Submissions
   | SystemSigners
   | Watches
   | WebhookSender
@@ -163,7 +166,7 @@ export const layer = <R = never>(given: Given<R>) => {
     Layer.effectDiscard(Deliver.start),
     Layer.effectDiscard(Followers.start)
   ).pipe(
-    Layer.provideMerge(Engine.layer),
+    Layer.provideMerge(Layer.provideMerge(Execution.layer, Engine.layer)),
     Layer.provideMerge(watched(given)),
     Layer.provideMerge(
       Layer.mergeAll(

@@ -20,6 +20,10 @@ export interface Waiters {
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
   /** The final answer (JSON); null: there is none within so many milliseconds. */
   readonly wait: (requestId: string, millis: number) => Effect.Effect<string | null>
+  /** Another process has answered the request. */
+  readonly heard: (requestId: string) => Effect.Effect<void>
+  /** Nobody waits any more, from now on too. */
+  readonly stop: Effect.Effect<void>
 }
 
 /** A final answer, and what its event tells of it. */
@@ -35,6 +39,8 @@ export interface Dependencies {
   >
   /** What the endpoint of a request that is at its end answers; null: what it needs can not be read now. */
   readonly finalOf: (request: RequestRecord) => Effect.Effect<Final | null>
+  /** These requests have their answers now, by this process. */
+  readonly answered: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
 /** Where nobody waits, the owner answers that much later. */
@@ -49,13 +55,14 @@ interface Waiter {
   readonly resume: (outcome: string | null) => void
 }
 
-export const make = ({ finalOf, requestJournal }: Dependencies) =>
+export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
   Effect.gen(function* () {
     const waiting = new Map<string, Set<Waiter>>()
     /** By request, when it is looked at. */
     const due = new Map<string, number>()
     const bell = Latch.makeUnsafe(false)
     let polledAt = 0
+    let isStopped = false
 
     const resume = (requestId: string, outcome: string): void => {
       for (const waiter of waiting.get(requestId) ?? []) waiter.resume(outcome)
@@ -69,23 +76,27 @@ export const make = ({ finalOf, requestJournal }: Dependencies) =>
         if (ended.length === 0) return
         // Read before the requests: what is told of them in between makes their answers void.
         const newest = yield* requestJournal.newestEvents(ended)
-        const finals: Array<Final & { readonly requestId: string; readonly sequence: number }> = []
-        for (const request of yield* requestJournal.requests(ended)) {
-          const { requestId } = request
-          const final = yield* finalOf(request)
-          if (final !== null) finals.push({ ...final, requestId, sequence: newest.get(requestId) ?? 0 })
-        }
+        // One whose nodes are silent keeps no other from its answer for longer than that.
+        const made = yield* Effect.forEach(
+          yield* requestJournal.requests(ended),
+          (request) => Effect.map(finalOf(request), (final) => ({ requestId: request.requestId, final })),
+          { concurrency: "unbounded" }
+        )
+        const finals = made.flatMap(({ final, requestId }) =>
+          final === null ? [] : [{ ...final, requestId, sequence: newest.get(requestId) ?? 0 }]
+        )
         const stored = yield* requestJournal.answer(finals)
         const now = yield* MonotonicTime.millis
-        const answered = new Set<string>()
+        const done = new Set<string>()
         for (const [place, { requestId }] of finals.entries()) {
           const outcome = stored[place] ?? null
           if (outcome === null) continue
-          answered.add(requestId)
+          done.add(requestId)
           resume(requestId, outcome)
         }
         for (const requestId of ended)
-          if (!answered.has(requestId) && !due.has(requestId)) due.set(requestId, now + retryMillis)
+          if (!done.has(requestId) && !due.has(requestId)) due.set(requestId, now + retryMillis)
+        if (done.size > 0) yield* answered([...done])
       })
 
     const poll = (now: number): Effect.Effect<void, JournalError> =>
@@ -166,6 +177,7 @@ export const make = ({ finalOf, requestJournal }: Dependencies) =>
       wait: (requestId, millis) =>
         Effect.flatMap(MonotonicTime.millis, (now) =>
           Effect.callback<string | null>((resumeWith) => {
+            if (isStopped) return resumeWith(Effect.succeed(null))
             const waiter: Waiter = {
               deadline: now + millis,
               resume: (outcome) => resumeWith(Effect.succeed(outcome))
@@ -173,13 +185,24 @@ export const make = ({ finalOf, requestJournal }: Dependencies) =>
             const own = waiting.get(requestId) ?? new Set()
             waiting.set(requestId, own.add(waiter))
             // It may have come to its end before anybody waited.
-            due.set(requestId, now)
+            if (due.has(requestId)) due.set(requestId, now)
             bell.openUnsafe()
             return Effect.sync(() => {
               own.delete(waiter)
               if (own.size === 0 && waiting.get(requestId) === own) waiting.delete(requestId)
             })
           })
-        )
+        ),
+      heard: (requestId) =>
+        Effect.sync(() => {
+          if (!waiting.has(requestId)) return
+          polledAt = Number.NEGATIVE_INFINITY
+          bell.openUnsafe()
+        }),
+      stop: Effect.sync(() => {
+        isStopped = true
+        for (const waiters of waiting.values()) for (const waiter of waiters) waiter.resume(null)
+        waiting.clear()
+      })
     } satisfies Waiters
   })

@@ -6,13 +6,12 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChainFacts from "../chain/ChainFacts.js"
 import * as LaneSigners from "../keys/LaneSigners.js"
-import * as Losses from "../pay/Losses.js"
 import * as Payers from "../pay/Payers.js"
 import * as Sponsorships from "../pay/Sponsorships.js"
 import { Budgets } from "../ports/Budgets.js"
 import { Bundler } from "../ports/chain/Bundler.js"
 import { BundlerRpc } from "../ports/chain/BundlerRpc.js"
-import { ChainRpc } from "../ports/chain/ChainRpc.js"
+import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
 import type { Journals } from "../ports/journal/Journals.js"
 import { LaneJournal } from "../ports/journal/LaneJournal.js"
@@ -23,9 +22,7 @@ import { Networks } from "../ports/Networks.js"
 import { Replicas } from "../ports/Replicas.js"
 import { Signers, SystemSigners } from "../ports/Signers.js"
 import { Lifetime } from "../runtime/Lifetime.js"
-import * as InFlight from "./InFlight.js"
 import * as LaneSlot from "./LaneSlot.js"
-import * as AccessNodes from "./monitor/AccessNodes.js"
 import * as NonceManager from "./NonceManager.js"
 import * as RemoteBundler from "./remote/RemoteBundler.js"
 import * as RemoteOps from "./remote/RemoteOps.js"
@@ -36,9 +33,8 @@ import * as ScheduledRequests from "./requests/ScheduledRequests.js"
 import * as Telling from "./requests/Telling.js"
 import * as WakeUps from "./requests/WakeUps.js"
 import * as SelfBundler from "./SelfBundler.js"
-import * as Settlement from "./Settlement.js"
-import * as StuckTransactions from "./StuckTransactions.js"
 import * as TransactionMonitor from "./TransactionMonitor.js"
+import * as Lanes from "./worker/Lanes.js"
 
 /** What all writes of a process share. */
 export type Engine =
@@ -52,6 +48,9 @@ export type Engine =
   | WakeUps.WakeUps
   | Requests.Requests
   | LaneClaims.LaneClaims
+  | Lanes.Following
+  | OpenRequests.OpenRequests
+  | ScheduledRequests.ScheduledRequests
   | LaneSigners.SignerOf
   | Lifetime
   | Budgets
@@ -82,16 +81,18 @@ export const layer: Layer.Layer<
       requestJournal: yield* RequestJournal,
       transactionJournal: yield* TransactionJournal
     })
-    const lanes = NonceManager.make(transactionJournal)
-    const inFlight = InFlight.make()
+    const nudges = yield* Queue.sliding<void>(1)
+    const nudge = Effect.asVoid(Queue.offer(nudges, undefined))
+    const following = yield* Lanes.follow({ reopened: nudge, transactionJournal, wakeUps }).pipe(
+      Effect.provideService(LaneSigners.SignerOf, signerOf)
+    )
+    const { inFlight, lanes, monitor } = following
     const slots = LaneSlot.make(lanes, inFlight)
     const openRequests = OpenRequests.make(yield* OpenRequests.OpenRequestBounds)
     const scheduledRequests = ScheduledRequests.make(
       yield* ScheduledRequests.ScheduledRequestBounds,
       yield* RequestJournal
     )
-    const nudges = yield* Queue.sliding<void>(1)
-    const nudge = Effect.asVoid(Queue.offer(nudges, undefined))
     yield* Effect.forkScoped(
       Stream.runForEach(replicas.heard, (signal) => {
         if (signal._tag === "final") {
@@ -102,22 +103,6 @@ export const layer: Layer.Layer<
       })
     )
     yield* Effect.forkScoped(Stream.runForEach(replicas.assigned, () => nudge))
-    const settlement = Settlement.make({
-      transactionJournal,
-      wakeUps,
-      losses: Losses.make(budgets),
-      reopened: nudge
-    })
-    const accessNodes = AccessNodes.make(yield* ChainRpc, networks)
-    const attend = StuckTransactions.make({
-      accessNodes,
-      transactionJournal,
-      lanes,
-      settlement,
-      signerOf,
-      scope
-    })
-    const monitor = yield* TransactionMonitor.make({ settlement, inFlight, attend, accessNodes })
     const remoteOps = yield* RemoteOps.make({ remoteOpJournal, wakeUps, reopened: nudge })
     const facts = ChainFacts.make()
     const sponsorships = Sponsorships.make(budgets, scope)
@@ -144,6 +129,9 @@ export const layer: Layer.Layer<
       Context.add(WakeUps.WakeUps, wakeUps),
       Context.add(Requests.Requests, requests),
       Context.add(LaneClaims.LaneClaims, claims),
+      Context.add(Lanes.Following, following),
+      Context.add(OpenRequests.OpenRequests, openRequests),
+      Context.add(ScheduledRequests.ScheduledRequests, scheduledRequests),
       Context.add(LaneSigners.SignerOf, signerOf),
       Context.add(Lifetime, { nudges, scope, stopWaiting: requests.stopWaiting }),
       Context.add(BundlerRpc, bundlers),

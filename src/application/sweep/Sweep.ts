@@ -10,6 +10,7 @@ import { LaneClaims } from "../lanes/requests/LaneClaims.js"
 import { Requests } from "../lanes/requests/Requests.js"
 import { WakeUps } from "../lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "../lanes/TransactionMonitor.js"
+import * as Lanes from "../lanes/worker/Lanes.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { ClockTrust } from "../ports/clock/ClockTrust.js"
@@ -23,6 +24,8 @@ import * as NetworkProfile from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
 import { Lifetime } from "../runtime/Lifetime.js"
 import * as CancelRequest from "../usecases/operations/CancelRequest.js"
+import * as ExecuteOperations from "../usecases/operations/ExecuteOperations.js"
+import { Submissions } from "../usecases/operations/Submissions.js"
 import * as Obstacles from "./Obstacles.js"
 import * as Recovery from "./recovery/Recovery.js"
 import * as TakeUp from "./TakeUp.js"
@@ -89,13 +92,24 @@ const sweepLane = (work: LaneWork, { recovery, signed, taken, troubles }: Sweepi
       return yield* requests.leave(lane)
     }
     // In nonce order: many nodes refuse a nonce that is ahead of what they know.
-    for (const record of work.hasTransactions ? yield* transactionJournal.openOf(lane) : [])
-      yield* taken.past(`transaction ${lane.chainId}:${lane.signer}:${record.nonce}`, TakeUp.watch(record))
+    for (const transaction of work.hasTransactions ? yield* transactionJournal.inFlight(lane) : [])
+      yield* taken.past(
+        `transaction ${lane.chainId}:${lane.signer}:${transaction.nonce}`,
+        TakeUp.watch(Lanes.recordOf(transaction))
+      )
     // Told also when it is well: what stood in the way before counts no more.
     const key = canSign ? Effect.void : Obstacles.of("its key is not configured: its requests wait for it")
     yield* taken.past(`lane ${lane.chainId}:${lane.signer}`, key)
     if (!canSign) return
-    const left = work.requests.filter(({ requestId }) => !requests.isWorkedOn(requestId))
+    const submissions = yield* Submissions
+    const alone = work.requests.filter(({ requestId }) => !requests.isWorkedOn(requestId))
+    const submitted = yield* submissions.among(
+      alone.flatMap(({ endpoint, requestId }) =>
+        endpoint === ExecuteOperations.kind.endpoint ? [requestId] : []
+      )
+    )
+    if (submitted.size > 0) yield* submissions.wake(lane)
+    const left = alone.filter(({ requestId }) => !submitted.has(requestId))
     if (left.length > 0)
       yield* taken.past(
         `recovery ${lane.chainId}:${lane.signer}`,
@@ -261,6 +275,7 @@ type Surroundings =
   | Engine
   | ChainRpc
   | Networks
+  | Submissions
 
 /** Takes up, once, everything in the journal that is this process's and that nothing works on. */
 export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() => {

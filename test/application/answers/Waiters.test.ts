@@ -11,6 +11,7 @@ import * as Time from "../../support/Time.js"
 const world = Effect.gen(function* () {
   const ended = new Set<string>()
   const outcomes = new Map<string, string>()
+  const told: Array<string> = []
   const asked = { ended: 0, final: 0 }
   const away = new JournalError({ message: "the store is away" })
   const faults = { store: 0, reopened: 0, unreadable: 0 }
@@ -54,6 +55,7 @@ const world = Effect.gen(function* () {
           })
         )
     },
+    answered: (requestIds) => Effect.sync(() => void told.push(...requestIds)),
     finalOf: ({ requestId }) =>
       Effect.sync(() => {
         if (faults.unreadable > 0) {
@@ -63,7 +65,7 @@ const world = Effect.gen(function* () {
         return { outcome: `answer of ${requestId}`, summary: {} }
       })
   })
-  return { ...waiters, ended, outcomes, asked, faults }
+  return { ...waiters, ended, outcomes, asked, faults, told }
 })
 
 describe("answers", () => {
@@ -85,6 +87,36 @@ describe("answers", () => {
     expect(outcomes.size).toBe(0)
     yield* Time.adjust(200)
     expect(outcomes.get("a")).toBe("answer of a")
+  })
+
+  test("are told of once they are stored", function* () {
+    const { affected, ended, told } = yield* world
+    for (const requestId of ["a", "b"]) ended.add(requestId)
+    yield* affected(["a", "b", "open"])
+    yield* Time.adjust(2_000)
+    expect(told).toEqual(["a", "b"])
+  })
+
+  test("of another process come at once where it tells of them", function* () {
+    const { heard, outcomes, wait } = yield* world
+    const fiber = yield* Effect.forkChild(wait("a", 60_000))
+    yield* Time.settle
+    outcomes.set("a", "theirs")
+    yield* heard("nobody's")
+    yield* Time.settle
+    expect(fiber.pollUnsafe()).toBe(undefined)
+    yield* heard("a")
+    yield* Time.settle
+    expect(yield* Fiber.join(fiber)).toBe("theirs")
+  })
+
+  test("are not waited for in a process that stops", function* () {
+    const { stop, wait } = yield* world
+    const fiber = yield* Effect.forkChild(wait("a", 60_000))
+    yield* Time.settle
+    yield* stop
+    expect(yield* Fiber.join(fiber)).toBe(null)
+    expect(yield* wait("b", 60_000)).toBe(null)
   })
 
   test("of another process come by the next look at the journal", function* () {

@@ -25,6 +25,7 @@ import { type Signer, SignerError } from "../../../src/application/ports/Signers
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import { Lifetime } from "../../../src/application/runtime/Lifetime.js"
 import * as Sweep from "../../../src/application/sweep/Sweep.js"
+import { Submissions } from "../../../src/application/usecases/operations/Submissions.js"
 import * as Unstuck from "../../../src/application/usecases/operations/Unstuck.js"
 import type * as Address from "../../../src/domain/primitives/Address.js"
 import * as Make from "../../support/journal/Make.js"
@@ -170,8 +171,13 @@ const swept = (
         forget: (before: number) => tell(`forgotten: what is older than ${now - before} ms`)
       } as unknown as RequestJournal["Service"]),
       Context.add(TransactionJournal, {
-        openOf: () => Effect.succeed([Monitor.recordOf(7, Monitor.callers)])
+        inFlight: () => Effect.succeed([{ ...Monitor.recordOf(7, Monitor.callers), ops: [] }])
       } as unknown as TransactionJournal["Service"]),
+      Context.add(Submissions, {
+        among: (requestIds: ReadonlyArray<string>) =>
+          Effect.succeed(new Set(requestIds.filter((requestId) => requestId.startsWith("submitted")))),
+        wake: () => tell("its worker is woken")
+      } as unknown as Submissions),
       Context.add(RecoveryJournal, {} as RecoveryJournal["Service"]),
       Context.add(RemoteOpJournal, {
         remoteSubmissions: Effect.succeed([submission(1n), submission(2n)])
@@ -201,6 +207,12 @@ describe("a lane that is swept", () => {
   const left = ["its requests are left", "its transactions are left"]
   const keyless = ["clientIdIncorrect", "versionNotFound", "assetNotSupported", "notConfigured"] as const
   const address = Make.address(0xbb)
+  test("has its worker woken, and what that brings onto the chain is not resumed", function* () {
+    const told = yield* swept({ requests: [requestOf("submitted"), requestOf("r")] })
+    expect(told).toEqual(expect.arrayContaining(["its worker is woken", resumed]))
+    expect(told).not.toContain("resumed: submitted")
+  })
+
   for (const [name, process, done] of [
     [
       "has its transactions watched, and its requests resumed, but for what is worked on",

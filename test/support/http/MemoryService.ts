@@ -19,6 +19,7 @@ import { ChainRpc as ChainRpcPort } from "../../../src/application/ports/chain/C
 import { PaymasterRpc, PaymasterRpcError } from "../../../src/application/ports/chain/PaymasterRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import * as Execution from "../../../src/application/usecases/operations/Execution.js"
 import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -132,7 +133,7 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
     )
   })
   const inMemory = yield* Layer.build(ChainRpc.layer({ [rpc]: node }))
-  const ports = Engine.layer.pipe(
+  const ports = Layer.provideMerge(Execution.layer, Engine.layer).pipe(
     Layer.provideMerge(
       Layer.mergeAll(
         InMemory.abiStore,

@@ -48,6 +48,8 @@ import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
+import * as Execution from "../../../src/application/usecases/operations/Execution.js"
+import type { Submissions } from "../../../src/application/usecases/operations/Submissions.js"
 import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
 import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -70,6 +72,7 @@ export type Ports =
   | BundlerRpcTag
   | ChainRpcTag
   | Engine.Engine
+  | Submissions
   | Journals.Ports
   | NetworksTag
   | PaymasterRpcTag
@@ -178,7 +181,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
     Layer.provide(sql)
   )
   const networks = Networks.layer({ profiles: [profile] })
-  return Engine.layer.pipe(
+  return Layer.provideMerge(Execution.layer, Engine.layer).pipe(
     Layer.provideMerge(
       Layer.mergeAll(
         AbiStore.layer.pipe(Layer.provide(sql)),

@@ -13,6 +13,7 @@ import type { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
 import { RecoveryJournal } from "../../../src/application/ports/journal/RecoveryJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { Lane } from "../../../src/application/ports/journal/Transactions.js"
 import type { Networks } from "../../../src/application/ports/Networks.js"
 import type { Signers } from "../../../src/application/ports/Signers.js"
@@ -60,7 +61,13 @@ export const begin = async (
           }).pipe(Effect.provideContext(services)),
         deployer: Effect.die(new Error("nothing is deployed"))
       })
+      const following = yield* Lanes.follow({
+        reopened: Effect.void,
+        transactionJournal: yield* TransactionJournal,
+        wakeUps: { notify: () => Effect.void, signal: () => Effect.void }
+      })
       const lanes = yield* Lanes.make({
+        following,
         claims: LaneClaims.make(yield* LaneJournal, {
           process: randomUUID(),
           owns: () => true,

@@ -50,6 +50,8 @@ export interface OpenRequests {
   readonly read: (open: ReadonlyArray<Entry>) => void
 }
 
+export const OpenRequests: Context.Key<OpenRequests, OpenRequests> = Context.Service("castellan/OpenRequests")
+
 interface Count {
   requests: number
   elements: number

@@ -32,6 +32,10 @@ export interface ScheduledRequests {
   ) => Effect.Effect<void, JournalError | TooManyRequests | Unavailable>
 }
 
+export const ScheduledRequests: Context.Key<ScheduledRequests, ScheduledRequests> = Context.Service(
+  "castellan/ScheduledRequests"
+)
+
 /** What the journal counted stands for so long, and what is let in here beside it, milliseconds. */
 const countedMillis = 1_000
 /** When to look again, seconds: windows begin by the clock. */

@@ -24,9 +24,14 @@ export const journals = (
     (...args: Args): Effect.Effect<A, E> =>
       Effect.tap(method(...args), tell)
   return {
-    requestJournal: { ...requestJournal, acceptOps: telling(requestJournal.acceptOps) },
+    requestJournal: {
+      ...requestJournal,
+      accept: telling(requestJournal.accept),
+      acceptOps: telling(requestJournal.acceptOps)
+    },
     transactionJournal: {
       ...transactionJournal,
+      record: telling(transactionJournal.record),
       recordSigned: telling(transactionJournal.recordSigned),
       recordSubmitted: telling(transactionJournal.recordSubmitted)
     },

@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -36,7 +37,28 @@ export interface Lanes extends Worker.Worker {
   readonly monitor: TransactionMonitor.TransactionMonitor
 }
 
+/** What of the following of transactions concerns the workers. */
+export interface Listener {
+  readonly wake: (lane: Lane) => Effect.Effect<void>
+  readonly mined: Worker.Worker["mined"]
+  /** Something has become of these requests. */
+  readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+}
+
+/** Follows the transactions of all lanes, whoever has made them. */
+export interface Following {
+  readonly inFlight: InFlight.InFlight
+  readonly lanes: NonceManager.NonceManager
+  readonly settlement: Settlement.Settlement
+  readonly monitor: TransactionMonitor.TransactionMonitor
+  /** From now on it is told what concerns it. */
+  readonly listen: (listener: Listener) => void
+}
+
+export const Following: Context.Key<Following, Following> = Context.Service("castellan/Following")
+
 export interface Options {
+  readonly following: Following
   readonly claims: Pick<LaneClaims, "holding" | "take">
   readonly preparing: Preparing
   readonly revertOf: Dependencies["revertOf"]
@@ -48,7 +70,7 @@ export interface Options {
 const transferGas = 21_000n
 
 /** A transaction as the monitor follows it. Its ops name their nonce keys, of which one transaction at a time is in flight. */
-const recordOf = ({ ops, versions, ...rest }: Transaction): TransactionRecord => ({
+export const recordOf = ({ ops, versions, ...rest }: Transaction): TransactionRecord => ({
   ...rest,
   versions,
   signedAt: versions.at(-1)?.signedAt ?? 0,
@@ -92,31 +114,39 @@ const pricing = (transactionJournal: TransactionJournal["Service"]): NonceManage
     )
 })
 
-export const make = ({ affected, claims, preparing, revertOf }: Options) =>
+const nobody: Listener = {
+  wake: () => Effect.void,
+  mined: () => Effect.void,
+  affected: () => Effect.void
+}
+
+/** `wakeUps`, `reopened`: of what else works on the lanes, see `Settlement`. */
+export const follow = ({ reopened, transactionJournal, wakeUps }: Omit<Settlement.Dependencies, "losses">) =>
   Effect.gen(function* () {
-    const scope = yield* Scope.Scope
-    const laneJournal = yield* LaneJournal
-    const opJournal = yield* OpJournal
-    const transactionJournal = yield* TransactionJournal
-    const remoteOpJournal = yield* RemoteOpJournal
-    const requestJournal = yield* RequestJournal
-    const recoveryJournal = yield* RecoveryJournal
-    const networks = yield* Networks
-    const signerOf = yield* SignerOf
+    let listener = nobody
     const inFlight = InFlight.make()
     const lanes = pricing(transactionJournal)
-    const accessNodes = AccessNodes.make(yield* ChainRpc, networks)
-    let wake: (lane: Lane) => Effect.Effect<void> = () => Effect.void
-    let minedForGood: (record: TransactionRecord) => Effect.Effect<void> = () => Effect.void
+    const accessNodes = AccessNodes.make(yield* ChainRpc, yield* Networks)
     const settled = Settlement.make({
       transactionJournal,
       losses: Losses.make(yield* Budgets),
       wakeUps: {
-        notify: (names) => affected([...names].filter((name) => !name.startsWith("transaction "))),
-        signal: (lane) => wake(lane)
+        notify: (names) => {
+          const all = [...names]
+          return Effect.andThen(
+            wakeUps.notify(all),
+            Effect.suspend(() => listener.affected(all.filter((name) => !name.startsWith("transaction "))))
+          )
+        },
+        signal: (lane) =>
+          Effect.andThen(
+            wakeUps.signal(lane),
+            Effect.suspend(() => listener.wake(lane))
+          )
       },
-      reopened: Effect.void
+      reopened
     })
+    const minedForGood = (record: TransactionRecord) => Effect.suspend(() => listener.mined(record))
     const settlement: Settlement.Settlement = {
       ...settled,
       mined: (chain, record, receipt, seen) =>
@@ -129,12 +159,35 @@ export const make = ({ affected, claims, preparing, revertOf }: Options) =>
     const attend = StuckTransactions.make({
       accessNodes,
       lanes,
-      scope,
+      scope: yield* Scope.Scope,
       settlement,
-      signerOf,
+      signerOf: yield* SignerOf,
       transactionJournal
     })
     const monitor = yield* TransactionMonitor.make({ accessNodes, attend, inFlight, settlement })
+    return {
+      inFlight,
+      lanes,
+      settlement,
+      monitor,
+      listen: (next) => {
+        listener = next
+      }
+    } satisfies Following
+  })
+
+export const make = ({ affected, claims, following, preparing, revertOf }: Options) =>
+  Effect.gen(function* () {
+    const { inFlight, lanes, monitor } = following
+    const scope = yield* Scope.Scope
+    const laneJournal = yield* LaneJournal
+    const opJournal = yield* OpJournal
+    const transactionJournal = yield* TransactionJournal
+    const remoteOpJournal = yield* RemoteOpJournal
+    const requestJournal = yield* RequestJournal
+    const recoveryJournal = yield* RecoveryJournal
+    const networks = yield* Networks
+    const signerOf = yield* SignerOf
     const worker = Worker.make({
       opJournal,
       transactionJournal,
@@ -147,9 +200,12 @@ export const make = ({ affected, claims, preparing, revertOf }: Options) =>
               Effect.forEach(
                 open,
                 (transaction) =>
-                  Effect.flatMap(networks.profile(transaction.access.accountId, lane.chainId), (profile) =>
-                    profile === null ? Effect.void : monitor.watch({ profile, record: recordOf(transaction) })
-                  ),
+                  Effect.flatMap(networks.profile(transaction.access.accountId, lane.chainId), (profile) => {
+                    const record = recordOf(transaction)
+                    return profile === null || monitor.isWatched(record)
+                      ? Effect.void
+                      : monitor.watch({ profile, record })
+                  }),
                 { discard: true }
               )
             )
@@ -173,7 +229,6 @@ export const make = ({ affected, claims, preparing, revertOf }: Options) =>
       affected,
       scope
     })
-    wake = worker.wake
-    minedForGood = worker.mined
+    following.listen({ ...worker, affected })
     return { ...worker, monitor } satisfies Lanes
   })

@@ -1,18 +1,17 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as Nonces from "../../../domain/erc4337/Nonce.js"
 import type { Hex } from "../../../domain/primitives/Hex.js"
 import { Lru } from "../../../domain/primitives/Lru.js"
-import type { ChainFacts } from "../../chain/ChainFacts.js"
-import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
+import * as WalletEpochs from "../../chain/WalletEpochs.js"
+import type { ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { Body, Op, OpId } from "../../ports/journal/Records.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Signer } from "../../ports/Signers.js"
+import * as Again from "../../prepare/Again.js"
 import type * as Call from "../../prepare/Call.js"
-import * as Creation from "../../prepare/Creation.js"
 import type * as OpContext from "../../prepare/OpContext.js"
-import * as Prepare from "../../prepare/Prepare.js"
-import type { Batch, Prepared as Made, Nonce } from "../../prepare/Preparing.js"
-import * as Snapshot from "../../prepare/Snapshot.js"
+import type { Nonce } from "../../prepare/Preparing.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import type { Context, Obstacle, Prepared, Preparing } from "./Context.js"
@@ -30,11 +29,14 @@ export interface Source {
 }
 
 export interface Dependencies {
-  readonly requestJournal: Pick<RequestJournal["Service"], "bodies">
-  /** Reads a body, as its endpoint does when it comes. */
-  readonly read: (body: Body) => Effect.Effect<Source, Failure>
+  readonly requestJournal: Pick<RequestJournal["Service"], "bodies" | "look">
+  /** Reads a body, as its endpoint does when it comes. `chainId` is that of its lane. */
+  readonly read: (body: Body, chainId: bigint) => Effect.Effect<Source, Failure>
   readonly deployer: Context["deployer"]
 }
+
+const asObstacle = (error: Obstacle | ChainRpcError): Obstacle =>
+  error._tag === "Obstacle" ? error : obstacle(error.message)
 
 const ofFailure = (failure: Failure): Obstacle => obstacle(failure.message)
 
@@ -45,38 +47,6 @@ interface Known extends Context {
   readonly shared: OpContext.Shared
 }
 
-const isKind =
-  <K extends Call.Call["kind"]>(kind: K) =>
-  (call: Call.Call): call is Extract<Call.Call, { readonly kind: K }> =>
-    call.kind === kind
-
-/**
- * Batches whose calls are of one kind. What came signed is never changed, and a transaction of the signer's own is priced where
- * it is signed: both stay as they are.
- */
-const preparedOf = (
-  context: OpContext.Shared,
-  batches: ReadonlyArray<Batch>,
-  nonceOf: (call: Call.Call) => Nonce
-): Effect.Effect<ReadonlyArray<Result.Result<Made, Failure>>, Failure, BundlerRpc | ChainFacts> =>
-  Effect.gen(function* () {
-    const ops = batches.map((batch) => ({ ...batch, calls: batch.calls.filter(isKind("op")) }))
-    const creations = batches.map((batch) => ({ ...batch, calls: batch.calls.filter(isKind("creation")) }))
-    const calls = ops.flatMap((batch) => batch.calls)
-    const wallets = new Set(
-      [...calls, ...creations.flatMap((batch) => batch.calls)].map(({ wallet }) => wallet)
-    )
-    const snapshot = yield* Snapshot.read(
-      context,
-      [...wallets],
-      calls.map(({ data, to, value }) => ({ target: to, value, data }))
-    )
-    const input = { context, snapshot, nonceOf }
-    return calls.length > 0
-      ? yield* Prepare.prepare({ ...input, batches: ops })
-      : yield* Creation.prepare({ ...input, batches: creations })
-  })
-
 export const make = ({
   deployer,
   read,
@@ -84,25 +54,28 @@ export const make = ({
 }: Dependencies): Effect.Effect<
   Preparing & { readonly revertOf: (op: Op, data: Hex) => Effect.Effect<string> },
   never,
-  BundlerRpc | ChainFacts
+  Again.Services
 > =>
   Effect.gen(function* () {
-    const services = yield* Effect.context<BundlerRpc | ChainFacts>()
+    const services = yield* Effect.context<Again.Services>()
     const contexts = new Lru<string, Known>(most)
 
-    const sourcesOf = (requestIds: ReadonlyArray<string>) =>
+    const sourcesOf = (requestIds: ReadonlyArray<string>, chainId: bigint) =>
       Effect.gen(function* () {
         const bodies = yield* Effect.mapError(requestJournal.bodies(requestIds), ({ message }) =>
           obstacle(message)
         )
         const sources = new Map<string, Result.Result<Source, Obstacle>>()
         for (const body of bodies)
-          sources.set(body.requestId, yield* Effect.result(Effect.mapError(read(body), ofFailure)))
+          sources.set(body.requestId, yield* Effect.result(Effect.mapError(read(body, chainId), ofFailure)))
         return sources
       })
 
-    const sourceOf = (requestId: string): Effect.Effect<Source, Obstacle> =>
-      Effect.flatMap(sourcesOf([requestId]), (sources) => {
+    const sourceOf = ({
+      requestId,
+      space: { chainId }
+    }: Pick<Op, "requestId" | "space">): Effect.Effect<Source, Obstacle> =>
+      Effect.flatMap(sourcesOf([requestId], chainId), (sources) => {
         const source = sources.get(requestId)
         return source === undefined
           ? Effect.fail(obstacle("its request is not in the journal"))
@@ -114,7 +87,7 @@ export const make = ({
         const name = op.contextDigest ?? `request ${op.requestId}`
         const known = contexts.get(name)
         if (known !== undefined) return known
-        const { context: shared, keys } = yield* sourceOf(op.requestId)
+        const { context: shared, keys } = yield* sourceOf(op)
         const byAddress = new Map(keys.map((key) => [key.address, key]))
         const made: Known = {
           ...shared,
@@ -126,10 +99,15 @@ export const make = ({
         return made
       })
 
-    const again: Preparing["again"] = (context, ops) =>
+    /** The ops under these nonces. */
+    const under = (
+      context: Context,
+      ops: ReadonlyArray<Op>,
+      nonceOf: (op: Op) => Nonce
+    ): Effect.Effect<ReadonlyMap<OpId, Prepared>, Obstacle> =>
       Effect.gen(function* () {
         const { shared } = context as Known
-        const sources = yield* sourcesOf([...new Set(ops.map(({ requestId }) => requestId))])
+        const sources = yield* sourcesOf([...new Set(ops.map(({ requestId }) => requestId))], shared.chainId)
         const prepared = new Map<OpId, Prepared>()
         const wanted = new Map(ops.map((op) => [`${op.requestId} ${op.index}`, op]))
         const batches = [...sources].flatMap(([requestId, source]) => {
@@ -140,27 +118,33 @@ export const make = ({
           }
           const indexes = new Set(own.map(({ index }) => index))
           const calls = source.success.calls.filter(({ index }) => indexes.has(index))
-          return [{ requestId, calls, revert: source.success.revert, isAccepted: true, mayWait: false }]
+          // A window that has not begun, by a block that was taken back perhaps, is waited for.
+          return [{ requestId, calls, revert: source.success.revert, isAccepted: true, mayWait: true }]
         })
         if (batches.length === 0) return prepared
-        const made = yield* preparedOf(shared, batches, ({ index, requestId }) => {
-          const op = wanted.get(`${requestId} ${index}`)
-          return { key: op?.nonceKey ?? 0n, sequence: op?.sequence ?? null }
+        const made = yield* Again.prepare({
+          context: shared,
+          batches,
+          nonceOf: ({ index, requestId }) => {
+            const op = wanted.get(`${requestId} ${index}`)
+            return op === undefined ? { key: 0n, sequence: null } : nonceOf(op)
+          }
         })
         for (const [place, { requestId }] of batches.entries()) {
-          const result = made[place]
+          const result = made.batches[place]
           const own = ops.filter((op) => op.requestId === requestId)
           if (result === undefined) continue
           if (Result.isFailure(result)) {
             for (const { opId } of own) prepared.set(opId, ofFailure(result.failure))
             continue
           }
-          const { failed, ops: renewed } = result.success
+          const { failed, ops: renewed, waiting } = result.success
           for (const { index, opId } of own) {
             const next = renewed.find((each) => each.index === index)
             const failure: ElementFailure | undefined = failed.get(index)
             if (next !== undefined) prepared.set(opId, { _tag: "prepared", prepared: next })
             else if (failure !== undefined) prepared.set(opId, { _tag: "failed", failure })
+            else if (waiting.has(index)) prepared.set(opId, obstacle("its window has not begun"))
           }
         }
         return prepared
@@ -169,13 +153,49 @@ export const make = ({
         Effect.mapError((error) => (error._tag === "Obstacle" ? error : ofFailure(error)))
       )
 
+    /** For each op a nonce key of its wallet as it is configured now that no op under way has. */
+    const freeKeys = (
+      { connection: { chain } }: Context,
+      ops: ReadonlyArray<Op>
+    ): Effect.Effect<ReadonlyMap<OpId, bigint>, Obstacle | ChainRpcError> =>
+      Effect.gen(function* () {
+        const spaces = new Map(ops.map(({ space }) => [space.wallet, space]))
+        const seen = yield* Effect.mapError(
+          requestJournal.look({ idempotency: [], spaces: [...spaces.values()] }),
+          ({ message }) => obstacle(message)
+        )
+        const used = new Map(
+          [...spaces.keys()].map((wallet, place) => [wallet, new Set(seen.spaces[place]?.keys)])
+        )
+        const head = yield* chain.block("latest")
+        if (head === null) return yield* Effect.fail(obstacle("the node has no block"))
+        const free = new Map<OpId, bigint>()
+        for (const { nonceKey, opId, space } of ops) {
+          const taken = used.get(space.wallet) ?? new Set()
+          const epoch = yield* WalletEpochs.at(chain, space.wallet, head.number)
+          const { from, to } = Nonces.inEpoch(
+            Nonces.serviceKeys,
+            epoch ?? Nonces.epochOf(Nonces.make(nonceKey, 0n))
+          )
+          let key = from
+          while (key <= to && taken.has(key)) key += 1n
+          if (key > to) return yield* Effect.fail(obstacle("its wallet has no free nonce key"))
+          used.set(space.wallet, taken.add(key))
+          free.set(opId, key)
+        }
+        return free
+      })
+
     return {
       contextOf,
-      again,
-      // New nonces need keys that intake alone gives out.
-      anew: () => Effect.fail(obstacle("its nonce is used for good")),
+      again: (context, ops) => under(context, ops, ({ nonceKey, sequence }) => ({ key: nonceKey, sequence })),
+      // Intake may choose the same keys meanwhile: the journal decides, and who loses tries again.
+      anew: (context, ops) =>
+        Effect.flatMap(Effect.mapError(freeKeys(context, ops), asObstacle), (keys) =>
+          under(context, ops, ({ nonceKey, opId }) => ({ key: keys.get(opId) ?? nonceKey, sequence: null }))
+        ),
       revertOf: (op, data) =>
-        Effect.match(sourceOf(op.requestId), {
+        Effect.match(sourceOf(op), {
           onFailure: () => data,
           onSuccess: ({ revert }) => revert(data)
         })

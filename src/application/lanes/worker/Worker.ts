@@ -1,6 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Troubles from "../../observe/Troubles.js"
+import * as Holding from "../../ports/journal/Holding.js"
 import { isFenced, type JournalError } from "../../ports/journal/JournalError.js"
 import type { OpId, SignedOp } from "../../ports/journal/Records.js"
 import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
@@ -195,8 +196,11 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
       return "again"
     }
     if (choice.ops[0]?.route === "direct") return yield* sendDirect(work, choice.ops[0], context)
-    const all = [...choice.ops, ...trials].flatMap(({ opId, prepared }) =>
-      prepared === null || prepared.kind === "direct" ? [] : [{ opId, prepared, context }]
+    // Each by its own settings: its keys sign it, and who pays for it is its request's own.
+    const all = [...choice.ops, ...trials].flatMap(({ context: own, opId, prepared }) =>
+      prepared === null || prepared.kind === "direct" || own === null
+        ? []
+        : [{ opId, prepared, context: own }]
     )
     const made = yield* state.signatures.of(all, lane.signer)
     const refused = new Map<OpId, ElementFailure>()
@@ -306,7 +310,7 @@ export const make = (dependencies: Dependencies): Worker => {
       state.isAskedAgain = true
       if (state.isRunning) return Effect.sync(() => inFlight.wake(lane))
       state.isRunning = true
-      return Effect.asVoid(Effect.forkIn(loop(state), scope))
+      return Effect.asVoid(Effect.forkIn(Holding.outliving(loop(state)), scope))
     })
 
   return {

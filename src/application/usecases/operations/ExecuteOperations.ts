@@ -34,6 +34,8 @@ import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import * as KillSwitch from "../../tenants/KillSwitch.js"
+import * as Offers from "./Offers.js"
+import { IsOn, Submissions } from "./Submissions.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
@@ -53,6 +55,7 @@ export type Requirements =
   | Records.SubmissionJournals
   | Networks
   | Signers
+  | Submissions
 
 export const kind = {
   endpoint: "/execute",
@@ -66,7 +69,32 @@ export const kind = {
  * with what became of each.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Effect.flatMap(IsOn, (isOn) =>
+    isOn && isPlain(caller, request) ? submit(caller, request) : runAlone(caller, request)
+  )
+
+const runAlone = (caller: Caller, request: Request) =>
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
+
+/** All of it can be accepted as ops at once, each with its own signature. */
+const isPlain = (caller: Caller, { operations, settings }: Request): boolean =>
+  caller.resumed !== true &&
+  operations.length <= SlicedSubmission.sliceSize &&
+  settings.aggregator === undefined &&
+  (caller.isAsynchronous !== true ||
+    operations.every(({ validAfter, validUnitl }) => validAfter === undefined && validUnitl === undefined))
+
+const encodeRequest = Schema.encodeEffect(Request)
+
+/** Its ops are brought onto the chain by the worker of its lane; those for somebody else's bundler are not. */
+const submit = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Effect.gen(function* () {
+    const body = JSON.stringify(yield* Effect.orDie(encodeRequest(request)))
+    const offer = yield* Offers.execute(caller, request, body)
+    if (offer.context.connection.profile.remoteBundler !== null) return yield* runAlone(caller, request)
+    const { run: take } = yield* Submissions
+    return yield* take(kind, caller, offer)
+  }).pipe(Span.named("ExecuteOperations"))
 
 const work = (
   caller: Caller,

@@ -1,4 +1,6 @@
 import * as Effect from "effect/Effect"
+import type { Dependencies } from "../../../domain/erc4337/Dependencies.js"
+import type { Hex } from "../../../domain/primitives/Hex.js"
 import * as Connection from "../../chain/Connection.js"
 import type { Offer } from "../../intake/Intake.js"
 import * as Keys from "../../keys/Keys.js"
@@ -27,6 +29,16 @@ import * as EventLoop from "../../runtime/EventLoop.js"
 
 /** What requests ask for, as intake takes it: everything that a request can be wrong about by itself ends here. */
 
+/** An offer of `/execute`, and what its answer is read with. */
+export interface Executing extends Offer {
+  readonly answer: {
+    /** What the call of an element returned. */
+    readonly decode: (index: number, returned: Hex) => unknown
+    readonly decoding: Decoding.Decoding
+    readonly dependencies: Dependencies
+  }
+}
+
 export const execute = (
   caller: Caller,
   {
@@ -34,17 +46,27 @@ export const execute = (
     settings
   }: { readonly operations: ReadonlyArray<Operation>; readonly settings: ForSubmission },
   body: string
-): Effect.Effect<Offer, Failure, AbiStore | ChainRpc | Networks | Payers | Signers> =>
+): Effect.Effect<Executing, Failure, AbiStore | ChainRpc | Networks | Payers | Signers> =>
   Effect.gen(function* () {
     const encoded = yield* EncodeCall.encodeAll(operations)
     const dependencies = yield* Effect.fromResult(Links.dependencies(operations))
-    const { revert } = yield* Decoding.load(caller, settings.useABI)
+    const decoding = yield* Decoding.load(caller, settings.useABI)
     const context = yield* OpContext.load(caller, settings)
     yield* Effect.fromResult(Links.ledger(dependencies, context.connection))
     const { requestId } = caller
     const calls = yield* Effect.fromResult(Call.ofOperations(requestId, encoded, dependencies, context))
     const mayWait = caller.isAsynchronous === true
-    return { requestId, caller, endpoint: "/execute", context, calls, body, revert, mayWait }
+    return {
+      requestId,
+      caller,
+      endpoint: "/execute",
+      context,
+      calls,
+      body,
+      revert: decoding.revert,
+      mayWait,
+      answer: { decode: (index, returned) => encoded[index]?.decode(returned), decoding, dependencies }
+    }
   })
 
 /** A request whose ops were handed out before. */

@@ -1,0 +1,290 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { Lru } from "../../../domain/primitives/Lru.js"
+import * as Ended from "../../answers/Ended.js"
+import * as Waiters from "../../answers/Waiters.js"
+import * as Intake from "../../intake/Intake.js"
+import * as Results from "../../intake/submission/Results.js"
+import * as Records from "../../intake/submission/SubmissionRecords.js"
+import * as Keys from "../../keys/Keys.js"
+import type { Engine } from "../../lanes/Engine.js"
+import { LaneClaims } from "../../lanes/requests/LaneClaims.js"
+import { OpenRequests } from "../../lanes/requests/OpenRequests.js"
+import { Requests } from "../../lanes/requests/Requests.js"
+import * as RequestWork from "../../lanes/requests/RequestWork.js"
+import { ScheduledRequests } from "../../lanes/requests/ScheduledRequests.js"
+import { WakeUps } from "../../lanes/requests/WakeUps.js"
+import { obstacle } from "../../lanes/worker/Context.js"
+import * as Lanes from "../../lanes/worker/Lanes.js"
+import * as PrepareAgain from "../../lanes/worker/PrepareAgain.js"
+import type { AbiStore } from "../../ports/AbiStore.js"
+import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import type { Journals } from "../../ports/journal/Journals.js"
+import { LaneJournal } from "../../ports/journal/LaneJournal.js"
+import { OpJournal } from "../../ports/journal/OpJournal.js"
+import { RequestJournal } from "../../ports/journal/RequestJournal.js"
+import type { RequestRecord } from "../../ports/journal/Requests.js"
+import type { Networks } from "../../ports/Networks.js"
+import { Replicas } from "../../ports/Replicas.js"
+import { type Signers, SystemSigners } from "../../ports/Signers.js"
+import * as Answer from "../../request/Answer.js"
+import type { Caller } from "../../request/Caller.js"
+import type { Failure } from "../../request/Failure.js"
+import { Executed } from "../../request/TransactionResult.js"
+import { Lifetime } from "../../runtime/Lifetime.js"
+import * as Bodies from "../Bodies.js"
+import * as ExecuteOperations from "./ExecuteOperations.js"
+import * as Offers from "./Offers.js"
+import { Submissions } from "./Submissions.js"
+
+/**
+ * Intake, lanes and answers, and what each tells the others: intake rings a lane's bell, the lane tells of whom something has
+ * become, and who waits is answered out of the journal.
+ *
+ * Gotchas: its workers share their lanes with requests that are worked on one by one, see `Requests`. Nonces, transactions in
+ * flight and their monitor are common; ops and requests are told apart by the digest that intake gives them.
+ */
+
+/** Requests whose offers, and answers, are remembered: those under way, so that neither body nor answer is read again. */
+const most = 8_192
+
+/** A receipt that takes longer is asked for again later, milliseconds. */
+const receiptMillis = 3_000
+
+type Surroundings = AbiStore | ChainRpc | Engine | Journals | Networks | Replicas | Signers | SystemSigners
+
+const callerOf = ({ accountId, lane, requestId }: RequestRecord): Caller => ({
+  principal: { accountId, name: accountId, tier: "free", scopes: new Set(["write"]), paused: false },
+  requestId,
+  resumed: true,
+  chainId: lane.chainId
+})
+
+const decodeBody = Schema.decodeUnknownEffect(Schema.fromJsonString(ExecuteOperations.Request))
+
+/** The answer of an offer whose elements have become this. */
+const answerOf = ({ answer, calls }: Offers.Executing, outcomes: Parameters<typeof Results.executed>[1]) =>
+  Results.executed(
+    calls.map(({ index }) => index),
+    outcomes,
+    answer.decode,
+    answer.decoding,
+    answer.dependencies
+  )
+
+/** What only accepts, waits or watches here has nothing to say to lanes that are not this process's. */
+export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = Layer.effectContext(
+  Effect.gen(function* () {
+    const requestJournal = yield* RequestJournal
+    const opJournal = yield* OpJournal
+    const laneJournal = yield* LaneJournal
+    const replicas = yield* Replicas
+    const openRequests = yield* OpenRequests
+    const scheduled = yield* ScheduledRequests
+    const requests = yield* Requests
+    const wakeUps = yield* WakeUps
+    const claims = yield* LaneClaims
+    const following = yield* Lanes.Following
+    const lifetime = yield* Lifetime
+    const { deployer } = yield* SystemSigners
+    const services = yield* Effect.context<Bodies.Services>()
+    const { monitor } = following
+
+    /** By request: taken in by intake, or not. */
+    const taken = new Lru<string, boolean>(most)
+    const offers = new Lru<string, Offers.Executing>(most)
+    const results = new Lru<
+      string,
+      { readonly outcome: string; readonly result: Effect.Effect<Executed, Failure> }
+    >(most)
+
+    const among: Submissions["among"] = (requestIds) =>
+      Effect.gen(function* () {
+        const unknown = requestIds.filter((requestId) => taken.get(requestId) === undefined)
+        if (unknown.length > 0)
+          for (const { contextDigest, requestId } of yield* requestJournal.bodies(unknown))
+            taken.set(requestId, contextDigest !== null)
+        return new Set(requestIds.filter((requestId) => taken.get(requestId) === true))
+      })
+
+    const offerOf = (record: RequestRecord) =>
+      Effect.gen(function* () {
+        const { body, requestId } = record
+        const known = offers.get(requestId)
+        if (known !== undefined || body === null) return known ?? null
+        return yield* Offers.execute(callerOf(record), yield* decodeBody(body), body)
+      }).pipe(Effect.provideContext(services))
+
+    /** Null: a transaction of it waits for a block, or its receipt is not to be had now. */
+    const receiptsOf = (offer: Offers.Executing, requestId: string, ended: Ended.Ended) =>
+      Effect.gen(function* () {
+        const { context } = offer
+        if (Ended.mayBeUnmined(ended) && (yield* opJournal.ofRequest(requestId)).hasUnmined) return null
+        const receipts = yield* Effect.timeoutOption(
+          Effect.forEach(ended.txHashes, (txHash) => monitor.receiptOf(context.connection.chain, txHash), {
+            concurrency: "unbounded"
+          }),
+          receiptMillis
+        )
+        if (Option.isNone(receipts)) return null
+        const own = new Set([...ended.landed.values()].map(({ userOpHash }) => userOpHash))
+        return Records.receiptsOf(context.entryPoint, receipts.value, own)
+      })
+
+    const finalOf = (record: RequestRecord): Effect.Effect<Waiters.Final | null> =>
+      Effect.gen(function* () {
+        const { endpoint, requestId } = record
+        if (endpoint !== ExecuteOperations.kind.endpoint) return null
+        if (!(yield* among([requestId])).has(requestId)) return null
+        const offer = yield* offerOf(record)
+        if (offer === null) return null
+        const ended = Ended.of(record)
+        const receipts = yield* receiptsOf(offer, requestId, ended)
+        if (receipts === null) return null
+        const result = Result.mapError(
+          yield* Effect.result(answerOf(offer, { ...ended, receipts })),
+          Answer.asUnprocessable
+        )
+        const outcome = yield* Answer.encode(Executed, result)
+        results.set(requestId, { outcome, result: Effect.fromResult(result) })
+        return { outcome, summary: Answer.summary(result) }
+      }).pipe(
+        Effect.catchCause((cause) =>
+          Effect.as(Effect.logDebug("a request at its end can not be answered now", cause), null)
+        )
+      )
+
+    const waiters = yield* Waiters.make({
+      requestJournal,
+      finalOf,
+      answered: (requestIds) =>
+        Effect.gen(function* () {
+          for (const requestId of requestIds) openRequests.close(requestId)
+          yield* wakeUps.notify(requestIds)
+          yield* Effect.forEach(requestIds, (requestId) => replicas.tell({ _tag: "final", requestId }), {
+            discard: true
+          })
+        })
+    })
+
+    const preparing = yield* PrepareAgain.make({
+      requestJournal,
+      read: (body, chainId) => Effect.provideContext(Bodies.read(body, chainId), services),
+      deployer: Effect.mapError(deployer, (error) => obstacle(Keys.unavailable(error)))
+    })
+    const lanes = yield* Lanes.make({
+      following,
+      claims,
+      preparing,
+      revertOf: ({ op }, data) => preparing.revertOf(op, data),
+      affected: (requestIds) =>
+        Effect.andThen(
+          waiters.affected(requestIds),
+          Effect.forEach(requestIds.filter(requests.isWorkedOn), requests.review, { discard: true })
+        )
+    }).pipe(
+      Effect.provideService(OpJournal, {
+        ...opJournal,
+        ready: (lane, limit, which) =>
+          Effect.map(opJournal.ready(lane, limit, which), (ops) =>
+            ops.filter(({ contextDigest }) => contextDigest !== null)
+          )
+      }),
+      // Of direct transactions the worker knows nothing: they have no rows of ops here.
+      Effect.provideService(LaneJournal, { ...laneJournal, takeOver: () => Effect.void }),
+      Effect.provideService(RequestJournal, {
+        ...requestJournal,
+        cancel: (requestId, cancellation) =>
+          requestJournal.cancel(requestId, { ...cancellation, onlyUnnoted: true })
+      })
+    )
+    const wake: Submissions["wake"] = (lane) => (replicas.owns(lane) ? lanes.wake(lane) : Effect.void)
+
+    const intake = yield* Intake.make({
+      requestJournal,
+      enterWaiting: (entry) => Effect.catchTag(scheduled.enter(entry), "JournalError", Effect.die),
+      ring: (lane) =>
+        Effect.andThen(
+          wakeUps.tell,
+          replicas.owns(lane) ? lanes.wake(lane) : replicas.tell({ _tag: "accepted", lane })
+        )
+    })
+    following.listen({
+      wake: (lane) => Effect.andThen(intake.released(lane), wake(lane)),
+      mined: lanes.mined,
+      affected: waiters.affected
+    })
+    yield* Effect.forkScoped(
+      Stream.runForEach(replicas.heard, (signal) =>
+        signal._tag === "final" ? waiters.heard(signal.requestId) : wake(signal.lane)
+      )
+    )
+
+    const wait = <B, J>(
+      { Response }: { readonly Response: Schema.Codec<B, J> },
+      requestId: string,
+      millis: number
+    ): Effect.Effect<B, Failure> =>
+      Effect.gen(function* () {
+        const outcome = yield* waiters.wait(requestId, millis)
+        if (outcome !== null) {
+          const own = results.get(requestId)
+          // What was just encoded need not be decoded.
+          return own?.outcome === outcome
+            ? ((yield* own.result) as unknown as B)
+            : yield* Answer.decode(Response, outcome)
+        }
+        const record = yield* Effect.orElseSucceed(requestJournal.request(requestId), () => null)
+        return yield* Effect.fail(RequestWork.outcomeUnknown(requestId, record, []))
+      })
+
+    const run: Submissions["run"] = (kind, caller, offer) =>
+      Effect.gen(function* () {
+        const { requestId } = caller
+        const { accountId } = offer.context
+        const refusal = openRequests.refusal(accountId)
+        if (refusal !== null) return yield* refusal
+        openRequests.begin({ requestId, accountId, elements: offer.calls.length })
+        taken.set(requestId, true)
+        offers.set(requestId, offer)
+        let isAccepted = false
+        const answer = yield* Effect.ensuring(
+          Effect.tap(intake.take(offer), (one) =>
+            Effect.sync(() => {
+              isAccepted = one._tag === "accepted" && one.requestId === requestId
+            })
+          ),
+          Effect.sync(() => {
+            openRequests.end(requestId, isAccepted)
+          })
+        )
+        if (answer._tag === "refused") {
+          const { failed } = answer
+          return (yield* answerOf(offer, { landed: new Map(), failed, receipts: [] })) as never
+        }
+        const millis = offer.context.connection.profile.receiptTimeoutMillis
+        const known = answer.isKnown
+          ? yield* Effect.orElseSucceed(requestJournal.request(answer.requestId), () => null)
+          : null
+        if (known !== null && known.outcome !== null)
+          return yield* Answer.decode(kind.Response, known.outcome)
+        if (caller.onAccepted !== undefined) {
+          yield* Effect.orDie(requestJournal.durable)
+          caller.onAccepted(answer.requestId)
+        }
+        return yield* wait(kind, answer.requestId, millis)
+      })
+
+    return Context.make(Submissions, { run, among, wake }).pipe(
+      Context.add(Lifetime, {
+        ...lifetime,
+        stopWaiting: lifetime.stopWaiting.pipe(Effect.andThen(intake.stop), Effect.andThen(waiters.stop))
+      })
+    )
+  })
+)
