@@ -26,8 +26,8 @@ describe("the reasons of refusals", () => {
       files.filter((path) => pattern.test(readFileSync(`${root}/${path}`, "utf8"))).sort()
     // Texts of failures that were made here before, or are kept in the journal.
     expect(using(/Reasons\.known\(/)).toEqual([
-      "application/intake/encoded/ExternalProofs.ts",
       "application/lanes/requests/Delays.ts",
+      "application/prepare/given/ExternalProofs.ts",
       "application/request/Answer.ts",
       "application/request/Elements.ts"
     ])

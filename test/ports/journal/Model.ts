@@ -1,4 +1,3 @@
-import type { Depth } from "../../../src/application/ports/journal/Depth.js"
 import type { EventData, EventKind } from "../../../src/application/ports/journal/Events.js"
 import type { FoundInclusion } from "../../../src/application/ports/journal/RemoteSubmissions.js"
 import type {
@@ -15,6 +14,7 @@ import type {
 import type {
   AllocationRequest,
   AllocationResult,
+  Depth,
   Lane,
   SignedTransaction,
   TransactionRecord,

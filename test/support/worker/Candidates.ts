@@ -1,5 +1,5 @@
 import * as fc from "fast-check"
-import type { Candidate } from "../../../src/application/lanes/worker/Queue.js"
+import type { Candidate } from "../../../src/application/lanes/worker/rules/Queue.js"
 import * as Make from "../journal/Make.js"
 
 export const { entryPoint, otherEntryPoint } = Make

@@ -1,6 +1,6 @@
-import * as Choose from "../../../src/application/lanes/worker/Choose.js"
-import type { Candidate } from "../../../src/application/lanes/worker/Queue.js"
-import * as Reconcile from "../../../src/application/lanes/worker/Reconcile.js"
+import * as Choose from "../../../src/application/lanes/worker/rules/Choose.js"
+import type { Candidate } from "../../../src/application/lanes/worker/rules/Queue.js"
+import * as Reconcile from "../../../src/application/lanes/worker/rules/Reconcile.js"
 import * as Make from "../journal/Make.js"
 import { candidate, entryPoint } from "./Candidates.js"
 

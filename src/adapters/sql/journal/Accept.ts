@@ -5,7 +5,6 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type * as Records from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
-import * as StoredOp from "../../../application/ports/journal/StoredOp.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -15,9 +14,10 @@ import * as Terms from "../listing/Terms.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
 import * as Acceptances from "./Acceptances.js"
-import * as Claims from "./Claims.js"
-import * as Ops from "./Ops.js"
-import * as Requests from "./Requests.js"
+import * as Claims from "./tables/Claims.js"
+import * as Ops from "./tables/Ops.js"
+import * as Requests from "./tables/Requests.js"
+import * as StoredOp from "./tables/StoredOp.js"
 
 /**
  * How elements become ops. Rows are written as if nothing stood in their way; where something does, the transaction is undone,
@@ -223,6 +223,20 @@ const writeOps = (store: Store.Store, parts: ReadonlyArray<Part>, now: number) =
   )
 }
 
+const termColumns: Rows.Columns = { request_id: "text", term: "text" }
+
+/** What requests are found by in the lists of their accounts. */
+const writeTerms = (store: Store.Store, terms: ReadonlyArray<readonly [requestId: string, term: string]>) =>
+  Rows.each(
+    store,
+    `insert into request_terms (account_id, term, accepted_at, request_no)
+     select requests.account_id, given.term, requests.accepted_at, requests.request_no
+     from (%) as given join requests on requests.request_id = given.request_id
+     where true on conflict do nothing`,
+    termColumns,
+    terms
+  )
+
 /** What becomes of elements beside their ops. */
 const writeRest = (store: Store.Store, parts: ReadonlyArray<Part>) =>
   Effect.gen(function* () {
@@ -233,15 +247,12 @@ const writeRest = (store: Store.Store, parts: ReadonlyArray<Part>) =>
     // A key that was handed out is its op's from now on.
     const given = parts.flatMap(({ ops }) => ops.flatMap((op) => (op.kind === "given" ? op : [])))
     yield* Acceptances.endLeases(store, given)
-    yield* Rows.each(
+    yield* writeTerms(
       store,
-      `insert into request_terms (account_id, term, accepted_at, request_no)
-       select requests.account_id, given.term, requests.accepted_at, requests.request_no
-       from (%) as given join requests on requests.request_id = given.request_id
-       where true on conflict do nothing`,
-      { request_id: "text", term: "text" },
       parts.flatMap(({ ops, requestId }) =>
-        Store.distinct(ops.map(({ space }) => Terms.ofWallet(space.wallet))).map((term) => [requestId, term])
+        Store.distinct(ops.map(({ space }) => Terms.ofWallet(space.wallet))).map(
+          (term) => [requestId, term] as const
+        )
       )
     )
   })

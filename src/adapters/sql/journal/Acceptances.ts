@@ -14,8 +14,8 @@ import type {
 import * as Events from "../events/Events.js"
 import * as Terms from "../listing/Terms.js"
 import * as Store from "../Store.js"
-import * as Ops from "./Ops.js"
-import * as Requests from "./Requests.js"
+import * as Ops from "./tables/Ops.js"
+import * as Requests from "./tables/Requests.js"
 
 /** Undoes the transaction; the result is the answer. */
 class Conflict extends Data.TaggedError("Conflict")<{ readonly result: AcceptanceResult }> {}

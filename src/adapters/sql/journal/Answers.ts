@@ -6,7 +6,7 @@ import * as Events from "../events/Events.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
 import * as GroupCommit from "../sqlite/GroupCommit.js"
-import * as Requests from "./Requests.js"
+import * as Requests from "./tables/Requests.js"
 
 /** How requests are read for their answers, and end by them. */
 

@@ -5,9 +5,9 @@ import * as Compact from "../Compact.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
 import * as GroupCommit from "../sqlite/GroupCommit.js"
-import * as Claims from "./Claims.js"
-import * as Ops from "./Ops.js"
-import * as Requests from "./Requests.js"
+import * as Claims from "./tables/Claims.js"
+import * as Ops from "./tables/Ops.js"
+import * as Requests from "./tables/Requests.js"
 
 /** How requests end: by their final answers, or cancelled. */
 

@@ -10,10 +10,10 @@ import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Compact from "../Compact.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
-import * as Claims from "./Claims.js"
-import * as RecordsOf from "./Records.js"
-import * as Requests from "./Requests.js"
-import * as Transactions from "./Transactions.js"
+import * as Claims from "./tables/Claims.js"
+import * as RecordsOf from "./tables/Records.js"
+import * as Requests from "./tables/Requests.js"
+import * as Transactions from "./tables/Transactions.js"
 
 /** What a lane has to do beside its ready ops. */
 

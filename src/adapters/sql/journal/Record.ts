@@ -7,9 +7,9 @@ import * as Events from "../events/Events.js"
 import * as Rows from "../Rows.js"
 import * as KnownNonces from "../recovery/KnownNonces.js"
 import * as Store from "../Store.js"
-import * as Claims from "./Claims.js"
-import * as Ops from "./Ops.js"
-import * as Transactions from "./Transactions.js"
+import * as Claims from "./tables/Claims.js"
+import * as Ops from "./tables/Ops.js"
+import * as Transactions from "./tables/Transactions.js"
 
 /** How signed bytes are stored: with the nonce that they are of, which nothing else hands out. */
 

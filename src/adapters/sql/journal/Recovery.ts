@@ -6,10 +6,10 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Events from "../events/Events.js"
 import * as KnownNonces from "../recovery/KnownNonces.js"
 import * as Store from "../Store.js"
-import * as Claims from "./Claims.js"
-import * as Ops from "./Ops.js"
-import * as Requests from "./Requests.js"
-import * as Transactions from "./Transactions.js"
+import * as Claims from "./tables/Claims.js"
+import * as Ops from "./tables/Ops.js"
+import * as Requests from "./tables/Requests.js"
+import * as Transactions from "./tables/Transactions.js"
 
 /** What a journal that is older than the chain is told. */
 

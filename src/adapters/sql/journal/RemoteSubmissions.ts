@@ -13,9 +13,9 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Events from "../events/Events.js"
 import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
-import * as Claims from "./Claims.js"
-import * as Ops from "./Ops.js"
-import * as Requests from "./Requests.js"
+import * as Claims from "./tables/Claims.js"
+import * as Ops from "./tables/Ops.js"
+import * as Requests from "./tables/Requests.js"
 
 /** Rows of ops that no transaction of ours tells of. */
 

@@ -4,8 +4,8 @@ import type { RequestJournal } from "../../../application/ports/journal/RequestJ
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
-import * as Claims from "./Claims.js"
-import * as Requests from "./Requests.js"
+import * as Claims from "./tables/Claims.js"
+import * as Requests from "./tables/Requests.js"
 
 export const schedule =
   (store: Store.Store): RequestJournal["Service"]["schedule"] =>

@@ -4,10 +4,10 @@ import type { TransactionJournal } from "../../../application/ports/journal/Tran
 import type { Lane, TransactionSettlement } from "../../../application/ports/journal/Transactions.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
-import * as Claims from "./Claims.js"
-import * as Ops from "./Ops.js"
-import * as Requests from "./Requests.js"
-import * as Transactions from "./Transactions.js"
+import * as Claims from "./tables/Claims.js"
+import * as Ops from "./tables/Ops.js"
+import * as Requests from "./tables/Requests.js"
+import * as Transactions from "./tables/Transactions.js"
 
 const sent = (ops: ReadonlyArray<Ops.State>): ReadonlyArray<Ops.State> =>
   ops.filter((op) => op.state === "sent")

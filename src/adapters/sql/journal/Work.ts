@@ -6,8 +6,8 @@ import type { LaneAccess, LaneWork } from "../../../application/ports/journal/Tr
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Compact from "../Compact.js"
 import type * as Store from "../Store.js"
-import * as Claims from "./Claims.js"
-import * as Records from "./Records.js"
+import * as Claims from "./tables/Claims.js"
+import * as Records from "./tables/Records.js"
 
 interface LaneRow {
   readonly chain_id: string

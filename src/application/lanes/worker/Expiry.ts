@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import { forget, type Work } from "./LaneState.js"
-import * as Reconcile from "./Reconcile.js"
+import * as Reconcile from "./rules/Reconcile.js"
 
 /** How often a lane's requests are held against the time, milliseconds, and how many of them at a time. */
 const everyMillis = 2_000

@@ -13,9 +13,9 @@ import { ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
-import type { Held } from "./Bundle.js"
-import { type Context, type Obstacle, obstacle } from "./Context.js"
 import type { Found } from "./LaneState.js"
+import type { Held } from "./rules/Bundle.js"
+import { type Context, type Obstacle, obstacle } from "./rules/Context.js"
 
 /**
  * What has become of an op's nonce and of its wallet: an op is looked up by its hashes, and by its nonce and its call, before

@@ -14,8 +14,8 @@ import type * as OpContext from "../../prepare/OpContext.js"
 import type { Nonce } from "../../prepare/Preparing.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
-import type { Context, Obstacle, Prepared, Preparing } from "./Context.js"
-import { obstacle } from "./Context.js"
+import type { Context, Obstacle, Prepared, Preparing } from "./rules/Context.js"
+import { obstacle } from "./rules/Context.js"
 
 /** Prepares accepted ops again, out of the bodies of their requests, by the function that prepared them before. */
 

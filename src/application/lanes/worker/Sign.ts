@@ -16,7 +16,7 @@ import type { SignerError } from "../../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Wait from "../../runtime/Wait.js"
-import { type Context, type Obstacle, obstacle } from "./Context.js"
+import { type Context, type Obstacle, obstacle } from "./rules/Context.js"
 
 /** An op that is chosen, and the settings that it was accepted with. */
 export interface Chosen {

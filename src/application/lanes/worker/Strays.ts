@@ -10,9 +10,9 @@ import type { Op } from "../../ports/journal/Records.js"
 import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
-import { type Context, obstacle } from "./Context.js"
 import type { Known } from "./LaneState.js"
 import { isSameCall } from "./LookUp.js"
+import { type Context, obstacle } from "./rules/Context.js"
 
 /**
  * Transactions of a lane's key that the journal does not know: after a backup was restored, or a standby was promoted that

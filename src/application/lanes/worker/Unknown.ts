@@ -3,9 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as EoaNonces from "../../chain/EoaNonces.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import type { Context } from "./Context.js"
 import { pause, type Work, whole } from "./LaneState.js"
-import * as Reconcile from "./Reconcile.js"
+import type { Context } from "./rules/Context.js"
+import * as Reconcile from "./rules/Reconcile.js"
 
 /**
  * Holds the chain's nonces of the lane against the journal, before anything is signed: one that neither has a transaction here

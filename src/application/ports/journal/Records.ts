@@ -1,9 +1,7 @@
 import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
-import type { Deployment } from "../../../domain/wallet/Deployment.js"
 import type { AccountId } from "../Tenants.js"
-import type { Depth } from "./Depth.js"
 import type { OpRef } from "./OpRef.js"
 import type {
   CancellationCode,
@@ -16,7 +14,7 @@ import type {
 } from "./Requests.js"
 import type { Lane, LaneAccess, TransactionVersion } from "./Transactions.js"
 
-/** What an operation is from the body of its request to its outcome: one record for each step. */
+/** What an operation is from its preparation to its end: one record for each step. */
 
 /**
  * - `op`: the service prepares and signs it
@@ -25,19 +23,6 @@ import type { Lane, LaneAccess, TransactionVersion } from "./Transactions.js"
  * - `direct`: a transaction of the signer's own, which no EntryPoint sees
  */
 export type Kind = "op" | "given" | "creation" | "direct"
-
-/** An element as its request asks for it: a pure function of the body, which is not stored. */
-export type Call = OpRef & {
-  readonly wallet: Address
-  readonly window: Window | null
-  /** Other elements of the request. */
-  readonly dependsOn: ReadonlyArray<number>
-} & (
-    | { readonly kind: "op"; readonly to: Address; readonly value: bigint; readonly data: Hex }
-    | { readonly kind: "direct"; readonly to: Address | null; readonly value: bigint; readonly data: Hex }
-    | { readonly kind: "given"; readonly op: UserOperation; readonly proof: Proof }
-    | { readonly kind: "creation"; readonly deployment: Deployment }
-  )
 
 /** Unix seconds by the chain's clock, both included; `validUntil` 0: no end. */
 export interface Window {
@@ -184,15 +169,6 @@ export interface Transaction extends Lane {
     readonly blockNumber: bigint
     readonly blockHash: Bytes32
   } | null
-}
-
-/** What the chain said of one op. */
-export interface Outcome extends Depth {
-  readonly opId: OpId
-  readonly userOpHash: Bytes32
-  readonly success: boolean
-  readonly txHash: Bytes32
-  readonly revertData: Hex | null
 }
 
 /** A request as it is accepted. */

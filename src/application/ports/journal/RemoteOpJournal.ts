@@ -2,11 +2,10 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
-import type { Depth } from "./Depth.js"
 import type { JournalError } from "./JournalError.js"
 import type { FoundInclusion, RemoteSubmission, RemoteSubmissionIntent } from "./RemoteSubmissions.js"
 import type { Affected } from "./Requests.js"
-import type { LaneAccess } from "./Transactions.js"
+import type { Depth, LaneAccess } from "./Transactions.js"
 
 /** Ops that somebody else's bundler submits, or that others included. See `Journals`. */
 export class RemoteOpJournal extends Context.Service<

@@ -1,8 +1,7 @@
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
-import type { Depth } from "./Depth.js"
-import type { Lane, LaneAccess } from "./Transactions.js"
+import type { Depth, Lane, LaneAccess } from "./Transactions.js"
 
 /**
  * Where the nonces of a wallet's ops live.

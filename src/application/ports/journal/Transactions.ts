@@ -3,13 +3,19 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { SignerRef } from "../Signers.js"
 import type { AccountId } from "../Tenants.js"
-import type { Depth } from "./Depth.js"
 import type { OpRef } from "./OpRef.js"
 
 /** The ordered stream of transactions of one EOA on one chain. */
 export interface Lane {
   readonly chainId: bigint
   readonly signer: Address
+}
+
+/** The block that something is in, and how deep that is. */
+export interface Depth {
+  readonly blockNumber: bigint
+  /** Blocks from that one to the head of the chain, both counted: so many at least, when it was seen. */
+  readonly confirmations: number
 }
 
 /** How a lane's work goes on when nobody waits for it any more, in another process perhaps. */

@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Queue from "../../../../src/application/lanes/worker/Queue.js"
+import * as Queue from "../../../../src/application/lanes/worker/rules/Queue.js"
 import { ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
 import { SignerError } from "../../../../src/application/ports/Signers.js"
 import type { Hex } from "../../../../src/domain/primitives/Hex.js"

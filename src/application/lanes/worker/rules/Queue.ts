@@ -1,8 +1,8 @@
-import type { Address } from "../../../domain/primitives/Address.js"
-import type { Bytes32 } from "../../../domain/primitives/Hex.js"
-import type { OpId } from "../../ports/journal/Records.js"
-import type { Route } from "../../ports/journal/Transactions.js"
-import type { AccountId } from "../../ports/Tenants.js"
+import type { Address } from "../../../../domain/primitives/Address.js"
+import type { Bytes32 } from "../../../../domain/primitives/Hex.js"
+import type { OpId } from "../../../ports/journal/Records.js"
+import type { Route } from "../../../ports/journal/Transactions.js"
+import type { AccountId } from "../../../ports/Tenants.js"
 
 /**
  * The ready ops that a lane's worker holds: two bundles at most, whatever waits in the journal behind them. Pure.

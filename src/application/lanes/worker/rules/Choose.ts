@@ -1,4 +1,4 @@
-import type { Route } from "../../ports/journal/Transactions.js"
+import type { Route } from "../../../ports/journal/Transactions.js"
 import { type Candidate, componentsOf } from "./Queue.js"
 
 /**

@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
-import * as Holding from "../../../application/ports/journal/Holding.js"
-import { JournalError } from "../../../application/ports/journal/JournalError.js"
-import type { LaneJournal } from "../../../application/ports/journal/LaneJournal.js"
-import type { Lane } from "../../../application/ports/journal/Transactions.js"
-import * as Address from "../../../domain/primitives/Address.js"
-import type * as Lineage from "../recovery/Lineage.js"
-import * as Store from "../Store.js"
+import * as Holding from "../../../../application/ports/journal/Holding.js"
+import { JournalError } from "../../../../application/ports/journal/JournalError.js"
+import type { LaneJournal } from "../../../../application/ports/journal/LaneJournal.js"
+import type { Lane } from "../../../../application/ports/journal/Transactions.js"
+import * as Address from "../../../../domain/primitives/Address.js"
+import type * as Lineage from "../../recovery/Lineage.js"
+import * as Store from "../../Store.js"
 
 interface Row {
   readonly epoch: number | string

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import * as Queue from "../../../../src/application/lanes/worker/Queue.js"
-import * as Make from "../../../support/journal/Make.js"
-import { candidate, candidates } from "../../../support/worker/Candidates.js"
+import * as Queue from "../../../../../src/application/lanes/worker/rules/Queue.js"
+import * as Make from "../../../../support/journal/Make.js"
+import { candidate, candidates } from "../../../../support/worker/Candidates.js"
 
 const indexes = (ops: ReadonlyArray<Queue.Candidate>) => ops.map(({ opId }) => opId)
 const numbered = (count: number, rest: (opId: number) => Partial<Queue.Candidate> = () => ({})) =>

@@ -1,18 +1,18 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
+import type { RequestJournal } from "../../../../application/ports/journal/RequestJournal.js"
 import type {
   Acceptance,
   CancellationCode,
   FailedElement,
   Idempotency,
   RequestRecord
-} from "../../../application/ports/journal/Requests.js"
-import type { AccountId } from "../../../application/ports/Tenants.js"
-import * as Hex from "../../../domain/primitives/Hex.js"
-import * as Compact from "../Compact.js"
-import * as Terms from "../listing/Terms.js"
-import * as Store from "../Store.js"
+} from "../../../../application/ports/journal/Requests.js"
+import type { AccountId } from "../../../../application/ports/Tenants.js"
+import * as Hex from "../../../../domain/primitives/Hex.js"
+import * as Compact from "../../Compact.js"
+import * as Terms from "../../listing/Terms.js"
+import * as Store from "../../Store.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 

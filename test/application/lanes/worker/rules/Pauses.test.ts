@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Pauses from "../../../../src/application/lanes/worker/Pauses.js"
+import * as Pauses from "../../../../../src/application/lanes/worker/rules/Pauses.js"
 
 const untilAfter = (times: number): number => {
   let pauses: Pauses.Pauses<string> = Pauses.none()

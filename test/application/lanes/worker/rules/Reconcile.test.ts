@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import * as Reconcile from "../../../../src/application/lanes/worker/Reconcile.js"
+import * as Reconcile from "../../../../../src/application/lanes/worker/rules/Reconcile.js"
 
 const looked = (
   latest: bigint,

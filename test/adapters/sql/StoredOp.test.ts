@@ -1,9 +1,9 @@
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import type { PreparedOp } from "../../../../src/application/ports/journal/Records.js"
-import * as StoredOp from "../../../../src/application/ports/journal/StoredOp.js"
-import * as Hex from "../../../../src/domain/primitives/Hex.js"
-import * as Make from "../../../support/journal/Make.js"
+import * as StoredOp from "../../../src/adapters/sql/journal/tables/StoredOp.js"
+import type { PreparedOp } from "../../../src/application/ports/journal/Records.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Make from "../../support/journal/Make.js"
 
 const uint = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n })
 const bytes = fc

@@ -2,17 +2,17 @@ import * as BigInts from "effect/BigInt"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { OpRef } from "../../../application/ports/journal/OpRef.js"
-import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
+import type { OpRef } from "../../../../application/ports/journal/OpRef.js"
+import type { TransactionJournal } from "../../../../application/ports/journal/TransactionJournal.js"
 import type {
   AllocationRequest,
   AllocationResult,
   Lane,
   LaneAccess
-} from "../../../application/ports/journal/Transactions.js"
-import * as Events from "../events/Events.js"
-import * as KnownNonces from "../recovery/KnownNonces.js"
-import * as Store from "../Store.js"
+} from "../../../../application/ports/journal/Transactions.js"
+import * as Events from "../../events/Events.js"
+import * as KnownNonces from "../../recovery/KnownNonces.js"
+import * as Store from "../../Store.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"

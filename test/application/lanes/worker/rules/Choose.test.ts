@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import * as Choose from "../../../../src/application/lanes/worker/Choose.js"
-import * as Queue from "../../../../src/application/lanes/worker/Queue.js"
-import * as Make from "../../../support/journal/Make.js"
-import { candidate, candidates, entryPoint, otherEntryPoint } from "../../../support/worker/Candidates.js"
+import * as Choose from "../../../../../src/application/lanes/worker/rules/Choose.js"
+import * as Queue from "../../../../../src/application/lanes/worker/rules/Queue.js"
+import * as Make from "../../../../support/journal/Make.js"
+import { candidate, candidates, entryPoint, otherEntryPoint } from "../../../../support/worker/Candidates.js"
 
 type Candidate = Queue.Candidate
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import * as Rejection from "../../../../src/application/lanes/worker/Rejection.js"
+import * as Rejection from "../../../../../src/application/lanes/worker/rules/Rejection.js"
 
 type Tag = Rejection.Standing["_tag"]
 

@@ -1,16 +1,20 @@
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Fragment } from "effect/sql/Statement"
-import type { JournalError } from "../../../application/ports/journal/JournalError.js"
-import { direct, type Transaction } from "../../../application/ports/journal/Records.js"
-import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
-import type { Lane, LaneAccess, TransactionRecord } from "../../../application/ports/journal/Transactions.js"
-import type { AccountId } from "../../../application/ports/Tenants.js"
-import * as Address from "../../../domain/primitives/Address.js"
-import * as Hex from "../../../domain/primitives/Hex.js"
-import * as Compact from "../Compact.js"
-import * as Seal from "../Seal.js"
-import * as Store from "../Store.js"
+import type { JournalError } from "../../../../application/ports/journal/JournalError.js"
+import { direct, type Transaction } from "../../../../application/ports/journal/Records.js"
+import type { TransactionJournal } from "../../../../application/ports/journal/TransactionJournal.js"
+import type {
+  Lane,
+  LaneAccess,
+  TransactionRecord
+} from "../../../../application/ports/journal/Transactions.js"
+import type { AccountId } from "../../../../application/ports/Tenants.js"
+import * as Address from "../../../../domain/primitives/Address.js"
+import * as Hex from "../../../../domain/primitives/Hex.js"
+import * as Compact from "../../Compact.js"
+import * as Seal from "../../Seal.js"
+import * as Store from "../../Store.js"
 import * as Transactions from "./Transactions.js"
 
 interface Nonce {
