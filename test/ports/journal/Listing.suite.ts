@@ -6,6 +6,7 @@ import type { ListQuestion } from "../../../src/application/ports/journal/Reques
 import { factOf } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
+import * as MakeOps from "../../support/journal/MakeOps.js"
 import * as Time from "../../support/Time.js"
 
 interface Given {
@@ -130,6 +131,22 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const members = ["1", "2"].map((value) => ({ member: order(value) }))
         expect(yield* Effect.forEach(members, pages)).toEqual([["r2"], []])
         expect((yield* journal.request("r2"))?.metadata).toEqual({ order: "1" })
+      })
+    )
+
+    fact(
+      "has a request by the wallets of all that is opened of it, and by its metadata",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const op = (n: number) => MakeOps.op({ index: n, space: Make.space(n), userOpHash: Make.word(n) })
+        const first = { elements: 2, unopened: 1, metadata: { order: "1" } }
+        yield* journal.accept([MakeOps.acceptance("r2", [op(1)], first)])
+        expect(yield* pages({ wallet: Make.space(2).wallet })).toEqual([])
+        yield* journal.openElements(Make.lane, MakeOps.opening("r2", [op(2)]))
+        const wallets = [1, 2].map((n) => ({ wallet: Make.space(n).wallet }))
+        for (const by of wallets) expect(yield* pages(by)).toEqual(["r2"])
+        const members = ["1", "2"].map((value) => ({ member: order(value) }))
+        expect(yield* Effect.forEach(members, pages)).toEqual([["r2"], []])
       })
     )
 

@@ -451,6 +451,12 @@ const write = (
     yield* writeRequests(store, inOrder(fresh), now)
     yield* writeOps(store, fresh, now)
     yield* writeRest(store, fresh)
+    yield* writeTerms(
+      store,
+      fresh.flatMap(({ metadata, requestId }) =>
+        Terms.ofMetadata(metadata).map((term) => [requestId, term] as const)
+      )
+    )
     yield* Events.begin(store, fresh, now)
     return results
   })

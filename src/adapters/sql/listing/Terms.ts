@@ -16,7 +16,7 @@ export const write = (metadata: Metadata): string | null =>
 
 export const read = (column: string | null): Metadata => (column === null ? {} : JSON.parse(column))
 
-const ofMetadata = (metadata: Metadata): ReadonlyArray<string> =>
+export const ofMetadata = (metadata: Metadata): ReadonlyArray<string> =>
   Object.entries(metadata).map(([key, value]) => ofMember(key, value))
 
 /** Where a request stands in the list of its account. */
