@@ -93,7 +93,7 @@ const submit = (caller: Caller, request: Request): Effect.Effect<Response, Failu
     const offer = yield* Offers.execute(caller, request, body)
     if (offer.context.connection.profile.remoteBundler !== null) return yield* runAlone(caller, request)
     const { run: take } = yield* Submissions
-    return yield* take(kind, caller, offer)
+    return yield* take(caller, offer)
   }).pipe(Span.named("ExecuteOperations"))
 
 const work = (

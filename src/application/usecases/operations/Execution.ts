@@ -19,9 +19,9 @@ import { Requests } from "../../lanes/requests/Requests.js"
 import * as RequestWork from "../../lanes/requests/RequestWork.js"
 import { ScheduledRequests } from "../../lanes/requests/ScheduledRequests.js"
 import { WakeUps } from "../../lanes/requests/WakeUps.js"
-import { obstacle } from "../../lanes/worker/rules/Context.js"
 import * as Lanes from "../../lanes/worker/Lanes.js"
 import * as PrepareAgain from "../../lanes/worker/PrepareAgain.js"
+import { obstacle } from "../../lanes/worker/rules/Context.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Journals } from "../../ports/journal/Journals.js"
@@ -225,25 +225,19 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       )
     )
 
-    const wait = <B, J>(
-      { Response }: { readonly Response: Schema.Codec<B, J> },
-      requestId: string,
-      millis: number
-    ): Effect.Effect<B, Failure> =>
+    const wait = (requestId: string, millis: number): Effect.Effect<Executed, Failure> =>
       Effect.gen(function* () {
         const outcome = yield* waiters.wait(requestId, millis)
         if (outcome !== null) {
           const own = results.get(requestId)
           // What was just encoded need not be decoded.
-          return own?.outcome === outcome
-            ? ((yield* own.result) as unknown as B)
-            : yield* Answer.decode(Response, outcome)
+          return own?.outcome === outcome ? yield* own.result : yield* Answer.decode(Executed, outcome)
         }
         const record = yield* Effect.orElseSucceed(requestJournal.request(requestId), () => null)
         return yield* Effect.fail(RequestWork.outcomeUnknown(requestId, record, []))
       })
 
-    const run: Submissions["run"] = (kind, caller, offer) =>
+    const run: Submissions["run"] = (caller, offer) =>
       Effect.gen(function* () {
         const { requestId } = caller
         const { accountId } = offer.context
@@ -265,19 +259,18 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         )
         if (answer._tag === "refused") {
           const { failed } = answer
-          return (yield* answerOf(offer, { landed: new Map(), failed, receipts: [] })) as never
+          return yield* answerOf(offer, { landed: new Map(), failed, receipts: [] })
         }
         const millis = offer.context.connection.profile.receiptTimeoutMillis
         const known = answer.isKnown
           ? yield* Effect.orElseSucceed(requestJournal.request(answer.requestId), () => null)
           : null
-        if (known !== null && known.outcome !== null)
-          return yield* Answer.decode(kind.Response, known.outcome)
+        if (known !== null && known.outcome !== null) return yield* Answer.decode(Executed, known.outcome)
         if (caller.onAccepted !== undefined) {
           yield* Effect.orDie(requestJournal.durable)
           caller.onAccepted(answer.requestId)
         }
-        return yield* wait(kind, answer.requestId, millis)
+        return yield* wait(answer.requestId, millis)
       })
 
     return Context.make(Submissions, { run, among, wake }).pipe(

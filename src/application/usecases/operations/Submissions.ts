@@ -1,20 +1,16 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type * as Schema from "effect/Schema"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
+import type { Executed } from "../../request/TransactionResult.js"
 import type { Executing } from "./Offers.js"
 
 /** Requests whose ops the workers of their lanes bring onto the chain. */
 export interface Submissions {
   /** Takes the request in, and answers with what became of it; 422 `outcome_unknown` when that takes longer than its patience. */
-  readonly run: <B, J>(
-    kind: { readonly endpoint: string; readonly Response: Schema.Codec<B, J> },
-    caller: Caller,
-    offer: Executing
-  ) => Effect.Effect<B, Failure>
+  readonly run: (caller: Caller, offer: Executing) => Effect.Effect<Executed, Failure>
   /** Those of these open requests that were taken in so, by whichever process. */
   readonly among: (requestIds: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, JournalError>
   /** There may be something to do in the lane. */
