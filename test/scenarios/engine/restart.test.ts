@@ -217,7 +217,7 @@ describe.each(Object.entries(tasks))("%s", (endpoint, taskOf) => {
 })
 
 it.each([
-  ["has its new bytes stored and not sent", { step: "recordSigned", moment: "after", nth: 2 }],
+  ["has its new bytes stored and not sent", { step: "replace", moment: "after" }],
   ["has its transaction mined and not settled", { step: "settle", moment: "before" }]
 ] as const)("/unstuck tells of what it replaced when the power fails once it %s", async (_, spot) => {
   const { rpc, signer } = stack.settings
