@@ -48,3 +48,15 @@ it("shares its lane with requests that are worked on one by one", async () => {
   expect(answers.map(errorsOf)).toEqual(ids.map(() => [null]))
   expect(await stack.counts(...ids)).toEqual(ids.map(() => 1))
 })
+
+it("goes on where others have used the nonce keys of its wallets since", async () => {
+  const ids = Array.from({ length: 3 }, () => Array.from({ length: 16 }, idOf))
+  for (const [round, own] of ids.entries()) {
+    const way = round % 2 === 0 ? submit : stack.execute
+    const answers = await Promise.all(
+      own.map((id, at) => stack.ask(way([stack.hit(`submissions ${at % 8}`, id)])))
+    )
+    expect(answers.map(errorsOf)).toEqual(own.map(() => [null]))
+  }
+  expect(await stack.counts(...ids.flat())).toEqual(ids.flat().map(() => 1))
+})

@@ -63,6 +63,21 @@ const isDirect = ({ prepared }: Op, { data, to, value }: KnownTransaction): bool
   prepared.unsigned.value === value &&
   prepared.unsigned.data === data
 
+/** The EOA's transactions of these nonces; of a node that keeps no past states those since the first of the ops was accepted. */
+const transactionsOf = (
+  { signer }: Lane,
+  { connection: { chain } }: Context,
+  nonces: ReadonlyArray<bigint>,
+  ready: ReadonlyArray<Op>
+) =>
+  Effect.catch(EoaTransactions.read(chain, signer, nonces), (error) => {
+    if (ready.length === 0) return Effect.fail(error)
+    const since = ready.reduce((first, { acceptedAt }) => Math.min(first, acceptedAt), Number.MAX_SAFE_INTEGER)
+    return Effect.map(EoaTransactions.since(chain, signer, since - Inclusions.skewMillis), (all) =>
+      all.filter(({ nonce }) => nonces.includes(nonce))
+    )
+  })
+
 export const make = (journals: Journals): Known => {
   const { opJournal, recoveryJournal, transactionJournal } = journals
   return {
@@ -72,17 +87,21 @@ export const make = (journals: Journals): Known => {
         if (known !== null) return known
         const head = yield* chain.block("latest")
         const block = yield* Inclusions.olderThan(chain, head?.number ?? 0n, since)
-        // A node that keeps no past states tells nothing of what was before.
-        return yield* Effect.catchIf(
-          chain.transactionCount(lane.signer, block),
-          ({ reason }) => reason === "rejected" || reason === "unsupported",
-          () => chain.transactionCount(lane.signer, "latest")
+        // A node that keeps no past states has the blocks, perhaps.
+        return yield* Effect.catch(chain.transactionCount(lane.signer, block), () =>
+          Effect.flatMap(
+            EoaTransactions.since(chain, lane.signer, since - Inclusions.skewMillis),
+            ([first]) =>
+              first === undefined
+                ? chain.transactionCount(lane.signer, "latest")
+                : Effect.succeed(first.nonce)
+          )
         )
       }).pipe(Effect.mapError(({ message }) => obstacle(message))),
     read: (lane, context, nonces) =>
       Effect.gen(function* () {
-        const transactions = yield* EoaTransactions.read(context.connection.chain, lane.signer, nonces)
         const ready = yield* readyOf(journals, lane)
+        const transactions = yield* transactionsOf(lane, context, nonces, ready)
         const read: Array<{ readonly nonce: bigint; readonly isOurs: boolean }> = []
         for (const transaction of transactions) {
           const { nonce, txHash } = transaction

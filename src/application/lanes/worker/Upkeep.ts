@@ -8,7 +8,7 @@ import type { FailedElement } from "../../ports/journal/Requests.js"
 import { dependencyFailed, type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import { forget, pause, replaceHeld, type State, stepOf, type Work, whole } from "./LaneState.js"
+import { forget, pause, replaceHeld, type State, stepOf, type Work } from "./LaneState.js"
 import type * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
 import { type Obstacle, obstacle, type Prepared } from "./rules/Context.js"
@@ -141,9 +141,14 @@ const moveTo = (
       moved.map(([, prepared]) => prepared)
     )
     if (result._tag !== "renumbered") {
-      // The journal knows more than what is held here.
+      // The journal knows more than what is held here: what the chain's sequences were may be long ago.
+      for (const op of ops) state.sequences.delete(Choose.keyOf(op))
       state.queue = Queue.empty
-      return yield* pause(state, [whole], "the nonces that ops were to have are taken")
+      return yield* pause(
+        state,
+        ops.map(({ opId }) => opId),
+        "the nonces that ops were to have are taken"
+      )
     }
     for (const [place, [op, prepared]] of moved.entries())
       replaceHeld(state, op, result.opIds[place] ?? null, prepared)
