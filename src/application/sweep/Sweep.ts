@@ -108,7 +108,7 @@ const sweepLane = (work: LaneWork, { recovery, signed, taken, troubles }: Sweepi
         endpoint === ExecuteOperations.kind.endpoint ? [requestId] : []
       )
     )
-    if (submitted.size > 0) yield* submissions.wake(lane)
+    if (submitted.size > 0) yield* submissions.resume(lane, submitted)
     const left = alone.filter(({ requestId }) => !submitted.has(requestId))
     if (left.length > 0)
       yield* taken.past(

@@ -176,7 +176,8 @@ const swept = (
       Context.add(Submissions, {
         among: (requestIds: ReadonlyArray<string>) =>
           Effect.succeed(new Set(requestIds.filter((requestId) => requestId.startsWith("submitted")))),
-        wake: () => tell("its worker is woken")
+        resume: (_lane: Lane, requestIds: ReadonlySet<string>) =>
+          tell(`its worker resumes: ${[...requestIds].join()}`)
       } as unknown as Submissions),
       Context.add(RecoveryJournal, {} as RecoveryJournal["Service"]),
       Context.add(RemoteOpJournal, {
@@ -207,9 +208,9 @@ describe("a lane that is swept", () => {
   const left = ["its requests are left", "its transactions are left"]
   const keyless = ["clientIdIncorrect", "versionNotFound", "assetNotSupported", "notConfigured"] as const
   const address = Make.address(0xbb)
-  test("has its worker woken, and what that brings onto the chain is not resumed", function* () {
+  test("has its worker resume what is its own, and what that brings onto the chain is not resumed", function* () {
     const told = yield* swept({ requests: [requestOf("submitted"), requestOf("r")] })
-    expect(told).toEqual(expect.arrayContaining(["its worker is woken", resumed]))
+    expect(told).toEqual(expect.arrayContaining(["its worker resumes: submitted", resumed]))
     expect(told).not.toContain("resumed: submitted")
   })
 

@@ -72,7 +72,10 @@ const transactionsOf = (
 ) =>
   Effect.catch(EoaTransactions.read(chain, signer, nonces), (error) => {
     if (ready.length === 0) return Effect.fail(error)
-    const since = ready.reduce((first, { acceptedAt }) => Math.min(first, acceptedAt), Number.MAX_SAFE_INTEGER)
+    const since = ready.reduce(
+      (first, { acceptedAt }) => Math.min(first, acceptedAt),
+      Number.MAX_SAFE_INTEGER
+    )
     return Effect.map(EoaTransactions.since(chain, signer, since - Inclusions.skewMillis), (all) =>
       all.filter(({ nonce }) => nonces.includes(nonce))
     )

@@ -29,6 +29,7 @@ import { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
+import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
 import { Replicas } from "../../ports/Replicas.js"
 import { type Signers, SystemSigners } from "../../ports/Signers.js"
@@ -203,7 +204,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
           requestJournal.cancel(requestId, { ...cancellation, onlyUnnoted: true })
       })
     )
-    const wake: Submissions["wake"] = (lane) => (replicas.owns(lane) ? lanes.wake(lane) : Effect.void)
+    const wake = (lane: Lane) => (replicas.owns(lane) ? lanes.wake(lane) : Effect.void)
 
     const intake = yield* Intake.make({
       requestJournal,
@@ -273,7 +274,11 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         return yield* wait(answer.requestId, millis)
       })
 
-    return Context.make(Submissions, { run, among, wake }).pipe(
+    return Context.make(Submissions, {
+      run,
+      among,
+      resume: (lane, requestIds) => Effect.andThen(waiters.affected([...requestIds]), wake(lane))
+    }).pipe(
       Context.add(Lifetime, {
         ...lifetime,
         stopWaiting: lifetime.stopWaiting.pipe(Effect.andThen(intake.stop), Effect.andThen(waiters.stop))

@@ -13,8 +13,8 @@ export interface Submissions {
   readonly run: (caller: Caller, offer: Executing) => Effect.Effect<Executed, Failure>
   /** Those of these open requests that were taken in so, by whichever process. */
   readonly among: (requestIds: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, JournalError>
-  /** There may be something to do in the lane. */
-  readonly wake: (lane: Lane) => Effect.Effect<void>
+  /** These requests of the lane are open: they go on, or are answered where they are at their end, whoever took them in. */
+  readonly resume: (lane: Lane, requestIds: ReadonlySet<string>) => Effect.Effect<void>
 }
 
 export const Submissions: Context.Key<Submissions, Submissions> = Context.Service("castellan/Submissions")
