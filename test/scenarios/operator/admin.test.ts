@@ -209,7 +209,7 @@ describe("the operator's port", () => {
     await collector.until(() => rootOf() !== undefined)
     const traceId = rootOf()?.traceId
     const names = () => collector.spans.filter((span) => span.traceId === traceId).map(({ name }) => name)
-    await collector.until(() => names().includes("Journal.accept"))
+    await collector.until(() => names().includes("Journal.acceptOps"))
     expect(names()).toEqual(
       expect.arrayContaining(["TransactSigner", "Signers.resolve", "Signer.sign", "Journal.recordSigned"])
     )
