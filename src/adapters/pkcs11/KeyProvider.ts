@@ -92,7 +92,7 @@ const find = Effect.fnUntraced(function* (
   return { privateKey, publicKey: uncompressed }
 })
 
-/** r and s of the digest as it is. */
+/** r and s (32 bytes each) over the digest itself: the token does not hash. */
 const signature = Effect.fnUntraced(function* (
   { call, handle }: Token.Session,
   { privateKey }: KeyPair,

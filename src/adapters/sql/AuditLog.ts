@@ -1,4 +1,4 @@
-import * as Array from "effect/Array"
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -46,7 +46,7 @@ const tell = (jobs: ReadonlyArray<Job>, outcome: Effect.Effect<void, AuditLogErr
 export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const scope = yield* Effect.scope
-  const waiting: globalThis.Array<Job> = []
+  const waiting: Array<Job> = []
   let writing = false
   const durable = Effect.mapError(Store.durable(sql), failed)
   const context = yield* Effect.context<never>()
@@ -63,8 +63,8 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
     nonce: act.nonce === null ? null : act.nonce.toString()
   })
 
-  const write = (jobs: Array.NonEmptyReadonlyArray<Job>) =>
-    Store.transaction(sql)(sql`insert into audit ${sql.insert(Array.map(jobs, rowOf))}`).pipe(
+  const write = (jobs: Arr.NonEmptyReadonlyArray<Job>) =>
+    Store.transaction(sql)(sql`insert into audit ${sql.insert(Arr.map(jobs, rowOf))}`).pipe(
       Effect.provideService(GroupCommit.answered, "committed"),
       Effect.mapError(failed),
       Effect.match({
@@ -76,7 +76,7 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
 
   const drain: Effect.Effect<void> = Effect.suspend(() => {
     const jobs = waiting.splice(0, 50)
-    if (Array.isArrayNonEmpty(jobs)) return Effect.andThen(write(jobs), drain)
+    if (Arr.isArrayNonEmpty(jobs)) return Effect.andThen(write(jobs), drain)
     writing = false
     return Effect.void
   })

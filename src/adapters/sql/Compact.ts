@@ -66,7 +66,7 @@ const withHashes = (bytes: Buffer): string => {
   return rest.replaceAll(/0x([g-n])/g, (_, letter) => `0x${hashAt("ghijklmn".indexOf(letter))}`)
 }
 
-/** What the column says: what this version writes stands there as it is. */
+/** The text of a column: plain, or deflated by an earlier version. */
 export const read = (column: Column): string => {
   if (typeof column === "string" && !/^z[123]:/.test(column)) return column
   const { bytes, prefix } = partsOf(column)

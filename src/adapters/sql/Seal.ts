@@ -21,7 +21,7 @@ export const openUrl = (
     Effect.orElseSucceed(() => null)
   )
 
-/** Of the text as it is; earlier versions deflated it before, and did so with the dictionary. */
+/** Marks sealed plain text. Earlier versions sealed deflated text (v2), or text deflated with the dictionary (v3). */
 const plain = "v1:"
 const alone = "v2:"
 const shared = "v3:"

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto"
-import * as Array from "effect/Array"
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -162,20 +162,20 @@ export const nonceKey = (value: bigint): string => value.toString().padStart(58,
 export const chunks = <A>(
   values: ReadonlyArray<A>,
   size = 500
-): ReadonlyArray<Array.NonEmptyReadonlyArray<A>> =>
-  Array.isReadonlyArrayNonEmpty(values) ? Array.chunksOf(values, size) : []
+): ReadonlyArray<Arr.NonEmptyReadonlyArray<A>> =>
+  Arr.isReadonlyArrayNonEmpty(values) ? Arr.chunksOf(values, size) : []
 
 /** Runs the statement for as many of the values at a time as it may have, and gives all of its rows. */
 export const inChunks = <A, Row, E>(
   values: ReadonlyArray<A>,
-  statement: (chunk: Array.NonEmptyReadonlyArray<A>) => Effect.Effect<ReadonlyArray<Row>, E>
+  statement: (chunk: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<ReadonlyArray<Row>, E>
 ): Effect.Effect<ReadonlyArray<Row>, E> =>
   Effect.map(Effect.forEach(chunks(values), statement), (rows) => rows.flat())
 
-/** The same of one whose rows nobody wants. */
+/** Runs a statement for each chunk and drops its rows. */
 export const forChunks = <A, B, E>(
   values: ReadonlyArray<A>,
-  statement: (chunk: Array.NonEmptyReadonlyArray<A>) => Effect.Effect<B, E>,
+  statement: (chunk: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<B, E>,
   size?: number
 ): Effect.Effect<void, E> => Effect.forEach(chunks(values, size), statement, { discard: true })
 

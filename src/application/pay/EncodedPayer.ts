@@ -1,4 +1,4 @@
-import * as Array from "effect/Array"
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Version } from "../../domain/erc4337/EntryPoint.js"
 import * as Sponsorship from "../../domain/erc4337/paymaster/Sponsorship.js"
@@ -15,7 +15,7 @@ export const make = (version: Version, payers: ReadonlyMap<Address, Payer>): Pay
     return (paymaster === null ? undefined : payers.get(paymaster)) ?? wallet
   }
   const grouped = <A extends { readonly op: UserOperation }>(ops: ReadonlyArray<A>) =>
-    Object.values(Array.groupBy(ops, ({ op }) => payerOf(op).paymaster ?? "")).flatMap((group) =>
+    Object.values(Arr.groupBy(ops, ({ op }) => payerOf(op).paymaster ?? "")).flatMap((group) =>
       group === undefined ? [] : [{ payer: payerOf(group[0].op), group }]
     )
   return {

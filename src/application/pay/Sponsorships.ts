@@ -1,4 +1,4 @@
-import * as Array from "effect/Array"
+import * as Arr from "effect/Array"
 import * as BigInts from "effect/BigInt"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -66,7 +66,7 @@ export const accountsOf = (
   chainId: bigint
 ): Effect.Effect<ReadonlyArray<AccountId>, BudgetsError> =>
   Effect.map(budgets.open(chainId), (holds) =>
-    Array.dedupe(
+    Arr.dedupe(
       holds.flatMap(({ accountId, bound, name }) =>
         bound && name === budget && accountId !== null ? [accountId] : []
       )
@@ -87,7 +87,7 @@ const look = (budgets: Budgets["Service"], { accountId, chain, profile }: Watche
     const settledNumber = head.number - BigInt(settledDepth) + 1n
     const settled = settledNumber < 0n ? null : yield* chain.block(settledNumber)
     let left = holds.length
-    for (const [entryPoint, group] of Object.entries(Array.groupBy(holds, (each) => each.entryPoint))) {
+    for (const [entryPoint, group] of Object.entries(Arr.groupBy(holds, (each) => each.entryPoint))) {
       const since = group.reduce((least, each) => BigInts.min(least, each.since), head.number)
       const landings = yield* Inclusions.within(
         chain,

@@ -65,7 +65,7 @@ export const change = Effect.fnUntraced(function* (
   return yield* find(actor, webhookId)
 })
 
-/** A new secret; the one before it counts for so long, earlier ones as was said of them. 0 hours: none of them counts. */
+/** Makes a new secret. The previous one signs beside it for `overlapHours`, older ones until their own end; 0 ends all of them. */
 export const rotate = Effect.fnUntraced(function* (actor: Actor, webhookId: string, overlapHours: number) {
   const store = yield* Webhooks
   yield* find(actor, webhookId)

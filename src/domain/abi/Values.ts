@@ -32,7 +32,7 @@ const maxReadsPerWord = 4
  */
 export const maxValues = 16_384
 
-/** The same of a log and of the reason of a revert, of which an answer has many. */
+/** Values of one log or one revert reason: an answer has many of them. */
 export const maxValuesAtOnce = 4_096
 
 const bytesPerValue = 256

@@ -49,7 +49,7 @@ export const zero = "0x0000000000000000000000000000000000000000" as Address
 /** The address in the low 20 bytes of a 32-byte ABI word. */
 export const fromWord = (word: string): Address => unsafe(`0x${word.slice(-40)}`)
 
-/** The same of a word in lower case, one of any number: it is not remembered. */
+/** The address in a lower-case ABI word, without the cache: for words of which there may be any number. */
 export const fromAnyWord = (word: string): Address => Keccak.checksum(word.slice(-40)) as Address
 
 /** Wire codec: hex text (EIP-55 checked when of mixed case) in, EIP-55 out. */

@@ -35,7 +35,7 @@ export const notHttpUrl = "expected an http or https URL without user informatio
 /** What stands behind a reference. */
 export type ReadSecret = (path: string, reference: Secret) => Redacted.Redacted<string>
 
-/** The same of what has to be a URL. One that could not be read is a problem already. */
+/** Reads a secret that has to be a URL. An unreadable secret is a problem already: nothing more is said of it. */
 export const urlReader =
   (secret: ReadSecret, say: (path: string, message: string) => void): ReadSecret =>
   (path, reference) => {

@@ -15,7 +15,7 @@ export interface Reader {
   readonly say: (path: string, message: string) => void
   /** The secret; after a problem an empty one, of which nothing is made. */
   readonly secret: (path: string, reference: Secret) => Redact
-  /** The same of a private key, which not every configuration may hold. */
+  /** A private key, which not every configuration may hold. */
   readonly privateKey: (path: string, reference: Secret) => Redact
   /** Relative to the file. */
   readonly path: (text: string) => string

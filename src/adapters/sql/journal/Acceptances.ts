@@ -1,4 +1,4 @@
-import * as Array from "effect/Array"
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -116,7 +116,7 @@ const writeOps = ({ sql }: Store.Store, { ops, requestId }: Acceptance, now: num
       ops,
       (chunk) => sql<{ readonly op_index: number }>`
         insert into ops ${sql.insert(
-          Array.map(chunk, (op) => ({
+          Arr.map(chunk, (op) => ({
             request_id: requestId,
             op_index: op.index,
             authority: op.space.authority,

@@ -1,4 +1,4 @@
-import * as Array from "effect/Array"
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { OpJournal } from "../../../application/ports/journal/OpJournal.js"
@@ -11,7 +11,7 @@ const lowestFree = (
   count: number,
   taken: ReadonlySet<bigint>
 ): ReadonlyArray<bigint> | null => {
-  const free: globalThis.Array<bigint> = []
+  const free: Array<bigint> = []
   for (let key = keys.from; key <= keys.to && free.length < count; key++) if (!taken.has(key)) free.push(key)
   return free.length === count ? free : null
 }
@@ -39,7 +39,7 @@ const leaseOne = (
     yield* Store.forChunks(free ?? [], (chunk) => {
       const leased = { ...space, holder, expires_at: now + ttlMillis }
       return sql`insert into leases ${sql.insert(
-        Array.map(chunk, (key) => ({ ...leased, nonce_key: Store.nonceKey(key) }))
+        Arr.map(chunk, (key) => ({ ...leased, nonce_key: Store.nonceKey(key) }))
       )}`
     })
     return free
@@ -56,7 +56,7 @@ export const lease =
             requests.flatMap(({ keys }) => [keys.from, keys.to])
           )
           const now = yield* Clock.currentTimeMillis
-          const leased: globalThis.Array<ReadonlyArray<bigint>> = []
+          const leased: Array<ReadonlyArray<bigint>> = []
           for (const request of requests) {
             const keys = yield* leaseOne(store, request, now)
             if (keys === null) break

@@ -1,4 +1,4 @@
-import * as Array from "effect/Array"
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Acceptance, Metadata } from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
@@ -41,7 +41,7 @@ export const add = (
     terms,
     (chunk) =>
       sql`insert into request_terms ${sql.insert(
-        Array.map(chunk, (term) => ({ account_id, term, accepted_at, request_no }))
+        Arr.map(chunk, (term) => ({ account_id, term, accepted_at, request_no }))
       )} on conflict do nothing`
   )
 }

@@ -1,4 +1,4 @@
-import * as Array from "effect/Array"
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SqlError } from "effect/sql/SqlError"
@@ -245,7 +245,7 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
             // In one order: two processes that note the same keys do not stand in each other's way.
             Store.chunks([...uses].sort(([a], [b]) => (a < b ? -1 : 1))),
             (chunk) => sql`
-              insert into api_key_uses ${sql.insert(Array.map(chunk, ([hash, at]) => ({ hash, used_at: at })))}
+              insert into api_key_uses ${sql.insert(Arr.map(chunk, ([hash, at]) => ({ hash, used_at: at })))}
               on conflict (hash) do update set used_at = excluded.used_at
               where api_key_uses.used_at < excluded.used_at`,
             { discard: true }

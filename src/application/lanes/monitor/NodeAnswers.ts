@@ -1,4 +1,4 @@
-import * as Array from "effect/Array"
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Inclusions from "../../chain/Inclusions.js"
@@ -24,7 +24,7 @@ const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
       concurrency: "unbounded"
     }),
     (answers) => ({
-      receipt: Array.getSuccesses(answers).find((receipt) => receipt !== null) ?? null,
+      receipt: Arr.getSuccesses(answers).find((receipt) => receipt !== null) ?? null,
       told: answers.every(Result.isSuccess)
     })
   )

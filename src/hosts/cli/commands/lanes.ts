@@ -1,4 +1,4 @@
-import * as Array from "effect/Array"
+import * as Arr from "effect/Array"
 import * as Context from "effect/Context"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -23,7 +23,7 @@ const keyOf = ({ accountId, key }: LaneAccess): string => {
 }
 
 /** A lane by its transactions, of which there is one at least. */
-const summary = ([first, ...rest]: Array.NonEmptyReadonlyArray<TransactionRecord>) => {
+const summary = ([first, ...rest]: Arr.NonEmptyReadonlyArray<TransactionRecord>) => {
   const records = [first, ...rest]
   const waiting = records.filter(({ state }) => state === "signed")
   const [lowest] = waiting
@@ -47,7 +47,7 @@ const list = Command.make("list", { json }).pipe(
   report(function* () {
     const { ports } = yield* OperatorContext.open
     const lanes = Object.values(
-      Array.groupBy(
+      Arr.groupBy(
         yield* Context.get(ports, TransactionJournal).open,
         ({ chainId, signer }): string => `${chainId} ${signer}`
       )

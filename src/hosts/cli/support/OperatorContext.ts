@@ -145,7 +145,7 @@ export const openFor = (id: string) =>
     return { ...context, account: yield* accountOf(context, id) }
   })
 
-/** The same of an account that commands may change. */
+/** `openFor`; refuses an account that commands may not change. */
 export const openForOwn = (id: string) =>
   Effect.filterOrFail(
     openFor(id),

@@ -1,4 +1,4 @@
-import * as Array from "effect/Array"
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Fragment } from "effect/sql/Statement"
 import type { JournalError } from "../../../../application/ports/journal/JournalError.js"
@@ -146,8 +146,8 @@ const read = (store: Store.Store, where: Fragment) =>
         and transaction_ops.signer = transactions.signer and transaction_ops.nonce = transactions.nonce
         and ops.op_id = transaction_ops.op_id and ${where}
       order by transaction_ops.position`
-    const versionsOf = Array.groupBy(versions, name)
-    const opsOf = Array.groupBy(ops, name)
+    const versionsOf = Arr.groupBy(versions, name)
+    const opsOf = Arr.groupBy(ops, name)
     return rows.map((row) => ({
       row,
       versions: versionsOf[name(row)] ?? [],
