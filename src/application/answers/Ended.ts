@@ -17,6 +17,8 @@ export interface Ended {
   readonly landed: ReadonlyMap<number, Landed>
   /** Of elements that have not landed. */
   readonly failed: ReadonlyMap<number, Elements.ElementFailure>
+  /** Elements that were found done when it was accepted. */
+  readonly existing: ReadonlySet<number>
   /** The transactions that concern it, each once. */
   readonly txHashes: ReadonlyArray<Bytes32>
 }
@@ -26,24 +28,35 @@ const landedOf = ({ returned, revertData, state, success, txHash, userOpHash }: 
     ? { userOpHash, success: success === true, txHash, revertData, returned }
     : null
 
+/** What intake has noted; what else is noted is its endpoint's own. */
+const existingOf = (note: string | null): ReadonlySet<number> => {
+  const { existing = [] }: { readonly existing?: ReadonlyArray<number> } =
+    note === null ? {} : JSON.parse(note)
+  return new Set(existing)
+}
+
 export const of = ({
   cancelled,
   elements,
   failed: told,
+  note,
   ops,
   txHashes
-}: Pick<RequestRecord, "cancelled" | "elements" | "failed" | "ops" | "txHashes">): Ended => {
+}: Pick<RequestRecord, "cancelled" | "elements" | "failed" | "note" | "ops" | "txHashes">): Ended => {
   const landed = new Map<number, Landed>()
   for (const op of ops) {
     const outcome = landedOf(op)
     if (outcome !== null) landed.set(op.index, outcome)
   }
+  const existing = existingOf(note)
   const failed = new Map(Elements.ofJournal(told).filter(([index]) => !landed.has(index)))
   for (let index = 0; cancelled !== null && index < elements; index += 1)
-    if (!landed.has(index) && !failed.has(index)) failed.set(index, Elements.elementFailure(cancelled))
+    if (!landed.has(index) && !failed.has(index) && !existing.has(index))
+      failed.set(index, Elements.elementFailure(cancelled))
   return {
     landed,
     failed,
+    existing,
     txHashes: [...new Set([...txHashes, ...[...landed.values()].map(({ txHash }) => txHash)])]
   }
 }

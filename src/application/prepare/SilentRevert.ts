@@ -18,9 +18,6 @@ export interface FailedCall {
 export const outOfGas = "ran out of gas"
 export const withoutReason = "reverted without a reason"
 
-/** Of one that is on the chain: only a trace would tell. */
-export const mined = `${withoutReason}, or ${outOfGas}`
-
 export const isSilent = ({ data, success }: CallResult): boolean => !success && data === Hex.empty
 
 /** Asks the node for the code, once, and at most twice for the call. It never fails. */

@@ -26,7 +26,10 @@ export interface Reopened extends Offer {
   readonly keys: ReadonlyArray<Signer>
 }
 
-const callerOf = ({ accountId, requestId }: Body, chainId: bigint): Caller => ({
+const callerOf = (
+  { accountId, requestId }: Pick<Body, "accountId" | "requestId">,
+  chainId: bigint
+): Caller => ({
   principal: { accountId, name: accountId, tier: "free", scopes: new Set(["write"]), paused: false },
   requestId,
   resumed: true,
@@ -39,7 +42,11 @@ const unreadable = unprocessable("outcome_unknown")
 const decode = <A, I>(schema: Schema.Codec<A, I>, body: string): Effect.Effect<A, Failure> =>
   Effect.mapError(Schema.decodeUnknownEffect(Schema.fromJsonString(schema))(body), () => unreadable)
 
-const offerOf = (caller: Caller, endpoint: string, body: string): Effect.Effect<Offer, Failure, Services> =>
+const offerFrom = (
+  caller: Caller,
+  endpoint: string,
+  body: string
+): Effect.Effect<Offers.Offered<unknown>, Failure, Services> =>
   Effect.gen(function* () {
     switch (endpoint) {
       case ExecuteOperations.kind.endpoint:
@@ -63,11 +70,18 @@ const offerOf = (caller: Caller, endpoint: string, body: string): Effect.Effect<
   })
 
 /** `chainId` is that of the request's lane. */
+export const offerOf = (
+  record: Pick<Body, "accountId" | "body" | "endpoint" | "requestId">,
+  chainId: bigint
+): Effect.Effect<Offers.Offered<unknown>, Failure, Services> =>
+  record.body === null
+    ? Effect.fail(unreadable)
+    : offerFrom(callerOf(record, chainId), record.endpoint, record.body)
+
+/** See `offerOf`. */
 export const read = (record: Body, chainId: bigint): Effect.Effect<Reopened, Failure, Services> =>
   Effect.gen(function* () {
-    const { body, endpoint } = record
-    if (body === null) return yield* Effect.fail(unreadable)
-    const caller = callerOf(record, chainId)
-    const offer = yield* offerOf(caller, endpoint, body)
-    return { ...offer, keys: yield* SignerAuthorization.signersOf(caller, offer.context.settings) }
+    const offer = yield* offerOf(record, chainId)
+    const { caller, context } = offer
+    return { ...offer, keys: yield* SignerAuthorization.signersOf(caller, context.settings) }
   })

@@ -20,7 +20,7 @@ const opOf = (index: number, over: Partial<OpRecord> = {}): OpRecord =>
 const failure = (index: number) => ({ index, code: "execution_failed", message: "no", figures: {} })
 
 const of = (over: Partial<RequestRecord>): Ended.Ended =>
-  Ended.of({ cancelled: null, elements: 2, failed: [], ops: [], txHashes: [], ...over })
+  Ended.of({ cancelled: null, elements: 2, failed: [], note: null, ops: [], txHashes: [], ...over })
 
 describe("a request that is at its end", () => {
   it("has landed with what is settled alone", () => {
@@ -34,6 +34,12 @@ describe("a request that is at its end", () => {
     const { failed, landed } = of({ ops: [opOf(0, { success: false })], failed: [failure(0)] })
     expect(landed.get(0)?.success).toBe(false)
     expect(failed.size).toBe(0)
+  })
+
+  it("has not failed with what was found done", () => {
+    const { existing, failed } = of({ cancelled: "request_cancelled", note: '{"existing":[1]}' })
+    expect([...existing]).toEqual([1])
+    expect([...failed.keys()]).toEqual([0])
   })
 
   it("was cancelled with all that neither landed nor failed before", () => {

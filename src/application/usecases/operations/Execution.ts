@@ -2,14 +2,11 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import * as Ended from "../../answers/Ended.js"
 import * as Waiters from "../../answers/Waiters.js"
 import * as Intake from "../../intake/Intake.js"
-import * as Results from "../../intake/submission/Results.js"
 import * as Records from "../../intake/submission/SubmissionRecords.js"
 import * as Keys from "../../keys/Keys.js"
 import type { Engine } from "../../lanes/Engine.js"
@@ -33,14 +30,9 @@ import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
 import { Replicas } from "../../ports/Replicas.js"
 import { type Signers, SystemSigners } from "../../ports/Signers.js"
-import * as Answer from "../../request/Answer.js"
-import type { Caller } from "../../request/Caller.js"
-import type { Failure } from "../../request/Failure.js"
-import { Executed } from "../../request/TransactionResult.js"
 import { Lifetime } from "../../runtime/Lifetime.js"
 import * as Bodies from "../Bodies.js"
-import * as ExecuteOperations from "./ExecuteOperations.js"
-import * as Offers from "./Offers.js"
+import type * as Offers from "./Offers.js"
 import { Submissions } from "./Submissions.js"
 
 /**
@@ -51,32 +43,13 @@ import { Submissions } from "./Submissions.js"
  * flight and their monitor are common; ops and requests are told apart by the digest that intake gives them.
  */
 
-/** Requests whose offers, and answers, are remembered: those under way, so that neither body nor answer is read again. */
+/** Requests that are remembered while they are under way, so that neither body nor answer is read again. */
 const most = 8_192
 
 /** A receipt that takes longer is asked for again later, milliseconds. */
 const receiptMillis = 3_000
 
 type Surroundings = AbiStore | ChainRpc | Engine | Journals | Networks | Replicas | Signers | SystemSigners
-
-const callerOf = ({ accountId, lane, requestId }: RequestRecord): Caller => ({
-  principal: { accountId, name: accountId, tier: "free", scopes: new Set(["write"]), paused: false },
-  requestId,
-  resumed: true,
-  chainId: lane.chainId
-})
-
-const decodeBody = Schema.decodeUnknownEffect(Schema.fromJsonString(ExecuteOperations.Request))
-
-/** The answer of an offer whose elements have become this. */
-const answerOf = ({ answer, calls }: Offers.Executing, outcomes: Parameters<typeof Results.executed>[1]) =>
-  Results.executed(
-    calls.map(({ index }) => index),
-    outcomes,
-    answer.decode,
-    answer.decoding,
-    answer.dependencies
-  )
 
 /** What only accepts, waits or watches here has nothing to say to lanes that are not this process's. */
 export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = Layer.effectContext(
@@ -98,11 +71,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
 
     /** By request: taken in by intake, or not. */
     const taken = new Lru<string, boolean>(most)
-    const offers = new Lru<string, Offers.Executing>(most)
-    const results = new Lru<
-      string,
-      { readonly outcome: string; readonly result: Effect.Effect<Executed, Failure> }
-    >(most)
+    const open = new Lru<string, Offers.Offered<unknown>>(most)
 
     const among: Submissions["among"] = (requestIds) =>
       Effect.gen(function* () {
@@ -114,17 +83,14 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       })
 
     const offerOf = (record: RequestRecord) =>
-      Effect.gen(function* () {
-        const { body, requestId } = record
-        const known = offers.get(requestId)
-        if (known !== undefined || body === null) return known ?? null
-        return yield* Offers.execute(callerOf(record), yield* decodeBody(body), body)
+      Effect.suspend(() => {
+        const known = open.get(record.requestId)
+        return known === undefined ? Bodies.offerOf(record, record.lane.chainId) : Effect.succeed(known)
       }).pipe(Effect.provideContext(services))
 
     /** Null: a transaction of it waits for a block, or its receipt is not to be had now. */
-    const receiptsOf = (offer: Offers.Executing, requestId: string, ended: Ended.Ended) =>
+    const receiptsOf = ({ context }: Intake.Offer, requestId: string, ended: Ended.Ended) =>
       Effect.gen(function* () {
-        const { context } = offer
         if (Ended.mayBeUnmined(ended) && (yield* opJournal.ofRequest(requestId)).hasUnmined) return null
         const receipts = yield* Effect.timeoutOption(
           Effect.forEach(ended.txHashes, (txHash) => monitor.receiptOf(context.connection.chain, txHash), {
@@ -139,21 +105,12 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
 
     const finalOf = (record: RequestRecord): Effect.Effect<Waiters.Final | null> =>
       Effect.gen(function* () {
-        const { endpoint, requestId } = record
-        if (endpoint !== ExecuteOperations.kind.endpoint) return null
-        if (!(yield* among([requestId])).has(requestId)) return null
+        const { body, requestId } = record
+        if (body === null || !(yield* among([requestId])).has(requestId)) return null
         const offer = yield* offerOf(record)
-        if (offer === null) return null
         const ended = Ended.of(record)
         const receipts = yield* receiptsOf(offer, requestId, ended)
-        if (receipts === null) return null
-        const result = Result.mapError(
-          yield* Effect.result(answerOf(offer, { ...ended, receipts })),
-          Answer.asUnprocessable
-        )
-        const outcome = yield* Answer.encode(Executed, result)
-        results.set(requestId, { outcome, result: Effect.fromResult(result) })
-        return { outcome, summary: Answer.summary(result) }
+        return receipts === null ? null : yield* offer.final({ ...ended, receipts })
       }).pipe(
         Effect.catchCause((cause) =>
           Effect.as(Effect.logDebug("a request at its end can not be answered now", cause), null)
@@ -165,7 +122,10 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       finalOf,
       answered: (requestIds) =>
         Effect.gen(function* () {
-          for (const requestId of requestIds) openRequests.close(requestId)
+          for (const requestId of requestIds) {
+            open.delete(requestId)
+            openRequests.close(requestId)
+          }
           yield* wakeUps.notify(requestIds)
           yield* Effect.forEach(requestIds, (requestId) => replicas.tell({ _tag: "final", requestId }), {
             discard: true
@@ -226,27 +186,23 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       )
     )
 
-    const wait = (requestId: string, millis: number): Effect.Effect<Executed, Failure> =>
+    const wait = <A>({ list, read }: Offers.Offered<A>, requestId: string, millis: number) =>
       Effect.gen(function* () {
         const outcome = yield* waiters.wait(requestId, millis)
-        if (outcome !== null) {
-          const own = results.get(requestId)
-          // What was just encoded need not be decoded.
-          return own?.outcome === outcome ? yield* own.result : yield* Answer.decode(Executed, outcome)
-        }
+        if (outcome !== null) return yield* read(outcome)
         const record = yield* Effect.orElseSucceed(requestJournal.request(requestId), () => null)
-        return yield* Effect.fail(RequestWork.outcomeUnknown(requestId, record, []))
+        return yield* Effect.fail(RequestWork.outcomeUnknown(requestId, record, [], list))
       })
 
     const run: Submissions["run"] = (caller, offer) =>
       Effect.gen(function* () {
         const { requestId } = caller
-        const { accountId } = offer.context
+        const { accountId, connection } = offer.context
         const refusal = openRequests.refusal(accountId)
         if (refusal !== null) return yield* refusal
         openRequests.begin({ requestId, accountId, elements: offer.calls.length })
         taken.set(requestId, true)
-        offers.set(requestId, offer)
+        open.set(requestId, offer)
         let isAccepted = false
         const answer = yield* Effect.ensuring(
           Effect.tap(intake.take(offer), (one) =>
@@ -256,22 +212,27 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
           ),
           Effect.sync(() => {
             openRequests.end(requestId, isAccepted)
+            if (!isAccepted) open.delete(requestId)
           })
         )
         if (answer._tag === "refused") {
-          const { failed } = answer
-          return yield* answerOf(offer, { landed: new Map(), failed, receipts: [] })
+          const { existing, failed } = answer
+          return yield* offer.answer({
+            landed: new Map(),
+            failed,
+            existing: new Set(existing),
+            receipts: []
+          })
         }
-        const millis = offer.context.connection.profile.receiptTimeoutMillis
         const known = answer.isKnown
           ? yield* Effect.orElseSucceed(requestJournal.request(answer.requestId), () => null)
           : null
-        if (known !== null && known.outcome !== null) return yield* Answer.decode(Executed, known.outcome)
+        if (known !== null && known.outcome !== null) return yield* offer.read(known.outcome)
         if (caller.onAccepted !== undefined) {
           yield* Effect.orDie(requestJournal.durable)
           caller.onAccepted(answer.requestId)
         }
-        return yield* wait(answer.requestId, millis)
+        return yield* wait(offer, answer.requestId, connection.profile.receiptTimeoutMillis)
       })
 
     return Context.make(Submissions, {

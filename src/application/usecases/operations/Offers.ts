@@ -1,6 +1,8 @@
 import * as Effect from "effect/Effect"
-import type { Dependencies } from "../../../domain/erc4337/Dependencies.js"
-import type { Hex } from "../../../domain/primitives/Hex.js"
+import * as Result from "effect/Result"
+import type * as Schema from "effect/Schema"
+import * as Results from "../../answers/Results.js"
+import type { Final } from "../../answers/Waiters.js"
 import * as Connection from "../../chain/Connection.js"
 import type { Offer } from "../../intake/Intake.js"
 import * as Keys from "../../keys/Keys.js"
@@ -21,21 +23,49 @@ import * as ServiceEoa from "../../prepare/ServiceEoa.js"
 import * as SignerAuthorization from "../../prepare/SignerAuthorization.js"
 import * as Account from "../../prepare/wallets/Account.js"
 import * as WantedWallets from "../../prepare/wallets/WantedWallets.js"
+import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
-import { type Failure, invalid } from "../../request/Failure.js"
+import type { ElementList } from "../../request/Elements.js"
+import { type Failure, invalid, type Unprocessable } from "../../request/Failure.js"
 import type { ForOps, ForSubmission } from "../../request/Settings.js"
+import { Created, Executed } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 
 /** What requests ask for, as intake takes it: everything that a request can be wrong about by itself ends here. */
 
-/** An offer of `/execute`, and what its answer is read with. */
-export interface Executing extends Offer {
-  readonly answer: {
-    /** What the call of an element returned. */
-    readonly decode: (index: number, returned: Hex) => unknown
-    readonly decoding: Decoding.Decoding
-    readonly dependencies: Dependencies
+/** An offer, and how its request is answered. */
+export interface Offered<A> extends Offer {
+  /** Where its elements stand in its body. */
+  readonly list: ElementList
+  readonly answer: (outcomes: Results.Outcomes) => Effect.Effect<A, Failure>
+  /** Its answer as it is stored. */
+  readonly final: (outcomes: Results.Outcomes) => Effect.Effect<Final>
+  /** A stored answer of it. */
+  readonly read: (outcome: string) => Effect.Effect<A, Failure>
+}
+
+const offered = <A, I>(
+  offer: Offer,
+  Response: Schema.Codec<A, I>,
+  list: ElementList,
+  answer: Offered<A>["answer"]
+): Offered<A> => {
+  let made: { readonly outcome: string; readonly result: Result.Result<A, Unprocessable> } | null = null
+  return {
+    ...offer,
+    list,
+    answer,
+    final: (outcomes) =>
+      Effect.gen(function* () {
+        const result = Result.mapError(yield* Effect.result(answer(outcomes)), Answer.asUnprocessable)
+        const outcome = yield* Answer.encode(Response, result)
+        made = { outcome, result }
+        return { outcome, summary: Answer.summary(result) }
+      }),
+    // What was just encoded need not be decoded.
+    read: (outcome) =>
+      made?.outcome === outcome ? Effect.fromResult(made.result) : Answer.decode(Response, outcome)
   }
 }
 
@@ -46,7 +76,7 @@ export const execute = (
     settings
   }: { readonly operations: ReadonlyArray<Operation>; readonly settings: ForSubmission },
   body: string
-): Effect.Effect<Executing, Failure, AbiStore | ChainRpc | Networks | Payers | Signers> =>
+): Effect.Effect<Offered<Executed>, Failure, AbiStore | ChainRpc | Networks | Payers | Signers> =>
   Effect.gen(function* () {
     const encoded = yield* EncodeCall.encodeAll(operations)
     const dependencies = yield* Effect.fromResult(Links.dependencies(operations))
@@ -56,17 +86,20 @@ export const execute = (
     const { requestId } = caller
     const calls = yield* Effect.fromResult(Call.ofOperations(requestId, encoded, dependencies, context))
     const mayWait = caller.isAsynchronous === true
-    return {
-      requestId,
-      caller,
-      endpoint: "/execute",
-      context,
-      calls,
-      body,
-      revert: decoding.revert,
-      mayWait,
-      answer: { decode: (index, returned) => encoded[index]?.decode(returned), decoding, dependencies }
-    }
+    const elements = calls.map(({ index }) => index)
+    return offered(
+      { requestId, caller, endpoint: "/execute", context, calls, body, revert: decoding.revert, mayWait },
+      Executed,
+      "operations",
+      (outcomes) =>
+        Results.executed(
+          elements,
+          outcomes,
+          (index, returned) => encoded[index]?.decode(returned),
+          decoding,
+          dependencies
+        )
+    )
   })
 
 /** A request whose ops were handed out before. */
@@ -134,9 +167,13 @@ export const given = (
   posted: Posted,
   by: "signer" | "service",
   body: string
-): Effect.Effect<Offer, Failure, AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners> =>
+): Effect.Effect<
+  Offered<Executed>,
+  Failure,
+  AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners
+> =>
   Effect.gen(function* () {
-    const { revert } = yield* Decoding.load(caller, posted.settings.useABI)
+    const decoding = yield* Decoding.load(caller, posted.settings.useABI)
     const route = yield* by === "signer" ? bySigner(caller, posted) : byService(caller, posted)
     // Each op says who pays for it.
     const { paymaster: _, ...settings } = route.settings
@@ -146,14 +183,43 @@ export const given = (
     const dependencies = yield* Effect.fromResult(GivenLinks.dependencies(ops, context))
     const { requestId } = caller
     const calls = Call.ofGiven(requestId, ops, dependencies)
-    return { requestId, caller, endpoint: posted.endpoint, context, calls, body, revert, mayWait: false }
+    const { ledger } = context.connection.profile
+    return offered(
+      {
+        requestId,
+        caller,
+        endpoint: posted.endpoint,
+        context,
+        calls,
+        body,
+        revert: decoding.revert,
+        mayWait: false
+      },
+      Executed,
+      "operations",
+      (outcomes) =>
+        Results.executed(
+          ops.map(({ index }) => index),
+          outcomes,
+          (index, data) => {
+            const own = ops[index]
+            return own === undefined ? data : GivenLinks.returned(ledger, own, data)
+          },
+          decoding,
+          dependencies
+        )
+    )
   })
 
 export const create = (
   caller: Caller,
   request: { readonly accounts: ReadonlyArray<Account.Account>; readonly settings: ForSubmission },
   body: string
-): Effect.Effect<Offer, Failure, AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners> =>
+): Effect.Effect<
+  Offered<Created>,
+  Failure,
+  AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners
+> =>
   Effect.gen(function* () {
     const { accounts } = request
     const { useABI, ...settings } = request.settings
@@ -165,7 +231,7 @@ export const create = (
     const parsed = yield* EventLoop.each(accounts, (account, index) =>
       Effect.fromResult(Account.parse(account, index))
     )
-    const { revert } = yield* Decoding.load(caller, useABI)
+    const decoding = yield* Decoding.load(caller, useABI)
     const signer = yield* Keys.resolve(caller, settings.signer)
     const resolved = yield* WantedWallets.resolve(caller, parsed)
     const connection = yield* Connection.openOperator(caller, settings)
@@ -183,5 +249,20 @@ export const create = (
     const wanted = yield* WantedWallets.read(resolved, signer.address, context)
     const { requestId } = caller
     const calls = Call.ofWanted(requestId, wanted)
-    return { requestId, caller, endpoint: "/create", context, calls, body, revert, mayWait: false }
+    const made = wanted.map(({ account: { salt }, index, wallet }) => ({ index, salt, wallet }))
+    return offered(
+      {
+        requestId,
+        caller,
+        endpoint: "/create",
+        context,
+        calls,
+        body,
+        revert: decoding.revert,
+        mayWait: false
+      },
+      Created,
+      "accounts",
+      (outcomes) => Results.created(made, outcomes, decoding)
+    )
   })

@@ -4,13 +4,12 @@ import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
-import type { Executed } from "../../request/TransactionResult.js"
-import type { Executing } from "./Offers.js"
+import type { Offered } from "./Offers.js"
 
 /** Requests whose ops the workers of their lanes bring onto the chain. */
 export interface Submissions {
   /** Takes the request in, and answers with what became of it; 422 `outcome_unknown` when that takes longer than its patience. */
-  readonly run: (caller: Caller, offer: Executing) => Effect.Effect<Executed, Failure>
+  readonly run: <A>(caller: Caller, offer: Offered<A>) => Effect.Effect<A, Failure>
   /** Those of these open requests that were taken in so, by whichever process. */
   readonly among: (requestIds: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, JournalError>
   /** These requests of the lane are open: they go on, or are answered where they are at their end, whoever took them in. */

@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as Outcome from "../../../domain/erc4337/Outcome.js"
 import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -8,9 +7,9 @@ import * as Conditions from "../../../domain/signature/Conditions.js"
 import * as Proof from "../../../domain/signature/Proof.js"
 import * as Deployment from "../../../domain/wallet/Deployment.js"
 import * as EstimationDeployer from "../../../domain/wallet/EstimationDeployer.js"
+import * as Results from "../../answers/Results.js"
 import * as Connection from "../../chain/Connection.js"
 import type * as HeldNonces from "../../intake/submission/HeldNonces.js"
-import * as Results from "../../intake/submission/Results.js"
 import * as Submission from "../../intake/submission/Submission.js"
 import type * as Transfers from "../../intake/submission/Transfers.js"
 import * as Keys from "../../keys/Keys.js"
@@ -29,7 +28,7 @@ import type { Caller } from "../../request/Caller.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
 import type { ElementFailure } from "../../request/Elements.js"
-import { elementFailure, refuseAll, revertDataOf } from "../../request/Elements.js"
+import { elementFailure } from "../../request/Elements.js"
 import {
   type Failure,
   type InvalidRequest,
@@ -39,7 +38,7 @@ import {
 } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Settings from "../../request/Settings.js"
-import { Created, type CreatedAccount } from "../../request/TransactionResult.js"
+import { Created } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import * as KillSwitch from "../../tenants/KillSwitch.js"
 import type * as ExecuteOperations from "../operations/ExecuteOperations.js"
@@ -313,21 +312,9 @@ const work = (
       decoding.revert
     )
 
-    const creationOf = (index: number): Outcome.Creation => {
-      if (outcomes.landed.get(index)?.success === true) return "deployed"
-      return existing.has(index) ? "existed" : "failed"
-    }
-    const returnData = wanted.map(({ account: { salt }, index, wallet }) => {
-      const failure = outcomes.failed.get(index)
-      const element: CreatedAccount = {
-        salt: salt ?? "",
-        wallet,
-        ...(failure && { error: failure.message, ...revertDataOf(failure) })
-      }
-      return { [String(index)]: element }
-    })
-    const status = Outcome.createStatus(wanted.map(({ index }) => creationOf(index)))
-    if (outcomes.receipts.length === 0 && outcomes.failed.size > 0)
-      return yield* Effect.fail(refuseAll("accounts", outcomes.failed, { returnData }))
-    return { status, returnData, ...(yield* Results.transactionFields(outcomes.receipts, decoding)) }
+    return yield* Results.created(
+      wanted.map(({ account: { salt }, index, wallet }) => ({ index, salt, wallet })),
+      { ...outcomes, existing },
+      decoding
+    )
   }).pipe(Span.named("CreateWallets"))

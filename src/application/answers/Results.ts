@@ -1,20 +1,28 @@
 import * as Effect from "effect/Effect"
-import * as Revert from "../../../domain/abi/Revert.js"
-import type { Dependencies } from "../../../domain/erc4337/Dependencies.js"
-import * as Outcome from "../../../domain/erc4337/Outcome.js"
-import * as Hex from "../../../domain/primitives/Hex.js"
-import * as Ledger from "../../../domain/wallet/Ledger.js"
-import type { Receipt } from "../../ports/chain/ChainRpc.js"
-import * as SilentRevert from "../../prepare/SilentRevert.js"
-import type { Decoding } from "../../request/Decoding.js"
-import { dependencyFailed, refuseAll, revertDataOf } from "../../request/Elements.js"
-import type { Failure } from "../../request/Failure.js"
-import type { Executed, OperationResult } from "../../request/TransactionResult.js"
-import * as EventLoop from "../../runtime/EventLoop.js"
-import type * as Submission from "./Submission.js"
+import * as Revert from "../../domain/abi/Revert.js"
+import type { Dependencies } from "../../domain/erc4337/Dependencies.js"
+import * as Outcome from "../../domain/erc4337/Outcome.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Ledger from "../../domain/wallet/Ledger.js"
+import type { Receipt } from "../ports/chain/ChainRpc.js"
+import type { Decoding } from "../request/Decoding.js"
+import { dependencyFailed, refuseAll, revertDataOf } from "../request/Elements.js"
+import type { Failure } from "../request/Failure.js"
+import type { Created, CreatedAccount, Executed, OperationResult } from "../request/TransactionResult.js"
+import * as EventLoop from "../runtime/EventLoop.js"
+import type { Ended } from "./Ended.js"
 
-/** Of a request of which nothing is left to be done. */
-type Outcomes = Omit<Submission.Outcomes, "scheduled">
+/** What has become of a request of which nothing is left to be done. */
+export interface Outcomes extends Pick<Ended, "existing" | "failed" | "landed"> {
+  /** Of the transactions that concern the request, oldest first; of their logs those of its own ops. */
+  readonly receipts: ReadonlyArray<Receipt>
+}
+
+/** Of an op on the chain that returned nothing: only a trace would tell. */
+const silent = "reverted without a reason, or ran out of gas"
+
+type Executions = Omit<Outcomes, "existing">
 
 /** The fields that every transaction result shares. All empty when nothing was sent. */
 export const transactionFields = (receipts: ReadonlyArray<Receipt>, decoding: Decoding) => {
@@ -36,7 +44,7 @@ export type Decode = (index: number, returned: Hex.Hex) => unknown
 /** One element's result: what its call returned is of the last simulation before sending. */
 const element = (
   index: number,
-  outcomes: Outcomes,
+  outcomes: Executions,
   decode: Decode,
   revert: (data: Hex.Hex) => string
 ): OperationResult => {
@@ -52,7 +60,7 @@ const element = (
       ...revertDataOf(failure)
     }
   const reverted = landed.revertData ?? Hex.empty
-  const error = landed.success ? null : reverted === Hex.empty ? SilentRevert.mined : revert(reverted)
+  const error = landed.success ? null : reverted === Hex.empty ? silent : revert(reverted)
   const undecoded = error === null ? null : Revert.undecoded(reverted, error)
   return {
     userOpHash: landed.userOpHash,
@@ -66,7 +74,7 @@ const element = (
 
 /** What an op of the element reverted with, readable: that of what it depends on comes first. */
 const reverted =
-  (index: number, { landed }: Outcomes, decoding: Decoding, dependencies: Dependencies) =>
+  (index: number, { landed }: Executions, decoding: Decoding, dependencies: Dependencies) =>
   (data: Hex.Hex): string => {
     const on = dependencies[index] ?? null
     return on !== null && Ledger.failedKey(data) !== null && landed.get(on)?.success !== true
@@ -77,7 +85,7 @@ const reverted =
 /** The answer of the executing endpoints: a transaction result, or 422 when nothing was sent. */
 export const executed = (
   elements: ReadonlyArray<number>,
-  outcomes: Outcomes,
+  outcomes: Executions,
   decode: Decode,
   decoding: Decoding,
   dependencies: Dependencies = []
@@ -93,5 +101,38 @@ export const executed = (
       status: Outcome.executeStatus(results.map(({ success }) => success)),
       returnData,
       ...(yield* transactionFields(outcomes.receipts, decoding))
+    }
+  })
+
+/** The answer of `/create`. */
+export const created = (
+  accounts: ReadonlyArray<{
+    readonly index: number
+    readonly salt: string | null
+    readonly wallet: Address
+  }>,
+  { existing, failed, landed, receipts }: Outcomes,
+  decoding: Decoding
+): Effect.Effect<Created, Failure> =>
+  Effect.gen(function* () {
+    const creationOf = (index: number): Outcome.Creation => {
+      if (landed.get(index)?.success === true) return "deployed"
+      return existing.has(index) ? "existed" : "failed"
+    }
+    const returnData = accounts.map(({ index, salt, wallet }) => {
+      const failure = failed.get(index)
+      const element: CreatedAccount = {
+        salt: salt ?? "",
+        wallet,
+        ...(failure && { error: failure.message, ...revertDataOf(failure) })
+      }
+      return { [String(index)]: element }
+    })
+    if (receipts.length === 0 && failed.size > 0)
+      return yield* Effect.fail(refuseAll("accounts", failed, { returnData }))
+    return {
+      status: Outcome.createStatus(accounts.map(({ index }) => creationOf(index))),
+      returnData,
+      ...(yield* transactionFields(receipts, decoding))
     }
   })
