@@ -17,7 +17,7 @@ export interface Ended {
   readonly landed: ReadonlyMap<number, Landed>
   /** Of elements that have not landed. */
   readonly failed: ReadonlyMap<number, Elements.ElementFailure>
-  /** Elements that were found done when it was accepted. */
+  /** Elements that were found done. */
   readonly existing: ReadonlySet<number>
   /** The transactions that concern it, each once. */
   readonly txHashes: ReadonlyArray<Bytes32>
@@ -27,13 +27,6 @@ const landedOf = ({ returned, revertData, state, success, txHash, userOpHash }: 
   state === "settled" && userOpHash !== null && txHash !== null
     ? { userOpHash, success: success === true, txHash, revertData, returned }
     : null
-
-/** What intake has noted; what else is noted is its endpoint's own. */
-const existingOf = (note: string | null): ReadonlySet<number> => {
-  const { existing = [] }: { readonly existing?: ReadonlyArray<number> } =
-    note === null ? {} : JSON.parse(note)
-  return new Set(existing)
-}
 
 export const of = ({
   cancelled,
@@ -48,7 +41,7 @@ export const of = ({
     const outcome = landedOf(op)
     if (outcome !== null) landed.set(op.index, outcome)
   }
-  const existing = existingOf(note)
+  const existing = Elements.existingOf(note)
   const failed = new Map(Elements.ofJournal(told).filter(([index]) => !landed.has(index)))
   for (let index = 0; cancelled !== null && index < elements; index += 1)
     if (!landed.has(index) && !failed.has(index) && !existing.has(index))

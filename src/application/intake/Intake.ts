@@ -20,7 +20,7 @@ import * as OpContext from "../prepare/OpContext.js"
 import * as NotBegun from "../prepare/ops/NotBegun.js"
 import type * as Preparing from "../prepare/Preparing.js"
 import { catalogue } from "../request/Catalogue.js"
-import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import { type ElementFailure, elementFailure, noteOf } from "../request/Elements.js"
 import { type Failure, invalid, Unavailable, unprocessable } from "../request/Failure.js"
 import * as Keys from "./Keys.js"
 import * as Room from "./Room.js"
@@ -120,7 +120,7 @@ const acceptanceOf = (
   funds,
   deployments,
   failed: [...failed].map(([index, failure]) => ({ index, ...failure })),
-  note: existing.length === 0 ? null : JSON.stringify({ existing }),
+  note: noteOf(existing),
   metadata: caller.metadata ?? {},
   schedule: waiting.size === 0 ? null : NotBegun.schedule(waiting, { timestamp }, now)
 })

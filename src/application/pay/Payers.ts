@@ -2,7 +2,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { Version } from "../../domain/erc4337/EntryPoint.js"
-import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Connection } from "../chain/Connection.js"
 import * as Keys from "../keys/Keys.js"
@@ -10,8 +9,7 @@ import type { Budgets } from "../ports/Budgets.js"
 import type { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
 import type { SystemSigners } from "../ports/Signers.js"
 import * as EncodedPayer from "./EncodedPayer.js"
-import * as Funding from "./Funding.js"
-import { type Payer, wallet } from "./Payer.js"
+import type { Payer } from "./Payer.js"
 import type { Site } from "./Paymaster.js"
 import * as Paymaster from "./Paymaster.js"
 import * as Sponsor from "./Sponsor.js"
@@ -20,9 +18,9 @@ import * as Submitter from "./Submitter.js"
 
 export interface Payers {
   /**
-   * Who pays for the ops of a request: its wallets when it names no paymaster; else the operator's own one, one of the
-   * profile's services, or any other, which is given no data. For the operator's own one the connection is that to
-   * the operator's node.
+   * Who pays for the ops of a request: of one that names no paymaster its wallets, or whom ops that come as they are name; else
+   * the operator's own one, one of the profile's services, or any other, which is given no data. For the operator's own
+   * one the connection is that to the operator's node.
    */
   readonly of: (
     caller: Site["caller"],
@@ -34,13 +32,6 @@ export interface Payers {
       /** The EOA that submits the request's transactions. */
       readonly submitter: Address
     }
-  ) => Effect.Effect<Payer>
-  /** Who pays for ops that come as they are. */
-  readonly ofGiven: (
-    caller: Site["caller"],
-    connection: Connection,
-    terms: { readonly entryPoint: Address; readonly version: Version; readonly submitter: Address },
-    ops: ReadonlyArray<UserOperation>
   ) => Effect.Effect<Payer>
 }
 
@@ -54,7 +45,12 @@ export const make = (options: {
 }): Payers => {
   const { budgets, services, sponsorships, system } = options
   const of: Payers["of"] = (caller, connection, { entryPoint, paymaster, submitter, version }) => {
-    if (paymaster === undefined) return Effect.succeed(wallet)
+    if (paymaster === undefined) {
+      const terms = { entryPoint, submitter, version }
+      return Effect.succeed(
+        EncodedPayer.make(version, (named) => of(caller, connection, { ...terms, paymaster: named }))
+      )
+    }
     const { paymasterServices, sponsor } = connection.profile
     const bundler = Submitter.boundTo(connection.profile, submitter)
     const site = { caller, connection, entryPoint, version, paymaster, bundler }
@@ -77,17 +73,5 @@ export const make = (options: {
         : Paymaster.service(budgets, services.connect(Redacted.value(named.url)), site)
     )
   }
-  return {
-    of,
-    ofGiven: (caller, connection, { entryPoint, submitter, version }, ops) =>
-      Effect.map(
-        Effect.forEach(new Set(ops.flatMap((op) => Funding.paymasterOf(version, op) ?? [])), (paymaster) =>
-          Effect.map(
-            of(caller, connection, { entryPoint, version, paymaster, submitter }),
-            (payer) => [paymaster, payer] as const
-          )
-        ),
-        (payers) => EncodedPayer.make(version, new Map(payers))
-      )
-  }
+  return { of }
 }

@@ -3,7 +3,6 @@ import type * as Result from "effect/Result"
 import * as Custody from "../../domain/wallet/Custody.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
-import { Payers } from "../pay/Payers.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { Failure } from "../request/Failure.js"
@@ -24,7 +23,7 @@ export interface Input {
   readonly nonceOf: (call: Call) => Preparing.Nonce
 }
 
-export type Services = Budgets | BundlerRpc | ChainFacts | Payers
+export type Services = Budgets | BundlerRpc | ChainFacts
 
 /** What became of each batch, and the chain's clock, Unix seconds. */
 export interface Made {
@@ -57,18 +56,6 @@ const isOp = (call: Call): call is OpCall => call.kind === "op"
 const isGiven = (call: Call): call is GivenCall => call.kind === "given"
 const isCreation = (call: Call): call is CreationCall => call.kind === "creation"
 
-/** Each op names who pays for it. */
-const withPayers = (input: Preparing.Input<GivenCall>) =>
-  Effect.gen(function* () {
-    const { batches, context } = input
-    const { accountId, connection, entryPoint, submitter, version } = context
-    const payers = yield* Payers
-    const caller = { requestId: batches[0]?.requestId ?? "", principal: { accountId } }
-    const ops = batches.flatMap(({ calls }) => calls.map(({ op }) => op))
-    const payer = yield* payers.ofGiven(caller, connection, { entryPoint, submitter, version }, ops)
-    return { ...input, context: { ...context, payer } }
-  })
-
 export const prepare = (input: Input): Effect.Effect<Made, Failure, Services> =>
   Effect.gen(function* () {
     const calls = input.batches.flatMap((batch) => batch.calls)
@@ -86,7 +73,7 @@ export const prepare = (input: Input): Effect.Effect<Made, Failure, Services> =>
       case "op":
         return made(yield* Prepare.prepare(only(input, snapshot, isOp)))
       case "given":
-        return made(yield* Given.prepare(yield* withPayers(only(input, snapshot, isGiven))))
+        return made(yield* Given.prepare(only(input, snapshot, isGiven)))
       case "creation":
         return made(yield* Creation.prepare(only(input, snapshot, isCreation)))
       case "direct":

@@ -17,6 +17,7 @@ import { budget } from "../pay/Losses.js"
 import { Budgets, type BudgetsError, type Reservation } from "../ports/Budgets.js"
 import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
+import type { OpRef } from "../ports/journal/OpRef.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Networks } from "../ports/Networks.js"
@@ -27,6 +28,7 @@ import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import type { ForOps } from "../request/Settings.js"
+import type { Shared } from "./OpContext.js"
 
 const unpaid = (message: Reasons.Text, path: string): Failure =>
   unprocessable("submission_unpaid", [{ path, message }])
@@ -65,6 +67,10 @@ const objectionTo = (settings: ForOps, profile: NetworkProfile): Failure | null 
     ? unpaid(Reasons.text("nothingPinned"), "settings.rpc")
     : null
 }
+
+/** The EOA is the service's own, and no bundler of somebody else pays: what it submits has to pay for it. */
+export const isAtRisk = ({ access, connection }: Pick<Shared, "access" | "connection">): boolean =>
+  access.key === "serviceEoa" && connection.profile.remoteBundler === null
 
 /** Fails before anybody has signed what the EOA would not submit. */
 export const assertSubmits = (
@@ -216,13 +222,12 @@ export const reserve = (
 
 /** From the moment at which it is signed, what an op may cost is set aside until the request is through. */
 export const bind = (
-  caller: Caller,
-  { chainId }: Pick<NetworkProfile, "chainId">,
-  index: number
+  op: OpRef,
+  { chainId }: Pick<NetworkProfile, "chainId">
 ): Effect.Effect<void, SignerError, Budgets> =>
   Effect.gen(function* () {
     const budgets = yield* Budgets
-    if (yield* Effect.orDie(budgets.bind(chainId, idOf(caller, index)))) return
+    if (yield* Effect.orDie(budgets.bind(chainId, idOf(op, op.index)))) return
     return yield* new SignerError({
       reason: "unavailable",
       message: "what was set aside for it has expired: it is set aside again"

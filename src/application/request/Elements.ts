@@ -70,3 +70,16 @@ export const refuseAll = (
   const own = messages.size === 1 && !withReasons.has(code)
   return unprocessable(code, details, own ? { extra, message } : { extra })
 }
+
+/** The note of a request of which these elements were found done. */
+export const noteOf = (existing: Iterable<number>): string | null => {
+  const all = [...existing]
+  return all.length === 0 ? null : JSON.stringify({ existing: all })
+}
+
+/** What else is noted is its endpoint's own. */
+export const existingOf = (note: string | null): Set<number> => {
+  const { existing = [] }: { readonly existing?: ReadonlyArray<number> } =
+    note === null ? {} : JSON.parse(note)
+  return new Set(existing)
+}

@@ -1,12 +1,10 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Redacted } from "effect"
-import { wallet } from "../../../src/application/pay/Payer.js"
 import * as Payers from "../../../src/application/pay/Payers.js"
 import { type PaymasterClient, PaymasterRpcError } from "../../../src/application/ports/chain/PaymasterRpc.js"
 import type { NetworkProfile } from "../../../src/application/ports/NetworkProfile.js"
 import { SignerError } from "../../../src/application/ports/Signers.js"
 import * as Sponsorship from "../../../src/domain/erc4337/paymaster/Sponsorship.js"
-import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
@@ -53,9 +51,7 @@ const world = (deposit = 100n * cost, over: Partial<NetworkProfile> = {}) =>
     const held = Effect.map(budgets.open(Make.chainId), (holds) => holds.map(({ id, name }) => [id, name]))
     const of = (paymaster: Address.Address | undefined, trust: "caller" | "operator" = "operator") =>
       payers.of(site.caller, { ...connection, trust }, { entryPoint, version, paymaster, submitter })
-    const ofGiven = (...ops: ReadonlyArray<UserOperation>) =>
-      payers.ofGiven(site.caller, connection, { entryPoint, version, submitter }, ops)
-    return { asked, budgets, held, of, ofGiven, signed }
+    return { asked, budgets, held, of, signed }
   })
 
 const drafted = (paymaster: Address.Address) =>
@@ -64,7 +60,9 @@ const drafted = (paymaster: Address.Address) =>
 describe("who pays for the ops of a request", () => {
   test("is each wallet when it names no paymaster", function* () {
     const { of } = yield* world()
-    expect(yield* of(undefined)).toBe(wallet)
+    const payer = yield* of(undefined)
+    expect(payer).toMatchObject({ paymaster: null, tail: 0 })
+    expect(yield* payer.draft(op)).toBe(op)
   })
 
   test("is the operator's own paymaster, within its budget, for the EOA that submits", function* () {
@@ -122,9 +120,9 @@ describe("ops that come as they are", () => {
   const own = { ...op, sender: Make.address(0xb3) }
 
   test("are measured as they are, with the place of the signature of the paymaster that seals", function* () {
-    const { ofGiven } = yield* world()
+    const { of } = yield* world()
     const sponsored = { ...(yield* drafted(sponsor)), signature: Hex.unsafe("0x11") }
-    const payer = yield* ofGiven(sponsored, plain, own)
+    const payer = yield* of(undefined)
     expect(payer.paymaster).toBeNull()
     expect(yield* payer.draft(sponsored)).toEqual({
       ...sponsored,
@@ -134,7 +132,7 @@ describe("ops that come as they are", () => {
   })
 
   test("are paid by whom each of them names, and fail by their own place", function* () {
-    const { held, ofGiven } = yield* world(2n * cost)
+    const { held, of } = yield* world(2n * cost)
     const sponsored = yield* drafted(sponsor)
     const ops = [
       own,
@@ -145,7 +143,7 @@ describe("ops that come as they are", () => {
       { ...sponsored, nonce: 2n },
       { ...sponsored, nonce: 3n }
     ]
-    const payer = yield* ofGiven(...ops)
+    const payer = yield* of(undefined)
     const failed = yield* payer.reserve(ops.map(part))
     expect(codes(failed).sort()).toEqual([
       [4, "insufficient_funds"],
@@ -167,10 +165,10 @@ describe("ops that come as they are", () => {
   })
 
   test("are sealed by the paymaster that they name, and by nobody where it seals nothing", function* () {
-    const { budgets, ofGiven, signed } = yield* world()
+    const { budgets, of, signed } = yield* world()
     const sponsored = yield* drafted(sponsor)
     yield* budgets.handOut(Make.alice, Make.chainId, hashOf(sponsored), Site.now + 600)
-    const payer = yield* ofGiven(sponsored, plain, own)
+    const payer = yield* of(undefined)
     yield* payer.reserve([part(sponsored), part(plain, 1), part(own, 2)])
     expect(yield* payer.seal(own, hashOf(own))).toBe("0x")
     expect(yield* payer.seal(plain, hashOf(plain))).toBe("0x")

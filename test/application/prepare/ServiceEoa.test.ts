@@ -133,12 +133,12 @@ describe("what an op may cost the service's EOA", () => {
 
   test("is set aside before it is signed: what has expired is not signed for", function* () {
     yield* reserved(profile, [0, 1])
-    yield* ServiceSubmission.bind(Parties.caller(), profile, 0)
+    yield* ServiceSubmission.bind({ ...Parties.caller(), index: 0 }, profile)
     yield* Time.adjust("10 minutes")
-    expect(Exit.isSuccess(yield* Effect.exit(ServiceSubmission.bind(Parties.caller(), profile, 0)))).toBe(
-      true
-    )
-    const late = yield* Effect.flip(ServiceSubmission.bind(Parties.caller(), profile, 1))
+    expect(
+      Exit.isSuccess(yield* Effect.exit(ServiceSubmission.bind({ ...Parties.caller(), index: 0 }, profile)))
+    ).toBe(true)
+    const late = yield* Effect.flip(ServiceSubmission.bind({ ...Parties.caller(), index: 1 }, profile))
     expect(late.reason).toBe("unavailable")
   })
 
@@ -146,7 +146,7 @@ describe("what an op may cost the service's EOA", () => {
     const work = <A, E>(body: Effect.Effect<A, E>) =>
       Effect.gen(function* () {
         yield* reserved(profile, [0, 1])
-        yield* ServiceSubmission.bind(Parties.caller(), profile, 0)
+        yield* ServiceSubmission.bind({ ...Parties.caller(), index: 0 }, profile)
         return yield* ServiceSubmission.settling(Parties.caller(), profile, [0, 1])(body)
       })
     const interrupted = yield* Effect.forkChild(work(Effect.never))

@@ -316,7 +316,7 @@ describe("what is set aside for an op that the service's EOA submits", () => {
         [risk],
         prices
       )
-      if (refused.size === 0) yield* ServiceSubmission.bind(caller, profile, 0)
+      if (refused.size === 0) yield* ServiceSubmission.bind({ requestId, index: 0 }, profile)
       return refused.size === 0
     })
   /** The journal has the answer of those that begin with "ended". */

@@ -135,7 +135,8 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields } = {})
         address,
         sign: () => Effect.suspend(() => signer.sign(Number(BigInt(address))))
       }),
-      deployer: Effect.die(new Error("nothing is deployed"))
+      deployer: Effect.die(new Error("nothing is deployed")),
+      secure: () => Effect.void
     }
 
     const prepared = (
@@ -284,6 +285,7 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields } = {})
         ).pipe(Effect.mapError(({ message }) => ({ _tag: "Obstacle" as const, why: message }))),
       revertOf: (_, data) =>
         Effect.succeed(data.includes(Buffer.from("AA23").toString("hex")) ? "AA23 reverted" : data),
+      foundDone: (op) => Effect.sync(() => rows.put({ ...op, state: "abandoned" })),
       exclusive: (_, effect) => lock.withPermits(1)(effect),
       affected: (requestIds) => Effect.sync(() => void told.push(...requestIds)),
       scope

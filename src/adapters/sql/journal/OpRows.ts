@@ -388,8 +388,8 @@ export const fail: Method<"fail"> = (store) => (lane, failures) =>
     )
     const open = new Map(requests.flatMap((row) => (row.state === "open" ? [[row.request_id, row]] : [])))
     const told = failures.filter(({ requestId }) => open.has(requestId))
-    const elements = told.flatMap(({ failed, requestId }) =>
-      failed.map(({ index }) => ({ requestId, index }))
+    const elements = told.flatMap(({ done = [], failed, requestId }) =>
+      [...failed.map(({ index }) => index), ...done].map((index) => ({ requestId, index }))
     )
     const rows = yield* live(store, elements)
     const over = [...rows.values()].filter(({ state }) => state === "accepted")

@@ -171,7 +171,9 @@ const readyOf = (
   { conditions, prove }: ExternalProofs.Consented,
   each: Estimation.Estimated
 ): Transfers.Ready => {
-  const set = guarded ? ServiceSubmission.bind(caller, profile, each.index) : Effect.void
+  const set = guarded
+    ? ServiceSubmission.bind({ requestId: caller.requestId, index: each.index }, profile)
+    : Effect.void
   return {
     index: each.index,
     op: each.op,

@@ -6,7 +6,6 @@ import * as Results from "../../answers/Results.js"
 import * as Connection from "../../chain/Connection.js"
 import type { Engine } from "../../lanes/Engine.js"
 import * as Funding from "../../pay/Funding.js"
-import { Payers } from "../../pay/Payers.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import { Budgets } from "../../ports/Budgets.js"
 import type { Bundler } from "../../ports/chain/Bundler.js"
@@ -131,15 +130,12 @@ const submit = (
   Effect.gen(function* () {
     const { connection, key, settings, submitter } = route
     const { profile } = connection
-    const payers = yield* Payers
     const { paymaster, ...others } = settings
     const bare = yield* OpContext.contextOf(connection, others, submitter.address, caller)
-    const { entryPoint, version } = bare
+    const { version } = bare
     const given = yield* read(bare)
     yield* agree(version, paymaster, given)
-    const ops = given.map(({ op }) => op)
-    const terms = { entryPoint, version, submitter: submitter.address }
-    const context = { ...bare, payer: yield* payers.ofGiven(caller, connection, terms, ops) }
+    const context = bare
     const dependencies = yield* Effect.fromResult(EncodedLinks.dependencies(given, context))
     const submitting: EncodedPreparation.Submitting = {
       ...route,

@@ -6,7 +6,7 @@ import type { Block } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
-import type { OpId, PreparedOp } from "../../ports/journal/Records.js"
+import type { Op, OpId, PreparedOp } from "../../ports/journal/Records.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
@@ -82,6 +82,8 @@ export interface Dependencies {
   readonly lookUp: (op: Bundle.Held, context: Context) => Effect.Effect<Found, Obstacle>
   /** What revert data of an op say, by the definitions of its request. */
   readonly revertOf: (op: Bundle.Held, data: Hex) => Effect.Effect<string>
+  /** Somebody else has done what the element asks for: its row is abandoned. */
+  readonly foundDone: (op: Op) => Effect.Effect<void, JournalError>
   /** Runs while no other transaction of the lane is signed. */
   readonly exclusive: <A, E, R>(lane: Lane, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Something has become of these requests. */

@@ -17,6 +17,7 @@ import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
 import { Networks } from "../../ports/Networks.js"
+import * as Elements from "../../request/Elements.js"
 import * as InFlight from "../InFlight.js"
 import * as AccessNodes from "../monitor/AccessNodes.js"
 import * as NonceManager from "../NonceManager.js"
@@ -219,6 +220,15 @@ export const make = ({ affected, claims, following, preparing, revertOf }: Optio
           Cancellations.cancel(requestJournal, requestId, "request_expired", { onlyUnsigned: true })
       },
       lookUp: LookUp.make({ opJournal, remoteOpJournal }),
+      // The note first: what it names needs no row any more, whatever ends the process in between.
+      foundDone: ({ index, requestId, space }) =>
+        Effect.gen(function* () {
+          const record = yield* requestJournal.request(requestId)
+          if (record === null) return
+          yield* requestJournal.note(requestId, Elements.noteOf(Elements.existingOf(record.note).add(index)))
+          const lane = { chainId: space.chainId, signer: space.authority }
+          yield* opJournal.fail(lane, [{ requestId, failed: [], done: [index] }])
+        }),
       exclusive: lanes.exclusive,
       claims,
       inFlight,

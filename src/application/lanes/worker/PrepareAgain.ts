@@ -12,8 +12,10 @@ import * as Again from "../../prepare/Again.js"
 import type * as Call from "../../prepare/Call.js"
 import type * as OpContext from "../../prepare/OpContext.js"
 import type { Nonce } from "../../prepare/Preparing.js"
+import * as ServiceEoa from "../../prepare/ServiceEoa.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
+import * as Delays from "../requests/Delays.js"
 import type { Context, Obstacle, Prepared, Preparing } from "./rules/Context.js"
 import { obstacle } from "./rules/Context.js"
 
@@ -39,6 +41,14 @@ const asObstacle = (error: Obstacle | ChainRpcError): Obstacle =>
   error._tag === "Obstacle" ? error : obstacle(error.message)
 
 const ofFailure = (failure: Failure): Obstacle => obstacle(failure.message)
+
+const ofElement = (failure: ElementFailure): Prepared =>
+  Delays.isPassing(failure) ? obstacle(failure.message) : { _tag: "failed", failure }
+
+const ofRequest = (failure: Failure): Prepared =>
+  Delays.ofFailure(failure) === null
+    ? { _tag: "failed", failure: Delays.asElement(failure) }
+    : ofFailure(failure)
 
 /** Contexts are remembered by their digest: a restart reads one body for each, and no more. */
 const most = 1_024
@@ -93,7 +103,11 @@ export const make = ({
           ...shared,
           shared,
           keyOf: (address) => byAddress.get(address) ?? null,
-          deployer
+          deployer,
+          secure: (prepared) =>
+            prepared.kind === "given" && ServiceEoa.isAtRisk(shared)
+              ? Effect.provideContext(ServiceEoa.bind(prepared, shared.connection.profile), services)
+              : Effect.void
         }
         contexts.set(name, made)
         return made
@@ -135,15 +149,16 @@ export const make = ({
           const own = ops.filter((op) => op.requestId === requestId)
           if (result === undefined) continue
           if (Result.isFailure(result)) {
-            for (const { opId } of own) prepared.set(opId, ofFailure(result.failure))
+            for (const { opId } of own) prepared.set(opId, ofRequest(result.failure))
             continue
           }
-          const { failed, ops: renewed, waiting } = result.success
+          const { existing, failed, ops: renewed, waiting } = result.success
           for (const { index, opId } of own) {
             const next = renewed.find((each) => each.index === index)
             const failure: ElementFailure | undefined = failed.get(index)
             if (next !== undefined) prepared.set(opId, { _tag: "prepared", prepared: next })
-            else if (failure !== undefined) prepared.set(opId, { _tag: "failed", failure })
+            else if (failure !== undefined) prepared.set(opId, ofElement(failure))
+            else if (existing.includes(index)) prepared.set(opId, { _tag: "done" })
             else if (waiting.has(index)) prepared.set(opId, obstacle("its window has not begun"))
           }
         }

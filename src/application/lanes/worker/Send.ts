@@ -8,6 +8,7 @@ import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpId, SignedOp } from "../../ports/journal/Records.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
+import { aggregate } from "./Aggregate.js"
 import { forget, type Next, pause, type State, stepOf, type Work, whole } from "./LaneState.js"
 import * as Record from "./Record.js"
 import * as Bundle from "./rules/Bundle.js"
@@ -16,6 +17,7 @@ import type { Context } from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 import * as Queue from "./rules/Queue.js"
 import * as Rejection from "./rules/Rejection.js"
+import type { Sealed } from "./Sign.js"
 import * as Simulate from "./Simulate.js"
 import { isReconciled } from "./Unknown.js"
 import { blame, fail } from "./Upkeep.js"
@@ -179,32 +181,48 @@ export const sendBundle = (
   work: Work,
   context: Context,
   ops: ReadonlyArray<Bundle.Held>,
-  signed: ReadonlyArray<SignedOp>,
+  signed: ReadonlyArray<Sealed>,
   suspects: ReadonlyArray<{
     readonly ops: ReadonlyArray<Bundle.Held>
-    readonly signed: ReadonlyArray<SignedOp>
+    readonly signed: ReadonlyArray<Sealed>
   }>,
   componentOf: (op: Bundle.Held) => string
 ) =>
   Effect.gen(function* () {
     const { state } = work
     const { connection, entryPoint, version } = context
+    const tried = [...ops, ...suspects.flatMap((each) => each.ops)]
+    const [first] = tried
+    if (first === undefined) return "again" as const
     const bound = boundOf(state, context)
-    const trialOf = (some: ReadonlyArray<SignedOp>): Simulate.Trial => ({
-      version,
-      entryPoint,
-      ops: some,
-      aggregate: null,
-      gas: Bundle.gasLimit(
-        context,
-        some.map(({ op }) => op),
-        bound,
-        0n
-      )
-    })
-    const trials = [signed, ...suspects.map((each) => each.signed)]
-      .filter((some) => some.length > 0)
-      .map(trialOf)
+    const groups = [signed, ...suspects.map((each) => each.signed)].filter((some) => some.length > 0)
+    const aggregated = yield* Effect.result(
+      Effect.forEach(groups, (some) => aggregate(context, some, (data) => work.revertOf(first, data)))
+    )
+    if (Result.isFailure(aggregated)) {
+      const { failure } = aggregated
+      if (failure._tag === "Refused") yield* fail(work, failure.failed)
+      else
+        yield* pause(
+          state,
+          tried.map(({ opId }) => opId),
+          failure.why
+        )
+      return "again" as const
+    }
+    const trials = aggregated.success.map(
+      (some): Simulate.Trial => ({
+        ...some,
+        version,
+        entryPoint,
+        gas: Bundle.gasLimit(
+          context,
+          some.ops.map(({ op }) => op),
+          bound,
+          some.aggregate?.gas ?? 0n
+        )
+      })
+    )
     const seen = yield* Effect.result(Simulate.look(connection.chain, readNonces, state.lane.signer, trials))
     if (Result.isFailure(seen)) {
       yield* pause(state, [whole], seen.failure.message)
@@ -213,7 +231,6 @@ export const sendBundle = (
     const { balance, block, fees, nonces, results } = seen.success
     const isNewest = block !== null && (state.newest === null || block.number >= state.newest.number)
     const isKnown = yield* isReconciled(work, context, nonces)
-    const tried = [...ops, ...suspects.flatMap((each) => each.ops)]
     // Nothing is said of what may have landed as something that the journal does not know.
     if (!isKnown && tried.some(({ exposed }) => !exposed)) return "again" as const
     if (block !== null && isNewest) state.newest = block
@@ -222,10 +239,10 @@ export const sendBundle = (
     for (const [at, suspect] of suspects.entries()) {
       const result = results[signed.length === 0 ? at : at + 1]
       if (result === undefined) continue
-      const [first] = suspect.ops
-      if (first === undefined) continue
+      const [suspected] = suspect.ops
+      if (suspected === undefined) continue
       const how = { isAlone: true, isNewest, componentOf }
-      if (result._tag === "passes") stepOf(state, componentOf(first), { _tag: "passed", isAlone: true })
+      if (result._tag === "passes") stepOf(state, componentOf(suspected), { _tag: "passed", isAlone: true })
       else
         yield* blame(
           work,
@@ -276,11 +293,12 @@ export const sendBundle = (
     }
     for (const component of components) stepOf(state, component, { _tag: "recorded" })
     const [trial] = trials
+    if (trial === undefined) return "again" as const
     return yield* send(work, context, ops, {
       to: entryPoint,
-      data: Simulate.callOf(state.lane.signer, trialOf(signed)).data,
+      data: Simulate.callOf(state.lane.signer, trial).data,
       value: 0n,
-      gasLimit: Bundle.gasLimitOf(context, trial?.gas ?? bound, own.gas, bound),
+      gasLimit: Bundle.gasLimitOf(context, trial.gas, own.gas, bound),
       prices,
       l1Fee,
       chainNonce: nonces.next,

@@ -11,11 +11,12 @@ import * as Keys from "../../keys/Keys.js"
 import type { PayerRefusal } from "../../pay/Payer.js"
 import * as Submitter from "../../pay/Submitter.js"
 import { withheld } from "../../ports/AuditLog.js"
-import type { OpId, PreparedOp, SignedOp } from "../../ports/journal/Records.js"
+import type { OpId, PreparedOp, Proof, SignedOp } from "../../ports/journal/Records.js"
 import type { SignerError } from "../../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Wait from "../../runtime/Wait.js"
+import * as Delays from "../requests/Delays.js"
 import { type Context, type Obstacle, obstacle } from "./rules/Context.js"
 
 /** An op that is chosen, and the settings that it was accepted with. */
@@ -25,9 +26,14 @@ export interface Chosen {
   readonly context: Context
 }
 
+/** An op with its own signature and, behind it, what its payer adds. */
+export interface Sealed extends SignedOp {
+  readonly seal: Hex.Hex
+}
+
 /** What has become of a signature: the signer may refuse for good, or be away for now. */
 export type Signature =
-  | { readonly _tag: "signed"; readonly op: SignedOp }
+  | { readonly _tag: "signed"; readonly op: Sealed }
   | { readonly _tag: "refused"; readonly failure: ElementFailure }
   | Obstacle
 
@@ -42,6 +48,9 @@ const ofSigner = (error: SignerError): Signature =>
       }
     : obstacle(error.message)
 
+const refusedFor = (failure: ElementFailure): Signature =>
+  Delays.isPassing(failure) ? obstacle(failure.message) : { _tag: "refused", failure }
+
 const ofError = (error: SignerError | PayerRefusal | Failure | Obstacle): Signature => {
   switch (error._tag) {
     case "Obstacle":
@@ -49,7 +58,7 @@ const ofError = (error: SignerError | PayerRefusal | Failure | Obstacle): Signat
     case "SignerError":
       return ofSigner(error)
     case "PayerRefusal":
-      return { _tag: "refused", failure: error.failure }
+      return refusedFor(error.failure)
     default:
       return obstacle(error.message)
   }
@@ -73,15 +82,18 @@ const authorised = (
     return { ...op, initCode: Deployment.initCode(factory, deployment, authorization) }
   })
 
+const isMade = (proof: Proof): proof is Extract<Proof, { readonly made: Hex.Hex }> =>
+  proof !== null && proof !== "deployer" && "made" in proof
+
 /** The proof of its wallet's consent, over the op's hash and its conditions. */
 const proofOf = (
-  { context, prepared: { proof } }: Chosen,
+  context: Context,
+  proof: Exclude<Proof, { readonly made: Hex.Hex }>,
   signingHash: Hex.Bytes32
 ): Effect.Effect<Hex.Hex, SignerError | Obstacle> =>
   Effect.gen(function* () {
     if (proof === "deployer") return yield* (yield* context.deployer).sign(signingHash)
     if (proof === null) return yield* Effect.die(new Error("an op without a proof"))
-    if ("made" in proof) return proof.made
     const parts = yield* Effect.forEach(
       proof.by.toSorted((one, other) => one.place - other.place),
       ({ signer }): Effect.Effect<Hex.Hex, SignerError | Obstacle> => {
@@ -99,35 +111,38 @@ const proofOf = (
 const ownSignature = (chosen: Chosen, submitter: Address) =>
   Effect.gen(function* () {
     const { context, opId, prepared } = chosen
-    const { kind, unsigned, window } = prepared
+    const { kind, proof, unsigned, window } = prepared
     const { entryPoint, payer, version } = context
     const { chainId } = context.connection.profile
     const hashOf = (op: UserOperation.UserOperation) => UserOperation.hash(version, entryPoint, chainId, op)
-    if (kind === "given") return { opId, op: unsigned, userOpHash: prepared.userOpHash ?? hashOf(unsigned) }
+    // Under conditions that its caller has chosen.
+    if (isMade(proof)) return { opId, op: unsigned, userOpHash: prepared.userOpHash ?? hashOf(unsigned) }
     const bundler = Submitter.boundTo(context.connection.profile, submitter)
     const whole = kind === "creation" ? yield* authorised(chosen, unsigned, bundler) : unsigned
     const op = payer.paymaster === null ? whole : yield* payer.complete({ ...whole, signature: Hex.empty })
     const userOpHash =
       payer.paymaster === null && kind !== "creation" ? (prepared.userOpHash ?? hashOf(op)) : hashOf(op)
     const conditions = { validAfter: 0, validUntil: 0, ...window, bundler }
-    const proof = yield* proofOf(chosen, Conditions.signingHash(userOpHash, conditions))
-    return { opId, op: { ...op, signature: Conditions.encodeSignature(conditions, proof) }, userOpHash }
+    const made = yield* proofOf(context, proof, Conditions.signingHash(userOpHash, conditions))
+    return { opId, op: { ...op, signature: Conditions.encodeSignature(conditions, made) }, userOpHash }
   })
 
 /** Signs one op: its own signature, then what its payer adds. */
 const sign = (chosen: Chosen, submitter: Address): Effect.Effect<Signature> =>
   Effect.gen(function* () {
-    const { payer } = chosen.context
+    const { payer, secure } = chosen.context
+    const { index, unsigned } = chosen.prepared
+    yield* secure(chosen.prepared)
     const signed = yield* ownSignature(chosen, submitter)
-    if (payer.paymaster === null) return { _tag: "signed", op: signed } satisfies Signature
-    const { index } = chosen.prepared
+    if (payer.paymaster === null && unsigned.paymasterAndData === Hex.empty)
+      return { _tag: "signed", op: { ...signed, seal: Hex.empty } } satisfies Signature
     const lack = (yield* payer.reserve([{ ...signed, index }])).get(index)
-    if (lack !== undefined) return { _tag: "refused", failure: lack } satisfies Signature
+    if (lack !== undefined) return refusedFor(lack)
     const seal = yield* Effect.tapError(payer.seal(signed.op, signed.userOpHash), () =>
       payer.release([signed])
     )
     const op = { ...signed.op, signature: Hex.concat(signed.op.signature, seal) }
-    return { _tag: "signed", op: { ...signed, op } } satisfies Signature
+    return { _tag: "signed", op: { ...signed, op, seal } } satisfies Signature
   }).pipe(
     Effect.catch((error) => Effect.succeed(ofError(error))),
     Effect.provideService(withheld, true)

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as FailedOp from "../../../domain/erc4337/FailedOp.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
+import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpId, PreparedOp } from "../../ports/journal/Records.js"
 import type { FailedElement } from "../../ports/journal/Requests.js"
 import { dependencyFailed, type ElementFailure, elementFailure } from "../../request/Elements.js"
@@ -71,6 +72,24 @@ export const fail = (work: Work, failures: Failures) =>
     yield* work.affected([...failed.keys()])
   })
 
+/** Ops that somebody else has done: what has landed is looked up, and a wallet that stands needs no op any more. */
+const finish = (work: Work, done: ReadonlyArray<Bundle.Held>): Effect.Effect<void, JournalError> =>
+  Effect.gen(function* () {
+    const explained = yield* lookUp(
+      work,
+      done.filter(({ given }) => given)
+    )
+    yield* pause(
+      work.state,
+      done.flatMap(({ given, opId }) => (given && !explained.has(opId) ? [opId] : [])),
+      "it has landed, by a node that is ahead"
+    )
+    const stand = done.filter(({ given }) => !given)
+    for (const op of stand) yield* work.foundDone(op.op)
+    forget(work.state, new Set(stand.map(({ opId }) => opId)))
+    yield* work.affected(stand.map(({ requestId }) => requestId))
+  })
+
 /** Prepares ops again under their nonces: what changes is written, what fails comes to nothing. */
 export const prepareAgain = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
   Effect.gen(function* () {
@@ -93,9 +112,11 @@ export const prepareAgain = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
       }
       const failed = new Map<OpId, ElementFailure>()
       const renewed: Array<readonly [Bundle.Held, PreparedOp]> = []
+      const done: Array<Bundle.Held> = []
       for (const op of own) {
         const made = answer.success.get(op.opId) ?? obstacle("it was not prepared again")
         if (made._tag === "prepared") renewed.push([op, made.prepared])
+        else if (made._tag === "done") done.push(op)
         else if (made._tag === "failed" && !op.exposed) failed.set(op.opId, made.failure)
         else yield* pause(state, [op.opId], made._tag === "failed" ? made.failure.message : made.why)
       }
@@ -108,6 +129,7 @@ export const prepareAgain = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
           replaceHeld(state, op, rows[at] ?? null, prepared)
       }
       yield* fail(work, failed)
+      yield* finish(work, done)
     }
   })
 
@@ -123,11 +145,14 @@ const moveTo = (
     const made = Result.isSuccess(answer) ? answer.success : new Map<OpId, never>()
     const failed = new Map<OpId, ElementFailure>()
     const moved: Array<readonly [Bundle.Held, PreparedOp]> = []
+    const done: Array<Bundle.Held> = []
     for (const op of ops) {
       const each = made.get(op.opId)
       if (each?._tag === "prepared") moved.push([op, each.prepared])
       else if (each?._tag === "failed") failed.set(op.opId, each.failure)
+      else if (each?._tag === "done") done.push(op)
     }
+    if (done.length > 0) return yield* finish(work, done)
     // The others move up once these are gone.
     if (failed.size > 0) return yield* fail(work, failed)
     if (moved.length < ops.length)

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Troubles from "../../observe/Troubles.js"
 import * as Holding from "../../ports/journal/Holding.js"
 import { isFenced, type JournalError } from "../../ports/journal/JournalError.js"
-import type { OpId, SignedOp } from "../../ports/journal/Records.js"
+import type { OpId } from "../../ports/journal/Records.js"
 import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
@@ -108,11 +108,12 @@ const routeOf = ({ inFlight, state: { lane } }: Work) => {
   return null
 }
 
+/** Bytes of its caller keep their price: they wait for a block that is cheap enough. */
 const isStale = ({ state }: Work, { prepared }: Bundle.Held, now: number): boolean =>
   prepared === null ||
-  (prepared.kind !== "given" &&
-    ((prepared.goodUntil !== null && now >= prepared.goodUntil) ||
-      (prepared.kind !== "direct" && isPricedOut(prepared.unsigned, state.newest?.baseFeePerGas ?? null))))
+  (prepared.goodUntil !== null && now >= prepared.goodUntil) ||
+  ((prepared.kind === "op" || prepared.kind === "creation") &&
+    isPricedOut(prepared.unsigned, state.newest?.baseFeePerGas ?? null))
 
 const turn = (work: Work): Effect.Effect<Next, JournalError> =>
   Effect.gen(function* () {
@@ -143,8 +144,6 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
       return { at: now + recheckMillis }
     const isHeld = (op: Bundle.Held): boolean =>
       op.context === null ||
-      // One signature stands for those of all ops of a transaction, which is not made here.
-      op.context.aggregator !== null ||
       Pauses.isPaused(state.pauses, op.opId, now) ||
       state.signatures.isPending(op.opId) ||
       standingOf(componentOf(op)) === "suspected"
@@ -205,7 +204,7 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     const made = yield* state.signatures.of(all, lane.signer)
     const refused = new Map<OpId, ElementFailure>()
     const away: Array<readonly [OpId, string]> = []
-    const signed = new Map<OpId, SignedOp>()
+    const signed = new Map<OpId, Sign.Sealed>()
     for (const [opId, signature] of made) {
       if (signature._tag === "signed") signed.set(opId, signature.op)
       else if (signature._tag === "refused") refused.set(opId, signature.failure)

@@ -77,11 +77,16 @@ export class OpJournal extends Context.Service<
     /**
      * These elements have come to nothing, for the reasons that are given. Ready ops of theirs are abandoned: nonces, keys and
      * money are free; exposed ones too, which the caller says are dead. Of ops that are sent the reason is noted alone, and
-     * of elements that have landed nothing. Unopened ones are counted no more.
+     * of elements that have landed nothing. Unopened ones are counted no more. Of elements that were found `done` the ready ops
+     * are abandoned alone.
      */
     readonly fail: (
       lane: Lane,
-      failures: ReadonlyArray<{ readonly requestId: string; readonly failed: ReadonlyArray<FailedElement> }>
+      failures: ReadonlyArray<{
+        readonly requestId: string
+        readonly failed: ReadonlyArray<FailedElement>
+        readonly done?: ReadonlyArray<number>
+      }>
     ) => Effect.Effect<void, JournalError>
     /** Bytes of these ready ops may be known to others, whatever the journal knows: they keep their nonces. */
     readonly publish: (lane: Lane, opIds: ReadonlyArray<OpId>) => Effect.Effect<void, JournalError>

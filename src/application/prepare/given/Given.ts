@@ -6,7 +6,7 @@ import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
 import * as SubmitterReimbursement from "../../../domain/erc4337/gas/SubmitterReimbursement.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import * as Percent from "../../../domain/erc4337/Percent.js"
-import * as Hex from "../../../domain/primitives/Hex.js"
+import type * as Hex from "../../../domain/primitives/Hex.js"
 import * as Conditions from "../../../domain/signature/Conditions.js"
 import * as Proof from "../../../domain/signature/Proof.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
@@ -40,7 +40,7 @@ import * as NonceOrder from "./NonceOrder.js"
 
 /**
  * Checks ops that were handed out before, and come back with a proof or to be signed: nothing of them is changed. One whose
- * nonce is used may have landed elsewhere: it is accepted all the same when it has, and its lane finds it by its hash.
+ * nonce is used may have landed elsewhere: then it is done.
  */
 
 export type Input = Preparing.Input<Call.GivenCall>
@@ -61,11 +61,9 @@ interface Sifted {
   readonly consents: Map<number, Consented>
   /** Ops of another configuration than their wallet's: one may have landed before that was replaced. */
   readonly past: ReadonlyArray<Call.GivenCall>
+  /** Those that have landed, in whatever transaction. */
+  readonly landed: Set<number>
 }
-
-/** The EOA is the service's own, and no bundler of somebody else pays: what it submits has to pay for it. */
-const isGuarded = ({ context: { access, connection } }: Input): boolean =>
-  access.key === "serviceEoa" && connection.profile.remoteBundler === null
 
 const pathOf = ({ evidence, index }: Call.GivenCall): string =>
   evidence._tag === "assertion" ? `operations[${index}].validationData` : `operations[${index}]`
@@ -148,27 +146,32 @@ const sift = (
       // Checking signatures takes milliseconds.
       yield* EventLoop.breathe
     }
-    return { batch, dependencies: Call.dependencies(batch.calls), failed, consents, past }
+    return { batch, dependencies: Call.dependencies(batch.calls), failed, consents, past, landed: new Set() }
   })
 
-/** Which of these ops have landed, in whatever transaction. */
-const landedOf = (
+/** Notes which of these ops have landed, in whatever transaction. */
+const noteLanded = (
   { context: { connection, entryPoint }, snapshot }: Input,
+  { failed, landed }: Sifted,
   calls: ReadonlyArray<Call.GivenCall>
-): Effect.Effect<ReadonlySet<number>, Failure> =>
-  calls.length === 0
-    ? Effect.succeed(new Set())
-    : Inclusions.find(
+): Effect.Effect<void, Failure> =>
+  Effect.gen(function* () {
+    if (calls.length === 0) return
+    const found = yield* Effect.mapError(
+      Inclusions.find(
         connection.chain,
         entryPoint,
         calls.map(({ userOpHash }) => userOpHash),
         snapshot.block.number
-      ).pipe(
-        Effect.mapError(Connection.refusal(connection.trust)),
-        Effect.map(
-          (found) => new Set(calls.flatMap(({ index, userOpHash }) => (found.has(userOpHash) ? [index] : [])))
-        )
-      )
+      ),
+      Connection.refusal(connection.trust)
+    )
+    for (const { index, userOpHash } of calls)
+      if (found.has(userOpHash)) {
+        landed.add(index)
+        failed.delete(index)
+      }
+  })
 
 const measured = (input: Input, { batch, consents, dependencies }: Sifted): Estimation.Input => ({
   context: input.context,
@@ -202,37 +205,24 @@ const preparedOf = (
   ...costs
 })
 
-/** An op that is on the chain already: it costs nobody anything. */
-const landedOp = (input: Input, call: Call.GivenCall): PreparedOp =>
-  preparedOf(
-    input,
-    { call, conditions: Conditions.none, signature: call.op.signature, proof: { made: Hex.empty } },
-    { reserve: 0n, l1Fee: 0n, returned: null, goodUntil: null }
-  )
-
-interface Measured {
-  readonly sifted: Sifted
-  readonly estimate: Estimation.Estimate
-}
-
-/** Ops whose nonces are used or out of order: they are taken out, and the others measured without them. */
-const withoutMisplaced = (
+/** Takes out ops whose nonces are used or out of order. True: the others are to be measured without them. */
+const takeOut = (
   input: Input,
-  { estimate, sifted }: Measured
-): Effect.Effect<ReadonlyArray<Call.GivenCall> | null, Failure> =>
+  sifted: Sifted,
+  estimate: Estimation.Estimate
+): Effect.Effect<boolean, Failure> =>
   Effect.gen(function* () {
     const { consents, failed } = sifted
     const todo = [...consents.values()].map(({ call }) => call)
     const lost = new Map([...failed, ...estimate.failed])
     const { consumed, misplaced } = NonceOrder.of(todo, estimate.sequences, lost)
-    if (consumed.length === 0 && misplaced.size === 0) return null
-    const landed = yield* landedOf(input, consumed)
-    for (const { index } of consumed)
-      if (!landed.has(index)) misplaced.set(index, elementFailure("invalid_nonce"))
-    for (const [index, failure] of misplaced) failed.set(index, failure)
-    for (const { index } of consumed) consents.delete(index)
-    for (const index of misplaced.keys()) consents.delete(index)
-    return consumed.filter(({ index }) => landed.has(index))
+    for (const { index } of consumed) misplaced.set(index, elementFailure("invalid_nonce"))
+    for (const [index, failure] of misplaced) {
+      failed.set(index, failure)
+      consents.delete(index)
+    }
+    yield* noteLanded(input, sifted, consumed)
+    return misplaced.size > 0
   })
 
 /** The calls of each batch as prepared ops, in the order of the batches, see `Prepare.prepare`. */
@@ -246,27 +236,14 @@ export const prepare = (
   Effect.gen(function* () {
     const { context, snapshot } = input
     const { connection, settings, version } = context
-    const least = isGuarded(input) ? yield* Prices.now(connection, Percent.zero) : null
+    const least = ServiceEoa.isAtRisk(context) ? yield* Prices.now(connection, Percent.zero) : null
     const lastSecond = yield* Snapshot.validUntil(snapshot.block)
     const now = yield* Clock.currentTimeMillis
     const sifted = yield* EventLoop.each(input.batches, (batch) =>
       Effect.result(sift(input, batch, lastSecond, least))
     )
-    const landed = new Map<Sifted, Array<Call.GivenCall>>()
-    const done = (own: Sifted, calls: ReadonlyArray<Call.GivenCall>): void => {
-      landed.set(own, [...(landed.get(own) ?? []), ...calls])
-      for (const { index } of calls) own.failed.delete(index)
-    }
-    const open: Array<Sifted> = []
-    for (const one of sifted) {
-      if (Result.isFailure(one)) continue
-      const before = yield* landedOf(input, one.success.past)
-      done(
-        one.success,
-        one.success.past.filter(({ index }) => before.has(index))
-      )
-      open.push(one.success)
-    }
+    const open = sifted.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
+    for (const own of open) yield* noteLanded(input, own, own.past)
 
     const estimates = new Map<Sifted, Result.Result<Estimation.Estimate, Failure>>()
     for (let todo: ReadonlyArray<Sifted> = open; todo.length > 0; ) {
@@ -278,10 +255,7 @@ export const prepare = (
         estimates.set(own, estimate)
         if (Result.isFailure(estimate)) continue
         yield* Snapshot.checkImplementation(connection, estimate.success.implementation, settings.validator)
-        const taken = yield* withoutMisplaced(input, { sifted: own, estimate: estimate.success })
-        if (taken === null) continue
-        done(own, taken)
-        again.push(own)
+        if (yield* takeOut(input, own, estimate.success)) again.push(own)
       }
       todo = again
     }
@@ -294,7 +268,7 @@ export const prepare = (
         const lost = yield* CreatedContracts.missing(view, view.drafts, snapshot.codeless)
         for (const [index, failure] of lost) failed.set(index, failure)
         Links.failDependants(dependencies, failed)
-        if (isGuarded(input)) {
+        if (ServiceEoa.isAtRisk(context)) {
           const left = estimate.estimated.filter(({ index }) => !failed.has(index))
           const { accountId } = context
           const owner = { requestId: own.batch.requestId, accountId }
@@ -322,16 +296,8 @@ export const prepare = (
             })
           ]
         })
-        const before = landed.get(own) ?? []
-        return {
-          ...Preparing.nothing,
-          ops: [...before.map((call) => landedOp(input, call)), ...ops],
-          failed,
-          funds: Funding.forAcceptance(context, {
-            ...estimate,
-            available: new Map([...before.map(({ wallet }) => [wallet, 0n] as const), ...estimate.available])
-          })
-        }
+        const funds = Funding.forAcceptance(context, estimate)
+        return { ...Preparing.nothing, ops, failed, existing: [...own.landed], funds }
       })
 
     return yield* Effect.forEach(sifted, (one) =>

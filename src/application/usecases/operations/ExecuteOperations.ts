@@ -77,10 +77,9 @@ const runAlone = (caller: Caller, request: Request) =>
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
 
 /** All of it can be accepted as ops at once, each with its own signature. */
-const isPlain = (caller: Caller, { operations, settings }: Request): boolean =>
+const isPlain = (caller: Caller, { operations }: Request): boolean =>
   caller.resumed !== true &&
   operations.length <= SlicedSubmission.sliceSize &&
-  settings.aggregator === undefined &&
   (caller.isAsynchronous !== true ||
     operations.every(({ validAfter, validUnitl }) => validAfter === undefined && validUnitl === undefined))
 

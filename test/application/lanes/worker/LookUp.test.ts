@@ -59,7 +59,8 @@ const world = (rest: Partial<Op> = {}) => {
     payer: Payer.wallet,
     aggregator: null,
     keyOf: () => null,
-    deployer: Effect.die(new Error("nothing is deployed"))
+    deployer: Effect.die(new Error("nothing is deployed")),
+    secure: () => Effect.void
   }
   const space = {
     authority: Make.lane.signer,

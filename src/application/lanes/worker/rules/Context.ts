@@ -7,7 +7,7 @@ import type { Connection } from "../../../chain/Connection.js"
 import type { Payer } from "../../../pay/Payer.js"
 import type { Op, OpId, PreparedOp } from "../../../ports/journal/Records.js"
 import type { LaneAccess } from "../../../ports/journal/Transactions.js"
-import type { Signer } from "../../../ports/Signers.js"
+import type { Signer, SignerError } from "../../../ports/Signers.js"
 import type { ElementFailure } from "../../../request/Elements.js"
 
 /** What a worker needs of the settings that ops were accepted with. */
@@ -24,6 +24,8 @@ export interface Context {
   /** Who signs ops of these settings: the request's own keys, or the deployer. */
   readonly keyOf: (address: Address) => Signer | null
   readonly deployer: Effect.Effect<Signer, Obstacle>
+  /** From here on what the submitting EOA may lose by the op is set aside for it, until its request is through. */
+  readonly secure: (op: PreparedOp) => Effect.Effect<void, SignerError>
 }
 
 /** Why an op can not go now, and may later. */
@@ -37,6 +39,8 @@ export const obstacle = (why: string): Obstacle => ({ _tag: "Obstacle", why })
 export type Prepared =
   | { readonly _tag: "prepared"; readonly prepared: PreparedOp }
   | { readonly _tag: "failed"; readonly failure: ElementFailure }
+  /** By somebody else: it has landed, or its wallet stands. */
+  | { readonly _tag: "done" }
   | Obstacle
 
 /** What preparation does for a lane's worker: the functions by which requests are prepared before they are accepted. */
