@@ -24,7 +24,6 @@ import * as NetworkProfile from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
 import { Lifetime } from "../runtime/Lifetime.js"
 import * as CancelRequest from "../usecases/operations/CancelRequest.js"
-import * as ExecuteOperations from "../usecases/operations/ExecuteOperations.js"
 import { Submissions } from "../usecases/operations/Submissions.js"
 import * as Obstacles from "./Obstacles.js"
 import * as Recovery from "./recovery/Recovery.js"
@@ -103,12 +102,7 @@ const sweepLane = (work: LaneWork, { recovery, signed, taken, troubles }: Sweepi
     if (!canSign) return
     const submissions = yield* Submissions
     const alone = work.requests.filter(({ requestId }) => !requests.isWorkedOn(requestId))
-    const submitted = yield* submissions.among(
-      alone.flatMap(({ endpoint, requestId }) =>
-        endpoint === ExecuteOperations.kind.endpoint ? [requestId] : []
-      )
-    )
-    if (submitted.size > 0) yield* submissions.resume(lane, submitted)
+    const submitted = yield* submissions.among(alone.map(({ requestId }) => requestId))
     const left = alone.filter(({ requestId }) => !submitted.has(requestId))
     if (left.length > 0)
       yield* taken.past(
@@ -183,9 +177,6 @@ const endAnswered = Effect.gen(function* () {
 
 const openWork = Effect.flatMap(LaneJournal, ({ work }) => work)
 
-const counted = (lanes: ReadonlyArray<LaneWork>) =>
-  Effect.flatMap(Requests, (requests) => requests.counted(lanes.flatMap((lane) => lane.requests)))
-
 /** A sweep of a lane that is not over; `isAskedAgain`: what it reads may be older than what came meanwhile. */
 interface Busy {
   isAskedAgain: boolean
@@ -197,7 +188,6 @@ const sweepLanes = (all: Sweeping, busy: Map<string, Busy>) =>
     const { recovery, signed, taken, troubles } = all
     const { nudges, scope } = yield* Lifetime
     const lanes = yield* openWork
-    yield* counted(lanes)
     const open = new Set(lanes.flatMap(({ requests }) => requests).map(({ requestId }) => requestId))
     for (const requestId of signed) if (!open.has(requestId)) signed.delete(requestId)
     recovery.keep(open)
@@ -304,7 +294,7 @@ export const start: Effect.Effect<void, never, Surroundings> = Effect.gen(functi
   const repeat = <E, R>(part: Part, effect: Effect.Effect<unknown, E, R>, pause: Effect.Effect<unknown>) =>
     Effect.forkIn(Effect.forever(Effect.andThen(troubles.tolerate(troubleOf(part), effect), pause)), scope)
   const busy = new Map<string, Busy>()
-  yield* troubles.tolerate(troubleOf("lanes"), Effect.flatMap(openWork, counted))
+  yield* (yield* Submissions).start
   yield* repeat(
     "lanes",
     sweepLanes(all, busy),

@@ -310,6 +310,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const landed = { state: "settled", success: false, txHash: Make.word(0x1000) }
         expect(yield* journal.requests(["d1"])).toMatchObject([{ ops: [landed] }])
         expect(yield* journal.ended(["d1", "d2"])).toEqual(["d1"])
+        expect(yield* journal.unanswered(lane, 9)).toEqual(["d1"])
+        expect(yield* journal.unanswered({ ...lane, signer: Make.address(0x99) }, 9)).toEqual([])
         yield* journal.unsettle(lane, 0n)
         expect(yield* journal.requests(["d1"])).toMatchObject([{ ops: [{ state: "sent" }] }])
         yield* journal.recordExternalUse(lane, 0n, [])
@@ -481,6 +483,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           { nonce: 2n, ops: [{ requestId: "signed" }] }
         ])
         expect(yield* journal.ended(["mined", "signed", "waits"])).toEqual(["mined"])
+        expect(yield* journal.unanswered(lane, 9)).toEqual(["mined"])
         expect(yield* journal.nextNonce(lane, 3n)).toMatchObject({ nonce: 3n })
       })
     )

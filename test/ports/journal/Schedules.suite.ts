@@ -50,10 +50,14 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "those that wait are counted by account until they are due or final",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        const counts = Effect.map(journal.waiting, (found) =>
-          found.map(({ accountId, elements, requests }) => [accountId, requests, elements])
-        )
+        const countsOf = (all: typeof journal.waiting) =>
+          Effect.map(all, (found) =>
+            found.map(({ accountId, elements, requests }) => [accountId, requests, elements])
+          )
+        const counts = countsOf(journal.waiting)
+        const going = countsOf(journal.going)
         expect(yield* counts).toEqual([])
+        const before = yield* going
         const two = Make.acceptance("r2", [], { schedule, elements: 2 })
         yield* journal.acceptOps(two)
         yield* journal.acceptOps(
@@ -63,8 +67,16 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* counts).toEqual([[two.accountId, 3, 9]])
         yield* journal.cancel("r4", cancellation)
         expect(yield* counts).toEqual([[two.accountId, 2, 5]])
+        expect(yield* going).toEqual(before)
         yield* Time.setTime(101_000)
         expect(yield* counts).toEqual([[two.accountId, 1, 3]])
+        expect(yield* going).toEqual(
+          before.map(([accountId, requests, elements]) => [
+            accountId,
+            Number(requests) + 1,
+            Number(elements) + 2
+          ])
+        )
       })
     )
 

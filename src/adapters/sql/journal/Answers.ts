@@ -69,6 +69,21 @@ export const ended: Method<"ended"> = (store) => (requestIds) =>
     )
   )
 
+export const unanswered: Method<"unanswered"> =
+  (store) =>
+  ({ chainId, signer }, limit) =>
+    store.query(
+      Effect.map(
+        Rows.statement<{ readonly request_id: string }>(
+          store,
+          `select request_id from requests
+           where chain_id = ? and signer = ? and state = 'open' and not ${underWay} order by request_no limit ?`,
+          [chainId.toString(), signer, limit]
+        ),
+        (rows) => rows.map((row) => row.request_id)
+      )
+    )
+
 interface Row {
   readonly request_id: string
   readonly state: "open" | "final" | "forgotten"

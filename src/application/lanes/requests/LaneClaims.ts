@@ -14,6 +14,11 @@ export interface LaneClaims {
    * in the journal: from then on what any earlier owner still does there fails.
    */
   readonly take: (lane: Lane) => Effect.Effect<boolean, JournalError>
+  /**
+   * Whether this process has the key of the lane. Without it the lane is looked after where there is no other service, until one
+   * that has the key claims it. A lane of which nothing was said has its key.
+   */
+  readonly keyed: (lane: Lane, isKeyed: boolean) => void
   /** The same without the lane's key: it is looked after until a service that has the key claims it. */
   readonly takeWithoutKey: (lane: Lane) => Effect.Effect<boolean, JournalError>
   /** The journal has said that another process has claimed the lane. What it holds here is not counted on any more. */
@@ -38,6 +43,7 @@ const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
 export const make = (laneJournal: LaneJournal["Service"], replicas: Replicas["Service"]): LaneClaims => {
   const trusted = new Map<string, { readonly until: number; readonly epoch: number }>()
+  const keyless = new Set<string>()
   const takeAs = (process: string) => (lane: Lane) =>
     Effect.gen(function* () {
       const name = nameOf(lane)
@@ -48,12 +54,24 @@ export const make = (laneJournal: LaneJournal["Service"], replicas: Replicas["Se
       const now = yield* MonotonicTime.millis
       if ((trusted.get(name)?.until ?? 0) > now) return true
       const independent = yield* replicas.independent
-      const epoch = yield* laneJournal.claim(lane, { process, independent })
+      // Another service has the key, perhaps, and works on its lane by itself, or comes back and will.
+      if (keyless.has(name) && independent.length > 0) {
+        trusted.delete(name)
+        return false
+      }
+      const epoch = yield* laneJournal.claim(lane, {
+        process: keyless.has(name) ? nobody : process,
+        independent
+      })
       if (epoch === null) trusted.delete(name)
       else trusted.set(name, { until: now + trustMillis, epoch })
       return epoch !== null
     })
   return {
+    keyed: (lane, isKeyed) => {
+      if (isKeyed) keyless.delete(nameOf(lane))
+      else keyless.add(nameOf(lane))
+    },
     holds: (lane) => trusted.has(nameOf(lane)) && replicas.owns(lane),
     holding: (lane) => {
       const known = trusted.get(nameOf(lane))

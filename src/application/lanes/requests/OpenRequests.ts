@@ -1,4 +1,5 @@
 import * as Context from "effect/Context"
+import type { Tally } from "../../ports/journal/Records.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import { catalogue } from "../../request/Catalogue.js"
 import { TooManyRequests, Unavailable } from "../../request/Failure.js"
@@ -23,17 +24,14 @@ export const OpenRequestBounds = Context.Reference<Bounds>("castellan/OpenReques
   defaultValue: (): Bounds => defaults
 })
 
-/** A request that is worked on, or will be. */
+/** A request that is begun here. */
 export interface Entry {
   readonly requestId: string
   readonly accountId: AccountId
   readonly elements: number
 }
 
-/**
- * Counts the requests that have no final answer yet, of all processes of the journal: those of this one exactly, those of
- * the others as the sweep read them last.
- */
+/** Counts the requests that have no final answer yet: those of this process as they come and go, all others as they were read last. */
 export interface OpenRequests {
   /**
    * Why nothing more is begun of the account now; null: there is room. There is while less is open than the bound, however
@@ -42,12 +40,12 @@ export interface OpenRequests {
   readonly refusal: (accountId: AccountId) => TooManyRequests | Unavailable | null
   /** The request is begun in this process. */
   readonly begin: (entry: Entry) => void
-  /** This process does not work on it any more; `isOpen`: another one does, or will. */
+  /** It is accepted, or (`isOpen` false) it is not and will not be. */
   readonly end: (requestId: string, isOpen: boolean) => void
   /** The request has its final answer. */
   readonly close: (requestId: string) => void
-  /** What the journal has open; what is begun in this process counts as well. */
-  readonly read: (open: ReadonlyArray<Entry>) => void
+  /** What the journal has open; what is begun here and not accepted counts as well. */
+  readonly read: (open: ReadonlyArray<Tally>) => void
 }
 
 export const OpenRequests: Context.Key<OpenRequests, OpenRequests> = Context.Service("castellan/OpenRequests")
@@ -61,31 +59,23 @@ interface Count {
 const retryAfterSeconds = 5
 
 export const make = (bounds: Bounds): OpenRequests => {
-  let open = new Map<string, Entry>()
   let ofAccount = new Map<AccountId, Count>()
   let whole: Count = { requests: 0, elements: 0 }
-  const own = new Map<string, Entry>()
+  const own = new Map<string, Entry & { isAccepted: boolean }>()
 
-  const add = (entry: Entry): void => {
-    if (open.has(entry.requestId)) return
-    open.set(entry.requestId, entry)
-    const count = ofAccount.get(entry.accountId) ?? { requests: 0, elements: 0 }
-    ofAccount.set(entry.accountId, count)
+  const add = ({ accountId, elements, requests }: Tally): void => {
+    const count = ofAccount.get(accountId) ?? { requests: 0, elements: 0 }
+    ofAccount.set(accountId, count)
     for (const each of [count, whole]) {
-      each.requests += 1
-      each.elements += entry.elements
+      each.requests += requests
+      each.elements += elements
     }
   }
-  const remove = (requestId: string): void => {
-    const entry = open.get(requestId)
-    const count = entry === undefined ? undefined : ofAccount.get(entry.accountId)
-    if (entry === undefined || count === undefined) return
-    open.delete(requestId)
-    for (const each of [count, whole]) {
-      each.requests -= 1
-      each.elements -= entry.elements
-    }
-    if (count.requests === 0) ofAccount.delete(entry.accountId)
+  const close = (requestId: string): void => {
+    const entry = own.get(requestId)
+    if (entry === undefined) return
+    own.delete(requestId)
+    add({ accountId: entry.accountId, requests: -1, elements: -entry.elements })
   }
   return {
     refusal: (accountId) => {
@@ -113,23 +103,20 @@ export const make = (bounds: Bounds): OpenRequests => {
       })
     },
     begin: (entry) => {
-      own.set(entry.requestId, entry)
-      add(entry)
+      own.set(entry.requestId, { ...entry, isAccepted: false })
+      add({ ...entry, requests: 1 })
     },
     end: (requestId, isOpen) => {
-      own.delete(requestId)
-      if (!isOpen) remove(requestId)
+      const entry = own.get(requestId)
+      if (entry !== undefined && isOpen) entry.isAccepted = true
+      else close(requestId)
     },
-    close: (requestId) => {
-      own.delete(requestId)
-      remove(requestId)
-    },
-    read: (entries) => {
-      open = new Map()
+    close,
+    read: (open) => {
       ofAccount = new Map()
       whole = { requests: 0, elements: 0 }
-      for (const entry of entries) add(entry)
-      for (const entry of own.values()) add(entry)
+      for (const tally of open) add(tally)
+      for (const entry of own.values()) if (!entry.isAccepted) add({ ...entry, requests: 1 })
     }
   }
 }

@@ -153,6 +153,7 @@ const waitFor = <B, J, R>(live: Live<B, J, R>, patienceMillis: number): Effect.E
 const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis: number) =>
   Effect.gen(function* () {
     tell(live, { _tag: "accepted" })
+    live.dependencies.openRequests.end(live.task.caller.requestId, true)
     yield* live.dependencies.troubles.passed(failedBefore)
     live.lane = lane
     live.acceptedAt ??= yield* Clock.currentTimeMillis

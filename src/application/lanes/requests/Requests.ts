@@ -19,7 +19,7 @@ import type { ElementList } from "../../request/Elements.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import * as KeyOrder from "./KeyOrder.js"
 import type { LaneClaims } from "./LaneClaims.js"
-import type { Entry, OpenRequests } from "./OpenRequests.js"
+import type { OpenRequests } from "./OpenRequests.js"
 import type { Task } from "./RequestActions.js"
 import * as RequestWork from "./RequestWork.js"
 import * as Room from "./Room.js"
@@ -62,8 +62,6 @@ export interface Requests {
   readonly stopWaiting: Effect.Effect<void>
   /** Ends the work on the lane's accepted requests in this process: another one works on the lane. */
   readonly leave: (lane: Lane) => Effect.Effect<void>
-  /** What the journal has open, whoever works on it: it counts against the bounds of accepted work. */
-  readonly counted: (open: ReadonlyArray<Entry>) => Effect.Effect<void>
 }
 
 export const Requests: Context.Key<Requests, Requests> = Context.Service("castellan/Requests")
@@ -170,7 +168,7 @@ export const make = (options: {
       if (live.has(requestId)) return null
       const refusal = resumed === true ? null : openRequests.refusal(principal.accountId)
       if (refusal !== null) return yield* refusal
-      openRequests.begin({ requestId, accountId: principal.accountId, elements })
+      if (resumed !== true) openRequests.begin({ requestId, accountId: principal.accountId, elements })
       const { endpoint, Response } = kind
       let over = false
       const onEnd = (isAccepted: boolean) =>
@@ -230,7 +228,6 @@ export const make = (options: {
     room: Room.make({ openRequests, requestJournal, keys }),
     isWorkedOn: (requestId) => live.has(requestId),
     underWay: () => [...live].flatMap(([requestId, work]) => (work.lane() === null ? [] : requestId)),
-    counted: (open) => Effect.sync(() => openRequests.read(open)),
     review: (requestId) =>
       Effect.andThen(
         Effect.suspend(() => live.get(requestId)?.review ?? Effect.void),

@@ -257,7 +257,11 @@ export const make = (dependencies: Dependencies): Worker => {
             : Effect.andThen(
                 troubles.failed(crashOf(state), cause),
                 Effect.andThen(
-                  pause(state, [whole], "the worker failed"),
+                  Effect.suspend(() => {
+                    // What it holds may be out of date, and the journal may have a transaction that nobody follows.
+                    state.epoch = null
+                    return pause(state, [whole], "the worker failed")
+                  }),
                   Effect.map(MonotonicTime.millis, (now): Next => ({ at: Pauses.nextEnd(state.pauses, now) }))
                 )
               )

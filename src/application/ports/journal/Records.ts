@@ -324,6 +324,13 @@ export interface Final {
   readonly sequence: number
 }
 
+/** Requests of an account without a final answer, and the elements that they have. */
+export interface Tally {
+  readonly accountId: AccountId
+  readonly requests: number
+  readonly elements: number
+}
+
 /** A lane that has something to do. */
 export interface BusyLane {
   readonly lane: Lane

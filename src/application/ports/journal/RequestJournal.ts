@@ -96,6 +96,8 @@ export class RequestJournal extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<RequestRecord>, JournalError>
     /** Those of the requests that are open and of which nothing is unopened, ready or sent: they can be answered. */
     readonly ended: (requestIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, JournalError>
+    /** The oldest requests of the lane that are so, whoever knows of it. */
+    readonly unanswered: (lane: Lane, limit: number) => Effect.Effect<ReadonlyArray<string>, JournalError>
     /**
      * Stores final answers in one transaction; gives the one that each request has now, in their order. The first one stays
      * until the request is reopened, that of a cancellation too. Null, and nothing is stored: it is not at its end, or
@@ -131,10 +133,9 @@ export class RequestJournal extends Context.Service<
      */
     readonly schedule: (requestId: string, schedule: Schedule) => Effect.Effect<void, JournalError>
     /** How many requests wait for a time, all replicas' together, and how many elements they have, by account. */
-    readonly waiting: Effect.Effect<
-      ReadonlyArray<{ readonly accountId: AccountId; readonly requests: number; readonly elements: number }>,
-      JournalError
-    >
+    readonly waiting: Effect.Effect<ReadonlyArray<Records.Tally>, JournalError>
+    /** The same of those that are due and not held. */
+    readonly going: Effect.Effect<ReadonlyArray<Records.Tally>, JournalError>
     /**
      * Stores the final answer (JSON) of an accepted request, and gives the one that it has now: the first one stays until the
      * request is reopened, that of a cancellation too. Null, and nothing is stored: an op of it is `accepted` or `sent`, or

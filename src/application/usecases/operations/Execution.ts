@@ -9,7 +9,9 @@ import * as Waiters from "../../answers/Waiters.js"
 import * as Intake from "../../intake/Intake.js"
 import * as Records from "../../intake/submission/SubmissionRecords.js"
 import * as Keys from "../../keys/Keys.js"
+import { SignerOf } from "../../keys/LaneSigners.js"
 import type { Engine } from "../../lanes/Engine.js"
+import * as Rounds from "../../lanes/Rounds.js"
 import { LaneClaims } from "../../lanes/requests/LaneClaims.js"
 import { OpenRequests } from "../../lanes/requests/OpenRequests.js"
 import { Requests } from "../../lanes/requests/Requests.js"
@@ -235,11 +237,18 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         return yield* wait(offer, answer.requestId, connection.profile.receiptTimeoutMillis)
       })
 
-    return Context.make(Submissions, {
-      run,
-      among,
-      resume: (lane, requestIds) => Effect.andThen(waiters.affected([...requestIds]), wake(lane))
-    }).pipe(
+    const rounds = Rounds.make({
+      laneJournal,
+      requestJournal,
+      claims,
+      openRequests,
+      owns: replicas.owns,
+      signerOf: yield* SignerOf,
+      wake: lanes.wake,
+      affected: waiters.affected
+    })
+
+    return Context.make(Submissions, { run, among, start: rounds(lifetime.scope) }).pipe(
       Context.add(Lifetime, {
         ...lifetime,
         stopWaiting: lifetime.stopWaiting.pipe(Effect.andThen(intake.stop), Effect.andThen(waiters.stop))

@@ -1,7 +1,6 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { JournalError } from "../../ports/journal/JournalError.js"
-import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import type { Offered } from "./Offers.js"
@@ -12,8 +11,8 @@ export interface Submissions {
   readonly run: <A>(caller: Caller, offer: Offered<A>) => Effect.Effect<A, Failure>
   /** Those of these open requests that were taken in so, by whichever process. */
   readonly among: (requestIds: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, JournalError>
-  /** These requests of the lane are open: they go on, or are answered where they are at their end, whoever took them in. */
-  readonly resume: (lane: Lane, requestIds: ReadonlySet<string>) => Effect.Effect<void>
+  /** Begins to look after what is accepted, whoever took it in: it goes on, and is answered where it is at its end. */
+  readonly start: Effect.Effect<void>
 }
 
 export const Submissions: Context.Key<Submissions, Submissions> = Context.Service("castellan/Submissions")

@@ -35,6 +35,7 @@ const world = Effect.gen(function* () {
   const claims: LaneClaims.LaneClaims = {
     take: () => Effect.succeed(true),
     takeWithoutKey: () => Effect.succeed(true),
+    keyed: () => {},
     lose: () => Effect.void,
     holds: () => true,
     holding: (lane) => ({ ...lane, epoch: state.epoch }),

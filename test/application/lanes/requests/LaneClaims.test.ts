@@ -53,6 +53,20 @@ describe("a lane of the process", () => {
     expect([claims.holding(Make.lane), claims.holding(other)]).toEqual([{ ...Make.lane, epoch: 1 }, null])
   })
 
+  test("without its key is nobody's where there is no other service, and is left to one that there is", function* () {
+    const { claims, state } = world()
+    claims.keyed(Make.lane, false)
+    expect(yield* claims.take(Make.lane)).toBe(true)
+    expect(state.claims).toMatchObject([{ process: "" }])
+    yield* Time.adjust(2_000)
+    state.independent = ["another service"]
+    expect(yield* claims.take(Make.lane)).toBe(false)
+    expect([claims.holds(Make.lane), state.claims.length]).toEqual([false, 1])
+    claims.keyed(Make.lane, true)
+    expect(yield* claims.take(Make.lane)).toBe(true)
+    expect(state.claims[1]).toMatchObject({ process: "this" })
+  })
+
   test("is claimed again after two seconds: another process may have claimed it since", function* () {
     const { claims, state } = world()
     yield* claims.take(Make.lane)

@@ -59,16 +59,29 @@ describe("open requests", () => {
     expect(codes(open)[0]).toBe("room")
   })
 
-  it("are those that the journal has, and those that were begun here since", () => {
+  it("are those that the journal has, and those that were begun here and are not accepted", () => {
     const open = OpenRequests.make({ ...bounds, requestsPerAccount: 1 })
-    open.read([entry("of another process"), entry("of before the restart", bob)])
+    const one = (accountId: AccountId) => ({ accountId, requests: 1, elements: 1 })
+    open.read([one(alice), one(bob)])
     expect(codes(open)).toEqual(["rate_limited", "rate_limited"])
     open.read([])
     expect(codes(open)).toEqual(["room", "room"])
     open.begin(entry("not accepted yet"))
-    open.read([entry("of before the restart", bob)])
+    open.read([one(bob)])
     expect(codes(open)).toEqual(["rate_limited", "rate_limited"])
     open.end("not accepted yet", false)
     expect(codes(open)).toEqual(["room", "rate_limited"])
+  })
+
+  it("are counted once when they are accepted here and the journal has them", () => {
+    const open = OpenRequests.make(bounds)
+    open.begin(entry("1"))
+    open.end("1", true)
+    open.read([{ accountId: alice, requests: 1, elements: 1 }])
+    expect(codes(open)[0]).toBe("room")
+    open.begin(entry("2"))
+    expect(codes(open)[0]).toBe("rate_limited")
+    open.close("1")
+    expect(codes(open)[0]).toBe("room")
   })
 })
