@@ -59,3 +59,9 @@ export const mayBeUnmined = ({ landed, txHashes }: Ended): boolean => {
   const mined = new Set([...landed.values()].map(({ txHash }) => txHash))
   return txHashes.some((txHash) => !mined.has(txHash))
 }
+
+/** Whether every element has landed or failed, whatever of those that failed may land yet. */
+export const isToldOf = (record: Parameters<typeof of>[0]): boolean => {
+  const { failed, landed } = of(record)
+  return failed.size + landed.size >= record.elements
+}

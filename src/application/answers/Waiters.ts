@@ -5,6 +5,7 @@ import type { JournalError } from "../ports/journal/JournalError.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../ports/journal/Requests.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
+import * as Ended from "./Ended.js"
 
 /**
  * Answers requests that have come to their ends, and tells those who wait for them.
@@ -18,7 +19,9 @@ import * as MonotonicTime from "../runtime/MonotonicTime.js"
 export interface Waiters {
   /** Something has become of these requests here. */
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
-  /** The final answer (JSON); null: there is none within so many milliseconds. */
+  /** Elements of these requests were refused and may land all the same: nobody waits until that is known. */
+  readonly refused: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+  /** The final answer (JSON); null: there is none within so many milliseconds, or only what may land is left. */
   readonly wait: (requestId: string, millis: number) => Effect.Effect<string | null>
   /** Another process has answered the request. */
   readonly heard: (requestId: string) => Effect.Effect<void>
@@ -60,19 +63,32 @@ export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
     const waiting = new Map<string, Set<Waiter>>()
     /** By request, when it is looked at. */
     const due = new Map<string, number>()
+    /** Requests with elements that were refused and may land, for whose answers somebody waits. */
+    const inDoubt = new Set<string>()
     const bell = Latch.makeUnsafe(false)
     let polledAt = 0
     let isStopped = false
 
-    const resume = (requestId: string, outcome: string): void => {
+    const resume = (requestId: string, outcome: string | null): void => {
       for (const waiter of waiting.get(requestId) ?? []) waiter.resume(outcome)
       waiting.delete(requestId)
+      inDoubt.delete(requestId)
       due.delete(requestId)
     }
+
+    /** Who waits for a request of which only refused elements are left is told so. */
+    const tellDoubts = (requestIds: ReadonlyArray<string>) =>
+      Effect.map(requestJournal.requests(requestIds), (requests) => {
+        for (const request of requests) if (Ended.isToldOf(request)) resume(request.requestId, null)
+      })
 
     const answer = (requestIds: ReadonlyArray<string>): Effect.Effect<void, JournalError> =>
       Effect.gen(function* () {
         const ended = yield* requestJournal.ended(requestIds)
+        const doubtful = requestIds.filter(
+          (requestId) => inDoubt.has(requestId) && !ended.includes(requestId)
+        )
+        if (doubtful.length > 0) yield* tellDoubts(doubtful)
         if (ended.length === 0) return
         // Read before the requests: what is told of them in between makes their answers void.
         const newest = yield* requestJournal.newestEvents(ended)
@@ -115,7 +131,9 @@ export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
             waiters.delete(waiter)
             waiter.resume(null)
           }
-        if (waiters.size === 0) waiting.delete(requestId)
+        if (waiters.size > 0) continue
+        waiting.delete(requestId)
+        inDoubt.delete(requestId)
       }
     }
 
@@ -173,6 +191,10 @@ export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
             due.set(requestId, Math.min(due.get(requestId) ?? at, at))
           }
           if (requestIds.length > 0) bell.openUnsafe()
+        }),
+      refused: (requestIds) =>
+        Effect.sync(() => {
+          for (const requestId of requestIds) if (waiting.has(requestId)) inDoubt.add(requestId)
         }),
       wait: (requestId, millis) =>
         Effect.flatMap(MonotonicTime.millis, (now) =>

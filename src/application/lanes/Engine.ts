@@ -25,7 +25,7 @@ import { Lifetime } from "../runtime/Lifetime.js"
 import * as LaneSlot from "./LaneSlot.js"
 import * as NonceManager from "./NonceManager.js"
 import * as RemoteBundler from "./remote/RemoteBundler.js"
-import * as RemoteOps from "./remote/RemoteOps.js"
+import { RemoteOps } from "./remote/RemoteOps.js"
 import * as LaneClaims from "./requests/LaneClaims.js"
 import * as OpenRequests from "./requests/OpenRequests.js"
 import * as Requests from "./requests/Requests.js"
@@ -42,7 +42,7 @@ export type Engine =
   | NonceManager.NonceManager
   | LaneSlot.LaneSlots
   | TransactionMonitor.TransactionMonitor
-  | RemoteOps.RemoteOps
+  | RemoteOps
   | Payers.Payers
   | Sponsorships.Sponsorships
   | WakeUps.WakeUps
@@ -83,10 +83,13 @@ export const layer: Layer.Layer<
     })
     const nudges = yield* Queue.sliding<void>(1)
     const nudge = Effect.asVoid(Queue.offer(nudges, undefined))
-    const following = yield* Lanes.follow({ reopened: nudge, transactionJournal, wakeUps }).pipe(
-      Effect.provideService(LaneSigners.SignerOf, signerOf)
-    )
-    const { inFlight, lanes, monitor } = following
+    const following = yield* Lanes.follow({
+      remoteOpJournal,
+      reopened: nudge,
+      transactionJournal,
+      wakeUps
+    }).pipe(Effect.provideService(LaneSigners.SignerOf, signerOf))
+    const { inFlight, lanes, monitor, remoteOps } = following
     const slots = LaneSlot.make(lanes, inFlight)
     const openRequests = OpenRequests.make(yield* OpenRequests.OpenRequestBounds)
     const scheduledRequests = ScheduledRequests.make(
@@ -103,7 +106,6 @@ export const layer: Layer.Layer<
       })
     )
     yield* Effect.forkScoped(Stream.runForEach(replicas.assigned, () => nudge))
-    const remoteOps = yield* RemoteOps.make({ remoteOpJournal, wakeUps, reopened: nudge })
     const facts = ChainFacts.make()
     const sponsorships = Sponsorships.make(budgets, scope)
     const payers = Payers.make({ budgets, services, system, sponsorships })
@@ -123,7 +125,7 @@ export const layer: Layer.Layer<
       Context.add(NonceManager.NonceManager, lanes),
       Context.add(LaneSlot.LaneSlots, slots),
       Context.add(TransactionMonitor.TransactionMonitor, monitor),
-      Context.add(RemoteOps.RemoteOps, remoteOps),
+      Context.add(RemoteOps, remoteOps),
       Context.add(Payers.Payers, payers),
       Context.add(Sponsorships.Sponsorships, sponsorships),
       Context.add(WakeUps.WakeUps, wakeUps),

@@ -43,7 +43,7 @@ export const looks = (
       const sifted = Sift.of(input, batch, lastSecond)
       if (Result.isFailure(sifted) || sifted.success.willing.size === 0) continue
       places.push(place)
-      drafts.push(Sift.drafted(input, sifted.success, Sift.ordered(sifted.success), null))
+      drafts.push(Sift.drafted(input, sifted.success, Sift.ordered(input, sifted.success), null))
       yield* EventLoop.breathe
     }
     const [view] = drafts
@@ -67,7 +67,7 @@ export const looks = (
 const failUncalled = (input: Sift.Input, sifted: Sift.Sifted): Effect.Effect<void, Failure, ChainFacts> =>
   Effect.gen(function* () {
     if (input.snapshot.codeless.size === 0) return
-    const draft = Sift.drafted(input, sifted, Sift.ordered(sifted), null)
+    const draft = Sift.drafted(input, sifted, Sift.ordered(input, sifted), null)
     const lost = yield* CreatedContracts.missing(draft, draft.drafts, input.snapshot.codeless)
     for (const [index, failure] of lost) sifted.failed.set(index, failure)
     Links.failDependants(sifted.dependencies, sifted.failed)
@@ -189,7 +189,7 @@ const prepareOn = (
     }
     const todo = sifted.flatMap((one, place) =>
       Result.isSuccess(one) && one.success.willing.size > 0
-        ? [{ sifted: one.success, order: Sift.ordered(one.success), place }]
+        ? [{ sifted: one.success, order: Sift.ordered(input, one.success), place }]
         : []
     )
     const measured = yield* Measure.all(input, todo)

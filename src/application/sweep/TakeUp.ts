@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
 import * as UserOperation from "../../domain/erc4337/UserOperation.js"
 import type { Engine } from "../lanes/Engine.js"
-import * as RemoteBundler from "../lanes/remote/RemoteBundler.js"
+import * as RemoteInclusions from "../lanes/remote/RemoteInclusions.js"
 import { RemoteOps } from "../lanes/remote/RemoteOps.js"
 import type { Kind } from "../lanes/requests/Requests.js"
 import { TransactionMonitor } from "../lanes/TransactionMonitor.js"
@@ -160,7 +160,7 @@ export const watchRemote = (
     const entry = yield* remoteOps.watch({
       ...surroundings,
       offer: { version, entryPoint: space.entryPoint, op: op.success },
-      validUntil: RemoteBundler.validUntilOf(version, op.success)
+      validUntil: RemoteInclusions.validUntilOf(version, op.success)
     })
     // Not at once: the process that gave it away may be waiting for the answer.
     yield* remoteOps.offered(entry, "before")

@@ -59,6 +59,7 @@ const nodesOf = (
             : Effect.succeed({ origin: `${url} of ${by === "operator" ? by : by.account}` } as never)
       }),
       Context.add(RemoteOps, {
+        give: () => Effect.die(new Error("no worker hands over")),
         isWatched: () => isWatched,
         renew: ({ chain }) => Effect.sync(() => void told.push(`renewed: ${chain.origin}`)),
         watch: ({ chain, offer, validUntil }) =>

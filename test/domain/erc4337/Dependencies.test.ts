@@ -91,7 +91,7 @@ describe("dependencies", () => {
 describe("the order", () => {
   it("has every element once, behind what it depends on", () => {
     forAll([forest], (on) => {
-      for (const order of [Dependencies.order(on), Dependencies.gathered(on)]) {
+      for (const order of [Dependencies.order(on), Dependencies.gathered(on), Dependencies.layered(on)]) {
         expect([...order].sort((a, b) => a - b)).toEqual(on.map((_, index) => index))
         for (const [index, before] of on.entries())
           if (before !== null) expect(order.indexOf(before)).toBeLessThan(order.indexOf(index))
@@ -113,6 +113,17 @@ describe("the order", () => {
       }
     })
     expect(Dependencies.order([2, null, null])).toEqual([1, 2, 0])
+  })
+
+  it("by layers has first what waits for fewer others", () => {
+    const depthOf = (on: Dependencies.Dependencies, index: number): number => {
+      const before = on[index] ?? null
+      return before === null ? 0 : depthOf(on, before) + 1
+    }
+    forAll([forest], (on) => {
+      const depths = Dependencies.layered(on).map((index) => depthOf(on, index))
+      expect(depths).toEqual(depths.toSorted((one, other) => one - other))
+    })
   })
 
   it("of some of them counts only what they depend on among each other", () => {

@@ -5,6 +5,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
+import * as MakeOps from "../../support/journal/MakeOps.js"
 
 export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
@@ -21,6 +22,88 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
   describe(`ops at remote bundlers in ${name}`, () => {
+    /** Accepts ops without a transaction, and gives their rows. */
+    const ready = (...hashes: ReadonlyArray<bigint | null>) =>
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const ops = hashes.map((hash, index) =>
+          MakeOps.op({
+            index,
+            nonceKey: BigInt(index),
+            userOpHash: hash === null ? null : Make.word(hash)
+          })
+        )
+        yield* journal.accept([MakeOps.acceptance("r2", ops)])
+        return (yield* journal.ready(Make.lane, 9)).map(({ opId }) => opId)
+      })
+    const handover = (...ops: ReadonlyArray<readonly [number | undefined, bigint]>) => ({
+      node: Make.node(),
+      since: 7n,
+      ops: ops.map(([opId = 0, hash]) => ({
+        opId,
+        userOpHash: Make.word(hash),
+        signed: Hex.unsafe(`0x${hash.toString(16).padStart(4, "0")}`)
+      }))
+    })
+
+    fact(
+      "ready ops are handed over once, exposed, with the hashes that were signed; others are not",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const [one, two, three] = yield* ready(1n, null, 3n)
+        const handed = handover([one, 1n], [two, 2n], [three, 9n], [99, 4n])
+        expect(yield* journal.handOver(Make.lane, handed)).toEqual([one, two])
+        expect(yield* journal.handOver(Make.lane, handed)).toEqual([one, two])
+        expect((yield* journal.remoteSubmissions).map((it) => [it.index, it.userOpHash, it.signed])).toEqual([
+          [0, Make.word(1), "0x0001"],
+          [1, Make.word(2), "0x0002"]
+        ])
+        expect((yield* journal.ready(Make.lane, 9)).map(({ opId }) => opId)).toEqual([three])
+        expect((yield* journal.events("r2", 0, 9)).map(({ kind }) => kind)).toEqual(["accepted", "signed"])
+        const cancellation = { code: "request_cancelled", outcome: "{}", onlyUnsigned: true } as const
+        expect(yield* journal.cancel("r2", cancellation)).toBe("kept")
+        const other = { ...Make.lane, signer: Make.address(0x99) }
+        expect(yield* journal.handOver(other, handover([three, 3n]))).toEqual([])
+        yield* refused(journal.handOver(Make.lane, { ...handover([three, 3n]), since: 2n ** 64n }))
+      })
+    )
+
+    fact(
+      "what can land no more is ready and not exposed when it is taken back, or over where its element has failed",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const [one, two, three] = yield* ready(1n, 2n, 3n)
+        yield* journal.handOver(Make.lane, handover([one, 1n], [two, 2n], [three, 3n]))
+        yield* journal.fail(Make.lane, [{ requestId: "r2", failed: [Make.failed(1)] }])
+        const elements = [0, 1, 9].map((index) => ({ requestId: "r2", index }))
+        yield* journal.takeBack(Make.lane, elements, true)
+        expect(yield* journal.ready(Make.lane, 9)).toMatchObject([
+          { opId: one, exposed: false, prepared: null, userOpHash: Make.word(1) }
+        ])
+        expect(yield* stateOf(2)).toBe("abandoned")
+        expect((yield* journal.remoteSubmissions).map(({ index }) => index)).toEqual([2])
+        expect(yield* journal.handOver(Make.lane, handover([one, 1n]))).toEqual([one])
+      })
+    )
+
+    fact(
+      "what may land yet stays exposed when it is taken back, and its bytes are a version of the next ones",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const [one] = yield* ready(1n)
+        yield* journal.handOver(Make.lane, handover([one, 1n]))
+        yield* journal.takeBack(Make.lane, [{ requestId: "r2", index: 0 }], false)
+        expect(yield* journal.ready(Make.lane, 9)).toMatchObject([
+          { opId: one, exposed: true, prepared: null }
+        ])
+        const [again] = yield* journal.renew(Make.lane, [
+          { ...MakeOps.op({ index: 0, nonceKey: 0n, userOpHash: Make.word(5) }), requestId: "r2" }
+        ])
+        expect(yield* journal.versions([again ?? 0])).toEqual([{ opId: again, userOpHash: Make.word(1) }])
+        expect(yield* journal.handOver(Make.lane, handover([again ?? 0, 5n]))).toEqual([again])
+      })
+    )
+
     fact(
       "an element that was accepted anew since is handed over under its present hash alone",
       Effect.gen(function* () {

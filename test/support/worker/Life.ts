@@ -12,6 +12,7 @@ import type { AbiStore } from "../../../src/application/ports/AbiStore.js"
 import type { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
 import { RecoveryJournal } from "../../../src/application/ports/journal/RecoveryJournal.js"
+import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { Lane } from "../../../src/application/ports/journal/Transactions.js"
@@ -62,6 +63,7 @@ export const begin = async (
         deployer: Effect.die(new Error("nothing is deployed"))
       })
       const following = yield* Lanes.follow({
+        remoteOpJournal: yield* RemoteOpJournal,
         reopened: Effect.void,
         transactionJournal: yield* TransactionJournal,
         wakeUps: { notify: () => Effect.void, signal: () => Effect.void }
@@ -77,6 +79,7 @@ export const begin = async (
           heard: Stream.never
         }),
         preparing,
+        refused: () => Effect.void,
         revertOf: (op, data) => preparing.revertOf(op.op, data),
         affected: (requestIds) => Effect.sync(() => void told.push(...requestIds))
       })

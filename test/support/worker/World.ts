@@ -3,7 +3,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Semaphore from "effect/Semaphore"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
-import type { Found } from "../../../src/application/lanes/worker/LaneState.js"
+import type { Found, Remote } from "../../../src/application/lanes/worker/LaneState.js"
 import type * as Bundle from "../../../src/application/lanes/worker/rules/Bundle.js"
 import type { Context, Preparing } from "../../../src/application/lanes/worker/rules/Context.js"
 import * as Worker from "../../../src/application/lanes/worker/Worker.js"
@@ -36,8 +36,10 @@ const failedOp = (index: number, reason: string): Hex.Hex =>
     Words.bytes(Hex.unsafe(`0x${Buffer.from(reason).toString("hex")}`))
   ])
 
+const nobody = Effect.die(new Error("nothing goes to somebody else's bundler"))
+
 /** A chain that knows nonces of wallets, a journal of rows, and a worker between them. */
-export const make = (options: { readonly profile?: NetworkProfile.Fields } = {}) =>
+export const make = (options: { readonly profile?: NetworkProfile.Fields; readonly remote?: Remote } = {}) =>
   Effect.gen(function* () {
     const rows = Rows.make()
     const scope = yield* Effect.scope
@@ -276,6 +278,13 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields } = {})
       },
       signerOf: () => Effect.succeed(key),
       preparing,
+      remote: options.remote ?? {
+        ops: { forget: () => nobody, give: () => nobody },
+        journal: { handOver: () => nobody, takeBack: () => nobody },
+        bundlers: { connect: () => nobody },
+        requests: () => nobody,
+        refused: () => nobody
+      },
       lookUp: (op: Bundle.Held) =>
         answer(
           (): Found => ({

@@ -139,6 +139,8 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
       }),
       Context.add(RemoteOpJournal, {
         submitRemotely: RemoteSubmissions.submitRemotely(store),
+        handOver: RemoteSubmissions.handOver(store),
+        takeBack: early(RemoteSubmissions.takeBack(store)),
         recordTaken: early(RemoteSubmissions.recordTaken(store)),
         recordInclusions: RemoteSubmissions.recordInclusions(store),
         revertInclusions: RemoteSubmissions.revertInclusions(store),

@@ -3,13 +3,10 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
-import type { Version } from "../../../domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
-import * as Sponsorship from "../../../domain/erc4337/paymaster/Sponsorship.js"
 import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
-import * as Conditions from "../../../domain/signature/Conditions.js"
 import * as Troubles from "../../observe/Troubles.js"
 import {
   type Bundle,
@@ -26,6 +23,7 @@ import {
   isCertain
 } from "../../ports/chain/BundlerRpc.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
+import * as RemoteInclusions from "./RemoteInclusions.js"
 import type { RemoteOps } from "./RemoteOps.js"
 
 interface Dependencies {
@@ -36,21 +34,6 @@ interface Dependencies {
 
 const fail = (reason: BundlerError["reason"], message: string) =>
   new BundlerError({ reason, message, missing: 0n, gas: null, dropped: new Map() })
-
-/** Last second at which the op may land, as its signature says; 0: no bound, or not to be told. */
-export const validUntilOf = (version: Version, op: UserOperation.UserOperation): number => {
-  const own = Conditions.decodeSignature(op.signature)
-  if (Result.isSuccess(own)) return own.success.conditions.validUntil
-  // A sponsor's signature stands behind the wallet's, and has a bound of its own.
-  const bounds = Result.gen(function* () {
-    const { signature } = yield* Sponsorship.split(op.signature)
-    const { conditions } = yield* Conditions.decodeSignature(signature)
-    const terms = yield* Sponsorship.read(version, op.paymasterAndData)
-    return [conditions.validUntil, terms.validUntil]
-  })
-  const least = Math.min(...Result.getOrElse(bounds, () => []).filter((bound) => bound !== 0))
-  return Number.isFinite(least) ? least : 0
-}
 
 /** AA10 and AA25: the chain, or the bundler's pool, is not as it was when the op was made. */
 const outdated = /\bAA(?:10|25)\b/
@@ -124,7 +107,7 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
           again
         )
         const { chainId } = profile
-        const validUntil = validUntilOf(version, op)
+        const validUntil = RemoteInclusions.validUntilOf(version, op)
         const entry = yield* remoteOps.watch({
           chain,
           profile,

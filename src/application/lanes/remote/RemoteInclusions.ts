@@ -1,6 +1,11 @@
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Version } from "../../../domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import * as Sponsorship from "../../../domain/erc4337/paymaster/Sponsorship.js"
+import type * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Conditions from "../../../domain/signature/Conditions.js"
 import * as Inclusions from "../../chain/Inclusions.js"
 import * as WalletEpochs from "../../chain/WalletEpochs.js"
 import type { BundlerClient, Offer } from "../../ports/chain/BundlerRpc.js"
@@ -61,6 +66,21 @@ export interface Entry extends Held {
   isTold: boolean
   /** Its element has come to nothing, as the bundler said: it is offered no more. */
   isRefused: boolean
+}
+
+/** Last second at which the op may land, as its signature says; 0: no bound, or not to be told. */
+export const validUntilOf = (version: Version, op: UserOperation.UserOperation): number => {
+  const own = Conditions.decodeSignature(op.signature)
+  if (Result.isSuccess(own)) return own.success.conditions.validUntil
+  // A sponsor's signature stands behind the wallet's, and has a bound of its own.
+  const bounds = Result.gen(function* () {
+    const { signature } = yield* Sponsorship.split(op.signature)
+    const { conditions } = yield* Conditions.decodeSignature(signature)
+    const terms = yield* Sponsorship.read(version, op.paymasterAndData)
+    return [conditions.validUntil, terms.validUntil]
+  })
+  const least = Math.min(...Result.getOrElse(bounds, () => []).filter((bound) => bound !== 0))
+  return Number.isFinite(least) ? least : 0
 }
 
 /** Most blocks of one look, and most ops. */

@@ -1,12 +1,19 @@
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import type * as Inclusions from "../../chain/Inclusions.js"
 import * as Troubles from "../../observe/Troubles.js"
+import {
+  type BundlerClient,
+  type BundlerRpcError,
+  isCertain,
+  type Offer
+} from "../../ports/chain/BundlerRpc.js"
 import type { Block, ChainClient } from "../../ports/chain/ChainRpc.js"
 import * as Holding from "../../ports/journal/Holding.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
@@ -19,6 +26,14 @@ import * as RemoteInclusions from "./RemoteInclusions.js"
 import * as RemoteLandings from "./RemoteLandings.js"
 
 export interface RemoteOps {
+  /**
+   * Gives the bundler an op that was just handed over, and watches it. `answered` hears the refusal that has come of that;
+   * null: the bundler has the op, or has it perhaps.
+   */
+  readonly give: (
+    held: Held & Given,
+    answered: (entry: Entry, refusal: BundlerRpcError | null) => Effect.Effect<void>
+  ) => Effect.Effect<void>
   /** Watches an op that was handed over or has landed, however long that takes. It is `busy` until its first offer is done: see `offered`. */
   readonly watch: (held: Held) => Effect.Effect<Entry>
   /**
@@ -33,9 +48,19 @@ export interface RemoteOps {
   readonly forget: (entry: Entry) => Effect.Effect<void>
 }
 
+/** What is given to a bundler. */
+type Given = { readonly bundler: BundlerClient; readonly offer: Offer }
+
 type Surroundings = Pick<Held, "bundler" | "chain" | "profile" | "submission">
 
 export const RemoteOps: Context.Key<RemoteOps, RemoteOps> = Context.Service("castellan/RemoteOps")
+
+/** AA10 and AA25: the chain, or the bundler's pool, is not as it was when the op was made. */
+const outdated = /\bAA(?:10|25)\b/
+
+/** The bundler may take the op a bit later. */
+const isPassing = ({ message, reason }: BundlerRpcError): boolean =>
+  reason === "throttled" || reason === "rateLimited" || outdated.test(message)
 
 /** A bundler is asked whether it still has an op so long after it was given it. */
 const offerMillis = 10_000
@@ -137,7 +162,8 @@ export const make = (options: {
         const { submission } = entry
         const inclusion = yield* RemoteInclusions.anywhere(entry, head)
         if (inclusion !== null) return yield* landings.record(entry, inclusion, head)
-        yield* remoteOpJournal.revokeRemote(submission.requestId, [submission.index])
+        const { authority: signer, chainId } = submission.space
+        yield* remoteOpJournal.takeBack({ chainId, signer }, [submission], true)
         drop(entry)
         yield* wake(entry, [submission.requestId])
       })
@@ -260,39 +286,82 @@ export const make = (options: {
         return round(chain, node).pipe(Effect.andThen(rest(node)), Effect.andThen(loop(chain, node)))
       })
 
+    const watch: RemoteOps["watch"] = (held) =>
+      Effect.gen(function* () {
+        const { submission } = held
+        const entry: Entry = {
+          ...held,
+          next: submission.since,
+          hint: null,
+          landed: submission.includedIn === null ? null : { txHash: submission.includedIn, block: null },
+          lookedAt: -1n,
+          missedSince: null,
+          givenAt: Number.POSITIVE_INFINITY,
+          offerAt: 0,
+          offerDelay: firstOfferMillis,
+          busy: true,
+          isTaken: false,
+          isTold: false,
+          isRefused: submission.isRefused
+        }
+        yield* attach(entry)
+        return entry
+      }).pipe(Effect.uninterruptible)
+
+    const offered: RemoteOps["offered"] = (entry, answer) =>
+      Effect.flatMap(MonotonicTime.millis, (now) => {
+        entry.offerAt = now + (answer === "unknown" ? firstOfferMillis : offerMillis)
+        entry.busy = false
+        if (answer === "taken") entry.isTaken = true
+        if (answer === "refused") entry.isRefused = true
+        if ((answer !== "taken" && answer !== "unknown") || entry.landed !== null) return Effect.void
+        entry.givenAt = now
+        const isAwaited = looks.isYoung(givenOf(entry), now)
+        return isAwaited ? (nodes.get(entry.chain)?.rest.open ?? Effect.void) : Effect.void
+      })
+
+    /** The answer of a bundler that is given the op for the first time; null: it has the op, or has it perhaps. */
+    const send = (entry: Entry, { bundler, offer }: Given): Effect.Effect<BundlerRpcError | null> =>
+      Effect.gen(function* () {
+        const { userOpHash } = entry.submission
+        const trouble = {
+          what: "a bundler did not take an op for certain; it stays watched",
+          place: bundler.origin,
+          isDelay: true
+        }
+        const answer = yield* Effect.result(bundler.send(offer, userOpHash))
+        if (Result.isSuccess(answer)) {
+          yield* Effect.andThen(troubles.passed(trouble), offered(entry, "taken"))
+          return null
+        }
+        const error = answer.failure
+        // What the chain shows counts more than what the bundler says.
+        const isUnknown = !isCertain(error) || entry.landed !== null
+        if (isUnknown || (isPassing(error) && entry.validUntil !== 0)) {
+          yield* offered(entry, "unknown")
+          yield* Effect.annotateLogs(troubles.failed(trouble, Cause.fail(error)), { userOpHash })
+          return null
+        }
+        yield* offered(entry, "refused")
+        return error
+      })
+
     return {
-      watch: (held) =>
-        Effect.gen(function* () {
-          const { submission } = held
-          const entry: Entry = {
-            ...held,
-            next: submission.since,
-            hint: null,
-            landed: submission.includedIn === null ? null : { txHash: submission.includedIn, block: null },
-            lookedAt: -1n,
-            missedSince: null,
-            givenAt: Number.POSITIVE_INFINITY,
-            offerAt: 0,
-            offerDelay: firstOfferMillis,
-            busy: true,
-            isTaken: false,
-            isTold: false,
-            isRefused: submission.isRefused
-          }
-          yield* attach(entry)
-          return entry
-        }).pipe(Effect.uninterruptible),
-      offered: (entry, answer) =>
-        Effect.flatMap(MonotonicTime.millis, (now) => {
-          entry.offerAt = now + (answer === "unknown" ? firstOfferMillis : offerMillis)
-          entry.busy = false
-          if (answer === "taken") entry.isTaken = true
-          if (answer === "refused") entry.isRefused = true
-          if ((answer !== "taken" && answer !== "unknown") || entry.landed !== null) return Effect.void
-          entry.givenAt = now
-          const isAwaited = looks.isYoung(givenOf(entry), now)
-          return isAwaited ? (nodes.get(entry.chain)?.rest.open ?? Effect.void) : Effect.void
-        }),
+      give: (held, answered) =>
+        Effect.flatMap(watch(held), (entry) =>
+          Effect.asVoid(
+            Effect.forkIn(
+              Effect.onExit(send(entry, held), (exit) =>
+                Exit.isSuccess(exit)
+                  ? answered(entry, exit.value)
+                  : Effect.andThen(offered(entry, "unknown"), answered(entry, null))
+              ),
+              scope
+            )
+          )
+        ).pipe(Effect.uninterruptible),
+      watch,
+      offered,
       isWatched: (submission) => watchedAs(submission) !== undefined,
       renew: ({ bundler, chain, profile, submission }) =>
         Effect.suspend(() => {

@@ -38,6 +38,7 @@ export const journals = (
     remoteOpJournal: {
       ...remoteOpJournal,
       submitRemotely: telling(remoteOpJournal.submitRemotely),
+      handOver: telling(remoteOpJournal.handOver),
       recordTaken: telling(remoteOpJournal.recordTaken),
       recordInclusions: telling(remoteOpJournal.recordInclusions),
       finaliseInclusions: telling(remoteOpJournal.finaliseInclusions)

@@ -13,13 +13,19 @@ const most = 256
  * Gives up requests of which nothing was exposed in time, however long the worker has been away: not while a nonce of the lane
  * is unknown, nor while the clock is not trusted. What was exposed goes on to its end.
  */
-export const expire = (work: Work, { requestExpiryMillis }: Pick<NetworkProfile, "requestExpiryMillis">) =>
+export const expire = (
+  work: Work,
+  { remoteBundler, requestExpiryMillis }: Pick<NetworkProfile, "remoteBundler" | "requestExpiryMillis">
+) =>
   Effect.gen(function* () {
     const { expiry, state } = work
     const now = yield* MonotonicTime.millis
     if (now < state.expiresAt) return
     state.expiresAt = now + everyMillis
-    if (state.knownTo === null || !Reconcile.mayGiveUp(state.reconcile, now)) return
+    // What a restored journal has lost of ops at somebody else's bundler no nonce of the EOA tells.
+    const isKnown =
+      remoteBundler === null ? state.knownTo !== null : now >= state.claimed.since + Reconcile.lostMillis
+    if (!isKnown || !Reconcile.mayGiveUp(state.reconcile, now)) return
     if (!(yield* expiry.mayExpire)) return
     const before = (yield* Clock.currentTimeMillis) - requestExpiryMillis
     const expired: Array<string> = []

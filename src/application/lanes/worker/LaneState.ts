@@ -2,24 +2,28 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Hex } from "../../../domain/primitives/Hex.js"
 import type { SignerOf } from "../../keys/LaneSigners.js"
+import type { BundlerRpc, BundlerRpcError } from "../../ports/chain/BundlerRpc.js"
 import type { Block } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Op, OpId, PreparedOp } from "../../ports/journal/Records.js"
+import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import type { InFlight } from "../InFlight.js"
+import type { Entry } from "../remote/RemoteInclusions.js"
+import type { RemoteOps } from "../remote/RemoteOps.js"
 import type { LaneClaims } from "../requests/LaneClaims.js"
 import type { TransactionMonitor } from "../TransactionMonitor.js"
 import * as Bundle from "./rules/Bundle.js"
-import type { Context, Obstacle, Preparing } from "./rules/Context.js"
+import { type Context, isRemote, type Obstacle, type Preparing } from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 import * as Queue from "./rules/Queue.js"
-import type * as Reconcile from "./rules/Reconcile.js"
+import * as Reconcile from "./rules/Reconcile.js"
 import * as Rejection from "./rules/Rejection.js"
 import type * as Sign from "./Sign.js"
 
@@ -64,6 +68,16 @@ export interface Expiry {
   readonly cancel: (requestId: string) => Effect.Effect<"final" | "kept" | null, JournalError>
 }
 
+/** Somebody else's bundlers, and what they were handed. */
+export interface Remote {
+  readonly ops: Pick<RemoteOps, "forget" | "give">
+  readonly journal: Pick<RemoteOpJournal["Service"], "handOver" | "takeBack">
+  readonly bundlers: BundlerRpc["Service"]
+  readonly requests: RequestJournal["Service"]["requests"]
+  /** Elements of these requests were refused, and may land all the same. */
+  readonly refused: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+}
+
 export interface Dependencies {
   readonly opJournal: Pick<OpJournal["Service"], "fail" | "ready" | "renew" | "renumber">
   readonly transactionJournal: Pick<
@@ -78,6 +92,7 @@ export interface Dependencies {
   readonly monitor: Pick<TransactionMonitor, "leave" | "watch">
   readonly signerOf: SignerOf
   readonly preparing: Preparing
+  readonly remote: Remote
   /** Looks up what has become of the op's nonce and wallet. */
   readonly lookUp: (op: Bundle.Held, context: Context) => Effect.Effect<Found, Obstacle>
   /** What revert data of an op say, by the definitions of its request. */
@@ -93,6 +108,22 @@ export interface Dependencies {
 
 /** Names the lane among what pauses. */
 export const whole = "lane"
+
+/** What was handed to somebody else's bundler. */
+export interface Handed {
+  /** Nonce keys of which the bundler was given an op and has not answered. */
+  readonly sending: Set<string>
+  /** By nonce key, the sequence of an op that was refused: it stands in the way of those behind it until it can land no more. */
+  readonly closed: Map<string, bigint>
+  /** Refusals that nobody has looked at. */
+  readonly refusals: Array<{
+    readonly op: Bundle.Held
+    readonly entry: Entry
+    readonly error: BundlerRpcError
+  }>
+  /** Elements that were refused for what they pay, and priced anew: another such refusal counts. */
+  readonly repriced: Set<string>
+}
 
 /** What a worker remembers of its lane. Nothing of it is needed after a restart. */
 export interface State {
@@ -117,6 +148,11 @@ export interface State {
   expiresAt: number
   /** All nonces below are known; null: that was not asked yet. */
   knownTo: bigint | null
+  /** Since when this process has the lane: Unix milliseconds, and by `MonotonicTime`. */
+  claimed: { readonly at: number; readonly since: number }
+  readonly handed: Handed
+  /** Another turn is due. */
+  readonly rouse: Effect.Effect<void>
   isRunning: boolean
   isAskedAgain: boolean
 }
@@ -133,6 +169,19 @@ export const pause = (state: State, keys: Iterable<OpId | typeof whole>, why: st
   Effect.map(MonotonicTime.millis, (now) => {
     state.pauses = Pauses.paused(state.pauses, keys, why, now)
   })
+
+/**
+ * Nothing of the op can land that the journal has lost: the op may come to nothing, or have another nonce. What a restored
+ * journal has lost of ops at somebody else's bundler no nonce of the EOA tells: it lands in time, or never.
+ */
+export const mayGiveUp = (
+  { claimed, reconcile }: Pick<State, "claimed" | "reconcile">,
+  { context, op, route }: Pick<Bundle.Held, "context" | "op" | "route">,
+  now: number
+): boolean =>
+  context !== null && route !== "direct" && isRemote(context)
+    ? op.acceptedAt >= claimed.at || now >= claimed.since + Reconcile.lostMillis
+    : Reconcile.mayGiveUp(reconcile, now)
 
 export const forget = (state: State, opIds: ReadonlySet<OpId>): void => {
   state.queue = Queue.without(state.queue, opIds)

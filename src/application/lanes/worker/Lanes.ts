@@ -5,6 +5,7 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import { SignerOf } from "../../keys/LaneSigners.js"
 import * as Losses from "../../pay/Losses.js"
 import { Budgets } from "../../ports/Budgets.js"
+import { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import { ClockTrust } from "../../ports/clock/ClockTrust.js"
 import { JournalError } from "../../ports/journal/JournalError.js"
@@ -21,6 +22,7 @@ import * as Elements from "../../request/Elements.js"
 import * as InFlight from "../InFlight.js"
 import * as AccessNodes from "../monitor/AccessNodes.js"
 import * as NonceManager from "../NonceManager.js"
+import * as RemoteOps from "../remote/RemoteOps.js"
 import * as Cancellations from "../requests/Cancellations.js"
 import type { LaneClaims } from "../requests/LaneClaims.js"
 import * as Settlement from "../Settlement.js"
@@ -52,6 +54,8 @@ export interface Following {
   readonly lanes: NonceManager.NonceManager
   readonly settlement: Settlement.Settlement
   readonly monitor: TransactionMonitor.TransactionMonitor
+  /** Ops at bundlers of others. */
+  readonly remoteOps: RemoteOps.RemoteOps
   /** From now on it is told what concerns it. */
   readonly listen: (listener: Listener) => void
 }
@@ -65,6 +69,8 @@ export interface Options {
   readonly revertOf: Dependencies["revertOf"]
   /** Something has become of these requests. */
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+  /** Elements of these requests were refused by somebody else's bundler, and may land all the same. */
+  readonly refused: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
 /** Gas of a transfer to an account without code. */
@@ -122,29 +128,36 @@ const nobody: Listener = {
 }
 
 /** `wakeUps`, `reopened`: of what else works on the lanes, see `Settlement`. */
-export const follow = ({ reopened, transactionJournal, wakeUps }: Omit<Settlement.Dependencies, "losses">) =>
+export const follow = ({
+  remoteOpJournal,
+  reopened,
+  transactionJournal,
+  wakeUps
+}: Omit<Settlement.Dependencies, "losses"> & { readonly remoteOpJournal: RemoteOpJournal["Service"] }) =>
   Effect.gen(function* () {
     let listener = nobody
     const inFlight = InFlight.make()
     const lanes = pricing(transactionJournal)
     const accessNodes = AccessNodes.make(yield* ChainRpc, yield* Networks)
+    const telling: Settlement.Dependencies["wakeUps"] = {
+      notify: (names) => {
+        const all = [...names]
+        return Effect.andThen(
+          wakeUps.notify(all),
+          Effect.suspend(() => listener.affected(all.filter((name) => !name.startsWith("transaction "))))
+        )
+      },
+      signal: (lane) =>
+        Effect.andThen(
+          wakeUps.signal(lane),
+          Effect.suspend(() => listener.wake(lane))
+        )
+    }
+    const remoteOps = yield* RemoteOps.make({ remoteOpJournal, wakeUps: telling, reopened })
     const settled = Settlement.make({
       transactionJournal,
       losses: Losses.make(yield* Budgets),
-      wakeUps: {
-        notify: (names) => {
-          const all = [...names]
-          return Effect.andThen(
-            wakeUps.notify(all),
-            Effect.suspend(() => listener.affected(all.filter((name) => !name.startsWith("transaction "))))
-          )
-        },
-        signal: (lane) =>
-          Effect.andThen(
-            wakeUps.signal(lane),
-            Effect.suspend(() => listener.wake(lane))
-          )
-      },
+      wakeUps: telling,
       reopened
     })
     const minedForGood = (record: TransactionRecord) => Effect.suspend(() => listener.mined(record))
@@ -171,15 +184,16 @@ export const follow = ({ reopened, transactionJournal, wakeUps }: Omit<Settlemen
       lanes,
       settlement,
       monitor,
+      remoteOps,
       listen: (next) => {
         listener = next
       }
     } satisfies Following
   })
 
-export const make = ({ affected, claims, following, preparing, revertOf }: Options) =>
+export const make = ({ affected, claims, following, preparing, refused, revertOf }: Options) =>
   Effect.gen(function* () {
-    const { inFlight, lanes, monitor } = following
+    const { inFlight, lanes, monitor, remoteOps } = following
     const scope = yield* Scope.Scope
     const laneJournal = yield* LaneJournal
     const opJournal = yield* OpJournal
@@ -229,6 +243,13 @@ export const make = ({ affected, claims, following, preparing, revertOf }: Optio
           const lane = { chainId: space.chainId, signer: space.authority }
           yield* opJournal.fail(lane, [{ requestId, failed: [], done: [index] }])
         }),
+      remote: {
+        ops: remoteOps,
+        journal: remoteOpJournal,
+        bundlers: yield* BundlerRpc,
+        requests: requestJournal.requests,
+        refused
+      },
       exclusive: lanes.exclusive,
       claims,
       inFlight,

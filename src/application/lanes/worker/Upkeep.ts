@@ -1,4 +1,5 @@
 import * as BigInts from "effect/BigInt"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as FailedOp from "../../../domain/erc4337/FailedOp.js"
@@ -9,13 +10,13 @@ import type { FailedElement } from "../../ports/journal/Requests.js"
 import { dependencyFailed, type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import { forget, pause, replaceHeld, type State, stepOf, type Work } from "./LaneState.js"
+import { forget, mayGiveUp, pause, replaceHeld, type State, stepOf, type Work } from "./LaneState.js"
 import type * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
-import { type Obstacle, obstacle, type Prepared } from "./rules/Context.js"
+import { isPricedOut, type Obstacle, obstacle, type Prepared } from "./rules/Context.js"
 import * as Queue from "./rules/Queue.js"
-import * as Reconcile from "./rules/Reconcile.js"
 import * as Rejection from "./rules/Rejection.js"
+import type { Sealed } from "./Sign.js"
 
 /** What a lane's worker does with ops that do not go as they are: they are prepared again, renumbered, looked up, or fail. */
 
@@ -33,11 +34,15 @@ const lowestOf = (state: State, key: string): bigint =>
     .filter((op) => Choose.keyOf(op) === key)
     .reduce((least, { sequence }) => BigInts.min(least, sequence), 2n ** 64n)
 
-/** These elements, and what depends on them, come to nothing. */
-export const fail = (work: Work, failures: Failures) =>
+/**
+ * These elements, and what depends on them, come to nothing. `sent`: ops among them that somebody else's bundler has, of which
+ * the reason is noted alone.
+ */
+export const fail = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.Held> = []) =>
   Effect.gen(function* () {
     const { state } = work
     if (failures.size === 0) return
+    const concerned = [...sent, ...state.queue.ops]
     const all = new Map(failures)
     const failed = new Map<string, Array<FailedElement>>()
     for (let isGrown = true; isGrown; ) {
@@ -45,7 +50,7 @@ export const fail = (work: Work, failures: Failures) =>
       for (const op of state.queue.ops) {
         if (all.has(op.opId)) continue
         const on = op.dependsOn.find((index) =>
-          state.queue.ops.some(
+          concerned.some(
             (other) => other.requestId === op.requestId && other.index === index && all.has(other.opId)
           )
         )
@@ -54,10 +59,11 @@ export const fail = (work: Work, failures: Failures) =>
         isGrown = true
       }
     }
-    for (const op of state.queue.ops) {
+    for (const op of concerned) {
       const failure = all.get(op.opId)
       if (failure === undefined) continue
       failed.set(op.requestId, [...(failed.get(op.requestId) ?? []), asFailed(op.index, failure)])
+      if (sent.includes(op)) continue
       // What is behind it in its nonce key moves up.
       const key = Choose.keyOf(op)
       const lowest = state.sequences.get(key)
@@ -90,10 +96,40 @@ const finish = (work: Work, done: ReadonlyArray<Bundle.Held>): Effect.Effect<voi
     yield* work.affected(stand.map(({ requestId }) => requestId))
   })
 
+/** What was prepared of the op is not signed any more. Bytes of its caller keep their price: they wait for a block that is cheap enough. */
+export const isStale = ({ state }: Work, { prepared }: Bundle.Held) =>
+  Effect.map(
+    Clock.currentTimeMillis,
+    (now) =>
+      prepared === null ||
+      (prepared.goodUntil !== null && now >= prepared.goodUntil) ||
+      ((prepared.kind === "op" || prepared.kind === "creation") &&
+        isPricedOut(prepared.unsigned, state.newest?.baseFeePerGas ?? null))
+  )
+
+/** Those of the ops that are signed by now, each by its own settings. What a signer refuses fails; what it delays pauses. */
+export const sign = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const chosen = ops.flatMap(({ context, opId, prepared }) =>
+      prepared === null || prepared.kind === "direct" || context === null ? [] : [{ opId, prepared, context }]
+    )
+    const signed = new Map<OpId, Sealed>()
+    const refused = new Map<OpId, ElementFailure>()
+    for (const [opId, signature] of yield* state.signatures.of(chosen, state.lane.signer)) {
+      if (signature._tag === "signed") signed.set(opId, signature.op)
+      else if (signature._tag === "refused") refused.set(opId, signature.failure)
+      else yield* pause(state, [opId], signature.why)
+    }
+    yield* fail(work, refused)
+    return signed
+  })
+
 /** Prepares ops again under their nonces: what changes is written, what fails comes to nothing. */
 export const prepareAgain = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
   Effect.gen(function* () {
     const { state } = work
+    const now = yield* MonotonicTime.millis
     for (const [context, own] of Map.groupBy(ops, (op) => op.context)) {
       if (context === null) continue
       const answer = yield* Effect.result(
@@ -117,7 +153,8 @@ export const prepareAgain = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
         const made = answer.success.get(op.opId) ?? obstacle("it was not prepared again")
         if (made._tag === "prepared") renewed.push([op, made.prepared])
         else if (made._tag === "done") done.push(op)
-        else if (made._tag === "failed" && !op.exposed) failed.set(op.opId, made.failure)
+        else if (made._tag === "failed" && !op.exposed && mayGiveUp(state, op, now))
+          failed.set(op.opId, made.failure)
         else yield* pause(state, [op.opId], made._tag === "failed" ? made.failure.message : made.why)
       }
       if (renewed.length > 0) {
@@ -196,11 +233,11 @@ export const renumber = (work: Work, moved: Choose.Choice<Bundle.Held>["renumber
 const nonceLost = elementFailure("execution_failed", Reasons.text("nonceBlocked"))
 
 /** Ops of which nothing can land any more get new nonces; bytes of their callers, which cannot have others, fail. */
-const revive = (work: Work, dead: ReadonlyArray<Bundle.Held>) =>
+export const revive = (work: Work, dead: ReadonlyArray<Bundle.Held>) =>
   Effect.gen(function* () {
     const { state } = work
     const now = yield* MonotonicTime.millis
-    if (!Reconcile.mayGiveUp(state.reconcile, now))
+    if (!dead.every((op) => mayGiveUp(state, op, now)))
       return yield* pause(
         state,
         dead.map(({ opId }) => opId),
@@ -261,6 +298,8 @@ export const lookUp = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
           explained.push(op)
           break
         case "nothing":
+          // Its nonce is the next one.
+          state.sequences.set(Choose.keyOf(op), op.sequence)
           break
       }
     }
@@ -320,7 +359,7 @@ export const blame = (
         isDoubtful: false
       })
       if (verdict !== "reject") continue
-      if (op.exposed || !Reconcile.mayGiveUp(state.reconcile, now)) {
+      if (op.exposed || !mayGiveUp(state, op, now)) {
         // A version of it may land as long as it is good.
         yield* pause(state, [op.opId], "it would fail, and what was signed of it may land")
         continue

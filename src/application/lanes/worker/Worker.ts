@@ -3,23 +3,23 @@ import * as Effect from "effect/Effect"
 import * as Troubles from "../../observe/Troubles.js"
 import * as Holding from "../../ports/journal/Holding.js"
 import { isFenced, type JournalError } from "../../ports/journal/JournalError.js"
-import type { OpId } from "../../ports/journal/Records.js"
 import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
-import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import { elementFailure } from "../../request/Elements.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as InFlights from "../InFlight.js"
 import { expire } from "./Expiry.js"
+import * as HandOver from "./HandOver.js"
 import { type Dependencies, type Next, pause, type State, type Work, whole } from "./LaneState.js"
 import * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
-import { isPricedOut } from "./rules/Context.js"
+import * as Context from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 import * as Queue from "./rules/Queue.js"
 import * as Reconcile from "./rules/Reconcile.js"
 import { boundOf, sendBundle, sendDirect } from "./Send.js"
 import * as Sign from "./Sign.js"
 import * as Unknown from "./Unknown.js"
-import { fail, lookUp, noteLacked, prepareAgain, renumber } from "./Upkeep.js"
+import { fail, isStale, lookUp, noteLacked, prepareAgain, renumber, sign } from "./Upkeep.js"
 
 /**
  * The worker of a lane: one fiber brings the lane's ready ops into transactions, whoever accepted them and however long ago.
@@ -53,6 +53,7 @@ const takeOver = (work: Work) =>
     if (epoch === state.epoch) return
     yield* work.laneJournal.takeOver(lane)
     state.epoch = epoch
+    state.claimed = { at: yield* Clock.currentTimeMillis, since: yield* MonotonicTime.millis }
     state.queue = Queue.empty
     state.sequences.clear()
     state.knownTo = null
@@ -108,28 +109,27 @@ const routeOf = ({ inFlight, state: { lane } }: Work) => {
   return null
 }
 
-/** Bytes of its caller keep their price: they wait for a block that is cheap enough. */
-const isStale = ({ state }: Work, { prepared }: Bundle.Held, now: number): boolean =>
-  prepared === null ||
-  (prepared.goodUntil !== null && now >= prepared.goodUntil) ||
-  ((prepared.kind === "op" || prepared.kind === "creation") &&
-    isPricedOut(prepared.unsigned, state.newest?.baseFeePerGas ?? null))
-
 const turn = (work: Work): Effect.Effect<Next, JournalError> =>
   Effect.gen(function* () {
     const { claims, inFlight, state } = work
     const { lane } = state
     if (!(yield* claims.take(lane))) return "leave"
     yield* takeOver(work)
+    yield* HandOver.hear(work)
     if (Queue.isLow(state.queue)) yield* refill(work)
     const now = yield* MonotonicTime.millis
-    const present = yield* Clock.currentTimeMillis
     const waiting = (): Next => ({ at: Pauses.nextEnd(state.pauses, now) })
     if (state.queue.ops.length === 0) return { at: null }
     const known = state.queue.ops.find(({ context }) => context !== null)?.context ?? null
     if (known !== null) yield* expire(work, known.connection.profile)
     if (Pauses.isPaused(state.pauses, whole, now)) return waiting()
-    const ordered = Queue.inTurn(state.queue.ops, state.servedAt)
+    const all = Queue.inTurn(state.queue.ops, state.servedAt)
+    const isRemote = ({ context, route }: Bundle.Held) =>
+      route !== "direct" && context !== null && Context.isRemote(context)
+    const remote = all.filter(isRemote)
+    if (remote.length > 0 && (yield* HandOver.turn(work, remote, now))) return "again"
+    const ordered = all.filter((op) => !isRemote(op))
+    if (ordered.length === 0) return waiting()
     const components = Queue.componentsOf(ordered)
     const componentOf = ({ opId }: Bundle.Held): string => components.get(opId) ?? ""
     const standingOf = (component: string) => state.standings.get(component)?.standing._tag ?? "clean"
@@ -189,35 +189,15 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     const context = chosen[0]?.context ?? null
     if (context === null) return waiting()
     const trials = suspected.filter((op) => op.context === context && op.route !== "direct")
-    const stale = [...choice.ops, ...trials].filter((op) => isStale(work, op, present))
+    const stale = yield* Effect.filter([...choice.ops, ...trials], (op) => isStale(work, op))
     if (stale.length > 0) {
       yield* prepareAgain(work, stale)
       return "again"
     }
     if (choice.ops[0]?.route === "direct") return yield* sendDirect(work, choice.ops[0], context)
-    // Each by its own settings: its keys sign it, and who pays for it is its request's own.
-    const all = [...choice.ops, ...trials].flatMap(({ context: own, opId, prepared }) =>
-      prepared === null || prepared.kind === "direct" || own === null
-        ? []
-        : [{ opId, prepared, context: own }]
-    )
-    const made = yield* state.signatures.of(all, lane.signer)
-    const refused = new Map<OpId, ElementFailure>()
-    const away: Array<readonly [OpId, string]> = []
-    const signed = new Map<OpId, Sign.Sealed>()
-    for (const [opId, signature] of made) {
-      if (signature._tag === "signed") signed.set(opId, signature.op)
-      else if (signature._tag === "refused") refused.set(opId, signature.failure)
-      else away.push([opId, signature.why])
-    }
-    for (const [opId, why] of away) yield* pause(state, [opId], why)
-    yield* fail(work, refused)
-    const isMissing = new Set(
-      all.flatMap(({ opId }) => {
-        const op = ordered.find((each) => each.opId === opId)
-        return signed.has(opId) || op === undefined ? [] : [componentOf(op)]
-      })
-    )
+    const tried = [...choice.ops, ...trials]
+    const signed = yield* sign(work, tried)
+    const isMissing = new Set(tried.filter(({ opId }) => !signed.has(opId)).map(componentOf))
     // Chosen again without what is not signed: what stood behind it in its key has to wait too.
     if (choice.ops.some((op) => isMissing.has(componentOf(op)))) return "again"
     const signedOf = (some: ReadonlyArray<Bundle.Held>) => some.flatMap(({ opId }) => signed.get(opId) ?? [])
@@ -301,19 +281,27 @@ export const make = (dependencies: Dependencies): Worker => {
     reconcile: Reconcile.clear,
     expiresAt: 0,
     knownTo: null,
+    claimed: { at: 0, since: 0 },
+    handed: { sending: new Set(), closed: new Map(), refusals: [], repriced: new Set() },
+    rouse: Effect.suspend(() => rouse(workers.get(nameOf(lane)) ?? stateOf(lane))),
     isRunning: false,
     isAskedAgain: false
   })
 
+  const rouse = (state: State): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      workers.set(nameOf(state.lane), state)
+      state.isAskedAgain = true
+      if (state.isRunning) return Effect.sync(() => inFlight.wake(state.lane))
+      state.isRunning = true
+      return Effect.asVoid(Effect.forkIn(Holding.outliving(loop(state)), scope))
+    })
+
   const wake = (lane: Lane): Effect.Effect<void> =>
     Effect.suspend(() => {
       const state = workers.get(nameOf(lane)) ?? stateOf(lane)
-      workers.set(nameOf(lane), state)
       state.queue = { ...state.queue, hasMore: true }
-      state.isAskedAgain = true
-      if (state.isRunning) return Effect.sync(() => inFlight.wake(lane))
-      state.isRunning = true
-      return Effect.asVoid(Effect.forkIn(Holding.outliving(loop(state)), scope))
+      return rouse(state)
     })
 
   return {

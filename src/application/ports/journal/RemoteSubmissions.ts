@@ -1,6 +1,7 @@
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
 import type { OpRef } from "./OpRef.js"
+import type { OpId } from "./Records.js"
 import type { NonceSpace, OpSettlement } from "./Requests.js"
 import type { LaneAccess } from "./Transactions.js"
 
@@ -20,6 +21,16 @@ export interface RemoteSubmissionIntent {
     readonly signed: Hex
     readonly userOpHash?: Bytes32
   }>
+}
+
+/** Signed ops that somebody else's bundler is given. */
+export interface Handover {
+  /** The node that will tell what became of them. Sealed at rest: keys sit in paths. */
+  readonly node: Pick<LaneAccess, "rpc" | "trust">
+  /** Number of a block before which none of them can have landed. */
+  readonly since: bigint
+  /** `signed`: the ABI encoding of the op with its signature. */
+  readonly ops: ReadonlyArray<{ readonly opId: OpId; readonly userOpHash: Bytes32; readonly signed: Hex }>
 }
 
 /** An op that was seen on the chain, without a transaction of ours that tells of it. */

@@ -158,5 +158,11 @@ export const placeholders = ({ dependencies, willing }: Sifted, order: ReadonlyA
     key: Ledger.placeholder(index)
   }))
 
-export const ordered = ({ dependencies, willing }: Sifted): ReadonlyArray<number> =>
-  Dependencies.order(dependencies, willing.keys())
+/** At somebody else's bundler an op that waits for the inclusion of another one holds up what is behind it in its nonce key. */
+export const ordered = (
+  { context: { connection } }: Pick<Input, "context">,
+  { dependencies, willing }: Sifted
+): ReadonlyArray<number> =>
+  connection.profile.remoteBundler === null
+    ? Dependencies.order(dependencies, willing.keys())
+    : Dependencies.layered(dependencies, willing.keys())

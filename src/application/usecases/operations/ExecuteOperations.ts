@@ -85,12 +85,11 @@ const isPlain = (caller: Caller, { operations }: Request): boolean =>
 
 const encodeRequest = Schema.encodeEffect(Request)
 
-/** Its ops are brought onto the chain by the worker of its lane; those for somebody else's bundler are not. */
+/** Its ops are brought onto the chain by the worker of its lane. */
 const submit = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.gen(function* () {
     const body = JSON.stringify(yield* Effect.orDie(encodeRequest(request)))
     const offer = yield* Offers.execute(caller, request, body)
-    if (offer.context.connection.profile.remoteBundler !== null) return yield* runAlone(caller, request)
     const { run: take } = yield* Submissions
     return yield* take(caller, offer)
   }).pipe(Span.named("ExecuteOperations"))

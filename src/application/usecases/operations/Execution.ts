@@ -145,6 +145,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       claims,
       preparing,
       revertOf: ({ op }, data) => preparing.revertOf(op, data),
+      refused: waiters.refused,
       affected: (requestIds) =>
         Effect.andThen(
           waiters.affected(requestIds),

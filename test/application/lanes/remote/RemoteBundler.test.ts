@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted } from "effect"
 import * as RemoteBundler from "../../../../src/application/lanes/remote/RemoteBundler.js"
-import type { Entry } from "../../../../src/application/lanes/remote/RemoteInclusions.js"
+import * as RemoteInclusions from "../../../../src/application/lanes/remote/RemoteInclusions.js"
 import type { RemoteOps } from "../../../../src/application/lanes/remote/RemoteOps.js"
 import type { Bundle } from "../../../../src/application/ports/chain/Bundler.js"
 import { type BundlerClient, BundlerRpcError } from "../../../../src/application/ports/chain/BundlerRpc.js"
@@ -78,7 +78,7 @@ const world = (
     }
     const remoteOps: RemoteOps = {
       watch: (held) =>
-        Effect.sync((): Entry => {
+        Effect.sync((): RemoteInclusions.Entry => {
           told.push(`watched ${held.submission.index}`)
           ends.push(held.validUntil)
           const landed = says.landed === true ? { txHash: Make.word(1), block: null } : null
@@ -102,6 +102,7 @@ const world = (
         Effect.sync(
           () => void told.push(`${answer === "unknown" ? "perhaps taken" : answer} ${submission.index}`)
         ),
+      give: () => Effect.die(new Error("no worker hands over")),
       isWatched: () => false,
       renew: () => Effect.void,
       forget: ({ submission }) => Effect.sync(() => void told.push(`forgotten ${submission.index}`))
@@ -295,7 +296,7 @@ it("the last second at which an op may land is the earlier one of its signature'
           unbound: true
         })
       }
-      expect(RemoteBundler.validUntilOf(version, sponsored), `${version} ${own} ${sponsors}`).toBe(last)
-      expect(RemoteBundler.validUntilOf(version, { ...op(0n), signature })).toBe(own)
+      expect(RemoteInclusions.validUntilOf(version, sponsored), `${version} ${own} ${sponsors}`).toBe(last)
+      expect(RemoteInclusions.validUntilOf(version, { ...op(0n), signature })).toBe(own)
     }
 })

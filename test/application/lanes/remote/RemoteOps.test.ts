@@ -77,7 +77,7 @@ const world = (
         Effect.sync(() => void taken.push(...hashes)),
       finaliseInclusions: () => tell("finalised"),
       revertInclusions: () => tell("reverted"),
-      revokeRemote: () => tell("revoked")
+      takeBack: () => tell("revoked")
     } as unknown as Parameters<typeof RemoteOps.make>[0]["remoteOpJournal"]
     const offers: Array<Hex.Bytes32> = []
     const remoteOps = yield* RemoteOps.make({

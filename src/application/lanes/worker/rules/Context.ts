@@ -28,6 +28,10 @@ export interface Context {
   readonly secure: (op: PreparedOp) => Effect.Effect<void, SignerError>
 }
 
+/** Ops of these settings go to somebody else's bundler. */
+export const isRemote = ({ connection }: Pick<Context, "connection">): boolean =>
+  connection.profile.remoteBundler !== null
+
 /** Why an op can not go now, and may later. */
 export interface Obstacle {
   readonly _tag: "Obstacle"
